@@ -1,0 +1,67 @@
+//! What may stop us: a token that the caller holds, or nothing.
+
+use std::future::{Pending, pending};
+
+/// What may stop a call from outside.
+///
+/// It is asked before an attempt starts and before a wait, and raced against both. A result in hand beats it.
+pub trait Cancel {
+    /// Completes once the call must stop.
+    type Cancelled: Future<Output = ()>;
+
+    /// Whether the call must stop now.
+    fn is_cancelled(&self) -> bool;
+
+    /// Completes once the call must stop; made only when something has to be waited for.
+    fn cancelled(&self) -> Self::Cancelled;
+}
+
+/// Nothing stops the call. Costs nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Never;
+
+impl Cancel for Never {
+    type Cancelled = Pending<()>;
+
+    #[inline]
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn cancelled(&self) -> Pending<()> {
+        pending()
+    }
+}
+
+#[cfg(feature = "tokio")]
+mod token {
+    use super::Cancel;
+    use tokio_util::sync::{CancellationToken, WaitForCancellationFuture, WaitForCancellationFutureOwned};
+
+    impl<'a> Cancel for &'a CancellationToken {
+        type Cancelled = WaitForCancellationFuture<'a>;
+
+        #[inline]
+        fn is_cancelled(&self) -> bool {
+            CancellationToken::is_cancelled(self)
+        }
+
+        fn cancelled(&self) -> WaitForCancellationFuture<'a> {
+            CancellationToken::cancelled(self)
+        }
+    }
+
+    impl Cancel for CancellationToken {
+        type Cancelled = WaitForCancellationFutureOwned;
+
+        #[inline]
+        fn is_cancelled(&self) -> bool {
+            CancellationToken::is_cancelled(self)
+        }
+
+        fn cancelled(&self) -> WaitForCancellationFutureOwned {
+            self.clone().cancelled_owned()
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! A ready-made error type for operations under adapters.
+
+use std::fmt;
+
+use crate::classify::{Classify, Verdict};
+use crate::timeout::Elapsed;
+
+/// An operation's own error, or the refusal of an adapter around it: for callers who do not want to write that
+/// enum themselves.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use resile::{Error, Lift, Never, ResilienceExt, RetryPolicy, retry};
+/// use std::{io, time::Duration};
+///
+/// # async fn fetch() -> io::Result<u8> { std::future::pending().await }
+/// let policy = RetryPolicy::new().with_classify(Lift(|e: &io::Error| e.kind() == io::ErrorKind::ConnectionReset));
+/// let outcome = retry(
+///     |_| async { fetch().await.map_err(Error::Operation) }.timeout(Duration::from_secs(5)),
+///     &policy,
+///     Never,
+/// )
+/// .await;
+/// assert!(matches!(outcome.unwrap_err().into_last(), Some(Error::Elapsed(_))));
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error<E> {
+    /// The operation itself failed.
+    Operation(E),
+    /// The operation did not finish within its limit.
+    Elapsed(Elapsed),
+}
+
+impl<E> Error<E> {
+    /// The operation's own error, if it is one.
+    pub fn into_operation(self) -> Option<E> {
+        match self {
+            Self::Operation(error) => Some(error),
+            Self::Elapsed(_) => None,
+        }
+    }
+}
+
+impl<E> From<Elapsed> for Error<E> {
+    fn from(elapsed: Elapsed) -> Self {
+        Self::Elapsed(elapsed)
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for Error<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Operation(error) => error.fmt(f),
+            Self::Elapsed(elapsed) => elapsed.fmt(f),
+        }
+    }
+}
+
+/// Transparent: it prints as what it holds and has its source.
+impl<E: std::error::Error> std::error::Error for Error<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Operation(error) => error.source(),
+            Self::Elapsed(_) => None,
+        }
+    }
+}
+
+/// Lifts a classifier of `E` to one of [`Error<E>`]: the operation's errors are judged by it, and of the refusals,
+/// `Elapsed` is retried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lift<C>(pub C);
+
+impl<E, C: Classify<E>> Classify<Error<E>> for Lift<C> {
+    fn classify(&self, error: &Error<E>) -> Option<Verdict> {
+        match error {
+            Error::Operation(error) => self.0.classify(error),
+            Error::Elapsed(_) => Some(Verdict::retry()),
+        }
+    }
+}

@@ -1,0 +1,29 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
+
+mod backoff;
+mod budget;
+mod cancel;
+mod classify;
+mod error;
+mod ext;
+pub mod observe;
+mod policy;
+pub mod retry;
+mod time;
+pub mod timeout;
+
+pub use backoff::{Backoff, Jitter, Schedule};
+pub use budget::{Budget, Withdrawal};
+pub use cancel::{Cancel, Never};
+pub use classify::{Always, Cause, Classify, Opinion, OrElse, Verdict};
+pub use error::{Error, Lift};
+pub use ext::ResilienceExt;
+pub use observe::{Observe, Standard};
+pub use policy::{Attempt, Decision, RetryPolicy, Stop};
+pub use retry::{Event, GaveUp, Retry, Run, retry};
+#[cfg(feature = "tokio")]
+pub use time::TokioTimer;
+pub use time::{DefaultTimer, ManualSleep, ManualTimer, NoTimer, Timer, TimerSlot};
+pub use timeout::{Elapsed, Timeout};

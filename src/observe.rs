@@ -1,0 +1,137 @@
+//! Who is told what happened.
+
+use std::time::Duration;
+
+use crate::classify::Cause;
+
+/// Is told of events of type `Ev`.
+///
+/// Closures observe, `()` is silent, a pair tells both, [`Standard`] is what runs use unless told otherwise.
+/// Observers are called on the task that makes the call, between its steps and never under a lock: they should
+/// be quick. One that panics ends the call with its panic and leaves nothing shared broken.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use resile::{Event, Never, RetryPolicy, retry};
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// static RETRIES: AtomicU32 = AtomicU32::new(0);
+/// let count = |event: &Event<_>| {
+///     if let Event::Waiting { .. } = event {
+///         RETRIES.fetch_add(1, Ordering::Relaxed);
+///     }
+/// };
+/// let outcome = retry(|_| async { Err::<(), _>("down") }, &RetryPolicy::new(), Never).with_observer(count).await;
+/// assert_eq!(outcome.unwrap_err().attempts(), 3);
+/// assert_eq!(RETRIES.load(Ordering::Relaxed), 2);
+/// # }
+/// ```
+pub trait Observe<Ev: ?Sized> {
+    /// Whether this observer reads times in events. Where nobody does, and no deadline needs them, the clock is
+    /// not read for the sake of an event and its times say what is known without it.
+    const TIMED: bool = true;
+
+    /// Takes note of `event`.
+    fn observe(&self, event: &Ev);
+}
+
+impl<Ev: ?Sized> Observe<Ev> for () {
+    const TIMED: bool = false;
+
+    #[inline]
+    fn observe(&self, _: &Ev) {}
+}
+
+impl<Ev: ?Sized, F: Fn(&Ev)> Observe<Ev> for F {
+    #[inline]
+    fn observe(&self, event: &Ev) {
+        self(event);
+    }
+}
+
+impl<Ev: ?Sized, A: Observe<Ev>, B: Observe<Ev>> Observe<Ev> for (A, B) {
+    const TIMED: bool = A::TIMED || B::TIMED;
+
+    #[inline]
+    fn observe(&self, event: &Ev) {
+        self.0.observe(event);
+        self.1.observe(event);
+    }
+}
+
+/// The observer that is used when nobody gave one.
+///
+/// With the feature `tracing` it writes to the `tracing` target `resile`: WARN for each retry and for giving up,
+/// DEBUG for a call that recovered. Fields, where they apply: `attempt`, `attempts_allowed`, `delay`, `hint`,
+/// `cause`, `stop`. Without the feature it is silent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Standard;
+
+impl<Ev: Report + ?Sized> Observe<Ev> for Standard {
+    const TIMED: bool = false;
+
+    #[inline]
+    fn observe(&self, event: &Ev) {
+        #[cfg(feature = "tracing")]
+        if tracing::level_enabled!(tracing::Level::WARN) {
+            if let Some(line) = event.report() {
+                log(&line);
+            }
+        }
+        #[cfg(not(feature = "tracing"))]
+        let _ = event;
+    }
+}
+
+#[cfg(feature = "tracing")]
+#[cold]
+fn log(line: &Line) {
+    macro_rules! write {
+        ($level:ident) => {
+            tracing::$level!(
+                target: "resile",
+                attempt = line.attempt,
+                attempts_allowed = line.attempts_allowed,
+                delay = line.delay.map(tracing::field::debug),
+                hint = line.hint.map(tracing::field::debug),
+                cause = line.cause.map(tracing::field::display),
+                stop = line.stop,
+                "{}",
+                line.message
+            )
+        };
+    }
+    if line.warn { write!(warn) } else { write!(debug) }
+}
+
+/// What an event says to a log. The crate's events implement it; an observer may use it to word its own lines.
+pub trait Report {
+    /// The line, or `None` when the event is not worth one.
+    fn report(&self) -> Option<Line>;
+}
+
+/// One line of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Line {
+    /// Worth a warning; otherwise a detail.
+    pub warn: bool,
+    /// What happened, in a word or three.
+    pub message: &'static str,
+    /// The attempt that this is about; the first is 1.
+    pub attempt: Option<u32>,
+    /// How many attempts the policy allows.
+    pub attempts_allowed: Option<u32>,
+    /// The wait before the next attempt.
+    pub delay: Option<Duration>,
+    /// What the peer asked us to wait.
+    pub hint: Option<Duration>,
+    /// Why trying again may help.
+    pub cause: Option<Cause>,
+    /// Why the call ended, as a stable word.
+    pub stop: Option<&'static str>,
+}

@@ -1,0 +1,78 @@
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use crate::policy::Stop;
+
+/// Why a call was given up: the reason, what was spent on it, and the last error of the operation.
+///
+/// `Display` prints this level only; the last error is the [`source`](Error::source). For error types that are
+/// not `std::error::Error` themselves (`anyhow::Error`, `Box<dyn Error>`) take [`into_last`](Self::into_last).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GaveUp<E> {
+    pub(super) stop: Stop,
+    pub(super) attempts: u32,
+    pub(super) elapsed: Duration,
+    pub(super) retry_after: Option<Duration>,
+    pub(super) last: Option<E>,
+}
+
+impl<E> GaveUp<E> {
+    /// Why the call ended.
+    #[must_use]
+    pub const fn stop(&self) -> Stop {
+        self.stop
+    }
+
+    /// How many attempts were begun, one that was cut short included; 0 where the token was cancelled from the start.
+    #[must_use]
+    pub const fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// How long the call took. As exact as [`Attempt::elapsed`](crate::Attempt::elapsed).
+    #[must_use]
+    pub const fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
+    /// The error of the last attempt that had one. `None` when the only attempt was cut short, or none was begun.
+    #[must_use]
+    pub const fn last(&self) -> Option<&E> {
+        self.last.as_ref()
+    }
+
+    /// The error of the last attempt that had one, by value.
+    #[must_use]
+    pub fn into_last(self) -> Option<E> {
+        self.last
+    }
+
+    /// What the peer asked us to wait, counted from now, where we did not wait it out: it was more than the hint
+    /// cap or the deadline allowed, or no attempt or budget was left for afterwards.
+    #[must_use]
+    pub const fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+}
+
+impl<E> fmt::Display for GaveUp<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.attempts == 1 { "" } else { "s" };
+        write!(f, "gave up after {} attempt{plural}", self.attempts)?;
+        if !self.elapsed.is_zero() {
+            write!(f, " in {:.1?}", self.elapsed)?;
+        }
+        write!(f, ": {}", self.stop)?;
+        if let Some(after) = self.retry_after {
+            write!(f, " (the peer asked to come back in {after:.1?})")?;
+        }
+        Ok(())
+    }
+}
+
+impl<E: Error + 'static> Error for GaveUp<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.last.as_ref().map(|last| last as _)
+    }
+}

@@ -1,0 +1,129 @@
+use std::fmt;
+use std::time::Duration;
+
+use crate::classify::{Cause, Verdict};
+use crate::observe::{Line, Report};
+use crate::policy::{Attempt, Stop};
+
+/// What a [`retry`](crate::retry) or a [`Run`](crate::Run) tells its observer.
+///
+/// Each attempt that ends by itself has one event, `Failed` or `Succeeded`. A call ends with exactly one `Succeeded` or
+/// `GaveUp`, unless it is dropped.
+///
+/// `Display` words an event for a person.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a, E> {
+    /// An attempt failed. `Waiting` or `GaveUp` follows.
+    #[non_exhaustive]
+    Failed {
+        /// The attempt, with the times at its failure.
+        attempt: Attempt,
+        /// How many attempts the policy allows.
+        allowed: u32,
+        /// Its error.
+        error: &'a E,
+        /// How it was judged.
+        verdict: Verdict,
+    },
+    /// The next attempt will be made after a delay, which may be zero.
+    #[non_exhaustive]
+    Waiting {
+        /// The attempt that failed, with the times at its failure.
+        attempt: Attempt,
+        /// How many attempts the policy allows.
+        allowed: u32,
+        /// The wait.
+        delay: Duration,
+        /// What the peer asked us to wait, if it said.
+        hint: Option<Duration>,
+        /// Why trying again may help.
+        cause: Cause,
+        /// When the wait is over, on the run's [`Timer`](crate::Timer); `None` if the clock was not read.
+        resumes_at: Option<Duration>,
+    },
+    /// The call succeeded; with more than one attempt, it recovered.
+    #[non_exhaustive]
+    Succeeded {
+        /// How many attempts that took, the good one included.
+        attempts: u32,
+        /// How long that took.
+        elapsed: Duration,
+    },
+    /// The call ended without success.
+    #[non_exhaustive]
+    GaveUp {
+        /// Why.
+        stop: Stop,
+        /// How many attempts were begun.
+        attempts: u32,
+        /// How many attempts the policy allows.
+        allowed: u32,
+        /// How long that took.
+        elapsed: Duration,
+        /// The last error, if any attempt came to one.
+        last: Option<&'a E>,
+        /// The verdict on the last attempt, if that failed; `None` when it was cut short.
+        verdict: Option<Verdict>,
+        /// What the peer asked us to wait, and we did not.
+        retry_after: Option<Duration>,
+    },
+}
+
+impl<E> fmt::Display for Event<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed { attempt, allowed, verdict, .. } => {
+                write!(f, "attempt {} of {allowed} failed", attempt.number())?;
+                match verdict.cause() {
+                    Some(cause) => write!(f, " ({cause})"),
+                    None => f.write_str(" (permanent)"),
+                }
+            }
+            Self::Waiting { attempt, allowed, delay, hint, .. } => {
+                write!(f, "waiting {delay:.1?}")?;
+                if let Some(hint) = hint {
+                    write!(f, ", the peer asked for {hint:.1?}")?;
+                }
+                write!(f, ", then attempt {} of {allowed}", attempt.number().saturating_add(1))
+            }
+            Self::Succeeded { attempts: 1, .. } => f.write_str("succeeded"),
+            Self::Succeeded { attempts, .. } => write!(f, "recovered on attempt {attempts}"),
+            Self::GaveUp { stop, attempts, allowed, .. } => {
+                write!(f, "gave up after {attempts} of {allowed} attempts: {stop}")
+            }
+        }
+    }
+}
+
+impl<E> Report for Event<'_, E> {
+    #[inline]
+    fn report(&self) -> Option<Line> {
+        match *self {
+            Self::Failed { .. } | Self::Succeeded { attempts: 1, .. } => None,
+            Self::Waiting { attempt, allowed, delay, hint, cause, .. } => Some(Line {
+                warn: true,
+                message: "attempt failed, retrying",
+                attempt: Some(attempt.number()),
+                attempts_allowed: Some(allowed),
+                delay: Some(delay),
+                hint,
+                cause: Some(cause),
+                stop: None,
+            }),
+            Self::Succeeded { attempts, .. } => {
+                Some(Line { message: "recovered", attempt: Some(attempts), ..Line::default() })
+            }
+            Self::GaveUp { stop, attempts, allowed, verdict, retry_after, .. } => Some(Line {
+                warn: true,
+                message: "gave up",
+                attempt: Some(attempts),
+                attempts_allowed: Some(allowed),
+                delay: None,
+                hint: retry_after,
+                cause: verdict.as_ref().and_then(Verdict::cause),
+                stop: Some(stop.as_str()),
+            }),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+
+use super::course::Course;
+use super::run::poll_slot;
+use super::{Event, GaveUp};
+use crate::budget::Budget;
+use crate::cancel::Cancel;
+use crate::classify::Classify;
+use crate::observe::{Observe, Standard};
+use crate::policy::{Attempt, RetryPolicy, Stop};
+use crate::time::{DefaultTimer, Timer, TimerSlot};
+
+pin_project! {
+    /// A call that is tried again as its policy says. Made by [`retry`](crate::retry()).
+    #[must_use = "futures do nothing unless `.await`ed or polled"]
+    pub struct Retry<'a, F, Fut, E, C, K, O = Standard, M = DefaultTimer>
+    where
+        K: Cancel,
+        M: TimerSlot,
+    {
+        op: F,
+        course: Course<'a, E, C, K, O, M>,
+        #[pin]
+        state: State<Fut>,
+        // While an attempt is in flight: the deadline, once it had to be waited for. Between attempts: the delay.
+        #[pin]
+        sleep: Option<M::Sleep>,
+        // The token's future, from the first time that something had to be waited for.
+        #[pin]
+        cancelled: Option<K::Cancelled>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<Fut> {
+        Between,
+        Attempting { #[pin] attempt: Fut },
+        Waiting,
+        Done,
+    }
+}
+
+impl<'a, F, Fut, E, C, K: Cancel> Retry<'a, F, Fut, E, C, K> {
+    #[inline]
+    pub(super) fn new(op: F, policy: &'a RetryPolicy<C>, token: K) -> Self {
+        Self { op, course: Course::new(policy, token), state: State::Between, sleep: None, cancelled: None }
+    }
+}
+
+/// What is live and shared, attached before the first poll.
+impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot> Retry<'a, F, Fut, E, C, K, O, M> {
+    /// Retries are paid from `budget`, and success refills it.
+    #[inline]
+    pub fn with_budget(mut self, budget: &'a Budget) -> Self {
+        self.course.budget = Some(budget);
+        self
+    }
+
+    /// `observer` is told what happens, instead of [`Standard`]; for both give `(Standard, observer)`.
+    ///
+    /// A closure needs its argument's type spelled out: `|event: &Event<_>| …`.
+    #[inline]
+    pub fn with_observer<P>(self, observer: P) -> Retry<'a, F, Fut, E, C, K, P, M>
+    where
+        P: for<'e> Observe<Event<'e, E>>,
+    {
+        let Self { op, course, state, sleep, cancelled } = self;
+        Retry { op, course: course.observed(observer), state, sleep, cancelled }
+    }
+
+    /// Time is `timer`'s.
+    #[inline]
+    pub fn with_timer<N: Timer>(self, timer: N) -> Retry<'a, F, Fut, E, C, K, O, N> {
+        let Self { op, course, state, cancelled, .. } = self;
+        Retry { op, course: course.timed(timer), state, sleep: None, cancelled }
+    }
+}
+
+impl<F, Fut, T, E, C, K, O, M> Future for Retry<'_, F, Fut, E, C, K, O, M>
+where
+    F: FnMut(Attempt) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+    C: Classify<E>,
+    K: Cancel,
+    O: for<'e> Observe<Event<'e, E>>,
+    M: Timer,
+{
+    type Output = Result<T, GaveUp<E>>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            // Every way out of this loop that is not `Pending` leaves `Done` behind, so that what was awaited is
+            // dropped before the caller goes on.
+            let gave_up = match this.state.as_mut().project() {
+                StateProj::Between => match this.course.begin() {
+                    Ok(attempt) => {
+                        this.state.set(State::Attempting { attempt: (this.op)(attempt) });
+                        continue;
+                    }
+                    Err(stop) => this.course.cut(stop),
+                },
+                StateProj::Attempting { attempt } => match attempt.poll(cx) {
+                    Poll::Ready(Ok(value)) => {
+                        this.state.set(State::Done);
+                        this.course.succeeded();
+                        return Poll::Ready(Ok(value));
+                    }
+                    Poll::Ready(Err(error)) => match this.course.failed(error) {
+                        Ok(delay) if !delay.is_zero() => {
+                            this.state.set(State::Waiting);
+                            this.sleep.set(Some(this.course.timer.sleep(delay)));
+                            continue;
+                        }
+                        Ok(_) if this.course.must_yield() => {
+                            this.state.set(State::Between);
+                            cx.waker().wake_by_ref();
+                            return Poll::Pending;
+                        }
+                        Ok(_) => {
+                            // The old attempt goes before the next one is made.
+                            this.state.set(State::Between);
+                            let attempt = this.course.begin_at_once();
+                            this.state.set(State::Attempting { attempt: (this.op)(attempt) });
+                            continue;
+                        }
+                        Err(gave_up) => gave_up,
+                    },
+                    Poll::Pending => {
+                        this.course.note_start();
+                        if this.sleep.is_none() {
+                            if let Some(left) = this.course.time_left() {
+                                this.sleep.set(Some(this.course.timer.sleep(left)));
+                            }
+                        }
+                        let stop =
+                            if poll_slot(this.cancelled.as_mut(), cx, || this.course.token.cancelled()).is_ready() {
+                                Stop::Cancelled
+                            } else if let Some(deadline) = this.sleep.as_mut().as_pin_mut() {
+                                ready!(deadline.poll(cx));
+                                Stop::Deadline
+                            } else {
+                                return Poll::Pending;
+                            };
+                        this.course.cut(stop)
+                    }
+                },
+                StateProj::Waiting => {
+                    let slept = this.sleep.as_mut().as_pin_mut().is_none_or(|delay| delay.poll(cx).is_ready());
+                    if slept {
+                        this.sleep.set(None);
+                        this.state.set(State::Between);
+                        continue;
+                    }
+                    ready!(poll_slot(this.cancelled.as_mut(), cx, || this.course.token.cancelled()));
+                    this.course.cut(Stop::Cancelled)
+                }
+                StateProj::Done => panic!("`Retry` polled after completion"),
+            };
+            this.state.set(State::Done);
+            return Poll::Ready(Err(gave_up));
+        }
+    }
+}
+
+impl<F, Fut, E, C, K: Cancel, O, M: TimerSlot> fmt::Debug for Retry<'_, F, Fut, E, C, K, O, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            State::Between => "between attempts",
+            State::Attempting { .. } => "attempting",
+            State::Waiting => "waiting",
+            State::Done => "done",
+        };
+        f.debug_struct("Retry").field("state", &state).field("attempts", &self.course.attempts).finish_non_exhaustive()
+    }
+}
