@@ -107,6 +107,12 @@ impl Budget {
         whole(self.capacity)
     }
 
+    /// Gives back a token that was spent on a retry which then did not begin.
+    #[cold]
+    pub(crate) fn refund(&self) {
+        self.put(TOKEN);
+    }
+
     #[inline]
     fn put(&self, amount: u64) {
         // Full, the common case, is a plain load: no thread takes the cache line from another.
@@ -150,7 +156,12 @@ pub struct Withdrawal<'a> {
     budget: &'a Budget,
 }
 
-impl Withdrawal<'_> {
+impl<'a> Withdrawal<'a> {
+    /// The owner of a token that was spent in its place.
+    pub(crate) const fn of(budget: &'a Budget) -> Self {
+        Self { budget }
+    }
+
     /// The retry starts: the token is gone.
     pub fn spend(self) {
         std::mem::forget(self);
@@ -159,6 +170,6 @@ impl Withdrawal<'_> {
 
 impl Drop for Withdrawal<'_> {
     fn drop(&mut self) {
-        self.budget.put(TOKEN);
+        self.budget.refund();
     }
 }

@@ -77,10 +77,8 @@ impl<Ev: Report + ?Sized> Observe<Ev> for Standard {
     #[inline]
     fn observe(&self, event: &Ev) {
         #[cfg(feature = "tracing")]
-        if tracing::level_enabled!(tracing::Level::WARN) {
-            if let Some(line) = event.report() {
-                log(&line);
-            }
+        if event.is_reported() && tracing::level_enabled!(tracing::Level::WARN) {
+            log(event);
         }
         #[cfg(not(feature = "tracing"))]
         let _ = event;
@@ -89,7 +87,8 @@ impl<Ev: Report + ?Sized> Observe<Ev> for Standard {
 
 #[cfg(feature = "tracing")]
 #[cold]
-fn log(line: &Line) {
+fn log<Ev: Report + ?Sized>(event: &Ev) {
+    let line = event.report();
     macro_rules! write {
         ($level:ident) => {
             tracing::$level!(
@@ -110,8 +109,11 @@ fn log(line: &Line) {
 
 /// What an event says to a log. The crate's events implement it; an observer may use it to word its own lines.
 pub trait Report {
-    /// The line, or `None` when the event is not worth one.
-    fn report(&self) -> Option<Line>;
+    /// Whether the event is worth a line at all.
+    fn is_reported(&self) -> bool;
+
+    /// The line.
+    fn report(&self) -> Line;
 }
 
 /// One line of a log.

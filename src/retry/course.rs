@@ -2,31 +2,36 @@ use std::time::Duration;
 
 use rand::{Rng, TryRng};
 
+use super::tally::Tally;
 use super::{Event, GaveUp};
-use crate::budget::{Budget, Withdrawal};
 use crate::cancel::Cancel;
 use crate::classify::{Classify, Verdict};
 use crate::observe::{Observe, Standard};
 use crate::policy::{Attempt, Decision, RetryPolicy, Stop};
-use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer};
+use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot};
 
 /// What a call knows between its attempts, and the steps it takes there: what [`Retry`](super::Retry) and
 /// [`Run`](super::Run) have in common. It judges, decides, pays and tells; it never waits.
 pub(super) struct Course<'a, E, C, K, O = Standard, M = DefaultTimer> {
     policy: &'a RetryPolicy<C>,
     pub(super) token: K,
-    pub(super) budget: Option<&'a Budget>,
+    pub(super) tally: Tally<'a>,
     observer: O,
     pub(super) timer: M,
-    /// When the call began; `None` until somebody needs to know.
-    pub(super) started: Option<Duration>,
-    /// How many attempts were begun.
-    pub(super) attempts: u32,
-    /// The delay before the attempt that was begun last.
-    delay: Duration,
+    /// When the call began, in nanoseconds on the timer (584 years' worth); `UNKNOWN` until somebody needs it.
+    started: u64,
+    /// The delay before the attempt that was begun last, in nanoseconds.
+    delay: u64,
     last: Option<E>,
-    /// Paid for a retry that has not begun.
-    pub(super) paid: Option<Withdrawal<'a>>,
+}
+
+const UNKNOWN: u64 = u64::MAX;
+
+/// What follows from a failure that does not end the call.
+pub(super) struct Next {
+    pub(super) delay: Duration,
+    /// When it was judged, since the start.
+    elapsed: Duration,
 }
 
 impl<'a, E, C, K> Course<'a, E, C, K> {
@@ -35,14 +40,12 @@ impl<'a, E, C, K> Course<'a, E, C, K> {
         Self {
             policy,
             token,
-            budget: None,
+            tally: Tally::new(),
             observer: Standard,
             timer: DEFAULT_TIMER,
-            started: None,
-            attempts: 0,
-            delay: Duration::ZERO,
+            started: UNKNOWN,
+            delay: 0,
             last: None,
-            paid: None,
         }
     }
 }
@@ -50,14 +53,25 @@ impl<'a, E, C, K> Course<'a, E, C, K> {
 impl<'a, E, C, K, O, M> Course<'a, E, C, K, O, M> {
     #[inline]
     pub(super) fn observed<P>(self, observer: P) -> Course<'a, E, C, K, P, M> {
-        let Self { policy, token, budget, observer: _, timer, started, attempts, delay, last, paid } = self;
-        Course { policy, token, budget, observer, timer, started, attempts, delay, last, paid }
+        let Self { policy, token, tally, observer: _, timer, started, delay, last } = self;
+        Course { policy, token, tally, observer, timer, started, delay, last }
     }
 
     #[inline]
     pub(super) fn timed<N>(self, timer: N) -> Course<'a, E, C, K, O, N> {
-        let Self { policy, token, budget, observer, timer: _, started, attempts, delay, last, paid } = self;
-        Course { policy, token, budget, observer, timer, started, attempts, delay, last, paid }
+        let Self { policy, token, tally, observer, timer: _, delay, last, .. } = self;
+        Course { policy, token, tally, observer, timer, started: UNKNOWN, delay, last }
+    }
+
+    /// Starts the clock, if there is one and it does not run yet: something is about to take time.
+    #[inline]
+    pub(super) fn note_start(&mut self)
+    where
+        M: TimerSlot,
+    {
+        if self.started == UNKNOWN {
+            self.started = self.timer.reading().map_or(UNKNOWN, |now| nanos(now).min(UNKNOWN - 1));
+        }
     }
 }
 
@@ -68,18 +82,16 @@ where
     O: for<'e> Observe<Event<'e, E>>,
     M: Timer,
 {
-    /// Starts the clock, if it does not run yet: something is about to take time.
-    pub(super) fn note_start(&mut self) {
-        if self.started.is_none() {
-            self.started = Some(self.timer.now());
-        }
-    }
-
     /// The time since the start, if the clock runs.
+    #[inline]
     fn elapsed(&self) -> Duration {
-        self.started.map_or(Duration::ZERO, |started| self.timer.now().saturating_sub(started))
+        if self.started == UNKNOWN {
+            return Duration::ZERO;
+        }
+        Duration::from_nanos(nanos(self.timer.now()).saturating_sub(self.started))
     }
 
+    #[inline]
     fn remaining(&self, elapsed: Duration) -> Option<Duration> {
         self.policy.deadline().map(|limit| limit.saturating_sub(elapsed))
     }
@@ -91,50 +103,57 @@ where
     }
 
     /// Begins the next attempt, unless the token or the deadline forbids it.
-    #[inline]
+    #[inline(always)] // the common way in; what follows a wait stands out of line
     pub(super) fn begin(&mut self) -> Result<Attempt, Stop> {
         if self.token.is_cancelled() {
             return Err(Stop::Cancelled);
         }
-        if self.attempts == 0 && (O::TIMED || self.policy.deadline().is_some()) {
+        if self.tally.attempts() > 0 {
+            return self.begin_later();
+        }
+        if O::TIMED || self.policy.deadline().is_some() {
             self.note_start();
         }
-        let elapsed = if self.attempts == 0 { Duration::ZERO } else { self.elapsed() };
-        let remaining = self.remaining(elapsed);
-        if self.attempts > 0 && remaining == Some(Duration::ZERO) {
+        self.tally.begin_first();
+        Ok(self.attempt_at(Duration::ZERO))
+    }
+
+    #[cold]
+    fn begin_later(&mut self) -> Result<Attempt, Stop> {
+        let elapsed = self.elapsed();
+        if self.remaining(elapsed) == Some(Duration::ZERO) {
             return Err(Stop::Deadline);
         }
-        Ok(self.begun(elapsed, remaining))
+        Ok(self.begun(elapsed))
     }
 
     /// Begins the next attempt right after the failure that [`failed`](Self::failed) judged: nothing can have
     /// changed since.
     #[inline]
-    pub(super) fn begin_at_once(&mut self) -> Attempt {
-        let elapsed = self.elapsed();
-        self.begun(elapsed, self.remaining(elapsed))
+    pub(super) fn begin_at_once(&mut self, next: &Next) -> Attempt {
+        self.begun(next.elapsed)
     }
 
     #[inline]
-    fn begun(&mut self, elapsed: Duration, remaining: Option<Duration>) -> Attempt {
-        if let Some(paid) = self.paid.take() {
-            paid.spend();
-        }
-        self.attempts = self.attempts.saturating_add(1);
-        self.attempt_at(elapsed, remaining)
+    fn begun(&mut self, elapsed: Duration) -> Attempt {
+        self.tally.begin();
+        self.attempt_at(elapsed)
     }
 
     #[inline]
-    fn attempt_at(&self, elapsed: Duration, remaining: Option<Duration>) -> Attempt {
-        Attempt::new(self.attempts).with_elapsed(elapsed).with_delay(self.delay).with_remaining(remaining)
+    fn attempt_at(&self, elapsed: Duration) -> Attempt {
+        Attempt::new(self.tally.attempts())
+            .with_elapsed(elapsed)
+            .with_delay(Duration::from_nanos(self.delay))
+            .with_remaining(self.remaining(elapsed))
     }
 
-    /// Judges a failed attempt: the delay before the next, which is paid for, or the end.
+    /// Judges a failed attempt: the delay before the next, which is then paid for, or the end.
     #[inline]
-    pub(super) fn failed(&mut self, error: E) -> Result<Duration, GaveUp<E>> {
+    pub(super) fn failed(&mut self, error: E) -> Result<Next, GaveUp<E>> {
         let verdict = self.policy.classify().classify(&error).unwrap_or(Verdict::Fail);
         let elapsed = self.elapsed();
-        let attempt = self.attempt_at(elapsed, self.remaining(elapsed));
+        let attempt = self.attempt_at(elapsed);
         let allowed = self.policy.attempts();
         self.observer.observe(&Event::Failed { attempt, allowed, error: &error, verdict });
         self.last = Some(error);
@@ -146,31 +165,27 @@ where
         if self.token.is_cancelled() {
             return Err(self.give_up(Stop::Cancelled, Some(verdict)));
         }
-        if let Some(budget) = self.budget {
-            self.paid = budget.withdraw();
-            if self.paid.is_none() {
-                return Err(self.give_up(Stop::Budget, Some(verdict)));
-            }
+        if !self.tally.pay() {
+            return Err(self.give_up(Stop::Budget, Some(verdict)));
         }
         if !delay.is_zero() {
             self.note_start();
         }
-        if let Verdict::Retry { after, cause } = verdict {
-            let resumes_at = self.started.map(|started| started.saturating_add(elapsed).saturating_add(delay));
-            self.observer.observe(&Event::Waiting { attempt, allowed, delay, hint: after, cause, resumes_at });
+        if let Verdict::Retry { after: hint, cause } = verdict {
+            let resumes_at = (self.started != UNKNOWN)
+                .then(|| Duration::from_nanos(self.started).saturating_add(elapsed).saturating_add(delay));
+            self.observer.observe(&Event::Waiting { attempt, allowed, delay, hint, cause, resumes_at });
         }
-        self.delay = delay;
-        Ok(delay)
+        self.delay = nanos(delay);
+        Ok(Next { delay, elapsed })
     }
 
     /// The call succeeded.
     #[inline]
     pub(super) fn succeeded(&mut self) {
-        if let Some(budget) = self.budget {
-            budget.deposit();
-        }
+        self.tally.deposit();
         let elapsed = if O::TIMED { self.elapsed() } else { Duration::ZERO };
-        self.observer.observe(&Event::Succeeded { attempts: self.attempts, elapsed });
+        self.observer.observe(&Event::Succeeded { attempts: self.tally.attempts(), elapsed });
     }
 
     /// The call ends from outside, before, in or after an attempt.
@@ -181,8 +196,8 @@ where
 
     #[cold]
     fn give_up(&mut self, stop: Stop, verdict: Option<Verdict>) -> GaveUp<E> {
-        self.paid = None;
-        let (attempts, elapsed) = (self.attempts, self.elapsed());
+        self.tally.take_back();
+        let (attempts, elapsed) = (self.tally.attempts(), self.elapsed());
         let retry_after = verdict.and_then(|verdict| verdict.after());
         self.observer.observe(&Event::GaveUp {
             stop,
@@ -200,8 +215,12 @@ where
     /// instant failures would otherwise starve them, the timeout around this call included.
     #[inline]
     pub(super) const fn must_yield(&self) -> bool {
-        self.attempts % 32 == 0
+        self.tally.attempts() % 32 == 0
     }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The thread's generator, looked up only when something is drawn.

@@ -98,10 +98,21 @@ impl<E> fmt::Display for Event<'_, E> {
 
 impl<E> Report for Event<'_, E> {
     #[inline]
-    fn report(&self) -> Option<Line> {
+    fn is_reported(&self) -> bool {
+        !matches!(self, Self::Failed { .. } | Self::Succeeded { attempts: 1, .. })
+    }
+
+    fn report(&self) -> Line {
         match *self {
-            Self::Failed { .. } | Self::Succeeded { attempts: 1, .. } => None,
-            Self::Waiting { attempt, allowed, delay, hint, cause, .. } => Some(Line {
+            Self::Failed { attempt, allowed, verdict, .. } => Line {
+                message: "attempt failed",
+                attempt: Some(attempt.number()),
+                attempts_allowed: Some(allowed),
+                hint: verdict.after(),
+                cause: verdict.cause(),
+                ..Line::default()
+            },
+            Self::Waiting { attempt, allowed, delay, hint, cause, .. } => Line {
                 warn: true,
                 message: "attempt failed, retrying",
                 attempt: Some(attempt.number()),
@@ -110,11 +121,13 @@ impl<E> Report for Event<'_, E> {
                 hint,
                 cause: Some(cause),
                 stop: None,
-            }),
-            Self::Succeeded { attempts, .. } => {
-                Some(Line { message: "recovered", attempt: Some(attempts), ..Line::default() })
-            }
-            Self::GaveUp { stop, attempts, allowed, verdict, retry_after, .. } => Some(Line {
+            },
+            Self::Succeeded { attempts, .. } => Line {
+                message: if attempts > 1 { "recovered" } else { "succeeded" },
+                attempt: Some(attempts),
+                ..Line::default()
+            },
+            Self::GaveUp { stop, attempts, allowed, verdict, retry_after, .. } => Line {
                 warn: true,
                 message: "gave up",
                 attempt: Some(attempts),
@@ -123,7 +136,7 @@ impl<E> Report for Event<'_, E> {
                 hint: retry_after,
                 cause: verdict.as_ref().and_then(Verdict::cause),
                 stop: Some(stop.as_str()),
-            }),
+            },
         }
     }
 }

@@ -57,7 +57,7 @@ impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot> Retry<'a, F, Fut, E, C, K, O,
     /// Retries are paid from `budget`, and success refills it.
     #[inline]
     pub fn with_budget(mut self, budget: &'a Budget) -> Self {
-        self.course.budget = Some(budget);
+        self.course.tally.set_budget(budget);
         self
     }
 
@@ -93,79 +93,100 @@ where
     type Output = Result<T, GaveUp<E>>;
 
     #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        loop {
-            // Every way out of this loop that is not `Pending` leaves `Done` behind, so that what was awaited is
-            // dropped before the caller goes on.
-            let gave_up = match this.state.as_mut().project() {
-                StateProj::Between => match this.course.begin() {
-                    Ok(attempt) => {
-                        this.state.set(State::Attempting { attempt: (this.op)(attempt) });
-                        continue;
-                    }
-                    Err(stop) => this.course.cut(stop),
-                },
-                StateProj::Attempting { attempt } => match attempt.poll(cx) {
-                    Poll::Ready(Ok(value)) => {
-                        this.state.set(State::Done);
-                        this.course.succeeded();
-                        return Poll::Ready(Ok(value));
-                    }
-                    Poll::Ready(Err(error)) => match this.course.failed(error) {
-                        Ok(delay) if !delay.is_zero() => {
-                            this.state.set(State::Waiting);
-                            this.sleep.set(Some(this.course.timer.sleep(delay)));
-                            continue;
-                        }
-                        Ok(_) if this.course.must_yield() => {
-                            this.state.set(State::Between);
-                            cx.waker().wake_by_ref();
-                            return Poll::Pending;
-                        }
-                        Ok(_) => {
-                            // The old attempt goes before the next one is made.
-                            this.state.set(State::Between);
-                            let attempt = this.course.begin_at_once();
-                            this.state.set(State::Attempting { attempt: (this.op)(attempt) });
-                            continue;
-                        }
-                        Err(gave_up) => gave_up,
-                    },
-                    Poll::Pending => {
-                        this.course.note_start();
-                        if this.sleep.is_none() {
-                            if let Some(left) = this.course.time_left() {
-                                this.sleep.set(Some(this.course.timer.sleep(left)));
-                            }
-                        }
-                        let stop =
-                            if poll_slot(this.cancelled.as_mut(), cx, || this.course.token.cancelled()).is_ready() {
-                                Stop::Cancelled
-                            } else if let Some(deadline) = this.sleep.as_mut().as_pin_mut() {
-                                ready!(deadline.poll(cx));
-                                Stop::Deadline
-                            } else {
-                                return Poll::Pending;
-                            };
-                        this.course.cut(stop)
-                    }
-                },
-                StateProj::Waiting => {
-                    let slept = this.sleep.as_mut().as_pin_mut().is_none_or(|delay| delay.poll(cx).is_ready());
-                    if slept {
-                        this.sleep.set(None);
-                        this.state.set(State::Between);
-                        continue;
-                    }
-                    ready!(poll_slot(this.cancelled.as_mut(), cx, || this.course.token.cancelled()));
-                    this.course.cut(Stop::Cancelled)
-                }
-                StateProj::Done => panic!("`Retry` polled after completion"),
-            };
-            this.state.set(State::Done);
-            return Poll::Ready(Err(gave_up));
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.as_mut().project();
+        if let StateProj::Between = this.state.as_mut().project() {
+            match this.course.begin() {
+                Ok(attempt) => this.state.set(State::Attempting { attempt: (this.op)(attempt) }),
+                Err(stop) => return self.end(stop),
+            }
         }
+        loop {
+            let mut this = self.as_mut().project();
+            let StateProj::Attempting { attempt } = this.state.as_mut().project() else {
+                // Rare, so out of line: the delay is over, or this future has ended.
+                match ready!(self.as_mut().poll_delay(cx)) {
+                    Ok(()) => continue,
+                    Err(stop) => return self.end(stop),
+                }
+            };
+            let error = match attempt.poll(cx) {
+                Poll::Ready(Ok(value)) => {
+                    this.state.set(State::Done);
+                    this.course.succeeded();
+                    return Poll::Ready(Ok(value));
+                }
+                Poll::Ready(Err(error)) => error,
+                Poll::Pending => {
+                    let stop = ready!(self.as_mut().poll_limits(cx));
+                    return self.end(stop);
+                }
+            };
+            // The failed attempt is dropped before anybody hears of it and before the next one is made.
+            this.state.set(State::Done);
+            let next = match this.course.failed(error) {
+                Ok(next) => next,
+                Err(gave_up) => return Poll::Ready(Err(gave_up)),
+            };
+            if !next.delay.is_zero() {
+                this.sleep.set(Some(this.course.timer.sleep(next.delay)));
+                this.state.set(State::Waiting);
+            } else if this.course.must_yield() {
+                this.state.set(State::Between);
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            } else {
+                let attempt = this.course.begin_at_once(&next);
+                this.state.set(State::Attempting { attempt: (this.op)(attempt) });
+            }
+        }
+    }
+}
+
+impl<F, Fut, T, E, C, K, O, M> Retry<'_, F, Fut, E, C, K, O, M>
+where
+    F: FnMut(Attempt) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+    C: Classify<E>,
+    K: Cancel,
+    O: for<'e> Observe<Event<'e, E>>,
+    M: Timer,
+{
+    /// What may cut the attempt in flight, which is pending.
+    fn poll_limits(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Stop> {
+        let mut this = self.project();
+        this.course.note_start();
+        if poll_slot(this.cancelled, cx, || this.course.token.cancelled()).is_ready() {
+            return Poll::Ready(Stop::Cancelled);
+        }
+        if this.sleep.is_none() {
+            if let Some(left) = this.course.time_left() {
+                this.sleep.set(Some(this.course.timer.sleep(left)));
+            }
+        }
+        this.sleep.as_pin_mut().map_or(Poll::Pending, |deadline| deadline.poll(cx)).map(|()| Stop::Deadline)
+    }
+
+    /// Waits for the delay between attempts, and begins the next one.
+    fn poll_delay(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Stop>> {
+        let mut this = self.project();
+        assert!(!matches!(*this.state, State::Done), "`Retry` polled after completion");
+        if this.sleep.as_mut().as_pin_mut().is_some_and(|delay| delay.poll(cx).is_pending()) {
+            return poll_slot(this.cancelled, cx, || this.course.token.cancelled()).map(|()| Err(Stop::Cancelled));
+        }
+        this.sleep.set(None);
+        this.state.set(State::Between);
+        let attempt = this.course.begin()?;
+        this.state.set(State::Attempting { attempt: (this.op)(attempt) });
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ends the call from outside.
+    #[cold]
+    fn end(self: Pin<&mut Self>, stop: Stop) -> Poll<Result<T, GaveUp<E>>> {
+        let mut this = self.project();
+        this.state.set(State::Done);
+        Poll::Ready(Err(this.course.cut(stop)))
     }
 }
 
@@ -177,6 +198,9 @@ impl<F, Fut, E, C, K: Cancel, O, M: TimerSlot> fmt::Debug for Retry<'_, F, Fut, 
             State::Waiting => "waiting",
             State::Done => "done",
         };
-        f.debug_struct("Retry").field("state", &state).field("attempts", &self.course.attempts).finish_non_exhaustive()
+        f.debug_struct("Retry")
+            .field("state", &state)
+            .field("attempts", &self.course.tally.attempts())
+            .finish_non_exhaustive()
     }
 }

@@ -9,6 +9,7 @@ mod error;
 mod event;
 mod future;
 mod run;
+mod tally;
 
 pub use error::GaveUp;
 pub use event::Event;

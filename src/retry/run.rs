@@ -12,7 +12,7 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::{Observe, Standard};
 use crate::policy::{RetryPolicy, Stop};
-use crate::time::{DefaultTimer, Timer, TimerSlot};
+use crate::time::{DefaultTimer, Timer};
 
 /// The retry loop in the caller's hands, for operations that borrow `&mut` state.
 ///
@@ -73,7 +73,7 @@ impl<C> RetryPolicy<C> {
     /// Starts a [`Run`]: the loop in the caller's hands. The deadline counts from here.
     pub fn start<E, K: Cancel>(&self, token: K) -> Run<'_, E, C, K> {
         let mut course = Course::new(self, token);
-        course.started = course.timer.reading();
+        course.note_start();
         Run { course }
     }
 }
@@ -81,7 +81,7 @@ impl<C> RetryPolicy<C> {
 impl<'a, E, C, K, O, M> Run<'a, E, C, K, O, M> {
     /// Retries are paid from `budget`, and success refills it.
     pub fn with_budget(mut self, budget: &'a Budget) -> Self {
-        self.course.budget = Some(budget);
+        self.course.tally.set_budget(budget);
         self
     }
 
@@ -93,14 +93,14 @@ impl<'a, E, C, K, O, M> Run<'a, E, C, K, O, M> {
     /// Time is `timer`'s. The deadline counts from here.
     pub fn with_timer<N: Timer>(self, timer: N) -> Run<'a, E, C, K, O, N> {
         let mut course = self.course.timed(timer);
-        course.started = course.timer.reading();
+        course.note_start();
         Run { course }
     }
 
     /// How many attempts were begun.
     #[must_use]
     pub const fn attempts(&self) -> u32 {
-        self.course.attempts
+        self.course.tally.attempts()
     }
 }
 
@@ -172,7 +172,7 @@ where
     ///
     /// Dropped while it waits, it gives back the budget token; the run may go on with the next attempt or end.
     pub async fn again(&mut self, error: E) -> Result<(), GaveUp<E>> {
-        self.course.attempts = self.course.attempts.max(1);
+        self.course.tally.begin_first();
         self.pause(error).await?;
         self.course.begin().map(|_| ()).map_err(|stop| self.course.cut(stop))
     }
@@ -203,8 +203,8 @@ where
     /// # Ok::<(), resile::GaveUp<&str>>(())
     /// ```
     pub fn blocking_again(&mut self, error: E) -> Result<(), GaveUp<E>> {
-        self.course.attempts = self.course.attempts.max(1);
-        let delay = self.course.failed(error)?;
+        self.course.tally.begin_first();
+        let delay = self.course.failed(error)?.delay;
         if !delay.is_zero() {
             self.park(delay).map_err(|stop| self.course.cut(stop))?;
         }
@@ -214,21 +214,21 @@ where
     /// Tells the budget and the observer of the success, and hands `value` through.
     #[must_use = "this is the value that the run was for"]
     pub fn success<T>(mut self, value: T) -> T {
-        self.course.attempts = self.course.attempts.max(1);
+        self.course.tally.begin_first();
         self.course.succeeded();
         value
     }
 
     /// Judges `error` and waits out the delay.
     async fn pause(&mut self, error: E) -> Result<(), GaveUp<E>> {
-        let delay = self.course.failed(error)?;
+        let delay = self.course.failed(error)?.delay;
         if delay.is_zero() {
             if self.course.must_yield() {
                 yield_now().await;
             }
             return Ok(());
         }
-        let paid = self.course.paid.take(); // goes back if this future is dropped
+        let lent = self.course.tally.lend();
         let cancelled = {
             let mut sleep = pin!(self.course.timer.sleep(delay));
             let mut cancelled = pin!(None);
@@ -239,10 +239,10 @@ where
             .await
         };
         if cancelled {
-            drop(paid);
+            drop(lent);
             return Err(self.course.cut(Stop::Cancelled));
         }
-        self.course.paid = paid;
+        self.course.tally.restore(lent);
         Ok(())
     }
 
@@ -272,7 +272,7 @@ where
 
 impl<E, C, K, O, M> fmt::Debug for Run<'_, E, C, K, O, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run").field("attempts", &self.course.attempts).finish_non_exhaustive()
+        f.debug_struct("Run").field("attempts", &self.course.tally.attempts()).finish_non_exhaustive()
     }
 }
 

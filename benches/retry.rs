@@ -1,0 +1,231 @@
+//! What a `retry` costs beside the same loop written by hand, in one run.
+//!
+//! The rows are ratios to read against their own group's `hand` line; nanoseconds move with the machine. The hand-written
+//! loops are fair: each checks, waits and counts what the retry beside it does. `cargo bench --bench retry`.
+
+use std::future::{Future, poll_fn};
+use std::hint::black_box;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use resile::{Backoff, Budget, Never, RetryPolicy, retry};
+use tokio_util::sync::CancellationToken;
+
+static POLICY: RetryPolicy = RetryPolicy::new().with_attempts(5).with_backoff(Backoff::none());
+static SLOWLY: RetryPolicy = POLICY.with_deadline(Duration::from_secs(3600));
+/// Each success pays for all retries of a call: none of them is denied.
+static BUDGET: Budget = Budget::new().with_deposit(10.0);
+
+/// Is pending once, then succeeds.
+async fn pends() -> Result<u64, u32> {
+    let mut polled = false;
+    poll_fn(|_| if std::mem::replace(&mut polled, true) { Poll::Ready(Ok(black_box(1))) } else { Poll::Pending }).await
+}
+
+/// The loop that people write: attempts, a delay, a sleep where there is one.
+async fn by_hand<F: Future<Output = Result<u64, u32>>>(mut op: impl FnMut() -> F) -> Result<u64, u32> {
+    let mut attempt = 1;
+    loop {
+        match op().await {
+            Ok(value) => return Ok(value),
+            Err(error) if attempt >= black_box(5) => return Err(error),
+            Err(_) => {
+                let delay = black_box(Duration::ZERO);
+                if !delay.is_zero() {
+                    tokio::time::sleep(delay).await;
+                }
+                attempt += 1;
+            }
+        }
+    }
+}
+
+/// The same, checking a token before each attempt and racing it against attempts and sleeps.
+async fn by_hand_token<F: Future<Output = Result<u64, u32>>>(
+    mut op: impl FnMut() -> F,
+    token: &CancellationToken,
+) -> Result<u64, Option<u32>> {
+    let (mut attempt, mut last) = (1, None);
+    loop {
+        if token.is_cancelled() {
+            return Err(last);
+        }
+        let outcome = {
+            let mut work = pin!(op());
+            let mut cancelled = pin!(None);
+            poll_fn(|cx| {
+                if let Poll::Ready(outcome) = work.as_mut().poll(cx) {
+                    return Poll::Ready(Some(outcome));
+                }
+                if cancelled.is_none() {
+                    cancelled.set(Some(token.cancelled()));
+                }
+                cancelled.as_mut().as_pin_mut().map_or(Poll::Pending, |stop| stop.poll(cx)).map(|()| None)
+            })
+            .await
+        };
+        match outcome {
+            None => return Err(last),
+            Some(Ok(value)) => return Ok(value),
+            Some(Err(error)) if attempt >= black_box(5) => return Err(Some(error)),
+            Some(Err(error)) => {
+                last = Some(error);
+                let delay = black_box(Duration::ZERO);
+                if !delay.is_zero() {
+                    tokio::select! { biased; () = tokio::time::sleep(delay) => (), () = token.cancelled() => return Err(last) }
+                }
+                attempt += 1;
+            }
+        }
+    }
+}
+
+/// The first loop inside tokio's own timeout.
+async fn by_hand_deadline<F: Future<Output = Result<u64, u32>>>(op: impl FnMut() -> F) -> Result<u64, Option<u32>> {
+    match tokio::time::timeout(Duration::from_secs(3600), by_hand(op)).await {
+        Ok(outcome) => outcome.map_err(Some),
+        Err(_) => Err(None),
+    }
+}
+
+/// Polls to the end on this thread, through a pointer as an executor does: no runtime's own cost in the way, and
+/// nothing of the loop folded into the caller. Inlined, so that futures are made where they are polled, as an `.await` does.
+#[inline(always)]
+fn drive<F: Future>(future: F) -> F::Output {
+    let future = pin!(future);
+    let mut future: Pin<&mut dyn Future<Output = F::Output>> = black_box(future);
+    let mut cx = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+            return output;
+        }
+    }
+}
+
+/// One group: `$op` by the hand-written loops and by `retry`.
+macro_rules! group {
+    ($c:expr, $name:literal, $op:expr) => {{
+        let token = CancellationToken::new();
+        let mut group = $c.benchmark_group($name);
+        group.warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
+        group.bench_function("hand", |b| {
+            b.iter(|| {
+                #[allow(unused_mut)]
+                let mut op = $op;
+                drive(by_hand(|| op(())))
+            })
+        });
+        group.bench_function("retry", |b| {
+            b.iter(|| {
+                #[allow(unused_mut)]
+                let mut op = $op;
+                drive(retry(|_| op(()), &POLICY, Never))
+            })
+        });
+        group.bench_function("retry+budget", |b| {
+            b.iter(|| {
+                #[allow(unused_mut)]
+                let mut op = $op;
+                drive(retry(|_| op(()), &POLICY, Never).with_budget(&BUDGET))
+            })
+        });
+        group.bench_function("hand+token", |b| {
+            b.iter(|| {
+                #[allow(unused_mut)]
+                let mut op = $op;
+                drive(by_hand_token(|| op(()), &token))
+            })
+        });
+        group.bench_function("retry+token", |b| {
+            b.iter(|| {
+                #[allow(unused_mut)]
+                let mut op = $op;
+                drive(retry(|_| op(()), &POLICY, &token))
+            })
+        });
+        group.bench_function("hand+deadline", |b| {
+            b.iter(|| {
+                #[allow(unused_mut)]
+                let mut op = $op;
+                drive(by_hand_deadline(|| op(())))
+            })
+        });
+        group.bench_function("retry+deadline", |b| {
+            b.iter(|| {
+                #[allow(unused_mut)]
+                let mut op = $op;
+                drive(retry(|_| op(()), &SLOWLY, Never))
+            })
+        });
+        group.bench_function("retry+token+deadline+budget", |b| {
+            b.iter(|| {
+                #[allow(unused_mut)]
+                let mut op = $op;
+                drive(retry(|_| op(()), &SLOWLY, &token).with_budget(&BUDGET))
+            })
+        });
+        group.finish();
+    }};
+}
+
+fn paths(c: &mut Criterion) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let _inside = runtime.enter();
+
+    c.bench_function("bare future", |b| b.iter(|| drive(ok())));
+    group!(c, "happy", |()| ok());
+    group!(c, "pending once", |()| pends());
+    group!(c, "three failures", {
+        let mut left = 3;
+        move |()| {
+            let outcome = if left > 0 {
+                left -= 1;
+                Err(black_box(left))
+            } else {
+                Ok(black_box(1))
+            };
+            async move { outcome }
+        }
+    });
+    c.bench_function("clock", |b| b.iter(Instant::now));
+    allocations();
+}
+
+#[inline(never)]
+async fn ok() -> Result<u64, u32> {
+    Ok(black_box(1))
+}
+
+/// Not a timing: printed beside them. A test holds the zeros.
+fn allocations() {
+    let token = CancellationToken::new();
+    let count = |name: &str, run: &dyn Fn()| {
+        run();
+        println!("allocations, {name}: {}", allocation_counter::measure(run).count_total);
+    };
+    count("happy", &|| drop(drive(retry(|_| ok(), &POLICY, Never))));
+    count("happy, token, deadline, budget", &|| drop(drive(retry(|_| ok(), &SLOWLY, &token).with_budget(&BUDGET))));
+    count("three failures, token, deadline, budget", &|| {
+        let mut left = 3;
+        drop(drive(
+            retry(
+                |_| {
+                    let e = left > 0;
+                    left -= i32::from(e);
+                    async move { if e { Err(1_u32) } else { Ok(1) } }
+                },
+                &SLOWLY,
+                &token,
+            )
+            .with_budget(&BUDGET),
+        ));
+    });
+    count("pending once, token, deadline", &|| drop(drive(retry(|_| pends(), &SLOWLY, &token))));
+    let future = retry(|_| ok(), &SLOWLY, &token).with_budget(&BUDGET);
+    println!("bytes of the future with a token and a deadline: {}", size_of_val(&future));
+}
+
+criterion_group!(benches, paths);
+criterion_main!(benches);
