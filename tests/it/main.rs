@@ -1,0 +1,3 @@
+//! The laws of the crate, one file per module.
+
+mod http;
