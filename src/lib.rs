@@ -8,6 +8,8 @@ mod cancel;
 mod classify;
 mod error;
 mod ext;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod observe;
 mod policy;
 pub mod retry;

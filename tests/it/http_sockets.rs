@@ -1,0 +1,113 @@
+//! `resile::http` and `retry` over real sockets, under a clock that is moved by hand.
+
+use std::convert::Infallible;
+
+use ::http::Response;
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use resile::Verdict;
+use resile::http::{Classifier, Refused};
+use resile::{Event, ManualTimer, Never, RetryPolicy, retry};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use tokio::net::TcpListener;
+
+const BOOK: Classifier = Classifier::non_idempotent();
+
+/// A server whose first answer is `first`, and all others 200.
+async fn serve(first: Response<Full<Bytes>>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let answers = Arc::new(Mutex::new(Some(first)));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let answers = answers.clone();
+            let service = service_fn(move |_| {
+                let answer = answers.lock().unwrap().take().unwrap_or_else(|| Response::new("hello".into()));
+                async move { Ok::<_, Infallible>(answer) }
+            });
+            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+        }
+    });
+    address
+}
+
+fn client() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().retry(reqwest::retry::never()).build().unwrap()
+}
+
+#[derive(Debug)]
+enum CallError {
+    Refused(Refused),
+    Unanswered(reqwest::Error),
+}
+
+async fn get(client: &reqwest::Client, address: SocketAddr) -> Result<String, CallError> {
+    let response = client.get(format!("http://{address}/")).send().await.map_err(CallError::Unanswered)?;
+    Refused::check(response.status(), response.headers()).map_err(CallError::Refused)?;
+    response.text().await.map_err(CallError::Unanswered)
+}
+
+fn judge(error: &CallError) -> Verdict {
+    match error {
+        CallError::Refused(refused) => BOOK.verdict(refused.status(), refused.retry_after()),
+        CallError::Unanswered(error) => BOOK.unanswered(!error.is_connect()),
+    }
+}
+
+#[tokio::test]
+async fn a_429_is_waited_out_and_mended() {
+    let busy = Response::builder().status(429).header("retry-after", "20").body(Full::default()).unwrap();
+    let address = serve(busy).await;
+    let (client, timer) = (client(), ManualTimer::new());
+
+    // Nothing sleeps: whenever the call waits, the clock is moved to where the wait ends.
+    let clock = timer.clone();
+    let hands = tokio::spawn(async move {
+        loop {
+            match clock.until_next() {
+                Some(left) => clock.advance(left),
+                None => tokio::task::yield_now().await,
+            }
+        }
+    });
+
+    let policy = RetryPolicy::new().with_classify(judge);
+    let told = Mutex::new(Vec::new());
+    let answer = retry(|_| get(&client, address), &policy, Never)
+        .with_timer(&timer)
+        .with_observer(|event: &Event<'_, CallError>| told.lock().unwrap().push(event.to_string()))
+        .await;
+    hands.abort();
+
+    assert_eq!(answer.unwrap(), "hello");
+    let told = told.into_inner().unwrap();
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!(told[0], "attempt 1 of 3 failed (throttled)");
+    assert!(told[1].contains("the peer asked for 20.0s"), "{told:?}");
+    assert_eq!(told[2], "recovered on attempt 2");
+    let waited = resile::Timer::now(&timer);
+    assert!((20..=22).contains(&waited.as_secs()), "the hint, and a tenth of it at most on top: {waited:?}");
+}
+
+#[tokio::test]
+async fn a_503_to_a_booking_is_final() {
+    let busy = Response::builder().status(503).header("retry-after", "20").body(Full::default()).unwrap();
+    let (address, client, timer) = (serve(busy).await, client(), ManualTimer::new());
+    let policy = RetryPolicy::new().with_classify(judge);
+    let gave_up = retry(|_| get(&client, address), &policy, Never).with_timer(&timer).await.unwrap_err();
+    assert_eq!((gave_up.stop(), gave_up.attempts()), (resile::Stop::Fatal, 1));
+}
+
+#[tokio::test]
+async fn nobody_listens_so_nothing_was_booked() {
+    // The port is bound and does not listen: nobody else can take it, and to connect is refused.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let error = get(&client(), socket.local_addr().unwrap()).await.unwrap_err();
+    assert!(matches!(&error, CallError::Unanswered(error) if error.is_connect()), "{error:?}");
+    assert_eq!(judge(&error), Verdict::retry());
+}
