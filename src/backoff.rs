@@ -145,7 +145,15 @@ impl Backoff {
     ///
     /// Draws nothing where jitter has nothing to spread. Spread delays saturate at `u64::MAX` nanoseconds (584
     /// years).
+    #[inline]
     pub fn delay<R: Rng + ?Sized>(&self, retry: u32, previous: Duration, rng: &mut R) -> Duration {
+        match self.curve {
+            Curve::None => Duration::ZERO,
+            _ => self.drawn(retry, previous, rng),
+        }
+    }
+
+    fn drawn<R: Rng + ?Sized>(&self, retry: u32, previous: Duration, rng: &mut R) -> Duration {
         let delay = match self.jitter {
             Jitter::Decorrelated => self.unjittered(1),
             _ => self.unjittered(retry),

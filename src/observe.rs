@@ -30,16 +30,27 @@ use crate::classify::Cause;
 /// # }
 /// ```
 pub trait Observe<Ev: ?Sized> {
-    /// Whether this observer reads times in events. Where nobody does, and no deadline needs them, the clock is
-    /// not read for the sake of an event and its times say what is known without it.
-    const TIMED: bool = true;
+    /// Whether this observer only wants to hear of trouble. It is then not told of a call that succeeds on its first
+    /// attempt, and the clock is not read on its behalf: the times in its events say what is known without.
+    const TROUBLE_ONLY: bool = false;
+
+    /// Whether anybody listens at this moment: asked before an event is put together.
+    #[inline]
+    fn is_enabled(&self) -> bool {
+        true
+    }
 
     /// Takes note of `event`.
     fn observe(&self, event: &Ev);
 }
 
 impl<Ev: ?Sized> Observe<Ev> for () {
-    const TIMED: bool = false;
+    const TROUBLE_ONLY: bool = true;
+
+    #[inline]
+    fn is_enabled(&self) -> bool {
+        false
+    }
 
     #[inline]
     fn observe(&self, _: &Ev) {}
@@ -53,7 +64,12 @@ impl<Ev: ?Sized, F: Fn(&Ev)> Observe<Ev> for F {
 }
 
 impl<Ev: ?Sized, A: Observe<Ev>, B: Observe<Ev>> Observe<Ev> for (A, B) {
-    const TIMED: bool = A::TIMED || B::TIMED;
+    const TROUBLE_ONLY: bool = A::TROUBLE_ONLY && B::TROUBLE_ONLY;
+
+    #[inline]
+    fn is_enabled(&self) -> bool {
+        self.0.is_enabled() || self.1.is_enabled()
+    }
 
     #[inline]
     fn observe(&self, event: &Ev) {
@@ -72,12 +88,20 @@ impl<Ev: ?Sized, A: Observe<Ev>, B: Observe<Ev>> Observe<Ev> for (A, B) {
 pub struct Standard;
 
 impl<Ev: Report + ?Sized> Observe<Ev> for Standard {
-    const TIMED: bool = false;
+    const TROUBLE_ONLY: bool = true;
+
+    #[inline]
+    fn is_enabled(&self) -> bool {
+        #[cfg(feature = "tracing")]
+        return tracing::level_enabled!(tracing::Level::WARN);
+        #[cfg(not(feature = "tracing"))]
+        return false;
+    }
 
     #[inline]
     fn observe(&self, event: &Ev) {
         #[cfg(feature = "tracing")]
-        if event.is_reported() && tracing::level_enabled!(tracing::Level::WARN) {
+        if event.is_reported() {
             log(event);
         }
         #[cfg(not(feature = "tracing"))]

@@ -102,24 +102,31 @@ where
         self.remaining(self.elapsed())
     }
 
-    /// Begins the next attempt, unless the token or the deadline forbids it.
-    #[inline(always)] // the common way in; what follows a wait stands out of line
-    pub(super) fn begin(&mut self) -> Result<Attempt, Stop> {
+    /// Begins the first attempt, unless the token forbids it.
+    #[inline]
+    pub(super) fn begin_first(&mut self) -> Result<Attempt, Stop> {
         if self.token.is_cancelled() {
             return Err(Stop::Cancelled);
         }
-        if self.tally.attempts() > 0 {
-            return self.begin_later();
-        }
-        if O::TIMED || self.policy.deadline().is_some() {
+        if !O::TROUBLE_ONLY || self.policy.deadline().is_some() {
             self.note_start();
         }
         self.tally.begin_first();
         Ok(self.attempt_at(Duration::ZERO))
     }
 
-    #[cold]
-    fn begin_later(&mut self) -> Result<Attempt, Stop> {
+    /// Counts the first attempt where the caller made it without a word.
+    pub(super) fn begin_unseen(&mut self) {
+        if self.tally.attempts() == 0 {
+            self.tally.begin_first();
+        }
+    }
+
+    /// Begins the next attempt after a wait, unless the token or the deadline forbids it.
+    pub(super) fn begin_later(&mut self) -> Result<Attempt, Stop> {
+        if self.token.is_cancelled() {
+            return Err(Stop::Cancelled);
+        }
         let elapsed = self.elapsed();
         if self.remaining(elapsed) == Some(Duration::ZERO) {
             return Err(Stop::Deadline);
@@ -154,8 +161,10 @@ where
         let verdict = self.policy.classify().classify(&error).unwrap_or(Verdict::Fail);
         let elapsed = self.elapsed();
         let attempt = self.attempt_at(elapsed);
-        let allowed = self.policy.attempts();
-        self.observer.observe(&Event::Failed { attempt, allowed, error: &error, verdict });
+        if self.observer.is_enabled() {
+            let allowed = self.policy.attempts();
+            self.observer.observe(&Event::Failed { attempt, allowed, error: &error, verdict });
+        }
         self.last = Some(error);
 
         let delay = match self.policy.decide(attempt, verdict, &mut Draw) {
@@ -168,24 +177,39 @@ where
         if !self.tally.pay() {
             return Err(self.give_up(Stop::Budget, Some(verdict)));
         }
+        self.delay = 0;
         if !delay.is_zero() {
+            self.delay = nanos(delay);
             self.note_start();
         }
-        if let Verdict::Retry { after: hint, cause } = verdict {
-            let resumes_at = (self.started != UNKNOWN)
-                .then(|| Duration::from_nanos(self.started).saturating_add(elapsed).saturating_add(delay));
-            self.observer.observe(&Event::Waiting { attempt, allowed, delay, hint, cause, resumes_at });
+        if self.observer.is_enabled() {
+            self.tell_waiting(attempt, verdict, delay);
         }
-        self.delay = nanos(delay);
         Ok(Next { delay, elapsed })
+    }
+
+    #[cold]
+    fn tell_waiting(&self, attempt: Attempt, verdict: Verdict, delay: Duration) {
+        let Verdict::Retry { after: hint, cause } = verdict else { return };
+        let allowed = self.policy.attempts();
+        let resumes_at = (self.started != UNKNOWN)
+            .then(|| Duration::from_nanos(self.started).saturating_add(attempt.elapsed()).saturating_add(delay));
+        self.observer.observe(&Event::Waiting { attempt, allowed, delay, hint, cause, resumes_at });
     }
 
     /// The call succeeded.
     #[inline]
     pub(super) fn succeeded(&mut self) {
         self.tally.deposit();
-        let elapsed = if O::TIMED { self.elapsed() } else { Duration::ZERO };
-        self.observer.observe(&Event::Succeeded { attempts: self.tally.attempts(), elapsed });
+        if (!O::TROUBLE_ONLY || self.tally.attempts() > 1) && self.observer.is_enabled() {
+            self.tell_success();
+        }
+    }
+
+    #[cold]
+    fn tell_success(&self) {
+        let (attempts, elapsed) = (self.tally.attempts(), self.elapsed());
+        self.observer.observe(&Event::Succeeded { attempts, elapsed });
     }
 
     /// The call ends from outside, before, in or after an attempt.
@@ -199,15 +223,10 @@ where
         self.tally.take_back();
         let (attempts, elapsed) = (self.tally.attempts(), self.elapsed());
         let retry_after = verdict.and_then(|verdict| verdict.after());
-        self.observer.observe(&Event::GaveUp {
-            stop,
-            attempts,
-            allowed: self.policy.attempts(),
-            elapsed,
-            last: self.last.as_ref(),
-            verdict,
-            retry_after,
-        });
+        if self.observer.is_enabled() {
+            let (allowed, last) = (self.policy.attempts(), self.last.as_ref());
+            self.observer.observe(&Event::GaveUp { stop, attempts, allowed, elapsed, last, verdict, retry_after });
+        }
         GaveUp { stop, attempts, elapsed, retry_after, last: self.last.take() }
     }
 

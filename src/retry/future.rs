@@ -38,6 +38,9 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<Fut> {
+        // Nothing has happened yet.
+        Unstarted,
+        // The next attempt may begin.
         Between,
         Attempting { #[pin] attempt: Fut },
         Waiting,
@@ -48,7 +51,7 @@ pin_project! {
 impl<'a, F, Fut, E, C, K: Cancel> Retry<'a, F, Fut, E, C, K> {
     #[inline]
     pub(super) fn new(op: F, policy: &'a RetryPolicy<C>, token: K) -> Self {
-        Self { op, course: Course::new(policy, token), state: State::Between, sleep: None, cancelled: None }
+        Self { op, course: Course::new(policy, token), state: State::Unstarted, sleep: None, cancelled: None }
     }
 }
 
@@ -95,8 +98,8 @@ where
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.as_mut().project();
-        if let StateProj::Between = this.state.as_mut().project() {
-            match this.course.begin() {
+        if let StateProj::Unstarted = this.state.as_mut().project() {
+            match this.course.begin_first() {
                 Ok(attempt) => this.state.set(State::Attempting { attempt: (this.op)(attempt) }),
                 Err(stop) => return self.end(stop),
             }
@@ -104,8 +107,8 @@ where
         loop {
             let mut this = self.as_mut().project();
             let StateProj::Attempting { attempt } = this.state.as_mut().project() else {
-                // Rare, so out of line: the delay is over, or this future has ended.
-                match ready!(self.as_mut().poll_delay(cx)) {
+                // Rare, so out of line.
+                match ready!(self.as_mut().poll_between(cx)) {
                     Ok(()) => continue,
                     Err(stop) => return self.end(stop),
                 }
@@ -167,16 +170,18 @@ where
         this.sleep.as_pin_mut().map_or(Poll::Pending, |deadline| deadline.poll(cx)).map(|()| Stop::Deadline)
     }
 
-    /// Waits for the delay between attempts, and begins the next one.
-    fn poll_delay(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Stop>> {
+    /// Between two attempts: waits for the delay, then begins the next one.
+    fn poll_between(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Stop>> {
         let mut this = self.project();
         assert!(!matches!(*this.state, State::Done), "`Retry` polled after completion");
-        if this.sleep.as_mut().as_pin_mut().is_some_and(|delay| delay.poll(cx).is_pending()) {
-            return poll_slot(this.cancelled, cx, || this.course.token.cancelled()).map(|()| Err(Stop::Cancelled));
+        if let State::Waiting = *this.state {
+            if this.sleep.as_mut().as_pin_mut().is_some_and(|delay| delay.poll(cx).is_pending()) {
+                return poll_slot(this.cancelled, cx, || this.course.token.cancelled()).map(|()| Err(Stop::Cancelled));
+            }
+            this.sleep.set(None);
+            this.state.set(State::Between);
         }
-        this.sleep.set(None);
-        this.state.set(State::Between);
-        let attempt = this.course.begin()?;
+        let attempt = this.course.begin_later()?;
         this.state.set(State::Attempting { attempt: (this.op)(attempt) });
         Poll::Ready(Ok(()))
     }
@@ -193,6 +198,7 @@ where
 impl<F, Fut, E, C, K: Cancel, O, M: TimerSlot> fmt::Debug for Retry<'_, F, Fut, E, C, K, O, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
+            State::Unstarted => "unstarted",
             State::Between => "between attempts",
             State::Attempting { .. } => "attempting",
             State::Waiting => "waiting",

@@ -125,7 +125,11 @@ where
     where
         Fut: Future<Output = Result<T, E>>,
     {
-        if let Err(stop) = self.course.begin() {
+        let begun = match self.course.tally.attempts() {
+            0 => self.course.begin_first(),
+            _ => self.course.begin_later(),
+        };
+        if let Err(stop) = begun {
             return Err(self.course.cut(stop));
         }
         let outcome = {
@@ -172,9 +176,9 @@ where
     ///
     /// Dropped while it waits, it gives back the budget token; the run may go on with the next attempt or end.
     pub async fn again(&mut self, error: E) -> Result<(), GaveUp<E>> {
-        self.course.tally.begin_first();
+        self.course.begin_unseen();
         self.pause(error).await?;
-        self.course.begin().map(|_| ()).map_err(|stop| self.course.cut(stop))
+        self.course.begin_later().map(|_| ()).map_err(|stop| self.course.cut(stop))
     }
 
     /// The twin of [`again`](Self::again) for a thread without a runtime: blocks it for the delay, or until the
@@ -203,18 +207,18 @@ where
     /// # Ok::<(), resile::GaveUp<&str>>(())
     /// ```
     pub fn blocking_again(&mut self, error: E) -> Result<(), GaveUp<E>> {
-        self.course.tally.begin_first();
+        self.course.begin_unseen();
         let delay = self.course.failed(error)?.delay;
         if !delay.is_zero() {
             self.park(delay).map_err(|stop| self.course.cut(stop))?;
         }
-        self.course.begin().map(|_| ()).map_err(|stop| self.course.cut(stop))
+        self.course.begin_later().map(|_| ()).map_err(|stop| self.course.cut(stop))
     }
 
     /// Tells the budget and the observer of the success, and hands `value` through.
     #[must_use = "this is the value that the run was for"]
     pub fn success<T>(mut self, value: T) -> T {
-        self.course.tally.begin_first();
+        self.course.begin_unseen();
         self.course.succeeded();
         value
     }

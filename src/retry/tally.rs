@@ -56,12 +56,10 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Counts the first attempt, unless it was counted.
+    /// Counts the first attempt. Nothing is owed for it.
     #[inline]
     pub(super) const fn begin_first(&mut self) {
-        if self.attempts == 0 {
-            self.attempts = 1;
-        }
+        self.attempts = 1;
     }
 
     /// Hands the token out for the time of a wait, so that it goes back if the wait is dropped.
