@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod backoff;
+pub mod breaker;
 mod budget;
 mod cancel;
 mod classify;
@@ -17,6 +18,7 @@ mod time;
 pub mod timeout;
 
 pub use backoff::{Backoff, Jitter, Schedule};
+pub use breaker::{Breaker, Open};
 pub use budget::{Budget, Withdrawal};
 pub use cancel::{Cancel, Never};
 pub use classify::{Always, Cause, Classify, Opinion, OrElse, Verdict};

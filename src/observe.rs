@@ -1,5 +1,6 @@
 //! Who is told what happened.
 
+use std::panic::Location;
 use std::time::Duration;
 
 use crate::classify::Cause;
@@ -81,8 +82,8 @@ impl<Ev: ?Sized, A: Observe<Ev>, B: Observe<Ev>> Observe<Ev> for (A, B) {
 /// The observer that is used when nobody gave one.
 ///
 /// With the feature `tracing` it writes to the `tracing` target `resile`: WARN for each retry and for giving up,
-/// DEBUG for a call that recovered. Fields, where they apply: `attempt`, `attempts_allowed`, `delay`, `hint`,
-/// `cause`, `stop`. Without the feature it is silent.
+/// DEBUG for a call that recovered, WARN for one within another one's attempt. Fields, where they apply:
+/// `attempt`, `attempts_allowed`, `delay`, `hint`, `cause`, `stop`, `outer`, `inner`. Without the feature it is silent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Standard;
@@ -123,6 +124,8 @@ fn log<Ev: Report + ?Sized>(event: &Ev) {
                 hint = line.hint.map(tracing::field::debug),
                 cause = line.cause.map(tracing::field::display),
                 stop = line.stop,
+                outer = line.outer.map(tracing::field::display),
+                inner = line.inner.map(tracing::field::display),
                 "{}",
                 line.message
             )
@@ -160,4 +163,8 @@ pub struct Line {
     pub cause: Option<Cause>,
     /// Why the call ended, as a stable word.
     pub stop: Option<&'static str>,
+    /// Where the outer of two nested calls was made.
+    pub outer: Option<&'static Location<'static>>,
+    /// Where the inner of two nested calls was made.
+    pub inner: Option<&'static Location<'static>>,
 }

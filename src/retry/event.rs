@@ -1,4 +1,5 @@
 use std::fmt;
+use std::panic::Location;
 use std::time::Duration;
 
 use crate::classify::{Cause, Verdict};
@@ -41,6 +42,14 @@ pub enum Event<'a, E> {
         cause: Cause,
         /// When the wait is over, on the run's [`Timer`](crate::Timer); `None` if the clock was not read.
         resumes_at: Option<Duration>,
+    },
+    /// The call is made within an attempt of another one: their attempts multiply. Told once, before its first attempt.
+    #[non_exhaustive]
+    Nested {
+        /// Where the other call was made.
+        outer: &'static Location<'static>,
+        /// Where this one was made.
+        inner: &'static Location<'static>,
     },
     /// The call succeeded; with more than one attempt, it recovered.
     #[non_exhaustive]
@@ -87,6 +96,9 @@ impl<E> fmt::Display for Event<'_, E> {
                 }
                 write!(f, ", then attempt {} of {allowed}", attempt.number().saturating_add(1))
             }
+            Self::Nested { outer, inner } => {
+                write!(f, "the retry at {inner} runs within an attempt of the one at {outer}: their attempts multiply")
+            }
             Self::Succeeded { attempts: 1, .. } => f.write_str("succeeded"),
             Self::Succeeded { attempts, .. } => write!(f, "recovered on attempt {attempts}"),
             Self::GaveUp { stop, attempts, allowed, .. } => {
@@ -120,7 +132,14 @@ impl<E> Report for Event<'_, E> {
                 delay: Some(delay),
                 hint,
                 cause: Some(cause),
-                stop: None,
+                ..Line::default()
+            },
+            Self::Nested { outer, inner } => Line {
+                warn: true,
+                message: "retries are nested: their attempts multiply",
+                outer: Some(outer),
+                inner: Some(inner),
+                ..Line::default()
             },
             Self::Succeeded { attempts, .. } => Line {
                 message: if attempts > 1 { "recovered" } else { "succeeded" },
@@ -132,10 +151,10 @@ impl<E> Report for Event<'_, E> {
                 message: "gave up",
                 attempt: Some(attempts),
                 attempts_allowed: Some(allowed),
-                delay: None,
                 hint: retry_after,
                 cause: verdict.as_ref().and_then(Verdict::cause),
                 stop: Some(stop.as_str()),
+                ..Line::default()
             },
         }
     }

@@ -8,12 +8,15 @@ mod course;
 mod error;
 mod event;
 mod future;
+mod links;
+mod nest;
 mod run;
 mod tally;
 
 pub use error::GaveUp;
 pub use event::Event;
 pub use future::Retry;
+pub use links::{Link, Linked, Links, Unlinked};
 pub use run::Run;
 
 use crate::cancel::Cancel;
@@ -68,6 +71,7 @@ use crate::time::DefaultTimer;
 /// # }
 /// ```
 #[inline]
+#[track_caller]
 pub fn retry<F, Fut, T, E, C, K>(
     op: F,
     policy: &RetryPolicy<C>,

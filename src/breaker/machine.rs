@@ -1,0 +1,206 @@
+use std::time::Duration;
+
+use rand::Rng;
+
+use super::settings::Settings;
+use super::window::nanos;
+use super::{Event, Open, State, Trip};
+
+/// The most probes that a half-open breaker lets out at once.
+pub(super) const MAX_PROBES: usize = 32;
+
+/// What the breaker does when it does not simply let calls through: pure, with time and chance as arguments.
+///
+/// Invariants:
+/// 1. Every move has a generation of its own; what was admitted in another one decides nothing.
+/// 2. Half-open, no more leases run at once than there are probes left to count. The counts decide before none is left.
+/// 3. A lease is about the place only: one that ran out is free to be let out again.
+pub(super) struct Machine {
+    phase: Phase,
+    generation: u64,
+    /// How often it opened since it was last closed.
+    trips: u32,
+    last_open: Duration,
+    why: Option<Trip>,
+    isolations: u32,
+}
+
+#[expect(clippy::large_enum_variant, reason = "there is one per breaker, and it is never moved")]
+enum Phase {
+    Closed,
+    Open { until: u64 },
+    HalfOpen { passed: u32, failed: u32, leases: [u64; MAX_PROBES] },
+}
+
+const FREE: u64 = 0;
+
+/// A probe's place: which one, and until when it holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Probe {
+    index: u8,
+    lease: u64,
+}
+
+impl Machine {
+    pub(super) const fn new() -> Self {
+        Self { phase: Phase::Closed, generation: 0, trips: 0, last_open: Duration::ZERO, why: None, isolations: 0 }
+    }
+
+    pub(super) const fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub(super) const fn why(&self) -> Option<Trip> {
+        self.why
+    }
+
+    pub(super) const fn trips(&self) -> u32 {
+        self.trips
+    }
+
+    pub(super) const fn state(&self) -> State {
+        match self.phase {
+            _ if self.isolations > 0 => State::Isolated,
+            Phase::Closed => State::Closed,
+            Phase::Open { .. } => State::Open,
+            Phase::HalfOpen { .. } => State::HalfOpen,
+        }
+    }
+
+    /// Lets a call through, as a probe where it is one, or not. The event is that of a move this made.
+    pub(super) fn admit(&mut self, now: u64, settings: &Settings) -> (Result<Option<Probe>, Open>, Option<Event>) {
+        if self.isolations > 0 {
+            return (Err(Open::new(None)), None);
+        }
+        let mut event = None;
+        match self.phase {
+            Phase::Closed => return (Ok(None), None),
+            Phase::Open { until } if now < until => {
+                return (Err(Open::new(Some(Duration::from_nanos(until - now)))), None);
+            }
+            Phase::Open { .. } => {
+                self.generation += 1;
+                self.phase = Phase::HalfOpen { passed: 0, failed: 0, leases: [FREE; MAX_PROBES] };
+                event = Some(Event::HalfOpened);
+            }
+            Phase::HalfOpen { .. } => {}
+        }
+        let Phase::HalfOpen { passed, failed, leases } = &mut self.phase else { return (Ok(None), event) };
+        let places = settings.probes().saturating_sub((*passed + *failed) as usize);
+        let held = leases.iter().filter(|lease| **lease > now).count();
+        if held >= places {
+            let next = leases.iter().filter(|lease| **lease > now).min();
+            return (Err(Open::new(next.map(|lease| Duration::from_nanos(lease - now)))), event);
+        }
+        // Invariant 3; there is a free one, as fewer than MAX_PROBES are held.
+        let place = leases.iter().position(|lease| *lease <= now).unwrap_or(0);
+        let lease = now.saturating_add(nanos(settings.lease).max(1));
+        leases[place] = lease;
+        #[expect(clippy::cast_possible_truncation, reason = "less than MAX_PROBES")]
+        let probe = Probe { index: place as u8, lease };
+        (Ok(Some(probe)), event)
+    }
+
+    /// A probe ended: its place is free, unless it was let out again since. False if it was of another generation.
+    pub(super) fn take_back(&mut self, probe: Probe, generation: u64) -> bool {
+        let Phase::HalfOpen { leases, .. } = &mut self.phase else { return false };
+        if generation != self.generation {
+            return false; // invariant 1
+        }
+        if let Some(lease) = leases.get_mut(usize::from(probe.index)).filter(|lease| **lease == probe.lease) {
+            *lease = FREE;
+        }
+        true
+    }
+
+    /// Counts the result of a probe whose place was taken back. One that comes after its lease counts as well: where all
+    /// calls outlast it, the breaker must close all the same.
+    pub(super) fn count<R: Rng + ?Sized>(
+        &mut self,
+        probe_passed: bool,
+        after: Option<Duration>,
+        now: u64,
+        settings: &Settings,
+        rng: &mut R,
+    ) -> Option<Event> {
+        let Phase::HalfOpen { passed, failed, .. } = &mut self.phase else { return None };
+        if probe_passed {
+            *passed += 1;
+        } else {
+            *failed += 1;
+        }
+        let (passed, failed, needed) = (*passed as usize, *failed as usize, settings.probes_to_pass());
+        if passed >= needed {
+            return Some(self.close());
+        }
+        let hopeless = failed > settings.probes() - needed;
+        hopeless.then(|| self.open(Trip::Probes, after, now, settings, rng))
+    }
+
+    /// Opens, if it is still the closed breaker of that generation.
+    pub(super) fn trip<R: Rng + ?Sized>(
+        &mut self,
+        generation: u64,
+        why: Trip,
+        after: Option<Duration>,
+        now: u64,
+        settings: &Settings,
+        rng: &mut R,
+    ) -> Option<Event> {
+        let current = generation == self.generation && matches!(self.phase, Phase::Closed);
+        current.then(|| self.open(why, after, now, settings, rng))
+    }
+
+    fn open<R: Rng + ?Sized>(
+        &mut self,
+        why: Trip,
+        after: Option<Duration>,
+        now: u64,
+        settings: &Settings,
+        rng: &mut R,
+    ) -> Event {
+        self.trips = self.trips.saturating_add(1);
+        self.generation += 1;
+        self.why = Some(why);
+        let drawn = settings.open.delay(self.trips, self.last_open, rng);
+        let duration = drawn.max(after.unwrap_or_default().min(settings.hint_cap));
+        self.last_open = drawn;
+        self.phase = Phase::Open { until: now.saturating_add(nanos(duration)) };
+        Event::Opened { why, duration, trips: self.trips }
+    }
+
+    fn close(&mut self) -> Event {
+        self.generation += 1;
+        self.trips = 0;
+        self.last_open = Duration::ZERO;
+        self.why = None;
+        self.phase = Phase::Closed;
+        Event::Closed
+    }
+
+    /// Closes by hand, whatever was.
+    pub(super) fn reset(&mut self) -> Option<Event> {
+        let was_closed = matches!(self.phase, Phase::Closed);
+        let event = self.close();
+        (!was_closed).then_some(event)
+    }
+
+    /// One more holder keeps it open.
+    pub(super) fn isolate(&mut self) -> Option<Event> {
+        self.isolations = self.isolations.saturating_add(1);
+        if self.isolations > 1 {
+            return None;
+        }
+        self.generation += 1;
+        Some(Event::Isolated)
+    }
+
+    /// A holder let go; the last one closes the breaker.
+    pub(super) fn release(&mut self) -> Option<Event> {
+        self.isolations = self.isolations.saturating_sub(1);
+        if self.isolations > 0 {
+            return None;
+        }
+        Some(self.close())
+    }
+}
