@@ -1,4 +1,8 @@
-//! The laws of the crate, one file per module.
+//! The laws of the crate, one file per subject.
 
+mod backoff;
+mod classify;
+mod decide;
 mod http;
 mod http_sockets;
+mod script;
