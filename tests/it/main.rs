@@ -1,6 +1,8 @@
 //! The laws of the crate, one file per subject.
 
 mod backoff;
+mod budget;
+mod cancel;
 mod classify;
 mod decide;
 mod http;
