@@ -222,7 +222,7 @@ where
     fn give_up(&mut self, stop: Stop, verdict: Option<Verdict>) -> GaveUp<E> {
         self.tally.take_back();
         let (attempts, elapsed) = (self.tally.attempts(), self.elapsed());
-        let retry_after = verdict.and_then(|verdict| verdict.after());
+        let retry_after = verdict.and_then(|verdict| verdict.after()).filter(|hint| !hint.is_zero());
         if self.observer.is_enabled() {
             let (allowed, last) = (self.policy.attempts(), self.last.as_ref());
             self.observer.observe(&Event::GaveUp { stop, attempts, allowed, elapsed, last, verdict, retry_after });

@@ -5,6 +5,7 @@ mod budget;
 mod cancel;
 mod classify;
 mod decide;
+mod hint;
 mod http;
 mod http_sockets;
 mod script;
