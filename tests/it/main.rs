@@ -9,3 +9,4 @@ mod hint;
 mod http;
 mod http_sockets;
 mod script;
+mod timeout;
