@@ -115,21 +115,38 @@ where
         Ok(self.attempt_at(Duration::ZERO))
     }
 
-    /// Counts the first attempt where the caller made it without a word.
+    /// Counts an attempt that the caller made without a word. It was made, so nothing refuses it any more.
     pub(super) fn begin_unseen(&mut self) {
         if self.tally.attempts() == 0 {
             self.tally.begin_first();
+        } else {
+            self.tally.pay();
+            self.tally.begin();
         }
     }
 
+    /// Begins an attempt of which it is not known whether it is the first.
+    pub(super) fn begin_next(&mut self) -> Result<Attempt, Stop> {
+        if self.tally.attempts() == 0 { self.begin_first() } else { self.begin_later() }
+    }
+
     /// Begins the next attempt after a wait, unless the token or the deadline forbids it.
+    ///
+    /// It was allowed and paid for before the wait, except where a [`Run`](super::Run) goes on after an attempt or a wait
+    /// that was dropped: no attempt is free by that, and there are not more of them.
     pub(super) fn begin_later(&mut self) -> Result<Attempt, Stop> {
         if self.token.is_cancelled() {
             return Err(Stop::Cancelled);
         }
+        if self.tally.attempts() >= self.policy.attempts() {
+            return Err(Stop::Attempts);
+        }
         let elapsed = self.elapsed();
         if self.remaining(elapsed) == Some(Duration::ZERO) {
             return Err(Stop::Deadline);
+        }
+        if !self.tally.pay() {
+            return Err(Stop::Budget);
         }
         Ok(self.begun(elapsed))
     }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use super::course::Course;
-use super::run::poll_slot;
+use super::limit::{poll_limits, poll_slot};
 use super::{Event, GaveUp};
 use crate::budget::Budget;
 use crate::cancel::Cancel;
@@ -121,7 +121,7 @@ where
                 }
                 Poll::Ready(Err(error)) => error,
                 Poll::Pending => {
-                    let stop = ready!(self.as_mut().poll_limits(cx));
+                    let stop = ready!(poll_limits(this.course, this.sleep, this.cancelled, cx));
                     return self.end(stop);
                 }
             };
@@ -155,21 +155,6 @@ where
     O: for<'e> Observe<Event<'e, E>>,
     M: Timer,
 {
-    /// What may cut the attempt in flight, which is pending.
-    fn poll_limits(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Stop> {
-        let mut this = self.project();
-        this.course.note_start();
-        if poll_slot(this.cancelled, cx, || this.course.token.cancelled()).is_ready() {
-            return Poll::Ready(Stop::Cancelled);
-        }
-        if this.sleep.is_none() {
-            if let Some(left) = this.course.time_left() {
-                this.sleep.set(Some(this.course.timer.sleep(left)));
-            }
-        }
-        this.sleep.as_pin_mut().map_or(Poll::Pending, |deadline| deadline.poll(cx)).map(|()| Stop::Deadline)
-    }
-
     /// Between two attempts: waits for the delay, then begins the next one.
     fn poll_between(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Stop>> {
         let mut this = self.project();
