@@ -63,7 +63,7 @@ pub enum Jitter {
     /// Uniform in `[d/2, d]`: never less than half the delay.
     Equal,
     /// Uniform in `[d·(1−f), d·(1+f)]`, for f from 0 to 1 (NaN is 0). Where that would pass the cap, the whole interval slides down
-    /// until it ends at the cap, and keeps its width.
+    /// until it ends at the cap, and keeps its width as far as zero lets it.
     Proportional(f64),
     /// Uniform in `[base, 3 × the previous delay]`, where `base` is the curve's first delay: a random walk that
     /// replaces the curve's growth. The upper end is held to the cap and the lower end to a third of the cap.
@@ -236,8 +236,9 @@ fn grown(base: Duration, factor: f64, exponent: u32, cap: Duration) -> Duration 
     }
     let power = i32::try_from(exponent).map_or(f64::INFINITY, |exponent| factor.powi(exponent));
     let power = if factor > 1.0 { power } else { 1.0 };
-    // An `Err` is overflow: base, factor and so the product are positive and no NaN.
-    Duration::try_from_secs_f64(base.as_secs_f64() * power).unwrap_or(cap)
+    // An `Err` is overflow: base, factor and so the product are positive and no NaN. A base of 52 bits and more loses
+    // its last nanoseconds to the rounding, hence the `max`.
+    Duration::try_from_secs_f64(base.as_secs_f64() * power).unwrap_or(cap).max(base)
 }
 
 /// 1, 1, 2, 3, 5, … for n = 1, 2, 3, …; saturates at n = 48.

@@ -151,7 +151,9 @@ impl TokioTimer {
 
 #[cfg(feature = "tokio")]
 impl Timer for TokioTimer {
-    type Sleep = tokio::time::Sleep;
+    /// Not held to the task's budget for one turn: an operation that uses it up in each poll would otherwise keep its
+    /// own limit from ever being asked.
+    type Sleep = tokio::task::coop::Unconstrained<tokio::time::Sleep>;
 
     fn now(&self) -> Duration {
         use std::sync::OnceLock;
@@ -171,7 +173,7 @@ impl Timer for TokioTimer {
     }
 
     fn sleep(&self, delay: Duration) -> Self::Sleep {
-        tokio::time::sleep(delay)
+        tokio::task::coop::unconstrained(tokio::time::sleep(delay))
     }
 }
 

@@ -164,21 +164,38 @@ where
         Ok(self.attempt_at(Duration::ZERO))
     }
 
-    /// Counts the first attempt where the caller made it without a word.
+    /// Counts an attempt that the caller made without a word. It was made, so nothing refuses it any more.
     pub(super) fn begin_unseen(&mut self) {
         if self.tally.attempts() == 0 {
             self.tally.begin_first();
+        } else {
+            self.tally.pay();
+            self.tally.begin();
         }
     }
 
+    /// Begins an attempt of which it is not known whether it is the first.
+    pub(super) fn begin_next(&mut self) -> Result<Attempt, Refusal> {
+        if self.tally.attempts() == 0 { self.begin_first() } else { self.begin_later() }
+    }
+
     /// Begins the next attempt after a wait, unless the token or the deadline forbids it.
+    ///
+    /// It was allowed and paid for before the wait, except where a [`Run`](super::Run) goes on after an attempt or a wait
+    /// that was dropped: no attempt is free by that, and there are not more of them.
     pub(super) fn begin_later(&mut self) -> Result<Attempt, Refusal> {
         if self.token.is_cancelled() {
             return Err(Stop::Cancelled.into());
         }
+        if self.tally.attempts() >= self.policy.attempts() {
+            return Err(Stop::Attempts.into());
+        }
         let elapsed = self.elapsed();
         if self.remaining(elapsed) == Some(Duration::ZERO) {
             return Err(Stop::Deadline.into());
+        }
+        if !self.tally.pay() {
+            return Err(Stop::Budget.into());
         }
         self.links.admit()?;
         Ok(self.begun(elapsed))
@@ -284,6 +301,7 @@ where
     fn give_up(&mut self, stop: Stop, verdict: Option<Verdict>, retry_after: Option<Duration>) -> GaveUp<E> {
         self.tally.take_back();
         let (attempts, elapsed) = (self.tally.attempts(), self.elapsed());
+        let retry_after = retry_after.filter(|hint| !hint.is_zero());
         if self.observer.is_enabled() {
             let (allowed, last) = (self.policy.attempts(), self.last.as_ref());
             self.observer.observe(&Event::GaveUp { stop, attempts, allowed, elapsed, last, verdict, retry_after });

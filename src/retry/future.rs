@@ -5,9 +5,9 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use super::course::{Course, Refusal};
+use super::limit::{poll_limits, poll_slot};
 use super::links::{Link, Linked, Links, Unlinked};
-use super::nest::Attempting;
-use super::run::poll_slot;
+use super::nest::Named;
 use super::{Event, GaveUp};
 use crate::breaker::{self, Breaker};
 use crate::budget::Budget;
@@ -135,7 +135,7 @@ where
                 }
             };
             let polled = {
-                let _named = Attempting::enter(this.course.site);
+                let _named = Named::enter(this.course.site);
                 attempt.poll(cx)
             };
             let error = match polled {
@@ -146,7 +146,7 @@ where
                 }
                 Poll::Ready(Err(error)) => error,
                 Poll::Pending => {
-                    let stop = ready!(self.as_mut().poll_limits(cx));
+                    let stop = ready!(poll_limits(this.course, this.sleep, this.cancelled, cx));
                     return self.end(stop);
                 }
             };
@@ -183,21 +183,6 @@ where
     M: Timer,
     L: Links,
 {
-    /// What may cut the attempt in flight, which is pending.
-    fn poll_limits(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Stop> {
-        let mut this = self.project();
-        this.course.note_start();
-        if poll_slot(this.cancelled, cx, || this.course.token.cancelled()).is_ready() {
-            return Poll::Ready(Stop::Cancelled);
-        }
-        if this.sleep.is_none() {
-            if let Some(left) = this.course.time_left() {
-                this.sleep.set(Some(this.course.timer.sleep(left)));
-            }
-        }
-        this.sleep.as_pin_mut().map_or(Poll::Pending, |deadline| deadline.poll(cx)).map(|()| Stop::Deadline)
-    }
-
     /// Between two attempts: waits for the delay, then begins the next one.
     fn poll_between(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
         let mut this = self.project();

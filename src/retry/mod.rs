@@ -4,10 +4,12 @@
 //! a [`Budget`](crate::Budget) belongs to every `retry` that many callers make. An operation that is not idempotent
 //! must be judged with care: an error does not prove that nothing happened.
 
+mod attempting;
 mod course;
 mod error;
 mod event;
 mod future;
+mod limit;
 mod links;
 mod nest;
 mod run;

@@ -10,11 +10,11 @@ thread_local! {
 }
 
 /// Names the run that is at work on this thread, for as long as it is held.
-pub(super) struct Attempting {
+pub(super) struct Named {
     outer: Option<Site>,
 }
 
-impl Attempting {
+impl Named {
     /// An attempt of the run made at `site` is about to be polled.
     #[inline]
     pub(super) fn enter(site: Site) -> Self {
@@ -22,7 +22,7 @@ impl Attempting {
     }
 }
 
-impl Drop for Attempting {
+impl Drop for Named {
     #[inline]
     fn drop(&mut self) {
         ATTEMPTING.set(self.outer);
