@@ -48,8 +48,8 @@ use crate::time::{DefaultTimer, Timer};
 /// ```
 ///
 /// By hand, where the operation must not be cut, each failure goes to [`again`](Self::again) (or, on a thread without
-/// a runtime, to [`blocking_again`](Self::blocking_again)) and the success through [`success`](Self::success), which tells the budget and the
-/// observer; a run that is dropped without one of these counts as abandoned, which is neither:
+/// a runtime, to [`blocking_again`](Self::blocking_again)) and the success through [`success`](Self::success), which
+/// tells the budget and the observer; a run that is dropped without one of these counts as abandoned, which is neither:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

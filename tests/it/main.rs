@@ -10,6 +10,8 @@ mod decide;
 mod hint;
 mod http;
 mod http_sockets;
+mod nested;
 mod run;
 mod script;
+mod serde;
 mod timeout;
