@@ -80,6 +80,14 @@ impl Core {
     /// Takes the result of a call: no verdict is success.
     #[inline]
     pub(super) fn settle(&self, ticket: Ticket, verdict: Option<Verdict>, host: &impl Host) {
+        // The common way, kept short: a success, closed, with nothing to count it in and no streak to end.
+        let plain = verdict.is_none() && ticket.probe.is_none() && !host.settings().counts_in_window();
+        if !plain || failures(self.streak.load(Ordering::Relaxed)) != 0 {
+            self.settle_fully(ticket, verdict, host);
+        }
+    }
+
+    fn settle_fully(&self, ticket: Ticket, verdict: Option<Verdict>, host: &impl Host) {
         if let Some(probe) = ticket.probe {
             return self.settle_probe(ticket, probe, verdict, host);
         }
@@ -97,7 +105,7 @@ impl Core {
         if settings.counts_in_window() {
             let ended = nanos(host.now());
             slow = settings.is_slow(ended.saturating_sub(ticket.began));
-            self.window.count(ended, settings.window, ticket.generation, verdict.is_some(), slow);
+            self.window.count(ended, settings.slot, ticket.generation, verdict.is_some(), slow);
             now = Some(ended);
         }
         if verdict.is_some() || slow {
@@ -109,7 +117,7 @@ impl Core {
     #[cold]
     fn judge(&self, generation: u64, streak: u32, verdict: Option<Verdict>, now: Option<u64>, host: &impl Host) {
         let settings = host.settings();
-        let counts = now.map(|now| self.window.counts(now, settings.window, generation)).unwrap_or_default();
+        let counts = now.map(|now| self.window.counts(now, settings.slot, generation)).unwrap_or_default();
         let Some(why) = settings.trips_on(streak, counts) else { return };
         let now = now.unwrap_or_else(|| nanos(host.now()));
         let after = verdict.and_then(|verdict| verdict.after());
@@ -154,7 +162,7 @@ impl Core {
         drop(guarded);
         let settings = host.settings();
         let counts = if settings.counts_in_window() {
-            self.window.counts(nanos(host.now()), settings.window, generation)
+            self.window.counts(nanos(host.now()), settings.slot, generation)
         } else {
             Counts::default()
         };

@@ -1,3 +1,4 @@
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use rand::Rng;
@@ -23,27 +24,40 @@ pub(super) struct Machine {
     last_open: Duration,
     why: Option<Trip>,
     isolations: u32,
+    /// The next probe's name.
+    next: Probe,
 }
 
 #[expect(clippy::large_enum_variant, reason = "there is one per breaker, and it is never moved")]
 enum Phase {
     Closed,
     Open { until: u64 },
-    HalfOpen { passed: u32, failed: u32, leases: [u64; MAX_PROBES] },
+    HalfOpen { passed: u32, failed: u32, places: [Place; MAX_PROBES] },
 }
 
-const FREE: u64 = 0;
-
-/// A probe's place: which one, and until when it holds it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Probe {
-    index: u8,
+/// A place among the probes: who holds it, and until when.
+#[derive(Clone, Copy)]
+struct Place {
+    holder: Option<Probe>,
     lease: u64,
 }
 
+const FREE: Place = Place { holder: None, lease: 0 };
+
+/// Names a probe among all that a breaker ever lets out.
+pub(super) type Probe = NonZeroU64;
+
 impl Machine {
     pub(super) const fn new() -> Self {
-        Self { phase: Phase::Closed, generation: 0, trips: 0, last_open: Duration::ZERO, why: None, isolations: 0 }
+        Self {
+            phase: Phase::Closed,
+            generation: 0,
+            trips: 0,
+            last_open: Duration::ZERO,
+            why: None,
+            isolations: 0,
+            next: Probe::MIN,
+        }
     }
 
     pub(super) const fn generation(&self) -> u64 {
@@ -80,35 +94,34 @@ impl Machine {
             }
             Phase::Open { .. } => {
                 self.generation += 1;
-                self.phase = Phase::HalfOpen { passed: 0, failed: 0, leases: [FREE; MAX_PROBES] };
+                self.phase = Phase::HalfOpen { passed: 0, failed: 0, places: [FREE; MAX_PROBES] };
                 event = Some(Event::HalfOpened);
             }
             Phase::HalfOpen { .. } => {}
         }
-        let Phase::HalfOpen { passed, failed, leases } = &mut self.phase else { return (Ok(None), event) };
-        let places = settings.probes().saturating_sub((*passed + *failed) as usize);
-        let held = leases.iter().filter(|lease| **lease > now).count();
-        if held >= places {
-            let next = leases.iter().filter(|lease| **lease > now).min();
-            return (Err(Open::new(next.map(|lease| Duration::from_nanos(lease - now)))), event);
+        let Phase::HalfOpen { passed, failed, places } = &mut self.phase else { return (Ok(None), event) };
+        let allowed = settings.probes().saturating_sub((*passed + *failed) as usize);
+        let held = places.iter().filter(|place| place.lease > now).count();
+        // Invariant 3; there is a free place, as fewer than MAX_PROBES are held.
+        let free = places.iter_mut().find(|place| place.lease <= now);
+        if let Some(place) = free.filter(|_| held < allowed) {
+            let probe = self.next;
+            self.next = probe.checked_add(1).unwrap_or(Probe::MIN);
+            *place = Place { holder: Some(probe), lease: now.saturating_add(nanos(settings.lease).max(1)) };
+            return (Ok(Some(probe)), event);
         }
-        // Invariant 3; there is a free one, as fewer than MAX_PROBES are held.
-        let place = leases.iter().position(|lease| *lease <= now).unwrap_or(0);
-        let lease = now.saturating_add(nanos(settings.lease).max(1));
-        leases[place] = lease;
-        #[expect(clippy::cast_possible_truncation, reason = "less than MAX_PROBES")]
-        let probe = Probe { index: place as u8, lease };
-        (Ok(Some(probe)), event)
+        let next = places.iter().map(|place| place.lease).filter(|lease| *lease > now).min();
+        (Err(Open::new(next.map(|lease| Duration::from_nanos(lease - now)))), event)
     }
 
     /// A probe ended: its place is free, unless it was let out again since. False if it was of another generation.
     pub(super) fn take_back(&mut self, probe: Probe, generation: u64) -> bool {
-        let Phase::HalfOpen { leases, .. } = &mut self.phase else { return false };
+        let Phase::HalfOpen { places, .. } = &mut self.phase else { return false };
         if generation != self.generation {
             return false; // invariant 1
         }
-        if let Some(lease) = leases.get_mut(usize::from(probe.index)).filter(|lease| **lease == probe.lease) {
-            *lease = FREE;
+        if let Some(place) = places.iter_mut().find(|place| place.holder == Some(probe)) {
+            *place = FREE;
         }
         true
     }

@@ -48,6 +48,7 @@ use std::time::Duration;
 use self::core::{Core, Host};
 use machine::Machine;
 use settings::{Rate, Settings};
+use window::{nanos, slot_length};
 
 use crate::backoff::Backoff;
 use crate::classify::Always;
@@ -154,7 +155,7 @@ impl Breaker {
     /// Opens when this share (0 to 1) of at least so many calls within the window, good or bad, took longer than `limit`.
     #[must_use]
     pub const fn with_slow_rate(mut self, limit: Duration, share: f64, of_at_least: u32) -> Self {
-        self.settings.slow_limit = limit;
+        self.settings.slow_limit = nanos(limit);
         self.settings.slow_rate = Some(Rate { share, of_at_least });
         self
     }
@@ -163,7 +164,7 @@ impl Breaker {
     /// and ten tenths of it old, at most.
     #[must_use]
     pub const fn with_window(mut self, window: Duration) -> Self {
-        self.settings.window = window;
+        self.settings.slot = slot_length(window);
         self
     }
 

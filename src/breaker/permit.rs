@@ -40,7 +40,7 @@ where
     M: Timer,
 {
     breaker: &'a Breaker<C, O, M>,
-    ticket: Option<Ticket>,
+    ticket: Ticket,
 }
 
 impl<'a, C, O, M> Permit<'a, C, O, M>
@@ -49,26 +49,26 @@ where
     M: Timer,
 {
     pub(super) const fn new(breaker: &'a Breaker<C, O, M>, ticket: Ticket) -> Self {
-        Self { breaker, ticket: Some(ticket) }
+        Self { breaker, ticket }
     }
 
     /// The call succeeded.
     #[inline]
-    pub fn success(mut self) {
+    pub fn success(self) {
         self.settle(None);
     }
 
     /// The call failed, and this is what the failure means: `Fail` is neutral.
     #[inline]
-    pub fn failure(mut self, verdict: Verdict) {
+    pub fn failure(self, verdict: Verdict) {
         self.settle(Some(verdict));
     }
 
     #[inline]
-    fn settle(&mut self, verdict: Option<Verdict>) {
-        if let Some(ticket) = self.ticket.take() {
-            self.breaker.core.settle(ticket, verdict, self.breaker);
-        }
+    fn settle(self, verdict: Option<Verdict>) {
+        let (breaker, ticket) = (self.breaker, self.ticket);
+        std::mem::forget(self); // not dropped: it has an end to tell
+        breaker.core.settle(ticket, verdict, breaker);
     }
 }
 
@@ -79,9 +79,7 @@ where
 {
     #[inline]
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            self.breaker.core.forget(ticket);
-        }
+        self.breaker.core.forget(self.ticket);
     }
 }
 

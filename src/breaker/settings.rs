@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::Trip;
 use super::machine::MAX_PROBES;
-use super::window::{Counts, nanos};
+use super::window::{Counts, slot_length};
 use crate::backoff::{Backoff, Jitter};
 
 /// When a breaker opens, for how long, and what closes it again.
@@ -11,8 +11,10 @@ pub(super) struct Settings {
     pub(super) consecutive: Option<u32>,
     pub(super) failure_rate: Option<Rate>,
     pub(super) slow_rate: Option<Rate>,
-    pub(super) slow_limit: Duration,
-    pub(super) window: Duration,
+    /// In nanoseconds.
+    pub(super) slow_limit: u64,
+    /// The window, in nanoseconds per slot.
+    pub(super) slot: u64,
     pub(super) open: Backoff,
     pub(super) hint_cap: Duration,
     pub(super) probes: u32,
@@ -33,8 +35,8 @@ impl Settings {
             consecutive: Some(10),
             failure_rate: Some(Rate { share: 0.5, of_at_least: 20 }),
             slow_rate: None,
-            slow_limit: Duration::MAX,
-            window: Duration::from_secs(10),
+            slow_limit: u64::MAX,
+            slot: slot_length(Duration::from_secs(10)),
             open: Backoff::exponential(Duration::from_secs(5))
                 .with_cap(Duration::from_secs(60))
                 .with_jitter(Jitter::Proportional(0.2)),
@@ -55,7 +57,7 @@ impl Settings {
 
     /// Whether a call of that many nanoseconds was too slow, where that is asked.
     pub(super) fn is_slow(&self, took: u64) -> bool {
-        self.times_calls() && took > nanos(self.slow_limit)
+        self.times_calls() && took > self.slow_limit
     }
 
     pub(super) fn probes(&self) -> usize {

@@ -49,10 +49,10 @@ impl Window {
 
     /// Counts a call that ended at `now` (nanoseconds).
     #[inline]
-    pub(super) fn count(&self, now: u64, length: Duration, generation: u64, failed: bool, slow: bool) {
-        let (index, tag) = place(now / slot_length(length), generation);
+    pub(super) fn count(&self, now: u64, slot: u64, generation: u64, failed: bool, slow: bool) {
+        let (index, tag) = place(now / slot, generation);
         let add = Counts { ok: u64::from(!failed), failed: u64::from(failed), slow: u64::from(slow) };
-        let word = &self.shards[shard()].slots[index];
+        let word = &self.shards[shard() % SHARDS].slots[index % SLOTS];
         let mut seen = word.load(Ordering::Relaxed);
         loop {
             let next = match seen >> (3 * COUNT_BITS) {
@@ -68,8 +68,8 @@ impl Window {
     }
 
     /// What this generation counted within the window that ends at `now`.
-    pub(super) fn counts(&self, now: u64, length: Duration, generation: u64) -> Counts {
-        let last = now / slot_length(length);
+    pub(super) fn counts(&self, now: u64, slot: u64, generation: u64) -> Counts {
+        let last = now / slot;
         let mut sum = Counts::default();
         for tick in last.saturating_sub(SLOTS as u64 - 1)..=last {
             let (index, tag) = place(tick, generation);
@@ -130,13 +130,18 @@ const fn is_older_generation(tag: u64, other: u64) -> bool {
     behind != 0 && behind < 128
 }
 
-/// In nanoseconds, at least 1.
-fn slot_length(window: Duration) -> u64 {
-    (nanos(window) / SLOTS as u64).max(1)
+/// A slot of such a window, in nanoseconds; at least 1.
+pub(super) const fn slot_length(window: Duration) -> u64 {
+    let slot = nanos(window) / SLOTS as u64;
+    if slot == 0 { 1 } else { slot }
 }
 
-pub(super) fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+/// In nanoseconds, at most 584 years' worth.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "compared first")]
+pub(super) const fn nanos(duration: Duration) -> u64 {
+    let nanos = duration.as_nanos();
+    if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 }
 }
 
 /// This thread's shard.
@@ -153,10 +158,10 @@ fn shard() -> usize {
     // A thread whose locals are gone is on its way out: it counts where all such do.
     SHARD
         .try_with(|mine| {
-            if mine.get() == usize::MAX {
+            if mine.get() >= SHARDS {
                 mine.set(assign());
             }
-            mine.get() % SHARDS
+            mine.get()
         })
         .unwrap_or(0)
 }
