@@ -39,8 +39,8 @@ pub trait ResilienceExt: Future + Sized {
         Timeout::new(self, limit)
     }
 
-    /// Refuses the future while `breaker` is open, and tells it how the future ended, by the breaker's own classifier. Its error type
-    /// must be able to say so: `E: From<Open>`.
+    /// Refuses the future while `breaker` is open, and tells it how the future ended, by the breaker's own classifier.
+    /// Its error type must be able to say so: `E: From<Open>`.
     ///
     /// A future that is refused is not polled.
     ///

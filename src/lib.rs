@@ -9,6 +9,7 @@
 #![doc = "[`Classify`]: Classify"]
 #![doc = "[`Verdict`]: Verdict"]
 #![doc = "[`Budget`]: Budget"]
+#![doc = "[`Breaker`]: Breaker"]
 #![doc = "[`Run`]: Run"]
 #![doc = "[timeout]: ResilienceExt::timeout"]
 #![doc = "[`GaveUp`]: GaveUp"]

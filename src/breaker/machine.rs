@@ -126,8 +126,8 @@ impl Machine {
         true
     }
 
-    /// Counts the result of a probe whose place was taken back. One that comes after its lease counts as well: where all
-    /// calls outlast it, the breaker must close all the same.
+    /// Counts the result of a probe whose place was taken back. One that comes after its lease counts as well: where
+    /// all calls outlast it, the breaker must close all the same.
     pub(super) fn count<R: Rng + ?Sized>(
         &mut self,
         probe_passed: bool,

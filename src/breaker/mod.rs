@@ -1,8 +1,8 @@
 //! A circuit breaker: calls to a peer that is down are refused at once, until a few of them show that it is back.
 //!
-//! A retry spends effort on one call; a breaker saves it across all of them. It spares the caller the wait for what will fail
-//! anyway, and the peer the load while it comes back up. It is worth having where many calls share one peer and a
-//! call that fails is slow or costs something.
+//! A retry spends effort on one call; a breaker saves it across all of them. It spares the caller the wait for what
+//! will fail anyway, and the peer the load while it comes back up. It is worth having where many calls share one peer
+//! and a call that fails is slow or costs something.
 //!
 //! It is the wrong tool where calls that share a breaker do not share a fate: one tenant's, shard's or model's
 //! failures then refuse the calls of all (give each its own). And it does not replace a
@@ -11,7 +11,8 @@
 //! # What opens it
 //!
 //! Any of three, as each sees what the others miss:
-//! * **consecutive failures**: the peer is gone. Sees an outage at low traffic, and misses one that lets some calls through;
+//! * **consecutive failures**: the peer is gone. Sees an outage at low traffic, and misses one that lets some calls
+//!   through;
 //! * **failure rate** over a sliding window, of at least so many calls: sees a partial outage, and needs traffic;
 //! * **slow-call rate**: the peer answers, too late to be of use. Off unless a limit is given.
 //!
@@ -57,9 +58,9 @@ use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer};
 
 /// A circuit breaker for one peer, shared by the calls to it: as a `static`, in an `Arc`, or one per key.
 ///
-/// As a postfix adapter, [`.guarded_by(&breaker)`](crate::ResilienceExt::guarded_by), it judges errors with its own classifier; attached
-/// to a run, [`with_breaker`](crate::Retry::with_breaker), it shares the policy's verdict. By hand, take a
-/// [`permit`](Self::permit) and tell it how the call ended.
+/// As a postfix adapter, [`.guarded_by(&breaker)`](crate::ResilienceExt::guarded_by), it judges errors with its own
+/// classifier; attached to a run, [`with_breaker`](crate::Retry::with_breaker), it shares the policy's verdict. By
+/// hand, take a [`permit`](Self::permit) and tell it how the call ended.
 ///
 /// # Defaults
 ///
@@ -76,8 +77,8 @@ use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer};
 ///
 /// # Fairness
 ///
-/// Half-open, whoever asks first is a probe. The closed path takes no lock and allocates nothing; a success reads the clock only where a
-/// rate is counted.
+/// Half-open, whoever asks first is a probe. The closed path takes no lock and allocates nothing; a success reads the
+/// clock only where a rate is counted.
 ///
 /// # Examples
 ///
@@ -152,7 +153,8 @@ impl Breaker {
         self
     }
 
-    /// Opens when this share (0 to 1) of at least so many calls within the window, good or bad, took longer than `limit`.
+    /// Opens when this share (0 to 1) of at least so many calls within the window, good or bad, took longer than
+    /// `limit`.
     #[must_use]
     pub const fn with_slow_rate(mut self, limit: Duration, share: f64, of_at_least: u32) -> Self {
         self.settings.slow_limit = nanos(limit);
@@ -160,8 +162,8 @@ impl Breaker {
         self
     }
 
-    /// The window of time over which rates are counted. It slides by a tenth of its length: what is counted is between nine
-    /// and ten tenths of it old, at most.
+    /// The window of time over which rates are counted. It slides by a tenth of its length: what is counted is between
+    /// nine and ten tenths of it old, at most.
     #[must_use]
     pub const fn with_window(mut self, window: Duration) -> Self {
         self.settings.slot = slot_length(window);

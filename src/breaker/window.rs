@@ -18,8 +18,8 @@ const SHARDS: usize = 4;
 ///    no other. Who counts for a later one starts it anew; who counts for an earlier generation is dropped.
 /// 2. When a count would overflow, all counts of the slot are halved: their proportions stay.
 ///
-/// A lap has 14 bits: counts that nothing touched for exactly 16,384 windows (two days, for windows of 10 s) would count as
-/// fresh, once.
+/// A lap has 14 bits: counts that nothing touched for exactly 16,384 windows (two days, for windows of 10 s) would
+/// count as fresh, once.
 pub(super) struct Window {
     shards: [Shard; SHARDS],
 }

@@ -15,8 +15,8 @@ use crate::policy::Stop;
 use crate::time::{Timer, TimerSlot};
 
 pin_project! {
-    /// One attempt of a [`Run`] and the delay after it. By hand, as an `async fn` would hold the operation twice: as its
-    /// argument and where it is polled.
+    /// One attempt of a [`Run`] and the delay after it. By hand, as an `async fn` would hold the operation twice: as
+    /// its argument and where it is polled.
     pub(super) struct Attempting<'r, 'a, Fut, E, C, K, O, M, L>
     where
         K: Cancel,

@@ -93,8 +93,8 @@ impl<'a, E, C, K, O, M, L> Run<'a, E, C, K, O, M, L> {
     }
 
     /// Every attempt made by [`attempt`](Self::attempt) asks `breaker` first and tells it its outcome, by the policy's
-    /// verdict. Refused, the run ends at once as [`Stop::Open`], with the breaker's `retry_after`. By hand, the breaker is asked before
-    /// each retry only.
+    /// verdict. Refused, the run ends at once as [`Stop::Open`], with the breaker's `retry_after`. By hand, the breaker
+    /// is asked before each retry only.
     pub fn with_breaker<D, P, N>(self, breaker: &'a Breaker<D, P, N>) -> Run<'a, E, C, K, O, M, Linked<'a>>
     where
         L: Link<'a>,
@@ -164,8 +164,8 @@ where
     ///
     /// # Cancel safety
     ///
-    /// Dropped while it waits, it gives back the budget token; the run may end, or go on with the next attempt, which is
-    /// then paid for when it is made known.
+    /// Dropped while it waits, it gives back the budget token; the run may end, or go on with the next attempt, which
+    /// is then paid for when it is made known.
     pub async fn again(&mut self, error: E) -> Result<(), GaveUp<E>> {
         self.begin_unseen();
         self.pause(error).await?;

@@ -13,7 +13,7 @@ static INNER: RetryPolicy = RetryPolicy::new().with_attempts(3).with_backoff(Bac
 async fn trap_11_nested_retries_are_noticed_once_each_naming_both() {
     let calls = AtomicU32::new(0);
     let told = Mutex::new(vec![]);
-    let note = |event: &Event<_>| {
+    let note = |event: &Event<'_, _>| {
         if let Event::Nested { outer, inner, .. } = event {
             told.lock().unwrap().push((*outer, *inner));
         }
@@ -40,7 +40,7 @@ fn is_here(site: &Location<'_>) -> bool {
 #[tokio::test(start_paused = true)]
 async fn retries_beside_and_after_each_other_are_not_nested() {
     let told = AtomicU32::new(0);
-    let note = |event: &Event<_>| {
+    let note = |event: &Event<'_, _>| {
         if let Event::Nested { .. } = event {
             told.fetch_add(1, Ordering::Relaxed);
         }
@@ -64,7 +64,7 @@ async fn retries_beside_and_after_each_other_are_not_nested() {
 #[tokio::test(start_paused = true)]
 async fn a_run_within_a_retry_is_noticed_and_a_panic_leaves_no_trace() {
     let told = AtomicU32::new(0);
-    let note = |event: &Event<_>| {
+    let note = |event: &Event<'_, _>| {
         if let Event::Nested { .. } = event {
             told.fetch_add(1, Ordering::Relaxed);
         }
