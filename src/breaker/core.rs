@@ -37,13 +37,13 @@ struct Guarded {
     telling: bool,
 }
 
-/// What an admitted call holds until it is settled or forgotten.
+/// What an admitted call holds until it is settled or forgotten. Two words, so that it travels in registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
-    generation: u64,
+    generation: u32,
+    probe: Option<Probe>,
     /// When it was admitted, in nanoseconds, where calls are timed.
     began: u64,
-    probe: Option<Probe>,
 }
 
 impl Core {
@@ -64,7 +64,7 @@ impl Core {
             return self.ask(host);
         }
         let began = if host.settings().times_calls() { nanos(host.now()) } else { 0 };
-        Ok(Ticket { generation: phase >> 1, began, probe: None })
+        Ok(Ticket { generation: generation_of(phase), began, probe: None })
     }
 
     #[cold]
@@ -87,11 +87,12 @@ impl Core {
         }
     }
 
+    #[inline(never)] // out of the way of what it is not needed for
     fn settle_fully(&self, ticket: Ticket, verdict: Option<Verdict>, host: &impl Host) {
         if let Some(probe) = ticket.probe {
             return self.settle_probe(ticket, probe, verdict, host);
         }
-        if self.phase.load(Ordering::Acquire) >> 1 != ticket.generation {
+        if generation_of(self.phase.load(Ordering::Acquire)) != ticket.generation {
             return; // stale: it decides nothing
         }
         let streak = match verdict {
@@ -115,7 +116,7 @@ impl Core {
 
     /// Something went wrong while closed: was it enough?
     #[cold]
-    fn judge(&self, generation: u64, streak: u32, verdict: Option<Verdict>, now: Option<u64>, host: &impl Host) {
+    fn judge(&self, generation: u32, streak: u32, verdict: Option<Verdict>, now: Option<u64>, host: &impl Host) {
         let settings = host.settings();
         let counts = now.map(|now| self.window.counts(now, settings.slot, generation)).unwrap_or_default();
         let Some(why) = settings.trips_on(streak, counts) else { return };
@@ -176,7 +177,7 @@ impl Core {
 
     /// A success ends the streak. Written only where there is one to end, so that successes share the line.
     #[inline]
-    fn end_streak(&self, generation: u64) -> u32 {
+    fn end_streak(&self, generation: u32) -> u32 {
         let mut seen = self.streak.load(Ordering::Relaxed);
         while failures(seen) != 0 && is_of(seen, generation) {
             let none = seen & !u64::from(u32::MAX);
@@ -188,7 +189,7 @@ impl Core {
         0
     }
 
-    fn lengthen_streak(&self, generation: u64) -> u32 {
+    fn lengthen_streak(&self, generation: u32) -> u32 {
         let longer = |seen| (is_of(seen, generation) && failures(seen) < u32::MAX).then(|| seen + 1);
         match self.streak.fetch_update(Ordering::Relaxed, Ordering::Relaxed, longer) {
             Ok(seen) => failures(seen) + 1,
@@ -200,10 +201,10 @@ impl Core {
     fn leave(&self, mut guarded: MutexGuard<'_, Guarded>, event: Option<Event>, host: &impl Host) {
         let machine = &guarded.machine;
         let (generation, refusing) = (machine.generation(), machine.state() != State::Closed);
-        let phase = (generation << 1) | u64::from(refusing);
+        let phase = (u64::from(generation) << 1) | u64::from(refusing);
         if phase != self.phase.load(Ordering::Relaxed) {
             // The streak goes first: who reads the new phase finds the new streak.
-            self.streak.store(generation << 32, Ordering::Relaxed);
+            self.streak.store(u64::from(generation) << 32, Ordering::Relaxed);
             self.phase.store(phase, Ordering::Release);
         }
         guarded.untold.extend(event);
@@ -249,6 +250,11 @@ const fn failures(streak: u64) -> u32 {
     streak as u32
 }
 
-const fn is_of(streak: u64, generation: u64) -> bool {
-    streak >> 32 == generation & 0xffff_ffff
+#[expect(clippy::cast_possible_truncation, reason = "it was a u32")]
+const fn generation_of(phase: u64) -> u32 {
+    (phase >> 1) as u32
+}
+
+const fn is_of(streak: u64, generation: u32) -> bool {
+    streak >> 32 == generation as u64
 }

@@ -1,4 +1,4 @@
-use std::num::NonZeroU64;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use rand::Rng;
@@ -18,7 +18,7 @@ pub(super) const MAX_PROBES: usize = 32;
 /// 3. A lease is about the place only: one that ran out is free to be let out again.
 pub(super) struct Machine {
     phase: Phase,
-    generation: u64,
+    generation: u32,
     /// How often it opened since it was last closed.
     trips: u32,
     last_open: Duration,
@@ -45,7 +45,7 @@ struct Place {
 const FREE: Place = Place { holder: None, lease: 0 };
 
 /// Names a probe among all that a breaker ever lets out.
-pub(super) type Probe = NonZeroU64;
+pub(super) type Probe = NonZeroU32;
 
 impl Machine {
     pub(super) const fn new() -> Self {
@@ -60,7 +60,7 @@ impl Machine {
         }
     }
 
-    pub(super) const fn generation(&self) -> u64 {
+    pub(super) const fn generation(&self) -> u32 {
         self.generation
     }
 
@@ -90,10 +90,10 @@ impl Machine {
         match self.phase {
             Phase::Closed => return (Ok(None), None),
             Phase::Open { until } if now < until => {
-                return (Err(Open::new(Some(Duration::from_nanos(until - now)))), None);
+                return (Err(Open::new(Some(until - now))), None);
             }
             Phase::Open { .. } => {
-                self.generation += 1;
+                self.generation = self.generation.wrapping_add(1);
                 self.phase = Phase::HalfOpen { passed: 0, failed: 0, places: [FREE; MAX_PROBES] };
                 event = Some(Event::HalfOpened);
             }
@@ -111,11 +111,11 @@ impl Machine {
             return (Ok(Some(probe)), event);
         }
         let next = places.iter().map(|place| place.lease).filter(|lease| *lease > now).min();
-        (Err(Open::new(next.map(|lease| Duration::from_nanos(lease - now)))), event)
+        (Err(Open::new(next.map(|lease| lease - now))), event)
     }
 
     /// A probe ended: its place is free, unless it was let out again since. False if it was of another generation.
-    pub(super) fn take_back(&mut self, probe: Probe, generation: u64) -> bool {
+    pub(super) fn take_back(&mut self, probe: Probe, generation: u32) -> bool {
         let Phase::HalfOpen { places, .. } = &mut self.phase else { return false };
         if generation != self.generation {
             return false; // invariant 1
@@ -153,7 +153,7 @@ impl Machine {
     /// Opens, if it is still the closed breaker of that generation.
     pub(super) fn trip<R: Rng + ?Sized>(
         &mut self,
-        generation: u64,
+        generation: u32,
         why: Trip,
         after: Option<Duration>,
         now: u64,
@@ -173,7 +173,7 @@ impl Machine {
         rng: &mut R,
     ) -> Event {
         self.trips = self.trips.saturating_add(1);
-        self.generation += 1;
+        self.generation = self.generation.wrapping_add(1);
         self.why = Some(why);
         let drawn = settings.open.delay(self.trips, self.last_open, rng);
         let duration = drawn.max(after.unwrap_or_default().min(settings.hint_cap));
@@ -183,7 +183,7 @@ impl Machine {
     }
 
     fn close(&mut self) -> Event {
-        self.generation += 1;
+        self.generation = self.generation.wrapping_add(1);
         self.trips = 0;
         self.last_open = Duration::ZERO;
         self.why = None;
@@ -204,7 +204,7 @@ impl Machine {
         if self.isolations > 1 {
             return None;
         }
-        self.generation += 1;
+        self.generation = self.generation.wrapping_add(1);
         Some(Event::Isolated)
     }
 

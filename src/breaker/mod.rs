@@ -367,11 +367,19 @@ pub struct Snapshot {
 /// A breaker refused the call: nothing was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Open {
-    retry_after: Option<Duration>,
+    /// In nanoseconds; `UNKNOWN` while isolated. One word, so that a refusal costs admission nothing.
+    retry_after: u64,
 }
 
+const UNKNOWN: u64 = u64::MAX;
+
 impl Open {
-    const fn new(retry_after: Option<Duration>) -> Self {
+    const fn new(retry_after: Option<u64>) -> Self {
+        let retry_after = match retry_after {
+            Some(nanos) if nanos < UNKNOWN => nanos,
+            Some(_) => UNKNOWN - 1,
+            None => UNKNOWN,
+        };
         Self { retry_after }
     }
 
@@ -379,14 +387,17 @@ impl Open {
     /// probe must be done. `None` while it is isolated.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
+        match self.retry_after {
+            UNKNOWN => None,
+            nanos => Some(Duration::from_nanos(nanos)),
+        }
     }
 }
 
 impl fmt::Display for Open {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("refused by an open circuit breaker")?;
-        match self.retry_after {
+        match self.retry_after() {
             Some(after) => write!(f, ", ask again in {after:.1?}"),
             None => Ok(()),
         }

@@ -49,8 +49,8 @@ impl Window {
 
     /// Counts a call that ended at `now` (nanoseconds).
     #[inline]
-    pub(super) fn count(&self, now: u64, slot: u64, generation: u64, failed: bool, slow: bool) {
-        let (index, tag) = place(now / slot, generation);
+    pub(super) fn count(&self, now: u64, width: u64, generation: u32, failed: bool, slow: bool) {
+        let (index, tag) = place(now / width, generation);
         let add = Counts { ok: u64::from(!failed), failed: u64::from(failed), slow: u64::from(slow) };
         let word = &self.shards[shard() % SHARDS].slots[index % SLOTS];
         let mut seen = word.load(Ordering::Relaxed);
@@ -68,8 +68,8 @@ impl Window {
     }
 
     /// What this generation counted within the window that ends at `now`.
-    pub(super) fn counts(&self, now: u64, slot: u64, generation: u64) -> Counts {
-        let last = now / slot;
+    pub(super) fn counts(&self, now: u64, width: u64, generation: u32) -> Counts {
+        let last = now / width;
         let mut sum = Counts::default();
         for tick in last.saturating_sub(SLOTS as u64 - 1)..=last {
             let (index, tag) = place(tick, generation);
@@ -115,9 +115,9 @@ const fn pack(tag: u64, counts: Counts) -> u64 {
 /// The slot of a tick, and the tag that it has there. The lap starts at 1 within its bits' range, so that no tag is
 /// that of an untouched slot.
 #[expect(clippy::cast_possible_truncation, reason = "less than SLOTS")]
-const fn place(tick: u64, generation: u64) -> (usize, u64) {
+const fn place(tick: u64, generation: u32) -> (usize, u64) {
     let lap = (tick / SLOTS as u64) % ((1 << LAP_BITS) - 1) + 1;
-    ((tick % SLOTS as u64) as usize, ((generation & 0xff) << LAP_BITS) | lap)
+    ((tick % SLOTS as u64) as usize, ((generation as u64 & 0xff) << LAP_BITS) | lap)
 }
 
 /// Whether `tag` is of an earlier generation than `other`, as far as eight bits tell.
