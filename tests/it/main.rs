@@ -10,6 +10,7 @@ mod error;
 mod hint;
 mod http;
 mod http_sockets;
+mod input;
 mod layers;
 mod retry;
 mod run;
