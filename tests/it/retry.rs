@@ -112,7 +112,7 @@ fn trap_14_no_attempt_before_its_delay_is_over() {
     for (attempt, delay) in [(1, 1), (2, 2), (3, 4)] {
         assert!(poll(call.as_mut()).is_pending());
         assert_eq!(script.starts(), attempt);
-        timer.advance(SECOND * delay - Duration::from_nanos(1));
+        timer.advance((SECOND * delay).saturating_sub(Duration::from_nanos(1)));
         assert!(poll(call.as_mut()).is_pending());
         assert_eq!(script.starts(), attempt, "a nanosecond early");
         timer.advance(Duration::from_nanos(1));

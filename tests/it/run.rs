@@ -203,9 +203,9 @@ fn a_row_of_instant_failures_yields() {
                 made.set(made.get() + 1);
                 let outcome = async { Err::<(), _>(Down(1)) };
                 if by_hand {
-                    run.again(Down(1)).await.unwrap()
+                    run.again(Down(1)).await.unwrap();
                 } else {
-                    assert_eq!(run.attempt(outcome).await, Ok(None))
+                    assert_eq!(run.attempt(outcome).await, Ok(None));
                 }
             }
         });

@@ -37,7 +37,7 @@ const BACKOFF: Backoff = Backoff::exponential(Duration::from_millis(100))
     .with_cap(Duration::from_secs(1))
     .with_jitter(Jitter::Proportional(0.5));
 static STEPS: Backoff = Backoff::steps(&[Duration::ZERO, Duration::from_secs(1)]);
-static CUSTOM: Backoff = Backoff::custom(|retry| Duration::from_secs(retry as u64));
+static CUSTOM: Backoff = Backoff::custom(|retry| Duration::from_secs(retry.into()));
 const CONST: RetryPolicy = RetryPolicy::patient().with_attempts(9).with_backoff(BACKOFF).without_deadline();
 static POLICY: RetryPolicy =
     RetryPolicy::new().with_deadline(Duration::from_secs(10)).with_hint_cap(Duration::from_secs(1)).with_attempts(2);

@@ -63,7 +63,7 @@ impl Scene {
 }
 
 /// Polls what `call` makes n times, then drops it, for every n until it completes.
-fn sweep(call: impl AsyncFn(&Scene) -> Result<u32, ()>) {
+fn sweep(call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
     let mut longest = 0;
     for steps in SCRIPTS {
         for backoff in BACKOFFS {
@@ -97,7 +97,7 @@ fn sweep(call: impl AsyncFn(&Scene) -> Result<u32, ()>) {
 
 #[test]
 fn retry_dropped_anywhere() {
-    sweep(async |scene| {
+    sweep(&async |scene: &Scene| {
         retry(|_| scene.script.play(), &scene.policy, &scene.token)
             .with_timer(&scene.timer)
             .with_budget(&scene.budget)
@@ -108,7 +108,7 @@ fn retry_dropped_anywhere() {
 
 #[test]
 fn retry_of_timeouts_dropped_anywhere() {
-    sweep(async |scene| {
+    sweep(&async |scene: &Scene| {
         let op = |_| scene.script.play().timeout(SECOND * 5).with_timer(&scene.timer);
         let call = retry(op, &scene.policy, &scene.token).with_timer(&scene.timer).with_budget(&scene.budget);
         call.await.map_err(drop)
@@ -117,7 +117,7 @@ fn retry_of_timeouts_dropped_anywhere() {
 
 #[test]
 fn timeout_of_a_retry_dropped_anywhere() {
-    sweep(async |scene| {
+    sweep(&async |scene: &Scene| {
         let call = retry(|_| scene.script.play(), &scene.policy, &scene.token)
             .with_timer(&scene.timer)
             .with_budget(&scene.budget);
@@ -128,7 +128,7 @@ fn timeout_of_a_retry_dropped_anywhere() {
 
 #[test]
 fn run_attempt_dropped_anywhere() {
-    sweep(async |scene| {
+    sweep(&async |scene: &Scene| {
         let mut run = scene.policy.start(&scene.token).with_timer(&scene.timer).with_budget(&scene.budget);
         loop {
             if let Some(value) = run.attempt(scene.script.play()).await.map_err(drop)? {
@@ -140,7 +140,7 @@ fn run_attempt_dropped_anywhere() {
 
 #[test]
 fn run_again_dropped_anywhere() {
-    sweep(async |scene| {
+    sweep(&async |scene: &Scene| {
         let mut run = scene.policy.start(&scene.token).with_timer(&scene.timer).with_budget(&scene.budget);
         loop {
             // By hand, nothing but the caller cuts an attempt.
