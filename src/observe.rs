@@ -32,7 +32,8 @@ use crate::classify::Cause;
 /// ```
 pub trait Observe<Ev: ?Sized> {
     /// Whether this observer only wants to hear of trouble. It is then not told of a call that succeeds on its first
-    /// attempt, and the clock is not read on its behalf: the times in its events say what is known without.
+    /// attempt (unless it is one of a pair and the other wants to), and the clock is not read on its behalf: the times in its
+    /// events say what is known without.
     const TROUBLE_ONLY: bool = false;
 
     /// Whether anybody listens at this moment: asked before an event is put together.
@@ -85,7 +86,6 @@ impl<Ev: ?Sized, A: Observe<Ev>, B: Observe<Ev>> Observe<Ev> for (A, B) {
 /// DEBUG for a call that recovered, WARN for one within another one's attempt. Fields, where they apply:
 /// `attempt`, `attempts_allowed`, `delay`, `hint`, `cause`, `stop`, `outer`, `inner`. Without the feature it is silent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Standard;
 
 impl<Ev: Report + ?Sized> Observe<Ev> for Standard {

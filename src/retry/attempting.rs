@@ -39,8 +39,10 @@ pin_project! {
     #[project = StateProj]
     enum State<Fut> {
         Attempting { begun: bool, #[pin] operation: Fut },
-        // For the delay, or, without one, for the runtime's other tasks.
+        // For the delay, if there is one.
         Waiting,
+        // The next attempt may be made.
+        Waited,
         Done,
     }
 }
@@ -93,29 +95,28 @@ where
                 Err(error) => error,
             };
             let delay = course.failed(error)?.delay;
-            if delay.is_zero() {
-                if !course.must_yield() {
-                    return Poll::Ready(Ok(None));
-                }
-                this.state.set(State::Waiting);
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
             *this.lent = course.tally.lend();
-            this.sleep.set(Some(course.timer.sleep(delay)));
+            if !delay.is_zero() {
+                this.sleep.set(Some(course.timer.sleep(delay)));
+            }
             this.state.set(State::Waiting);
         }
         assert!(!matches!(*this.state, State::Done), "`Run::attempt` polled after completion");
-        if this.sleep.as_mut().as_pin_mut().is_some_and(|delay| delay.poll(cx).is_pending()) {
-            ready!(poll_slot(this.cancelled, cx, || course.token.cancelled()));
-            this.state.set(State::Done);
-            drop(this.lent.take());
-            return Poll::Ready(Err(course.cut(Stop::Cancelled)));
-        }
-        if let Some(lent) = this.lent.take() {
-            course.tally.restore(Some(lent));
+        if let State::Waiting = *this.state {
+            if this.sleep.as_mut().as_pin_mut().is_some_and(|delay| delay.poll(cx).is_pending()) {
+                ready!(poll_slot(this.cancelled, cx, || course.token.cancelled()));
+                this.state.set(State::Done);
+                drop(this.lent.take());
+                return Poll::Ready(Err(course.cut(Stop::Cancelled)));
+            }
+            this.state.set(State::Waited);
+            if course.must_yield() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
         }
         this.state.set(State::Done);
+        course.tally.restore(this.lent.take());
         Poll::Ready(Ok(None))
     }
 }

@@ -309,8 +309,8 @@ where
         GaveUp { stop, attempts, elapsed, retry_after, last: self.last.take() }
     }
 
-    /// Whether a retry without a delay must first let the runtime's other tasks have their turn: an endless row of
-    /// instant failures would otherwise starve them, the timeout around this call included.
+    /// Whether a retry must first let the runtime's other tasks have their turn, when its delay took no time: an endless
+    /// row of instant failures would otherwise starve them, the timeout around this call included.
     #[inline]
     pub(super) const fn must_yield(&self) -> bool {
         self.tally.attempts() % 32 == 0

@@ -72,7 +72,8 @@ pub enum Event<'a, E> {
         elapsed: Duration,
         /// The last error, if any attempt came to one.
         last: Option<&'a E>,
-        /// The verdict on the last attempt, if that failed; `None` when it was cut short.
+        /// The verdict on the last attempt, if that is why the call ended; `None` when an attempt, or the wait after
+        /// it, was cut short.
         verdict: Option<Verdict>,
         /// What the peer asked us to wait, and we did not.
         retry_after: Option<Duration>,

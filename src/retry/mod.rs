@@ -88,3 +88,31 @@ where
 {
     Retry::new(op, policy, token)
 }
+
+/// Why `op` is no `AsyncFnMut(Attempt)`: as soon as the closure borrows, its future is `Send` for one lifetime only, and the
+/// call does not spawn.
+///
+/// ```
+/// # use resile::{Attempt, GaveUp, Never, RetryPolicy, retry};
+/// # async fn ask(_: &str, attempt: Attempt) -> Result<u32, &'static str> { Ok(attempt.number()) }
+/// fn spawn<F: Future + Send + 'static>(_: F) {}
+/// spawn(async {
+///     let prompt = String::new();
+///     retry(|attempt| ask(&prompt, attempt), &RetryPolicy::new(), Never).await
+/// });
+/// ```
+///
+/// ```compile_fail
+/// # use resile::{Attempt, GaveUp, Never, RetryPolicy, retry};
+/// # async fn ask(_: &str, attempt: Attempt) -> Result<u32, &'static str> { Ok(attempt.number()) }
+/// fn spawn<F: Future + Send + 'static>(_: F) {}
+/// async fn retry_async<F: AsyncFnMut(Attempt) -> Result<u32, &'static str>>(mut op: F) -> Result<u32, &'static str> {
+///     op(Attempt::new(1)).await
+/// }
+/// spawn(async {
+///     let prompt = String::new();
+///     retry_async(async |attempt| ask(&prompt, attempt).await).await
+/// });
+/// ```
+#[cfg(doctest)]
+struct AsyncClosuresDoNotSpawn;

@@ -231,25 +231,24 @@ where
     /// Judges `error` and waits out the delay.
     async fn pause(&mut self, error: E) -> Result<(), GaveUp<E>> {
         let delay = self.course.failed(error)?.delay;
-        if delay.is_zero() {
-            if self.course.must_yield() {
-                yield_now().await;
-            }
-            return Ok(());
-        }
         let lent = self.course.tally.lend();
-        let cancelled = {
-            let mut sleep = pin!(self.course.timer.sleep(delay));
-            let mut cancelled = pin!(None);
-            poll_fn(|cx| match sleep.as_mut().poll(cx) {
-                Poll::Ready(()) => Poll::Ready(false),
-                Poll::Pending => poll_slot(cancelled.as_mut(), cx, || self.course.token.cancelled()).map(|()| true),
-            })
-            .await
-        };
-        if cancelled {
-            drop(lent);
-            return Err(self.course.cut(Stop::Cancelled));
+        if !delay.is_zero() {
+            let cancelled = {
+                let mut sleep = pin!(self.course.timer.sleep(delay));
+                let mut cancelled = pin!(None);
+                poll_fn(|cx| match sleep.as_mut().poll(cx) {
+                    Poll::Ready(()) => Poll::Ready(false),
+                    Poll::Pending => poll_slot(cancelled.as_mut(), cx, || self.course.token.cancelled()).map(|()| true),
+                })
+                .await
+            };
+            if cancelled {
+                drop(lent);
+                return Err(self.course.cut(Stop::Cancelled));
+            }
+        }
+        if self.course.must_yield() {
+            yield_now().await;
         }
         self.course.tally.restore(lent);
         Ok(())

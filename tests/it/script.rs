@@ -43,23 +43,30 @@ impl From<Elapsed> for Down {
 pub(crate) struct Script {
     steps: &'static [Step],
     starts: AtomicU32,
+    begun: AtomicU32,
     drops: AtomicU32,
     polls: AtomicU32,
 }
 
 impl Script {
     pub(crate) fn new(steps: &'static [Step]) -> Self {
-        Self { steps, starts: AtomicU32::new(0), drops: AtomicU32::new(0), polls: AtomicU32::new(0) }
+        let [starts, begun, drops, polls] = [const { AtomicU32::new(0) }; 4];
+        Self { steps, starts, begun, drops, polls }
     }
 
     pub(crate) fn play(&self) -> Playing<'_> {
         let number = self.starts.fetch_add(1, SeqCst) + 1;
         let at = usize::try_from(number - 1).unwrap().min(self.steps.len() - 1);
-        Playing { script: self, number, step: self.steps[at] }
+        Playing { script: self, number, begun: false, step: self.steps[at] }
     }
 
     pub(crate) fn starts(&self) -> u32 {
         self.starts.load(SeqCst)
+    }
+
+    /// How many of the starts were polled.
+    pub(crate) fn begun(&self) -> u32 {
+        self.begun.load(SeqCst)
     }
 
     pub(crate) fn drops(&self) -> u32 {
@@ -76,6 +83,7 @@ impl Script {
 pub(crate) struct Playing<'s> {
     script: &'s Script,
     number: u32,
+    begun: bool,
     step: Step,
 }
 
@@ -84,6 +92,9 @@ impl Future for Playing<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.script.polls.fetch_add(1, SeqCst);
+        if !std::mem::replace(&mut self.begun, true) {
+            self.script.begun.fetch_add(1, SeqCst);
+        }
         match self.step {
             Step::Succeed | Step::Pend(0, true) => Poll::Ready(Ok(self.number)),
             Step::Fail | Step::Pend(0, false) => Poll::Ready(Err(Down(self.number))),

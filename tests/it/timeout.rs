@@ -90,6 +90,15 @@ impl From<Elapsed> for Said {
     }
 }
 
+#[test]
+fn the_refusal_is_an_io_error_too() {
+    let timer = ManualTimer::new();
+    let hangs = std::future::pending::<std::io::Result<()>>();
+    let refused = drive(hangs.timeout(SECOND).with_timer(&timer), &timer).unwrap_err();
+    assert_eq!((refused.kind(), refused.to_string()), (std::io::ErrorKind::TimedOut, "not finished within 1s".into()));
+    assert!(refused.get_ref().unwrap().is::<Elapsed>());
+}
+
 proptest! {
     #[test]
     fn every_limit_holds(limit in super::backoff::durations()) {
