@@ -2,7 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Trip;
-use crate::observe::{Line, Report};
+use crate::observe::{Figure, Line, Report};
 
 /// What a [`Breaker`](super::Breaker) tells its observer: its moves, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,19 @@ impl Report for Event {
             Self::HalfOpened => Line { message: "breaker half-open", ..Line::default() },
             Self::Closed => Line { message: "breaker closed", ..Line::default() },
             Self::Isolated => Line { warn: true, message: "breaker isolated", ..Line::default() },
+        }
+    }
+
+    fn figures(&self, put: &mut dyn FnMut(Figure)) {
+        let state = match self {
+            Self::Closed => 0.0,
+            Self::HalfOpened => 1.0,
+            Self::Opened { .. } => 2.0,
+            Self::Isolated => 3.0,
+        };
+        put(Figure::Level { name: "resile_breaker_state", value: state });
+        if let Self::Opened { why, .. } = self {
+            put(Figure::Count { name: "resile_breaker_trips_total", key: "why", value: why.as_str() });
         }
     }
 }

@@ -267,10 +267,10 @@ where
     #[cold]
     fn tell_waiting(&self, attempt: Attempt, verdict: Verdict, delay: Duration) {
         let Verdict::Retry { after: hint, cause } = verdict else { return };
-        let allowed = self.policy.attempts();
+        let (allowed, tokens) = (self.policy.attempts(), self.tally.tokens());
         let resumes_at = (self.started != UNKNOWN)
             .then(|| Duration::from_nanos(self.started).saturating_add(attempt.elapsed()).saturating_add(delay));
-        self.observer.observe(&Event::Waiting { attempt, allowed, delay, hint, cause, resumes_at });
+        self.observer.observe(&Event::Waiting { attempt, allowed, delay, hint, cause, resumes_at, tokens });
     }
 
     /// The call succeeded.
@@ -303,8 +303,17 @@ where
         let (attempts, elapsed) = (self.tally.attempts(), self.elapsed());
         let retry_after = retry_after.filter(|hint| !hint.is_zero());
         if self.observer.is_enabled() {
-            let (allowed, last) = (self.policy.attempts(), self.last.as_ref());
-            self.observer.observe(&Event::GaveUp { stop, attempts, allowed, elapsed, last, verdict, retry_after });
+            let (allowed, last, tokens) = (self.policy.attempts(), self.last.as_ref(), self.tally.tokens());
+            self.observer.observe(&Event::GaveUp {
+                stop,
+                attempts,
+                allowed,
+                elapsed,
+                last,
+                verdict,
+                retry_after,
+                tokens,
+            });
         }
         GaveUp { stop, attempts, elapsed, retry_after, last: self.last.take() }
     }

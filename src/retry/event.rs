@@ -3,7 +3,7 @@ use std::panic::Location;
 use std::time::Duration;
 
 use crate::classify::{Cause, Verdict};
-use crate::observe::{Line, Report};
+use crate::observe::{Figure, Line, Report};
 use crate::policy::{Attempt, Stop};
 
 /// What a [`retry`](crate::retry()) or a [`Run`](crate::Run) tells its observer.
@@ -42,6 +42,8 @@ pub enum Event<'a, E> {
         cause: Cause,
         /// When the wait is over, on the run's [`Timer`](crate::Timer); `None` if the clock was not read.
         resumes_at: Option<Duration>,
+        /// Retries that the budget could still pay, if there is one.
+        tokens: Option<u32>,
     },
     /// The call is made within an attempt of another one: their attempts multiply. Told once, before its first attempt.
     #[non_exhaustive]
@@ -77,6 +79,8 @@ pub enum Event<'a, E> {
         verdict: Option<Verdict>,
         /// What the peer asked us to wait, and we did not.
         retry_after: Option<Duration>,
+        /// Retries that the budget could still pay, if there is one.
+        tokens: Option<u32>,
     },
 }
 
@@ -158,5 +162,35 @@ impl<E> Report for Event<'_, E> {
                 ..Line::default()
             },
         }
+    }
+
+    fn figures(&self, put: &mut dyn FnMut(Figure)) {
+        let mut count = |name, key, value| put(Figure::Count { name, key, value });
+        match *self {
+            Self::Failed { verdict, .. } => {
+                let outcome = verdict.cause().map_or("permanent", |cause| cause.as_str());
+                count("resile_attempts_total", "outcome", outcome);
+            }
+            Self::Waiting { cause, delay, tokens, .. } => {
+                count("resile_retries_total", "cause", cause.as_str());
+                put(Figure::Time { name: "resile_wait_seconds", value: delay });
+                put_tokens(tokens, put);
+            }
+            Self::Nested { .. } => count("resile_nested_total", "where", "attempt"),
+            Self::Succeeded { .. } => {
+                count("resile_attempts_total", "outcome", "ok");
+                count("resile_calls_total", "outcome", "ok");
+            }
+            Self::GaveUp { stop, tokens, .. } => {
+                count("resile_calls_total", "outcome", stop.as_str());
+                put_tokens(tokens, put);
+            }
+        }
+    }
+}
+
+fn put_tokens(tokens: Option<u32>, put: &mut dyn FnMut(Figure)) {
+    if let Some(tokens) = tokens {
+        put(Figure::Level { name: "resile_budget_tokens", value: f64::from(tokens) });
     }
 }

@@ -13,6 +13,7 @@ mod http;
 mod http_sockets;
 mod input;
 mod layers;
+mod metrics;
 mod nested;
 mod observe;
 mod retry;
