@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::cooldown::{Cooldown, Paced};
+use crate::time::TimerSlot;
 use crate::timeout::Timeout;
 
 /// Postfix adapters for any future. Where an adapter stands says what it covers.
@@ -34,6 +36,24 @@ pub trait ResilienceExt: Future + Sized {
     #[inline]
     fn timeout(self, limit: Duration) -> Timeout<Self> {
         Timeout::new(self, limit)
+    }
+
+    /// Waits until `cooldown` lets calls go, then runs the future. An error that the cooldown's classifier judges as
+    /// throttled makes the other calls wait.
+    ///
+    /// The future is not polled before. The wait has no limit of its own: put a [`timeout`](Self::timeout) around it, or
+    /// the deadline or token of a retry.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of the future; dropped while it waits, it has started nothing and holds nothing.
+    ///
+    /// # Examples
+    ///
+    /// On the page of [`cooldown`](crate::cooldown).
+    #[inline]
+    fn paced_by<C, M: TimerSlot>(self, cooldown: &Cooldown<C, M>) -> Paced<'_, Self, C, M> {
+        Paced::new(self, cooldown)
     }
 }
 

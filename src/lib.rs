@@ -6,6 +6,7 @@ mod backoff;
 mod budget;
 mod cancel;
 mod classify;
+pub mod cooldown;
 mod error;
 mod ext;
 #[cfg(feature = "http")]
@@ -13,13 +14,15 @@ pub mod http;
 pub mod observe;
 mod policy;
 pub mod retry;
+mod sync;
 mod time;
 pub mod timeout;
 
 pub use backoff::{Backoff, Jitter, Schedule};
 pub use budget::{Budget, Withdrawal};
-pub use cancel::{Cancel, Never};
+pub use cancel::{Cancel, Cancelled, Never};
 pub use classify::{Always, Cause, Classify, Opinion, OrElse, Verdict};
+pub use cooldown::{Cooldown, Paced, Until};
 pub use error::{Error, Lift};
 pub use ext::ResilienceExt;
 pub use observe::{Observe, Standard};

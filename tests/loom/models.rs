@@ -1,0 +1,5 @@
+//! Models: each runs once per interleaving of its threads' atomic steps.
+#![cfg(all(test, loom))]
+
+mod budget;
+mod cooldown;
