@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::bulkhead::Full;
 use crate::classify::{Classify, Verdict};
 use crate::timeout::Elapsed;
 
@@ -34,6 +35,8 @@ pub enum Error<E> {
     Operation(E),
     /// The operation did not finish within its limit.
     Elapsed(Elapsed),
+    /// The operation was not begun, as its bulkhead had no room.
+    Full(Full),
 }
 
 impl<E> Error<E> {
@@ -41,7 +44,7 @@ impl<E> Error<E> {
     pub fn into_operation(self) -> Option<E> {
         match self {
             Self::Operation(error) => Some(error),
-            Self::Elapsed(_) => None,
+            Self::Elapsed(_) | Self::Full(_) => None,
         }
     }
 }
@@ -52,11 +55,18 @@ impl<E> From<Elapsed> for Error<E> {
     }
 }
 
+impl<E> From<Full> for Error<E> {
+    fn from(full: Full) -> Self {
+        Self::Full(full)
+    }
+}
+
 impl<E: fmt::Display> fmt::Display for Error<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Operation(error) => error.fmt(f),
             Self::Elapsed(elapsed) => elapsed.fmt(f),
+            Self::Full(full) => full.fmt(f),
         }
     }
 }
@@ -66,13 +76,14 @@ impl<E: std::error::Error> std::error::Error for Error<E> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Operation(error) => error.source(),
-            Self::Elapsed(_) => None,
+            Self::Elapsed(_) | Self::Full(_) => None,
         }
     }
 }
 
 /// Lifts a classifier of `E` to one of [`Error<E>`]: the operation's errors are judged by it, and of the refusals,
-/// `Elapsed` is retried.
+/// `Elapsed` and `Full` are retried, as passing faults. (`Full` is not throttled: the peer asked for nothing, so
+/// nobody else needs to wait.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lift<C>(pub C);
 
@@ -80,7 +91,7 @@ impl<E, C: Classify<E>> Classify<Error<E>> for Lift<C> {
     fn classify(&self, error: &Error<E>) -> Option<Verdict> {
         match error {
             Error::Operation(error) => self.0.classify(error),
-            Error::Elapsed(_) => Some(Verdict::retry()),
+            Error::Elapsed(_) | Error::Full(_) => Some(Verdict::retry()),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::bulkhead::{Bulkhead, Limited};
 use crate::cooldown::{Cooldown, Paced};
 use crate::time::TimerSlot;
 use crate::timeout::Timeout;
@@ -54,6 +55,27 @@ pub trait ResilienceExt: Future + Sized {
     #[inline]
     fn paced_by<C, M: TimerSlot>(self, cooldown: &Cooldown<C, M>) -> Paced<'_, Self, C, M> {
         Paced::new(self, cooldown)
+    }
+
+    /// Runs the future with a place in `bulkhead`, waiting in line for one; where there is no place in line either it
+    /// is refused. Its error type must be able to say so: `E: From<Full>`.
+    ///
+    /// The future is not polled before it has a place, and is dropped before it leaves it.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of the future; dropped while it waits, it has started nothing and gives up its place in line.
+    ///
+    /// # Panics
+    ///
+    /// If polled after completion.
+    ///
+    /// # Examples
+    ///
+    /// On the page of [`bulkhead`](crate::bulkhead).
+    #[inline]
+    fn limited_by(self, bulkhead: &Bulkhead) -> Limited<'_, Self> {
+        Limited::new(self, bulkhead)
     }
 }
 

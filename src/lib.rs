@@ -4,6 +4,7 @@
 
 mod backoff;
 mod budget;
+pub mod bulkhead;
 mod cancel;
 mod classify;
 pub mod cooldown;
@@ -20,6 +21,7 @@ pub mod timeout;
 
 pub use backoff::{Backoff, Jitter, Schedule};
 pub use budget::{Budget, Withdrawal};
+pub use bulkhead::{Bulkhead, Full, Permit};
 pub use cancel::{Cancel, Cancelled, Never};
 pub use classify::{Always, Cause, Classify, Opinion, OrElse, Verdict};
 pub use cooldown::{Cooldown, Paced, Until};

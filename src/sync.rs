@@ -1,9 +1,9 @@
-//! The atomics of what calls share: the standard library's, or loom's while it walks their interleavings.
+//! The atomics and locks of what calls share: the standard library's, or loom's while it walks their interleavings.
 
 #[cfg(loom)]
-pub(crate) use checked::AtomicU64;
+pub(crate) use checked::{AtomicU64, Mutex, MutexGuard};
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::AtomicU64;
+pub(crate) use std::sync::{Mutex, MutexGuard, atomic::AtomicU64};
 
 /// loom's are not made in `const`: here they are made at first use, so that what holds them keeps its `const fn new`.
 /// A model must use a value once before it shares it.
@@ -11,7 +11,9 @@ pub(crate) use std::sync::atomic::AtomicU64;
 mod checked {
     use std::mem::ManuallyDrop;
     use std::ops::Deref;
-    use std::sync::OnceLock;
+    use std::sync::{LockResult, OnceLock, PoisonError};
+
+    pub(crate) use loom::sync::MutexGuard;
 
     pub(crate) struct AtomicU64 {
         start: u64,
@@ -30,6 +32,25 @@ mod checked {
 
         fn deref(&self) -> &Self::Target {
             self.made.get_or_init(|| loom::sync::atomic::AtomicU64::new(self.start))
+        }
+    }
+
+    pub(crate) struct Mutex<T> {
+        start: std::sync::Mutex<Option<T>>,
+        made: OnceLock<loom::sync::Mutex<T>>,
+    }
+
+    impl<T: Default> Mutex<T> {
+        pub(crate) const fn new(start: T) -> Self {
+            Self { start: std::sync::Mutex::new(Some(start)), made: OnceLock::new() }
+        }
+
+        pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+            let made = self.made.get_or_init(|| {
+                let start = self.start.lock().unwrap_or_else(PoisonError::into_inner).take();
+                loom::sync::Mutex::new(start.unwrap_or_default())
+            });
+            made.lock()
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The laws of the crate, one file per module.
 
+mod bulkhead;
 mod cooldown;
 mod http;
 mod http_sockets;

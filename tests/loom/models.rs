@@ -2,4 +2,5 @@
 #![cfg(all(test, loom))]
 
 mod budget;
+mod bulkhead;
 mod cooldown;
