@@ -1,7 +1,9 @@
 //! How much retrying all calls together may do.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
+
+use crate::sync::AtomicU64;
 
 /// A budget for retries, shared by many calls: it starts full, each retry takes a token, each **success** puts a
 /// part of one back.

@@ -1,5 +1,6 @@
 //! What may stop us: a token that the caller holds, or nothing.
 
+use std::fmt;
 use std::future::{Pending, pending};
 
 /// What may stop a call from outside.
@@ -33,6 +34,18 @@ impl Cancel for Never {
         pending()
     }
 }
+
+/// A wait ended because the token said stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cancelled;
+
+impl fmt::Display for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("cancelled")
+    }
+}
+
+impl std::error::Error for Cancelled {}
 
 #[cfg(feature = "tokio")]
 mod token {

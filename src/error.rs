@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::breaker::Open;
+use crate::bulkhead::Full;
 use crate::classify::{Classify, Verdict};
 use crate::timeout::Elapsed;
 
@@ -37,6 +38,8 @@ pub enum Error<E> {
     Elapsed(Elapsed),
     /// A circuit breaker refused it.
     Open(Open),
+    /// The operation was not begun, as its bulkhead had no room.
+    Full(Full),
 }
 
 impl<E> Error<E> {
@@ -44,7 +47,7 @@ impl<E> Error<E> {
     pub fn into_operation(self) -> Option<E> {
         match self {
             Self::Operation(error) => Some(error),
-            Self::Elapsed(_) | Self::Open(_) => None,
+            Self::Elapsed(_) | Self::Open(_) | Self::Full(_) => None,
         }
     }
 }
@@ -61,12 +64,19 @@ impl<E> From<Open> for Error<E> {
     }
 }
 
+impl<E> From<Full> for Error<E> {
+    fn from(full: Full) -> Self {
+        Self::Full(full)
+    }
+}
+
 impl<E: fmt::Display> fmt::Display for Error<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Operation(error) => error.fmt(f),
             Self::Elapsed(elapsed) => elapsed.fmt(f),
             Self::Open(open) => open.fmt(f),
+            Self::Full(full) => full.fmt(f),
         }
     }
 }
@@ -76,13 +86,14 @@ impl<E: std::error::Error> std::error::Error for Error<E> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Operation(error) => error.source(),
-            Self::Elapsed(_) | Self::Open(_) => None,
+            Self::Elapsed(_) | Self::Open(_) | Self::Full(_) => None,
         }
     }
 }
 
-/// Lifts a classifier of `E` to one of [`Error<E>`]: the operation's errors are judged by it; of the refusals,
-/// `Elapsed` is retried, and `Open` no sooner than the breaker says, if it says.
+/// Lifts a classifier of `E` to one of [`Error<E>`]: the operation's errors are judged by it; of the refusals, `Elapsed`
+/// and `Full` are retried as passing faults, and `Open` no sooner than the breaker says, if it says. (`Full` is not
+/// throttled: the peer asked for nothing, so nobody else needs to wait.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lift<C>(pub C);
 
@@ -90,7 +101,7 @@ impl<E, C: Classify<E>> Classify<Error<E>> for Lift<C> {
     fn classify(&self, error: &Error<E>) -> Option<Verdict> {
         match error {
             Error::Operation(error) => self.0.classify(error),
-            Error::Elapsed(_) => Some(Verdict::retry()),
+            Error::Elapsed(_) | Error::Full(_) => Some(Verdict::retry()),
             Error::Open(open) => Some(open.retry_after().map_or(Verdict::Fail, Verdict::retry_after)),
         }
     }

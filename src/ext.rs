@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use crate::breaker::{self, Breaker, Guarded};
+use crate::bulkhead::{Bulkhead, Limited};
+use crate::cooldown::{Cooldown, Paced};
 use crate::observe::Observe;
-use crate::time::Timer;
+use crate::time::{Timer, TimerSlot};
 use crate::timeout::Timeout;
 
 /// Postfix adapters for any future. Where an adapter stands says what it covers.
@@ -58,6 +60,45 @@ pub trait ResilienceExt: Future + Sized {
         M: Timer,
     {
         Guarded::new(self, breaker)
+    }
+
+    /// Waits until `cooldown` lets calls go, then runs the future. An error that the cooldown's classifier judges as
+    /// throttled makes the other calls wait.
+    ///
+    /// The future is not polled before. The wait has no limit of its own: put a [`timeout`](Self::timeout) around it, or
+    /// the deadline or token of a retry.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of the future; dropped while it waits, it has started nothing and holds nothing.
+    ///
+    /// # Examples
+    ///
+    /// On the page of [`cooldown`](crate::cooldown).
+    #[inline]
+    fn paced_by<C, M: TimerSlot>(self, cooldown: &Cooldown<C, M>) -> Paced<'_, Self, C, M> {
+        Paced::new(self, cooldown)
+    }
+
+    /// Runs the future with a place in `bulkhead`, waiting in line for one; where there is no place in line either it
+    /// is refused. Its error type must be able to say so: `E: From<Full>`.
+    ///
+    /// The future is not polled before it has a place, and is dropped before it leaves it.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of the future; dropped while it waits, it has started nothing and gives up its place in line.
+    ///
+    /// # Panics
+    ///
+    /// If polled after completion.
+    ///
+    /// # Examples
+    ///
+    /// On the page of [`bulkhead`](crate::bulkhead).
+    #[inline]
+    fn limited_by(self, bulkhead: &Bulkhead) -> Limited<'_, Self> {
+        Limited::new(self, bulkhead)
     }
 }
 

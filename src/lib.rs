@@ -26,8 +26,10 @@
 mod backoff;
 pub mod breaker;
 mod budget;
+pub mod bulkhead;
 mod cancel;
 mod classify;
+pub mod cooldown;
 mod error;
 mod ext;
 #[cfg(feature = "http")]
@@ -35,14 +37,17 @@ pub mod http;
 pub mod observe;
 mod policy;
 pub mod retry;
+mod sync;
 mod time;
 pub mod timeout;
 
 pub use backoff::{Backoff, Jitter, Schedule};
 pub use breaker::{Breaker, Open};
 pub use budget::{Budget, Withdrawal};
-pub use cancel::{Cancel, Never};
+pub use bulkhead::{Bulkhead, Full, Permit};
+pub use cancel::{Cancel, Cancelled, Never};
 pub use classify::{Always, Cause, Classify, Opinion, OrElse, Verdict};
+pub use cooldown::{Cooldown, Paced, Until};
 pub use error::{Error, Lift};
 pub use ext::ResilienceExt;
 pub use observe::{Observe, Standard};

@@ -131,6 +131,11 @@ pub(crate) const DEFAULT_TIMER: DefaultTimer = {
     }
 };
 
+/// In nanoseconds, which last for 584 years: for a reading or a delay that is kept in an atomic.
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// tokio's clock, the paused one of its tests included.
 ///
 /// Reading it and parking on it work on any thread; sleeping needs a tokio runtime with time enabled. tokio

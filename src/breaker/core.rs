@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::machine::{Machine, Probe};
@@ -8,6 +8,7 @@ use super::settings::Settings;
 use super::window::{Counts, Window, nanos};
 use super::{Event, Open, Snapshot, State};
 use crate::classify::{Cause, Verdict};
+use crate::sync::{AtomicU64, Mutex, MutexGuard};
 
 /// What the state needs of the breaker around it.
 pub(super) trait Host {
@@ -30,6 +31,7 @@ pub(super) struct Core {
     guarded: Mutex<Guarded>,
 }
 
+#[derive(Default)]
 struct Guarded {
     machine: Machine,
     untold: VecDeque<Event>,
@@ -203,8 +205,9 @@ impl Core {
         let (generation, refusing) = (machine.generation(), machine.state() != State::Closed);
         let phase = (u64::from(generation) << 1) | u64::from(refusing);
         if phase != self.phase.load(Ordering::Relaxed) {
-            // The streak goes first: who reads the new phase finds the new streak.
-            self.streak.store(u64::from(generation) << 32, Ordering::Relaxed);
+            // The streak goes first: who reads the new phase finds the new streak. Swapped, so that it has its place in
+            // one order with the steps that lengthen and end it.
+            self.streak.swap(u64::from(generation) << 32, Ordering::Relaxed);
             self.phase.store(phase, Ordering::Release);
         }
         guarded.untold.extend(event);

@@ -47,6 +47,12 @@ const FREE: Place = Place { holder: None, lease: 0 };
 /// Names a probe among all that a breaker ever lets out.
 pub(super) type Probe = NonZeroU32;
 
+impl Default for Machine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Machine {
     pub(super) const fn new() -> Self {
         Self {

@@ -41,7 +41,7 @@ pub use future::Guarded;
 pub use permit::{Isolation, Permit};
 
 pub(crate) use self::core::Ticket;
-pub(crate) use permit::Gate;
+pub(crate) use permit::Guard;
 
 use std::fmt;
 use std::time::Duration;

@@ -7,13 +7,13 @@ use crate::observe::Observe;
 use crate::time::Timer;
 
 /// A breaker as a run sees it: with its own clock and observer, and without its type.
-pub(crate) trait Gate: Sync {
+pub(crate) trait Guard: Sync {
     fn admit(&self) -> Result<Ticket, Open>;
     fn settle(&self, ticket: Ticket, verdict: Option<Verdict>);
     fn forget(&self, ticket: Ticket);
 }
 
-impl<C, O, M> Gate for Breaker<C, O, M>
+impl<C, O, M> Guard for Breaker<C, O, M>
 where
     C: Sync,
     O: Observe<super::Event> + Sync,

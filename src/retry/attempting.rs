@@ -3,6 +3,7 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
+use super::course::Refusal;
 use super::limit::{poll_limits, poll_slot};
 use super::links::Links;
 use super::nest::Named;
@@ -25,7 +26,7 @@ pin_project! {
         run: &'r mut Run<'a, E, C, K, O, M, L>,
         #[pin]
         state: State<Fut>,
-        // While the attempt is in flight: the deadline. After it: the delay.
+        // Ahead of the attempt: a hold. While it is in flight: the deadline. After it: the delay.
         #[pin]
         sleep: Option<M::Sleep>,
         #[pin]
@@ -69,10 +70,32 @@ where
         let mut this = self.project();
         let Run { course, announced } = &mut **this.run;
         if let StateProj::Attempting { begun, operation } = this.state.as_mut().project() {
-            if !std::mem::replace(begun, true) && !std::mem::take(announced) {
-                if let Err(stop) = course.begin_next() {
+            if course.tally.attempts() == 0 && !*begun && this.sleep.is_none() {
+                course.note_nesting();
+            }
+            while !*begun {
+                // A sleep ahead of the attempt is a cooldown's hold.
+                if this.sleep.as_mut().as_pin_mut().is_some_and(|hold| hold.poll(cx).is_pending()) {
+                    ready!(poll_slot(this.cancelled, cx, || course.token.cancelled()));
                     this.state.set(State::Done);
-                    return Poll::Ready(Err(course.cut(stop)));
+                    return Poll::Ready(Err(course.cut(Stop::Cancelled)));
+                }
+                let held_before = this.sleep.is_some();
+                this.sleep.set(None);
+                match if std::mem::take(announced) { Ok(()) } else { course.begin_next().map(|_| ()) } {
+                    Ok(()) => *begun = true,
+                    Err(Refusal::Hold(delay)) => {
+                        this.sleep.set(Some(course.timer.sleep(delay)));
+                        if held_before {
+                            // Asked anew in a turn of its own: a timer may have sleeps that are over at once.
+                            cx.waker().wake_by_ref();
+                            return Poll::Pending;
+                        }
+                    }
+                    Err(refusal) => {
+                        this.state.set(State::Done);
+                        return Poll::Ready(Err(course.cut(refusal)));
+                    }
                 }
             }
             let polled = {

@@ -35,20 +35,22 @@ pub(super) struct Course<'a, E, C, K, O = Standard, M = DefaultTimer, L = Unlink
 const UNKNOWN: u64 = u64::MAX;
 
 /// Why an attempt does not begin.
-pub(super) struct Refusal {
-    stop: Stop,
-    retry_after: Option<Duration>,
+pub(super) enum Refusal {
+    /// The call ends.
+    End { stop: Stop, retry_after: Option<Duration> },
+    /// Not yet: a cooldown holds it that long, then it must ask again.
+    Hold(Duration),
 }
 
 impl From<Stop> for Refusal {
     fn from(stop: Stop) -> Self {
-        Self { stop, retry_after: None }
+        Self::End { stop, retry_after: None }
     }
 }
 
 impl From<Open> for Refusal {
     fn from(open: Open) -> Self {
-        Self { stop: Stop::Open, retry_after: open.retry_after() }
+        Self::End { stop: Stop::Open, retry_after: open.retry_after() }
     }
 }
 
@@ -150,16 +152,13 @@ where
     /// Begins the first attempt, unless the token forbids it.
     #[inline]
     pub(super) fn begin_first(&mut self) -> Result<Attempt, Refusal> {
-        if let Some(outer) = nest::outer() {
-            self.tell_nested(outer);
-        }
         if self.token.is_cancelled() {
             return Err(Stop::Cancelled.into());
         }
         if !O::TROUBLE_ONLY || self.policy.deadline().is_some() {
             self.note_start();
         }
-        self.links.admit()?;
+        self.pass_links()?;
         self.tally.begin_first();
         Ok(self.attempt_at(Duration::ZERO))
     }
@@ -176,7 +175,56 @@ where
 
     /// Begins an attempt of which it is not known whether it is the first.
     pub(super) fn begin_next(&mut self) -> Result<Attempt, Refusal> {
-        if self.tally.attempts() == 0 { self.begin_first() } else { self.begin_later() }
+        match self.tally.attempts() {
+            0 if self.tally.was_held() => self.begin_held(),
+            0 => self.begin_first(),
+            _ => self.begin_later(),
+        }
+    }
+
+    /// Begins the first attempt after a cooldown held it.
+    fn begin_held(&mut self) -> Result<Attempt, Refusal> {
+        if self.token.is_cancelled() {
+            return Err(Stop::Cancelled.into());
+        }
+        let elapsed = self.elapsed();
+        if self.remaining(elapsed) == Some(Duration::ZERO) {
+            return Err(Stop::Deadline.into());
+        }
+        self.pass_links()?;
+        self.tally.begin_first();
+        Ok(self.attempt_at(elapsed))
+    }
+
+    /// Asks what is linked whether an attempt may begin.
+    #[inline]
+    fn pass_links(&mut self) -> Result<(), Refusal> {
+        match self.links.hold(|| self.timer.now()) {
+            Some(delay) => Err(self.hold(delay)),
+            None => Ok(self.links.admit()?),
+        }
+    }
+
+    #[cold]
+    fn hold(&mut self, delay: Duration) -> Refusal {
+        self.tally.hold();
+        self.note_start();
+        if self.time_left().is_some_and(|left| delay >= left) {
+            return Refusal::End { stop: Stop::Deadline, retry_after: Some(delay) };
+        }
+        if self.observer.is_enabled() {
+            let attempt = self.tally.attempts().saturating_add(1);
+            self.observer.observe(&Event::Held { attempt, allowed: self.policy.attempts(), delay });
+        }
+        Refusal::Hold(delay)
+    }
+
+    /// Before anything else of the call: says so if it is made within an attempt of another one.
+    #[inline]
+    pub(super) fn note_nesting(&self) {
+        if let Some(outer) = nest::outer() {
+            self.tell_nested(outer);
+        }
     }
 
     /// Begins the next attempt after a wait, unless the token or the deadline forbids it.
@@ -197,7 +245,7 @@ where
         if !self.tally.pay() {
             return Err(Stop::Budget.into());
         }
-        self.links.admit()?;
+        self.pass_links()?;
         Ok(self.begun(elapsed))
     }
 
@@ -205,7 +253,7 @@ where
     /// changed since, but for what is linked.
     #[inline]
     pub(super) fn begin_at_once(&mut self, next: &Next) -> Result<Attempt, Refusal> {
-        self.links.admit()?;
+        self.pass_links()?;
         Ok(self.begun(next.elapsed))
     }
 
@@ -227,7 +275,7 @@ where
     #[inline]
     pub(super) fn failed(&mut self, error: E) -> Result<Next, GaveUp<E>> {
         let verdict = self.policy.classify().classify(&error).unwrap_or(Verdict::Fail);
-        self.links.settle(Some(verdict));
+        self.links.failed(verdict, || self.timer.now());
         let elapsed = self.elapsed();
         let attempt = self.attempt_at(elapsed);
         if self.observer.is_enabled() {
@@ -276,7 +324,7 @@ where
     /// The call succeeded.
     #[inline]
     pub(super) fn succeeded(&mut self) {
-        self.links.settle(None);
+        self.links.succeeded();
         self.tally.deposit();
         if (!O::TROUBLE_ONLY || self.tally.attempts() > 1) && self.observer.is_enabled() {
             self.tell_success();
@@ -292,7 +340,10 @@ where
     /// The call ends from outside, before, in or after an attempt.
     #[cold]
     pub(super) fn cut(&mut self, why: impl Into<Refusal>) -> GaveUp<E> {
-        let Refusal { stop, retry_after } = why.into();
+        let (stop, retry_after) = match why.into() {
+            Refusal::End { stop, retry_after } => (stop, retry_after),
+            Refusal::Hold(delay) => (Stop::Deadline, Some(delay)),
+        };
         self.links.forget();
         self.give_up(stop, None, retry_after)
     }

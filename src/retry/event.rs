@@ -45,6 +45,16 @@ pub enum Event<'a, E> {
         /// Retries that the budget could still pay, if there is one.
         tokens: Option<u32>,
     },
+    /// A cooldown holds the next attempt.
+    #[non_exhaustive]
+    Held {
+        /// The number of the attempt that is held.
+        attempt: u32,
+        /// How many attempts the policy allows.
+        allowed: u32,
+        /// For how long; then it asks again.
+        delay: Duration,
+    },
     /// The call is made within an attempt of another one: their attempts multiply. Told once, before its first attempt.
     #[non_exhaustive]
     Nested {
@@ -101,6 +111,9 @@ impl<E> fmt::Display for Event<'_, E> {
                 }
                 write!(f, ", then attempt {} of {allowed}", attempt.number().saturating_add(1))
             }
+            Self::Held { attempt, allowed, delay } => {
+                write!(f, "held by a cooldown for {delay:.1?}, then attempt {attempt} of {allowed}")
+            }
             Self::Nested { outer, inner } => {
                 write!(f, "the retry at {inner} runs within an attempt of the one at {outer}: their attempts multiply")
             }
@@ -137,6 +150,13 @@ impl<E> Report for Event<'_, E> {
                 delay: Some(delay),
                 hint,
                 cause: Some(cause),
+                ..Line::default()
+            },
+            Self::Held { attempt, allowed, delay } => Line {
+                message: "held by a cooldown",
+                attempt: Some(attempt),
+                attempts_allowed: Some(allowed),
+                delay: Some(delay),
                 ..Line::default()
             },
             Self::Nested { outer, inner } => Line {
@@ -176,6 +196,7 @@ impl<E> Report for Event<'_, E> {
                 put(Figure::Time { name: "resile_wait_seconds", value: delay });
                 put_tokens(tokens, put);
             }
+            Self::Held { delay, .. } => put(Figure::Time { name: "resile_wait_seconds", value: delay }),
             Self::Nested { .. } => count("resile_nested_total", "where", "attempt"),
             Self::Succeeded { .. } => {
                 count("resile_attempts_total", "outcome", "ok");

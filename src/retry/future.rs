@@ -1,6 +1,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
@@ -13,6 +14,7 @@ use crate::breaker::{self, Breaker};
 use crate::budget::Budget;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
+use crate::cooldown::Cooldown;
 use crate::observe::{Observe, Standard};
 use crate::policy::{Attempt, RetryPolicy, Stop};
 use crate::time::{DefaultTimer, Timer, TimerSlot};
@@ -84,6 +86,19 @@ impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot, L> Retry<'a, F, Fut, E, C, K,
         Retry { op, course, state, sleep, cancelled }
     }
 
+    /// Every attempt, the first included, waits while `cooldown` holds, and a `Throttled` verdict makes it hold all who
+    /// share it. A hold that does not fit the deadline ends the call. Give the cooldown the timer that the run has.
+    #[inline]
+    pub fn with_cooldown<D, N>(self, cooldown: &'a Cooldown<D, N>) -> Retry<'a, F, Fut, E, C, K, O, M, Linked<'a>>
+    where
+        L: Link<'a>,
+    {
+        let Self { op, course, state, sleep, cancelled } = self;
+        let mut course = course.linked();
+        course.links_mut().set_cooldown(cooldown.gate());
+        Retry { op, course, state, sleep, cancelled }
+    }
+
     /// `observer` is told what happens, instead of [`Standard`]; for both give `(Standard, observer)`.
     ///
     /// A closure needs its argument's type spelled out: `|event: &Event<_>| …`.
@@ -120,8 +135,10 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.as_mut().project();
         if let StateProj::Unstarted = this.state.as_mut().project() {
+            this.course.note_nesting();
             match this.course.begin_first() {
                 Ok(attempt) => this.state.set(State::Attempting { attempt: (this.op)(attempt) }),
+                Err(Refusal::Hold(delay)) => self.as_mut().wait(delay),
                 Err(refusal) => return self.end(refusal),
             }
         }
@@ -166,6 +183,7 @@ where
             } else {
                 match this.course.begin_at_once(&next) {
                     Ok(attempt) => this.state.set(State::Attempting { attempt: (this.op)(attempt) }),
+                    Err(Refusal::Hold(delay)) => self.as_mut().wait(delay),
                     Err(refusal) => return self.end(refusal),
                 }
             }
@@ -200,9 +218,26 @@ where
                 return Poll::Pending;
             }
         }
-        let attempt = this.course.begin_later()?;
-        this.state.set(State::Attempting { attempt: (this.op)(attempt) });
+        match this.course.begin_next() {
+            Ok(attempt) => this.state.set(State::Attempting { attempt: (this.op)(attempt) }),
+            Err(Refusal::Hold(delay)) => {
+                this.sleep.set(Some(this.course.timer.sleep(delay)));
+                this.state.set(State::Waiting);
+                // Asked anew in a turn of its own: a timer may have sleeps that are over at once.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Err(refusal) => return Poll::Ready(Err(refusal)),
+        }
         Poll::Ready(Ok(()))
+    }
+
+    /// Goes into a wait.
+    #[cold]
+    fn wait(self: Pin<&mut Self>, delay: Duration) {
+        let mut this = self.project();
+        this.sleep.set(Some(this.course.timer.sleep(delay)));
+        this.state.set(State::Waiting);
     }
 
     /// Ends the call from outside.

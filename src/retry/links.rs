@@ -1,5 +1,8 @@
-use crate::breaker::{Gate, Open, Ticket};
-use crate::classify::Verdict;
+use std::time::Duration;
+
+use crate::breaker::{Guard, Open, Ticket};
+use crate::classify::{Cause, Verdict};
+use crate::cooldown::Gate;
 
 /// What a run is linked to beside its budget. Nobody needs to implement it.
 pub trait Links: sealed::Sealed {}
@@ -11,25 +14,32 @@ impl<L: sealed::Sealed> Links for L {}
 #[non_exhaustive]
 pub struct Unlinked;
 
-/// Linked to a breaker.
+/// Linked to a breaker, a cooldown or both.
 pub struct Linked<'a> {
-    breaker: Option<&'a dyn Gate>,
+    breaker: Option<&'a dyn Guard>,
+    cooldown: Option<&'a Gate>,
     /// The breaker's permit for the attempt in flight.
     ticket: Option<Ticket>,
 }
 
 mod sealed {
-    use super::{Linked, Open, Unlinked, Verdict};
+    use super::{Cause, Duration, Linked, Open, Unlinked, Verdict};
 
     /// The steps of a run that concern what it is linked to.
     pub trait Sealed {
         const LINKED: bool;
 
+        /// How long the next attempt is held, if it is.
+        fn hold(&self, now: impl Fn() -> Duration) -> Option<Duration>;
+
         /// Asks to begin an attempt.
         fn admit(&mut self) -> Result<(), Open>;
 
-        /// Tells how the attempt ended; no verdict is success.
-        fn settle(&mut self, verdict: Option<Verdict>);
+        /// Tells that the attempt succeeded.
+        fn succeeded(&mut self);
+
+        /// Tells how the attempt failed.
+        fn failed(&mut self, verdict: Verdict, now: impl Fn() -> Duration);
 
         /// The attempt was cut short: that says nothing.
         fn forget(&mut self);
@@ -39,12 +49,20 @@ mod sealed {
         const LINKED: bool = false;
 
         #[inline]
+        fn hold(&self, _: impl Fn() -> Duration) -> Option<Duration> {
+            None
+        }
+
+        #[inline]
         fn admit(&mut self) -> Result<(), Open> {
             Ok(())
         }
 
         #[inline]
-        fn settle(&mut self, _: Option<Verdict>) {}
+        fn succeeded(&mut self) {}
+
+        #[inline]
+        fn failed(&mut self, _: Verdict, _: impl Fn() -> Duration) {}
 
         #[inline]
         fn forget(&mut self) {}
@@ -52,6 +70,12 @@ mod sealed {
 
     impl Sealed for Linked<'_> {
         const LINKED: bool = true;
+
+        #[inline]
+        fn hold(&self, now: impl Fn() -> Duration) -> Option<Duration> {
+            let gate = self.cooldown.filter(|gate| !gate.is_free())?;
+            gate.wait(now(), &mut rand::rng())
+        }
 
         #[inline]
         fn admit(&mut self) -> Result<(), Open> {
@@ -62,10 +86,16 @@ mod sealed {
         }
 
         #[inline]
-        fn settle(&mut self, verdict: Option<Verdict>) {
-            if let (Some(breaker), Some(ticket)) = (self.breaker, self.ticket.take()) {
-                breaker.settle(ticket, verdict);
+        fn succeeded(&mut self) {
+            self.settle(None);
+        }
+
+        #[inline]
+        fn failed(&mut self, verdict: Verdict, now: impl Fn() -> Duration) {
+            if let (Some(gate), Some(Cause::Throttled)) = (self.cooldown, verdict.cause()) {
+                gate.hold(now(), verdict);
             }
+            self.settle(Some(verdict));
         }
 
         #[inline]
@@ -87,7 +117,7 @@ pub trait Link<'a>: Links {
 
 impl<'a> Link<'a> for Unlinked {
     fn linked(self) -> Linked<'a> {
-        Linked { breaker: None, ticket: None }
+        Linked { breaker: None, cooldown: None, ticket: None }
     }
 }
 
@@ -98,9 +128,20 @@ impl<'a> Link<'a> for Linked<'a> {
 }
 
 impl<'a> Linked<'a> {
-    pub(super) fn set_breaker(&mut self, breaker: &'a dyn Gate) {
+    pub(super) fn set_breaker(&mut self, breaker: &'a dyn Guard) {
         self.forget();
         self.breaker = Some(breaker);
+    }
+
+    pub(super) const fn set_cooldown(&mut self, cooldown: &'a Gate) {
+        self.cooldown = Some(cooldown);
+    }
+
+    #[inline]
+    fn settle(&mut self, verdict: Option<Verdict>) {
+        if let (Some(breaker), Some(ticket)) = (self.breaker, self.ticket.take()) {
+            breaker.settle(ticket, verdict);
+        }
     }
 }
 
@@ -113,6 +154,9 @@ impl Drop for Linked<'_> {
 
 impl std::fmt::Debug for Linked<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Linked").field("breaker", &self.breaker.is_some()).finish_non_exhaustive()
+        f.debug_struct("Linked")
+            .field("breaker", &self.breaker.is_some())
+            .field("cooldown", &self.cooldown.is_some())
+            .finish_non_exhaustive()
     }
 }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use super::attempting::Attempting;
-use super::course::Course;
+use super::course::{Course, Refusal};
 use super::limit::poll_slot;
 use super::links::{Link, Linked, Links, Unlinked};
 use super::{Event, GaveUp};
@@ -14,6 +14,7 @@ use crate::breaker::{self, Breaker};
 use crate::budget::Budget;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
+use crate::cooldown::Cooldown;
 use crate::observe::{Observe, Standard};
 use crate::policy::{RetryPolicy, Stop};
 use crate::time::{DefaultTimer, Timer};
@@ -107,6 +108,18 @@ impl<'a, E, C, K, O, M, L> Run<'a, E, C, K, O, M, L> {
         Run { course, announced: self.announced }
     }
 
+    /// Every attempt made by [`attempt`](Self::attempt), and by hand every retry, waits while `cooldown` holds, and a
+    /// `Throttled` verdict makes it hold all who share it. A hold that does not fit the deadline ends the run. Give the
+    /// cooldown the timer that the run has.
+    pub fn with_cooldown<D, N>(self, cooldown: &'a Cooldown<D, N>) -> Run<'a, E, C, K, O, M, Linked<'a>>
+    where
+        L: Link<'a>,
+    {
+        let mut course = self.course.linked();
+        course.links_mut().set_cooldown(cooldown.gate());
+        Run { course, announced: self.announced }
+    }
+
     /// `observer` is told what happens, instead of [`Standard`]; for both give `(Standard, observer)`.
     pub fn with_observer<P>(self, observer: P) -> Run<'a, E, C, K, P, M, L> {
         Run { course: self.course.observed(observer), announced: self.announced }
@@ -169,7 +182,12 @@ where
     pub async fn again(&mut self, error: E) -> Result<(), GaveUp<E>> {
         self.begin_unseen();
         self.pause(error).await?;
-        self.announce()
+        while let Some(hold) = self.announce()? {
+            if sleep(&self.course.timer, &self.course.token, hold).await {
+                return Err(self.course.cut(Stop::Cancelled));
+            }
+        }
+        Ok(())
     }
 
     /// The twin of [`again`](Self::again) for a thread without a runtime: blocks it for the delay, or until the
@@ -203,7 +221,10 @@ where
         if !delay.is_zero() {
             self.park(delay).map_err(|stop| self.course.cut(stop))?;
         }
-        self.announce()
+        while let Some(hold) = self.announce()? {
+            self.park(hold).map_err(|stop| self.course.cut(stop))?;
+        }
+        Ok(())
     }
 
     /// Tells the budget and the observer of the success, and hands `value` through.
@@ -221,31 +242,25 @@ where
         }
     }
 
-    /// Lets the next attempt begin, before the caller makes it.
-    fn announce(&mut self) -> Result<(), GaveUp<E>> {
-        self.course.begin_later().map_err(|stop| self.course.cut(stop))?;
-        self.announced = true;
-        Ok(())
+    /// Lets the next attempt begin, before the caller makes it; or says how long a cooldown holds it.
+    fn announce(&mut self) -> Result<Option<Duration>, GaveUp<E>> {
+        match self.course.begin_later() {
+            Ok(_) => {
+                self.announced = true;
+                Ok(None)
+            }
+            Err(Refusal::Hold(delay)) => Ok(Some(delay)),
+            Err(refusal) => Err(self.course.cut(refusal)),
+        }
     }
 
     /// Judges `error` and waits out the delay.
     async fn pause(&mut self, error: E) -> Result<(), GaveUp<E>> {
         let delay = self.course.failed(error)?.delay;
         let lent = self.course.tally.lend();
-        if !delay.is_zero() {
-            let cancelled = {
-                let mut sleep = pin!(self.course.timer.sleep(delay));
-                let mut cancelled = pin!(None);
-                poll_fn(|cx| match sleep.as_mut().poll(cx) {
-                    Poll::Ready(()) => Poll::Ready(false),
-                    Poll::Pending => poll_slot(cancelled.as_mut(), cx, || self.course.token.cancelled()).map(|()| true),
-                })
-                .await
-            };
-            if cancelled {
-                drop(lent);
-                return Err(self.course.cut(Stop::Cancelled));
-            }
+        if !delay.is_zero() && sleep(&self.course.timer, &self.course.token, delay).await {
+            drop(lent);
+            return Err(self.course.cut(Stop::Cancelled));
         }
         if self.course.must_yield() {
             yield_now().await;
@@ -282,6 +297,17 @@ impl<E, C, K, O, M, L> fmt::Debug for Run<'_, E, C, K, O, M, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run").field("attempts", &self.course.tally.attempts()).finish_non_exhaustive()
     }
+}
+
+/// Waits for `delay`; true if the token was cancelled first.
+async fn sleep<M: Timer, K: Cancel>(timer: &M, token: &K, delay: Duration) -> bool {
+    let mut sleep = pin!(timer.sleep(delay));
+    let mut cancelled = pin!(None);
+    poll_fn(|cx| match sleep.as_mut().poll(cx) {
+        Poll::Ready(()) => Poll::Ready(false),
+        Poll::Pending => poll_slot(cancelled.as_mut(), cx, || token.cancelled()).map(|()| true),
+    })
+    .await
 }
 
 async fn yield_now() {

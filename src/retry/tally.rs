@@ -1,6 +1,7 @@
 use crate::budget::{Budget, Withdrawal};
 
-/// What a call has spent: its attempts, and a token that was taken for a retry which has not begun.
+/// What a call has spent: its attempts, a token that was taken for a retry which has not begun, and whether a cooldown
+/// has held it.
 ///
 /// Invariant: `owed` is one withdrawal from `budget`, which goes back when the tally is dropped.
 #[derive(Default)]
@@ -8,12 +9,13 @@ pub(super) struct Tally<'a> {
     budget: Option<&'a Budget>,
     attempts: u32,
     owed: bool,
+    held: bool,
 }
 
 impl<'a> Tally<'a> {
     #[inline]
     pub(super) const fn new() -> Self {
-        Self { budget: None, attempts: 0, owed: false }
+        Self { budget: None, attempts: 0, owed: false, held: false }
     }
 
     #[inline]
@@ -22,6 +24,16 @@ impl<'a> Tally<'a> {
             self.take_back();
         }
         self.budget = Some(budget);
+    }
+
+    /// A cooldown holds the next attempt.
+    pub(super) const fn hold(&mut self) {
+        self.held = true;
+    }
+
+    /// Whether a cooldown has held an attempt.
+    pub(super) const fn was_held(&self) -> bool {
+        self.held
     }
 
     /// How many attempts were begun.

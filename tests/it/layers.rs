@@ -6,7 +6,8 @@ use std::path::Path;
 
 /// A module, its level, and those of its own level or above that it knows all the same. A folder is one module.
 const TABLE: &[(&str, u8, &[&str])] = &[
-    ("time", 0, &[]),
+    ("sync", 0, &[]),
+    ("time", 0, &["sync"]),
     ("cancel", 0, &[]),
     ("observe", 0, &["classify"]),
     ("classify", 0, &[]),

@@ -3,8 +3,10 @@
 mod backoff;
 mod breaker;
 mod budget;
+mod bulkhead;
 mod cancel;
 mod classify;
+mod cooldown;
 mod deadline;
 mod decide;
 mod error;

@@ -1,0 +1,102 @@
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::task::{Poll, Waker};
+
+use super::{Bulkhead, Full, IN, ONE_WAITING, Permit};
+use crate::sync::{Mutex, MutexGuard};
+
+/// Those who wait, in the order of their tickets.
+pub(super) struct Line(Mutex<Queue>);
+
+#[derive(Default)]
+struct Queue {
+    next: u64,
+    /// A ticket that was given out and is not here was called: its holder has a place.
+    tickets: BTreeMap<u64, Waker>,
+}
+
+impl Line {
+    pub(super) const fn new() -> Self {
+        Self(Mutex::new(Queue { next: 0, tickets: BTreeMap::new() }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // Wakers are cloned, woken and dropped outside the lock: a poisoned one still holds a whole queue.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How a call that finds no room goes on.
+pub(super) enum Entry<'a> {
+    In(Permit<'a>),
+    Waits(u64),
+}
+
+impl Bulkhead {
+    /// A place in line, or in the house if one has become free meanwhile.
+    #[cold]
+    pub(super) fn line_up(&self, waker: &Waker) -> Result<Entry<'_>, Full> {
+        let waker = waker.clone();
+        let mut queue = self.line.lock();
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            let room = state & IN < u64::from(self.limit);
+            if !room && state >> u32::BITS >= u64::from(self.queue) {
+                drop(queue);
+                return Err(self.full(state));
+            }
+            let changed = if room { state + 1 } else { state + ONE_WAITING };
+            match self.state.compare_exchange_weak(state, changed, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) if room => {
+                    drop(queue);
+                    return Ok(Entry::In(Permit { bulkhead: self }));
+                }
+                Ok(_) => break,
+                Err(seen) => state = seen,
+            }
+        }
+        let ticket = queue.next;
+        queue.next = queue.next.wrapping_add(1);
+        queue.tickets.insert(ticket, waker);
+        Ok(Entry::Waits(ticket))
+    }
+
+    /// Whether `ticket` was called.
+    pub(super) fn poll_ticket(&self, ticket: u64, waker: &Waker) -> Poll<Permit<'_>> {
+        let mut waker = waker.clone();
+        let mut queue = self.line.lock();
+        let waits = queue.tickets.get_mut(&ticket).map(|kept| std::mem::swap(kept, &mut waker)).is_some();
+        drop(queue);
+        if waits { Poll::Pending } else { Poll::Ready(Permit { bulkhead: self }) }
+    }
+
+    /// Gives up a place in line; the place in the house where the ticket was called already.
+    #[cold]
+    pub(super) fn give_up(&self, ticket: u64) {
+        let mut queue = self.line.lock();
+        let waker = queue.tickets.remove(&ticket);
+        if waker.is_some() {
+            self.state.fetch_sub(ONE_WAITING, Ordering::Relaxed);
+        }
+        drop(queue);
+        if waker.is_none() {
+            self.leave();
+        }
+    }
+
+    /// Somebody leaves while others wait: the first of them has the place.
+    #[cold]
+    pub(super) fn hand_over(&self) {
+        let mut queue = self.line.lock();
+        let called = queue.tickets.pop_first();
+        // Who waited may have given up since we looked; by invariant 1 there is then nobody in line, nor can be
+        // before the lock is free.
+        let change = if called.is_some() { ONE_WAITING } else { 1 };
+        self.state.fetch_sub(change, Ordering::Release);
+        drop(queue);
+        if let Some((_, waker)) = called {
+            waker.wake();
+        }
+    }
+}

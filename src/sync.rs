@@ -1,0 +1,56 @@
+//! The atomics and locks of what calls share: the standard library's, or loom's while it walks their interleavings.
+
+#[cfg(loom)]
+pub(crate) use checked::{AtomicU64, Mutex, MutexGuard};
+#[cfg(not(loom))]
+pub(crate) use std::sync::{Mutex, MutexGuard, atomic::AtomicU64};
+
+/// loom's are not made in `const`: here they are made at first use, so that what holds them keeps its `const fn new`.
+/// A model must use a value once before it shares it.
+#[cfg(loom)]
+mod checked {
+    use std::mem::ManuallyDrop;
+    use std::ops::Deref;
+    use std::sync::{LockResult, OnceLock, PoisonError};
+
+    pub(crate) use loom::sync::MutexGuard;
+
+    pub(crate) struct AtomicU64 {
+        start: u64,
+        // Never dropped: values with a destructor cannot be taken apart in `const fn`.
+        made: ManuallyDrop<OnceLock<loom::sync::atomic::AtomicU64>>,
+    }
+
+    impl AtomicU64 {
+        pub(crate) const fn new(start: u64) -> Self {
+            Self { start, made: ManuallyDrop::new(OnceLock::new()) }
+        }
+    }
+
+    impl Deref for AtomicU64 {
+        type Target = loom::sync::atomic::AtomicU64;
+
+        fn deref(&self) -> &Self::Target {
+            self.made.get_or_init(|| loom::sync::atomic::AtomicU64::new(self.start))
+        }
+    }
+
+    pub(crate) struct Mutex<T> {
+        start: std::sync::Mutex<Option<T>>,
+        made: OnceLock<loom::sync::Mutex<T>>,
+    }
+
+    impl<T: Default> Mutex<T> {
+        pub(crate) const fn new(start: T) -> Self {
+            Self { start: std::sync::Mutex::new(Some(start)), made: OnceLock::new() }
+        }
+
+        pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+            let made = self.made.get_or_init(|| {
+                let start = self.start.lock().unwrap_or_else(PoisonError::into_inner).take();
+                loom::sync::Mutex::new(start.unwrap_or_default())
+            });
+            made.lock()
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! `resile::Bulkhead`: so many at once, so many waiting, in the order in which they came.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use resile::bulkhead::Acquire;
+use resile::{Bulkhead, Classify, Error, Full, Lift, Permit, ResilienceExt, Verdict};
+
+fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[derive(Default)]
+struct Woken(AtomicU32);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn with_room_it_allocates_nothing() {
+    let bulkhead = Bulkhead::new(2);
+    let counted = allocation_counter::measure(|| {
+        let _other = bulkhead.try_permit();
+        let call = pin!(async { Ok::<_, Full>(bulkhead.in_flight()) }.limited_by(&bulkhead));
+        assert_eq!(poll(call), Poll::Ready(Ok(2)));
+        assert!(poll(pin!(bulkhead.permit())).is_ready());
+    });
+    assert_eq!((counted.count_total, bulkhead.in_flight()), (0, 0));
+}
+
+#[test]
+fn a_limit_of_zero_refuses_all() {
+    let bulkhead = Bulkhead::new(0).with_queue(5);
+    let Poll::Ready(Err(full)) = poll(pin!(bulkhead.permit())) else { panic!("it waits for what never comes") };
+    assert_eq!((full.limit(), full.waiting(), bulkhead.queue()), (0, 0, 0));
+}
+
+#[test]
+fn the_greatest_numbers_do() {
+    let bulkhead = Bulkhead::new(u32::MAX).with_queue(u32::MAX);
+    let permit = bulkhead.try_permit();
+    assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (1, 0));
+    drop(permit);
+    assert_eq!(bulkhead.in_flight(), 0);
+}
+
+#[test]
+fn a_place_is_free_once_the_future_is_done() {
+    let bulkhead = Bulkhead::new(1);
+    let mut call = pin!(async { Ok::<_, Full>(()) }.limited_by(&bulkhead));
+    assert!(poll(call.as_mut()).is_ready());
+    assert_eq!(bulkhead.in_flight(), 0);
+}
+
+/// Who is next may come in the moment that the place is free: what was in it must be gone by then.
+#[test]
+fn the_future_is_dropped_before_its_place_is_free() {
+    struct Op<'a> {
+        bulkhead: &'a Bulkhead,
+        seen: &'a Cell<u32>,
+        ends: bool,
+    }
+    impl Future for Op<'_> {
+        type Output = Result<(), Full>;
+        fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+            if self.ends { Poll::Ready(Ok(())) } else { Poll::Pending }
+        }
+    }
+    impl Drop for Op<'_> {
+        fn drop(&mut self) {
+            self.seen.set(self.bulkhead.in_flight());
+        }
+    }
+    for ends in [true, false] {
+        let (bulkhead, seen) = (Bulkhead::new(1), Cell::new(7));
+        let _ = poll(pin!(Op { bulkhead: &bulkhead, seen: &seen, ends }.limited_by(&bulkhead)));
+        assert_eq!((seen.get(), bulkhead.in_flight()), (1, 0));
+    }
+}
+
+#[test]
+fn a_newcomer_does_not_overtake() {
+    let bulkhead = Bulkhead::new(1);
+    let permit = bulkhead.try_permit().unwrap();
+    let mut waits = pin!(bulkhead.permit());
+    assert!(poll(waits.as_mut()).is_pending());
+    drop(permit);
+    assert!(bulkhead.try_permit().is_err()); // the place is the waiter's, who has not come to take it yet
+    assert!(poll(waits).is_ready());
+}
+
+#[test]
+fn only_the_one_that_is_called_is_woken() {
+    let bulkhead = Bulkhead::new(1).with_queue(2);
+    let woken = [Arc::new(Woken::default()), Arc::new(Woken::default())];
+    let permit = bulkhead.try_permit().unwrap();
+    let mut waiters = [bulkhead.permit(), bulkhead.permit()];
+    for (waiter, woken) in waiters.iter_mut().zip(&woken) {
+        let waker = Waker::from(Arc::clone(woken));
+        assert!(Pin::new(&mut *waiter).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(Pin::new(waiter).poll(&mut Context::from_waker(&waker)).is_pending()); // the last waker counts
+    }
+    drop(permit);
+    assert_eq!(woken.each_ref().map(|it| it.0.load(Ordering::Relaxed)), [1, 0]);
+    let [first, second] = waiters;
+    drop(first); // called, and gone before it came
+    assert_eq!(woken.each_ref().map(|it| it.0.load(Ordering::Relaxed)), [1, 1]);
+    drop(second);
+    assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0));
+}
+
+/// A waker may do what it likes, use the bulkhead included: no lock is held while it runs.
+#[test]
+fn a_waker_may_use_the_bulkhead() {
+    static BULKHEAD: Bulkhead = Bulkhead::new(1).with_queue(1);
+    struct Enters;
+    impl Wake for Enters {
+        fn wake(self: Arc<Self>) {
+            let _ = poll(pin!(BULKHEAD.permit()));
+        }
+    }
+    impl Drop for Enters {
+        fn drop(&mut self) {
+            let _ = poll(pin!(BULKHEAD.permit()));
+        }
+    }
+    let permit = BULKHEAD.try_permit().unwrap();
+    let mut waits = pin!(BULKHEAD.permit());
+    assert!(waits.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::new(Enters)))).is_pending());
+    assert!(poll(waits.as_mut()).is_pending()); // drops that waker
+    assert!(waits.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::new(Enters)))).is_pending());
+    drop(permit);
+    assert!(poll(waits).is_ready());
+}
+
+#[test]
+fn a_panic_gives_the_place_back() {
+    let bulkhead = Bulkhead::new(1);
+    let call = async { if bulkhead.in_flight() == 1 { panic!("in the operation") } else { Ok::<(), Full>(()) } };
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll(pin!(call.limited_by(&bulkhead)))));
+    assert!(outcome.is_err());
+    assert_eq!(bulkhead.in_flight(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_tasks_and_never_more_than_the_limit() {
+    static BULKHEAD: Bulkhead = Bulkhead::new(3).with_queue(97);
+    static IN: AtomicU32 = AtomicU32::new(0);
+    async fn work() -> Result<(), Error<()>> {
+        assert!(IN.fetch_add(1, Ordering::Relaxed) < 3);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        IN.fetch_sub(1, Ordering::Relaxed);
+        Ok(())
+    }
+    let began = tokio::time::Instant::now();
+    let tasks: Vec<_> = (0..120).map(|_| tokio::spawn(work().limited_by(&BULKHEAD))).collect();
+    let mut refused = 0;
+    for task in tasks {
+        if let Err(error) = task.await.unwrap() {
+            assert!(matches!(error, Error::Full(full) if full.waiting() == 97));
+            assert_eq!(Lift(|(): &()| false).classify(&error), Some(Verdict::retry()));
+            refused += 1;
+        }
+    }
+    assert_eq!((refused, began.elapsed().as_secs()), (20, 34));
+    assert_eq!((BULKHEAD.in_flight(), BULKHEAD.waiting()), (0, 0));
+}
+
+/// Dropped at each of its awaits, a call leaves neither the house nor the line taken.
+#[test]
+fn dropped_at_every_await() {
+    for polls in 0..5 {
+        let bulkhead = Bulkhead::new(1);
+        let mut held = bulkhead.try_permit().ok();
+        let mut behind = bulkhead.permit();
+        {
+            let op = async {
+                tokio::task::yield_now().await;
+                Ok::<_, Full>(())
+            };
+            let mut call = pin!(op.limited_by(&bulkhead));
+            for n in 0..polls {
+                if n == 1 {
+                    held = None; // the place is handed to the call
+                }
+                if poll(call.as_mut()).is_ready() {
+                    break;
+                }
+            }
+            if polls == 1 {
+                held = None; // called, and dropped before it looks
+            }
+        }
+        drop(held);
+        assert!(poll(Pin::new(&mut behind)).is_ready(), "after {polls} polls");
+        assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0), "after {polls} polls");
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Enter,
+    Try,
+    Leave(prop::sample::Index),
+    Look(prop::sample::Index),
+    GiveUp(prop::sample::Index),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => Just(Step::Enter),
+        1 => Just(Step::Try),
+        3 => any::<prop::sample::Index>().prop_map(Step::Leave),
+        2 => any::<prop::sample::Index>().prop_map(Step::Look),
+        2 => any::<prop::sample::Index>().prop_map(Step::GiveUp),
+    ]
+}
+
+/// The model: who is in line by name, and who was called and has not come yet.
+#[derive(Default)]
+struct Model {
+    held: usize,
+    line: VecDeque<u32>,
+    called: Vec<u32>,
+}
+
+impl Model {
+    fn leave(&mut self) {
+        match self.line.pop_front() {
+            Some(name) => self.called.push(name),
+            None => self.held -= 1,
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn is_a_bounded_line(limit in 0..4_u32, queue in 0..4_u32, steps in prop::collection::vec(step(), 1..80)) {
+        let bulkhead = Bulkhead::new(limit).with_queue(queue);
+        let (limit, queue) = (limit as usize, bulkhead.queue() as usize);
+        let mut model = Model::default(); // `held` counts those called too
+        let (mut permits, mut waiters) = (Vec::<Permit<'_>>::new(), Vec::<(u32, Acquire<'_>)>::new());
+        let mut name = 0;
+        for step in steps {
+            match step {
+                Step::Enter => {
+                    name += 1;
+                    let mut acquire = bulkhead.permit();
+                    match poll(Pin::new(&mut acquire)) {
+                        Poll::Ready(Ok(permit)) => {
+                            prop_assert!(model.held < limit);
+                            model.held += 1;
+                            permits.push(permit);
+                        }
+                        Poll::Ready(Err(full)) => {
+                            prop_assert!(model.held == limit && model.line.len() == queue);
+                            prop_assert_eq!((full.limit() as usize, full.waiting() as usize), (limit, queue));
+                        }
+                        Poll::Pending => {
+                            prop_assert!(model.held == limit && model.line.len() < queue);
+                            model.line.push_back(name);
+                            waiters.push((name, acquire));
+                        }
+                    }
+                }
+                Step::Try => match bulkhead.try_permit() {
+                    Ok(permit) => {
+                        prop_assert!(model.held < limit);
+                        model.held += 1;
+                        permits.push(permit);
+                    }
+                    Err(_) => prop_assert!(model.held == limit),
+                },
+                Step::Leave(at) if !permits.is_empty() => {
+                    drop(permits.swap_remove(at.index(permits.len())));
+                    model.leave();
+                }
+                Step::Look(at) if !waiters.is_empty() => {
+                    let at = at.index(waiters.len());
+                    let (name, acquire) = &mut waiters[at];
+                    let called = model.called.iter().position(|it| it == name);
+                    match poll(Pin::new(acquire)) {
+                        Poll::Ready(permit) => {
+                            prop_assert!(called.is_some());
+                            model.called.remove(called.unwrap());
+                            permits.push(permit.unwrap());
+                            drop(waiters.remove(at));
+                        }
+                        Poll::Pending => prop_assert!(called.is_none()),
+                    }
+                }
+                Step::GiveUp(at) if !waiters.is_empty() => {
+                    let (name, acquire) = waiters.remove(at.index(waiters.len()));
+                    drop(acquire);
+                    if let Some(at) = model.called.iter().position(|it| *it == name) {
+                        model.called.remove(at);
+                        model.leave();
+                    } else {
+                        model.line.retain(|it| *it != name);
+                    }
+                }
+                _ => {}
+            }
+            prop_assert_eq!(bulkhead.in_flight() as usize, model.held);
+            prop_assert_eq!(bulkhead.waiting() as usize, model.line.len());
+        }
+        drop((permits, waiters));
+        prop_assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0));
+    }
+}

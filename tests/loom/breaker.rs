@@ -1,0 +1,139 @@
+//! `resile::Breaker`: opens once, lets no extra probe out, never sticks half-open.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use loom::thread;
+use resile::breaker::State;
+use resile::{Always, Backoff, Breaker, Jitter, ManualTimer, NoTimer, Standard, Verdict};
+
+type Unset = Breaker<Always, Standard, NoTimer>;
+type Manual = Breaker<Always, (), ManualTimer>;
+
+const OPEN: Duration = Duration::from_secs(1);
+
+fn shared(settings: impl FnOnce(Unset) -> Unset) -> (Arc<Manual>, ManualTimer) {
+    let timer = ManualTimer::new();
+    let breaker = Breaker::new().with_open(Backoff::fixed(OPEN).with_jitter(Jitter::None)).with_probes(1, 1.0);
+    let breaker = settings(breaker).with_observer(()).with_timer(timer.clone());
+    drop(breaker.permit()); // its atomics and its lock are made before it is shared
+    let _ = breaker.snapshot();
+    (Arc::new(breaker), timer)
+}
+
+fn tripped() -> (Arc<Manual>, ManualTimer) {
+    let (breaker, timer) = shared(|b| b.with_consecutive(1).without_failure_rate());
+    breaker.permit().unwrap().failure(Verdict::retry());
+    timer.advance(OPEN);
+    (breaker, timer)
+}
+
+#[test]
+fn simultaneous_failures_open_it_once() {
+    loom::model(|| {
+        let (breaker, _) = shared(|b| b.with_consecutive(2).without_failure_rate());
+        let other = Arc::clone(&breaker);
+        let thread = thread::spawn(move || {
+            if let Ok(permit) = other.permit() {
+                permit.failure(Verdict::retry());
+            }
+        });
+        if let Ok(permit) = breaker.permit() {
+            permit.failure(Verdict::retry());
+        }
+        thread.join().unwrap();
+        let seen = breaker.snapshot();
+        assert_eq!((seen.state, seen.trips), (State::Open, 1));
+    });
+}
+
+#[test]
+fn what_was_admitted_before_a_move_decides_nothing_after() {
+    loom::model(|| {
+        let (breaker, _) = shared(|b| b.with_consecutive(1).without_failure_rate());
+        let other = Arc::clone(&breaker);
+        let thread = thread::spawn(move || {
+            let early = other.permit();
+            other.reset(); // a move of its own
+            if let Ok(early) = early {
+                early.failure(Verdict::retry());
+            }
+        });
+        thread.join().unwrap();
+        assert_eq!(breaker.state(), State::Closed);
+        assert_eq!(breaker.snapshot().streak, 0);
+    });
+}
+
+#[test]
+fn a_stale_failure_beside_a_reset_leaves_no_streak() {
+    loom::model(|| {
+        let (breaker, _) = shared(|b| b.with_consecutive(3).without_failure_rate());
+        let early = breaker.permit().unwrap();
+        let other = Arc::clone(&breaker);
+        let thread = thread::spawn(move || other.reset());
+        early.failure(Verdict::retry());
+        thread.join().unwrap();
+        assert_eq!(breaker.snapshot().streak, 0);
+    });
+}
+
+#[test]
+fn no_more_probes_than_allowed() {
+    loom::model(|| {
+        let (breaker, _) = tripped();
+        let out = Arc::new(AtomicUsize::new(0));
+        let ask = |breaker: Arc<Manual>, out: Arc<AtomicUsize>| {
+            move || {
+                if let Ok(probe) = breaker.permit() {
+                    assert_eq!(out.fetch_add(1, Ordering::SeqCst), 0, "two probes at once");
+                    thread::yield_now();
+                    out.fetch_sub(1, Ordering::SeqCst);
+                    drop(probe);
+                }
+            }
+        };
+        let thread = thread::spawn(ask(Arc::clone(&breaker), Arc::clone(&out)));
+        ask(Arc::clone(&breaker), out)();
+        thread.join().unwrap();
+        assert_eq!(breaker.state(), State::HalfOpen);
+        breaker.permit().expect("the place is free again").success();
+        assert_eq!(breaker.state(), State::Closed);
+    });
+}
+
+#[test]
+fn a_probes_success_beside_a_caller_closes_it_for_good() {
+    loom::model(|| {
+        let (breaker, _) = tripped();
+        let probe = breaker.permit().unwrap();
+        let other = Arc::clone(&breaker);
+        let thread = thread::spawn(move || match other.permit() {
+            Ok(permit) => permit.success(),
+            Err(open) => assert!(open.retry_after().is_some()),
+        });
+        probe.success();
+        thread.join().unwrap();
+        assert_eq!(breaker.state(), State::Closed);
+        breaker.permit().unwrap().success();
+    });
+}
+
+#[test]
+fn no_failure_within_the_window_is_lost() {
+    loom::model(|| {
+        let (breaker, _) = shared(|b| b.without_consecutive().with_failure_rate(1.0, 2));
+        let other = Arc::clone(&breaker);
+        let thread = thread::spawn(move || {
+            if let Ok(permit) = other.permit() {
+                permit.failure(Verdict::throttled(None));
+            }
+        });
+        if let Ok(permit) = breaker.permit() {
+            permit.failure(Verdict::retry());
+        }
+        thread.join().unwrap();
+        assert_eq!(breaker.state(), State::Open);
+    });
+}

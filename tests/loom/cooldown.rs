@@ -1,0 +1,96 @@
+//! `resile::Cooldown`: whatever order the hints come in, the one that ends last counts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loom::thread;
+use resile::{Cooldown, ManualTimer, Timer};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+type Shared = Arc<Cooldown<resile::Always, ManualTimer>>;
+
+fn shared(timer: &ManualTimer) -> Shared {
+    let cooldown = Cooldown::new().with_timer(timer.clone());
+    let _ = format!("{cooldown:?}"); // its atomics are made before it is shared
+    Arc::new(cooldown)
+}
+
+fn with<T: 'static>(cooldown: &Shared, act: impl FnOnce(&Shared) -> T + 'static) -> thread::JoinHandle<T> {
+    let cooldown = Arc::clone(cooldown);
+    thread::spawn(move || act(&cooldown))
+}
+
+#[test]
+fn the_hint_that_ends_last_counts() {
+    loom::model(|| {
+        let cooldown = shared(&ManualTimer::new());
+        let long = with(&cooldown, |it| it.hold(20 * SECOND));
+        cooldown.hold(5 * SECOND);
+        assert!(cooldown.remaining() >= Some(5 * SECOND));
+        cooldown.hold(2 * SECOND);
+        long.join().unwrap();
+        assert_eq!(cooldown.remaining(), Some(20 * SECOND));
+    });
+}
+
+// In the next models the reader is the thread that is made last: loom looks for the interleavings of a load
+// when it meets the load after the store, not the other way round.
+
+#[test]
+fn nobody_sees_it_shrink() {
+    loom::model(|| {
+        let cooldown = shared(&ManualTimer::new());
+        let reader = with(&cooldown, |it| {
+            let (first, second) = (it.remaining(), it.remaining());
+            assert!(first <= second, "{first:?} then {second:?}");
+        });
+        cooldown.hold(2 * SECOND);
+        cooldown.hold(SECOND);
+        cooldown.hold(3 * SECOND);
+        reader.join().unwrap();
+        assert_eq!(cooldown.remaining(), Some(3 * SECOND));
+    });
+}
+
+/// Whoever finds that a hold has passed clears it, and must not clear the one that begins meanwhile.
+#[test]
+fn clearing_an_old_hold_does_not_lose_a_new_one() {
+    loom::model(|| {
+        let timer = ManualTimer::new();
+        let cooldown = shared(&timer);
+        cooldown.hold(SECOND);
+        timer.advance(SECOND);
+        let reader = with(&cooldown, |it| it.remaining());
+        let other = with(&cooldown, |it| it.remaining());
+        cooldown.hold(7 * SECOND);
+        for seen in [reader.join().unwrap(), other.join().unwrap()] {
+            assert!(seen.is_none_or(|left| left == 7 * SECOND), "{seen:?}");
+        }
+        assert_eq!(cooldown.remaining(), Some(7 * SECOND));
+    });
+}
+
+/// The spread is drawn from the beginning of the same hold: a waiter never waits as if for one that began long ago.
+#[test]
+fn whoever_sees_the_hold_sees_its_beginning() {
+    use std::task::{Context, Waker};
+
+    loom::model(|| {
+        let timer = ManualTimer::new();
+        timer.advance(3600 * SECOND); // a hold taken to begin at zero would be spread over the cap's share
+        let cooldown = shared(&timer);
+        let reader = {
+            let timer = timer.clone();
+            with(&cooldown, move |it| {
+                let mut wait = std::pin::pin!(it.until(resile::Never));
+                let _ = wait.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                if let Some(delay) = timer.until_next() {
+                    assert!(delay >= 4 * SECOND && delay <= 5 * SECOND, "{delay:?}");
+                }
+            })
+        };
+        cooldown.hold(4 * SECOND);
+        reader.join().unwrap();
+    });
+}

@@ -1,0 +1,7 @@
+//! Models: each runs once per interleaving of its threads' atomic steps.
+#![cfg(all(test, loom))]
+
+mod breaker;
+mod budget;
+mod bulkhead;
+mod cooldown;
