@@ -51,7 +51,8 @@ pub(crate) enum Curve {
 /// How a delay `d` is spread, so that clients which failed together do not come back together.
 ///
 /// `Full`, `Equal` and `Decorrelated` are those of Brooker, "Exponential Backoff And Jitter" (AWS Architecture Blog,
-/// 2015), with one mend: where the formula clips at the cap, ours narrows or slides the interval, as clipping lets most delays *be* the cap.
+/// 2015), with one mend: where the formula clips at the cap, ours narrows or slides the interval, as clipping lets most
+/// delays *be* the cap.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Jitter {
@@ -62,8 +63,8 @@ pub enum Jitter {
     Full,
     /// Uniform in `[d/2, d]`: never less than half the delay.
     Equal,
-    /// Uniform in `[d·(1−f), d·(1+f)]`, for f from 0 to 1 (NaN is 0). Where that would pass the cap, the whole interval slides down
-    /// until it ends at the cap, and keeps its width as far as zero lets it.
+    /// Uniform in `[d·(1−f), d·(1+f)]`, for f from 0 to 1 (NaN is 0). Where that would pass the cap, the whole interval
+    /// slides down until it ends at the cap, and keeps its width as far as zero lets it.
     Proportional(f64),
     /// Uniform in `[base, 3 × the previous delay]`, where `base` is the curve's first delay: a random walk that
     /// replaces the curve's growth. The upper end is held to the cap and the lower end to a third of the cap.
@@ -186,7 +187,8 @@ impl Backoff {
     }
 
     /// The wait after a peer's `hint`: the hint or more, spread upwards, as those who got the same hint would
-    /// otherwise all come back at one instant. `room` is the longest wait that is of use: the spread is squeezed to stay below it.
+    /// otherwise all come back at one instant. `room` is the longest wait that is of use: the spread is squeezed to
+    /// stay below it.
     pub(crate) fn on_top<R: Rng + ?Sized>(&self, hint: Duration, retry: u32, room: Duration, rng: &mut R) -> Duration {
         let spread = self.unjittered(retry).max(hint / 10).min(room.saturating_sub(hint) / 2);
         if self.jitter == Jitter::None || spread.is_zero() {

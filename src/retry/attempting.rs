@@ -4,6 +4,8 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use super::limit::{poll_limits, poll_slot};
+use super::links::Links;
+use super::nest::Named;
 use super::{Event, GaveUp, Run};
 use crate::budget::Withdrawal;
 use crate::cancel::Cancel;
@@ -13,14 +15,14 @@ use crate::policy::Stop;
 use crate::time::{Timer, TimerSlot};
 
 pin_project! {
-    /// One attempt of a [`Run`] and the delay after it. By hand, as an `async fn` would hold the operation twice: as its
-    /// argument and where it is polled.
-    pub(super) struct Attempting<'r, 'a, Fut, E, C, K, O, M>
+    /// One attempt of a [`Run`] and the delay after it. By hand, as an `async fn` would hold the operation twice: as
+    /// its argument and where it is polled.
+    pub(super) struct Attempting<'r, 'a, Fut, E, C, K, O, M, L>
     where
         K: Cancel,
         M: TimerSlot,
     {
-        run: &'r mut Run<'a, E, C, K, O, M>,
+        run: &'r mut Run<'a, E, C, K, O, M, L>,
         #[pin]
         state: State<Fut>,
         // While the attempt is in flight: the deadline. After it: the delay.
@@ -45,20 +47,21 @@ pin_project! {
     }
 }
 
-impl<'r, 'a, Fut, E, C, K: Cancel, O, M: TimerSlot> Attempting<'r, 'a, Fut, E, C, K, O, M> {
-    pub(super) fn new(run: &'r mut Run<'a, E, C, K, O, M>, operation: Fut) -> Self {
+impl<'r, 'a, Fut, E, C, K: Cancel, O, M: TimerSlot, L> Attempting<'r, 'a, Fut, E, C, K, O, M, L> {
+    pub(super) fn new(run: &'r mut Run<'a, E, C, K, O, M, L>, operation: Fut) -> Self {
         let state = State::Attempting { begun: false, operation };
         Self { run, state, sleep: None, cancelled: None, lent: None }
     }
 }
 
-impl<Fut, T, E, C, K, O, M> Future for Attempting<'_, '_, Fut, E, C, K, O, M>
+impl<Fut, T, E, C, K, O, M, L> Future for Attempting<'_, '_, Fut, E, C, K, O, M, L>
 where
     Fut: Future<Output = Result<T, E>>,
     C: Classify<E>,
     K: Cancel,
     O: for<'e> Observe<Event<'e, E>>,
     M: Timer,
+    L: Links,
 {
     type Output = Result<Option<T>, GaveUp<E>>;
 
@@ -72,7 +75,11 @@ where
                     return Poll::Ready(Err(course.cut(stop)));
                 }
             }
-            let Poll::Ready(outcome) = operation.poll(cx) else {
+            let polled = {
+                let _named = Named::enter(course.site);
+                operation.poll(cx)
+            };
+            let Poll::Ready(outcome) = polled else {
                 let stop = ready!(poll_limits(course, this.sleep, this.cancelled, cx));
                 this.state.set(State::Done);
                 return Poll::Ready(Err(course.cut(stop)));

@@ -3,6 +3,7 @@ use std::task::{Context, Poll};
 
 use super::Event;
 use super::course::Course;
+use super::links::Links;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::Observe;
@@ -11,8 +12,8 @@ use crate::time::Timer;
 
 /// Polls what may cut an attempt in flight, which was polled and is pending: the token, then the deadline. Both are
 /// made the first time that they have to be waited for.
-pub(super) fn poll_limits<E, C, K, O, M>(
-    course: &mut Course<'_, E, C, K, O, M>,
+pub(super) fn poll_limits<E, C, K, O, M, L>(
+    course: &mut Course<'_, E, C, K, O, M, L>,
     mut deadline: Pin<&mut Option<M::Sleep>>,
     cancelled: Pin<&mut Option<K::Cancelled>>,
     cx: &mut Context<'_>,
@@ -22,6 +23,7 @@ where
     K: Cancel,
     O: for<'e> Observe<Event<'e, E>>,
     M: Timer,
+    L: Links,
 {
     course.note_start();
     if poll_slot(cancelled, cx, || course.token.cancelled()).is_ready() {

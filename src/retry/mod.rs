@@ -1,8 +1,8 @@
 //! Trying again: a call that is made until it succeeds, is judged hopeless, or has had its effort.
 //!
-//! Retries mend faults that pass, and only those. They do not mend a peer that is overloaded: there they add load, which is why
-//! a [`Budget`](crate::Budget) belongs to every `retry` that many callers make. An operation that is not idempotent
-//! must be judged with care: an error does not prove that nothing happened.
+//! Retries mend faults that pass, and only those. They do not mend a peer that is overloaded: there they add load,
+//! which is why a [`Budget`](crate::Budget) belongs to every `retry` that many callers make. An operation that is not
+//! idempotent must be judged with care: an error does not prove that nothing happened.
 
 mod attempting;
 mod course;
@@ -10,12 +10,15 @@ mod error;
 mod event;
 mod future;
 mod limit;
+mod links;
+mod nest;
 mod run;
 mod tally;
 
 pub use error::GaveUp;
 pub use event::Event;
 pub use future::Retry;
+pub use links::{Link, Linked, Links, Unlinked};
 pub use run::Run;
 
 use crate::cancel::Cancel;
@@ -26,14 +29,15 @@ use crate::time::DefaultTimer;
 
 /// Calls `op` until it succeeds, as `policy` allows and until `token` says stop.
 ///
-/// `op` is called once per attempt, for the first time when the returned future is first polled, and for a retry never before its delay is over.
-/// An attempt is polled before its limits: a result in hand beats the token and the deadline. The token beats starting an
-/// attempt and starting to wait; once it is cancelled nothing is started.
+/// `op` is called once per attempt, for the first time when the returned future is first polled, and for a retry never
+/// before its delay is over. An attempt is polled before its limits: a result in hand beats the token and the deadline.
+/// The token beats starting an attempt and starting to wait; once it is cancelled nothing is started.
 ///
 /// What is live and shared is attached before the first poll: [`with_budget`](Retry::with_budget),
 /// [`with_observer`](Retry::with_observer), [`with_timer`](Retry::with_timer).
 ///
-/// An operation that needs `&mut` to something outlives its closure's call, so it does not fit here: make such a call with [`Run`].
+/// An operation that needs `&mut` to something outlives its closure's call, so it does not fit here: make such a call
+/// with [`Run`].
 ///
 /// # Errors
 ///
@@ -70,6 +74,7 @@ use crate::time::DefaultTimer;
 /// # }
 /// ```
 #[inline]
+#[track_caller]
 pub fn retry<F, Fut, T, E, C, K>(
     op: F,
     policy: &RetryPolicy<C>,

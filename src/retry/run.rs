@@ -8,7 +8,9 @@ use std::time::Duration;
 use super::attempting::Attempting;
 use super::course::Course;
 use super::limit::poll_slot;
+use super::links::{Link, Linked, Links, Unlinked};
 use super::{Event, GaveUp};
+use crate::breaker::{self, Breaker};
 use crate::budget::Budget;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
@@ -46,8 +48,8 @@ use crate::time::{DefaultTimer, Timer};
 /// ```
 ///
 /// By hand, where the operation must not be cut, each failure goes to [`again`](Self::again) (or, on a thread without
-/// a runtime, to [`blocking_again`](Self::blocking_again)) and the success through [`success`](Self::success), which tells the budget and the
-/// observer; a run that is dropped without one of these counts as abandoned, which is neither:
+/// a runtime, to [`blocking_again`](Self::blocking_again)) and the success through [`success`](Self::success), which
+/// tells the budget and the observer; a run that is dropped without one of these counts as abandoned, which is neither:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -67,14 +69,15 @@ use crate::time::{DefaultTimer, Timer};
 /// # }
 /// ```
 #[must_use = "a run does nothing unless attempts are made under it"]
-pub struct Run<'a, E, C, K, O = Standard, M = DefaultTimer> {
-    pub(super) course: Course<'a, E, C, K, O, M>,
+pub struct Run<'a, E, C, K, O = Standard, M = DefaultTimer, L = Unlinked> {
+    pub(super) course: Course<'a, E, C, K, O, M, L>,
     /// Whether an attempt was counted that the caller has yet to make: [`again`](Self::again) returned.
     pub(super) announced: bool,
 }
 
 impl<C> RetryPolicy<C> {
     /// Starts a [`Run`]: the loop in the caller's hands. The deadline counts from here.
+    #[track_caller]
     pub fn start<E, K: Cancel>(&self, token: K) -> Run<'_, E, C, K> {
         let mut course = Course::new(self, token);
         course.note_start();
@@ -82,20 +85,35 @@ impl<C> RetryPolicy<C> {
     }
 }
 
-impl<'a, E, C, K, O, M> Run<'a, E, C, K, O, M> {
+impl<'a, E, C, K, O, M, L> Run<'a, E, C, K, O, M, L> {
     /// Retries are paid from `budget`, and success refills it.
     pub fn with_budget(mut self, budget: &'a Budget) -> Self {
         self.course.tally.set_budget(budget);
         self
     }
 
+    /// Every attempt made by [`attempt`](Self::attempt) asks `breaker` first and tells it its outcome, by the policy's
+    /// verdict. Refused, the run ends at once as [`Stop::Open`], with the breaker's `retry_after`. By hand, the breaker
+    /// is asked before each retry only.
+    pub fn with_breaker<D, P, N>(self, breaker: &'a Breaker<D, P, N>) -> Run<'a, E, C, K, O, M, Linked<'a>>
+    where
+        L: Link<'a>,
+        D: Sync,
+        P: Observe<breaker::Event> + Sync,
+        N: Timer + Sync,
+    {
+        let mut course = self.course.linked();
+        course.links_mut().set_breaker(breaker);
+        Run { course, announced: self.announced }
+    }
+
     /// `observer` is told what happens, instead of [`Standard`]; for both give `(Standard, observer)`.
-    pub fn with_observer<P>(self, observer: P) -> Run<'a, E, C, K, P, M> {
+    pub fn with_observer<P>(self, observer: P) -> Run<'a, E, C, K, P, M, L> {
         Run { course: self.course.observed(observer), announced: self.announced }
     }
 
     /// Time is `timer`'s. The deadline counts from here.
-    pub fn with_timer<N: Timer>(self, timer: N) -> Run<'a, E, C, K, O, N> {
+    pub fn with_timer<N: Timer>(self, timer: N) -> Run<'a, E, C, K, O, N, L> {
         let mut course = self.course.timed(timer);
         course.note_start();
         Run { course, announced: self.announced }
@@ -108,12 +126,13 @@ impl<'a, E, C, K, O, M> Run<'a, E, C, K, O, M> {
     }
 }
 
-impl<E, C, K, O, M> Run<'_, E, C, K, O, M>
+impl<E, C, K, O, M, L> Run<'_, E, C, K, O, M, L>
 where
     C: Classify<E>,
     K: Cancel,
     O: for<'e> Observe<Event<'e, E>>,
     M: Timer,
+    L: Links,
 {
     /// Makes one attempt: polls `operation` under the token and the deadline, and settles its outcome. `Some` is
     /// the success, and the end; after `None`, which comes when the delay is over, call it again with the next attempt.
@@ -145,8 +164,8 @@ where
     ///
     /// # Cancel safety
     ///
-    /// Dropped while it waits, it gives back the budget token; the run may end, or go on with the next attempt, which is
-    /// then paid for when it is made known.
+    /// Dropped while it waits, it gives back the budget token; the run may end, or go on with the next attempt, which
+    /// is then paid for when it is made known.
     pub async fn again(&mut self, error: E) -> Result<(), GaveUp<E>> {
         self.begin_unseen();
         self.pause(error).await?;
@@ -259,7 +278,7 @@ where
     }
 }
 
-impl<E, C, K, O, M> fmt::Debug for Run<'_, E, C, K, O, M> {
+impl<E, C, K, O, M, L> fmt::Debug for Run<'_, E, C, K, O, M, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run").field("attempts", &self.course.tally.attempts()).finish_non_exhaustive()
     }

@@ -30,6 +30,11 @@ impl<'a> Tally<'a> {
         self.attempts
     }
 
+    /// How many retries the budget could pay now, if there is one.
+    pub(super) fn tokens(&self) -> Option<u32> {
+        self.budget.map(Budget::available)
+    }
+
     /// Counts an attempt that begins, and spends what was taken for it.
     #[inline]
     pub(super) const fn begin(&mut self) {

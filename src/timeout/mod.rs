@@ -1,7 +1,7 @@
 //! A limit on the time that one future takes.
 //!
-//! Put it on each attempt, inside the closure of a retry, so that one that hangs leaves time for the next; the policy's deadline
-//! is the limit of the whole call. A timeout says nothing of what the peer did: the work may have been done.
+//! Put it on each attempt, inside the closure of a retry, so that one that hangs leaves time for the next; the policy's
+//! deadline is the limit of the whole call. A timeout says nothing of what the peer did: the work may have been done.
 
 mod future;
 

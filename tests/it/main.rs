@@ -1,6 +1,7 @@
 //! The laws of the crate, one file per subject.
 
 mod backoff;
+mod breaker;
 mod budget;
 mod cancel;
 mod classify;
@@ -12,10 +13,13 @@ mod http;
 mod http_sockets;
 mod input;
 mod layers;
+mod metrics;
+mod nested;
 mod observe;
 mod retry;
 mod run;
 mod script;
+mod serde;
 mod shape;
 mod sweep;
 mod timeout;
