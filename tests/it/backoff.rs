@@ -199,6 +199,18 @@ fn nothing_is_drawn_where_nothing_is_spread() {
     }
 }
 
+/// Nor where the curve begins at the cap.
+#[test]
+fn trap_01_a_base_at_the_cap_is_spread_too() {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    for jitter in SPREADING {
+        let backoff = Backoff::fixed(CAP).with_cap(CAP).with_jitter(jitter);
+        let delays: Vec<_> = (0..1000).map(|_| backoff.delay(1, Duration::ZERO, &mut rng)).collect();
+        let (least, most) = (delays.iter().min().unwrap(), delays.iter().max().unwrap());
+        assert!(most.saturating_sub(*least) > CAP / 3, "{jitter:?}: from {least:?} to {most:?}");
+    }
+}
+
 /// At saturation the whole interval is still in use, and its end at the cap is no better than any other place.
 #[test]
 fn trap_01_jitter_lost_at_the_cap() {

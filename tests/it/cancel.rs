@@ -109,21 +109,25 @@ fn a_fatal_error_in_hand_beats_the_token() {
     assert_eq!(gave_up.stop(), Stop::Fatal);
 }
 
-/// The token beats the wait: nothing is paid and nothing sleeps.
+/// The token beats the wait, and the retry without one: nothing is paid, told of or started.
 #[test]
 fn a_token_cancelled_in_an_attempt_that_fails_ends_the_call_there() {
-    let (token, timer, budget) = (CancellationToken::new(), ManualTimer::new(), Budget::new());
-    let op = |_: Attempt| {
-        token.cancel();
-        async { Err::<(), _>(Down(1)) }
-    };
     for policy in [POLICY, POLICY.with_backoff(Backoff::none())] {
-        let call = retry(op, &policy, token.child_token()).with_timer(&timer).with_budget(&budget);
-        drop(call); // never polled: never asked
+        let (token, timer, budget) = (CancellationToken::new(), ManualTimer::new(), Budget::new());
+        let told = Mutex::new(0);
+        let op = |_: Attempt| {
+            token.cancel();
+            async { Err::<(), _>(Down(1)) }
+        };
+        let call = retry(op, &policy, &token)
+            .with_timer(&timer)
+            .with_budget(&budget)
+            .with_observer(|_: &Event<'_, Down>| *told.lock().unwrap() += 1);
+        let gave_up = drive(call, &timer).unwrap_err();
+        assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.last()), (Stop::Cancelled, 1, Some(&Down(1))));
+        assert_eq!((timer.now(), budget.available()), (Duration::ZERO, 100));
+        assert_eq!(told.into_inner().unwrap(), 2, "failed, gave up");
     }
-    let gave_up = drive(retry(op, &POLICY, &token).with_timer(&timer).with_budget(&budget), &timer).unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.last()), (Stop::Cancelled, 1, Some(&Down(1))));
-    assert_eq!((timer.now(), budget.available()), (Duration::ZERO, 100));
 }
 
 /// Between the end of the delay and the next attempt the token is asked again.

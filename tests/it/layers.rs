@@ -114,8 +114,10 @@ fn faults(file: &str, source: &str) -> Vec<String> {
             faults.push(format!("{file}: `{from}` must not know `{to}`"));
         }
     }
-    if words(&code, "super::super").next().is_some() {
-        faults.push(format!("{file}: `super::super` hides an arrow, write `crate::`"));
+    // From `retry/run.rs` two steps up are the root; a file at the top may have modules of its own, one step down.
+    let depth = file.trim_end_matches("/mod.rs").split('/').count();
+    if words(&code, &"super::".repeat(depth.max(2))).next().is_some() {
+        faults.push(format!("{file}: so many `super::` hide an arrow, write `crate::`"));
     }
     for (names, homes) in FOREIGN {
         let at_home = homes.iter().any(|home| if home.ends_with('/') { file.starts_with(home) } else { file == *home });
@@ -178,6 +180,7 @@ fn faults_are_found() {
         ("backoff.rs", "fn f() {}\n#[cfg(test)]\nmod tests { use crate::retry::retry; }"),
         ("time.rs", "let now = tokio::time::Instant::now();"),
         ("stream/mod.rs", "use crate::retry::Run;"),
+        ("llm/body/prose.rs", "use super::super::Kind;"),
         ("retry/mod.rs", "pub(crate) fn instantly() {} fn hyperhttp() { hyperhttp::x() }"),
     ];
     for (file, source) in clean {
@@ -192,6 +195,7 @@ fn faults_are_found() {
         ("error.rs", "use crate::{\n    ext,\n};"),
         ("retry/run.rs", "use crate::GaveUp;"),
         ("retry/run.rs", "use super::super::ext::X;"),
+        ("llm/body/prose.rs", "use super::super::super::ext::X;"),
         ("utils.rs", ""),
         ("retry/future.rs", "tokio::spawn(f)"),
         ("budget.rs", "use tracing::warn;\ntracing::warn!()"),

@@ -104,6 +104,14 @@ fn trap_14_building_runs_nothing() {
     assert_eq!((timer.reads.into_inner(), timer.sleeps.into_inner()), (0, 0));
 }
 
+/// The same by tokio's clock, to the millisecond.
+#[tokio::test(start_paused = true)]
+async fn trap_14_tokio_waits_as_long_as_told() {
+    let (script, began) = (Script::new(&[Step::Fail]), tokio::time::Instant::now());
+    let gave_up = retry(|_| script.play(), &STEADY, Never).await.unwrap_err();
+    assert_eq!((began.elapsed(), gave_up.elapsed()), (SECOND * 7, SECOND * 7));
+}
+
 #[test]
 fn trap_14_no_attempt_before_its_delay_is_over() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
@@ -136,6 +144,8 @@ fn an_attempt_is_dropped_before_anything_follows() {
     for backoff in [Backoff::none(), Backoff::fixed(SECOND)] {
         let policy = STEADY.with_backoff(backoff).with_classify(judge);
         drive(retry(op, &policy, Never).with_timer(&timer).with_observer(observer), &timer).unwrap();
+        let mut run = policy.start(Never).with_timer(&timer).with_observer(observer);
+        while drive(run.attempt(script.play()), &timer).unwrap().is_none() {}
     }
 }
 

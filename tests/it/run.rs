@@ -101,6 +101,18 @@ fn the_token_cuts_the_attempt_and_the_wait() {
     }
 }
 
+#[test]
+fn the_token_cuts_the_wait_of_again() {
+    let (timer, token, budget) = (ManualTimer::new(), CancellationToken::new(), Budget::new());
+    let mut run = STEADY.start(&token).with_timer(&timer).with_budget(&budget);
+    let mut again = Box::pin(run.again(Down(1)));
+    assert!(poll(again.as_mut()).is_pending());
+    assert_eq!(budget.available(), 99);
+    token.cancel();
+    let Poll::Ready(Err(gave_up)) = poll(again.as_mut()) else { panic!("not cut") };
+    assert_eq!((gave_up.stop(), gave_up.last(), budget.available()), (Stop::Cancelled, Some(&Down(1)), 100));
+}
+
 /// Mixed ways count each attempt once.
 #[test]
 fn the_ways_mix() {

@@ -49,8 +49,15 @@ fn lines(steps: &'static [Step], policy: &RetryPolicy<impl resile::Classify<Down
         assert_eq!(capture.0.lock().unwrap().len(), 2 * before);
         let script = Script::new(steps);
         let _ = drive(retry(|_| script.play(), policy, Never).with_timer(&timer).with_observer(()), &timer);
-        let mut lines = capture.0.lock().unwrap();
+        let lines = capture.0.lock().unwrap();
         assert_eq!(lines.len(), 2 * before, "() is silent");
+        drop(lines);
+        // Beside one who wants to hear of every success, still only of recoveries.
+        let (script, all) = (Script::new(steps), |_: &resile::Event<'_, Down>| ());
+        let _ =
+            drive(retry(|_| script.play(), policy, Never).with_timer(&timer).with_observer((Standard, all)), &timer);
+        let mut lines = capture.0.lock().unwrap();
+        assert_eq!(lines.len(), 3 * before);
         lines.truncate(before);
     });
     capture.0.lock().unwrap().clone()
