@@ -12,6 +12,7 @@ mod error;
 mod ext;
 #[cfg(feature = "http")]
 pub mod http;
+pub mod keyed;
 pub mod observe;
 mod policy;
 pub mod retry;
@@ -27,6 +28,7 @@ pub use classify::{Always, Cause, Classify, Opinion, OrElse, Verdict};
 pub use cooldown::{Cooldown, Paced, Until};
 pub use error::{Error, Lift};
 pub use ext::ResilienceExt;
+pub use keyed::Keyed;
 pub use observe::{Observe, Standard};
 pub use policy::{Attempt, Decision, RetryPolicy, Stop};
 pub use retry::{Event, GaveUp, Retry, Run, retry};

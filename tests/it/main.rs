@@ -4,3 +4,4 @@ mod bulkhead;
 mod cooldown;
 mod http;
 mod http_sockets;
+mod keyed;
