@@ -10,6 +10,7 @@ mod classify;
 pub mod cooldown;
 mod error;
 mod ext;
+pub mod fallback;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod keyed;
@@ -28,6 +29,7 @@ pub use classify::{Always, Cause, Classify, Opinion, OrElse, Verdict};
 pub use cooldown::{Cooldown, Paced, Until};
 pub use error::{Error, Lift};
 pub use ext::ResilienceExt;
+pub use fallback::{Alternative, Fallback, FallbackPolicy, NoAnswer, fallback};
 pub use keyed::Keyed;
 pub use observe::{Observe, Standard};
 pub use policy::{Attempt, Decision, RetryPolicy, Stop};

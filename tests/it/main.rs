@@ -2,6 +2,7 @@
 
 mod bulkhead;
 mod cooldown;
+mod fallback;
 mod http;
 mod http_sockets;
 mod keyed;
