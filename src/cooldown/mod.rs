@@ -3,7 +3,7 @@
 //! A rate limit is the peer's word about a *key*, not about one call: when one of twenty calls is told "come back in
 //! 20 s", the other nineteen are about to be told the same, and each refusal they fetch costs the peer work,
 //! spends a retry, and with many peers prolongs the limit. A [`Cooldown`] passes the word on before they ask. Share one among
-//! the calls that one limit applies to (a key, a model), not among more: `Keyed` keeps one for each.
+//! the calls that one limit applies to (a key, a model), not among more: [`Keyed`](crate::Keyed) keeps one for each.
 //!
 //! It is no rate limiter: it does nothing until the peer has refused once. Where the limit is known beforehand, do not
 //! run into it. It is no breaker either: it delays calls and never refuses them, so a call under it needs a deadline or a
@@ -152,7 +152,7 @@ impl<C, M> Cooldown<C, M> {
         self
     }
 
-    /// The same with that judge of errors.
+    /// The same with that judge of errors. Last in the row where a `static` names its type as a function pointer.
     pub const fn with_classify<D>(self, classify: D) -> Cooldown<D, M>
     where
         C: Copy,

@@ -1,0 +1,284 @@
+//! `resile::fallback`: alternatives in their order, under one deadline and one token.
+
+use std::cell::RefCell;
+use std::future::{Future, Ready, pending, ready};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use resile::fallback::Event;
+use resile::{
+    Alternative, FallbackPolicy, GaveUp, ManualTimer, Never, NoAnswer, RetryPolicy, Stop, Timer, Verdict, fallback,
+    retry,
+};
+use tokio_util::sync::CancellationToken;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// What an alternative does: after so many seconds it answers, or fails with that verdict on whether to go on.
+#[derive(Clone, Copy, Debug)]
+struct Does {
+    takes: u32,
+    ends: Result<u8, Option<Verdict>>,
+}
+
+async fn does(it: &Does, timer: &ManualTimer) -> Result<u8, Option<Verdict>> {
+    if it.takes > 0 {
+        timer.sleep(SECOND * it.takes).await;
+    }
+    it.ends
+}
+
+#[expect(clippy::ref_option)] // the shape of a classifier
+fn as_said(verdict: &Option<Verdict>) -> Option<Verdict> {
+    *verdict
+}
+
+/// Drives a call on a clock of its own to its end.
+fn drive<F: Future>(timer: &ManualTimer, future: F) -> F::Output {
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = poll(future.as_mut()) {
+            return output;
+        }
+        timer.advance(timer.until_next().expect("it waits for the clock"));
+    }
+}
+
+fn worded<E>(event: &Event<'_, E>) -> String {
+    event.to_string()
+}
+
+#[test]
+fn nothing_runs_before_the_first_poll() {
+    let calls = AtomicU32::new(0);
+    let op = |it: Alternative<'_, u8>| {
+        calls.fetch_add(1, Ordering::Relaxed);
+        ready(Ok::<_, Option<Verdict>>(*it.value()))
+    };
+    let policy = FallbackPolicy::new();
+    let mut call = pin!(fallback(&[7, 8], op, &policy, Never));
+    assert_eq!(calls.load(Ordering::Relaxed), 0);
+    assert_eq!(poll(call.as_mut()), Poll::Ready(Ok(7)));
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn an_answer_at_once_reads_no_clock_and_allocates_nothing() {
+    struct NoClock;
+    impl Timer for NoClock {
+        type Sleep = std::future::Pending<()>;
+        fn now(&self) -> Duration {
+            panic!("the clock was read")
+        }
+        fn sleep(&self, _: Duration) -> Self::Sleep {
+            panic!("a timer was made")
+        }
+    }
+    let policy = FallbackPolicy::new();
+    let counted = allocation_counter::measure(|| {
+        let op = |it: Alternative<'_, u8>| ready(Ok::<_, ()>(*it.value()));
+        assert_eq!(poll(pin!(fallback(&[7], op, &policy, Never).with_timer(NoClock))), Poll::Ready(Ok(7)));
+    });
+    assert_eq!(counted.count_total, 0);
+}
+
+#[test]
+fn without_alternatives_there_is_no_answer() {
+    let policy = FallbackPolicy::new();
+    let op = |_: Alternative<'_, u8>| pending::<Result<(), ()>>();
+    let Poll::Ready(Err(none)) = poll(pin!(fallback(&[], op, &policy, Never))) else { panic!("it must end at once") };
+    assert_eq!((none.stop(), none.tried(), none.count(), none.last()), (Stop::Alternatives, 0, 0, None));
+    assert_eq!(none.to_string(), "no answer from 0 of 0 alternatives: no alternatives left");
+}
+
+#[test]
+fn the_observer_hears_which_answered() {
+    let told = RefCell::new(Vec::new());
+    let observer = |event: &Event<'_, &str>| told.borrow_mut().push(worded(event));
+    let policy = FallbackPolicy::new();
+    let op = |it: Alternative<'_, u8>| ready(if it.is_last() { Ok(*it.value()) } else { Err("down") });
+    let call = fallback(&[1, 2], op, &policy, Never).with_observer(observer).with_timer(ManualTimer::new());
+    assert_eq!(poll(pin!(call)), Poll::Ready(Ok(2)));
+    let expected = [
+        "trying alternative 1 of 2",
+        "alternative 1 of 2 failed",
+        "trying alternative 2 of 2",
+        "alternative 2 of 2 answered",
+    ];
+    assert_eq!(*told.borrow(), expected);
+}
+
+#[test]
+fn the_token_beats_starting_and_cuts_what_is_in_flight() {
+    let policy = FallbackPolicy::new();
+    let token = CancellationToken::new();
+    let calls = AtomicU32::new(0);
+    let op = |it: Alternative<'_, u8>| {
+        calls.fetch_add(1, Ordering::Relaxed);
+        let index = it.index();
+        async move { if index == 0 { Err("first") } else { pending::<Result<(), _>>().await } }
+    };
+    let timer = ManualTimer::new();
+    let mut call = pin!(fallback(&[1, 2, 3], op, &policy, &token).with_timer(&timer));
+    assert!(poll(call.as_mut()).is_pending());
+    token.cancel();
+    let Poll::Ready(Err(none)) = poll(call.as_mut()) else { panic!("it was cancelled") };
+    assert_eq!((none.stop(), none.tried(), none.into_last()), (Stop::Cancelled, 2, Some("first")));
+
+    let Poll::Ready(Err(none)) = poll(pin!(fallback(&[1], op, &policy, &token))) else { panic!("it was cancelled") };
+    assert_eq!((none.stop(), none.tried(), calls.load(Ordering::Relaxed)), (Stop::Cancelled, 0, 2));
+}
+
+#[test]
+fn shares_of_the_deadline_leave_time_for_all() {
+    let timer = ManualTimer::new();
+    let policy = FallbackPolicy::new().with_deadline(30 * SECOND);
+    let shares = RefCell::new(Vec::new());
+    let op = |it: Alternative<'_, u8>| {
+        let share = it.share().unwrap();
+        shares.borrow_mut().push(share);
+        let sleep = timer.sleep(share);
+        async move {
+            sleep.await;
+            Err::<(), _>("hung")
+        }
+    };
+    let none = drive(&timer, fallback(&[1, 2, 3], op, &policy, Never).with_timer(&timer)).unwrap_err();
+    assert_eq!(*shares.borrow(), [10 * SECOND; 3]);
+    // The last one's end and the deadline are one instant: what it has in hand beats the deadline.
+    assert_eq!((none.stop(), none.tried(), none.elapsed()), (Stop::Alternatives, 3, 30 * SECOND));
+}
+
+/// Dropped at each of its awaits, a call drops the alternative in flight and leaves no sleeper.
+#[test]
+fn dropped_at_every_await() {
+    for polls in 0..6 {
+        let timer = ManualTimer::new();
+        let policy = FallbackPolicy::new().with_deadline(100 * SECOND).with_classify(as_said);
+        let alternatives = [Does { takes: 1, ends: Err(Some(Verdict::retry())) }; 4];
+        {
+            let op = |it: Alternative<'_, Does>| {
+                let (does_it, timer) = (*it.value(), timer.clone());
+                async move { does(&does_it, &timer).await }
+            };
+            let mut call = pin!(fallback(&alternatives, op, &policy, Never).with_timer(&timer));
+            for n in 0..polls {
+                assert_eq!(poll(call.as_mut()).is_ready(), n == 4, "poll {n}");
+                if n == 4 {
+                    break;
+                }
+                timer.advance(SECOND);
+            }
+        }
+        assert_eq!(timer.sleepers(), 0, "after {polls} polls");
+    }
+}
+
+/// It spawns, with a policy that the task owns and each alternative retried.
+#[tokio::test(start_paused = true)]
+async fn composes_with_retry_and_spawns() {
+    static MODELS: [&str; 3] = ["large", "medium", "small"];
+    static RETRY: RetryPolicy = RetryPolicy::new();
+    static POLICY: FallbackPolicy = FallbackPolicy::new().with_deadline(Duration::from_secs(60));
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    fn ask(model: &str) -> Ready<Result<&str, &'static str>> {
+        ASKED.fetch_add(1, Ordering::Relaxed);
+        ready(if model == "small" { Ok(model) } else { Err("overloaded") })
+    }
+    let policy = POLICY.with_classify(|gave_up: &GaveUp<&str>| gave_up.stop() == Stop::Attempts);
+    let task =
+        async move { fallback(&MODELS, |it| retry(move |_| ask(it.value()), &RETRY, Never), &policy, Never).await };
+    assert_eq!(tokio::spawn(task).await.unwrap().unwrap(), "small");
+    assert_eq!(ASKED.load(Ordering::Relaxed), 3 + 3 + 1);
+}
+
+fn alternative() -> impl Strategy<Value = Does> {
+    let ends = prop_oneof![
+        1 => any::<u8>().prop_map(Ok),
+        4 => Just(Err(Some(Verdict::retry()))),
+        1 => Just(Err(Some(Verdict::throttled(Some(SECOND))))),
+        1 => Just(Err(Some(Verdict::fail()))),
+        1 => Just(Err(None)),
+    ];
+    (0..5_u32, ends).prop_map(|(takes, ends)| Does { takes, ends })
+}
+
+proptest! {
+    /// The model: a loop over the alternatives that counts seconds.
+    #[test]
+    fn walks_in_order_by_verdict_within_the_deadline(
+        alternatives in prop::collection::vec(alternative(), 0..6),
+        deadline in prop::option::of(1..12_u32),
+    ) {
+        let mut policy = FallbackPolicy::new().with_classify(as_said);
+        if let Some(limit) = deadline {
+            policy = policy.with_deadline(SECOND * limit);
+        }
+        let (mut clock, mut tried, mut last) = (0, 0, None);
+        let mut outcome = Err(Stop::Alternatives);
+        for it in &alternatives {
+            if tried > 0 && deadline.is_some_and(|limit| clock >= limit) {
+                outcome = Err(Stop::Deadline);
+                break;
+            }
+            tried += 1;
+            clock += it.takes;
+            if let Some(limit) = deadline.filter(|&limit| it.takes > 0 && clock > limit) {
+                (clock, outcome) = (limit, Err(Stop::Deadline));
+                break;
+            }
+            match it.ends {
+                Ok(answer) => {
+                    outcome = Ok(answer);
+                    break;
+                }
+                Err(error) => {
+                    last = Some(error);
+                    if !error.is_some_and(|verdict| verdict.is_retry()) {
+                        outcome = Err(Stop::Fatal);
+                        break;
+                    }
+                }
+            }
+        }
+
+        let timer = ManualTimer::new();
+        let events = RefCell::new((0, 0, 0));
+        let observer = |event: &Event<'_, Option<Verdict>>| {
+            let mut events = events.borrow_mut();
+            match event {
+                Event::Trying { index, .. } => {
+                    assert_eq!(*index, events.0);
+                    events.0 += 1;
+                }
+                Event::Failed { index, .. } => {
+                    assert_eq!(*index + 1, events.0);
+                    events.1 += 1;
+                }
+                _ => events.2 += 1,
+            }
+        };
+        let op = |it: Alternative<'_, Does>| {
+            let (it, timer) = (*it.value(), timer.clone());
+            async move { does(&it, &timer).await }
+        };
+        let call = fallback(&alternatives, op, &policy, Never).with_observer(observer).with_timer(&timer);
+        let got = drive(&timer, call);
+        prop_assert_eq!(timer.now(), SECOND * clock);
+        prop_assert_eq!(got.as_ref().map_err(NoAnswer::stop).copied(), outcome);
+        if let Err(none) = got {
+            prop_assert_eq!((none.tried(), none.elapsed()), (tried, SECOND * clock));
+            prop_assert_eq!(none.into_last(), last);
+        }
+        let (begun, failed, ends) = events.into_inner();
+        prop_assert_eq!((begun, ends), (tried, 1));
+        prop_assert!(failed == begun || failed + 1 == begun);
+    }
+}
