@@ -10,6 +10,8 @@ mod error;
 mod ext;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(feature = "llm")]
+pub mod llm;
 pub mod observe;
 mod policy;
 pub mod retry;

@@ -2,3 +2,4 @@
 
 mod http;
 mod http_sockets;
+mod llm;
