@@ -143,7 +143,7 @@ static STEMS: &[Group] = &[
     group(Kind::ContextLength, "contextlength contextwindow contextsize prompttoolong inputtoolong maxprompttokens"),
     group(
         Kind::ContentFilter,
-        "contentfilter contentpolicy policyviolation moderation safety sensitivecontent guardrail \
+        "contentfilter contentpolicy policyviolation biopolicy moderation safety sensitivecontent guardrail \
          datainspection",
     ),
     group(Kind::RateLimit, "concurrency").over(Scope::Concurrency),
@@ -151,7 +151,9 @@ static STEMS: &[Group] = &[
     group(Kind::RateLimit, "exhausted quotaexceeded").at(Statuses::RATE),
     group(Kind::Auth, "apikey unauthorized authentication accesstoken credential"),
     group(Kind::Permission, "permission accessdenied forbidden").soft(),
-    group(Kind::NotFound, "modelnotfound invalidmodel unknownmodel unsupportedmodel notfound modelnotexist"),
+    group(Kind::NotFound, "modelnotfound invalidmodel unknownmodel unsupportedmodel modelnotexist"),
+    // At a 400 it is something that the request refers to, such as an earlier answer: not the model.
+    group(Kind::NotFound, "notfound").at(Statuses::ALL.but(Statuses::BAD)),
     group(Kind::TooLarge, "toolarge"),
     group(Kind::Timeout, "timeout timedout"),
     group(
@@ -159,7 +161,8 @@ static STEMS: &[Group] = &[
         "unsupported unknownparam missingrequired invalidvalue invalidtype abovemax belowmin notsupported \
          invalidjson invalidschema invalidfunction invalidimage invalidbase64",
     )
-    .at(Statuses::ALL.but(Statuses::FAULT).but(Statuses::RATE)),
+    .at(Statuses::ALL.but(Statuses::FAULT.and(Statuses::BUSY).and(Statuses::RATE)))
+    .soft(),
     group(Kind::Server, "internalserver upstream").at(Statuses::NONE.and(Statuses::WIRE)).soft(),
 ];
 

@@ -21,8 +21,10 @@ impl Statuses {
     pub(super) const LARGE: Self = Self(1 << 6);
     /// 429.
     pub(super) const RATE: Self = Self(1 << 7);
-    /// 5xx, and the 4xx that mean the same: 408, 409, 424, 425, 498, 499.
+    /// 5xx but `BUSY`, and the 4xx that mean the same: 408, 409, 424, 425, 499.
     pub(super) const FAULT: Self = Self(1 << 8);
+    /// 503, 529, 498: no capacity, which words of timeouts and of broken connections only explain.
+    pub(super) const BUSY: Self = Self(1 << 10);
     /// No status because no answer: a transport's error.
     pub(super) const WIRE: Self = Self(1 << 9);
 
@@ -49,7 +51,8 @@ impl Statuses {
             Some(404 | 410) => Self::MISSING,
             Some(413 | 431) => Self::LARGE,
             Some(429) => Self::RATE,
-            Some(408 | 409 | 424 | 425 | 498 | 499 | 500..) => Self::FAULT,
+            Some(498 | 503 | 529) => Self::BUSY,
+            Some(408 | 409 | 424 | 425 | 499 | 500..) => Self::FAULT,
             Some(400..) => Self::BAD,
             _ => Self::NONE,
         }

@@ -27,7 +27,7 @@ const fn group(means: Kind, at: Statuses, rows: &'static str) -> Group {
 
 /// Words of a limit on requests, which at a 400 count only at the beginning.
 const fn limit(rows: &'static str) -> Group {
-    let at = Statuses::RATE.and(Statuses::FAULT).and(Statuses::NONE).and(Statuses::DENIED);
+    let at = Statuses::RATE.and(Statuses::FAULT).and(Statuses::BUSY).and(Statuses::NONE).and(Statuses::DENIED);
     Group { leading_at: Statuses::BAD, ..group(Kind::RateLimit, at, rows) }
 }
 
@@ -47,6 +47,7 @@ const MISSING: Statuses = Statuses::MISSING;
 const LARGE: Statuses = Statuses::LARGE;
 const RATE: Statuses = Statuses::RATE;
 const FAULT: Statuses = Statuses::FAULT;
+const BUSY: Statuses = Statuses::BUSY;
 const WIRE: Statuses = Statuses::WIRE;
 
 /// Every 4xx that is an answer to this request.
@@ -64,28 +65,33 @@ const LEAD: u32 = 24;
 static GROUPS: &[Group] = &[
     group(Kind::QuotaExhausted, REFUSED.and(NONE).but(MISSING.and(LARGE)), include_str!("quota.txt")),
     group(Kind::QuotaExhausted, RATE.and(NONE), include_str!("quota_day.txt")).over(Scope::Day),
-    group(Kind::Overloaded, FAULT.and(RATE).and(NONE).and(WIRE), include_str!("capacity.txt")),
+    group(Kind::Overloaded, FAULT.and(BUSY).and(RATE).and(NONE).and(WIRE), include_str!("capacity.txt")),
     group(Kind::Overloaded, BAD, include_str!("loading.txt")),
     limit(include_str!("concurrency.txt")).over(Scope::Concurrency),
     limit(include_str!("rate_day.txt")).over(Scope::Day),
     limit(include_str!("rate_minute.txt")).over(Scope::Minute),
     limit(include_str!("rate.txt")),
-    // Not the prompt but the answer asked for: such requests are invalid, though they speak of tokens too.
+    // Of a part that is too large, not of the whole that is too long, though they speak of tokens too.
     group(Kind::InvalidRequest, OURS, include_str!("output_size.txt")),
-    group(Kind::ContextLength, OURS.and(FAULT).and(RATE).and(DENIED), include_str!("context.txt")),
+    group(Kind::TooLarge, OURS, "split into more\nsplit into smaller\ntoo many inputs"),
+    group(Kind::ContextLength, OURS.and(FAULT), include_str!("context.txt")),
+    group(Kind::ContextLength, BAD.and(DENIED).and(RATE), "extra usage is required for long context"),
     group(Kind::TooLarge, OURS.and(RATE), include_str!("size.txt")),
     group(Kind::ContentFilter, OURS.and(DENIED).and(FAULT), include_str!("content.txt")),
     group(Kind::InvalidOutput, BAD.and(FAULT).and(NONE), include_str!("output.txt")),
     group(Kind::Auth, BAD.and(AUTH).and(DENIED).and(NONE), include_str!("auth.txt")),
-    group(Kind::NotFound, BAD.and(MISSING).and(DENIED).and(NONE), include_str!("model.txt")),
+    group(Kind::NotFound, BAD.and(MISSING).and(NONE), include_str!("model.txt")),
     // At a 400 alone: elsewhere it is a parameter that is not supported with the model.
     group(Kind::NotFound, BAD, "model … is not supported"),
     group(Kind::NotFound, FAULT, "model not found\nmodel_not_found\nmodel … does not exist"),
-    group(Kind::Permission, BAD.and(AUTH).and(DENIED).and(MISSING).and(NONE), include_str!("access.txt")),
+    group(Kind::Permission, BAD.and(DENIED).and(NONE), include_str!("access.txt")),
+    // Local servers answer so with a 500: it does not pass.
+    group(Kind::InvalidRequest, FAULT, "is not supported\ndoes not support\nnot implemented\ncannot use both"),
     group(Kind::Timeout, FAULT.and(NONE).and(WIRE), include_str!("timeout.txt")),
     // What only we can have done.
     group(Kind::Cancelled, WIRE, include_str!("cancelled.txt")),
     group(Kind::InvalidRequest, WIRE, include_str!("request_wire.txt")),
+    group(Kind::InvalidOutput, NONE, include_str!("parse.txt")),
     group(Kind::Network, WIRE.and(NONE), include_str!("network.txt")),
     // The reason phrases of HTTP, where a text is all there is.
     group(
