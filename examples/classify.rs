@@ -34,7 +34,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         ["--explain", rest @ ..] => match status_and_body(rest) {
-            Ok((status, body)) => explain(status, body),
+            Ok((status, body)) => explain(status, &body),
             Err(complaint) => return misused(&complaint),
         },
         [other, ..] => return misused(&format!("unknown argument `{other}`")),
@@ -133,7 +133,7 @@ fn stdin() -> Result<String, String> {
 }
 
 /// What it is, for a person.
-fn explain(status: Option<u16>, body: String) -> Result<(), Box<dyn Error>> {
+fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
     let reply = Reply::new(body.as_bytes());
     let failure = status.map_or(reply, |status| reply.with_status(status)).judge(SystemTime::now());
     let scope = failure.scope().map_or_else(String::new, |scope| format!(" (per {scope})"));

@@ -294,18 +294,19 @@ impl Error for Failure {
 /// `text` without line breaks and control characters, cut to what fits a line.
 fn one_line(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     use fmt::Write;
-    let mut blank = false;
-    for (n, c) in text.trim().chars().enumerate() {
-        if n == SHOWN {
-            return f.write_char('…');
-        }
-        let space = c.is_whitespace() || c.is_control();
-        if !space {
-            f.write_char(c)?;
-        } else if !blank {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    let mut left = SHOWN;
+    for (n, word) in words.enumerate() {
+        if n > 0 {
             f.write_char(' ')?;
         }
-        blank = space;
+        for c in word.chars() {
+            if left == 0 {
+                return f.write_char('…');
+            }
+            f.write_char(c)?;
+            left -= 1;
+        }
     }
     Ok(())
 }

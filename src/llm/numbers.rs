@@ -23,7 +23,7 @@ fn numbers(text: &str) -> impl Iterator<Item = Number> {
                 let digit_follows = bytes.get(end + 1).is_some_and(u8::is_ascii_digit);
                 match byte {
                     b'0'..=b'9' => {
-                        value = value.and_then(|value| value.checked_mul(10)?.checked_add(u64::from(byte - b'0')))
+                        value = value.and_then(|value| value.checked_mul(10)?.checked_add(u64::from(byte - b'0')));
                     }
                     b',' | b'_' if digit_follows && end - start <= 15 => {}
                     _ => break,

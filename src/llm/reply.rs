@@ -2,7 +2,7 @@ use std::time::SystemTime;
 
 use http::HeaderMap;
 
-use super::body::Found;
+use super::body::{Found, Shape};
 use super::failure::{Failure, Tokens};
 use super::kind::{Kind, Phase, Scope};
 use super::phrases::Hit;
@@ -79,7 +79,7 @@ impl<'a> Reply<'a> {
     pub fn find(&self, now: SystemTime) -> Option<Failure> {
         let found = Found::read(self.body, now);
         let good =
-            self.status.is_none_or(|status| status < 400) && found.answer && !found.error && found.finish.is_none();
+            self.status.is_none_or(|status| status < 400) && found.shape == Shape::Answer && found.finish.is_none();
         (!good).then(|| self.failure(found, now))
     }
 
@@ -233,8 +233,9 @@ impl Case<'_> {
         if let Some(status) = self.status.filter(|status| *status >= 400) {
             return of(by_status(status), Rule::Status(status));
         }
+        let error = self.found.shape == Shape::Error;
         let generic = || self.found.codes.iter().rev().find_map(|code| codes::generic(code));
-        if let Some((kind, rule)) = self.found.error.then(generic).flatten() {
+        if let Some((kind, rule)) = error.then(generic).flatten() {
             return of(kind, rule);
         }
         if let Some(finish) = self.found.finish {
@@ -243,14 +244,10 @@ impl Case<'_> {
         match self.phase {
             Phase::Connect => of(Kind::Network, Rule::Transport("unknown")),
             _ if self.found.cut => of(Kind::Network, Rule::Truncated),
-            Phase::Preamble | Phase::Content if !self.found.error && !self.found.ended => {
-                of(Kind::Network, Rule::Truncated)
-            }
-            _ if self.found.error && (self.phase.is_stream() || self.status.is_some()) => {
-                of(Kind::Server, Rule::InBand)
-            }
+            Phase::Preamble | Phase::Content if !error && !self.found.ended => of(Kind::Network, Rule::Truncated),
+            _ if error && (self.phase.is_stream() || self.status.is_some()) => of(Kind::Server, Rule::InBand),
             _ if self.message.is_empty()
-                && !self.found.answer
+                && self.found.shape != Shape::Answer
                 && self.status.is_some_and(|status| (200..300).contains(&status)) =>
             {
                 of(Kind::InvalidOutput, Rule::Empty)
@@ -275,8 +272,7 @@ fn by_status(status: u16) -> Kind {
         498 | 503 | 529 => Kind::Overloaded,
         // 424 is Amazon's for a model that broke, 499 a gateway's for an upstream that was given up.
         424 | 425 | 499 => Kind::Server,
-        501 | 505 => Kind::InvalidRequest,
-        400..500 => Kind::InvalidRequest,
+        501 | 505 | 400..500 => Kind::InvalidRequest,
         500..600 => Kind::Server,
         _ => Kind::Unknown,
     }

@@ -4,7 +4,9 @@
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use resile::llm::{Failure, Kind, Phase, Reply};
+use proptest::prelude::*;
+use resile::llm::{self, Classifier, Failure, Kind, Phase, Recovery, Reply};
+use resile::{Attempt, Cause, Classify, Decision, Elapsed, Lift, Never, ResilienceExt, Stop, Verdict, retry};
 use serde_json::Value;
 
 const KINDS: &str = include_str!("../data/llm/kinds.jsonl");
@@ -93,5 +95,261 @@ fn every_kind_has_a_fixture() {
     for kind in all {
         assert!(cases(KINDS).any(|case| case["kind"] == kind.as_str()), "{kind}");
     }
-    let _ = Duration::ZERO;
+}
+
+#[derive(Debug, thiserror::Error)]
+enum MyError {
+    #[error("the model failed")]
+    Llm(#[from] Failure),
+    #[error("too slow")]
+    Slow(#[from] Elapsed),
+    #[error("mine")]
+    Mine,
+}
+
+fn limited() -> Failure {
+    Failure::from_text(429, r#"{"error":{"code":"rate_limit_exceeded","message":"Please try again in 644ms."}}"#)
+}
+
+#[test]
+fn classifier_finds_the_failure_behind_an_error() {
+    let classifier = Classifier::new();
+    let wait = Some(Duration::from_millis(644));
+    assert_eq!(classifier.classify(&limited()), Some(Verdict::throttled(wait)));
+    assert_eq!(classifier.classify(&MyError::from(limited())), Some(Verdict::throttled(wait)));
+    assert_eq!(classifier.classify(&MyError::Mine), None);
+    let refused = MyError::from(Failure::from_text(401, ""));
+    assert_eq!(classifier.classify(&refused), Some(Verdict::Fail));
+    let anyhow = anyhow::Error::new(limited()).context("while asking");
+    assert_eq!(classifier.judge(anyhow.as_ref()), Some(Verdict::throttled(wait)));
+    let union = resile::Error::Operation(limited());
+    assert_eq!(Lift(classifier).classify(&union), Some(Verdict::throttled(wait)));
+    let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+    assert_eq!(classifier.classify(&reset), Some(Verdict::retry()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_needs_no_error_type_but_failure() {
+    let began = tokio::time::Instant::now();
+    let slow = |attempt: Attempt| async move {
+        if attempt.is_first() {
+            std::future::pending::<()>().await;
+        }
+        if attempt.number() == 2 { Err(limited()) } else { Ok(attempt.number()) }
+    };
+    let policy = llm::interactive();
+    let done = retry(|attempt| slow(attempt).timeout(Duration::from_secs(9)), &policy, Never).await;
+    assert_eq!(done.unwrap(), 3);
+    assert!(began.elapsed() >= Duration::from_millis(9_644));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_behind_an_elapsed_of_ones_own_is_judged() {
+    let policy = resile::RetryPolicy::new().with_classify(Classifier::new());
+    let op = |_| async { Err::<(), _>(MyError::from(Failure::from_text(402, ""))) };
+    let gave_up = retry(|attempt| op(attempt).timeout(Duration::from_secs(9)), &policy, Never).await.unwrap_err();
+    assert_eq!((gave_up.stop(), gave_up.attempts()), (Stop::Fatal, 1));
+}
+
+#[test]
+fn overload_waits_longer_than_a_server_error() {
+    use rand::SeedableRng;
+    let (overloaded, broken) = (Failure::from_text(529, ""), Failure::from_text(500, ""));
+    let delays = |failure: &Failure| {
+        let policy = llm::interactive();
+        let verdict = policy.classify().classify(failure).unwrap();
+        (0..200_u64)
+            .map(|seed| {
+                let mut rng = rand::rngs::ChaCha8Rng::seed_from_u64(seed);
+                match policy.decide(Attempt::new(1), verdict, &mut rng) {
+                    Decision::Retry(delay) => delay,
+                    Decision::Stop(stop) => panic!("{stop}"),
+                }
+            })
+            .collect::<Vec<_>>()
+    };
+    assert!(delays(&overloaded).iter().min() > delays(&broken).iter().max());
+    let told = Failure::from_text(529, r#"{"error":{"message":"try again in 1s"}}"#);
+    assert_eq!(Classifier::new().verdict(&told).after(), Some(Duration::from_secs(1)));
+    assert_eq!(Classifier::new().without_overload_floor().verdict(&overloaded), Verdict::throttled(None));
+}
+
+#[test]
+fn hints_above_the_cap_stop_at_once() {
+    let policy = llm::interactive();
+    let far = Failure::from_text(429, r#"{"error":{"message":"try again in 9h"}}"#);
+    let verdict = policy.classify().classify(&far).unwrap();
+    let decision = policy.decide(Attempt::new(1), verdict, &mut rand::rng());
+    assert_eq!(decision, Decision::Stop(Stop::HintTooLong));
+}
+
+#[test]
+fn failures_read_like_sentences() {
+    let failure = limited().with_provider("openai");
+    assert_eq!(failure.to_string(), "rate limited by the provider, try again in 644 ms (openai: rate_limit_exceeded)");
+    let long = Failure::from_text(400, "prompt is too long: 210000 tokens > 200000 maximum");
+    assert_eq!(long.to_string(), "the prompt is too long for the model: 210000 tokens, where 200000 are allowed (400)");
+    assert_eq!(long.tokens().excess(), Some(10_000));
+    assert_eq!(long.recovery(), Recovery::Shrink);
+    let lines = Failure::from_text(400, "{\"error\":\"one\\n two\\u0007\"}");
+    assert_eq!(lines.to_string(), "the provider calls the request invalid: one two (400)");
+    assert_eq!(Failure::cancelled().to_string(), "cancelled");
+}
+
+#[test]
+fn facts_are_kept_as_they_were_sent() {
+    let body = r#"{"error":{"message":"No.","type":"Some_Type","code":"Some-Code"}}"#;
+    let failure = Failure::from_text(418, body);
+    let facts = (failure.status(), failure.code(), failure.error_type(), failure.message());
+    assert_eq!(facts, (Some(418), Some("Some-Code"), Some("Some_Type"), Some("No.")));
+}
+
+#[test]
+fn transport_errors_are_judged_by_type_and_keep_their_source() {
+    use std::error::Error;
+    use std::io;
+    for (kind, want) in [
+        (io::ErrorKind::ConnectionReset, Kind::Network),
+        (io::ErrorKind::UnexpectedEof, Kind::Network),
+        (io::ErrorKind::TimedOut, Kind::Timeout),
+    ] {
+        let failure = Failure::from(io::Error::from(kind));
+        assert_eq!((failure.kind(), failure.is_retryable()), (want, true));
+        assert!(failure.source().is_some_and(<dyn Error>::is::<io::Error>));
+    }
+    let outer = io::Error::other(io::Error::from(io::ErrorKind::BrokenPipe));
+    assert_eq!(Failure::from(outer).kind(), Kind::Network);
+}
+
+#[test]
+fn good_events_are_no_failures() {
+    let content = r#"{"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"rate limit"},"finish_reason":null}]}"#;
+    let usage = r#"{"id":"c","object":"chat.completion.chunk","choices":[],"usage":{"total_tokens":5}}"#;
+    let created = r#"{"type":"response.created","response":{"id":"r","status":"in_progress","error":null}}"#;
+    let done = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
+    for event in [content, usage, created, done, "[DONE]", ""] {
+        assert!(Failure::find_in_event(event, Phase::Content).is_none(), "{event}");
+    }
+    let overloaded = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    let found = Failure::find_in_event(overloaded, Phase::Content).unwrap();
+    assert_eq!((found.kind(), found.phase()), (Kind::Overloaded, Phase::Content));
+    assert_eq!(found.verdict().cause(), Some(Cause::Throttled));
+    assert!(
+        Reply::new(br#"{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}"#)
+            .find(SystemTime::now())
+            .is_none()
+    );
+}
+
+#[test]
+fn ends_of_streams() {
+    assert_eq!(Failure::truncated(Phase::Preamble).kind(), Kind::Network);
+    assert!(!Failure::cancelled().is_retryable());
+    assert_eq!(Failure::invalid_output("no JSON").recovery(), Recovery::ReAsk);
+}
+
+fn headers() -> impl Strategy<Value = HeaderMap> {
+    let names = prop::sample::select(vec![
+        "retry-after",
+        "retry-after-ms",
+        "x-should-retry",
+        "date",
+        "x-ratelimit-remaining-tokens",
+        "x-ratelimit-reset-tokens",
+        "anthropic-ratelimit-unified-status",
+        "anthropic-ratelimit-unified-reset",
+        "x-amzn-errortype",
+    ]);
+    let values = prop_oneof![
+        "[ -~]{0,24}",
+        "-?[0-9]{1,40}(\\.[0-9]{1,9})?",
+        prop::sample::select(vec![
+            "true",
+            "false",
+            "0",
+            "NaN",
+            "inf",
+            "1e999",
+            "6m0s",
+            "rejected",
+            "2030-01-01T00:00:00Z"
+        ])
+        .prop_map(str::to_owned),
+    ];
+    prop::collection::vec((names, values), 0..5).prop_map(|fields| {
+        let field = |(name, value): (&str, String)| {
+            Some((name.parse::<HeaderName>().ok()?, value.parse::<HeaderValue>().ok()?))
+        };
+        fields.into_iter().filter_map(field).collect()
+    })
+}
+
+fn bodies() -> impl Strategy<Value = Vec<u8>> {
+    let words = prop::sample::select(vec![
+        "rate limit",
+        "Too many tokens",
+        "try again in 5s",
+        "context length",
+        "Limit 1, Requested 2",
+        "insufficient_quota",
+        "overloaded",
+        "api key is invalid",
+        "{\"error\":",
+        "\"code\":",
+        "\"message\":\"",
+        "}",
+        "]",
+        "[",
+        "\"",
+        "'",
+        "data: ",
+        "\n\n",
+        "<title>",
+        "limit: 0 quota",
+        "…",
+    ]);
+    let soup = prop::collection::vec(words, 0..24).prop_map(|words| words.concat().into_bytes());
+    prop_oneof![prop::collection::vec(any::<u8>(), 0..512), soup]
+}
+
+fn phases() -> impl Strategy<Value = Phase> {
+    prop::sample::select(vec![Phase::Connect, Phase::Response, Phase::Preamble, Phase::Content])
+}
+
+proptest! {
+    /// Any bytes have an answer, and the laws hold for it.
+    #[test]
+    fn judging_is_total(status in prop::option::of(any::<u16>()), headers in headers(), body in bodies(), phase in phases(), now in 0..4_000_000_000_u64) {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(now);
+        let reply = Reply::new(&body).with_headers(&headers).with_phase(phase);
+        let reply = status.map_or(reply, |status| reply.with_status(status));
+        let failure = reply.judge(now);
+        let told = headers.get("x-should-retry").and_then(|value| value.to_str().ok()).map(str::trim);
+        let told = told.filter(|told| matches!(*told, "true" | "false"));
+        let expected = match told {
+            _ if failure.kind() == Kind::Cancelled => false,
+            Some(told) => told == "true",
+            None => failure.kind().is_passing(),
+        };
+        prop_assert_eq!(failure.is_retryable(), expected);
+        prop_assert_eq!(failure.verdict().is_retry(), expected);
+        prop_assert!(failure.wait().is_none_or(|wait| !wait.is_zero()));
+        prop_assert!(!failure.to_string().is_empty() && !failure.to_string().chars().any(char::is_control));
+        prop_assert!(failure.message().is_none_or(|message| message.len() <= 4096));
+    }
+
+    /// A permanent kind is never retried on the provider's words, whatever they are.
+    #[test]
+    fn a_permanent_kind_is_never_retried(status in 400..600_u16, body in bodies()) {
+        let failure = Reply::new(&body).with_status(status).judge(SystemTime::UNIX_EPOCH);
+        prop_assert!(failure.kind().is_passing() || failure.verdict() == Verdict::Fail);
+    }
+
+    /// What is quoted has no say: at a 400 whose words mean nothing it stays a request that is invalid.
+    #[test]
+    fn quotations_have_no_say(quoted in "(rate limit|context length|credit balance is too low|invalid api key|model not found|try again in 5s| ){1,6}") {
+        let body = serde_json::json!({"error": {"message": format!("Bad value: '{quoted}' at messages[0]"), "type": "invalid_request_error"}});
+        let failure = Reply::new(body.to_string().as_bytes()).with_status(400).judge(SystemTime::UNIX_EPOCH);
+        prop_assert_eq!(failure.kind(), Kind::InvalidRequest);
+    }
 }
