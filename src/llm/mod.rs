@@ -63,7 +63,7 @@
 //!
 //! # Bounds
 //!
-//! No input panics. A body is parsed up to 256 KiB and 128 levels, and read as text up to 64 KiB; a message is kept up to 4 KiB.
+//! No input panics. A body is parsed up to 256 KiB and 128 levels, and read as text up to 32 KiB; a message is kept up to 4 KiB.
 //!
 //! # When not
 //!

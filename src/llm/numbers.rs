@@ -95,9 +95,11 @@ pub(super) fn tokens(text: &str) -> Tokens {
     Tokens { prompt, limit }
 }
 
-/// "Limit N … Requested M": the limit and what this request alone asks for.
-pub(super) fn requested(text: &str) -> Option<(u64, u64)> {
-    let lower = text.to_ascii_lowercase();
+/// "Limit N … Requested M", in lower case: the limit and what this request alone asks for.
+pub(super) fn requested(lower: &str) -> Option<(u64, u64)> {
+    if !lower.contains("requested") {
+        return None;
+    }
     let after = |word: &str| {
         lower.match_indices(word).find_map(|(at, _)| {
             let end = at + word.len();
@@ -180,10 +182,10 @@ mod tests {
 
     #[test]
     fn limit_and_requested() {
-        assert_eq!(requested("(TPM): Limit 6000, Used 0, Requested 8123. Please"), Some((6_000, 8_123)));
-        assert_eq!(requested("Limit: 6,000 / min. Requested: 10"), Some((6_000, 10)));
-        assert_eq!(requested("You requested up to 65536 tokens, but can only afford 20; limit 5"), None);
-        assert_eq!(requested("Rate limit reached"), None);
+        assert_eq!(requested("(tpm): limit 6000, used 0, requested 8123. please"), Some((6_000, 8_123)));
+        assert_eq!(requested("limit: 6,000 / min. requested: 10"), Some((6_000, 10)));
+        assert_eq!(requested("you requested up to 65536 tokens, but can only afford 20; limit 5"), None);
+        assert_eq!(requested("rate limit reached"), None);
     }
 
     #[test]

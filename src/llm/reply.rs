@@ -90,10 +90,18 @@ impl<'a> Reply<'a> {
         let message = found.message.take().unwrap_or_default();
         let status = self.status(&found);
         let asked = headers::asked(headers, now);
-        let said = wait::sentence(&message, now).filter(|_| asked.is_none());
+        let lower = message.to_ascii_lowercase();
+        let said = wait::sentence(&lower, now).filter(|_| asked.is_none());
         found.google.nothing |= message.contains("uota") && numbers::limit_of_zero(&message);
-        let case =
-            Case { status, at: self.class(status), phase: self.phase, headers, found: &found, message: &message };
+        let case = Case {
+            status,
+            at: self.class(status),
+            phase: self.phase,
+            headers,
+            found: &found,
+            message: &message,
+            lower: &lower,
+        };
         let short = found.wait.max(found.google.wait).max(said).or(asked);
         let Meaning { kind, scope, rule } = case.meaning(short);
 
@@ -113,7 +121,7 @@ impl<'a> Reply<'a> {
         facts.scope = scope.filter(|_| matches!(kind, Kind::RateLimit | Kind::QuotaExhausted));
         facts.tokens = match kind {
             Kind::ContextLength | Kind::TooLarge => {
-                let read = match numbers::requested(&message).filter(|_| rule == Rule::Arithmetic) {
+                let read = match numbers::requested(&lower).filter(|_| rule == Rule::Arithmetic) {
                     Some((limit, prompt)) => Tokens { prompt: Some(prompt), limit: Some(limit) },
                     None => numbers::tokens(&message),
                 };
@@ -160,6 +168,8 @@ struct Case<'c> {
     headers: &'c HeaderMap,
     found: &'c Found,
     message: &'c str,
+    /// The message in lower case, which is as long byte by byte.
+    lower: &'c str,
 }
 
 struct Meaning {
@@ -175,7 +185,7 @@ impl Case<'_> {
         let google = self.found.google.judge(self.at);
         let quoted = text::quoted(self.message);
         let veto = |hit: &Hit| self.vetoes(hit, asked);
-        let phrase = phrases::look_up(self.message, &quoted, self.at, veto);
+        let phrase = phrases::look_up(self.lower, &quoted, self.at, veto);
         let of = |kind, scope, rule| Meaning { kind, scope, rule };
 
         // Google's details say which of its limits it was; its codes do not.
@@ -183,7 +193,7 @@ impl Case<'_> {
             return of(kind, scope.or(phrase.and_then(|phrase| phrase.scope)), rule);
         }
         let limit = code.is_none_or(|code| matches!(code.kind, Kind::RateLimit | Kind::TooLarge) || code.soft);
-        if limit && numbers::requested(self.message).is_some_and(|(limit, requested)| requested > limit) {
+        if limit && numbers::requested(self.lower).is_some_and(|(limit, requested)| requested > limit) {
             return of(Kind::TooLarge, None, Rule::Arithmetic);
         }
         if let Some(code) = code {

@@ -1,10 +1,8 @@
 //! Waits, in every form that they are written in. Nothing here panics; NaN, the negative, a literal infinity, zero and the past
 //! are no wait, and a number too large to hold is `Duration::MAX`: excessive, not absent.
 
-use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
 
 /// That many seconds.
@@ -52,12 +50,12 @@ fn leading_span(text: &str) -> Option<(Option<Duration>, &str)> {
     after.map(|tail| (seconds(total), tail))
 }
 
-/// The unit that `text` begins with, in seconds, and what follows it.
+/// The unit that `text` begins with, in lower case, in seconds, and what follows it.
 fn leading_unit(text: &str) -> Option<(f64, &str)> {
     let text = text.trim_start_matches([' ', '-']);
     let word = text.find(|c: char| !c.is_alphabetic()).unwrap_or(text.len());
     let (word, rest) = text.split_at(word);
-    let unit = match word.to_ascii_lowercase().as_str() {
+    let unit = match word {
         "ns" | "nanosecond" | "nanoseconds" => 1e-9,
         "us" | "µs" | "μs" | "microsecond" | "microseconds" => 1e-6,
         "ms" | "msec" | "msecs" | "millis" | "millisecond" | "milliseconds" => 1e-3,
@@ -140,7 +138,7 @@ fn amount(value: &Value, unit: f64) -> Option<Duration> {
     }
 }
 
-/// What a wait follows in a sentence.
+/// What a wait follows in a sentence, in lower case.
 const ANCHORS: [&str; 18] = [
     "again in",
     "again after",
@@ -162,32 +160,39 @@ const ANCHORS: [&str; 18] = [
     "access on",
 ];
 
-static SENTENCE: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let builder = &mut AhoCorasick::builder();
-    builder.ascii_case_insensitive(true).match_kind(MatchKind::LeftmostLongest).build(ANCHORS).ok()
-});
+/// Words that may stand between the two.
+const FILLERS: [&str; 9] =
+    [" about", " approximately", " around", " at least", " another", " for", " up to", " a further", " is"];
 
-/// Words that may stand before the wait.
-const FILLERS: [&str; 10] =
-    ["about", "approximately", "around", "at least", "another", "for", "up to", "least", "a further", "is"];
+/// What may stand around them.
+const MARKS: [char; 8] = [' ', ':', '=', '"', '\'', '~', '(', '`'];
 
-/// The longest wait that a message asks for in words: "try again in 9m38.016s". An anchor without an amount asks for none:
-/// "please adjust your input and try again".
+/// The longest wait that a message (in lower case) asks for in words: "try again in 9m38.016s". An anchor without an amount
+/// asks for none: "please adjust your input and try again".
 pub(super) fn sentence(text: &str, now: SystemTime) -> Option<Duration> {
-    if !text.bytes().any(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let anchors = SENTENCE.as_ref()?;
-    anchors.find_iter(text).filter_map(|anchor| asked(text.get(anchor.end()..)?, now)).max()
+    let bytes = text.as_bytes();
+    let starts = |at: &usize| match at.checked_sub(1).and_then(|before| bytes.get(before)) {
+        Some(before) => !before.is_ascii_alphanumeric() && *before != b'.',
+        None => false,
+    };
+    let figures = (0..bytes.len()).filter(|at| bytes.get(*at).is_some_and(u8::is_ascii_digit)).filter(starts);
+    figures
+        .filter(|at| is_anchored(text.get(..*at).unwrap_or_default()))
+        .filter_map(|at| asked(text.get(at..)?, now))
+        .max()
 }
 
-fn asked(text: &str, now: SystemTime) -> Option<Duration> {
-    let mut text = text.trim_start_matches([' ', ':', '=', '"', '\'', '~', '(']);
+/// Whether what stands before a number says that the number is a wait.
+fn is_anchored(before: &str) -> bool {
+    let mut before = before.trim_end_matches(MARKS);
     for filler in FILLERS {
-        if let Some(rest) = text.strip_prefix(filler) {
-            text = rest.trim_start_matches([' ', ':', '~']);
-        }
+        before = before.strip_suffix(filler).map_or(before, |before| before.trim_end_matches(MARKS));
     }
+    ANCHORS.iter().any(|anchor| before.ends_with(anchor))
+}
+
+/// The wait that `text` begins with.
+fn asked(text: &str, now: SystemTime) -> Option<Duration> {
     if let Some((wait, _)) = leading_span(text) {
         return wait;
     }
@@ -199,7 +204,7 @@ fn asked(text: &str, now: SystemTime) -> Option<Duration> {
     match digits(word) {
         Some(value) if value >= MOMENT => until_epoch(value, now),
         Some(value) => seconds(value).filter(|_| bare),
-        None => until(word, now).or_else(|| day(word, rest, now)),
+        None => until(&word.to_ascii_uppercase(), now).or_else(|| day(word, rest, now)),
     }
 }
 
@@ -265,7 +270,7 @@ mod tests {
             ("You will regain access on 2025-10-09 at 09:00 UTC", Some(1_760_000_400_000 - 1_760_000_000_000)),
             ("in 20ms. first, wait 1 s then", Some(1_000)),
         ] {
-            assert_eq!(ms(sentence(text, now)), want, "{text}");
+            assert_eq!(ms(sentence(&text.to_lowercase(), now)), want, "{text}");
         }
     }
 

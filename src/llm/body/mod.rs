@@ -61,7 +61,7 @@ const MESSAGE: usize = 4 * 1024;
 const PARSED: usize = 256 * 1024;
 
 /// How much of a body is read as text.
-const READ: usize = 64 * 1024;
+const READ: usize = 32 * 1024;
 
 impl Found {
     /// What `body` says. Any bytes will do.

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, Match};
 
 use super::kind::{Kind, Scope};
 use super::statuses::Statuses;
@@ -57,10 +57,13 @@ const REFUSED: Statuses = BAD.and(AUTH).and(PAY).and(DENIED).and(MISSING).and(LA
 const OURS: Statuses = BAD.and(LARGE).and(NONE);
 
 /// Between two phrases of a row.
-const GAP: u32 = 90;
+const GAP: usize = 90;
+
+/// No phrase is longer.
+const LONGEST: usize = 64;
 
 /// How far into a message still is its beginning: past `Error: ` or the name of a class.
-const LEAD: u32 = 24;
+const LEAD: usize = 24;
 
 static GROUPS: &[Group] = &[
     group(Kind::QuotaExhausted, REFUSED.and(NONE).but(MISSING.and(LARGE)), include_str!("quota.txt")),
@@ -122,92 +125,99 @@ pub(super) struct Hit {
 struct Phrases {
     automaton: AhoCorasick,
     rows: Vec<Row>,
+    /// For each phrase the rows that begin with it.
+    rows_of: Vec<Vec<usize>>,
 }
 
 struct Row {
     group: &'static Group,
     name: &'static str,
-    parts: Vec<usize>,
+    /// The phrases after the first.
+    rest: Vec<usize>,
 }
 
-/// Where a phrase stands in a message: its first and its last place.
+/// A phrase that stands in a message, outside of quotations.
 #[derive(Clone, Copy)]
 struct Place {
-    first: (u32, u32),
-    last: (u32, u32),
+    phrase: usize,
+    start: usize,
+    end: usize,
 }
 
 static PHRASES: LazyLock<Option<Phrases>> = LazyLock::new(|| {
-    let mut patterns: Vec<&'static str> = Vec::new();
+    let mut phrases: Vec<&'static str> = Vec::new();
+    let mut rows_of: Vec<Vec<usize>> = Vec::new();
     let mut rows = Vec::new();
     for group in GROUPS {
         for line in group.rows.lines() {
-            let mut parts = Vec::new();
-            for phrase in line.split('…').map(|phrase| phrase.trim_matches(BLANK)) {
-                parts.push(patterns.iter().position(|known| *known == phrase).unwrap_or_else(|| {
-                    patterns.push(phrase);
-                    patterns.len() - 1
-                }));
-            }
-            let name = parts.first().and_then(|first| patterns.get(*first)).copied().unwrap_or_default();
-            rows.push(Row { group, name, parts });
+            let mut parts = line.split('…').map(|phrase| phrase.trim_matches(BLANK)).map(|phrase| {
+                phrases.iter().position(|known| *known == phrase).unwrap_or_else(|| {
+                    phrases.push(phrase);
+                    rows_of.push(Vec::new());
+                    phrases.len() - 1
+                })
+            });
+            let Some(first) = parts.next() else { continue };
+            let rest = parts.collect();
+            rows_of.get_mut(first)?.push(rows.len());
+            rows.push(Row { group, name: phrases.get(first)?, rest });
         }
     }
-    let automaton = AhoCorasick::builder().ascii_case_insensitive(true).build(&patterns).ok()?;
-    Some(Phrases { automaton, rows })
+    let automaton = AhoCorasick::new(&phrases).ok()?;
+    Some(Phrases { automaton, rows, rows_of })
 });
 
 /// What may stand around a phrase in a table.
 const BLANK: char = ' ';
 
-/// The first row, in the table's order, that `message` has outside of `quoted` and that counts at `status`.
+/// The first row, in the table's order, that `message` (in lower case) has outside of `quoted`, that counts at `status`, and
+/// that has no `veto` against it.
 pub(super) fn look_up(
     message: &str,
     quoted: &[Range<usize>],
     status: Statuses,
     mut veto: impl FnMut(&Hit) -> bool,
 ) -> Option<Hit> {
-    let phrases = PHRASES.as_ref()?;
-    let mut places: Vec<Option<Place>> = Vec::new();
-    for found in phrases.automaton.find_overlapping_iter(message) {
-        if quoted.iter().any(|range| range.contains(&found.start())) {
-            continue;
-        }
-        if places.is_empty() {
-            places.resize(phrases.automaton.patterns_len(), None);
-        }
-        let span = (position(found.start()), position(found.end()));
-        if let Some(place) = places.get_mut(found.pattern().as_usize()) {
-            let first = place.map_or(span, |place| place.first);
-            *place = Some(Place { first, last: span });
+    let Phrases { automaton, rows, rows_of } = PHRASES.as_ref()?;
+    let found = automaton.find_overlapping_iter(message);
+    let place = |found: Match| Place { phrase: found.pattern().as_usize(), start: found.start(), end: found.end() };
+    let spoken = |place: &Place| !quoted.iter().any(|range| range.contains(&place.start));
+    let places: Vec<Place> = found.map(place).filter(spoken).collect();
+    let mut best: Option<(usize, Hit)> = None;
+    for (n, place) in places.iter().enumerate() {
+        for at in rows_of.get(place.phrase)? {
+            let row = rows.get(*at)?;
+            if best.as_ref().is_some_and(|(best, _)| best <= at) || !row.counts(place, places.get(n..)?, status) {
+                continue;
+            }
+            let hit = Hit { kind: row.group.means, scope: row.group.scope, name: row.name };
+            if !veto(&hit) {
+                best = Some((*at, hit));
+            }
         }
     }
-    if places.is_empty() {
-        return None;
-    }
-    let hits = phrases.rows.iter().filter(|row| row.counts(&places, status));
-    hits.map(|row| Hit { kind: row.group.means, scope: row.group.scope, name: row.name }).find(|hit| !veto(hit))
+    best.map(|(_, hit)| hit)
 }
 
 impl Row {
-    fn counts(&self, places: &[Option<Place>], status: Statuses) -> bool {
-        let place = |part: &usize| places.get(*part).copied().flatten();
-        let Some(first) = self.parts.first().and_then(place) else { return false };
-        let at = self.group.at.meets(status) || self.group.leading_at.meets(status) && first.first.0 <= LEAD;
-        at && self.parts.windows(2).all(|pair| match (pair.first().and_then(place), pair.get(1).and_then(place)) {
-            (Some(a), Some(b)) => follows(a.first, b.first) || follows(a.last, b.last) || follows(a.first, b.last),
-            _ => false,
+    /// Whether the row counts whose first phrase stands at `place`, with `after` being that and what follows it.
+    fn counts(&self, place: &Place, after: &[Place], status: Statuses) -> bool {
+        let leads = self.group.leading_at.meets(status) && place.start <= LEAD;
+        if !leads && !self.group.at.meets(status) {
+            return false;
+        }
+        let mut end = place.end;
+        self.rest.iter().all(|phrase| {
+            // They are sorted by their ends, so what ends far behind cannot begin near.
+            let near = after.iter().take_while(|place| place.end <= end + GAP + LONGEST);
+            let mut fits =
+                near.filter(|place| place.phrase == *phrase && place.start >= end && place.start - end <= GAP);
+            fits.next().is_some_and(|place| {
+                end = place.end;
+                true
+            })
         })
     }
-}
-
-fn follows(a: (u32, u32), b: (u32, u32)) -> bool {
-    b.0.checked_sub(a.1).is_some_and(|between| between <= GAP)
-}
-
-/// Messages are bounded far below 4 GiB.
-fn position(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -216,12 +226,29 @@ mod tests {
 
     #[test]
     fn every_row_is_found_by_its_own_words() {
-        let phrases = PHRASES.as_ref().unwrap();
-        for row in &phrases.rows {
-            let words: Vec<_> =
-                GROUPS.iter().flat_map(|group| group.rows.lines()).filter(|line| line.contains(row.name)).collect();
-            assert!(!words.is_empty() && !row.name.is_empty(), "an empty row in {:?}", row.group.means);
+        for group in GROUPS {
+            for row in group.rows.lines() {
+                assert!(row.split('…').all(|phrase| (1..=LONGEST).contains(&phrase.trim().len())), "{row}");
+                assert_eq!(row, row.to_lowercase(), "what is looked through is in lower case");
+                let message = row.replace('…', "x");
+                let statuses = group.at.and(group.leading_at);
+                assert!(look_up(&message, &[], statuses, |hit| hit.kind != group.means).is_some(), "{row}");
+            }
         }
-        assert!(phrases.rows.iter().all(|row| row.name == row.name.to_ascii_lowercase()));
+    }
+
+    #[test]
+    fn parts_of_a_row_stand_in_order_and_near() {
+        let kind = |message: &str| look_up(message, &[], BAD, |_| false).map(|hit| hit.kind);
+        assert_eq!(kind("the model x does not exist"), Some(Kind::NotFound));
+        assert_eq!(kind("it does not exist, this model"), None);
+        assert_eq!(kind(&format!("the model {} does not exist", "x".repeat(100))), None);
+    }
+
+    #[test]
+    fn quotations_are_passed_over() {
+        let message = "bad value 'prompt is too long'";
+        assert!(look_up(message, &[], BAD, |_| false).is_some());
+        assert!(look_up(message, &super::super::text::quoted(message), BAD, |_| false).is_none());
     }
 }
