@@ -91,7 +91,7 @@ impl<'a> Reply<'a> {
         let status = self.status(&found);
         let asked = headers::asked(headers, now);
         let lower = message.to_ascii_lowercase();
-        let said = wait::sentence(&lower, now).filter(|_| asked.is_none());
+        let said = if asked.is_none() { wait::sentence(&lower, now) } else { None };
         found.google.nothing |= message.contains("uota") && numbers::limit_of_zero(&message);
         let case = Case {
             status,
@@ -183,9 +183,13 @@ impl Case<'_> {
     fn meaning(&self, asked: Option<std::time::Duration>) -> Meaning {
         let code = self.code();
         let google = self.found.google.judge(self.at);
-        let quoted = text::quoted(self.message);
-        let veto = |hit: &Hit| self.vetoes(hit, asked);
-        let phrase = phrases::look_up(self.lower, &quoted, self.at, veto);
+        // A code that leaves nothing open needs no words.
+        let open = google.is_some() || code.is_none_or(|code| code.soft || code.kind == Kind::RateLimit);
+        let words = || {
+            let veto = |hit: &Hit| self.vetoes(hit, asked);
+            phrases::look_up(self.lower, &text::quoted(self.message), self.at, veto)
+        };
+        let phrase = if open && !self.message.is_empty() { words() } else { None };
         let of = |kind, scope, rule| Meaning { kind, scope, rule };
 
         // Google's details say which of its limits it was; its codes do not.

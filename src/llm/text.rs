@@ -103,6 +103,11 @@ fn unescaped(text: &str) -> String {
     value
 }
 
+/// Whether something that Python has printed is in `text`.
+pub(super) fn is_repr(text: &str) -> bool {
+    text.contains('{') && text.contains("{'")
+}
+
 /// A field of an error that Python has printed: `{'error': {'message': 'Rate limit reached', …}}`.
 pub(super) fn field_of_repr<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let inside = text.get(text.find("{'")?..)?;

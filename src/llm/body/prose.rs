@@ -16,7 +16,9 @@ impl Found {
         if depth <= DEEPEST && self.embedded(prose, now, depth) {
             return;
         }
-        let printed = text::field_of_repr(prose, "message").or_else(|| text::field_of_repr(prose, "detail"));
+        let printed = text::is_repr(prose)
+            .then(|| text::field_of_repr(prose, "message").or_else(|| text::field_of_repr(prose, "detail")));
+        let printed = printed.flatten();
         if printed.is_some() {
             let codes = ["code", "type", "status"].into_iter().filter_map(|name| text::field_of_repr(prose, name));
             codes.for_each(|code| self.code(code));
