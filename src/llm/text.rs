@@ -126,7 +126,12 @@ pub(super) fn quoted(message: &str) -> Vec<Range<usize>> {
     let mut at = 0;
     // Where one quote stays open, so do all later ones of its kind: not to look again keeps this linear.
     let mut open: [bool; 2] = [true; 2];
-    while let Some(&byte) = bytes.get(at) {
+    let next = |from: usize| {
+        let rest = bytes.get(from..)?;
+        rest.iter().position(|byte| matches!(byte, b'\'' | b'"' | b'{')).map(|found| from + found)
+    };
+    while let Some((place, &byte)) = next(at).and_then(|place| Some((place, bytes.get(place)?))) {
+        at = place;
         let opens = at == 0 || bytes.get(at - 1).is_some_and(|before| !before.is_ascii_alphanumeric());
         let end = match byte {
             b'\'' | b'"' if opens && open.get(usize::from(byte == b'"')) == Some(&true) => {

@@ -353,3 +353,25 @@ proptest! {
         prop_assert_eq!(failure.kind(), Kind::InvalidRequest);
     }
 }
+
+#[tokio::test]
+async fn answers_of_reqwest_are_checked() {
+    let answer = |status: u16, body: &'static str| {
+        reqwest::Response::from(http::Response::builder().status(status).header("retry-after", "7").body(body).unwrap())
+    };
+    assert_eq!(llm::check(answer(200, "fine")).await.unwrap().text().await.unwrap(), "fine");
+    let failure = llm::check(answer(429, r#"{"error":{"code":"rate_limit_exceeded"}}"#)).await.unwrap_err();
+    assert_eq!((failure.kind(), failure.wait()), (Kind::RateLimit, Some(Duration::from_secs(7))));
+    assert_eq!(failure.code(), Some("rate_limit_exceeded"));
+}
+
+#[test]
+fn errors_of_reqwest_are_judged_by_what_they_say_of_themselves() {
+    use std::error::Error;
+    let error = reqwest::Client::new().get("no address").build().unwrap_err();
+    let failure = Failure::from(error);
+    assert_eq!((failure.kind(), failure.is_retryable()), (Kind::InvalidRequest, false));
+    assert!(failure.source().is_some_and(<dyn Error>::is::<reqwest::Error>));
+    let error = reqwest::Client::new().get("no address").build().unwrap_err();
+    assert_eq!(Classifier::new().classify(&error), Some(Verdict::Fail));
+}
