@@ -15,7 +15,7 @@ use std::error::Error;
 use std::fmt::Display;
 use std::io::{self, BufRead, Read, Write};
 use std::process::ExitCode;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use resile::llm::{Failure, Phase, Reply};
@@ -136,17 +136,17 @@ fn stdin() -> Result<String, String> {
 fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
     let reply = Reply::new(body.as_bytes());
     let failure = status.map_or(reply, |status| reply.with_status(status)).judge(SystemTime::now());
-    let scope = failure.scope().map_or_else(String::new, |scope| format!(" (per {scope})"));
     let retry = match (failure.is_retryable(), failure.wait()) {
         (false, None) => "no: the same request will fail again".to_owned(),
-        (false, Some(wait)) => format!("no: what is used up comes back in {wait:.1?}"),
+        (false, Some(wait)) => format!("no: what is used up comes back in {}", spoken(wait)),
         (true, None) => "yes, after a backoff: the provider asks for no particular wait".to_owned(),
-        (true, Some(wait)) => format!("yes, in {wait:.3?}: the provider asks for that wait"),
+        (true, Some(wait)) => format!("yes, in {}: the provider asks for that wait", spoken(wait)),
     };
     let tokens = failure.tokens();
     let mut out = io::stdout().lock();
     writeln!(out, "{failure}\n")?;
-    line(&mut out, "kind", Some(format!("{}{scope}", failure.kind())))?;
+    line(&mut out, "kind", Some(failure.kind()))?;
+    line(&mut out, "scope", failure.scope())?;
     line(&mut out, "retry", Some(retry))?;
     line(&mut out, "do", Some(failure.recovery().advice()))?;
     line(&mut out, "rule", Some(failure.rule()))?;
@@ -157,6 +157,12 @@ fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
     line(&mut out, "limit", tokens.limit().map(|limit| format!("{limit} tokens")))?;
     line(&mut out, "message", failure.message())?;
     Ok(())
+}
+
+/// As in "2h 30m" or "11s 54ms".
+fn spoken(wait: Duration) -> String {
+    jiff::SignedDuration::try_from(wait)
+        .map_or_else(|_| "longer than anybody waits".to_owned(), |wait| format!("{wait:#}"))
 }
 
 fn line(out: &mut impl Write, name: &str, value: Option<impl Display>) -> io::Result<()> {

@@ -56,10 +56,11 @@ static GROUPS: &[Group] = &[
          billingdisabled billinghardlimitreached billingnotactive budgetexceeded creditbalancetoolow credits \
          creditsexhausted exceededcurrentquota freeusagelimit insufficientbalance insufficientcredits \
          insufficientfunds insufficientg1creditsbalance insufficientquota insufficientuserquota monthlylimit \
-         monthlyusagelimitreached outofcredits paymentrequired quotaexceeded quotaexhausted \
-         servicequotaexceeded spendlimitexceeded usagelimitexceeded usagelimitreached usagenotincluded \
+         monthlyoutofcredits paymentrequired quotaexceeded quotaexhausted \
+         servicequotaexceeded spendlimitexceeded usagenotincluded \
          userquotaexceeded",
     ),
+    group(Kind::QuotaExhausted, "usagelimitexceeded usagelimitreached").over(Scope::Window),
     group(Kind::QuotaExhausted, "dailylimitexceeded dailyquotaexceeded").over(Scope::Day),
     group(
         Kind::Overloaded,
