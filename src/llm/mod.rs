@@ -38,7 +38,7 @@
 //!    `upstream_status`, events of a stream, `detail`, a bare string, HTML, broken JSON. It counts inside a good answer too, and
 //!    then names the status.
 //! 4. Google's details: the reason, then the longest window of the quotas that failed, then a limit of zero.
-//! 5. Arithmetic: "Limit 6000, Requested 8000" is too large, whatever the code and the hint say.
+//! 5. Arithmetic: "Limit 6000, Requested 8000" is too large, though the code says rate limit and the hint says wait.
 //! 6. Machine codes, of several the strongest: quota, capacity, context and content, rate, credentials, not found, the rest.
 //!    `invalid_request_error`, `api_error`, `server_error` and their like count last of all: everybody sends them with everything.
 //! 7. The provider's words, each phrase only at the statuses at which it means that, and never inside a quotation: the
