@@ -92,6 +92,7 @@ async fn by_hand_deadline<F: Future<Output = Result<u64, u32>>>(op: impl FnMut()
 
 /// Polls to the end on this thread, through a pointer as an executor does: no runtime's own cost in the way, and
 /// nothing of the loop folded into the caller. Inlined, so that futures are made where they are polled, as an `.await` does.
+#[allow(clippy::inline_always)]
 #[inline(always)]
 fn drive<F: Future>(future: F) -> F::Output {
     let future = pin!(future);
@@ -193,6 +194,7 @@ fn paths(c: &mut Criterion) {
     allocations();
 }
 
+#[allow(clippy::unused_async)]
 #[inline(never)]
 async fn ok() -> Result<u64, u32> {
     Ok(black_box(1))

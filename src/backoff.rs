@@ -51,7 +51,8 @@ pub(crate) enum Curve {
 /// How a delay `d` is spread, so that clients which failed together do not come back together.
 ///
 /// `Full`, `Equal` and `Decorrelated` are those of Brooker, "Exponential Backoff And Jitter" (AWS Architecture Blog,
-/// 2015), with one mend: where the formula clips at the cap, ours narrows or slides the interval, as clipping lets most delays *be* the cap.
+/// 2015), with one mend: where the formula clips at the cap, ours narrows or slides the interval, as clipping lets most
+/// delays *be* the cap.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Jitter {
@@ -62,8 +63,8 @@ pub enum Jitter {
     Full,
     /// Uniform in `[d/2, d]`: never less than half the delay.
     Equal,
-    /// Uniform in `[d·(1−f), d·(1+f)]`, for f from 0 to 1 (NaN is 0). Where that would pass the cap, the whole interval slides down
-    /// until it ends at the cap, and keeps its width.
+    /// Uniform in `[d·(1−f), d·(1+f)]`, for f from 0 to 1 (NaN is 0). Where that would pass the cap, the whole interval
+    /// slides down until it ends at the cap, and keeps its width as far as zero lets it.
     Proportional(f64),
     /// Uniform in `[base, 3 × the previous delay]`, where `base` is the curve's first delay: a random walk that
     /// replaces the curve's growth. The upper end is held to the cap and the lower end to a third of the cap.
@@ -145,7 +146,15 @@ impl Backoff {
     ///
     /// Draws nothing where jitter has nothing to spread. Spread delays saturate at `u64::MAX` nanoseconds (584
     /// years).
+    #[inline]
     pub fn delay<R: Rng + ?Sized>(&self, retry: u32, previous: Duration, rng: &mut R) -> Duration {
+        match self.curve {
+            Curve::None => Duration::ZERO,
+            _ => self.drawn(retry, previous, rng),
+        }
+    }
+
+    fn drawn<R: Rng + ?Sized>(&self, retry: u32, previous: Duration, rng: &mut R) -> Duration {
         let delay = match self.jitter {
             Jitter::Decorrelated => self.unjittered(1),
             _ => self.unjittered(retry),
@@ -178,7 +187,8 @@ impl Backoff {
     }
 
     /// The wait after a peer's `hint`: the hint or more, spread upwards, as those who got the same hint would
-    /// otherwise all come back at one instant. `room` is the longest wait that is of use: the spread is squeezed to stay below it.
+    /// otherwise all come back at one instant. `room` is the longest wait that is of use: the spread is squeezed to
+    /// stay below it.
     pub(crate) fn on_top<R: Rng + ?Sized>(&self, hint: Duration, retry: u32, room: Duration, rng: &mut R) -> Duration {
         let spread = self.unjittered(retry).max(hint / 10).min(room.saturating_sub(hint) / 2);
         if self.jitter == Jitter::None || spread.is_zero() {
@@ -228,8 +238,9 @@ fn grown(base: Duration, factor: f64, exponent: u32, cap: Duration) -> Duration 
     }
     let power = i32::try_from(exponent).map_or(f64::INFINITY, |exponent| factor.powi(exponent));
     let power = if factor > 1.0 { power } else { 1.0 };
-    // An `Err` is overflow: base, factor and so the product are positive and no NaN.
-    Duration::try_from_secs_f64(base.as_secs_f64() * power).unwrap_or(cap)
+    // An `Err` is overflow: base, factor and so the product are positive and no NaN. A base of 52 bits and more loses
+    // its last nanoseconds to the rounding, hence the `max`.
+    Duration::try_from_secs_f64(base.as_secs_f64() * power).unwrap_or(cap).max(base)
 }
 
 /// 1, 1, 2, 3, 5, … for n = 1, 2, 3, …; saturates at n = 48.

@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A budget for retries, shared by many calls: it starts full, each retry takes a token, each **success** puts a
 /// part of one back.
 ///
-/// Without it, calls that each retry three times quadruple the load on a peer that is down, and can keep it down for good. With
-/// it, retries die out with the successes that pay for them: at total failure there are exactly as many as
-/// the budget holds. (A budget that refills with every *call* cannot do this: calls go on while the peer is down.) After Brooker, "Fixing
-/// retries with token buckets and circuit breakers" (2022), and the retry throttling of the AWS SDKs and gRPC.
+/// Without it, calls that each retry three times quadruple the load on a peer that is down, and can keep it down for
+/// good. With it, retries die out with the successes that pay for them: at total failure there are exactly as many as
+/// the budget holds. (A budget that refills with every *call* cannot do this: calls go on while the peer is down.)
+/// After Brooker, "Fixing retries with token buckets and circuit breakers" (2022), and the retry throttling of the AWS
+/// SDKs and gRPC.
 ///
-/// The first attempt of a call is always free. A retry is paid before its delay, so a call that cannot pay ends at once,
-/// with its own error and [`Stop::Budget`](crate::Stop::Budget); a token is given back if the delay does not run out.
+/// The first attempt of a call is always free. A retry is paid before its delay, so a call that cannot pay ends at
+/// once, with its own error and [`Stop::Budget`](crate::Stop::Budget); a token is given back if the delay does not run
+/// out.
 ///
 /// Share one among the calls that go to one peer, as a `static` or in an `Arc`.
 ///
@@ -75,7 +77,8 @@ impl Budget {
     /// How much of a token each success puts back, to a millionth. Negative and NaN are 0: the budget is then
     /// never refilled.
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)] // saturates; NaN is 0
+    // Saturates; NaN is 0.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)]
     pub const fn with_deposit(self, tokens: f64) -> Self {
         Self::of(self.capacity, (tokens * TOKEN as f64 + 0.5) as u64)
     }

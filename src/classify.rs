@@ -79,12 +79,20 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Cause {
+    /// A stable word for logs and metrics: `transient`, `throttled`.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
             Self::Transient => "transient",
             Self::Throttled => "throttled",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

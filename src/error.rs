@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::breaker::Open;
 use crate::classify::{Classify, Verdict};
 use crate::timeout::Elapsed;
 
@@ -34,6 +35,8 @@ pub enum Error<E> {
     Operation(E),
     /// The operation did not finish within its limit.
     Elapsed(Elapsed),
+    /// A circuit breaker refused it.
+    Open(Open),
 }
 
 impl<E> Error<E> {
@@ -41,7 +44,7 @@ impl<E> Error<E> {
     pub fn into_operation(self) -> Option<E> {
         match self {
             Self::Operation(error) => Some(error),
-            Self::Elapsed(_) => None,
+            Self::Elapsed(_) | Self::Open(_) => None,
         }
     }
 }
@@ -52,11 +55,18 @@ impl<E> From<Elapsed> for Error<E> {
     }
 }
 
+impl<E> From<Open> for Error<E> {
+    fn from(open: Open) -> Self {
+        Self::Open(open)
+    }
+}
+
 impl<E: fmt::Display> fmt::Display for Error<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Operation(error) => error.fmt(f),
             Self::Elapsed(elapsed) => elapsed.fmt(f),
+            Self::Open(open) => open.fmt(f),
         }
     }
 }
@@ -66,13 +76,13 @@ impl<E: std::error::Error> std::error::Error for Error<E> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Operation(error) => error.source(),
-            Self::Elapsed(_) => None,
+            Self::Elapsed(_) | Self::Open(_) => None,
         }
     }
 }
 
-/// Lifts a classifier of `E` to one of [`Error<E>`]: the operation's errors are judged by it, and of the refusals,
-/// `Elapsed` is retried.
+/// Lifts a classifier of `E` to one of [`Error<E>`]: the operation's errors are judged by it; of the refusals,
+/// `Elapsed` is retried, and `Open` no sooner than the breaker says, if it says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lift<C>(pub C);
 
@@ -81,6 +91,7 @@ impl<E, C: Classify<E>> Classify<Error<E>> for Lift<C> {
         match error {
             Error::Operation(error) => self.0.classify(error),
             Error::Elapsed(_) => Some(Verdict::retry()),
+            Error::Open(open) => Some(open.retry_after().map_or(Verdict::Fail, Verdict::retry_after)),
         }
     }
 }

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use crate::breaker::{self, Breaker, Guarded};
+use crate::observe::Observe;
+use crate::time::Timer;
 use crate::timeout::Timeout;
 
 /// Postfix adapters for any future. Where an adapter stands says what it covers.
@@ -34,6 +37,27 @@ pub trait ResilienceExt: Future + Sized {
     #[inline]
     fn timeout(self, limit: Duration) -> Timeout<Self> {
         Timeout::new(self, limit)
+    }
+
+    /// Refuses the future while `breaker` is open, and tells it how the future ended, by the breaker's own classifier.
+    /// Its error type must be able to say so: `E: From<Open>`.
+    ///
+    /// A future that is refused is not polled.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of the future; dropped unfinished, it tells the breaker nothing.
+    ///
+    /// # Examples
+    ///
+    /// See [`Breaker`].
+    #[inline]
+    fn guarded_by<C, O, M>(self, breaker: &Breaker<C, O, M>) -> Guarded<'_, Self, C, O, M>
+    where
+        O: Observe<breaker::Event>,
+        M: Timer,
+    {
+        Guarded::new(self, breaker)
     }
 }
 

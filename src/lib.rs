@@ -1,8 +1,30 @@
+// The README's links lead to files; on this page, where the first definition counts, to the items.
+#![doc = "[`retry`]: retry()"]
+#![doc = "[`RetryPolicy`]: RetryPolicy"]
+#![doc = "[RetryPolicy]: RetryPolicy::new"]
+#![doc = "[defaults]: RetryPolicy#defaults"]
+#![doc = "[configuration]: RetryPolicy#configuration"]
+#![doc = "[`Backoff`]: Backoff"]
+#![doc = "[`Jitter`]: Jitter"]
+#![doc = "[`Classify`]: Classify"]
+#![doc = "[`Verdict`]: Verdict"]
+#![doc = "[`Budget`]: Budget"]
+#![doc = "[`Breaker`]: Breaker"]
+#![doc = "[`Run`]: Run"]
+#![doc = "[timeout]: ResilienceExt::timeout"]
+#![doc = "[`GaveUp`]: GaveUp"]
+#![doc = "[`Error`]: Error"]
+#![cfg_attr(feature = "http", doc = "[`http`]: mod@http")]
+#![doc = "[`Observe`]: Observe"]
+#![doc = "[`Timer`]: Timer"]
+#![doc = "[`ManualTimer`]: ManualTimer"]
+#![doc = ""]
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod backoff;
+pub mod breaker;
 mod budget;
 mod cancel;
 mod classify;
@@ -19,6 +41,7 @@ mod time;
 pub mod timeout;
 
 pub use backoff::{Backoff, Jitter, Schedule};
+pub use breaker::{Breaker, Open};
 pub use budget::{Budget, Withdrawal};
 pub use cancel::{Cancel, Never};
 pub use classify::{Always, Cause, Classify, Opinion, OrElse, Verdict};

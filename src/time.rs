@@ -151,27 +151,25 @@ impl TokioTimer {
 
 #[cfg(feature = "tokio")]
 impl Timer for TokioTimer {
-    type Sleep = tokio::time::Sleep;
+    /// Not held to the task's budget for one turn: an operation that uses it up in each poll would otherwise keep its
+    /// own limit from ever being asked.
+    type Sleep = tokio::task::coop::Unconstrained<tokio::time::Sleep>;
 
     fn now(&self) -> Duration {
         use std::sync::OnceLock;
         use tokio::time::Instant;
 
         /// Each paused runtime has a clock of its own, and one of them may stand before the origin that another
-        /// thread's has just set: readings start far enough from zero that none of them saturates.
-        const BIAS: Duration = Duration::from_secs(1 << 32);
+        /// thread has just set: the origin lies so far back that no reading saturates.
+        const BACK: Duration = Duration::from_secs(1 << 32);
         static ORIGIN: OnceLock<Instant> = OnceLock::new();
 
         let now = Instant::now();
-        let origin = *ORIGIN.get_or_init(|| now);
-        match now.checked_duration_since(origin) {
-            Some(after) => BIAS.saturating_add(after),
-            None => BIAS.saturating_sub(origin.saturating_duration_since(now)),
-        }
+        now.saturating_duration_since(*ORIGIN.get_or_init(|| now.checked_sub(BACK).unwrap_or(now)))
     }
 
     fn sleep(&self, delay: Duration) -> Self::Sleep {
-        tokio::time::sleep(delay)
+        tokio::task::coop::unconstrained(tokio::time::sleep(delay))
     }
 }
 

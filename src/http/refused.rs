@@ -8,8 +8,8 @@ use ::http::{HeaderMap, StatusCode};
 ///
 /// In seconds (a fraction is tolerated, a number too large is [`Duration::MAX`]: excessive, not absent) or as any of
 /// the three forms of an HTTP-date. A date is measured against the answer's own `Date`, so that a wrong clock on either
-/// side does not matter; against `now` where there is no `Date` that can be read. `None` when the wait is zero, negative
-/// or over, or cannot be read. Of several fields (a proxy may add its own) the longest wait counts.
+/// side does not matter; against `now` where there is no `Date` that can be read. `None` when the wait is zero,
+/// negative or over, or cannot be read. Of several fields (a proxy may add its own) the longest wait counts.
 ///
 /// RFC 9110 §10.2.3 and §5.6.7.
 ///

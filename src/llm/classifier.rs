@@ -6,14 +6,15 @@ use super::failure::Failure;
 use super::kind::Kind;
 use super::transport;
 use crate::classify::{Cause, Classify, Verdict};
+use crate::error::Lift;
 use crate::timeout::Elapsed;
 
 /// Judges errors that are, or come from, a [`Failure`].
 ///
 /// It follows the error's chain of sources to the first `Failure`, [`Elapsed`] or [`io::Error`], so that an error type of
 /// one's own needs only say where it comes from (`#[from]` or `#[source]` with `thiserror`; not `#[error(transparent)]`, which hides it).
-/// It has no opinion where there is none of them: add your own with [`or_else`](Classify::or_else). For `resile::Error<Failure>` say
-/// `Lift(Classifier::new())`, for `anyhow::Error` `|e: &anyhow::Error| Classifier::new().judge(e.as_ref())`.
+/// It has no opinion where there is none of them: add your own with [`or_else`](Classify::or_else). It knows
+/// [`resile::Error<Failure>`](crate::Error); for `anyhow::Error` say `|e: &anyhow::Error| Classifier::new().judge(e.as_ref())`.
 ///
 /// # Defaults
 ///
@@ -94,6 +95,10 @@ impl Classifier {
         while let Some(error) = next {
             if let Some(failure) = error.downcast_ref::<Failure>() {
                 return Some(self.verdict(failure));
+            }
+            // It is transparent, so its chain would pass over the failure.
+            if let Some(union) = error.downcast_ref::<crate::error::Error<Failure>>() {
+                return Lift(*self).classify(union);
             }
             if error.is::<Elapsed>() {
                 return Some(Verdict::retry());

@@ -26,8 +26,8 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// The attempt of that number (the first is 1; 0 means 1), at the start of a call without a deadline. For calling an
-    /// operation, or [`decide`](crate::RetryPolicy::decide), by hand.
+    /// The attempt of that number (the first is 1; 0 means 1), at the start of a call without a deadline. For calling
+    /// an operation, or [`decide`](crate::RetryPolicy::decide), by hand.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         let number = if number == 0 { 1 } else { number };

@@ -78,6 +78,7 @@ impl<C> RetryPolicy<C> {
     /// 5. else it retries after the backoff's delay, or after the hint where that is longer. On top of a hint jitter is
     ///    positive only: up to the backoff's un-jittered delay or a tenth of the hint, whichever is more,
     ///    squeezed to fit the deadline. A hint does not reset the backoff's growth.
+    #[inline]
     pub fn decide<R: Rng + ?Sized>(&self, failed: Attempt, verdict: Verdict, rng: &mut R) -> Decision {
         let Verdict::Retry { after, .. } = verdict else {
             return Decision::Stop(Stop::Fatal);

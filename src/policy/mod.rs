@@ -15,8 +15,8 @@ use crate::classify::Always;
 
 /// How a call is retried: how often, how long in all, after what delays, and on which errors.
 ///
-/// Plain data: `Copy` with its classifier, built in `const`, comparable, (de)serialisable with the feature `serde`. What is live and shared
-/// (a budget, an observer, a timer) is attached to the run instead.
+/// Plain data: `Copy` with its classifier, built in `const`, comparable, (de)serialisable with the feature `serde`.
+/// What is live and shared (a budget, an observer, a timer) is attached to the run instead.
 ///
 /// # Defaults
 ///
@@ -47,6 +47,42 @@ use crate::classify::Always;
 /// let judging = POLICY.with_classify(|e: &io::Error| e.kind() != io::ErrorKind::NotFound);
 /// assert_eq!(judging.attempts(), 5);
 /// ```
+///
+/// # Configuration
+///
+/// With the feature `serde` a policy is read from, and written to, any format that describes itself (JSON, TOML, YAML):
+///
+/// ```
+/// use resile::RetryPolicy;
+/// use std::time::Duration;
+///
+/// let policy: RetryPolicy = serde_json::from_str(
+///     r#"{
+///         "attempts": 5,
+///         "deadline": "2m",
+///         "hint_cap": "1m 30s",
+///         "backoff": { "curve": "exponential", "base": "250ms", "factor": 1.5, "cap": "10s", "jitter": "equal" }
+///     }"#,
+/// )?;
+/// assert_eq!(policy.deadline(), Some(Duration::from_secs(120)));
+///
+/// // What a person got wrong is told by name.
+/// let error = serde_json::from_str::<RetryPolicy>(r#"{ "attempts": 0 }"#).unwrap_err();
+/// assert!(error.to_string().starts_with("invalid value: integer `0`, expected `attempts`"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+///
+/// Every setting may be left out, and is then as in [`new`](Self::new); one that is not known is an error.
+///
+/// * Durations are text in hours and smaller units: `"1.5s"`, `"500ms"`, `"2m 30s"`.
+/// * `deadline`, `hint_cap` and `cap` may be `"none"`, or null where the format has one: no limit.
+/// * `curve` is `"none"`, `"fixed"`, `"linear"`, `"exponential"` or `"fibonacci"`. `steps` and `custom` live in code:
+///   to
+///   read or to write one is an error.
+/// * `jitter` is `"none"`, `"full"`, `"equal"`, `"decorrelated"` or `{ "proportional": 0.5 }`.
+///
+/// The classifier is code too: it is not written, and a policy that was read gets its own by
+/// [`with_classify`](Self::with_classify).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a policy does nothing until a call is made under it"]
 pub struct RetryPolicy<C = Always> {
@@ -99,7 +135,8 @@ impl<C> RetryPolicy<C> {
         self
     }
 
-    /// How long the whole call may take: every attempt and every delay. It cuts an attempt in flight. Counted from the first poll.
+    /// How long the whole call may take: every attempt and every delay. It cuts an attempt in flight. Counted from the
+    /// first poll.
     ///
     /// Zero gives the first attempt one poll.
     pub const fn with_deadline(mut self, limit: Duration) -> Self {

@@ -1,9 +1,13 @@
+use std::panic::Location;
 use std::time::Duration;
 
 use rand::{Rng, TryRng};
 
+use super::links::{Link, Linked, Steps, Unlinked};
+use super::nest::{self, Site};
 use super::tally::Tally;
 use super::{Event, GaveUp};
+use crate::breaker::Open;
 use crate::cancel::Cancel;
 use crate::classify::{Classify, Verdict};
 use crate::observe::{Observe, Standard};
@@ -12,8 +16,10 @@ use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot};
 
 /// What a call knows between its attempts, and the steps it takes there: what [`Retry`](super::Retry) and
 /// [`Run`](super::Run) have in common. It judges, decides, pays and tells; it never waits.
-pub(super) struct Course<'a, E, C, K, O = Standard, M = DefaultTimer> {
+pub(super) struct Course<'a, E, C, K, O = Standard, M = DefaultTimer, L = Unlinked> {
     policy: &'a RetryPolicy<C>,
+    /// Where the call was made: its name.
+    pub(super) site: Site,
     pub(super) token: K,
     pub(super) tally: Tally<'a>,
     observer: O,
@@ -23,9 +29,28 @@ pub(super) struct Course<'a, E, C, K, O = Standard, M = DefaultTimer> {
     /// The delay before the attempt that was begun last, in nanoseconds.
     delay: u64,
     last: Option<E>,
+    links: L,
 }
 
 const UNKNOWN: u64 = u64::MAX;
+
+/// Why an attempt does not begin.
+pub(super) struct Refusal {
+    stop: Stop,
+    retry_after: Option<Duration>,
+}
+
+impl From<Stop> for Refusal {
+    fn from(stop: Stop) -> Self {
+        Self { stop, retry_after: None }
+    }
+}
+
+impl From<Open> for Refusal {
+    fn from(open: Open) -> Self {
+        Self { stop: Stop::Open, retry_after: open.retry_after() }
+    }
+}
 
 /// What follows from a failure that does not end the call.
 pub(super) struct Next {
@@ -36,9 +61,11 @@ pub(super) struct Next {
 
 impl<'a, E, C, K> Course<'a, E, C, K> {
     #[inline]
+    #[track_caller]
     pub(super) fn new(policy: &'a RetryPolicy<C>, token: K) -> Self {
         Self {
             policy,
+            site: Location::caller(),
             token,
             tally: Tally::new(),
             observer: Standard,
@@ -46,21 +73,31 @@ impl<'a, E, C, K> Course<'a, E, C, K> {
             started: UNKNOWN,
             delay: 0,
             last: None,
+            links: Unlinked,
         }
     }
 }
 
-impl<'a, E, C, K, O, M> Course<'a, E, C, K, O, M> {
+impl<'a, E, C, K, O, M, L> Course<'a, E, C, K, O, M, L> {
     #[inline]
-    pub(super) fn observed<P>(self, observer: P) -> Course<'a, E, C, K, P, M> {
-        let Self { policy, token, tally, observer: _, timer, started, delay, last } = self;
-        Course { policy, token, tally, observer, timer, started, delay, last }
+    pub(super) fn observed<P>(self, observer: P) -> Course<'a, E, C, K, P, M, L> {
+        let Self { policy, site, token, tally, observer: _, timer, started, delay, last, links } = self;
+        Course { policy, site, token, tally, observer, timer, started, delay, last, links }
     }
 
     #[inline]
-    pub(super) fn timed<N>(self, timer: N) -> Course<'a, E, C, K, O, N> {
-        let Self { policy, token, tally, observer, timer: _, delay, last, .. } = self;
-        Course { policy, token, tally, observer, timer, started: UNKNOWN, delay, last }
+    pub(super) fn timed<N>(self, timer: N) -> Course<'a, E, C, K, O, N, L> {
+        let Self { policy, site, token, tally, observer, timer: _, delay, last, links, .. } = self;
+        Course { policy, site, token, tally, observer, timer, started: UNKNOWN, delay, last, links }
+    }
+
+    #[inline]
+    pub(super) fn linked(self) -> Course<'a, E, C, K, O, M, Linked<'a>>
+    where
+        L: Link<'a>,
+    {
+        let Self { policy, site, token, tally, observer, timer, started, delay, last, links } = self;
+        Course { policy, site, token, tally, observer, timer, started, delay, last, links: links.linked() }
     }
 
     /// Starts the clock, if there is one and it does not run yet: something is about to take time.
@@ -75,12 +112,20 @@ impl<'a, E, C, K, O, M> Course<'a, E, C, K, O, M> {
     }
 }
 
-impl<E, C, K, O, M> Course<'_, E, C, K, O, M>
+impl<'a, E, C, K, O, M> Course<'a, E, C, K, O, M, Linked<'a>> {
+    #[inline]
+    pub(super) fn links_mut(&mut self) -> &mut Linked<'a> {
+        &mut self.links
+    }
+}
+
+impl<E, C, K, O, M, L> Course<'_, E, C, K, O, M, L>
 where
     C: Classify<E>,
     K: Cancel,
     O: for<'e> Observe<Event<'e, E>>,
     M: Timer,
+    L: Steps,
 {
     /// The time since the start, if the clock runs.
     #[inline]
@@ -102,36 +147,66 @@ where
         self.remaining(self.elapsed())
     }
 
-    /// Begins the next attempt, unless the token or the deadline forbids it.
-    #[inline(always)] // the common way in; what follows a wait stands out of line
-    pub(super) fn begin(&mut self) -> Result<Attempt, Stop> {
+    /// Begins the first attempt, unless the token forbids it.
+    #[inline]
+    pub(super) fn begin_first(&mut self) -> Result<Attempt, Refusal> {
+        if let Some(outer) = nest::outer() {
+            self.tell_nested(outer);
+        }
         if self.token.is_cancelled() {
-            return Err(Stop::Cancelled);
+            return Err(Stop::Cancelled.into());
         }
-        if self.tally.attempts() > 0 {
-            return self.begin_later();
-        }
-        if O::TIMED || self.policy.deadline().is_some() {
+        if !O::TROUBLE_ONLY || self.policy.deadline().is_some() {
             self.note_start();
         }
+        self.links.admit()?;
         self.tally.begin_first();
         Ok(self.attempt_at(Duration::ZERO))
     }
 
-    #[cold]
-    fn begin_later(&mut self) -> Result<Attempt, Stop> {
+    /// Counts an attempt that the caller made without a word. It was made, so nothing refuses it any more.
+    pub(super) fn begin_unseen(&mut self) {
+        if self.tally.attempts() == 0 {
+            self.tally.begin_first();
+        } else {
+            self.tally.pay();
+            self.tally.begin();
+        }
+    }
+
+    /// Begins an attempt of which it is not known whether it is the first.
+    pub(super) fn begin_next(&mut self) -> Result<Attempt, Refusal> {
+        if self.tally.attempts() == 0 { self.begin_first() } else { self.begin_later() }
+    }
+
+    /// Begins the next attempt after a wait, unless the token or the deadline forbids it.
+    ///
+    /// It was allowed and paid for before the wait, except where a [`Run`](super::Run) goes on after an attempt or a
+    /// wait that was dropped: no attempt is free by that, and there are not more of them.
+    pub(super) fn begin_later(&mut self) -> Result<Attempt, Refusal> {
+        if self.token.is_cancelled() {
+            return Err(Stop::Cancelled.into());
+        }
+        if self.tally.attempts() >= self.policy.attempts() {
+            return Err(Stop::Attempts.into());
+        }
         let elapsed = self.elapsed();
         if self.remaining(elapsed) == Some(Duration::ZERO) {
-            return Err(Stop::Deadline);
+            return Err(Stop::Deadline.into());
         }
+        if !self.tally.pay() {
+            return Err(Stop::Budget.into());
+        }
+        self.links.admit()?;
         Ok(self.begun(elapsed))
     }
 
     /// Begins the next attempt right after the failure that [`failed`](Self::failed) judged: nothing can have
-    /// changed since.
+    /// changed since, but for what is linked.
     #[inline]
-    pub(super) fn begin_at_once(&mut self, next: &Next) -> Attempt {
-        self.begun(next.elapsed)
+    pub(super) fn begin_at_once(&mut self, next: &Next) -> Result<Attempt, Refusal> {
+        self.links.admit()?;
+        Ok(self.begun(next.elapsed))
     }
 
     #[inline]
@@ -152,67 +227,99 @@ where
     #[inline]
     pub(super) fn failed(&mut self, error: E) -> Result<Next, GaveUp<E>> {
         let verdict = self.policy.classify().classify(&error).unwrap_or(Verdict::Fail);
+        self.links.settle(Some(verdict));
         let elapsed = self.elapsed();
         let attempt = self.attempt_at(elapsed);
-        let allowed = self.policy.attempts();
-        self.observer.observe(&Event::Failed { attempt, allowed, error: &error, verdict });
+        if self.observer.is_enabled() {
+            let allowed = self.policy.attempts();
+            self.observer.observe(&Event::Failed { attempt, allowed, error: &error, verdict });
+        }
         self.last = Some(error);
 
         let delay = match self.policy.decide(attempt, verdict, &mut Draw) {
-            Decision::Stop(stop) => return Err(self.give_up(stop, Some(verdict))),
+            Decision::Stop(stop) => return Err(self.give_up(stop, Some(verdict), verdict.after())),
             Decision::Retry(delay) => delay,
         };
         if self.token.is_cancelled() {
-            return Err(self.give_up(Stop::Cancelled, Some(verdict)));
+            return Err(self.give_up(Stop::Cancelled, Some(verdict), verdict.after()));
         }
         if !self.tally.pay() {
-            return Err(self.give_up(Stop::Budget, Some(verdict)));
+            return Err(self.give_up(Stop::Budget, Some(verdict), verdict.after()));
         }
+        self.delay = 0;
         if !delay.is_zero() {
+            self.delay = nanos(delay);
             self.note_start();
         }
-        if let Verdict::Retry { after: hint, cause } = verdict {
-            let resumes_at = (self.started != UNKNOWN)
-                .then(|| Duration::from_nanos(self.started).saturating_add(elapsed).saturating_add(delay));
-            self.observer.observe(&Event::Waiting { attempt, allowed, delay, hint, cause, resumes_at });
+        if self.observer.is_enabled() {
+            self.tell_waiting(attempt, verdict, delay);
         }
-        self.delay = nanos(delay);
         Ok(Next { delay, elapsed })
+    }
+
+    #[cold]
+    fn tell_nested(&self, outer: Site) {
+        if self.observer.is_enabled() {
+            self.observer.observe(&Event::Nested { outer, inner: self.site });
+        }
+    }
+
+    #[cold]
+    fn tell_waiting(&self, attempt: Attempt, verdict: Verdict, delay: Duration) {
+        let Verdict::Retry { after: hint, cause } = verdict else { return };
+        let (allowed, tokens) = (self.policy.attempts(), self.tally.tokens());
+        let resumes_at = (self.started != UNKNOWN)
+            .then(|| Duration::from_nanos(self.started).saturating_add(attempt.elapsed()).saturating_add(delay));
+        self.observer.observe(&Event::Waiting { attempt, allowed, delay, hint, cause, resumes_at, tokens });
     }
 
     /// The call succeeded.
     #[inline]
     pub(super) fn succeeded(&mut self) {
+        self.links.settle(None);
         self.tally.deposit();
-        let elapsed = if O::TIMED { self.elapsed() } else { Duration::ZERO };
-        self.observer.observe(&Event::Succeeded { attempts: self.tally.attempts(), elapsed });
+        if (!O::TROUBLE_ONLY || self.tally.attempts() > 1) && self.observer.is_enabled() {
+            self.tell_success();
+        }
+    }
+
+    #[cold]
+    fn tell_success(&self) {
+        let (attempts, elapsed) = (self.tally.attempts(), self.elapsed());
+        self.observer.observe(&Event::Succeeded { attempts, elapsed });
     }
 
     /// The call ends from outside, before, in or after an attempt.
     #[cold]
-    pub(super) fn cut(&mut self, stop: Stop) -> GaveUp<E> {
-        self.give_up(stop, None)
+    pub(super) fn cut(&mut self, why: impl Into<Refusal>) -> GaveUp<E> {
+        let Refusal { stop, retry_after } = why.into();
+        self.links.forget();
+        self.give_up(stop, None, retry_after)
     }
 
     #[cold]
-    fn give_up(&mut self, stop: Stop, verdict: Option<Verdict>) -> GaveUp<E> {
+    fn give_up(&mut self, stop: Stop, verdict: Option<Verdict>, retry_after: Option<Duration>) -> GaveUp<E> {
         self.tally.take_back();
         let (attempts, elapsed) = (self.tally.attempts(), self.elapsed());
-        let retry_after = verdict.and_then(|verdict| verdict.after());
-        self.observer.observe(&Event::GaveUp {
-            stop,
-            attempts,
-            allowed: self.policy.attempts(),
-            elapsed,
-            last: self.last.as_ref(),
-            verdict,
-            retry_after,
-        });
+        let retry_after = retry_after.filter(|hint| !hint.is_zero());
+        if self.observer.is_enabled() {
+            let (allowed, last, tokens) = (self.policy.attempts(), self.last.as_ref(), self.tally.tokens());
+            self.observer.observe(&Event::GaveUp {
+                stop,
+                attempts,
+                allowed,
+                elapsed,
+                last,
+                verdict,
+                retry_after,
+                tokens,
+            });
+        }
         GaveUp { stop, attempts, elapsed, retry_after, last: self.last.take() }
     }
 
-    /// Whether a retry without a delay must first let the runtime's other tasks have their turn: an endless row of
-    /// instant failures would otherwise starve them, the timeout around this call included.
+    /// Whether a retry must first let the runtime's other tasks have their turn, when its delay took no time: an endless
+    /// row of instant failures would otherwise starve them, the timeout around this call included.
     #[inline]
     pub(super) const fn must_yield(&self) -> bool {
         self.tally.attempts() % 32 == 0

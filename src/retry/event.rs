@@ -1,11 +1,12 @@
 use std::fmt;
+use std::panic::Location;
 use std::time::Duration;
 
 use crate::classify::{Cause, Verdict};
-use crate::observe::{Line, Report};
+use crate::observe::{Figure, Line, Report};
 use crate::policy::{Attempt, Stop};
 
-/// What a [`retry`](crate::retry) or a [`Run`](crate::Run) tells its observer.
+/// What a [`retry`](crate::retry()) or a [`Run`](crate::Run) tells its observer.
 ///
 /// Each attempt that ends by itself has one event, `Failed` or `Succeeded`. A call ends with exactly one `Succeeded` or
 /// `GaveUp`, unless it is dropped.
@@ -41,6 +42,16 @@ pub enum Event<'a, E> {
         cause: Cause,
         /// When the wait is over, on the run's [`Timer`](crate::Timer); `None` if the clock was not read.
         resumes_at: Option<Duration>,
+        /// Retries that the budget could still pay, if there is one.
+        tokens: Option<u32>,
+    },
+    /// The call is made within an attempt of another one: their attempts multiply. Told once, before its first attempt.
+    #[non_exhaustive]
+    Nested {
+        /// Where the other call was made.
+        outer: &'static Location<'static>,
+        /// Where this one was made.
+        inner: &'static Location<'static>,
     },
     /// The call succeeded; with more than one attempt, it recovered.
     #[non_exhaustive]
@@ -63,10 +74,13 @@ pub enum Event<'a, E> {
         elapsed: Duration,
         /// The last error, if any attempt came to one.
         last: Option<&'a E>,
-        /// The verdict on the last attempt, if that failed; `None` when it was cut short.
+        /// The verdict on the last attempt, if that is why the call ended; `None` when an attempt, or the wait after
+        /// it, was cut short.
         verdict: Option<Verdict>,
         /// What the peer asked us to wait, and we did not.
         retry_after: Option<Duration>,
+        /// Retries that the budget could still pay, if there is one.
+        tokens: Option<u32>,
     },
 }
 
@@ -86,6 +100,9 @@ impl<E> fmt::Display for Event<'_, E> {
                     write!(f, ", the peer asked for {hint:.1?}")?;
                 }
                 write!(f, ", then attempt {} of {allowed}", attempt.number().saturating_add(1))
+            }
+            Self::Nested { outer, inner } => {
+                write!(f, "the retry at {inner} runs within an attempt of the one at {outer}: their attempts multiply")
             }
             Self::Succeeded { attempts: 1, .. } => f.write_str("succeeded"),
             Self::Succeeded { attempts, .. } => write!(f, "recovered on attempt {attempts}"),
@@ -120,7 +137,14 @@ impl<E> Report for Event<'_, E> {
                 delay: Some(delay),
                 hint,
                 cause: Some(cause),
-                stop: None,
+                ..Line::default()
+            },
+            Self::Nested { outer, inner } => Line {
+                warn: true,
+                message: "retries are nested: their attempts multiply",
+                outer: Some(outer),
+                inner: Some(inner),
+                ..Line::default()
             },
             Self::Succeeded { attempts, .. } => Line {
                 message: if attempts > 1 { "recovered" } else { "succeeded" },
@@ -132,11 +156,41 @@ impl<E> Report for Event<'_, E> {
                 message: "gave up",
                 attempt: Some(attempts),
                 attempts_allowed: Some(allowed),
-                delay: None,
                 hint: retry_after,
                 cause: verdict.as_ref().and_then(Verdict::cause),
                 stop: Some(stop.as_str()),
+                ..Line::default()
             },
         }
+    }
+
+    fn figures(&self, put: &mut dyn FnMut(Figure)) {
+        let mut count = |name, key, value| put(Figure::Count { name, key, value });
+        match *self {
+            Self::Failed { verdict, .. } => {
+                let outcome = verdict.cause().map_or("permanent", |cause| cause.as_str());
+                count("resile_attempts_total", "outcome", outcome);
+            }
+            Self::Waiting { cause, delay, tokens, .. } => {
+                count("resile_retries_total", "cause", cause.as_str());
+                put(Figure::Time { name: "resile_wait_seconds", value: delay });
+                put_tokens(tokens, put);
+            }
+            Self::Nested { .. } => count("resile_nested_total", "where", "attempt"),
+            Self::Succeeded { .. } => {
+                count("resile_attempts_total", "outcome", "ok");
+                count("resile_calls_total", "outcome", "ok");
+            }
+            Self::GaveUp { stop, tokens, .. } => {
+                count("resile_calls_total", "outcome", stop.as_str());
+                put_tokens(tokens, put);
+            }
+        }
+    }
+}
+
+fn put_tokens(tokens: Option<u32>, put: &mut dyn FnMut(Figure)) {
+    if let Some(tokens) = tokens {
+        put(Figure::Level { name: "resile_budget_tokens", value: f64::from(tokens) });
     }
 }

@@ -4,9 +4,12 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
-use super::course::Course;
-use super::run::poll_slot;
+use super::course::{Course, Refusal};
+use super::limit::{poll_limits, poll_slot};
+use super::links::{Link, Linked, Links, Unlinked};
+use super::nest::Named;
 use super::{Event, GaveUp};
+use crate::breaker::{self, Breaker};
 use crate::budget::Budget;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
@@ -17,13 +20,13 @@ use crate::time::{DefaultTimer, Timer, TimerSlot};
 pin_project! {
     /// A call that is tried again as its policy says. Made by [`retry`](crate::retry()).
     #[must_use = "futures do nothing unless `.await`ed or polled"]
-    pub struct Retry<'a, F, Fut, E, C, K, O = Standard, M = DefaultTimer>
+    pub struct Retry<'a, F, Fut, E, C, K, O = Standard, M = DefaultTimer, L = Unlinked>
     where
         K: Cancel,
         M: TimerSlot,
     {
         op: F,
-        course: Course<'a, E, C, K, O, M>,
+        course: Course<'a, E, C, K, O, M, L>,
         #[pin]
         state: State<Fut>,
         // While an attempt is in flight: the deadline, once it had to be waited for. Between attempts: the delay.
@@ -38,6 +41,9 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<Fut> {
+        // Nothing has happened yet.
+        Unstarted,
+        // The next attempt may begin.
         Between,
         Attempting { #[pin] attempt: Fut },
         Waiting,
@@ -47,13 +53,14 @@ pin_project! {
 
 impl<'a, F, Fut, E, C, K: Cancel> Retry<'a, F, Fut, E, C, K> {
     #[inline]
+    #[track_caller]
     pub(super) fn new(op: F, policy: &'a RetryPolicy<C>, token: K) -> Self {
-        Self { op, course: Course::new(policy, token), state: State::Between, sleep: None, cancelled: None }
+        Self { op, course: Course::new(policy, token), state: State::Unstarted, sleep: None, cancelled: None }
     }
 }
 
 /// What is live and shared, attached before the first poll.
-impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot> Retry<'a, F, Fut, E, C, K, O, M> {
+impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot, L> Retry<'a, F, Fut, E, C, K, O, M, L> {
     /// Retries are paid from `budget`, and success refills it.
     #[inline]
     pub fn with_budget(mut self, budget: &'a Budget) -> Self {
@@ -61,11 +68,27 @@ impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot> Retry<'a, F, Fut, E, C, K, O,
         self
     }
 
+    /// Every attempt asks `breaker` first and tells it its outcome, by the policy's verdict. Refused, the call ends at
+    /// once as [`Stop::Open`], with the breaker's `retry_after`.
+    #[inline]
+    pub fn with_breaker<D, P, N>(self, breaker: &'a Breaker<D, P, N>) -> Retry<'a, F, Fut, E, C, K, O, M, Linked<'a>>
+    where
+        L: Link<'a>,
+        D: Sync,
+        P: Observe<breaker::Event> + Sync,
+        N: Timer + Sync,
+    {
+        let Self { op, course, state, sleep, cancelled } = self;
+        let mut course = course.linked();
+        course.links_mut().set_breaker(breaker);
+        Retry { op, course, state, sleep, cancelled }
+    }
+
     /// `observer` is told what happens, instead of [`Standard`]; for both give `(Standard, observer)`.
     ///
     /// A closure needs its argument's type spelled out: `|event: &Event<_>| …`.
     #[inline]
-    pub fn with_observer<P>(self, observer: P) -> Retry<'a, F, Fut, E, C, K, P, M>
+    pub fn with_observer<P>(self, observer: P) -> Retry<'a, F, Fut, E, C, K, P, M, L>
     where
         P: for<'e> Observe<Event<'e, E>>,
     {
@@ -75,13 +98,13 @@ impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot> Retry<'a, F, Fut, E, C, K, O,
 
     /// Time is `timer`'s.
     #[inline]
-    pub fn with_timer<N: Timer>(self, timer: N) -> Retry<'a, F, Fut, E, C, K, O, N> {
+    pub fn with_timer<N: Timer>(self, timer: N) -> Retry<'a, F, Fut, E, C, K, O, N, L> {
         let Self { op, course, state, cancelled, .. } = self;
         Retry { op, course: course.timed(timer), state, sleep: None, cancelled }
     }
 }
 
-impl<F, Fut, T, E, C, K, O, M> Future for Retry<'_, F, Fut, E, C, K, O, M>
+impl<F, Fut, T, E, C, K, O, M, L> Future for Retry<'_, F, Fut, E, C, K, O, M, L>
 where
     F: FnMut(Attempt) -> Fut,
     Fut: Future<Output = Result<T, E>>,
@@ -89,28 +112,33 @@ where
     K: Cancel,
     O: for<'e> Observe<Event<'e, E>>,
     M: Timer,
+    L: Links,
 {
     type Output = Result<T, GaveUp<E>>;
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.as_mut().project();
-        if let StateProj::Between = this.state.as_mut().project() {
-            match this.course.begin() {
+        if let StateProj::Unstarted = this.state.as_mut().project() {
+            match this.course.begin_first() {
                 Ok(attempt) => this.state.set(State::Attempting { attempt: (this.op)(attempt) }),
-                Err(stop) => return self.end(stop),
+                Err(refusal) => return self.end(refusal),
             }
         }
         loop {
             let mut this = self.as_mut().project();
             let StateProj::Attempting { attempt } = this.state.as_mut().project() else {
-                // Rare, so out of line: the delay is over, or this future has ended.
-                match ready!(self.as_mut().poll_delay(cx)) {
+                // Rare, so out of line.
+                match ready!(self.as_mut().poll_between(cx)) {
                     Ok(()) => continue,
-                    Err(stop) => return self.end(stop),
+                    Err(refusal) => return self.end(refusal),
                 }
             };
-            let error = match attempt.poll(cx) {
+            let polled = {
+                let _named = Named::enter(this.course.site);
+                attempt.poll(cx)
+            };
+            let error = match polled {
                 Poll::Ready(Ok(value)) => {
                     this.state.set(State::Done);
                     this.course.succeeded();
@@ -118,7 +146,7 @@ where
                 }
                 Poll::Ready(Err(error)) => error,
                 Poll::Pending => {
-                    let stop = ready!(self.as_mut().poll_limits(cx));
+                    let stop = ready!(poll_limits(this.course, this.sleep, this.cancelled, cx));
                     return self.end(stop);
                 }
             };
@@ -136,14 +164,16 @@ where
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             } else {
-                let attempt = this.course.begin_at_once(&next);
-                this.state.set(State::Attempting { attempt: (this.op)(attempt) });
+                match this.course.begin_at_once(&next) {
+                    Ok(attempt) => this.state.set(State::Attempting { attempt: (this.op)(attempt) }),
+                    Err(refusal) => return self.end(refusal),
+                }
             }
         }
     }
 }
 
-impl<F, Fut, T, E, C, K, O, M> Retry<'_, F, Fut, E, C, K, O, M>
+impl<F, Fut, T, E, C, K, O, M, L> Retry<'_, F, Fut, E, C, K, O, M, L>
 where
     F: FnMut(Attempt) -> Fut,
     Fut: Future<Output = Result<T, E>>,
@@ -151,48 +181,43 @@ where
     K: Cancel,
     O: for<'e> Observe<Event<'e, E>>,
     M: Timer,
+    L: Links,
 {
-    /// What may cut the attempt in flight, which is pending.
-    fn poll_limits(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Stop> {
-        let mut this = self.project();
-        this.course.note_start();
-        if poll_slot(this.cancelled, cx, || this.course.token.cancelled()).is_ready() {
-            return Poll::Ready(Stop::Cancelled);
-        }
-        if this.sleep.is_none() {
-            if let Some(left) = this.course.time_left() {
-                this.sleep.set(Some(this.course.timer.sleep(left)));
-            }
-        }
-        this.sleep.as_pin_mut().map_or(Poll::Pending, |deadline| deadline.poll(cx)).map(|()| Stop::Deadline)
-    }
-
-    /// Waits for the delay between attempts, and begins the next one.
-    fn poll_delay(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Stop>> {
+    /// Between two attempts: waits for the delay, then begins the next one.
+    fn poll_between(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
         let mut this = self.project();
         assert!(!matches!(*this.state, State::Done), "`Retry` polled after completion");
-        if this.sleep.as_mut().as_pin_mut().is_some_and(|delay| delay.poll(cx).is_pending()) {
-            return poll_slot(this.cancelled, cx, || this.course.token.cancelled()).map(|()| Err(Stop::Cancelled));
+        if let State::Waiting = *this.state {
+            if this.sleep.as_mut().as_pin_mut().is_some_and(|delay| delay.poll(cx).is_pending()) {
+                return poll_slot(this.cancelled, cx, || this.course.token.cancelled())
+                    .map(|()| Err(Stop::Cancelled.into()));
+            }
+            this.sleep.set(None);
+            this.state.set(State::Between);
+            // A timer may have sleeps that are over at once: as good as no delay.
+            if this.course.must_yield() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
         }
-        this.sleep.set(None);
-        this.state.set(State::Between);
-        let attempt = this.course.begin()?;
+        let attempt = this.course.begin_later()?;
         this.state.set(State::Attempting { attempt: (this.op)(attempt) });
         Poll::Ready(Ok(()))
     }
 
     /// Ends the call from outside.
     #[cold]
-    fn end(self: Pin<&mut Self>, stop: Stop) -> Poll<Result<T, GaveUp<E>>> {
+    fn end(self: Pin<&mut Self>, why: impl Into<Refusal>) -> Poll<Result<T, GaveUp<E>>> {
         let mut this = self.project();
         this.state.set(State::Done);
-        Poll::Ready(Err(this.course.cut(stop)))
+        Poll::Ready(Err(this.course.cut(why)))
     }
 }
 
-impl<F, Fut, E, C, K: Cancel, O, M: TimerSlot> fmt::Debug for Retry<'_, F, Fut, E, C, K, O, M> {
+impl<F, Fut, E, C, K: Cancel, O, M: TimerSlot, L> fmt::Debug for Retry<'_, F, Fut, E, C, K, O, M, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
+            State::Unstarted => "unstarted",
             State::Between => "between attempts",
             State::Attempting { .. } => "attempting",
             State::Waiting => "waiting",

@@ -1,19 +1,24 @@
 //! Trying again: a call that is made until it succeeds, is judged hopeless, or has had its effort.
 //!
-//! Retries mend faults that pass, and only those. They do not mend a peer that is overloaded: there they add load, which is why
-//! a [`Budget`](crate::Budget) belongs to every `retry` that many callers make. An operation that is not idempotent
-//! must be judged with care: an error does not prove that nothing happened.
+//! Retries mend faults that pass, and only those. They do not mend a peer that is overloaded: there they add load,
+//! which is why a [`Budget`](crate::Budget) belongs to every `retry` that many callers make. An operation that is not
+//! idempotent must be judged with care: an error does not prove that nothing happened.
 
+mod attempting;
 mod course;
 mod error;
 mod event;
 mod future;
+mod limit;
+mod links;
+mod nest;
 mod run;
 mod tally;
 
 pub use error::GaveUp;
 pub use event::Event;
 pub use future::Retry;
+pub use links::{Link, Linked, Links, Unlinked};
 pub use run::Run;
 
 use crate::cancel::Cancel;
@@ -24,14 +29,15 @@ use crate::time::DefaultTimer;
 
 /// Calls `op` until it succeeds, as `policy` allows and until `token` says stop.
 ///
-/// `op` is called once per attempt, for the first time when the returned future is first polled, and for a retry never before its delay is over.
-/// An attempt is polled before its limits: a result in hand beats the token and the deadline. The token beats starting an
-/// attempt and starting to wait; once it is cancelled nothing is started.
+/// `op` is called once per attempt, for the first time when the returned future is first polled, and for a retry never
+/// before its delay is over. An attempt is polled before its limits: a result in hand beats the token and the deadline.
+/// The token beats starting an attempt and starting to wait; once it is cancelled nothing is started.
 ///
 /// What is live and shared is attached before the first poll: [`with_budget`](Retry::with_budget),
 /// [`with_observer`](Retry::with_observer), [`with_timer`](Retry::with_timer).
 ///
-/// An operation that needs `&mut` to something outlives its closure's call, so it does not fit here: make such a call with [`Run`].
+/// An operation that needs `&mut` to something outlives its closure's call, so it does not fit here: make such a call
+/// with [`Run`].
 ///
 /// # Errors
 ///
@@ -68,6 +74,7 @@ use crate::time::DefaultTimer;
 /// # }
 /// ```
 #[inline]
+#[track_caller]
 pub fn retry<F, Fut, T, E, C, K>(
     op: F,
     policy: &RetryPolicy<C>,
@@ -81,3 +88,31 @@ where
 {
     Retry::new(op, policy, token)
 }
+
+/// Why `op` is no `AsyncFnMut(Attempt)`: as soon as the closure borrows, its future is `Send` for one lifetime only, and the
+/// call does not spawn.
+///
+/// ```
+/// # use resile::{Attempt, GaveUp, Never, RetryPolicy, retry};
+/// # async fn ask(_: &str, attempt: Attempt) -> Result<u32, &'static str> { Ok(attempt.number()) }
+/// fn spawn<F: Future + Send + 'static>(_: F) {}
+/// spawn(async {
+///     let prompt = String::new();
+///     retry(|attempt| ask(&prompt, attempt), &RetryPolicy::new(), Never).await
+/// });
+/// ```
+///
+/// ```compile_fail
+/// # use resile::{Attempt, GaveUp, Never, RetryPolicy, retry};
+/// # async fn ask(_: &str, attempt: Attempt) -> Result<u32, &'static str> { Ok(attempt.number()) }
+/// fn spawn<F: Future + Send + 'static>(_: F) {}
+/// async fn retry_async<F: AsyncFnMut(Attempt) -> Result<u32, &'static str>>(mut op: F) -> Result<u32, &'static str> {
+///     op(Attempt::new(1)).await
+/// }
+/// spawn(async {
+///     let prompt = String::new();
+///     retry_async(async |attempt| ask(&prompt, attempt).await).await
+/// });
+/// ```
+#[cfg(doctest)]
+struct AsyncClosuresDoNotSpawn;

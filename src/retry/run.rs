@@ -1,12 +1,16 @@
 use std::fmt;
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use super::attempting::Attempting;
 use super::course::Course;
+use super::limit::poll_slot;
+use super::links::{Link, Linked, Links, Unlinked};
 use super::{Event, GaveUp};
+use crate::breaker::{self, Breaker};
 use crate::budget::Budget;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
@@ -44,8 +48,8 @@ use crate::time::{DefaultTimer, Timer};
 /// ```
 ///
 /// By hand, where the operation must not be cut, each failure goes to [`again`](Self::again) (or, on a thread without
-/// a runtime, to [`blocking_again`](Self::blocking_again)) and the success through [`success`](Self::success), which tells the budget and the
-/// observer; a run that is dropped without one of these counts as abandoned, which is neither:
+/// a runtime, to [`blocking_again`](Self::blocking_again)) and the success through [`success`](Self::success), which
+/// tells the budget and the observer; a run that is dropped without one of these counts as abandoned, which is neither:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -65,36 +69,54 @@ use crate::time::{DefaultTimer, Timer};
 /// # }
 /// ```
 #[must_use = "a run does nothing unless attempts are made under it"]
-pub struct Run<'a, E, C, K, O = Standard, M = DefaultTimer> {
-    course: Course<'a, E, C, K, O, M>,
+pub struct Run<'a, E, C, K, O = Standard, M = DefaultTimer, L = Unlinked> {
+    pub(super) course: Course<'a, E, C, K, O, M, L>,
+    /// Whether an attempt was counted that the caller has yet to make: [`again`](Self::again) returned.
+    pub(super) announced: bool,
 }
 
 impl<C> RetryPolicy<C> {
     /// Starts a [`Run`]: the loop in the caller's hands. The deadline counts from here.
+    #[track_caller]
     pub fn start<E, K: Cancel>(&self, token: K) -> Run<'_, E, C, K> {
         let mut course = Course::new(self, token);
         course.note_start();
-        Run { course }
+        Run { course, announced: false }
     }
 }
 
-impl<'a, E, C, K, O, M> Run<'a, E, C, K, O, M> {
+impl<'a, E, C, K, O, M, L> Run<'a, E, C, K, O, M, L> {
     /// Retries are paid from `budget`, and success refills it.
     pub fn with_budget(mut self, budget: &'a Budget) -> Self {
         self.course.tally.set_budget(budget);
         self
     }
 
+    /// Every attempt made by [`attempt`](Self::attempt) asks `breaker` first and tells it its outcome, by the policy's
+    /// verdict. Refused, the run ends at once as [`Stop::Open`], with the breaker's `retry_after`. By hand, the breaker
+    /// is asked before each retry only.
+    pub fn with_breaker<D, P, N>(self, breaker: &'a Breaker<D, P, N>) -> Run<'a, E, C, K, O, M, Linked<'a>>
+    where
+        L: Link<'a>,
+        D: Sync,
+        P: Observe<breaker::Event> + Sync,
+        N: Timer + Sync,
+    {
+        let mut course = self.course.linked();
+        course.links_mut().set_breaker(breaker);
+        Run { course, announced: self.announced }
+    }
+
     /// `observer` is told what happens, instead of [`Standard`]; for both give `(Standard, observer)`.
-    pub fn with_observer<P>(self, observer: P) -> Run<'a, E, C, K, P, M> {
-        Run { course: self.course.observed(observer) }
+    pub fn with_observer<P>(self, observer: P) -> Run<'a, E, C, K, P, M, L> {
+        Run { course: self.course.observed(observer), announced: self.announced }
     }
 
     /// Time is `timer`'s. The deadline counts from here.
-    pub fn with_timer<N: Timer>(self, timer: N) -> Run<'a, E, C, K, O, N> {
+    pub fn with_timer<N: Timer>(self, timer: N) -> Run<'a, E, C, K, O, N, L> {
         let mut course = self.course.timed(timer);
         course.note_start();
-        Run { course }
+        Run { course, announced: self.announced }
     }
 
     /// How many attempts were begun.
@@ -104,12 +126,13 @@ impl<'a, E, C, K, O, M> Run<'a, E, C, K, O, M> {
     }
 }
 
-impl<E, C, K, O, M> Run<'_, E, C, K, O, M>
+impl<E, C, K, O, M, L> Run<'_, E, C, K, O, M, L>
 where
     C: Classify<E>,
     K: Cancel,
     O: for<'e> Observe<Event<'e, E>>,
     M: Timer,
+    L: Links,
 {
     /// Makes one attempt: polls `operation` under the token and the deadline, and settles its outcome. `Some` is
     /// the success, and the end; after `None`, which comes when the delay is over, call it again with the next attempt.
@@ -120,46 +143,17 @@ where
     ///
     /// # Cancel safety
     ///
-    /// Dropped in flight, it drops `operation`, and gives back a budget token whose retry has not started.
-    pub async fn attempt<Fut, T>(&mut self, operation: Fut) -> Result<Option<T>, GaveUp<E>>
+    /// Dropped in flight, it drops `operation`, and gives back a budget token whose retry has not started. The run may
+    /// go on: the next attempt counts and is paid for as the retry that it is, and comes without a delay.
+    ///
+    /// # Panics
+    ///
+    /// If polled after completion.
+    pub fn attempt<Fut, T>(&mut self, operation: Fut) -> impl Future<Output = Result<Option<T>, GaveUp<E>>>
     where
         Fut: Future<Output = Result<T, E>>,
     {
-        if let Err(stop) = self.course.begin() {
-            return Err(self.course.cut(stop));
-        }
-        let outcome = {
-            let mut operation = pin!(operation);
-            let mut limit = pin!(None);
-            let mut cancelled = pin!(None);
-            poll_fn(|cx| {
-                if let Poll::Ready(outcome) = operation.as_mut().poll(cx) {
-                    return Poll::Ready(Ok(outcome));
-                }
-                self.course.note_start();
-                if limit.is_none() {
-                    if let Some(left) = self.course.time_left() {
-                        limit.set(Some(self.course.timer.sleep(left)));
-                    }
-                }
-                if poll_slot(cancelled.as_mut(), cx, || self.course.token.cancelled()).is_ready() {
-                    return Poll::Ready(Err(Stop::Cancelled));
-                }
-                match limit.as_mut().as_pin_mut() {
-                    Some(limit) => limit.poll(cx).map(|()| Err(Stop::Deadline)),
-                    None => Poll::Pending,
-                }
-            })
-            .await
-        };
-        match outcome {
-            Ok(Ok(value)) => {
-                self.course.succeeded();
-                Ok(Some(value))
-            }
-            Ok(Err(error)) => self.pause(error).await.map(|()| None),
-            Err(stop) => Err(self.course.cut(stop)),
-        }
+        Attempting::new(self, operation)
     }
 
     /// Takes the error of an attempt that the caller made, and waits until the next may be made.
@@ -170,11 +164,12 @@ where
     ///
     /// # Cancel safety
     ///
-    /// Dropped while it waits, it gives back the budget token; the run may go on with the next attempt or end.
+    /// Dropped while it waits, it gives back the budget token; the run may end, or go on with the next attempt, which
+    /// is then paid for when it is made known.
     pub async fn again(&mut self, error: E) -> Result<(), GaveUp<E>> {
-        self.course.tally.begin_first();
+        self.begin_unseen();
         self.pause(error).await?;
-        self.course.begin().map(|_| ()).map_err(|stop| self.course.cut(stop))
+        self.announce()
     }
 
     /// The twin of [`again`](Self::again) for a thread without a runtime: blocks it for the delay, or until the
@@ -203,44 +198,57 @@ where
     /// # Ok::<(), resile::GaveUp<&str>>(())
     /// ```
     pub fn blocking_again(&mut self, error: E) -> Result<(), GaveUp<E>> {
-        self.course.tally.begin_first();
+        self.begin_unseen();
         let delay = self.course.failed(error)?.delay;
         if !delay.is_zero() {
             self.park(delay).map_err(|stop| self.course.cut(stop))?;
         }
-        self.course.begin().map(|_| ()).map_err(|stop| self.course.cut(stop))
+        self.announce()
     }
 
     /// Tells the budget and the observer of the success, and hands `value` through.
     #[must_use = "this is the value that the run was for"]
     pub fn success<T>(mut self, value: T) -> T {
-        self.course.tally.begin_first();
+        self.begin_unseen();
         self.course.succeeded();
         value
+    }
+
+    /// Counts the attempt whose outcome the caller brings, unless it was announced.
+    fn begin_unseen(&mut self) {
+        if !std::mem::take(&mut self.announced) {
+            self.course.begin_unseen();
+        }
+    }
+
+    /// Lets the next attempt begin, before the caller makes it.
+    fn announce(&mut self) -> Result<(), GaveUp<E>> {
+        self.course.begin_later().map_err(|stop| self.course.cut(stop))?;
+        self.announced = true;
+        Ok(())
     }
 
     /// Judges `error` and waits out the delay.
     async fn pause(&mut self, error: E) -> Result<(), GaveUp<E>> {
         let delay = self.course.failed(error)?.delay;
-        if delay.is_zero() {
-            if self.course.must_yield() {
-                yield_now().await;
-            }
-            return Ok(());
-        }
         let lent = self.course.tally.lend();
-        let cancelled = {
-            let mut sleep = pin!(self.course.timer.sleep(delay));
-            let mut cancelled = pin!(None);
-            poll_fn(|cx| match sleep.as_mut().poll(cx) {
-                Poll::Ready(()) => Poll::Ready(false),
-                Poll::Pending => poll_slot(cancelled.as_mut(), cx, || self.course.token.cancelled()).map(|()| true),
-            })
-            .await
-        };
-        if cancelled {
-            drop(lent);
-            return Err(self.course.cut(Stop::Cancelled));
+        if !delay.is_zero() {
+            let cancelled = {
+                let mut sleep = pin!(self.course.timer.sleep(delay));
+                let mut cancelled = pin!(None);
+                poll_fn(|cx| match sleep.as_mut().poll(cx) {
+                    Poll::Ready(()) => Poll::Ready(false),
+                    Poll::Pending => poll_slot(cancelled.as_mut(), cx, || self.course.token.cancelled()).map(|()| true),
+                })
+                .await
+            };
+            if cancelled {
+                drop(lent);
+                return Err(self.course.cut(Stop::Cancelled));
+            }
+        }
+        if self.course.must_yield() {
+            yield_now().await;
         }
         self.course.tally.restore(lent);
         Ok(())
@@ -270,22 +278,10 @@ where
     }
 }
 
-impl<E, C, K, O, M> fmt::Debug for Run<'_, E, C, K, O, M> {
+impl<E, C, K, O, M, L> fmt::Debug for Run<'_, E, C, K, O, M, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run").field("attempts", &self.course.tally.attempts()).finish_non_exhaustive()
     }
-}
-
-/// Polls what is in the slot, making it first where there is nothing yet.
-pub(super) fn poll_slot<F: Future>(
-    mut slot: Pin<&mut Option<F>>,
-    cx: &mut Context<'_>,
-    make: impl FnOnce() -> F,
-) -> Poll<F::Output> {
-    if slot.is_none() {
-        slot.set(Some(make()));
-    }
-    slot.as_pin_mut().map_or(Poll::Pending, |future| future.poll(cx))
 }
 
 async fn yield_now() {

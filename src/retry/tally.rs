@@ -30,6 +30,11 @@ impl<'a> Tally<'a> {
         self.attempts
     }
 
+    /// How many retries the budget could pay now, if there is one.
+    pub(super) fn tokens(&self) -> Option<u32> {
+        self.budget.map(Budget::available)
+    }
+
     /// Counts an attempt that begins, and spends what was taken for it.
     #[inline]
     pub(super) const fn begin(&mut self) {
@@ -56,12 +61,10 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Counts the first attempt, unless it was counted.
+    /// Counts the first attempt. Nothing is owed for it.
     #[inline]
     pub(super) const fn begin_first(&mut self) {
-        if self.attempts == 0 {
-            self.attempts = 1;
-        }
+        self.attempts = 1;
     }
 
     /// Hands the token out for the time of a wait, so that it goes back if the wait is dropped.

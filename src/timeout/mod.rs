@@ -1,7 +1,7 @@
 //! A limit on the time that one future takes.
 //!
-//! Put it on each attempt, inside the closure of a retry, so that one that hangs leaves time for the next; the policy's deadline
-//! is the limit of the whole call. A timeout says nothing of what the peer did: the work may have been done.
+//! Put it on each attempt, inside the closure of a retry, so that one that hangs leaves time for the next; the policy's
+//! deadline is the limit of the whole call. A timeout says nothing of what the peer did: the work may have been done.
 
 mod future;
 
@@ -31,3 +31,11 @@ impl fmt::Display for Elapsed {
 }
 
 impl std::error::Error for Elapsed {}
+
+/// Of the kind [`TimedOut`](std::io::ErrorKind::TimedOut), so that operations which return `io::Result` fit under a limit as
+/// they are.
+impl From<Elapsed> for std::io::Error {
+    fn from(elapsed: Elapsed) -> Self {
+        Self::new(std::io::ErrorKind::TimedOut, elapsed)
+    }
+}

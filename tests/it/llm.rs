@@ -123,6 +123,7 @@ fn classifier_finds_the_failure_behind_an_error() {
     let anyhow = anyhow::Error::new(limited()).context("while asking");
     assert_eq!(classifier.judge(anyhow.as_ref()), Some(Verdict::throttled(wait)));
     let union = resile::Error::Operation(limited());
+    assert_eq!(classifier.classify(&union), Some(Verdict::throttled(wait)));
     assert_eq!(Lift(classifier).classify(&union), Some(Verdict::throttled(wait)));
     let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
     assert_eq!(classifier.classify(&reset), Some(Verdict::retry()));

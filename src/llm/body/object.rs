@@ -5,8 +5,8 @@ use std::time::SystemTime;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
-use super::super::{codes, headers, text, wait};
 use super::{CODES, DEEPEST, Found, MESSAGE};
+use crate::llm::{codes, headers, text, wait};
 
 /// How good a field is as the error's words: less is better.
 fn words(name: &str) -> Option<u8> {

@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use super::super::{numbers, text, wait};
 use super::{DEEPEST, Found, MESSAGE, PARSED, READ, Shape, is_error, lossy};
+use crate::llm::{numbers, text, wait};
 
 impl Found {
     /// Words, in which another error may be quoted as JSON.

@@ -249,6 +249,6 @@ mod tests {
     fn quotations_are_passed_over() {
         let message = "bad value 'prompt is too long'";
         assert!(look_up(message, &[], BAD, |_| false).is_some());
-        assert!(look_up(message, &super::super::text::quoted(message), BAD, |_| false).is_none());
+        assert!(look_up(message, &crate::llm::text::quoted(message), BAD, |_| false).is_none());
     }
 }

@@ -1,5 +1,14 @@
-//! Who is told what happened.
+//! Who is told what happened: closures, the log, the metrics.
 
+#[cfg(feature = "metrics")]
+mod metrics;
+mod standard;
+
+#[cfg(feature = "metrics")]
+pub use self::metrics::Metrics;
+pub use standard::Standard;
+
+use std::panic::Location;
 use std::time::Duration;
 
 use crate::classify::Cause;
@@ -30,16 +39,28 @@ use crate::classify::Cause;
 /// # }
 /// ```
 pub trait Observe<Ev: ?Sized> {
-    /// Whether this observer reads times in events. Where nobody does, and no deadline needs them, the clock is
-    /// not read for the sake of an event and its times say what is known without it.
-    const TIMED: bool = true;
+    /// Whether this observer only wants to hear of trouble. It is then not told of a call that succeeds on its first
+    /// attempt (unless it is one of a pair and the other wants to), and the clock is not read on its behalf: the times in its
+    /// events say what is known without.
+    const TROUBLE_ONLY: bool = false;
+
+    /// Whether anybody listens at this moment: asked before an event is put together.
+    #[inline]
+    fn is_enabled(&self) -> bool {
+        true
+    }
 
     /// Takes note of `event`.
     fn observe(&self, event: &Ev);
 }
 
 impl<Ev: ?Sized> Observe<Ev> for () {
-    const TIMED: bool = false;
+    const TROUBLE_ONLY: bool = true;
+
+    #[inline]
+    fn is_enabled(&self) -> bool {
+        false
+    }
 
     #[inline]
     fn observe(&self, _: &Ev) {}
@@ -53,7 +74,12 @@ impl<Ev: ?Sized, F: Fn(&Ev)> Observe<Ev> for F {
 }
 
 impl<Ev: ?Sized, A: Observe<Ev>, B: Observe<Ev>> Observe<Ev> for (A, B) {
-    const TIMED: bool = A::TIMED || B::TIMED;
+    const TROUBLE_ONLY: bool = A::TROUBLE_ONLY && B::TROUBLE_ONLY;
+
+    #[inline]
+    fn is_enabled(&self) -> bool {
+        self.0.is_enabled() || self.1.is_enabled()
+    }
 
     #[inline]
     fn observe(&self, event: &Ev) {
@@ -62,58 +88,46 @@ impl<Ev: ?Sized, A: Observe<Ev>, B: Observe<Ev>> Observe<Ev> for (A, B) {
     }
 }
 
-/// The observer that is used when nobody gave one.
-///
-/// With the feature `tracing` it writes to the `tracing` target `resile`: WARN for each retry and for giving up,
-/// DEBUG for a call that recovered. Fields, where they apply: `attempt`, `attempts_allowed`, `delay`, `hint`,
-/// `cause`, `stop`. Without the feature it is silent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Standard;
-
-impl<Ev: Report + ?Sized> Observe<Ev> for Standard {
-    const TIMED: bool = false;
-
-    #[inline]
-    fn observe(&self, event: &Ev) {
-        #[cfg(feature = "tracing")]
-        if event.is_reported() && tracing::level_enabled!(tracing::Level::WARN) {
-            log(event);
-        }
-        #[cfg(not(feature = "tracing"))]
-        let _ = event;
-    }
-}
-
-#[cfg(feature = "tracing")]
-#[cold]
-fn log<Ev: Report + ?Sized>(event: &Ev) {
-    let line = event.report();
-    macro_rules! write {
-        ($level:ident) => {
-            tracing::$level!(
-                target: "resile",
-                attempt = line.attempt,
-                attempts_allowed = line.attempts_allowed,
-                delay = line.delay.map(tracing::field::debug),
-                hint = line.hint.map(tracing::field::debug),
-                cause = line.cause.map(tracing::field::display),
-                stop = line.stop,
-                "{}",
-                line.message
-            )
-        };
-    }
-    if line.warn { write!(warn) } else { write!(debug) }
-}
-
-/// What an event says to a log. The crate's events implement it; an observer may use it to word its own lines.
+/// What an event says to a log and to the metrics. The crate's events implement it; an observer may use it to write
+/// its own lines and figures.
 pub trait Report {
     /// Whether the event is worth a line at all.
     fn is_reported(&self) -> bool;
 
     /// The line.
     fn report(&self) -> Line;
+
+    /// Hands each figure that the event changes to `put`.
+    fn figures(&self, put: &mut dyn FnMut(Figure));
+}
+
+/// A figure that an event changes, with the name under which it is published.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Figure {
+    /// Counts one more of this name, with this label.
+    Count {
+        /// The name of the counter.
+        name: &'static str,
+        /// The label's key.
+        key: &'static str,
+        /// The label's value.
+        value: &'static str,
+    },
+    /// Sets the value of this name.
+    Level {
+        /// The name of the gauge.
+        name: &'static str,
+        /// What it stands at.
+        value: f64,
+    },
+    /// Adds a time to the distribution of this name, in seconds.
+    Time {
+        /// The name of the histogram.
+        name: &'static str,
+        /// The time.
+        value: Duration,
+    },
 }
 
 /// One line of a log.
@@ -136,4 +150,8 @@ pub struct Line {
     pub cause: Option<Cause>,
     /// Why the call ended, as a stable word.
     pub stop: Option<&'static str>,
+    /// Where the outer of two nested calls was made.
+    pub outer: Option<&'static Location<'static>>,
+    /// Where the inner of two nested calls was made.
+    pub inner: Option<&'static Location<'static>>,
 }

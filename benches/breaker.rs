@@ -1,0 +1,74 @@
+//! What a closed breaker costs over the bare call, at one and at two threads. `cargo bench --bench breaker`.
+
+use std::hint::black_box;
+use std::pin::pin;
+use std::sync::Barrier;
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use resile::{Backoff, Breaker, Error, Never, ResilienceExt, RetryPolicy, retry};
+
+static STREAKS: Breaker = Breaker::new().without_failure_rate();
+static RATES: Breaker = Breaker::new();
+static POLICY: RetryPolicy = RetryPolicy::new().with_backoff(Backoff::none());
+
+#[allow(clippy::unused_async)]
+#[inline(never)]
+async fn ok() -> Result<u64, Error<u32>> {
+    Ok(black_box(1))
+}
+
+fn once<F: Future>(future: F) {
+    let mut future = pin!(future);
+    let _ = black_box(black_box(future.as_mut()).poll(&mut Context::from_waker(Waker::noop())).is_ready());
+}
+
+/// `work` on that many threads at once; the slowest thread's time.
+fn together(threads: usize, calls: u64, work: impl Fn() + Sync) -> Duration {
+    let start = Barrier::new(threads);
+    std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads)
+            .map(|_| {
+                scope.spawn(|| {
+                    start.wait();
+                    let began = Instant::now();
+                    for _ in 0..calls {
+                        work();
+                    }
+                    began.elapsed()
+                })
+            })
+            .collect();
+        handles.into_iter().map(|handle| handle.join().expect("no panic")).max().unwrap_or_default()
+    })
+}
+
+fn breakers(c: &mut Criterion) {
+    let mut group = c.benchmark_group("breaker");
+    group.warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(2));
+    for threads in [1, 2] {
+        let mut bench = |name: &str, work: &(dyn Fn() + Sync)| {
+            group.bench_function(format!("{name}, {threads} threads"), |b| {
+                b.iter_custom(|calls| together(threads, calls, work));
+            });
+        };
+        bench("bare", &|| once(ok()));
+        bench("permit, streaks only", &|| STREAKS.permit().expect("closed").success());
+        bench("guarded, streaks only", &|| once(ok().guarded_by(&STREAKS)));
+        bench("guarded, rate window", &|| once(ok().guarded_by(&RATES)));
+        bench("retry", &|| once(retry(|_| ok(), &POLICY, Never)));
+        bench("retry, streaks only", &|| once(retry(|_| ok(), &POLICY, Never).with_breaker(&STREAKS)));
+        bench("retry, rate window", &|| once(retry(|_| ok(), &POLICY, Never).with_breaker(&RATES)));
+    }
+    group.finish();
+    let allocations = allocation_counter::measure(|| {
+        for _ in 0..1000 {
+            once(ok().guarded_by(&RATES));
+        }
+    });
+    println!("allocations of 1,000 calls: {}", allocations.count_total);
+}
+
+criterion_group!(benches, breakers);
+criterion_main!(benches);

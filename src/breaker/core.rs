@@ -1,0 +1,260 @@
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::machine::{Machine, Probe};
+use super::settings::Settings;
+use super::window::{Counts, Window, nanos};
+use super::{Event, Open, Snapshot, State};
+use crate::classify::{Cause, Verdict};
+
+/// What the state needs of the breaker around it.
+pub(super) trait Host {
+    fn settings(&self) -> &Settings;
+    fn now(&self) -> Duration;
+    fn tell(&self, event: &Event);
+}
+
+/// The shared state of a breaker: counters that closed calls touch, and the machine behind a lock for all else.
+///
+/// Invariants:
+/// 1. `phase` is written under the lock only, and is `generation << 1 | refusing`, where `refusing` says that the
+///    machine must be asked.
+/// 2. `streak` is `generation << 32 | failures since the last success`; who is of another generation leaves it alone.
+/// 3. Events leave the queue in the order in which they entered it under the lock, and are told outside of it.
+pub(super) struct Core {
+    phase: AtomicU64,
+    streak: AtomicU64,
+    window: Window,
+    guarded: Mutex<Guarded>,
+}
+
+struct Guarded {
+    machine: Machine,
+    untold: VecDeque<Event>,
+    /// Somebody tells the events; what others add, that one tells.
+    telling: bool,
+}
+
+/// What an admitted call holds until it is settled or forgotten. Two words, so that it travels in registers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticket {
+    generation: u32,
+    probe: Option<Probe>,
+    /// When it was admitted, in nanoseconds, where calls are timed.
+    began: u64,
+}
+
+impl Core {
+    pub(super) const fn new() -> Self {
+        Self {
+            phase: AtomicU64::new(0),
+            streak: AtomicU64::new(0),
+            window: Window::new(),
+            guarded: Mutex::new(Guarded { machine: Machine::new(), untold: VecDeque::new(), telling: false }),
+        }
+    }
+
+    /// Lets a call through or refuses it.
+    #[inline]
+    pub(super) fn admit(&self, host: &impl Host) -> Result<Ticket, Open> {
+        let phase = self.phase.load(Ordering::Acquire);
+        if phase & 1 != 0 {
+            return self.ask(host);
+        }
+        let began = if host.settings().times_calls() { nanos(host.now()) } else { 0 };
+        Ok(Ticket { generation: generation_of(phase), began, probe: None })
+    }
+
+    #[cold]
+    fn ask(&self, host: &impl Host) -> Result<Ticket, Open> {
+        let now = nanos(host.now());
+        let mut guarded = self.lock();
+        let (admitted, event) = guarded.machine.admit(now, host.settings());
+        let generation = guarded.machine.generation();
+        self.leave(guarded, event, host);
+        admitted.map(|probe| Ticket { generation, began: now, probe })
+    }
+
+    /// Takes the result of a call: no verdict is success.
+    #[inline]
+    pub(super) fn settle(&self, ticket: Ticket, verdict: Option<Verdict>, host: &impl Host) {
+        // The common way, kept short: a success, closed, with nothing to count it in and no streak to end.
+        let plain = verdict.is_none() && ticket.probe.is_none() && !host.settings().counts_in_window();
+        if !plain || failures(self.streak.load(Ordering::Relaxed)) != 0 {
+            self.settle_fully(ticket, verdict, host);
+        }
+    }
+
+    #[inline(never)] // out of the way of what it is not needed for
+    fn settle_fully(&self, ticket: Ticket, verdict: Option<Verdict>, host: &impl Host) {
+        if let Some(probe) = ticket.probe {
+            return self.settle_probe(ticket, probe, verdict, host);
+        }
+        if generation_of(self.phase.load(Ordering::Acquire)) != ticket.generation {
+            return; // stale: it decides nothing
+        }
+        let streak = match verdict {
+            None => self.end_streak(ticket.generation),
+            Some(Verdict::Fail) => return, // neutral
+            Some(Verdict::Retry { cause: Cause::Throttled, .. }) => 0,
+            Some(Verdict::Retry { .. }) => self.lengthen_streak(ticket.generation),
+        };
+        let settings = host.settings();
+        let (mut now, mut slow) = (None, false);
+        if settings.counts_in_window() {
+            let ended = nanos(host.now());
+            slow = settings.is_slow(ended.saturating_sub(ticket.began));
+            self.window.count(ended, settings.slot, ticket.generation, verdict.is_some(), slow);
+            now = Some(ended);
+        }
+        if verdict.is_some() || slow {
+            self.judge(ticket.generation, streak, verdict, now, host);
+        }
+    }
+
+    /// Something went wrong while closed: was it enough?
+    #[cold]
+    fn judge(&self, generation: u32, streak: u32, verdict: Option<Verdict>, now: Option<u64>, host: &impl Host) {
+        let settings = host.settings();
+        let counts = now.map(|now| self.window.counts(now, settings.slot, generation)).unwrap_or_default();
+        let Some(why) = settings.trips_on(streak, counts) else { return };
+        let now = now.unwrap_or_else(|| nanos(host.now()));
+        let after = verdict.and_then(|verdict| verdict.after());
+        let mut guarded = self.lock();
+        let event = guarded.machine.trip(generation, why, after, now, settings, &mut rand::rng());
+        self.leave(guarded, event, host);
+    }
+
+    #[cold]
+    fn settle_probe(&self, ticket: Ticket, probe: Probe, verdict: Option<Verdict>, host: &impl Host) {
+        let (now, settings) = (nanos(host.now()), host.settings());
+        let passed = verdict.is_none() && !settings.is_slow(now.saturating_sub(ticket.began));
+        let after = verdict.and_then(|verdict| verdict.after());
+        let mut guarded = self.lock();
+        let ours = guarded.machine.take_back(probe, ticket.generation);
+        let event = if ours && verdict != Some(Verdict::Fail) {
+            guarded.machine.count(passed, after, now, settings, &mut rand::rng())
+        } else {
+            None
+        };
+        self.leave(guarded, event, host);
+    }
+
+    /// The call was dropped unfinished: that says nothing, and gives a probe's place back.
+    #[inline]
+    pub(super) fn forget(&self, ticket: Ticket) {
+        if let Some(probe) = ticket.probe {
+            self.lock().machine.take_back(probe, ticket.generation);
+        }
+    }
+
+    pub(super) fn by_hand(&self, step: fn(&mut Machine) -> Option<Event>, host: &impl Host) {
+        let mut guarded = self.lock();
+        let event = step(&mut guarded.machine);
+        self.leave(guarded, event, host);
+    }
+
+    pub(super) fn snapshot(&self, host: &impl Host) -> Snapshot {
+        let guarded = self.lock();
+        let machine = &guarded.machine;
+        let (state, why, trips, generation) = (machine.state(), machine.why(), machine.trips(), machine.generation());
+        drop(guarded);
+        let settings = host.settings();
+        let counts = if settings.counts_in_window() {
+            self.window.counts(nanos(host.now()), settings.slot, generation)
+        } else {
+            Counts::default()
+        };
+        let streak = failures(self.streak.load(Ordering::Relaxed));
+        Snapshot { state, why, trips, streak, calls: counts.total(), failures: counts.failed, slow: counts.slow }
+    }
+
+    pub(super) fn state(&self) -> State {
+        self.lock().machine.state()
+    }
+
+    /// A success ends the streak. Written only where there is one to end, so that successes share the line.
+    #[inline]
+    fn end_streak(&self, generation: u32) -> u32 {
+        let mut seen = self.streak.load(Ordering::Relaxed);
+        while failures(seen) != 0 && is_of(seen, generation) {
+            let none = seen & !u64::from(u32::MAX);
+            match self.streak.compare_exchange_weak(seen, none, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => seen = now,
+            }
+        }
+        0
+    }
+
+    fn lengthen_streak(&self, generation: u32) -> u32 {
+        let longer = |seen| (is_of(seen, generation) && failures(seen) < u32::MAX).then(|| seen + 1);
+        match self.streak.fetch_update(Ordering::Relaxed, Ordering::Relaxed, longer) {
+            Ok(seen) => failures(seen) + 1,
+            Err(_) => 0,
+        }
+    }
+
+    /// Publishes what the machine did, lets go of the lock and tells the event.
+    fn leave(&self, mut guarded: MutexGuard<'_, Guarded>, event: Option<Event>, host: &impl Host) {
+        let machine = &guarded.machine;
+        let (generation, refusing) = (machine.generation(), machine.state() != State::Closed);
+        let phase = (u64::from(generation) << 1) | u64::from(refusing);
+        if phase != self.phase.load(Ordering::Relaxed) {
+            // The streak goes first: who reads the new phase finds the new streak.
+            self.streak.store(u64::from(generation) << 32, Ordering::Relaxed);
+            self.phase.store(phase, Ordering::Release);
+        }
+        guarded.untold.extend(event);
+        let nothing_to_tell = guarded.telling || guarded.untold.is_empty();
+        if !nothing_to_tell {
+            guarded.telling = true;
+        }
+        drop(guarded);
+        if !nothing_to_tell {
+            self.tell(host);
+        }
+    }
+
+    fn tell(&self, host: &impl Host) {
+        /// Lets the next one tell, also when the observer panics.
+        struct Telling<'a>(&'a Core);
+        impl Drop for Telling<'_> {
+            fn drop(&mut self) {
+                self.0.lock().telling = false;
+            }
+        }
+        let telling = Telling(self);
+        loop {
+            let mut guarded = self.lock();
+            let Some(event) = guarded.untold.pop_front() else {
+                guarded.telling = false; // under the same lock that saw nothing left
+                std::mem::forget(telling);
+                return;
+            };
+            drop(guarded);
+            host.tell(&event);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Guarded> {
+        // Nothing foreign runs under the lock, so a poisoned one still holds a whole value.
+        self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+const fn failures(streak: u64) -> u32 {
+    streak as u32
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "it was a u32")]
+const fn generation_of(phase: u64) -> u32 {
+    (phase >> 1) as u32
+}
+
+const fn is_of(streak: u64, generation: u32) -> bool {
+    streak >> 32 == generation as u64
+}

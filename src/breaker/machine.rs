@@ -1,0 +1,219 @@
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use rand::Rng;
+
+use super::settings::Settings;
+use super::window::nanos;
+use super::{Event, Open, State, Trip};
+
+/// The most probes that a half-open breaker lets out at once.
+pub(super) const MAX_PROBES: usize = 32;
+
+/// What the breaker does when it does not simply let calls through: pure, with time and chance as arguments.
+///
+/// Invariants:
+/// 1. Every move has a generation of its own; what was admitted in another one decides nothing.
+/// 2. Half-open, no more leases run at once than there are probes left to count. The counts decide before none is left.
+/// 3. A lease is about the place only: one that ran out is free to be let out again.
+pub(super) struct Machine {
+    phase: Phase,
+    generation: u32,
+    /// How often it opened since it was last closed.
+    trips: u32,
+    last_open: Duration,
+    why: Option<Trip>,
+    isolations: u32,
+    /// The next probe's name.
+    next: Probe,
+}
+
+#[expect(clippy::large_enum_variant, reason = "there is one per breaker, and it is never moved")]
+enum Phase {
+    Closed,
+    Open { until: u64 },
+    HalfOpen { passed: u32, failed: u32, places: [Place; MAX_PROBES] },
+}
+
+/// A place among the probes: who holds it, and until when.
+#[derive(Clone, Copy)]
+struct Place {
+    holder: Option<Probe>,
+    lease: u64,
+}
+
+const FREE: Place = Place { holder: None, lease: 0 };
+
+/// Names a probe among all that a breaker ever lets out.
+pub(super) type Probe = NonZeroU32;
+
+impl Machine {
+    pub(super) const fn new() -> Self {
+        Self {
+            phase: Phase::Closed,
+            generation: 0,
+            trips: 0,
+            last_open: Duration::ZERO,
+            why: None,
+            isolations: 0,
+            next: Probe::MIN,
+        }
+    }
+
+    pub(super) const fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    pub(super) const fn why(&self) -> Option<Trip> {
+        self.why
+    }
+
+    pub(super) const fn trips(&self) -> u32 {
+        self.trips
+    }
+
+    pub(super) const fn state(&self) -> State {
+        match self.phase {
+            _ if self.isolations > 0 => State::Isolated,
+            Phase::Closed => State::Closed,
+            Phase::Open { .. } => State::Open,
+            Phase::HalfOpen { .. } => State::HalfOpen,
+        }
+    }
+
+    /// Lets a call through, as a probe where it is one, or not. The event is that of a move this made.
+    pub(super) fn admit(&mut self, now: u64, settings: &Settings) -> (Result<Option<Probe>, Open>, Option<Event>) {
+        if self.isolations > 0 {
+            return (Err(Open::new(None)), None);
+        }
+        let mut event = None;
+        match self.phase {
+            Phase::Closed => return (Ok(None), None),
+            Phase::Open { until } if now < until => {
+                return (Err(Open::new(Some(until - now))), None);
+            }
+            Phase::Open { .. } => {
+                self.generation = self.generation.wrapping_add(1);
+                self.phase = Phase::HalfOpen { passed: 0, failed: 0, places: [FREE; MAX_PROBES] };
+                event = Some(Event::HalfOpened);
+            }
+            Phase::HalfOpen { .. } => {}
+        }
+        let Phase::HalfOpen { passed, failed, places } = &mut self.phase else { return (Ok(None), event) };
+        let allowed = settings.probes().saturating_sub((*passed + *failed) as usize);
+        let held = places.iter().filter(|place| place.lease > now).count();
+        // Invariant 3; there is a free place, as fewer than MAX_PROBES are held.
+        let free = places.iter_mut().find(|place| place.lease <= now);
+        if let Some(place) = free.filter(|_| held < allowed) {
+            let probe = self.next;
+            self.next = probe.checked_add(1).unwrap_or(Probe::MIN);
+            *place = Place { holder: Some(probe), lease: now.saturating_add(nanos(settings.lease).max(1)) };
+            return (Ok(Some(probe)), event);
+        }
+        let next = places.iter().map(|place| place.lease).filter(|lease| *lease > now).min();
+        (Err(Open::new(next.map(|lease| lease - now))), event)
+    }
+
+    /// A probe ended: its place is free, unless it was let out again since. False if it was of another generation.
+    pub(super) fn take_back(&mut self, probe: Probe, generation: u32) -> bool {
+        let Phase::HalfOpen { places, .. } = &mut self.phase else { return false };
+        if generation != self.generation {
+            return false; // invariant 1
+        }
+        if let Some(place) = places.iter_mut().find(|place| place.holder == Some(probe)) {
+            *place = FREE;
+        }
+        true
+    }
+
+    /// Counts the result of a probe whose place was taken back. One that comes after its lease counts as well: where
+    /// all calls outlast it, the breaker must close all the same.
+    pub(super) fn count<R: Rng + ?Sized>(
+        &mut self,
+        probe_passed: bool,
+        after: Option<Duration>,
+        now: u64,
+        settings: &Settings,
+        rng: &mut R,
+    ) -> Option<Event> {
+        let Phase::HalfOpen { passed, failed, .. } = &mut self.phase else { return None };
+        if probe_passed {
+            *passed += 1;
+        } else {
+            *failed += 1;
+        }
+        let (passed, failed, needed) = (*passed as usize, *failed as usize, settings.probes_to_pass());
+        if passed >= needed {
+            return Some(self.close());
+        }
+        let hopeless = failed > settings.probes() - needed;
+        hopeless.then(|| self.open(Trip::Probes, after, now, settings, rng))
+    }
+
+    /// Opens, if it is still the closed breaker of that generation.
+    pub(super) fn trip<R: Rng + ?Sized>(
+        &mut self,
+        generation: u32,
+        why: Trip,
+        after: Option<Duration>,
+        now: u64,
+        settings: &Settings,
+        rng: &mut R,
+    ) -> Option<Event> {
+        let current = generation == self.generation && matches!(self.phase, Phase::Closed);
+        current.then(|| self.open(why, after, now, settings, rng))
+    }
+
+    fn open<R: Rng + ?Sized>(
+        &mut self,
+        why: Trip,
+        after: Option<Duration>,
+        now: u64,
+        settings: &Settings,
+        rng: &mut R,
+    ) -> Event {
+        self.trips = self.trips.saturating_add(1);
+        self.generation = self.generation.wrapping_add(1);
+        self.why = Some(why);
+        let drawn = settings.open.delay(self.trips, self.last_open, rng);
+        let duration = drawn.max(after.unwrap_or_default().min(settings.hint_cap));
+        self.last_open = drawn;
+        self.phase = Phase::Open { until: now.saturating_add(nanos(duration)) };
+        Event::Opened { why, duration, trips: self.trips }
+    }
+
+    fn close(&mut self) -> Event {
+        self.generation = self.generation.wrapping_add(1);
+        self.trips = 0;
+        self.last_open = Duration::ZERO;
+        self.why = None;
+        self.phase = Phase::Closed;
+        Event::Closed
+    }
+
+    /// Closes by hand, whatever was.
+    pub(super) fn reset(&mut self) -> Option<Event> {
+        let was_closed = matches!(self.phase, Phase::Closed);
+        let event = self.close();
+        (!was_closed).then_some(event)
+    }
+
+    /// One more holder keeps it open.
+    pub(super) fn isolate(&mut self) -> Option<Event> {
+        self.isolations = self.isolations.saturating_add(1);
+        if self.isolations > 1 {
+            return None;
+        }
+        self.generation = self.generation.wrapping_add(1);
+        Some(Event::Isolated)
+    }
+
+    /// A holder let go; the last one closes the breaker.
+    pub(super) fn release(&mut self) -> Option<Event> {
+        self.isolations = self.isolations.saturating_sub(1);
+        if self.isolations > 0 {
+            return None;
+        }
+        Some(self.close())
+    }
+}

@@ -1,0 +1,167 @@
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// How many slots a window is cut into: it slides by a tenth of its length.
+const SLOTS: usize = 10;
+
+/// Threads count in shards of their own, so that successes on two cores do not fight for one cache line.
+const SHARDS: usize = 4;
+
+/// Counts of the calls that ended within the last window of time: constant time, constant memory, no lock.
+///
+/// Each slot is one word, so it is read and replaced whole:
+/// `generation: 8 | lap: 14 | ok: 14 | failed: 14 | slow: 14`.
+///
+/// Invariants:
+/// 1. A slot counts for the lap (the how-many-th time around the ring) and the generation that it names, and for
+///    no other. Who counts for a later one starts it anew; who counts for an earlier generation is dropped.
+/// 2. When a count would overflow, all counts of the slot are halved: their proportions stay.
+///
+/// A lap has 14 bits: counts that nothing touched for exactly 16,384 windows (two days, for windows of 10 s) would
+/// count as fresh, once.
+pub(super) struct Window {
+    shards: [Shard; SHARDS],
+}
+
+#[repr(align(128))] // a cache line and the one that is fetched with it
+struct Shard {
+    slots: [AtomicU64; SLOTS],
+}
+
+/// What ended within a window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) ok: u64,
+    pub(super) failed: u64,
+    /// Of both, those that took longer than the limit for slow calls.
+    pub(super) slow: u64,
+}
+
+const COUNT_BITS: u32 = 14;
+const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
+const LAP_BITS: u32 = 14;
+
+impl Window {
+    pub(super) const fn new() -> Self {
+        Self { shards: [const { Shard { slots: [const { AtomicU64::new(0) }; SLOTS] } }; SHARDS] }
+    }
+
+    /// Counts a call that ended at `now` (nanoseconds).
+    #[inline]
+    pub(super) fn count(&self, now: u64, width: u64, generation: u32, failed: bool, slow: bool) {
+        let (index, tag) = place(now / width, generation);
+        let add = Counts { ok: u64::from(!failed), failed: u64::from(failed), slow: u64::from(slow) };
+        let word = &self.shards[shard() % SHARDS].slots[index % SLOTS];
+        let mut seen = word.load(Ordering::Relaxed);
+        loop {
+            let next = match seen >> (3 * COUNT_BITS) {
+                same if same == tag => pack(tag, Counts::unpack(seen).plus(add)),
+                other if is_older_generation(tag, other) => return, // invariant 1
+                _ => pack(tag, add),
+            };
+            match word.compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// What this generation counted within the window that ends at `now`.
+    pub(super) fn counts(&self, now: u64, width: u64, generation: u32) -> Counts {
+        let last = now / width;
+        let mut sum = Counts::default();
+        for tick in last.saturating_sub(SLOTS as u64 - 1)..=last {
+            let (index, tag) = place(tick, generation);
+            for shard in &self.shards {
+                let word = shard.slots[index].load(Ordering::Relaxed);
+                if word >> (3 * COUNT_BITS) == tag {
+                    let counts = Counts::unpack(word);
+                    sum.ok += counts.ok;
+                    sum.failed += counts.failed;
+                    sum.slow += counts.slow;
+                }
+            }
+        }
+        sum
+    }
+}
+
+impl Counts {
+    pub(super) const fn total(&self) -> u64 {
+        self.ok + self.failed
+    }
+
+    const fn unpack(word: u64) -> Self {
+        Self {
+            ok: (word >> (2 * COUNT_BITS)) & COUNT_MAX,
+            failed: (word >> COUNT_BITS) & COUNT_MAX,
+            slow: word & COUNT_MAX,
+        }
+    }
+
+    /// The sum, halved as often as it takes to fit (invariant 2).
+    const fn plus(self, other: Self) -> Self {
+        let (ok, failed, slow) = (self.ok + other.ok, self.failed + other.failed, self.slow + other.slow);
+        let half = (ok > COUNT_MAX || failed > COUNT_MAX || slow > COUNT_MAX) as u64;
+        Self { ok: ok >> half, failed: failed >> half, slow: slow >> half }
+    }
+}
+
+const fn pack(tag: u64, counts: Counts) -> u64 {
+    (tag << (3 * COUNT_BITS)) | (counts.ok << (2 * COUNT_BITS)) | (counts.failed << COUNT_BITS) | counts.slow
+}
+
+/// The slot of a tick, and the tag that it has there. The lap starts at 1 within its bits' range, so that no tag is
+/// that of an untouched slot.
+#[expect(clippy::cast_possible_truncation, reason = "less than SLOTS")]
+const fn place(tick: u64, generation: u32) -> (usize, u64) {
+    let lap = (tick / SLOTS as u64) % ((1 << LAP_BITS) - 1) + 1;
+    ((tick % SLOTS as u64) as usize, ((generation as u64 & 0xff) << LAP_BITS) | lap)
+}
+
+/// Whether `tag` is of an earlier generation than `other`, as far as eight bits tell.
+#[expect(clippy::cast_possible_truncation, reason = "eight bits are what a tag has of it")]
+const fn is_older_generation(tag: u64, other: u64) -> bool {
+    if other == 0 {
+        return false;
+    }
+    let behind = ((other >> LAP_BITS) as u8).wrapping_sub((tag >> LAP_BITS) as u8);
+    behind != 0 && behind < 128
+}
+
+/// A slot of such a window, in nanoseconds; at least 1.
+pub(super) const fn slot_length(window: Duration) -> u64 {
+    let slot = nanos(window) / SLOTS as u64;
+    if slot == 0 { 1 } else { slot }
+}
+
+/// In nanoseconds, at most 584 years' worth.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "compared first")]
+pub(super) const fn nanos(duration: Duration) -> u64 {
+    let nanos = duration.as_nanos();
+    if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 }
+}
+
+/// This thread's shard.
+#[inline]
+fn shard() -> usize {
+    thread_local! {
+        static SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    #[cold]
+    fn assign() -> usize {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS
+    }
+    // A thread whose locals are gone is on its way out: it counts where all such do.
+    SHARD
+        .try_with(|mine| {
+            if mine.get() >= SHARDS {
+                mine.set(assign());
+            }
+            mine.get()
+        })
+        .unwrap_or(0)
+}

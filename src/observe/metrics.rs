@@ -1,0 +1,60 @@
+use super::{Figure, Observe, Report};
+
+/// Publishes what happens through the `metrics` facade. Attach it beside what else observes:
+/// `.with_observer((Standard, Metrics::new("weather")))`.
+///
+/// Each series has the label `name`: what [`new`](Self::new) was given.
+///
+/// | series | kind | labels | counts |
+/// |---|---|---|---|
+/// | `resile_attempts_total` | counter | `outcome`: `ok`, `transient`, `throttled`, `permanent` | attempts that ended by themselves |
+/// | `resile_retries_total` | counter | `cause`: `transient`, `throttled` | retries that were decided on |
+/// | `resile_calls_total` | counter | `outcome`: `ok`, or why it was given up, as [`Stop::as_str`](crate::Stop::as_str) | calls that ended |
+/// | `resile_wait_seconds` | histogram | | delays before retries, and holds by a cooldown |
+/// | `resile_budget_tokens` | gauge | | retries that the budget could pay, as last seen by a failing call |
+/// | `resile_breaker_state` | gauge | | 0 closed, 1 half-open, 2 open, 3 isolated |
+/// | `resile_breaker_trips_total` | counter | `why`: as [`Trip::as_str`](crate::breaker::Trip::as_str) | openings of the breaker |
+/// | `resile_nested_total` | counter | `where`: `attempt` | calls made within another one's attempt |
+/// | `resile_hedges_total` | counter | `event`: `started`, `won`, `lost`, `denied` | extra attempts of a hedged call |
+///
+/// Each event costs a look-up in the recorder that the program installed; without one, next to nothing.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use resile::observe::{Metrics, Standard};
+/// use resile::{Never, RetryPolicy, retry};
+///
+/// let policy = RetryPolicy::new();
+/// let call = retry(|_| async { Ok::<_, &str>("sunny") }, &policy, Never);
+/// call.with_observer((Standard, Metrics::new("weather"))).await.unwrap();
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metrics {
+    name: &'static str,
+}
+
+impl Metrics {
+    /// Publishes under that name: of the peer, of the call, of the breaker.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self { name }
+    }
+}
+
+impl<Ev: Report + ?Sized> Observe<Ev> for Metrics {
+    fn observe(&self, event: &Ev) {
+        event.figures(&mut |figure| match figure {
+            Figure::Count { name, key, value } => {
+                ::metrics::counter!(name, "name" => self.name, key => value).increment(1);
+            }
+            Figure::Level { name, value } => ::metrics::gauge!(name, "name" => self.name).set(value),
+            Figure::Time { name, value } => {
+                ::metrics::histogram!(name, "name" => self.name).record(value.as_secs_f64());
+            }
+        });
+    }
+}

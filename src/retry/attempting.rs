@@ -1,0 +1,122 @@
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+
+use super::limit::{poll_limits, poll_slot};
+use super::links::Links;
+use super::nest::Named;
+use super::{Event, GaveUp, Run};
+use crate::budget::Withdrawal;
+use crate::cancel::Cancel;
+use crate::classify::Classify;
+use crate::observe::Observe;
+use crate::policy::Stop;
+use crate::time::{Timer, TimerSlot};
+
+pin_project! {
+    /// One attempt of a [`Run`] and the delay after it. By hand, as an `async fn` would hold the operation twice: as
+    /// its argument and where it is polled.
+    pub(super) struct Attempting<'r, 'a, Fut, E, C, K, O, M, L>
+    where
+        K: Cancel,
+        M: TimerSlot,
+    {
+        run: &'r mut Run<'a, E, C, K, O, M, L>,
+        #[pin]
+        state: State<Fut>,
+        // While the attempt is in flight: the deadline. After it: the delay.
+        #[pin]
+        sleep: Option<M::Sleep>,
+        #[pin]
+        cancelled: Option<K::Cancelled>,
+        // The token of the retry that is waited for: it goes back if the wait is dropped.
+        lent: Option<Withdrawal<'a>>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<Fut> {
+        Attempting { begun: bool, #[pin] operation: Fut },
+        // For the delay, if there is one.
+        Waiting,
+        // The next attempt may be made.
+        Waited,
+        Done,
+    }
+}
+
+impl<'r, 'a, Fut, E, C, K: Cancel, O, M: TimerSlot, L> Attempting<'r, 'a, Fut, E, C, K, O, M, L> {
+    pub(super) fn new(run: &'r mut Run<'a, E, C, K, O, M, L>, operation: Fut) -> Self {
+        let state = State::Attempting { begun: false, operation };
+        Self { run, state, sleep: None, cancelled: None, lent: None }
+    }
+}
+
+impl<Fut, T, E, C, K, O, M, L> Future for Attempting<'_, '_, Fut, E, C, K, O, M, L>
+where
+    Fut: Future<Output = Result<T, E>>,
+    C: Classify<E>,
+    K: Cancel,
+    O: for<'e> Observe<Event<'e, E>>,
+    M: Timer,
+    L: Links,
+{
+    type Output = Result<Option<T>, GaveUp<E>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let Run { course, announced } = &mut **this.run;
+        if let StateProj::Attempting { begun, operation } = this.state.as_mut().project() {
+            if !std::mem::replace(begun, true) && !std::mem::take(announced) {
+                if let Err(stop) = course.begin_next() {
+                    this.state.set(State::Done);
+                    return Poll::Ready(Err(course.cut(stop)));
+                }
+            }
+            let polled = {
+                let _named = Named::enter(course.site);
+                operation.poll(cx)
+            };
+            let Poll::Ready(outcome) = polled else {
+                let stop = ready!(poll_limits(course, this.sleep, this.cancelled, cx));
+                this.state.set(State::Done);
+                return Poll::Ready(Err(course.cut(stop)));
+            };
+            // The operation is dropped before anybody hears of its outcome.
+            this.state.set(State::Done);
+            this.sleep.set(None);
+            let error = match outcome {
+                Ok(value) => {
+                    course.succeeded();
+                    return Poll::Ready(Ok(Some(value)));
+                }
+                Err(error) => error,
+            };
+            let delay = course.failed(error)?.delay;
+            *this.lent = course.tally.lend();
+            if !delay.is_zero() {
+                this.sleep.set(Some(course.timer.sleep(delay)));
+            }
+            this.state.set(State::Waiting);
+        }
+        assert!(!matches!(*this.state, State::Done), "`Run::attempt` polled after completion");
+        if let State::Waiting = *this.state {
+            if this.sleep.as_mut().as_pin_mut().is_some_and(|delay| delay.poll(cx).is_pending()) {
+                ready!(poll_slot(this.cancelled, cx, || course.token.cancelled()));
+                this.state.set(State::Done);
+                drop(this.lent.take());
+                return Poll::Ready(Err(course.cut(Stop::Cancelled)));
+            }
+            this.state.set(State::Waited);
+            if course.must_yield() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
+        this.state.set(State::Done);
+        course.tally.restore(this.lent.take());
+        Poll::Ready(Ok(None))
+    }
+}

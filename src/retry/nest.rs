@@ -1,0 +1,36 @@
+use std::cell::Cell;
+use std::panic::Location;
+
+/// Where in the source a run was made.
+pub(super) type Site = &'static Location<'static>;
+
+thread_local! {
+    /// The run whose attempt is being polled on this thread.
+    static ATTEMPTING: Cell<Option<Site>> = const { Cell::new(None) };
+}
+
+/// Names the run that is at work on this thread, for as long as it is held.
+pub(super) struct Named {
+    outer: Option<Site>,
+}
+
+impl Named {
+    /// An attempt of the run made at `site` is about to be polled.
+    #[inline]
+    pub(super) fn enter(site: Site) -> Self {
+        Self { outer: ATTEMPTING.replace(Some(site)) }
+    }
+}
+
+impl Drop for Named {
+    #[inline]
+    fn drop(&mut self) {
+        ATTEMPTING.set(self.outer);
+    }
+}
+
+/// The run within whose attempt this is called, if any.
+#[inline]
+pub(super) fn outer() -> Option<Site> {
+    ATTEMPTING.get()
+}

@@ -1,0 +1,145 @@
+//! `RetryPolicy::decide`: pure and total.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use resile::{Attempt, Backoff, Cause, Decision, Jitter, RetryPolicy, Stop, Verdict};
+
+use super::backoff::{Untouched, backoffs, durations, retries};
+
+pub(crate) fn verdicts() -> impl Strategy<Value = Verdict> {
+    prop_oneof![
+        Just(Verdict::fail()),
+        Just(Verdict::retry()),
+        durations().prop_map(Verdict::retry_after),
+        prop::option::of(durations()).prop_map(Verdict::throttled),
+    ]
+}
+
+prop_compose! {
+    fn failures()(number in retries(), delay in durations(), elapsed in durations(), remaining in prop::option::of(durations())) -> Attempt {
+        Attempt::new(number).with_delay(delay).with_elapsed(elapsed).with_remaining(remaining)
+    }
+}
+
+prop_compose! {
+    fn policies()(attempts in prop_oneof![0_u32..5, retries()], backoff in backoffs(), hint_cap in durations()) -> RetryPolicy {
+        RetryPolicy::new().with_attempts(attempts).with_backoff(backoff).with_hint_cap(hint_cap)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1024))]
+
+    /// Every input has one answer, and the answer is the first that applies of the five in the docs.
+    #[test]
+    fn decide_is_total_and_pure(policy in policies(), failed in failures(), verdict in verdicts(), seed in any::<u64>()) {
+        let decide = || policy.decide(failed, verdict, &mut ChaCha8Rng::seed_from_u64(seed));
+        let decision = decide();
+        prop_assert_eq!(decision, decide());
+
+        let hint = verdict.after().filter(|hint| !hint.is_zero());
+        let late = |wait: Duration| failed.remaining().is_some_and(|left| wait >= left);
+        match decision {
+            _ if verdict == Verdict::Fail => prop_assert_eq!(decision, Decision::Stop(Stop::Fatal)),
+            _ if failed.number() >= policy.attempts() => prop_assert_eq!(decision, Decision::Stop(Stop::Attempts)),
+            _ if hint.is_some_and(|hint| hint > policy.hint_cap()) => {
+                prop_assert_eq!(decision, Decision::Stop(Stop::HintTooLong));
+            }
+            _ if hint.is_some_and(late) => prop_assert_eq!(decision, Decision::Stop(Stop::Deadline)),
+            Decision::Stop(stop) => {
+                prop_assert_eq!(stop, Stop::Deadline);
+                prop_assert!(late(policy.backoff().delay(failed.number(), failed.delay(), &mut ChaCha8Rng::seed_from_u64(seed))));
+            }
+            Decision::Retry(delay) => {
+                prop_assert!(!late(delay));
+                prop_assert!(hint.is_none_or(|hint| delay >= hint));
+                let own = policy.backoff().delay(failed.number(), failed.delay(), &mut ChaCha8Rng::seed_from_u64(seed));
+                prop_assert!(delay == own || (hint.is_some() && delay > own));
+            }
+        }
+    }
+
+    /// A hint is a floor: the wait is never shorter, never reaches the deadline, and its spread is bounded.
+    #[test]
+    fn hints_are_floors(backoff in backoffs(), failed in failures(), hint in durations(), seed in any::<u64>()) {
+        let policy = RetryPolicy::new().with_attempts(u32::MAX).with_backoff(backoff).with_hint_cap(Duration::MAX);
+        let decision = policy.decide(failed, Verdict::throttled(Some(hint)), &mut ChaCha8Rng::seed_from_u64(seed));
+        match decision {
+            Decision::Retry(wait) => {
+                prop_assert!(wait >= hint, "{wait:?} after a hint of {hint:?}");
+                prop_assert!(failed.remaining().is_none_or(|left| wait < left));
+                let plain = super::backoff::plain(backoff, failed.number());
+                let own = plain.max(failed.delay()).saturating_mul(3);
+                prop_assert!(wait <= own.max(hint.saturating_add(plain.max(hint / 10))), "{wait:?}");
+            }
+            Decision::Stop(Stop::Attempts) => prop_assert_eq!(failed.number(), u32::MAX),
+            Decision::Stop(stop) => {
+                prop_assert_eq!(stop, Stop::Deadline);
+                prop_assert!(failed.remaining().is_some());
+            }
+        }
+    }
+
+    /// Where only the hint asks for time, whatever fits is waited out: the spread gives way to the deadline.
+    #[test]
+    fn a_hint_that_fits_is_waited_out(hint in durations(), room in durations(), seed in any::<u64>()) {
+        let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_hint_cap(Duration::MAX);
+        let failed = Attempt::new(1).with_remaining(Some(room));
+        let decision = policy.decide(failed, Verdict::retry_after(hint), &mut ChaCha8Rng::seed_from_u64(seed));
+        prop_assert_eq!(matches!(decision, Decision::Retry(_)), hint < room, "{:?}", decision);
+    }
+}
+
+#[test]
+fn every_pure_stop_is_reached() {
+    let policy = RetryPolicy::new().with_hint_cap(Duration::from_secs(60));
+    let decide = |failed, verdict| policy.decide(failed, verdict, &mut Untouched);
+    let left = |seconds| Attempt::new(1).with_remaining(Some(Duration::from_secs(seconds)));
+    assert_eq!(decide(Attempt::new(1), Verdict::fail()), Decision::Stop(Stop::Fatal));
+    assert_eq!(decide(Attempt::new(3), Verdict::fail()), Decision::Stop(Stop::Fatal), "before the attempts");
+    assert_eq!(decide(Attempt::new(3), Verdict::retry()), Decision::Stop(Stop::Attempts));
+
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut decide = |failed, verdict| policy.decide(failed, verdict, &mut rng);
+    let hint = |seconds| Verdict::throttled(Some(Duration::from_secs(seconds)));
+    assert_eq!(decide(Attempt::new(1), hint(61)), Decision::Stop(Stop::HintTooLong));
+    assert_eq!(decide(left(5), hint(61)), Decision::Stop(Stop::HintTooLong), "before the deadline");
+    assert_eq!(decide(left(5), hint(5)), Decision::Stop(Stop::Deadline));
+    assert_eq!(decide(left(0), Verdict::retry()), Decision::Stop(Stop::Deadline));
+    assert!(matches!(decide(Attempt::new(1), hint(60)), Decision::Retry(_)), "the hint cap is inclusive");
+}
+
+/// No backoff and no hint: nothing to draw, and an attempt that has no time left is not made.
+#[test]
+fn no_delay_still_needs_time() {
+    let policy = RetryPolicy::new().with_backoff(Backoff::none());
+    let left = |nanos| Attempt::new(1).with_remaining(Some(Duration::from_nanos(nanos)));
+    assert_eq!(policy.decide(left(1), Verdict::retry(), &mut Untouched), Decision::Retry(Duration::ZERO));
+    assert_eq!(policy.decide(left(0), Verdict::retry(), &mut Untouched), Decision::Stop(Stop::Deadline));
+    let plain = policy.with_backoff(Backoff::fixed(Duration::from_nanos(1)).with_jitter(Jitter::None));
+    assert_eq!(plain.decide(left(1), Verdict::retry(), &mut Untouched), Decision::Stop(Stop::Deadline));
+}
+
+#[test]
+fn attempts_are_at_least_one() {
+    assert_eq!(RetryPolicy::new().with_attempts(0).attempts(), 1);
+    assert_eq!(Attempt::new(0).number(), 1);
+    assert!(Attempt::new(0).is_first());
+    assert_eq!(RetryPolicy::none().attempts(), 1);
+}
+
+#[test]
+fn defaults_are_those_of_the_table() {
+    let (new, patient) = (RetryPolicy::new(), RetryPolicy::patient());
+    let seconds = Duration::from_secs;
+    assert_eq!((new.attempts(), new.hint_cap(), new.deadline()), (3, seconds(120), None));
+    assert_eq!((patient.attempts(), patient.hint_cap(), patient.deadline()), (10, seconds(300), Some(seconds(1800))));
+    assert_eq!(new.backoff(), Backoff::exponential(Duration::from_millis(500)).with_cap(seconds(30)));
+    assert_eq!(patient.backoff(), Backoff::exponential(seconds(1)).with_cap(seconds(60)).with_jitter(Jitter::Full));
+    assert_eq!(RetryPolicy::default(), new);
+    assert_eq!(patient.without_deadline().deadline(), None);
+    assert_eq!(Verdict::throttled(None).cause(), Some(Cause::Throttled));
+}

@@ -1,0 +1,91 @@
+//! What a peer asks us to wait: a floor.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use resile::{Attempt, Backoff, GaveUp, Jitter, ManualTimer, Never, RetryPolicy, Stop, Timer, Verdict, retry};
+
+use super::script::{Down, Script, Step, drive};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+static DOWN: &[Step] = &[Step::Fail];
+
+/// A policy under which each error asks for that hint.
+fn hinted(policy: RetryPolicy, hint: Duration) -> RetryPolicy<impl Fn(&Down) -> Verdict + Copy> {
+    policy.with_classify(move |_: &Down| Verdict::throttled(Some(hint)))
+}
+
+/// Runs into the ground; the clock, and what each attempt was told.
+fn run<C: resile::Classify<Down>>(policy: &RetryPolicy<C>) -> (GaveUp<Down>, Duration, Vec<Attempt>) {
+    let (script, timer, attempts) = (Script::new(DOWN), ManualTimer::new(), Mutex::new(Vec::new()));
+    let op = |attempt| {
+        attempts.lock().unwrap().push(attempt);
+        script.play()
+    };
+    let gave_up = drive(retry(op, policy, Never).with_timer(&timer), &timer).unwrap_err();
+    (gave_up, timer.now(), attempts.into_inner().unwrap())
+}
+
+#[test]
+fn trap_02_a_hint_is_a_floor_and_does_not_reset_the_growth() {
+    let growing = RetryPolicy::new()
+        .with_attempts(6)
+        .with_backoff(Backoff::exponential(SECOND).with_cap(SECOND * 600).with_jitter(Jitter::None))
+        .with_classify(|error: &Down| match error.0 {
+            2 => Verdict::retry_after(SECOND * 90),
+            4 => Verdict::retry_after(SECOND),
+            _ => Verdict::retry(),
+        });
+    let (_, _, attempts) = run(&growing);
+    let delays: Vec<_> = attempts.iter().map(|attempt| attempt.delay().as_secs()).collect();
+    assert_eq!(
+        delays,
+        [0, 1, 90, 4, 8, 16],
+        "the hint of 90 s replaced 2 s, that of 1 s nothing, and neither the growth"
+    );
+}
+
+#[test]
+fn trap_02_a_hint_is_spread_upwards_only() {
+    // Twenty agents are told the same: nobody comes early, and no two come together.
+    let policy = hinted(RetryPolicy::new().with_attempts(2).with_hint_cap(SECOND * 600), SECOND * 600);
+    let waits: Vec<_> = (0..20).map(|_| run(&policy).1).collect();
+    assert!(waits.iter().all(|wait| (SECOND * 600..=SECOND * 660).contains(wait)), "{waits:?}");
+    let apart: BTreeSet<_> = waits.iter().map(Duration::as_millis).collect();
+    assert!(apart.len() >= 19, "they wake together: {waits:?}");
+    let (first, last) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
+    assert!(last.saturating_sub(*first) > SECOND * 10, "hardly spread: {waits:?}");
+}
+
+#[test]
+fn trap_02_a_hint_too_long_stops_at_once() {
+    let (gave_up, elapsed, _) = run(&hinted(RetryPolicy::new().with_hint_cap(SECOND * 10), SECOND * 11));
+    assert_eq!((gave_up.stop(), gave_up.attempts(), elapsed), (Stop::HintTooLong, 1, Duration::ZERO));
+    assert_eq!((gave_up.retry_after(), gave_up.last()), (Some(SECOND * 11), Some(&Down(1))));
+
+    for hint in [SECOND * 10, SECOND * 60, Duration::MAX] {
+        let policy = RetryPolicy::new().with_deadline(SECOND * 10).with_hint_cap(Duration::MAX);
+        let (gave_up, elapsed, _) = run(&hinted(policy, hint));
+        assert_eq!((gave_up.stop(), gave_up.attempts(), elapsed), (Stop::Deadline, 1, Duration::ZERO));
+        assert_eq!((gave_up.retry_after(), gave_up.last()), (Some(hint), Some(&Down(1))));
+    }
+}
+
+#[test]
+fn trap_02_hints_obey_the_attempt_limit() {
+    let (gave_up, elapsed, attempts) = run(&hinted(RetryPolicy::new().with_attempts(4), SECOND * 20));
+    assert_eq!((gave_up.stop(), attempts.len()), (Stop::Attempts, 4));
+    assert!((SECOND * 60..SECOND * 70).contains(&elapsed), "{elapsed:?}");
+    assert_eq!(gave_up.retry_after(), Some(SECOND * 20), "the last hint was not waited out");
+}
+
+/// A hint of nothing asks for nothing, and is not passed on as if it had.
+#[test]
+fn a_hint_of_zero_is_none() {
+    let policy = RetryPolicy::new().with_backoff(Backoff::none());
+    let (gave_up, elapsed, _) = run(&hinted(policy, Duration::ZERO));
+    assert_eq!((gave_up.stop(), gave_up.retry_after(), elapsed), (Stop::Attempts, None, Duration::ZERO));
+    assert_eq!(gave_up.to_string(), "gave up after 3 attempts: no attempts left");
+}

@@ -1,0 +1,289 @@
+//! Bad input: no value, and no panic of a caller's own code, makes a call panic, hang or leak.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use resile::{
+    Attempt, Backoff, Budget, Event, Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy, Stop, Timer, Verdict,
+    retry,
+};
+
+use super::script::{Down, Script, Step, drive, drive_for};
+
+const SECOND: Duration = Duration::from_secs(1);
+const NANO: Duration = Duration::from_nanos(1);
+const DURATIONS: [Duration; 5] = [Duration::ZERO, NANO, SECOND, Duration::from_secs(u64::MAX), Duration::MAX];
+const NUMBERS: [f64; 11] = [
+    f64::NAN,
+    0.0,
+    -0.0,
+    -1.0,
+    f64::NEG_INFINITY,
+    f64::MIN_POSITIVE,
+    0.5,
+    1.000_000_000_1,
+    1e300,
+    f64::MAX,
+    f64::INFINITY,
+];
+
+fn jitters() -> impl Iterator<Item = Jitter> {
+    let kinds = [Jitter::None, Jitter::Full, Jitter::Equal, Jitter::Decorrelated];
+    kinds.into_iter().chain(NUMBERS.map(Jitter::Proportional))
+}
+
+fn curves() -> Vec<Backoff> {
+    let mut curves = vec![
+        Backoff::none(),
+        Backoff::steps(&[]),
+        Backoff::steps(&[Duration::MAX, Duration::ZERO]),
+        Backoff::custom(|_| Duration::MAX),
+    ];
+    for base in DURATIONS {
+        curves.extend([Backoff::fixed(base), Backoff::linear(base), Backoff::fibonacci(base)]);
+        curves.extend(NUMBERS.map(|factor| Backoff::exponential(base).with_factor(factor)));
+    }
+    curves
+}
+
+#[test]
+fn trap_09_delays_saturate() {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    for curve in curves() {
+        for cap in DURATIONS.map(Some).into_iter().chain([None]) {
+            let capped = cap.map_or(curve, |cap| curve.with_cap(cap));
+            for jitter in jitters() {
+                for retry in [0, 1, 2, 31, 32, 33, 47, 48, 64, 65, 1 << 31, u32::MAX - 1, u32::MAX] {
+                    for previous in [Duration::ZERO, SECOND, Duration::MAX] {
+                        let delay = capped.with_jitter(jitter).delay(retry, previous, &mut rng);
+                        assert!(cap.is_none_or(|cap| delay <= cap), "{capped:?}, {jitter:?}, retry {retry}: {delay:?}");
+                    }
+                }
+            }
+        }
+    }
+    let saturating = Backoff::exponential(SECOND).with_cap(Duration::MAX).with_jitter(Jitter::None);
+    assert_eq!(saturating.delay(u32::MAX, SECOND, &mut rng), Duration::MAX);
+}
+
+#[test]
+fn trap_09_decisions_saturate() {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    for curve in curves() {
+        for hint_cap in DURATIONS {
+            let policy = RetryPolicy::new().with_attempts(u32::MAX).with_backoff(curve).with_hint_cap(hint_cap);
+            for hint in DURATIONS {
+                for left in DURATIONS.map(Some).into_iter().chain([None]) {
+                    for number in [1, u32::MAX - 1, u32::MAX] {
+                        let failed = Attempt::new(number).with_delay(hint).with_elapsed(hint).with_remaining(left);
+                        policy.decide(failed, Verdict::throttled(Some(hint)), &mut rng);
+                        policy.decide(failed, Verdict::retry(), &mut rng);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whole calls at the ends of every scale, on a clock anywhere up to the end of time.
+#[test]
+fn trap_09_calls_saturate() {
+    for now in DURATIONS {
+        for deadline in DURATIONS.map(Some).into_iter().chain([None]) {
+            for delay in DURATIONS {
+                for hint in DURATIONS {
+                    let timer = ManualTimer::new();
+                    timer.advance(now);
+                    let script = Script::new(&[Step::Fail, Step::Pend(1, false), Step::Fail, Step::Succeed]);
+                    let mut policy = RetryPolicy::new()
+                        .with_attempts(u32::MAX)
+                        .with_hint_cap(Duration::MAX)
+                        .with_backoff(Backoff::fixed(delay).with_jitter(Jitter::Decorrelated))
+                        .with_classify(move |_: &Down| Verdict::retry_after(hint));
+                    if let Some(deadline) = deadline {
+                        policy = policy.with_deadline(deadline);
+                    }
+                    let told = |event: &Event<'_, Down>| drop(format!("{event} {event:?}"));
+                    let op = |_| script.play().timeout(Duration::MAX).with_timer(&timer);
+                    let call = retry(op, &policy, Never).with_timer(&timer).with_observer(told);
+                    match drive_for(100, call, &timer).expect("hangs") {
+                        Ok(number) => assert_eq!(number, 4),
+                        // A timeout on a clock that stands at its end runs out at once; all else is the deadline's.
+                        Err(gave_up) => assert_eq!(gave_up.stop(), Stop::Deadline, "{gave_up}"),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A timer whose sleeps are over at once, as one of coarse ticks may be.
+struct Hasty;
+
+impl Timer for Hasty {
+    type Sleep = std::future::Ready<()>;
+
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep(&self, _: Duration) -> Self::Sleep {
+        std::future::ready(())
+    }
+}
+
+/// Delays that take no time starve nobody either.
+#[test]
+fn trap_13_sleeps_that_are_over_at_once_yield() {
+    let policy =
+        RetryPolicy::new().with_attempts(u32::MAX).with_backoff(Backoff::fixed(NANO).with_jitter(Jitter::None));
+    let calls = Cell::new(0_u32);
+    let fails = || {
+        calls.set(calls.get() + 1);
+        assert!(calls.get() <= 1000, "{} attempts in ten polls", calls.get());
+        async { Err::<(), _>(Down(1)) }
+    };
+    assert!(drive_for(10, retry(|_| fails(), &policy, Never).with_timer(Hasty), &ManualTimer::new()).is_none());
+    assert!(calls.replace(0) <= 320);
+    let mut run = policy.start::<Down, _>(Never).with_timer(Hasty);
+    let endless = async { while run.attempt(fails()).await.unwrap().is_none() {} };
+    assert!(drive_for(10, endless, &ManualTimer::new()).is_none());
+    assert!(calls.get() <= 320);
+}
+
+#[test]
+fn no_attempts_is_one_and_no_capacity_is_no_retry() {
+    let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
+    let policy = RetryPolicy::new().with_attempts(0);
+    let gave_up = drive(retry(|_| script.play(), &policy, Never).with_timer(&timer), &timer).unwrap_err();
+    assert_eq!((gave_up.stop(), gave_up.attempts(), script.starts()), (Stop::Attempts, 1, 1));
+    for (deposit, filled) in
+        [(f64::NAN, 0), (-1.0, 0), (0.0, 0), (f64::NEG_INFINITY, 0), (f64::INFINITY, 7), (1e300, 7)]
+    {
+        let none = Budget::new().with_capacity(0).with_deposit(deposit);
+        none.deposit();
+        assert!(none.withdraw().is_none());
+        let some = Budget::new().with_capacity(7).with_deposit(deposit);
+        (0..7).for_each(|_| some.withdraw().unwrap().spend());
+        some.deposit();
+        assert_eq!(some.available(), filled, "a deposit of {deposit}");
+    }
+    let most = Budget::new().with_capacity(u32::MAX).with_deposit(f64::MAX);
+    most.deposit();
+    assert_eq!((most.available(), most.capacity()), (u32::MAX, u32::MAX));
+}
+
+/// What may panic in a caller's own code, the n-th time that it runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Culprit {
+    Observer,
+    Classifier,
+    Closure,
+    Operation,
+}
+
+/// How a call is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Retry,
+    Attempt,
+    Again,
+    Blocking,
+}
+
+/// Fails twice, then succeeds, in the given way; `at` counts the runs of the culprit down to its panic. Whether it
+/// panicked.
+fn with_panic(culprit: Culprit, at: u32, way: Way, backoff: Backoff) -> bool {
+    let (left, calls) = (Cell::new(at), Cell::new(0_u32));
+    let trip = |who| {
+        if who == culprit {
+            left.set(left.get().wrapping_sub(1));
+            if left.get() == 0 {
+                resume_unwind(Box::new("as ordered")); // a panic without its printed line
+            }
+        }
+    };
+    let script = Script::new(&[Step::Fail, Step::Pend(1, false), Step::Succeed]);
+    let (timer, budget) = (ManualTimer::new(), Budget::new().with_capacity(100).with_deposit(1.0));
+    (0..50).for_each(|_| budget.withdraw().unwrap().spend());
+    let policy = RetryPolicy::new().with_backoff(backoff).with_classify(|_: &Down| {
+        trip(Culprit::Classifier);
+        true
+    });
+    let observer = |_: &Event<'_, Down>| trip(Culprit::Observer);
+    let op = || {
+        calls.set(calls.get() + 1);
+        trip(Culprit::Closure);
+        let playing = script.play();
+        async {
+            let outcome = playing.await;
+            trip(Culprit::Operation);
+            outcome
+        }
+    };
+    let call = async {
+        let run = || policy.start(Never).with_timer(&timer).with_budget(&budget).with_observer(observer);
+        match way {
+            Way::Retry => {
+                let call =
+                    retry(|_| op(), &policy, Never).with_timer(&timer).with_budget(&budget).with_observer(observer);
+                call.await.unwrap()
+            }
+            Way::Attempt => {
+                let mut run = run();
+                loop {
+                    if let Some(value) = run.attempt(op()).await.unwrap() {
+                        break value;
+                    }
+                }
+            }
+            Way::Again | Way::Blocking => {
+                let mut run = run();
+                loop {
+                    match op().await {
+                        Ok(value) => break run.success(value),
+                        Err(error) if way == Way::Again => run.again(error).await.unwrap(),
+                        Err(error) => run.blocking_again(error).unwrap(),
+                    }
+                }
+            }
+        }
+    };
+    let outcome = catch_unwind(AssertUnwindSafe(|| drive(call, &timer)));
+    let at = format!("{culprit:?} {at}, {way:?}, {backoff:?}: {outcome:?}");
+    assert_eq!((script.drops(), timer.sleepers()), (script.starts(), 0), "{at}");
+    // A retry counts from before its closure is called; by `attempt` from when its future is first polled.
+    let uncounted = way == Way::Attempt && culprit == Culprit::Closure && outcome.is_err();
+    let retries = (calls.get() - u32::from(uncounted)).saturating_sub(1);
+    // The budget hears of a success before the observer does.
+    let told_of_success = culprit == Culprit::Observer && script.begun() == 3 && outcome.is_err();
+    let deposits = u32::from(outcome.is_ok() || told_of_success);
+    assert_eq!(budget.available(), 50 - retries + deposits, "{at}");
+
+    // Nothing shared is broken: the same clock and budget serve the next call.
+    let next = Script::new(&[Step::Succeed]);
+    let plain = RetryPolicy::new();
+    assert_eq!(drive(retry(|_| next.play(), &plain, Never).with_timer(&timer).with_budget(&budget), &timer), Ok(1));
+    outcome.is_err()
+}
+
+#[test]
+fn a_panic_of_the_callers_code_passes_through_and_leaves_nothing_behind() {
+    for culprit in [Culprit::Observer, Culprit::Classifier, Culprit::Closure, Culprit::Operation] {
+        for way in [Way::Retry, Way::Attempt, Way::Again, Way::Blocking] {
+            for backoff in [Backoff::none(), Backoff::fixed(SECOND)] {
+                let panics = (1..20).filter(|at| with_panic(culprit, *at, way, backoff)).count();
+                // Two failures with their waits and a success are five events.
+                let runs = match culprit {
+                    Culprit::Observer => 5,
+                    Culprit::Classifier => 2,
+                    Culprit::Closure | Culprit::Operation => 3,
+                };
+                assert_eq!(panics, runs, "{culprit:?}, {way:?}");
+            }
+        }
+    }
+}

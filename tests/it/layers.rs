@@ -1,0 +1,206 @@
+//! The tree of modules and its direction: arrows point down, and what is foreign is named in one place.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// A module, its level, and those of its own level or above that it knows all the same. A folder is one module.
+const TABLE: &[(&str, u8, &[&str])] = &[
+    ("time", 0, &[]),
+    ("cancel", 0, &[]),
+    ("observe", 0, &["classify"]),
+    ("classify", 0, &[]),
+    ("backoff", 1, &[]),
+    ("budget", 1, &[]),
+    ("keyed", 1, &[]),
+    ("bulkhead", 1, &[]),
+    ("timeout", 1, &[]),
+    ("cooldown", 1, &["backoff"]),
+    ("http", 1, &[]),
+    ("policy", 2, &[]),
+    ("breaker", 2, &[]),
+    ("retry", 3, &[]),
+    ("hedge", 3, &[]),
+    ("fallback", 3, &[]),
+    ("stream", 3, &["retry"]),
+    ("error", 4, &[]),
+    ("llm", 4, &["error"]),
+    ("chaos", 4, &[]),
+    ("ext", 5, &[]),
+    ("lib", 6, &[]),
+];
+
+/// What is foreign, and the files or folders that may name it.
+const FOREIGN: &[(&[&str], &[&str])] = &[
+    (&["tokio::", "tokio_util::"], &["time.rs", "cancel.rs"]),
+    (&["tracing::", "metrics::"], &["observe.rs", "observe/"]),
+    (&["http::", "httpdate::"], &["http/", "llm/"]),
+    (&["reqwest::", "serde_json::"], &["llm/"]),
+    (&["serde::"], &["policy/serde.rs", "policy/serde/", "llm/"]),
+    (&["jiff::"], &["policy/serde.rs", "policy/serde/", "llm/"]),
+    (&["Instant"], &["time.rs"]),
+    (&["SystemTime"], &["http/", "llm/"]),
+];
+
+/// The code of a file: without comments, strings' contents untouched, and without its inline tests, which end it.
+fn code(source: &str) -> String {
+    let code = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// Where `word` stands in `code` as a word of its own: the text before it and after it.
+fn words<'c>(code: &'c str, word: &'c str) -> impl Iterator<Item = (&'c str, &'c str)> {
+    let in_word = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(word).filter_map(move |(at, _)| {
+        let (before, after) = (&code[..at], &code[at + word.len()..]);
+        let whole = word.ends_with("::") || !after.starts_with(in_word);
+        (whole && !before.ends_with(in_word)).then_some((before, after))
+    })
+}
+
+/// The parts of `{a, b::{c, d}, e}`, which `text` begins with: `a`, `b::{c, d}` and `e`.
+fn parts(text: &str) -> Vec<&str> {
+    let (mut depth, mut from, mut parts) = (0, 1, Vec::new());
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => (),
+        }
+        if depth == 0 || (depth == 1 && c == ',') {
+            parts.push(&text[from..at]);
+            from = at + 1;
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    parts
+}
+
+/// The modules that `code` names after `crate::`. What is named through the root itself comes as `lib`.
+fn arrows(code: &str) -> BTreeSet<&str> {
+    let mut arrows = BTreeSet::new();
+    for (_, after) in words(code, "crate::") {
+        for name in if after.starts_with('{') { parts(after) } else { vec![after] } {
+            let name = name.trim().split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+            if !name.is_empty() {
+                let module = TABLE.iter().find(|(module, ..)| *module == name);
+                arrows.insert(module.map_or("lib", |(module, ..)| module));
+            }
+        }
+    }
+    arrows
+}
+
+/// The module that a file belongs to: of `retry/run.rs`, `retry`.
+fn module(file: &str) -> &str {
+    file.split('/').next().unwrap_or_default().trim_end_matches(".rs")
+}
+
+fn row(module: &str) -> Option<(u8, &'static [&'static str])> {
+    TABLE.iter().find(|(name, ..)| *name == module).map(|(_, level, beside)| (*level, *beside))
+}
+
+/// What is wrong with that file; nothing, if it is empty.
+fn faults(file: &str, source: &str) -> Vec<String> {
+    let (code, from) = (code(source), module(file));
+    let Some((level, beside)) = row(from) else { return vec![format!("{file}: the table has no `{from}`")] };
+    let mut faults = Vec::new();
+    for to in arrows(&code) {
+        let below = row(to).is_some_and(|(other, _)| other < level);
+        if to != from && !below && !beside.contains(&to) {
+            faults.push(format!("{file}: `{from}` must not know `{to}`"));
+        }
+    }
+    if words(&code, "super::super").next().is_some() {
+        faults.push(format!("{file}: `super::super` hides an arrow, write `crate::`"));
+    }
+    for (names, homes) in FOREIGN {
+        let at_home = homes.iter().any(|home| if home.ends_with('/') { file.starts_with(home) } else { file == *home });
+        for name in names.iter().filter(|_| !at_home) {
+            // Our own module of that name is an arrow, judged above; the root re-exports it.
+            let foreign = words(&code, name).any(|(before, _)| !before.ends_with("crate::") && file != "lib.rs");
+            if foreign {
+                faults.push(format!("{file}: `{name}` has no business here"));
+            }
+        }
+    }
+    faults
+}
+
+/// Every source file below that folder, by its path from there.
+fn sources(root: &Path, folder: &Path, found: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(root, &path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
+            found.push((name, fs::read_to_string(&path).unwrap()));
+        }
+    }
+}
+
+#[test]
+fn arrows_point_down_and_trap_15_no_wall_clock() {
+    let (root, mut found) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), Vec::new());
+    sources(&root, &root, &mut found);
+    assert!(found.len() > 20, "where are the sources?");
+    let faults: Vec<_> = found.iter().flat_map(|(file, source)| faults(file, source)).collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+    let forbids = found.iter().any(|(file, source)| file == "lib.rs" && source.contains("#![forbid(unsafe_code)]"));
+    assert!(forbids);
+}
+
+/// The table itself has no circle: what is known beside knows nothing back.
+#[test]
+fn the_table_is_a_tree() {
+    for (module, level, beside) in TABLE {
+        for other in *beside {
+            let (height, back) = row(other).expect("a module of the table");
+            assert!(height <= *level && !back.contains(module), "{module} and {other}");
+            assert!(back.is_empty(), "{module}: a chain beside could close a circle");
+        }
+    }
+}
+
+/// That the test can fail: made-up sources, each with one fault, or none.
+#[test]
+fn faults_are_found() {
+    let clean = [
+        ("retry/run.rs", "use crate::policy::Stop;\nuse super::Event;"),
+        ("retry/run.rs", "/// See [`crate::ext::X`]\nfn f() {} // crate::ext::X"),
+        ("observe.rs", "use crate::classify::Cause;\ntracing::warn!()"),
+        ("error.rs", "use crate::{classify::{Verdict, Classify}, timeout::Elapsed};"),
+        ("llm/classifier.rs", "use crate::error::Error;\nuse crate::http::retry_after;\nuse ::http::HeaderMap;"),
+        ("backoff.rs", "fn f() {}\n#[cfg(test)]\nmod tests { use crate::retry::retry; }"),
+        ("time.rs", "let now = tokio::time::Instant::now();"),
+        ("stream/mod.rs", "use crate::retry::Run;"),
+        ("retry/mod.rs", "pub(crate) fn instantly() {} fn hyperhttp() { hyperhttp::x() }"),
+    ];
+    for (file, source) in clean {
+        assert_eq!(faults(file, source), [""; 0], "{file}: {source}");
+    }
+    let foul = [
+        ("policy/mod.rs", "use crate::retry::Retry;"),
+        ("policy/mod.rs", "fn f() { crate::retry::retry() }"),
+        ("classify.rs", "use crate::observe::Observe;"),
+        ("budget.rs", "use crate::backoff::Backoff;"),
+        ("error.rs", "use crate::{classify::{Verdict, Classify}, timeout::Elapsed, ext::ResilienceExt};"),
+        ("error.rs", "use crate::{\n    ext,\n};"),
+        ("retry/run.rs", "use crate::GaveUp;"),
+        ("retry/run.rs", "use super::super::ext::X;"),
+        ("utils.rs", ""),
+        ("retry/future.rs", "tokio::spawn(f)"),
+        ("budget.rs", "use tracing::warn;\ntracing::warn!()"),
+        ("timeout/mod.rs", "use ::http::StatusCode;"),
+        ("http/mod.rs", "serde_json::from_str(x)"),
+        ("policy/mod.rs", "#[derive(serde::Serialize)]"),
+        ("retry/course.rs", "use std::time::{Duration, Instant};"),
+        ("observe.rs", "let now = std::time::SystemTime::now();"),
+    ];
+    for (file, source) in foul {
+        assert_eq!(faults(file, source).len(), 1, "{file}: {source}: {:?}", faults(file, source));
+    }
+}

@@ -1,0 +1,180 @@
+//! `retry`: what is called when.
+
+use std::cell::{Cell, RefCell};
+use std::task::Poll;
+use std::time::Duration;
+
+use resile::{
+    Attempt, Backoff, Budget, Event, Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy, Stop, Timer, retry,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::script::{CountingTimer, Down, Script, Step, drive, poll};
+
+const SECOND: Duration = Duration::from_secs(1);
+const STEADY: RetryPolicy =
+    RetryPolicy::new().with_attempts(4).with_backoff(Backoff::exponential(SECOND).with_jitter(Jitter::None));
+const ENDLESS: RetryPolicy = RetryPolicy::new().with_attempts(u32::MAX).with_backoff(Backoff::none());
+
+#[test]
+fn each_attempt_is_told_where_it_stands() {
+    let (timer, seen) = (ManualTimer::new(), RefCell::new(Vec::new()));
+    let op = |attempt: Attempt| {
+        seen.borrow_mut().push(attempt);
+        async { Err::<(), _>(Down(1)) }
+    };
+    let policy = STEADY.with_deadline(SECOND * 60);
+    let gave_up = drive(retry(op, &policy, Never).with_timer(&timer), &timer).unwrap_err();
+    let at = |number, delay: u64, elapsed: u64| {
+        Attempt::new(number)
+            .with_delay(SECOND * u32::try_from(delay).unwrap())
+            .with_elapsed(Duration::from_secs(elapsed))
+            .with_remaining(Some(Duration::from_secs(60 - elapsed)))
+    };
+    assert_eq!(*seen.borrow(), [at(1, 0, 0), at(2, 1, 1), at(3, 2, 3), at(4, 4, 7)]);
+    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.elapsed()), (Stop::Attempts, 4, SECOND * 7));
+    assert!(seen.borrow().iter().all(|attempt| attempt.is_first() == (attempt.number() == 1)));
+}
+
+/// An outer timeout fires over an endless row of instant failures: the row lets others have their turn.
+#[tokio::test(start_paused = true)]
+async fn trap_13_instant_failures_do_not_starve_an_outer_timeout() {
+    // The clock moves whenever its task has a turn; a call that never yields never gives it one.
+    let clock = tokio::spawn(async {
+        loop {
+            tokio::time::advance(Duration::from_millis(100)).await;
+            tokio::task::yield_now().await;
+        }
+    });
+    let calls = Cell::new(0_u32);
+    let instant = |_| {
+        calls.set(calls.get() + 1);
+        assert!(calls.get() < 1_000_000, "nobody else had a turn");
+        async { Err::<(), _>(Down(1)) }
+    };
+    let outcome = tokio::time::timeout(SECOND, retry(instant, &ENDLESS, Never)).await;
+    clock.abort();
+    assert!(outcome.is_err(), "u32::MAX attempts were made within a second");
+    assert!(calls.get() > 32);
+}
+
+#[test]
+fn trap_13_instant_failures_yield_every_32_attempts() {
+    let calls = Cell::new(0_u32);
+    let instant = |_| {
+        calls.set(calls.get() + 1);
+        async { Err::<(), _>(Down(1)) }
+    };
+    // Whatever else is attached.
+    let (budget, token) = (Budget::new().with_capacity(u32::MAX), CancellationToken::new());
+    let deadline = ENDLESS.with_deadline(SECOND);
+    let mut bare = Box::pin(retry(instant, &ENDLESS, Never).with_timer(ManualTimer::new()));
+    let mut laden = Box::pin(retry(instant, &deadline, &token).with_timer(ManualTimer::new()).with_budget(&budget));
+    for _ in 0..100 {
+        for laden_turn in [false, true] {
+            let before = calls.get();
+            let pending = if laden_turn { poll(laden.as_mut()).is_pending() } else { poll(bare.as_mut()).is_pending() };
+            assert!(pending && calls.get() - before <= 32, "{} attempts in one poll", calls.get() - before);
+        }
+    }
+}
+
+/// Pending there means: wake me. A task that is not woken would hang.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_yields_goes_on() {
+    let script = Script::new(&[Step::Fail]);
+    let gave_up = retry(|_| script.play(), &ENDLESS.with_attempts(1000), Never).await.unwrap_err();
+    assert_eq!((gave_up.stop(), gave_up.attempts(), script.drops()), (Stop::Attempts, 1000, 1000));
+}
+
+#[test]
+fn trap_14_building_runs_nothing() {
+    let (script, timer, token, budget) =
+        (Script::new(&[Step::Succeed]), CountingTimer::default(), CancellationToken::new(), Budget::new());
+    let policy = STEADY.with_deadline(SECOND);
+    let told = Cell::new(0);
+    let call = retry(|_| script.play(), &policy, &token)
+        .with_budget(&budget)
+        .with_observer(|_: &Event<'_, Down>| told.set(told.get() + 1))
+        .with_timer(&timer);
+    let limited = script.play().timeout(SECOND).with_timer(&timer);
+    assert_eq!((script.starts(), script.polls()), (1, 0), "the one that was handed to `timeout`");
+    drop((call, limited));
+    assert_eq!((script.polls(), told.get(), budget.available()), (0, 0, 100));
+    assert_eq!((timer.reads.into_inner(), timer.sleeps.into_inner()), (0, 0));
+}
+
+#[test]
+fn trap_14_no_attempt_before_its_delay_is_over() {
+    let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
+    let mut call = Box::pin(retry(|_| script.play(), &STEADY, Never).with_timer(&timer));
+    assert_eq!(script.starts(), 0);
+    for (attempt, delay) in [(1, 1), (2, 2), (3, 4)] {
+        assert!(poll(call.as_mut()).is_pending());
+        assert_eq!(script.starts(), attempt);
+        timer.advance((SECOND * delay).saturating_sub(Duration::from_nanos(1)));
+        assert!(poll(call.as_mut()).is_pending());
+        assert_eq!(script.starts(), attempt, "a nanosecond early");
+        timer.advance(Duration::from_nanos(1));
+    }
+    assert!(poll(call.as_mut()).is_ready());
+}
+
+/// An attempt is over before the next is made and before anybody hears of it: what it held is free again.
+#[test]
+fn an_attempt_is_dropped_before_anything_follows() {
+    let (script, timer) = (Script::new(&[Step::Fail, Step::Pend(1, false), Step::Succeed]), ManualTimer::new());
+    let op = |_| {
+        assert_eq!(script.starts(), script.drops(), "two attempts at once");
+        script.play()
+    };
+    let observer = |event: &Event<'_, Down>| assert_eq!(script.starts(), script.drops(), "{event}");
+    let judge = |_: &Down| {
+        assert_eq!(script.starts(), script.drops(), "judged while it lives");
+        true
+    };
+    for backoff in [Backoff::none(), Backoff::fixed(SECOND)] {
+        let policy = STEADY.with_backoff(backoff).with_classify(judge);
+        drive(retry(op, &policy, Never).with_timer(&timer).with_observer(observer), &timer).unwrap();
+    }
+}
+
+#[test]
+#[should_panic(expected = "`Retry` polled after completion")]
+fn polled_after_completion_it_panics() {
+    let (script, timer) = (Script::new(&[Step::Succeed]), ManualTimer::new());
+    let mut call = Box::pin(retry(|_| script.play(), &STEADY, Never).with_timer(&timer));
+    assert_eq!(poll(call.as_mut()), Poll::Ready(Ok(1)));
+    let _ = poll(call.as_mut());
+}
+
+#[test]
+fn debug_says_where_a_call_stands() {
+    let (script, timer) = (Script::new(&[Step::Fail, Step::Hang]), ManualTimer::new());
+    let policy = STEADY.with_deadline(SECOND * 9);
+    let mut call = Box::pin(retry(|_| script.play(), &policy, Never).with_timer(&timer));
+    let mut seen = vec![format!("{call:?}")];
+    for _ in 0..2 {
+        assert!(poll(call.as_mut()).is_pending());
+        seen.push(format!("{call:?}"));
+        timer.advance(SECOND);
+    }
+    timer.advance(SECOND * 9);
+    assert!(poll(call.as_mut()).is_ready());
+    seen.push(format!("{call:?}"));
+    let states = [("unstarted", 0), ("waiting", 1), ("attempting", 2), ("done", 2)];
+    let expected = states.map(|(state, attempts)| format!("Retry {{ state: {state:?}, attempts: {attempts}, .. }}"));
+    assert_eq!(seen, expected);
+}
+
+/// Only `none` and zero delays go on at once; each other delay is one sleep.
+#[test]
+fn each_delay_is_one_sleep() {
+    for (backoff, sleeps) in [(Backoff::none(), 0), (Backoff::fixed(SECOND).with_jitter(Jitter::Equal), 3)] {
+        let (script, timer) = (Script::new(&[Step::Fail]), CountingTimer::default());
+        let policy = STEADY.with_backoff(backoff);
+        drive(retry(|_| script.play(), &policy, Never).with_timer(&timer), &timer.hands).unwrap_err();
+        assert_eq!((script.starts(), timer.sleeps.into_inner(), timer.hands.sleepers()), (4, sleeps, 0));
+        assert_eq!(timer.hands.now().is_zero(), sleeps == 0);
+    }
+}

@@ -1,0 +1,161 @@
+//! An operation that plays a script and counts what is done to it; and a hand that polls without a runtime.
+
+use std::error::Error;
+use std::fmt;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use resile::{Elapsed, ManualTimer, Timer};
+
+/// What one attempt does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    Succeed,
+    Fail,
+    /// Is pending that many times, waking itself, then does as the flag says: true succeeds.
+    Pend(u32, bool),
+    /// Is pending for ever.
+    Hang,
+}
+
+/// The error of the n-th start, the first being 1; 0 is a timeout around one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Down(pub u32);
+
+impl fmt::Display for Down {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "down, {}", self.0)
+    }
+}
+
+impl Error for Down {}
+
+impl From<Elapsed> for Down {
+    fn from(_: Elapsed) -> Self {
+        Self(0)
+    }
+}
+
+/// One step per start; the last repeats.
+#[derive(Debug)]
+pub(crate) struct Script {
+    steps: &'static [Step],
+    starts: AtomicU32,
+    begun: AtomicU32,
+    drops: AtomicU32,
+    polls: AtomicU32,
+}
+
+impl Script {
+    pub(crate) fn new(steps: &'static [Step]) -> Self {
+        let [starts, begun, drops, polls] = [const { AtomicU32::new(0) }; 4];
+        Self { steps, starts, begun, drops, polls }
+    }
+
+    pub(crate) fn play(&self) -> Playing<'_> {
+        let number = self.starts.fetch_add(1, SeqCst) + 1;
+        let at = usize::try_from(number - 1).unwrap().min(self.steps.len() - 1);
+        Playing { script: self, number, begun: false, step: self.steps[at] }
+    }
+
+    pub(crate) fn starts(&self) -> u32 {
+        self.starts.load(SeqCst)
+    }
+
+    /// How many of the starts were polled.
+    pub(crate) fn begun(&self) -> u32 {
+        self.begun.load(SeqCst)
+    }
+
+    pub(crate) fn drops(&self) -> u32 {
+        self.drops.load(SeqCst)
+    }
+
+    pub(crate) fn polls(&self) -> u32 {
+        self.polls.load(SeqCst)
+    }
+}
+
+/// One start of a script: succeeds with its own number, fails with [`Down`] of it.
+#[derive(Debug)]
+pub(crate) struct Playing<'s> {
+    script: &'s Script,
+    number: u32,
+    begun: bool,
+    step: Step,
+}
+
+impl Future for Playing<'_> {
+    type Output = Result<u32, Down>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.script.polls.fetch_add(1, SeqCst);
+        if !std::mem::replace(&mut self.begun, true) {
+            self.script.begun.fetch_add(1, SeqCst);
+        }
+        match self.step {
+            Step::Succeed | Step::Pend(0, true) => Poll::Ready(Ok(self.number)),
+            Step::Fail | Step::Pend(0, false) => Poll::Ready(Err(Down(self.number))),
+            Step::Pend(left, outcome) => {
+                self.step = Step::Pend(left - 1, outcome);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Step::Hang => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Playing<'_> {
+    fn drop(&mut self) {
+        self.script.drops.fetch_add(1, SeqCst);
+    }
+}
+
+/// Polls once, for nobody.
+pub(crate) fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Polls to the end; whenever somebody sleeps, moves the clock to where the first of them wakes.
+pub(crate) fn drive<F: Future>(future: F, timer: &ManualTimer) -> F::Output {
+    drive_for(u32::MAX, future, timer).expect("u32::MAX polls are enough")
+}
+
+/// As [`drive`], for that many polls at most.
+pub(crate) fn drive_for<F: Future>(polls: u32, future: F, timer: &ManualTimer) -> Option<F::Output> {
+    let mut future = pin!(future);
+    for _ in 0..polls {
+        if let Poll::Ready(output) = poll(future.as_mut()) {
+            return Some(output);
+        }
+        if let Some(left) = timer.until_next() {
+            timer.advance(left);
+        }
+    }
+    None
+}
+
+/// A clock that counts how often it is read and waited on.
+#[derive(Debug, Default)]
+pub(crate) struct CountingTimer {
+    pub(crate) hands: ManualTimer,
+    pub(crate) reads: AtomicU32,
+    pub(crate) sleeps: AtomicU32,
+}
+
+impl Timer for CountingTimer {
+    type Sleep = resile::ManualSleep;
+
+    fn now(&self) -> Duration {
+        self.reads.fetch_add(1, SeqCst);
+        self.hands.now()
+    }
+
+    fn sleep(&self, delay: Duration) -> Self::Sleep {
+        self.sleeps.fetch_add(1, SeqCst);
+        self.hands.sleep(delay)
+    }
+}

@@ -1,0 +1,321 @@
+//! Policies as configuration: what is written reads back as it was, and what is wrong is told in words.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use resile::{Backoff, Jitter, RetryPolicy};
+use serde_json::{Value, from_str, from_value, json, to_string, to_value};
+
+fn policy(text: &str) -> RetryPolicy {
+    from_str(text).unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+/// What is wrong, without the place.
+fn wrong(text: &str) -> String {
+    let error = from_str::<RetryPolicy>(text).expect_err(text).to_string();
+    let (what, _) = error.rsplit_once(" at line ").expect("serde_json says where");
+    what.into()
+}
+
+fn wrong_backoff(setting: &str) -> String {
+    wrong(&format!(r#"{{ "backoff": {{ {setting} }} }}"#))
+}
+
+#[test]
+fn a_whole_policy_reads() {
+    let read = policy(
+        r#"{
+            "attempts": 5, "deadline": "2m", "hint_cap": "1h",
+            "backoff": {
+                "curve": "exponential", "base": "250ms", "factor": 1.5, "cap": "10s", "jitter": { "proportional": 0.25 }
+            }
+        }"#,
+    );
+    let backoff = Backoff::exponential(Duration::from_millis(250))
+        .with_factor(1.5)
+        .with_cap(Duration::from_secs(10))
+        .with_jitter(Jitter::Proportional(0.25));
+    let meant = RetryPolicy::new()
+        .with_attempts(5)
+        .with_deadline(Duration::from_secs(120))
+        .with_hint_cap(Duration::from_secs(3600))
+        .with_backoff(backoff);
+    assert_eq!(read, meant);
+}
+
+#[test]
+fn what_is_left_out_is_as_in_new() {
+    let new = RetryPolicy::new();
+    assert_eq!(policy("{}"), new);
+    assert_eq!(policy(r#"{ "backoff": {} }"#), new);
+    assert_eq!(policy(r#"{ "attempts": 7 }"#), new.with_attempts(7));
+
+    let second = Duration::from_secs(1);
+    assert_eq!(policy(r#"{ "backoff": { "base": "1s" } }"#), new.with_backoff(Backoff::exponential(second)));
+    // A cap that is left out is the one that the curve's function sets.
+    let minute = Duration::from_secs(60);
+    assert_eq!(policy(r#"{ "backoff": { "base": "1m" } }"#), new.with_backoff(Backoff::exponential(minute)));
+    let fixed = policy(r#"{ "backoff": { "curve": "fixed", "base": "1m" } }"#);
+    assert_eq!(fixed, new.with_backoff(Backoff::fixed(minute)));
+}
+
+#[test]
+fn none_and_null_are_no_limit() {
+    let unlimited = RetryPolicy::new()
+        .with_hint_cap(Duration::MAX)
+        .with_backoff(RetryPolicy::new().backoff().with_cap(Duration::MAX));
+    for nothing in ["null", r#""none""#] {
+        let text = format!(r#"{{ "deadline": {nothing}, "hint_cap": {nothing}, "backoff": {{ "cap": {nothing} }} }}"#);
+        assert_eq!(policy(&text), unlimited, "{text}");
+    }
+}
+
+#[test]
+fn durations_as_people_write_them() {
+    let forms = [
+        ("1.5s", 1_500),
+        ("500ms", 500),
+        ("2m 30s", 150_000),
+        ("2m30s", 150_000),
+        ("2 minutes, 30 seconds", 150_000),
+        ("1h", 3_600_000),
+        ("0s", 0),
+    ];
+    for (text, millis) in forms {
+        let read = policy(&json!({ "deadline": text }).to_string());
+        assert_eq!(read.deadline(), Some(Duration::from_millis(millis)), "{text}");
+    }
+}
+
+#[test]
+fn what_is_written() {
+    let text = to_string(&RetryPolicy::new().with_deadline(Duration::from_millis(90_500))).unwrap();
+    assert_eq!(
+        text,
+        r#"{"attempts":3,"deadline":"1m 30s 500ms","hint_cap":"2m","backoff":{"curve":"exponential","base":"500ms","factor":2.0,"cap":"30s","jitter":"full"}}"#
+    );
+    let fixed = Backoff::fixed(Duration::from_secs(1)).with_jitter(Jitter::Proportional(0.5));
+    assert_eq!(to_string(&fixed).unwrap(), r#"{"curve":"fixed","base":"1s","jitter":{"proportional":0.5}}"#);
+    assert_eq!(to_string(&Backoff::none()).unwrap(), r#"{"curve":"none","jitter":"full"}"#);
+    assert_eq!(to_value(RetryPolicy::new()).unwrap()["deadline"], Value::Null);
+}
+
+#[test]
+fn the_classifier_stays_in_code() {
+    let judge = |e: &&str| *e == "busy";
+    let judging = RetryPolicy::patient().with_classify(judge);
+    let read = from_value::<RetryPolicy>(to_value(judging).unwrap()).unwrap();
+    assert_eq!(read, RetryPolicy::patient());
+    assert_eq!(read.with_classify(judge).attempts(), 10);
+}
+
+#[test]
+fn values_that_no_text_can_say_are_written_as_what_they_are_taken_for() {
+    let taken = |share: f64| to_value(Jitter::Proportional(share)).unwrap()["proportional"].as_f64();
+    assert_eq!(taken(f64::NAN), Some(0.0));
+    assert_eq!(taken(-1.0), Some(0.0));
+    assert_eq!(taken(7.0), Some(1.0));
+
+    let steepest = Backoff::exponential(Duration::from_nanos(1)).with_factor(f64::INFINITY);
+    let read: Backoff = from_value(to_value(steepest).unwrap()).unwrap();
+    assert!(steepest.schedule().take(100).eq(read.schedule().take(100)));
+}
+
+#[test]
+fn unknown_settings() {
+    assert_eq!(
+        wrong(r#"{ "tries": 5 }"#),
+        "unknown field `tries`, expected one of `attempts`, `deadline`, `hint_cap`, `backoff`"
+    );
+    assert_eq!(
+        wrong_backoff(r#""max": "1s""#),
+        "unknown field `max`, expected one of `curve`, `base`, `factor`, `cap`, `jitter`"
+    );
+    assert_eq!(wrong_backoff(r#""jitter": { "share": 0.5 }"#), "unknown field `share`, expected `proportional`");
+    assert_eq!(wrong_backoff(r#""jitter": {}"#), "missing field `proportional`");
+    assert_eq!(wrong(r#"{ "attempts": 5, "attempts": 6 }"#), "duplicate field `attempts`");
+}
+
+#[test]
+fn bad_attempts() {
+    let right = "expected `attempts`, which counts the first, to be a whole number from 1 to 4294967295";
+    let of = |value: &str| wrong(&format!(r#"{{ "attempts": {value} }}"#));
+    assert_eq!(of("0"), format!("invalid value: integer `0`, {right}"));
+    assert_eq!(of("-3"), format!("invalid value: integer `-3`, {right}"));
+    assert_eq!(of("4294967296"), format!("invalid value: integer `4294967296`, {right}"));
+    assert_eq!(of("1.5"), format!("invalid type: floating point `1.5`, {right}"));
+    assert_eq!(of(r#""5""#), format!("invalid type: string \"5\", {right}"));
+    assert_eq!(of("null"), format!("invalid type: null, {right}"));
+}
+
+#[test]
+fn bad_durations() {
+    let right = r#"to be a duration, not negative, in h, m, s, ms, us or ns, such as "1.5s", "500ms" or "2m 30s""#;
+    let bad = ["5 parsecs", "-5s", "-0.5s", "5s ago", "5", "", "s", "1d", "forever", "99999999999999999999h"];
+    for value in bad {
+        for limit in ["deadline", "hint_cap"] {
+            assert_eq!(
+                wrong(&json!({ limit: value }).to_string()),
+                format!("invalid value: string {value:?}, expected `{limit}` {right}, or \"none\"")
+            );
+        }
+        assert_eq!(
+            wrong_backoff(&format!(r#""cap": {value:?}"#)),
+            format!("invalid value: string {value:?}, expected `cap` {right}, or \"none\"")
+        );
+        assert_eq!(
+            wrong_backoff(&format!(r#""base": {value:?}"#)),
+            format!("invalid value: string {value:?}, expected `base` {right}")
+        );
+    }
+    assert_eq!(
+        wrong(r#"{ "deadline": 120 }"#),
+        format!("invalid type: integer `120`, expected `deadline` {right}, or \"none\"")
+    );
+    assert_eq!(wrong_backoff(r#""base": null"#), format!("invalid type: null, expected `base` {right}"));
+    assert_eq!(wrong_backoff(r#""base": "none""#), format!("invalid value: string \"none\", expected `base` {right}"));
+}
+
+#[test]
+fn bad_factors_and_shares() {
+    let factor = "expected `factor` to be a finite number of 1 or more";
+    assert_eq!(wrong_backoff(r#""factor": 0.5"#), format!("invalid value: floating point `0.5`, {factor}"));
+    assert_eq!(wrong_backoff(r#""factor": 0"#), format!("invalid value: floating point `0.0`, {factor}"));
+    assert_eq!(wrong_backoff(r#""factor": "2""#), format!("invalid type: string \"2\", {factor}"));
+
+    let share = "expected `proportional` to be a number from 0 to 1";
+    let of = |value: &str| wrong_backoff(&format!(r#""jitter": {{ "proportional": {value} }}"#));
+    assert_eq!(of("1.5"), format!("invalid value: floating point `1.5`, {share}"));
+    assert_eq!(of("-1"), format!("invalid value: floating point `-1.0`, {share}"));
+    assert_eq!(of("null"), format!("invalid type: null, {share}"));
+}
+
+/// What JSON cannot say and other formats can.
+#[test]
+fn numbers_that_are_none() {
+    use serde::Deserialize;
+    use serde::de::value::{Error, F64Deserializer, MapDeserializer};
+
+    for (n, shown) in [(f64::NAN, "NaN"), (f64::INFINITY, "inf")] {
+        let entry: [(&str, F64Deserializer<Error>); 1] =
+            [("factor", serde::de::IntoDeserializer::into_deserializer(n))];
+        let error = Backoff::deserialize(MapDeserializer::new(entry.into_iter())).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("invalid value: floating point `{shown}`, expected `factor` to be a finite number of 1 or more")
+        );
+    }
+}
+
+#[test]
+fn bad_names() {
+    let curve = r#"expected `curve` to be "none", "fixed", "linear", "exponential" or "fibonacci""#;
+    assert_eq!(wrong_backoff(r#""curve": "quadratic""#), format!("invalid value: string \"quadratic\", {curve}"));
+    assert_eq!(wrong_backoff(r#""curve": 2"#), format!("invalid type: integer `2`, {curve}"));
+
+    let jitter = r#"expected `jitter` to be "none", "full", "equal", "decorrelated" or { "proportional": 0.5 }"#;
+    assert_eq!(wrong_backoff(r#""jitter": "some""#), format!("invalid value: string \"some\", {jitter}"));
+    assert_eq!(
+        wrong_backoff(r#""jitter": "proportional""#),
+        format!("invalid value: string \"proportional\", {jitter}")
+    );
+    assert_eq!(wrong_backoff(r#""jitter": true"#), format!("invalid type: boolean `true`, {jitter}"));
+
+    assert_eq!(
+        wrong("5"),
+        "invalid type: integer `5`, expected a retry policy to be a map of `attempts`, `deadline`, `hint_cap`, `backoff`"
+    );
+    assert_eq!(
+        wrong(r#"{ "backoff": "fixed" }"#),
+        "invalid type: string \"fixed\", expected `backoff` to be a map of `curve`, `base`, `factor`, `cap`, `jitter`"
+    );
+}
+
+#[test]
+fn curves_that_live_in_code() {
+    let steps = r#"`curve` cannot be "steps" in a configuration: its delays are written in code, `Backoff::steps`"#;
+    let custom = r#"`curve` cannot be "custom" in a configuration: it is a function in code, `Backoff::custom`"#;
+    assert_eq!(wrong_backoff(r#""curve": "steps""#), steps);
+    assert_eq!(wrong_backoff(r#""curve": "custom""#), custom);
+
+    let policy = RetryPolicy::new();
+    let write = |backoff| to_string(&policy.with_backoff(backoff)).unwrap_err().to_string();
+    assert_eq!(write(Backoff::steps(&[Duration::ZERO])), steps);
+    assert_eq!(write(Backoff::custom(|_| Duration::ZERO)), custom);
+}
+
+fn durations() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        Just(Duration::ZERO),
+        Just(Duration::MAX),
+        (0..100_000_u64).prop_map(Duration::from_millis),
+        (any::<u64>(), 0..1_000_000_000_u32).prop_map(|(secs, nanos)| Duration::new(secs, nanos)),
+    ]
+}
+
+fn jitters() -> impl Strategy<Value = Jitter> {
+    prop_oneof![
+        Just(Jitter::None),
+        Just(Jitter::Full),
+        Just(Jitter::Equal),
+        Just(Jitter::Decorrelated),
+        (0.0..=1.0).prop_map(Jitter::Proportional),
+    ]
+}
+
+fn policies() -> impl Strategy<Value = RetryPolicy> {
+    let curves = prop_oneof![
+        Just(Backoff::none()),
+        durations().prop_map(Backoff::fixed),
+        durations().prop_map(Backoff::linear),
+        durations().prop_map(Backoff::exponential),
+        durations().prop_map(Backoff::fibonacci),
+    ];
+    let backoffs = (curves, proptest::option::of(1.0..=f64::MAX), proptest::option::of(durations()), jitters());
+    let backoffs = backoffs.prop_map(|(mut backoff, factor, cap, jitter)| {
+        if let Some(factor) = factor {
+            backoff = backoff.with_factor(factor);
+        }
+        if let Some(cap) = cap {
+            backoff = backoff.with_cap(cap);
+        }
+        backoff.with_jitter(jitter)
+    });
+    (any::<u32>(), proptest::option::of(durations()), durations(), backoffs).prop_map(
+        |(attempts, deadline, hint_cap, backoff)| {
+            let policy = RetryPolicy::new().with_attempts(attempts).with_hint_cap(hint_cap).with_backoff(backoff);
+            deadline.map_or(policy, |deadline| policy.with_deadline(deadline))
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back_as_it_was(policy in policies()) {
+        // By value: not every JSON reader keeps the last bit of a float.
+        prop_assert_eq!(from_value::<RetryPolicy>(to_value(policy).unwrap()).unwrap(), policy);
+        let backoff = policy.backoff();
+        prop_assert_eq!(from_value::<Backoff>(to_value(backoff).unwrap()).unwrap(), backoff);
+    }
+
+    #[test]
+    fn a_jitter_reads_back_as_it_was(jitter in jitters()) {
+        prop_assert_eq!(from_value::<Jitter>(to_value(jitter).unwrap()).unwrap(), jitter);
+    }
+
+    /// Some formats have no null, and leave out what is one.
+    #[test]
+    fn nothing_is_lost_with_the_nulls(policy in policies()) {
+        let mut written = to_value(policy).unwrap();
+        written.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+        prop_assert_eq!(from_value::<RetryPolicy>(written).unwrap(), policy);
+    }
+
+    #[test]
+    fn any_text_is_a_duration_or_an_error(text in ".{0,12}") {
+        let read = from_value::<RetryPolicy>(json!({ "deadline": text }));
+        if let Ok(read) = read {
+            prop_assert_eq!(from_value::<RetryPolicy>(to_value(read).unwrap()).unwrap(), read);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! `.timeout(limit)`.
+
+use std::task::Poll;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use resile::{Elapsed, ManualTimer, ResilienceExt, Timer};
+
+use super::script::{CountingTimer, Down, Script, Step, drive, poll};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_future_that_is_ready_at_once_makes_no_timer() {
+    for (steps, outcome) in [(&[Step::Succeed][..], Ok(1)), (&[Step::Fail][..], Err(Down(1)))] {
+        let (script, timer) = (Script::new(steps), CountingTimer::default());
+        let limited = script.play().timeout(Duration::ZERO).with_timer(&timer);
+        assert_eq!(drive(limited, &timer.hands), outcome);
+        assert_eq!((timer.reads.into_inner(), timer.sleeps.into_inner()), (0, 0));
+    }
+}
+
+#[test]
+fn the_limit_counts_from_the_first_poll() {
+    let (script, timer) = (Script::new(&[Step::Hang]), ManualTimer::new());
+    let mut limited = Box::pin(script.play().timeout(SECOND).with_timer(&timer));
+    timer.advance(SECOND * 9);
+    assert!(poll(limited.as_mut()).is_pending());
+    assert_eq!(timer.until_next(), Some(SECOND));
+    timer.advance(SECOND);
+    assert_eq!(poll(limited.as_mut()), Poll::Ready(Err(Down(0))));
+    assert_eq!((script.polls(), script.drops()), (2, 0), "polled before its limit, dropped with the whole");
+    drop(limited);
+    assert_eq!((script.drops(), timer.sleepers()), (1, 0));
+}
+
+#[test]
+fn a_result_in_hand_beats_the_limit() {
+    let (script, timer) = (Script::new(&[Step::Pend(1, true)]), ManualTimer::new());
+    let mut limited = Box::pin(script.play().timeout(SECOND).with_timer(&timer));
+    assert!(poll(limited.as_mut()).is_pending());
+    timer.advance(SECOND * 9);
+    assert_eq!(poll(limited.as_mut()), Poll::Ready(Ok(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_zero_gives_one_poll() {
+    tokio::time::advance(Duration::from_micros(100)).await;
+    let script = Script::new(&[Step::Pend(1, true)]);
+    assert_eq!(script.play().timeout(Duration::ZERO).await, Err(Down(0)));
+    assert_eq!(script.polls(), 1);
+}
+
+/// As tokio's own: an operation that uses up its task's turn in each poll is cut nevertheless.
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_uses_up_its_turn_is_cut() {
+    let clock = tokio::spawn(async {
+        loop {
+            tokio::time::advance(Duration::from_millis(100)).await;
+            tokio::task::yield_now().await;
+        }
+    });
+    let busy = async {
+        for _ in 0..1_000_000 {
+            tokio::task::coop::consume_budget().await;
+        }
+        Ok::<_, Down>(())
+    };
+    assert_eq!(busy.timeout(SECOND).await, Err(Down(0)));
+    clock.abort();
+}
+
+/// Each attempt has its own limit, and its refusal is an error like any other.
+#[test]
+fn it_limits_each_attempt_of_a_retry() {
+    let (script, timer) = (Script::new(&[Step::Hang, Step::Hang, Step::Succeed]), ManualTimer::new());
+    let policy = resile::RetryPolicy::new().with_backoff(resile::Backoff::none());
+    let op = |_| script.play().timeout(SECOND).with_timer(&timer);
+    assert_eq!(drive(resile::retry(op, &policy, resile::Never).with_timer(&timer), &timer), Ok(3));
+    assert_eq!((timer.now(), script.drops()), (SECOND * 2, 3));
+}
+
+/// What the refusal says is the limit.
+#[derive(Debug, PartialEq)]
+struct Said(Elapsed);
+
+impl From<Elapsed> for Said {
+    fn from(elapsed: Elapsed) -> Self {
+        Self(elapsed)
+    }
+}
+
+#[test]
+fn the_refusal_is_an_io_error_too() {
+    let timer = ManualTimer::new();
+    let hangs = std::future::pending::<std::io::Result<()>>();
+    let refused = drive(hangs.timeout(SECOND).with_timer(&timer), &timer).unwrap_err();
+    assert_eq!((refused.kind(), refused.to_string()), (std::io::ErrorKind::TimedOut, "not finished within 1s".into()));
+    assert!(refused.get_ref().unwrap().is::<Elapsed>());
+}
+
+proptest! {
+    #[test]
+    fn every_limit_holds(limit in super::backoff::durations()) {
+        let timer = ManualTimer::new();
+        let refused = drive(std::future::pending::<Result<(), Said>>().timeout(limit).with_timer(&timer), &timer).unwrap_err();
+        prop_assert_eq!(refused.0.limit(), limit);
+        prop_assert_eq!(timer.now(), limit);
+        prop_assert_eq!(refused.0.to_string(), format!("not finished within {limit:?}"));
+    }
+}
