@@ -36,6 +36,8 @@ pub mod fallback;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod keyed;
+#[cfg(feature = "llm")]
+pub mod llm;
 pub mod observe;
 mod policy;
 pub mod retry;

@@ -2,7 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::classify::Verdict;
-use crate::observe::{Line, Report};
+use crate::observe::{Figure, Line, Report};
 use crate::policy::Stop;
 
 /// What a [`fallback`](crate::fallback()) tells its observer. Alternatives are told by their index; the first is 0.
@@ -106,6 +106,17 @@ impl<E> Report for Event<'_, E> {
             Self::NoAnswer { stop, tried, count, .. } => {
                 Line { warn: true, stop: Some(stop.as_str()), ..line("no alternative answered", tried, count) }
             }
+        }
+    }
+
+    fn figures(&self, put: &mut dyn FnMut(Figure)) {
+        let mut count = |value| put(Figure::Count { name: "resile_fallbacks_total", key: "outcome", value });
+        match *self {
+            Self::Trying { .. } => {}
+            Self::Failed { .. } => count("failed"),
+            Self::Answered { index: 0, .. } => count("first"),
+            Self::Answered { .. } => count("later"),
+            Self::NoAnswer { stop, .. } => count(stop.as_str()),
         }
     }
 }

@@ -16,6 +16,7 @@ use super::{Figure, Observe, Report};
 /// | `resile_breaker_trips_total` | counter | `why`: as [`Trip::as_str`](crate::breaker::Trip::as_str) | openings of the breaker |
 /// | `resile_nested_total` | counter | `where`: `attempt` | calls made within another one's attempt |
 /// | `resile_hedges_total` | counter | `event`: `started`, `won`, `lost`, `denied` | extra attempts of a hedged call |
+/// | `resile_fallbacks_total` | counter | `outcome`: `failed`, `first`, `later`, or why none answered | alternatives that failed, and calls that ended: by the first alternative, a later one, or none |
 ///
 /// Each event costs a look-up in the recorder that the program installed; without one, next to nothing.
 ///

@@ -17,6 +17,7 @@ mod http_sockets;
 mod input;
 mod keyed;
 mod layers;
+mod llm;
 mod metrics;
 mod nested;
 mod observe;

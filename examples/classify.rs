@@ -1,0 +1,170 @@
+//! What does this error of an LLM provider mean? Try it:
+//!
+//! ```text
+//! cargo run --example classify -- --explain 429 '{"error":{"code":"insufficient_quota","message":"You exceeded …"}}'
+//! curl -s https://… | cargo run --example classify -- --explain 503
+//! cargo run --example classify < errors.jsonl
+//! ```
+//!
+//! Without arguments it reads one JSON object per line from stdin,
+//! `{"id", "status", "headers", "body", "phase", "now"}` of which all but `body` may be absent or null, and answers
+//! each with one line: `{"id", "kind", "retryable", "retry_after_ms", "scope", "recovery", "status", "code", "message", "rule"}`.
+//! `phase` is `transport`, `response`, `body_200`, `sse_pre_content` or `sse_mid`.
+
+use std::error::Error;
+use std::fmt::Display;
+use std::io::{self, BufRead, Read, Write};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use resile::llm::{Failure, Phase, Reply};
+use serde_json::{Map, Value, json};
+
+const USAGE: &str = "usage: classify < LINES.jsonl
+       classify --explain [STATUS] [BODY]    (without BODY it is read from stdin)";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match arguments.as_slice() {
+        [] => lines(io::stdin().lock(), io::stdout().lock()),
+        ["-h" | "--help"] => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        ["--explain", rest @ ..] => match status_and_body(rest) {
+            Ok((status, body)) => explain(status, &body),
+            Err(complaint) => return misused(&complaint),
+        },
+        [other, ..] => return misused(&format!("unknown argument `{other}`")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads has seen enough: `classify < errors | head -1`.
+        Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("classify: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn misused(complaint: &str) -> ExitCode {
+    eprintln!("classify: {complaint} (see --help)");
+    ExitCode::from(2)
+}
+
+fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// One answer per line of input.
+fn lines(input: impl BufRead, mut output: impl Write) -> Result<(), Box<dyn Error>> {
+    for (number, line) in input.lines().enumerate() {
+        let line = line?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let case: Value = serde_json::from_str(&line).map_err(|error| format!("line {}: {error}", number + 1))?;
+        let failure = judge(&case);
+        let answer = json!({
+            "id": case["id"],
+            "kind": failure.kind().as_str(),
+            "retryable": failure.is_retryable(),
+            "retry_after_ms": failure.wait().map(|wait| u64::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)),
+            "scope": failure.scope().map(|scope| scope.as_str()),
+            "recovery": failure.recovery().as_str(),
+            "status": failure.status(),
+            "code": failure.code().or(failure.error_type()),
+            "message": failure.message(),
+            "rule": failure.rule().to_string(),
+        });
+        writeln!(output, "{answer}")?;
+    }
+    Ok(())
+}
+
+fn judge(case: &Value) -> Failure {
+    let body = case["body"].as_str().unwrap_or_default();
+    let headers = case["headers"].as_object().map(headers).unwrap_or_default();
+    let phase = match case["phase"].as_str() {
+        Some("transport") => Phase::Connect,
+        Some("sse_pre_content") => Phase::Preamble,
+        Some("sse_mid") => Phase::Content,
+        _ => Phase::Response,
+    };
+    let now = case["now"].as_str().and_then(|now| now.parse::<jiff::Timestamp>().ok());
+    let now = now.map_or_else(SystemTime::now, SystemTime::from);
+    let reply = Reply::new(body.as_bytes()).with_headers(&headers).with_phase(phase);
+    let status = case["status"].as_u64().and_then(|status| u16::try_from(status).ok());
+    status.map_or(reply, |status| reply.with_status(status)).judge(now)
+}
+
+fn headers(fields: &Map<String, Value>) -> HeaderMap {
+    let field = |(name, value): (&String, &Value)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
+    };
+    fields.iter().filter_map(field).collect()
+}
+
+fn status_and_body(arguments: &[&str]) -> Result<(Option<u16>, String), String> {
+    let status = |text: &str| text.parse().ok().filter(|status| (100..1000).contains(status));
+    match arguments {
+        [] => Ok((None, stdin()?)),
+        [only] => match status(only) {
+            Some(status) => Ok((Some(status), stdin()?)),
+            None if only.starts_with('-') => Err(format!("unknown argument `{only}`")),
+            None => Ok((None, (*only).to_owned())),
+        },
+        [first, body] => {
+            let status = status(first).ok_or_else(|| format!("`{first}` is no status"))?;
+            Ok((Some(status), (*body).to_owned()))
+        }
+        [.., last] => Err(format!("`{last}` is one argument too many: quote the body")),
+    }
+}
+
+fn stdin() -> Result<String, String> {
+    let mut body = Vec::new();
+    io::stdin().read_to_end(&mut body).map_err(|error| error.to_string())?;
+    Ok(String::from_utf8_lossy(&body).into_owned())
+}
+
+/// What it is, for a person.
+fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
+    let reply = Reply::new(body.as_bytes());
+    let failure = status.map_or(reply, |status| reply.with_status(status)).judge(SystemTime::now());
+    let retry = match (failure.is_retryable(), failure.wait()) {
+        (false, None) => "no: the same request will fail again".to_owned(),
+        (false, Some(wait)) => format!("no: what is used up comes back in {}", spoken(wait)),
+        (true, None) => "yes, after a backoff: the provider asks for no particular wait".to_owned(),
+        (true, Some(wait)) => format!("yes, in {}: the provider asks for that wait", spoken(wait)),
+    };
+    let tokens = failure.tokens();
+    let mut out = io::stdout().lock();
+    writeln!(out, "{failure}\n")?;
+    line(&mut out, "kind", Some(failure.kind()))?;
+    line(&mut out, "scope", failure.scope())?;
+    line(&mut out, "retry", Some(retry))?;
+    line(&mut out, "do", Some(failure.recovery().advice()))?;
+    line(&mut out, "rule", Some(failure.rule()))?;
+    line(&mut out, "status", failure.status())?;
+    line(&mut out, "code", failure.code())?;
+    line(&mut out, "type", failure.error_type())?;
+    line(&mut out, "tokens", tokens.prompt().map(|prompt| format!("{prompt} in the request")))?;
+    line(&mut out, "limit", tokens.limit().map(|limit| format!("{limit} tokens")))?;
+    line(&mut out, "message", failure.message())?;
+    Ok(())
+}
+
+/// As in "2h 30m" or "11s 54ms".
+fn spoken(wait: Duration) -> String {
+    jiff::SignedDuration::try_from(wait)
+        .map_or_else(|_| "longer than anybody waits".to_owned(), |wait| format!("{wait:#}"))
+}
+
+fn line(out: &mut impl Write, name: &str, value: Option<impl Display>) -> io::Result<()> {
+    value.map_or(Ok(()), |value| writeln!(out, "{name:>8}  {value}"))
+}

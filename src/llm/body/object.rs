@@ -1,0 +1,170 @@
+//! An error object: its codes, its words, its waits, and the error object inside it.
+
+use std::time::SystemTime;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Map, Value};
+
+use super::{CODES, DEEPEST, Found, MESSAGE};
+use crate::llm::{codes, headers, text, wait};
+
+/// How good a field is as the error's words: less is better.
+fn words(name: &str) -> Option<u8> {
+    Some(match name {
+        "message" | "Message" => 0,
+        "msg" | "error_message" | "errorMessage" | "error_msg" | "status_msg" => 1,
+        "error_description" | "detail" | "details" | "faultstring" => 2,
+        "description" | "reason" | "title" => 3,
+        _ => return None,
+    })
+}
+
+/// Which place a field has among those where the next error object may be: the later one is the more inner.
+fn inner(name: &str) -> Option<usize> {
+    Some(match name {
+        "error" | "errors" => 0,
+        "innererror" | "inner_error" | "fault" | "base_resp" | "$metadata" => 1,
+        "detail" | "error_message" => 2,
+        "body" | "responseBody" | "data" => 3,
+        "response" => 4,
+        "cause" => 5,
+        "metadata" => 6,
+        "raw" => 7,
+        _ => return None,
+    })
+}
+
+/// A status in a field of that name.
+fn status(name: &str, value: &Value) -> Option<u16> {
+    match name {
+        "code" | "status" | "status_code" | "statusCode" | "upstream_status" | "raw_status_code" | "http_status"
+        | "httpStatusCode" | "http_code" | "error_code" => {}
+        _ => return None,
+    }
+    let status = match value {
+        Value::Number(number) => number.as_u64().and_then(|number| u16::try_from(number).ok()),
+        Value::String(text) => text.parse().ok(),
+        _ => None,
+    };
+    status.filter(|status| (400..600).contains(status))
+}
+
+impl Found {
+    pub(super) fn value(&mut self, value: &Value, now: SystemTime, depth: usize) {
+        match value {
+            Value::Object(object) => self.object(object, now, depth),
+            Value::Array(items) => items.iter().take(2).for_each(|item| self.value(item, now, depth + 1)),
+            Value::String(prose) => self.prose(prose, now, depth),
+            _ => {}
+        }
+    }
+
+    pub(super) fn object(&mut self, object: &Map<String, Value>, now: SystemTime, depth: usize) {
+        if depth > DEEPEST {
+            return;
+        }
+        let mut said: Option<(u8, &str)> = None;
+        let mut inside = [None; 8];
+        for (name, value) in object {
+            let name = name.as_str();
+            self.status = status(name, value).or(self.status);
+            self.wait = self.wait.max(wait::field(name, value, now));
+            if let Some(place) = inner(name).and_then(|place| inside.get_mut(place)) {
+                *place = Some((name, value));
+            }
+            match value {
+                Value::String(text) => {
+                    self.name(name, text);
+                    // `reason` is a code more often than a sentence.
+                    let rank = words(name).filter(|_| name != "reason" || text.contains(' '));
+                    if let Some(rank) = rank.filter(|rank| said.is_none_or(|(best, _)| *rank < best)) {
+                        said = Some((rank, text));
+                    }
+                }
+                Value::Number(number) => match name {
+                    "code" if self.code.is_none() => self.code = Some(number.to_string()),
+                    "n_prompt_tokens" => self.prompt = number.as_u64(),
+                    "n_ctx" => self.limit = number.as_u64(),
+                    _ => {}
+                },
+                Value::Array(details) if name == "details" => self.google.details(details, now),
+                Value::Object(fields) if matches!(name, "headers" | "response_headers") => self.headers(fields, now),
+                // An exception in an event stream of Amazon's is the member's name.
+                Value::Object(exception) if name.ends_with("Exception") => {
+                    self.code(name);
+                    self.object(exception, now, depth + 1);
+                }
+                _ => {}
+            }
+        }
+        if let Some((_, words)) = said {
+            self.prose(words, now, depth + 1);
+        }
+        for (name, value) in inside.into_iter().flatten() {
+            self.inside(name, value, said.is_some(), now, depth + 1);
+        }
+    }
+
+    /// A field in which there may be another error.
+    fn inside(&mut self, name: &str, value: &Value, said: bool, now: SystemTime, depth: usize) {
+        match value {
+            // The validator's report of what is wrong with a request, each with its place in it.
+            Value::Array(items) if items.first().is_some_and(|item| item.get("loc").is_some()) => {
+                self.code("validation_error");
+                if let Some(Value::String(prose)) = items.first().and_then(|item| item.get("msg")) {
+                    self.message = Some(text::clip(prose, MESSAGE));
+                }
+            }
+            Value::Object(_) | Value::Array(_) => self.value(value, now, depth),
+            // Strings of these are read for an error in JSON alone.
+            Value::String(prose) if matches!(name, "metadata" | "data" | "response" | "body" | "responseBody") => {
+                let _: bool = self.embedded(prose, now, depth);
+            }
+            // Already read, as the error's words; or there are better ones.
+            Value::String(_) if words(name).is_some() => {}
+            Value::String(prose) if !said || name == "raw" => self.prose(prose, now, depth),
+            Value::String(prose) => {
+                let _: bool = self.embedded(prose, now, depth);
+            }
+            _ => {}
+        }
+    }
+
+    /// A field that may be a machine code.
+    fn name(&mut self, name: &str, code: &str) {
+        match name {
+            "code" | "error_code" | "errorCode" | "errorcode" => self.code = Some(text::clip(code, 128)),
+            "type" | "error_type" | "errorType" if code != "error" => self.error_type = Some(text::clip(code, 128)),
+            "status" | "reason" | "__type" if self.code.is_none() => self.code = Some(text::clip(code, 128)),
+            "status" | "reason" | "__type" | "type" | "error_type" | "errorType" | "name" | "kind" => {}
+            _ => return,
+        }
+        self.code(code);
+    }
+
+    pub(super) fn code(&mut self, code: &str) {
+        if let Some(status) = codes::status_in(code) {
+            self.status.get_or_insert(status);
+        }
+        if self.codes.len() < CODES && !code.is_empty() && code.len() <= 128 {
+            self.codes.push(code.to_owned());
+        }
+    }
+
+    /// The headers of an answer that a gateway passes on inside its own.
+    fn headers(&mut self, fields: &Map<String, Value>, now: SystemTime) {
+        let mut map = HeaderMap::new();
+        for (name, value) in fields.iter().take(64) {
+            let value = match value {
+                Value::String(text) => text.clone(),
+                Value::Number(number) => number.to_string(),
+                _ => continue,
+            };
+            if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+                map.append(name, value);
+            }
+        }
+        let wait = headers::asked(&map, now).or_else(|| headers::reset(&map, now));
+        self.wait = self.wait.max(wait);
+    }
+}

@@ -1,0 +1,105 @@
+//! Errors that are no JSON, or not only: words, events, what does not parse.
+
+use std::time::SystemTime;
+
+use serde_json::Value;
+
+use super::{DEEPEST, Found, MESSAGE, PARSED, READ, Shape, is_error, lossy};
+use crate::llm::{numbers, text, wait};
+
+impl Found {
+    /// Words, in which another error may be quoted as JSON.
+    pub(super) fn prose(&mut self, prose: &str, now: SystemTime, depth: usize) {
+        if depth == 0 {
+            self.named = numbers::status(prose);
+        }
+        if depth <= DEEPEST && self.embedded(prose, now, depth) {
+            return;
+        }
+        let printed = text::is_repr(prose)
+            .then(|| text::field_of_repr(prose, "message").or_else(|| text::field_of_repr(prose, "detail")));
+        let printed = printed.flatten();
+        if printed.is_some() {
+            let codes = ["code", "type", "status"].into_iter().filter_map(|name| text::field_of_repr(prose, name));
+            codes.for_each(|code| self.code(code));
+        }
+        let prose = printed.unwrap_or(prose).trim();
+        if !prose.is_empty() {
+            self.message = Some(text::clip(prose, MESSAGE));
+        }
+    }
+
+    /// An error in JSON inside a text: all of it, or from some brace on. Other JSON in a text is somebody's words.
+    pub(super) fn embedded(&mut self, prose: &str, now: SystemTime, depth: usize) -> bool {
+        let Some(start) = prose.find('{') else { return false };
+        let inner = prose.get(start..).unwrap_or_default();
+        if depth > DEEPEST || inner.len() > PARSED || !inner.contains('"') {
+            return false;
+        }
+        let first = serde_json::Deserializer::from_str(inner).into_iter::<Value>().next();
+        match first {
+            Some(Ok(Value::Object(object))) if is_error(&object) => {
+                self.object(&object, now, depth + 1);
+                // Nothing in it may have been a message.
+                if self.message.is_none() && start > 0 {
+                    self.message = prose.get(..start).map(|before| text::clip(before.trim(), MESSAGE));
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// JSON that does not parse: its fields, as far as they can be told apart.
+    pub(super) fn broken(&mut self, body: &str, now: SystemTime) {
+        let head = body.get(..text::floor(body, READ)).unwrap_or_default();
+        for name in ["code", "status", "type", "reason", "__type"] {
+            for value in text::fields(head, name).take(4) {
+                self.shape = Shape::Error;
+                if let Some(status) = value.parse().ok().filter(|status| (400..600).contains(status)) {
+                    self.status = Some(status);
+                } else {
+                    self.code(&value);
+                }
+            }
+        }
+        for name in ["retryDelay", "quotaResetDelay", "retry_after", "resets_in_seconds", "resets_at"] {
+            for value in text::fields(head, name).take(4) {
+                self.wait = self.wait.max(wait::field(name, &Value::String(value), now));
+            }
+        }
+        for name in ["quotaId", "reason"] {
+            text::fields(head, name).take(8).for_each(|value| self.google.note(name, &value));
+        }
+        let message = ["message", "msg", "detail", "error"].iter().find_map(|name| text::fields(head, name).last());
+        self.code = self.codes.first().cloned();
+        if let Some(message) = message {
+            self.shape = Shape::Error;
+            self.prose(&message, now, DEEPEST);
+        } else if self.shape != Shape::Error {
+            self.message = Some(text::clip(head, MESSAGE));
+        }
+    }
+
+    /// The events of a stream: the first that is an error, or how the last one says that it ended.
+    pub(super) fn events(&mut self, body: &[u8], now: SystemTime) {
+        let body = lossy(body);
+        for data in text::events(&body) {
+            if data == "[DONE]" {
+                self.ended = true;
+            } else if data.starts_with(['{', '[', '"']) {
+                match serde_json::from_str::<Value>(&data) {
+                    Ok(value) => self.answer(&value, now),
+                    Err(_) if text::mentions_error(&data) => self.broken(&data, now),
+                    Err(_) => {}
+                }
+            } else if !data.is_empty() {
+                self.shape = Shape::Error;
+                self.prose(&data, now, 0);
+            }
+            if self.shape == Shape::Error {
+                return;
+            }
+        }
+    }
+}

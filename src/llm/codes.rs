@@ -1,0 +1,308 @@
+//! The machine codes of the providers, as data.
+//!
+//! A code is compared by its letters and digits alone, in lower case, without a final `Error` or `Exception`: so
+//! `rate_limit_exceeded`, `RATE_LIMIT_EXCEEDED` and `rateLimitExceeded` are one, and `ThrottlingException` is `throttling`.
+//! Of several codes in one body the group that stands first decides. Codes that no group has are tried against `STEMS`, in
+//! the same order of meaning; the codes of `GENERIC` say nothing that a status, another code or a message does not say better.
+
+use std::sync::LazyLock;
+
+use super::kind::{Kind, Scope};
+use super::rule::Rule;
+use super::statuses::Statuses;
+
+/// Codes of one meaning.
+struct Group {
+    means: Kind,
+    scope: Option<Scope>,
+    /// Whether a specific message may say otherwise.
+    soft: bool,
+    at: Statuses,
+    /// Separated by blanks.
+    names: &'static str,
+}
+
+const fn group(means: Kind, names: &'static str) -> Group {
+    Group { means, scope: None, soft: false, at: Statuses::ALL, names }
+}
+
+impl Group {
+    fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.names.split_ascii_whitespace()
+    }
+
+    const fn soft(mut self) -> Self {
+        self.soft = true;
+        self
+    }
+
+    const fn at(mut self, at: Statuses) -> Self {
+        self.at = at;
+        self
+    }
+
+    const fn over(mut self, scope: Scope) -> Self {
+        self.scope = Some(scope);
+        self
+    }
+}
+
+/// Quota before capacity before context and content before rate before credentials before the rest: the more a code
+/// commits to, the earlier it stands.
+static GROUPS: &[Group] = &[
+    group(
+        Kind::QuotaExhausted,
+        "accessterminatedbilling accountquotaexceeded allocationquotafreetieronly arrearage billing \
+         billingdisabled billinghardlimitreached billingnotactive budgetexceeded creditbalancetoolow credits \
+         creditsexhausted exceededcurrentquota freeusagelimit insufficientbalance insufficientcredits \
+         insufficientfunds insufficientg1creditsbalance insufficientquota insufficientuserquota monthlylimit \
+         monthlyoutofcredits paymentrequired quotaexceeded quotaexhausted \
+         servicequotaexceeded spendlimitexceeded usagenotincluded \
+         userquotaexceeded",
+    ),
+    group(Kind::QuotaExhausted, "usagelimitexceeded usagelimitreached").over(Scope::Window),
+    group(Kind::QuotaExhausted, "dailylimitexceeded dailyquotaexceeded").over(Scope::Day),
+    group(
+        Kind::Overloaded,
+        "capacityexceeded engineoverloaded modelcapacityexhausted modelloading modelnotready modeloverloaded \
+         nocapacity overcapacity overloaded serverbusy serverisoverloaded serveroverloaded \
+         servicetiercapacityexceeded serviceunavailable slowdown temporarilyunavailable unavailable",
+    ),
+    group(
+        Kind::ContextLength,
+        "contextlengthexceeded contextoverflow contextwindowexceeded exceedcontextsize inputtoolong \
+         maxcontextlengthexceeded modelmaxprompttokensexceeded modelcontextwindowexceeded prompttoolong \
+         prompttokenlimitexceeded tokenslimitreached",
+    ),
+    group(
+        Kind::ContentFilter,
+        "blockedbysafety contentblocked contentfilter contentfiltered contentpolicyviolation cyberpolicy \
+         datainspectionfailed guardrailintervened inappropriatecontent moderationblocked prohibitedcontent \
+         responsibleaipolicyviolation safety sensitivecontent",
+    ),
+    group(
+        Kind::InvalidOutput,
+        "jsonvalidatefailed malformedfunctioncall modelproducedinvalid outputparsefailed toolusefailed",
+    ),
+    group(Kind::RateLimit, "concurrencylimitexceeded concurrentrequestlimitexceeded toomanyconcurrentrequests")
+        .over(Scope::Concurrency),
+    group(
+        Kind::RateLimit,
+        "ratelimit ratelimited ratelimitexceeded ratelimitreached requestlimitexceeded \
+         requestsperminutelimitexceeded throttled throttling tokensperminutelimitexceeded toomanyrequests \
+         userratelimitexceeded",
+    ),
+    // OpenAI's `type` at a 429: what was limited. A Google status, and gRPC's, for a limit of any kind.
+    group(Kind::RateLimit, "requests resourceexhausted tokens").at(Statuses::RATE).soft(),
+    group(Kind::Overloaded, "resourceexhausted").soft(),
+    group(
+        Kind::Auth,
+        "accesstokenexpired apikeyexpired apikeyinvalid auth authentication authenticationfailed \
+         credentialsmissing expiredapikey expiredtoken incorrectapikey incompletesignature invalidapikey \
+         invalidauthentication invalidclienttokenid invalidcredentials invalidgrant invalidsignature \
+         invalidtoken missingapikey missingauthenticationtoken noapikey tokenexpired tokeninvalidated \
+         tokenrevoked unauthenticated unauthorized unrecognizedclient",
+    ),
+    group(
+        Kind::Permission,
+        "accessdenied accessterminated accesstokenscopeinsufficient accountdeactivated apikeyserviceblocked \
+         consumersuspended forbidden insufficientpermissions locationpolicyviolated missingscope \
+         modelaccessdenied modelpermissionblockedorg modelpermissionblockedproject modeltermsrequired \
+         organizationrestricted permission permissiondenied servicedisabled unsupportedcountryregionterritory \
+         userprojectdenied validationrequired",
+    )
+    .soft(),
+    group(
+        Kind::NotFound,
+        "deploymentnotfound invalidmodel invalidmodelid invalidmodelname modeldecommissioned modeldeprecated \
+         modelnotavailable modelnotexist modelnotfound modelnotsupported notfound resourcenotfound \
+         unknownmodel unknownurl unsupportedmodel",
+    ),
+    group(Kind::TooLarge, "filetoolarge payloadtoolarge requestentitytoolarge requesttoolarge requestbodytoolarge"),
+    group(Kind::Timeout, "deadlineexceeded gatewaytimeout modeltimeout requesttimeout timeout upstreamtimeout"),
+    group(Kind::Conflict, "aborted conflict"),
+    group(Kind::InvalidRequest, "notimplemented notsupported outofrange unimplemented unprocessableentity"),
+    group(Kind::Server, "model modelstream"),
+    // At a status that is an error these say less than it does.
+    group(
+        Kind::Server,
+        "badgateway internal internalfailure internalserver processing serverfault upstream \
+         upstreamhttp",
+    )
+    .at(Statuses::NONE.and(Statuses::WIRE))
+    .soft(),
+];
+
+/// What a code means that contains such a part, where `GROUPS` does not have it whole.
+static STEMS: &[Group] = &[
+    group(
+        Kind::QuotaExhausted,
+        "insufficientquota insufficientbalance insufficientcredit usagelimit billing outofcredit spendlimit \
+         spendinglimit quotaexhausted insufficientfund",
+    ),
+    group(Kind::Overloaded, "overload capacity unavailable notready serverbusy"),
+    group(Kind::ContextLength, "contextlength contextwindow contextsize prompttoolong inputtoolong maxprompttokens"),
+    group(
+        Kind::ContentFilter,
+        "contentfilter contentpolicy policyviolation biopolicy moderation safety sensitivecontent guardrail \
+         datainspection",
+    ),
+    group(Kind::RateLimit, "concurrency").over(Scope::Concurrency),
+    group(Kind::RateLimit, "ratelimit throttl toomanyrequest ratequota limitrequest"),
+    group(Kind::RateLimit, "exhausted quotaexceeded").at(Statuses::RATE),
+    group(Kind::Auth, "apikey unauthorized authentication accesstoken credential"),
+    group(Kind::Permission, "permission accessdenied forbidden").soft(),
+    group(Kind::NotFound, "modelnotfound invalidmodel unknownmodel unsupportedmodel modelnotexist"),
+    // At a 400 it is something that the request refers to, such as an earlier answer: not the model.
+    group(Kind::NotFound, "notfound").at(Statuses::ALL.but(Statuses::BAD)),
+    group(Kind::TooLarge, "toolarge"),
+    group(Kind::Timeout, "timeout timedout"),
+    group(
+        Kind::InvalidRequest,
+        "unsupported unknownparam missingrequired invalidvalue invalidtype abovemax belowmin notsupported \
+         invalidjson invalidschema invalidfunction invalidimage invalidbase64",
+    )
+    .at(Statuses::ALL.but(Statuses::FAULT.and(Statuses::BUSY).and(Statuses::RATE)))
+    .soft(),
+    group(Kind::Server, "internalserver upstream").at(Statuses::NONE.and(Statuses::WIRE)).soft(),
+];
+
+/// Codes that a provider gives where it has no better one, and what they mean where there is no status.
+static GENERIC: &[(&str, Kind)] = &[
+    ("api", Kind::Server),
+    ("badrequest", Kind::InvalidRequest),
+    ("failedprecondition", Kind::InvalidRequest),
+    ("invalidargument", Kind::InvalidRequest),
+    ("invalidparameter", Kind::InvalidRequest),
+    ("invalidprompt", Kind::InvalidRequest),
+    ("invalidrequest", Kind::InvalidRequest),
+    ("server", Kind::Server),
+    ("unknown", Kind::Server),
+    ("validation", Kind::InvalidRequest),
+];
+
+/// What a code says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    /// Its place in the priority: less is stronger.
+    pub(super) rank: usize,
+    pub(super) kind: Kind,
+    pub(super) scope: Option<Scope>,
+    pub(super) soft: bool,
+    pub(super) rule: Rule,
+}
+
+/// Every name with the places of its groups, sorted by name.
+static NAMES: LazyLock<Vec<(&'static str, usize)>> = LazyLock::new(|| {
+    let mut names: Vec<_> =
+        GROUPS.iter().enumerate().flat_map(|(at, group)| group.names().map(move |name| (name, at))).collect();
+    names.sort_unstable();
+    names
+});
+
+/// Longer codes are no codes but prose.
+const LONGEST: usize = 64;
+
+/// What `code` means at that status, if any group or stem has it.
+pub(super) fn look_up(code: &str, status: Statuses) -> Option<Said> {
+    let mut buffer = [0; LONGEST];
+    let name = normal(code, &mut buffer)?;
+    whole(name, status).or_else(|| part(name, status))
+}
+
+/// What a code that says nothing means where nothing else says anything.
+pub(super) fn generic(code: &str) -> Option<(Kind, Rule)> {
+    let mut buffer = [0; LONGEST];
+    let name = normal(code, &mut buffer)?;
+    GENERIC.iter().find(|(generic, _)| *generic == name).map(|(generic, kind)| (*kind, Rule::Code(generic)))
+}
+
+fn whole(name: &str, status: Statuses) -> Option<Said> {
+    let first = NAMES.partition_point(|(known, _)| *known < name);
+    let (known, at) = NAMES[first..]
+        .iter()
+        .take_while(|(known, _)| *known == name)
+        .find(|(_, at)| GROUPS.get(*at).is_some_and(|group| group.at.meets(status)))?;
+    Some(said(*at, GROUPS.get(*at)?, Rule::Code(known)))
+}
+
+fn part(name: &str, status: Statuses) -> Option<Said> {
+    if GENERIC.iter().any(|(generic, _)| *generic == name) {
+        return None;
+    }
+    let hit = |group: &'static Group| group.names().find(|stem| name.contains(stem));
+    let (group, stem) =
+        STEMS.iter().filter(|group| group.at.meets(status)).find_map(|group| Some((group, hit(group)?)))?;
+    // A stem ranks with the first group of its meaning, as it commits to no more.
+    let rank = GROUPS.iter().position(|known| known.means == group.means).unwrap_or(GROUPS.len());
+    Some(said(rank, group, Rule::Stem(stem)))
+}
+
+fn said(rank: usize, group: &Group, rule: Rule) -> Said {
+    Said { rank, kind: group.means, scope: group.scope, soft: group.soft, rule }
+}
+
+/// The letters and digits of `code`, in lower case, without what AWS puts around them (`com.amazon#Name:http://…`) and without
+/// a final `Error` or `Exception`; `None` where that is nothing, or prose.
+fn normal<'b>(code: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b str> {
+    let code = code.rsplit('#').next()?;
+    let code = code.split(':').next()?;
+    if code.len() > 2 * LONGEST || code.contains(' ') && code.len() > 32 {
+        return None;
+    }
+    let mut length = 0;
+    for byte in code.bytes().filter(u8::is_ascii_alphanumeric) {
+        *buffer.get_mut(length)? = byte.to_ascii_lowercase();
+        length += 1;
+    }
+    let name = std::str::from_utf8(buffer.get(..length)?).ok()?;
+    let name = name.strip_suffix("exception").unwrap_or(name);
+    let name = name.strip_suffix("error").unwrap_or(name);
+    (!name.is_empty()).then_some(name)
+}
+
+/// The status that a code spells out: `http_429`, `upstream_http_503`.
+pub(super) fn status_in(code: &str) -> Option<u16> {
+    let digits = code.rsplit_once("http_")?.1;
+    let status = digits.strip_prefix("status_").unwrap_or(digits).parse().ok()?;
+    (400..600).contains(&status).then_some(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_in_normal_form() {
+        for name in GROUPS.iter().flat_map(Group::names) {
+            let mut buffer = [0; LONGEST];
+            assert_eq!(normal(name, &mut buffer), Some(name));
+        }
+    }
+
+    #[test]
+    fn a_name_stands_once_per_status() {
+        for (n, (name, at)) in NAMES.iter().enumerate() {
+            for (other, there) in &NAMES[n + 1..] {
+                let apart = GROUPS[*at].at != GROUPS[*there].at;
+                assert!(name != other || apart, "{name} stands in two groups");
+            }
+        }
+    }
+
+    #[test]
+    fn spellings_of_a_code_are_one() {
+        for code in ["rate_limit_exceeded", "RATE_LIMIT_EXCEEDED", "rateLimitExceeded", "RateLimitExceededError"] {
+            assert_eq!(look_up(code, Statuses::NONE).map(|said| said.kind), Some(Kind::RateLimit), "{code}");
+        }
+        let amazon = "com.amazon.coral#ThrottlingException:http://internal.amazon.com/coral/com.amazon.bedrock/";
+        assert_eq!(look_up(amazon, Statuses::BAD).map(|said| said.rule), Some(Rule::Code("throttling")));
+    }
+
+    #[test]
+    fn generic_codes_say_nothing() {
+        for (code, _) in GENERIC {
+            assert_eq!(look_up(code, Statuses::ALL), None, "{code}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The numbers in a message: of tokens, and of statuses.
+
+use super::failure::Tokens;
+
+/// A number in a text, and where it stands.
+#[derive(Clone, Copy)]
+struct Number {
+    value: u64,
+    start: usize,
+    end: usize,
+}
+
+/// The numbers of `text` that stand by themselves: not in identifiers, versions, dates or URLs. `1,000` is one number.
+fn numbers(text: &str) -> impl Iterator<Item = Number> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let start = at + bytes.get(at..)?.iter().position(u8::is_ascii_digit)?;
+            let mut end = start;
+            let mut value: Option<u64> = Some(0);
+            while let Some(byte) = bytes.get(end) {
+                let digit_follows = bytes.get(end + 1).is_some_and(u8::is_ascii_digit);
+                match byte {
+                    b'0'..=b'9' => {
+                        value = value.and_then(|value| value.checked_mul(10)?.checked_add(u64::from(byte - b'0')));
+                    }
+                    b',' | b'_' if digit_follows && end - start <= 15 => {}
+                    _ => break,
+                }
+                end += 1;
+            }
+            at = end;
+            let joined =
+                |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"-_./:".contains(byte));
+            let before = joined(start.checked_sub(1).and_then(|before| bytes.get(before)));
+            let word = bytes.get(end).is_some_and(|byte| byte.is_ascii_alphanumeric() || b"-_/:".contains(byte));
+            let fraction = bytes.get(end) == Some(&b'.') && bytes.get(end + 1).is_some_and(u8::is_ascii_digit);
+            if let Some(value) = value.filter(|_| !before && !word && !fraction) {
+                return Some(Number { value, start, end });
+            }
+        }
+    })
+}
+
+/// Words that stand before a limit.
+const LIMITS: [&str; 12] = [
+    "maximum",
+    "limit",
+    "max",
+    "at most",
+    "up to",
+    "<=",
+    "exceed",
+    "context size",
+    "context length",
+    "context window",
+    "less than",
+    "n_ctx",
+];
+
+/// How far before a number its word may stand.
+const NEAR: usize = 48;
+
+/// How many tokens there were and how many there may be, as far as a message of too long a prompt says.
+pub(super) fn tokens(text: &str) -> Tokens {
+    let all: Vec<_> = numbers(text).take(16).collect();
+    // "N > M", "A + B > M": the comparison leaves no doubt.
+    for pair in all.windows(2) {
+        if let [left, right] = pair {
+            let between = text.get(left.end..right.start).unwrap_or_default();
+            if between.trim_start_matches(" tokens").trim() == ">" {
+                let sum = all.iter().rev().skip_while(|number| number.start >= left.start).take(1);
+                let sum =
+                    sum.filter(|number| text.get(number.end..left.start).is_some_and(|between| between.trim() == "+"));
+                let prompt = sum.map(|number| number.value).fold(left.value, u64::saturating_add);
+                return Tokens { prompt: Some(prompt), limit: Some(right.value) };
+            }
+        }
+    }
+    let is_limit = |number: &&Number| {
+        let from = super::text::floor(text, number.start.saturating_sub(NEAR));
+        let before = text.get(from..number.start).unwrap_or_default().to_ascii_lowercase();
+        // Of what lies before the number before it, nothing counts.
+        let before = before.rsplit(|c: char| c.is_ascii_digit()).next().unwrap_or_default();
+        let after = text.get(number.end..).unwrap_or_default();
+        LIMITS.iter().any(|word| before.contains(word))
+            || after.starts_with(" max")
+            || after.starts_with(" token limit")
+    };
+    let plausible = |number: &&Number| number.value >= 16;
+    let limit = all.iter().filter(plausible).find(is_limit).map(|number| number.value);
+    let others = all.iter().filter(plausible).map(|number| number.value);
+    let prompt = limit.and_then(|limit| others.filter(|value| *value > limit).max());
+    Tokens { prompt, limit }
+}
+
+/// "Limit N … Requested M", in lower case: the limit and what this request alone asks for.
+pub(super) fn requested(lower: &str) -> Option<(u64, u64)> {
+    if !lower.contains("requested") {
+        return None;
+    }
+    let after = |word: &str| {
+        lower.match_indices(word).find_map(|(at, _)| {
+            let end = at + word.len();
+            let rest = lower.get(end..)?;
+            let figure = rest.trim_start_matches([' ', ':', '=', '~']);
+            let first = numbers(lower.get(end..)?).next()?;
+            (figure.starts_with(|c: char| c.is_ascii_digit()) && first.start == rest.len() - figure.len())
+                .then_some(first.value)
+        })
+    };
+    Some((after("limit")?, after("requested")?))
+}
+
+/// "limit: 0": a quota that the plan does not have at all.
+pub(super) fn limit_of_zero(text: &str) -> bool {
+    let after = |(at, word): (usize, &str)| text.get(at + word.len()..).unwrap_or_default();
+    let ends = |rest: &str| {
+        !rest.starts_with(|c: char| c.is_ascii_digit())
+            && !rest.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    text.match_indices("limit: 0").map(after).any(ends)
+}
+
+/// The status that a text names as such: "status code 503", "Error code: 429 - …", "HTTP 502", "429 Too Many Requests" at its
+/// beginning. A number by itself is none.
+pub(super) fn status(text: &str) -> Option<u16> {
+    let head = text.get(..super::text::floor(text, 512)).unwrap_or_default();
+    let lower = head.to_ascii_lowercase();
+    let named = numbers(&lower).find(|number| {
+        let before = lower.get(..number.start).unwrap_or_default().trim_end_matches([' ', ':', '=', '(']);
+        ["status code", "error code", "status_code", "statuscode", "http", "http status", "status", "http error"]
+            .iter()
+            .any(|word| before.ends_with(word))
+            || number.start == 0
+                && lower.get(number.end..).is_some_and(|rest| {
+                    rest.trim_start_matches([' ', ':', '-']).starts_with(|c: char| c == '{' || c.is_ascii_alphabetic())
+                })
+    })?;
+    u16::try_from(named.value).ok().filter(|status| (400..600).contains(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_of_tokens() {
+        for (text, prompt, limit) in [
+            ("prompt is too long: 205371 tokens > 200000 maximum", Some(205_371), Some(200_000)),
+            (
+                "input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000, decrease",
+                Some(211_333),
+                Some(200_000),
+            ),
+            (
+                "request (2009 tokens) exceeds the available context size (512 tokens), try increasing it",
+                Some(2_009),
+                Some(512),
+            ),
+            (
+                "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
+                Some(130_000),
+                Some(128_000),
+            ),
+            (
+                "The input token count (1,196,265) exceeds the maximum number of tokens allowed (1,048,575).",
+                Some(1_196_265),
+                Some(1_048_575),
+            ),
+            ("Your input exceeds the context window of gpt-4-32k-0613.", None, None),
+            (
+                "`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 4000 `inputs` tokens and 512 `max_new_tokens`",
+                None,
+                Some(4_097),
+            ),
+        ] {
+            assert_eq!(tokens(text), Tokens { prompt, limit }, "{text}");
+        }
+    }
+
+    #[test]
+    fn limit_and_requested() {
+        assert_eq!(requested("(tpm): limit 6000, used 0, requested 8123. please"), Some((6_000, 8_123)));
+        assert_eq!(requested("limit: 6,000 / min. requested: 10"), Some((6_000, 10)));
+        assert_eq!(requested("you requested up to 65536 tokens, but can only afford 20; limit 5"), None);
+        assert_eq!(requested("rate limit reached"), None);
+    }
+
+    #[test]
+    fn statuses_are_named() {
+        assert_eq!(status("Error code: 429 - {'error'"), Some(429));
+        assert_eq!(status("request failed with status code 503"), Some(503));
+        assert_eq!(status("502 Bad Gateway"), Some(502));
+        for text in [
+            "req_429",
+            "https://example.com/429",
+            "429",
+            "line 429 of it",
+            "payload429snippet",
+            "status 200",
+            "status: 4290",
+        ] {
+            assert_eq!(status(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The providers' words, as data: what a message means by what it says.
+//!
+//! A row is a phrase, or some phrases in that order with at most [`GAP`] bytes between them, parted by `…`. Case does not
+//! matter. The group that stands first decides, of those that count at the status.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, Match};
+
+use super::kind::{Kind, Scope};
+use super::statuses::Statuses;
+
+/// Rows of one meaning.
+pub(super) struct Group {
+    pub(super) means: Kind,
+    pub(super) scope: Option<Scope>,
+    at: Statuses,
+    /// At these statuses only where the message begins with it: elsewhere in it somebody may be quoted.
+    leading_at: Statuses,
+    rows: &'static str,
+}
+
+const fn group(means: Kind, at: Statuses, rows: &'static str) -> Group {
+    Group { means, scope: None, at, leading_at: Statuses::ALL.but(Statuses::ALL), rows }
+}
+
+/// Words of a limit on requests, which at a 400 count only at the beginning.
+const fn limit(rows: &'static str) -> Group {
+    let at = Statuses::RATE.and(Statuses::FAULT).and(Statuses::BUSY).and(Statuses::NONE).and(Statuses::DENIED);
+    Group { leading_at: Statuses::BAD, ..group(Kind::RateLimit, at, rows) }
+}
+
+impl Group {
+    const fn over(mut self, scope: Scope) -> Self {
+        self.scope = Some(scope);
+        self
+    }
+}
+
+const NONE: Statuses = Statuses::NONE;
+const BAD: Statuses = Statuses::BAD;
+const AUTH: Statuses = Statuses::AUTH;
+const PAY: Statuses = Statuses::PAY;
+const DENIED: Statuses = Statuses::DENIED;
+const MISSING: Statuses = Statuses::MISSING;
+const LARGE: Statuses = Statuses::LARGE;
+const RATE: Statuses = Statuses::RATE;
+const FAULT: Statuses = Statuses::FAULT;
+const BUSY: Statuses = Statuses::BUSY;
+const WIRE: Statuses = Statuses::WIRE;
+
+/// Every 4xx that is an answer to this request.
+const REFUSED: Statuses = BAD.and(AUTH).and(PAY).and(DENIED).and(MISSING).and(LARGE).and(RATE);
+
+/// Statuses at which the request itself is at fault.
+const OURS: Statuses = BAD.and(LARGE).and(NONE);
+
+/// Between two phrases of a row.
+const GAP: usize = 90;
+
+/// No phrase is longer.
+const LONGEST: usize = 64;
+
+/// How far into a message still is its beginning: past `Error: ` or the name of a class.
+const LEAD: usize = 24;
+
+static GROUPS: &[Group] = &[
+    group(Kind::QuotaExhausted, REFUSED.and(NONE).but(MISSING.and(LARGE)), include_str!("quota.txt")),
+    group(Kind::QuotaExhausted, RATE.and(NONE), include_str!("quota_day.txt")).over(Scope::Day),
+    group(Kind::Overloaded, FAULT.and(BUSY).and(RATE).and(NONE).and(WIRE), include_str!("capacity.txt")),
+    group(Kind::Overloaded, BAD, include_str!("loading.txt")),
+    limit(include_str!("concurrency.txt")).over(Scope::Concurrency),
+    limit(include_str!("rate_day.txt")).over(Scope::Day),
+    limit(include_str!("rate_minute.txt")).over(Scope::Minute),
+    limit(include_str!("rate.txt")),
+    // Of a part that is too large, not of the whole that is too long, though they speak of tokens too.
+    group(Kind::InvalidRequest, OURS, include_str!("output_size.txt")),
+    group(Kind::TooLarge, OURS, "split into more\nsplit into smaller\ntoo many inputs"),
+    group(Kind::ContextLength, OURS.and(FAULT), include_str!("context.txt")),
+    group(Kind::ContextLength, BAD.and(DENIED).and(RATE), "extra usage is required for long context"),
+    group(Kind::TooLarge, OURS.and(RATE), include_str!("size.txt")),
+    group(Kind::ContentFilter, OURS.and(DENIED).and(FAULT), include_str!("content.txt")),
+    group(Kind::InvalidOutput, BAD.and(FAULT).and(NONE), include_str!("output.txt")),
+    group(Kind::Auth, BAD.and(AUTH).and(DENIED).and(NONE), include_str!("auth.txt")),
+    group(Kind::NotFound, BAD.and(MISSING).and(NONE), include_str!("model.txt")),
+    // At a 400 alone: elsewhere it is a parameter that is not supported with the model.
+    group(Kind::NotFound, BAD, "model … is not supported"),
+    group(Kind::NotFound, FAULT, "model not found\nmodel_not_found\nmodel … does not exist"),
+    group(Kind::Permission, BAD.and(DENIED).and(NONE), include_str!("access.txt")),
+    // Local servers answer so with a 500: it does not pass.
+    group(Kind::InvalidRequest, FAULT, "is not supported\ndoes not support\nnot implemented\ncannot use both"),
+    group(Kind::Timeout, FAULT.and(NONE).and(WIRE), include_str!("timeout.txt")),
+    // What only we can have done.
+    group(Kind::Cancelled, WIRE, include_str!("cancelled.txt")),
+    group(Kind::InvalidRequest, WIRE, include_str!("request_wire.txt")),
+    group(Kind::InvalidOutput, NONE, include_str!("parse.txt")),
+    group(Kind::Network, WIRE.and(NONE), include_str!("network.txt")),
+    // The reason phrases of HTTP, where a text is all there is.
+    group(
+        Kind::Server,
+        NONE.and(WIRE),
+        "internal server error\nbad gateway\ninternal error\nserver error\nserver had an error",
+    ),
+    group(Kind::Permission, WIRE, "forbidden"),
+    group(Kind::Auth, WIRE, "unauthorized"),
+    group(Kind::NotFound, NONE, "not found"),
+    group(
+        Kind::InvalidRequest,
+        NONE,
+        "bad request\nunprocessable entity\nvalidation error\ninvalid request\nnot implemented",
+    ),
+];
+
+/// A row that matched.
+#[derive(Clone, Copy)]
+pub(super) struct Hit {
+    pub(super) kind: Kind,
+    pub(super) scope: Option<Scope>,
+    /// The row's first phrase.
+    pub(super) name: &'static str,
+}
+
+/// All phrases in one automaton, so that a message is read once however many there are.
+struct Phrases {
+    automaton: AhoCorasick,
+    rows: Vec<Row>,
+    /// For each phrase the rows that begin with it.
+    rows_of: Vec<Vec<usize>>,
+}
+
+struct Row {
+    group: &'static Group,
+    name: &'static str,
+    /// The phrases after the first.
+    rest: Vec<usize>,
+}
+
+/// A phrase that stands in a message, outside of quotations.
+#[derive(Clone, Copy)]
+struct Place {
+    phrase: usize,
+    start: usize,
+    end: usize,
+}
+
+static PHRASES: LazyLock<Option<Phrases>> = LazyLock::new(|| {
+    let mut phrases: Vec<&'static str> = Vec::new();
+    let mut rows_of: Vec<Vec<usize>> = Vec::new();
+    let mut rows = Vec::new();
+    for group in GROUPS {
+        for line in group.rows.lines() {
+            let mut parts = line.split('…').map(|phrase| phrase.trim_matches(BLANK)).map(|phrase| {
+                phrases.iter().position(|known| *known == phrase).unwrap_or_else(|| {
+                    phrases.push(phrase);
+                    rows_of.push(Vec::new());
+                    phrases.len() - 1
+                })
+            });
+            let Some(first) = parts.next() else { continue };
+            let rest = parts.collect();
+            rows_of.get_mut(first)?.push(rows.len());
+            rows.push(Row { group, name: phrases.get(first)?, rest });
+        }
+    }
+    let automaton = AhoCorasick::new(&phrases).ok()?;
+    Some(Phrases { automaton, rows, rows_of })
+});
+
+/// What may stand around a phrase in a table.
+const BLANK: char = ' ';
+
+/// The first row, in the table's order, that `message` (in lower case) has outside of `quoted`, that counts at `status`, and
+/// that has no `veto` against it.
+pub(super) fn look_up(
+    message: &str,
+    quoted: &[Range<usize>],
+    status: Statuses,
+    mut veto: impl FnMut(&Hit) -> bool,
+) -> Option<Hit> {
+    let Phrases { automaton, rows, rows_of } = PHRASES.as_ref()?;
+    let found = automaton.find_overlapping_iter(message);
+    let place = |found: Match| Place { phrase: found.pattern().as_usize(), start: found.start(), end: found.end() };
+    let spoken = |place: &Place| !quoted.iter().any(|range| range.contains(&place.start));
+    let places: Vec<Place> = found.map(place).filter(spoken).collect();
+    let mut best: Option<(usize, Hit)> = None;
+    for (n, place) in places.iter().enumerate() {
+        for at in rows_of.get(place.phrase)? {
+            let row = rows.get(*at)?;
+            if best.as_ref().is_some_and(|(best, _)| best <= at) || !row.counts(place, places.get(n..)?, status) {
+                continue;
+            }
+            let hit = Hit { kind: row.group.means, scope: row.group.scope, name: row.name };
+            if !veto(&hit) {
+                best = Some((*at, hit));
+            }
+        }
+    }
+    best.map(|(_, hit)| hit)
+}
+
+impl Row {
+    /// Whether the row counts whose first phrase stands at `place`, with `after` being that and what follows it.
+    fn counts(&self, place: &Place, after: &[Place], status: Statuses) -> bool {
+        let leads = self.group.leading_at.meets(status) && place.start <= LEAD;
+        if !leads && !self.group.at.meets(status) {
+            return false;
+        }
+        let mut end = place.end;
+        self.rest.iter().all(|phrase| {
+            // They are sorted by their ends, so what ends far behind cannot begin near.
+            let near = after.iter().take_while(|place| place.end <= end + GAP + LONGEST);
+            let mut fits =
+                near.filter(|place| place.phrase == *phrase && place.start >= end && place.start - end <= GAP);
+            fits.next().is_some_and(|place| {
+                end = place.end;
+                true
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_found_by_its_own_words() {
+        for group in GROUPS {
+            for row in group.rows.lines() {
+                assert!(row.split('…').all(|phrase| (1..=LONGEST).contains(&phrase.trim().len())), "{row}");
+                assert_eq!(row, row.to_lowercase(), "what is looked through is in lower case");
+                let message = row.replace('…', "x");
+                let statuses = group.at.and(group.leading_at);
+                assert!(look_up(&message, &[], statuses, |hit| hit.kind != group.means).is_some(), "{row}");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_a_row_stand_in_order_and_near() {
+        let kind = |message: &str| look_up(message, &[], BAD, |_| false).map(|hit| hit.kind);
+        assert_eq!(kind("the model x does not exist"), Some(Kind::NotFound));
+        assert_eq!(kind("it does not exist, this model"), None);
+        assert_eq!(kind(&format!("the model {} does not exist", "x".repeat(100))), None);
+    }
+
+    #[test]
+    fn quotations_are_passed_over() {
+        let message = "bad value 'prompt is too long'";
+        assert!(look_up(message, &[], BAD, |_| false).is_some());
+        assert!(look_up(message, &crate::llm::text::quoted(message), BAD, |_| false).is_none());
+    }
+}

@@ -1,0 +1,293 @@
+use std::time::SystemTime;
+
+use http::HeaderMap;
+
+use super::body::{Found, Shape};
+use super::failure::{Failure, Tokens};
+use super::kind::{Kind, Phase, Scope};
+use super::phrases::Hit;
+use super::rule::Rule;
+use super::statuses::Statuses;
+use super::{codes, headers, numbers, phrases, text, wait};
+
+/// What came back from a call that failed, as far as it came: the parts that a failure is judged by.
+///
+/// # Defaults
+///
+/// | setting | default | why |
+/// |---|---|---|
+/// | status | none | a stream's error, or a text, has none |
+/// | headers | none | |
+/// | phase | [`Phase::Response`] | most failures are whole answers |
+///
+/// # Examples
+///
+/// ```
+/// use resile::llm::{Kind, Phase, Reply};
+/// use std::time::{Duration, SystemTime};
+///
+/// let event = r#"{"type":"error","error":{"type":"rate_limit_error","message":"Try again in 11.5s."}}"#;
+/// let failure = Reply::new(event.as_bytes()).with_phase(Phase::Preamble).judge(SystemTime::now());
+/// assert_eq!(failure.kind(), Kind::RateLimit);
+/// assert_eq!(failure.wait(), Some(Duration::from_millis(11_500)));
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a reply does nothing until it is judged"]
+pub struct Reply<'a> {
+    status: Option<u16>,
+    headers: Option<&'a HeaderMap>,
+    body: &'a [u8],
+    phase: Phase,
+}
+
+impl<'a> Reply<'a> {
+    /// A body: JSON, events of a stream, HTML, a text, the words of a transport's error; any bytes.
+    pub const fn new(body: &'a [u8]) -> Self {
+        Self { status: None, headers: None, body, phase: Phase::Response }
+    }
+
+    /// The status of the answer.
+    pub const fn with_status(mut self, status: u16) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// The headers of the answer.
+    pub const fn with_headers(mut self, headers: &'a HeaderMap) -> Self {
+        self.headers = Some(headers);
+        self
+    }
+
+    /// How far the exchange had come.
+    pub const fn with_phase(mut self, phase: Phase) -> Self {
+        self.phase = phase;
+        self
+    }
+
+    /// What it means, at `now`, which matters only to moments that the provider names. Pure, and total: any bytes give an
+    /// answer, in time linear in the first 256 KiB of them.
+    #[must_use]
+    pub fn judge(&self, now: SystemTime) -> Failure {
+        self.failure(Found::read(self.body, now), now)
+    }
+
+    /// What it means if it is a failure at all: `None` for a good answer with a good ending.
+    ///
+    /// For answers with a good status, which may hold an error all the same: an error object, a content filter's
+    /// ending, no content.
+    #[must_use]
+    pub fn find(&self, now: SystemTime) -> Option<Failure> {
+        let found = Found::read(self.body, now);
+        let good =
+            self.status.is_none_or(|status| status < 400) && found.shape == Shape::Answer && found.finish.is_none();
+        (!good).then(|| self.failure(found, now))
+    }
+
+    fn failure(&self, mut found: Found, now: SystemTime) -> Failure {
+        let none = HeaderMap::new();
+        let headers = self.headers.unwrap_or(&none);
+        let now = headers::date(headers, now);
+        let message = found.message.take().unwrap_or_default();
+        let status = self.status(&found);
+        let asked = headers::asked(headers, now);
+        let lower = message.to_ascii_lowercase();
+        let said = if asked.is_none() { wait::sentence(&lower, now) } else { None };
+        found.google.nothing |= message.contains("uota") && numbers::limit_of_zero(&message);
+        let case = Case {
+            status,
+            at: self.class(status),
+            phase: self.phase,
+            headers,
+            found: &found,
+            message: &message,
+            lower: &lower,
+        };
+        let short = found.wait.max(found.google.wait).max(said).or(asked);
+        let Meaning { kind, scope, rule } = case.meaning(short);
+
+        let mut failure = Failure::bare(kind, rule, self.phase);
+        let facts = &mut *failure.0;
+        if kind.is_passing() || kind == Kind::QuotaExhausted {
+            let limited = matches!(kind, Kind::RateLimit | Kind::QuotaExhausted);
+            // A day's quota does not come back in the seconds that Google names with it.
+            let body_counts = !matches!(rule, Rule::Google(_)) || kind == Kind::RateLimit;
+            // Inside one body the longest counts: Google rounds its `RetryInfo` down, and is exact in the sentence.
+            let body = found.wait.max(found.google.wait);
+            facts.wait = asked
+                .or_else(|| body.is_some().then(|| body.max(said)).flatten().filter(|_| body_counts))
+                .or_else(|| headers::reset(headers, now).filter(|_| limited))
+                .or(said.filter(|_| body_counts));
+        }
+        facts.scope = scope.filter(|_| matches!(kind, Kind::RateLimit | Kind::QuotaExhausted));
+        facts.tokens = match kind {
+            Kind::ContextLength | Kind::TooLarge => {
+                let read = match numbers::requested(&lower).filter(|_| rule == Rule::Arithmetic) {
+                    Some((limit, prompt)) => Tokens { prompt: Some(prompt), limit: Some(limit) },
+                    None => numbers::tokens(&message),
+                };
+                Tokens { prompt: found.prompt.or(read.prompt), limit: found.limit.or(read.limit) }
+            }
+            _ => Tokens::default(),
+        };
+        if kind != Kind::Cancelled {
+            facts.retryable = headers::should_retry(headers).unwrap_or(facts.retryable);
+        }
+        if !facts.retryable && kind.is_passing() {
+            facts.wait = None;
+        }
+        facts.status = status;
+        facts.code = found.code;
+        facts.error_type = found.error_type;
+        facts.message = Some(message).filter(|message| !message.is_empty());
+        failure
+    }
+
+    /// The status that counts: the answer's own, unless it is a good one, or one that says no more than that something
+    /// failed and the body knows which.
+    fn status(&self, found: &Found) -> Option<u16> {
+        match self.status {
+            Some(own @ (401..=404 | 413 | 429)) => Some(own),
+            Some(own @ 400..) => found.status.or(Some(own)),
+            own => found.status.or(found.named).or(own),
+        }
+    }
+
+    fn class(&self, status: Option<u16>) -> Statuses {
+        match (self.phase, Statuses::of(status)) {
+            (Phase::Connect, Statuses::NONE) => Statuses::WIRE,
+            (_, class) => class,
+        }
+    }
+}
+
+/// All that decides, in one place.
+struct Case<'c> {
+    status: Option<u16>,
+    at: Statuses,
+    phase: Phase,
+    headers: &'c HeaderMap,
+    found: &'c Found,
+    message: &'c str,
+    /// The message in lower case, which is as long byte by byte.
+    lower: &'c str,
+}
+
+struct Meaning {
+    kind: Kind,
+    scope: Option<Scope>,
+    rule: Rule,
+}
+
+impl Case<'_> {
+    /// The first rule that has an opinion, in the order of the [module page](super).
+    fn meaning(&self, asked: Option<std::time::Duration>) -> Meaning {
+        let code = self.code();
+        let google = self.found.google.judge(self.at);
+        // A code that leaves nothing open needs no words.
+        let open = google.is_some() || code.is_none_or(|code| code.soft || code.kind == Kind::RateLimit);
+        let words = || {
+            let veto = |hit: &Hit| self.vetoes(hit, asked);
+            phrases::look_up(self.lower, &text::quoted(self.message), self.at, veto)
+        };
+        let phrase = if open && !self.message.is_empty() { words() } else { None };
+        let of = |kind, scope, rule| Meaning { kind, scope, rule };
+
+        // Google's details say which of its limits it was; its codes do not.
+        if let Some((kind, scope, rule)) = google {
+            return of(kind, scope.or(phrase.and_then(|phrase| phrase.scope)), rule);
+        }
+        let limit = code.is_none_or(|code| matches!(code.kind, Kind::RateLimit | Kind::TooLarge) || code.soft);
+        if limit && numbers::requested(self.lower).is_some_and(|(limit, requested)| requested > limit) {
+            return of(Kind::TooLarge, None, Rule::Arithmetic);
+        }
+        if let Some(code) = code {
+            // Of two that both say "a limit", the words may know which.
+            let scope = phrase.filter(|phrase| phrase.kind == code.kind).and_then(|phrase| phrase.scope);
+            match phrase {
+                Some(phrase) if code.soft => return of(phrase.kind, phrase.scope, Rule::Phrase(phrase.name)),
+                Some(phrase) if code.kind == Kind::RateLimit && phrase.kind == Kind::QuotaExhausted => {
+                    return of(phrase.kind, phrase.scope, Rule::Phrase(phrase.name));
+                }
+                _ if !code.soft || self.at == Statuses::NONE || self.at == Statuses::WIRE => {
+                    return of(code.kind, code.scope.or(scope), code.rule);
+                }
+                _ => {}
+            }
+        }
+        if let Some(phrase) = phrase {
+            return of(phrase.kind, phrase.scope, Rule::Phrase(phrase.name));
+        }
+        if let Some(code) = code {
+            return of(code.kind, code.scope, code.rule);
+        }
+        self.last()
+    }
+
+    /// The strongest of the codes, in the body and in the headers.
+    fn code(&self) -> Option<codes::Said> {
+        let body = self.found.codes.iter().map(String::as_str);
+        body.chain(headers::codes(self.headers))
+            .filter_map(|code| codes::look_up(code, self.at))
+            .min_by_key(|said| said.rank)
+    }
+
+    /// Words that mean two things: what else is there decides.
+    fn vetoes(&self, hit: &Hit, asked: Option<std::time::Duration>) -> bool {
+        // Google says so of a minute's quota too, and then how long to wait, or that a resource is exhausted.
+        if hit.kind == Kind::QuotaExhausted && hit.name == "exceeded your current quota" {
+            return asked.is_some() || self.found.codes.iter().any(|code| code == "RESOURCE_EXHAUSTED");
+        }
+        // At a limit of requests per time, words of length are about that limit.
+        hit.kind == Kind::ContextLength && self.at == Statuses::RATE && hit.name.starts_with("too many")
+    }
+
+    /// What is left where neither a code nor words say anything: the status, the ending, the phase.
+    fn last(&self) -> Meaning {
+        let of = |kind, rule| Meaning { kind, scope: None, rule };
+        if let Some(status) = self.status.filter(|status| *status >= 400) {
+            return of(by_status(status), Rule::Status(status));
+        }
+        let error = self.found.shape == Shape::Error;
+        let generic = || self.found.codes.iter().rev().find_map(|code| codes::generic(code));
+        if let Some((kind, rule)) = error.then(generic).flatten() {
+            return of(kind, rule);
+        }
+        if let Some(finish) = self.found.finish {
+            return of(finish.kind, Rule::Finish(finish.name));
+        }
+        match self.phase {
+            Phase::Connect => of(Kind::Network, Rule::Transport("unknown")),
+            _ if self.found.cut => of(Kind::Network, Rule::Truncated),
+            Phase::Preamble | Phase::Content if !error && !self.found.ended => of(Kind::Network, Rule::Truncated),
+            _ if error && (self.phase.is_stream() || self.status.is_some()) => of(Kind::Server, Rule::InBand),
+            _ if self.message.is_empty()
+                && self.found.shape != Shape::Answer
+                && self.status.is_some_and(|status| (200..300).contains(&status)) =>
+            {
+                of(Kind::InvalidOutput, Rule::Empty)
+            }
+            _ => of(Kind::Unknown, Rule::Nothing),
+        }
+    }
+}
+
+/// What a status means by itself.
+fn by_status(status: u16) -> Kind {
+    match status {
+        401 | 407 => Kind::Auth,
+        402 => Kind::QuotaExhausted,
+        403 | 451 => Kind::Permission,
+        404 | 410 => Kind::NotFound,
+        408 | 504 | 522 | 524 => Kind::Timeout,
+        409 => Kind::Conflict,
+        413 | 431 => Kind::TooLarge,
+        429 => Kind::RateLimit,
+        // 498 is Groq's for "flex capacity exceeded".
+        498 | 503 | 529 => Kind::Overloaded,
+        // 424 is Amazon's for a model that broke, 499 a gateway's for an upstream that was given up.
+        424 | 425 | 499 => Kind::Server,
+        501 | 505 | 400..500 => Kind::InvalidRequest,
+        500..600 => Kind::Server,
+        _ => Kind::Unknown,
+    }
+}

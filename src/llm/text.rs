@@ -1,0 +1,178 @@
+//! Text that is no JSON: events, HTML, what is left of broken JSON, and which parts of a message are quoted.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// The largest place at or below `at` where `text` can be cut.
+pub(super) fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// The first `most` bytes of `text`.
+pub(super) fn clip(text: &str, most: usize) -> String {
+    text.get(..floor(text, most)).unwrap_or_default().to_owned()
+}
+
+/// Whether these are server-sent events.
+pub(super) fn is_events(body: &[u8]) -> bool {
+    let mut lines = body.get(..1_024.min(body.len())).unwrap_or_default().split(|byte| *byte == b'\n');
+    lines.any(|line| ["data:", "event:", ": ping"].iter().any(|start| line.starts_with(start.as_bytes())))
+}
+
+/// The data of each event.
+pub(super) fn events(body: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let mut lines = body.lines().peekable();
+    std::iter::from_fn(move || {
+        let mut data: Option<Cow<'_, str>> = None;
+        for line in lines.by_ref() {
+            let value = line.strip_prefix("data:").map(|value| value.strip_prefix(' ').unwrap_or(value));
+            match (value, &mut data) {
+                (Some(value), None) => data = Some(Cow::Borrowed(value)),
+                (Some(value), Some(data)) => {
+                    data.to_mut().push('\n');
+                    data.to_mut().push_str(value);
+                }
+                (None, Some(_)) if line.is_empty() => return data,
+                (None, _) => {}
+            }
+        }
+        data
+    })
+}
+
+/// Whether the data of an event that does not parse is worth a look.
+pub(super) fn mentions_error(data: &str) -> bool {
+    data.contains("\"error\"") || data.contains("rror\":")
+}
+
+/// What an HTML page is about: its title, and its first heading where that says something else.
+pub(super) fn html(page: &str) -> Option<String> {
+    let head = page.get(..floor(page, 16 * 1024))?;
+    let title = element(head, "<title", "</title").or_else(|| element(head, "<h1", "</h1"))?;
+    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    (!title.is_empty()).then_some(title)
+}
+
+fn element<'p>(page: &'p str, open: &str, close: &str) -> Option<&'p str> {
+    let start = find_ignoring_case(page, open)?;
+    let inner = page.get(start..)?.split_once('>')?.1;
+    let inner = inner.get(..find_ignoring_case(inner, close)?)?;
+    (!inner.contains('<')).then_some(inner)
+}
+
+/// Of the first byte of `needle` only places that can be its start are tried, as it is `<`.
+fn find_ignoring_case(text: &str, needle: &str) -> Option<usize> {
+    let here = |at: &usize| {
+        text.as_bytes().get(*at..*at + needle.len()).is_some_and(|part| part.eq_ignore_ascii_case(needle.as_bytes()))
+    };
+    text.match_indices('<').map(|(at, _)| at).find(here)
+}
+
+/// The values of the fields of that name in what was meant to be JSON.
+pub(super) fn fields(text: &str, name: &str) -> impl Iterator<Item = String> {
+    text.match_indices(name).filter_map(move |(at, _)| {
+        let before = text.get(..at)?.chars().next_back()?;
+        let rest = text.get(at + name.len()..)?;
+        if before != '"' || !rest.starts_with('"') {
+            return None;
+        }
+        let value = rest.get(1..)?.trim_start().strip_prefix(':')?.trim_start();
+        if let Some(quoted) = value.strip_prefix('"') {
+            return Some(unescaped(quoted));
+        }
+        let end = value.find(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_').unwrap_or(value.len());
+        value.get(..end).filter(|value| !value.is_empty() && *value != "null").map(str::to_owned)
+    })
+}
+
+/// A JSON string from after its opening quote, to its end or the text's.
+fn unescaped(text: &str) -> String {
+    let mut value = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => break,
+            '\\' => match chars.next() {
+                Some('n' | 'r' | 't') => value.push(' '),
+                Some(c) => value.push(c),
+                None => break,
+            },
+            c => value.push(c),
+        }
+    }
+    value
+}
+
+/// Whether something that Python has printed is in `text`.
+pub(super) fn is_repr(text: &str) -> bool {
+    text.contains('{') && text.contains("{'")
+}
+
+/// A field of an error that Python has printed: `{'error': {'message': 'Rate limit reached', …}}`.
+pub(super) fn field_of_repr<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let inside = text.get(text.find("{'")?..)?;
+    let mut places = inside.match_indices(name).map(|(at, _)| inside.get(at + name.len()..).unwrap_or_default());
+    let value = places.find_map(|after| after.strip_prefix("': "))?;
+    let quote = value.chars().next().filter(|c| *c == '\'' || *c == '"')?;
+    let value = value.get(1..)?;
+    let closes = |at: &usize| value.get(at + 1..).is_some_and(|after| after.starts_with([',', '}', ')']));
+    value.get(..value.match_indices(quote).map(|(at, _)| at).find(closes)?)
+}
+
+/// The parts of a message that somebody is quoted in: `'…'`, `"…"`, `{…}`. An apostrophe opens nothing.
+pub(super) fn quoted(message: &str) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    let bytes = message.as_bytes();
+    let mut at = 0;
+    // Where one quote stays open, so do all later ones of its kind: not to look again keeps this linear.
+    let mut open: [bool; 2] = [true; 2];
+    let next = |from: usize| {
+        let rest = bytes.get(from..)?;
+        rest.iter().position(|byte| matches!(byte, b'\'' | b'"' | b'{')).map(|found| from + found)
+    };
+    while let Some((place, &byte)) = next(at).and_then(|place| Some((place, bytes.get(place)?))) {
+        at = place;
+        let opens = at == 0 || bytes.get(at - 1).is_some_and(|before| !before.is_ascii_alphanumeric());
+        let end = match byte {
+            b'\'' | b'"' if opens && open.get(usize::from(byte == b'"')) == Some(&true) => {
+                let end = closing(bytes, at, byte);
+                if let Some(open) = open.get_mut(usize::from(byte == b'"')) {
+                    *open = end.is_some();
+                }
+                end
+            }
+            b'{' => Some(matching(bytes, at)),
+            _ => None,
+        };
+        at += 1;
+        if let Some(end) = end {
+            // The whole of it in quotes is no quotation.
+            if at > 1 || end + 1 < bytes.len() {
+                ranges.push(at..end);
+            }
+            at = end + 1;
+        }
+    }
+    ranges
+}
+
+/// Where the quotation that begins at `start` ends.
+fn closing(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
+    let rest = bytes.get(start + 1..)?;
+    let closes = |at: usize| rest.get(at + 1).is_none_or(|after| !after.is_ascii_alphanumeric());
+    rest.iter().enumerate().find(|(at, byte)| **byte == quote && closes(*at)).map(|(at, _)| start + 1 + at)
+}
+
+/// The brace that closes the one at `start`, or the end.
+fn matching(bytes: &[u8], start: usize) -> usize {
+    let mut depth = 0_usize;
+    for (at, byte) in bytes.iter().enumerate().skip(start) {
+        match byte {
+            b'{' => depth += 1,
+            b'}' if depth == 1 => return at,
+            b'}' => depth -= 1,
+            _ => {}
+        }
+    }
+    bytes.len()
+}

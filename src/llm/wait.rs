@@ -1,0 +1,287 @@
+//! Waits, in every form that they are written in. Nothing here panics; NaN, the negative, a literal infinity, zero and the past
+//! are no wait, and a number too large to hold is `Duration::MAX`: excessive, not absent.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+/// That many seconds.
+pub(super) fn seconds(value: f64) -> Option<Duration> {
+    if value.is_nan() || value <= 0.0 {
+        return None;
+    }
+    let wait = Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX);
+    (!wait.is_zero()).then_some(wait)
+}
+
+/// A plain number of units of `unit` seconds: `2`, `1.5`, `1e3`. Not `inf`, which `f64` would parse.
+pub(super) fn number(text: &str, unit: f64) -> Option<Duration> {
+    seconds(digits(text)? * unit)
+}
+
+fn digits(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let plain = text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        && text.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
+    if plain { text.parse().ok() } else { None }
+}
+
+/// A duration such as `34.4s`, `900ms`, `6m0s`, `19h14m47s`, `1 minute and 5 seconds`, as the whole of `text`.
+pub(super) fn span(text: &str) -> Option<Duration> {
+    let (wait, rest) = leading_span(text.trim())?;
+    if rest.is_empty() { wait } else { None }
+}
+
+/// The duration that `text` begins with, and what follows it. `Some((None, …))` is a duration of nothing.
+fn leading_span(text: &str) -> Option<(Option<Duration>, &str)> {
+    let mut total = 0.0;
+    let mut rest = text;
+    let mut after = None;
+    loop {
+        let figures = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (figures, tail) = rest.split_at(figures);
+        let figures = figures.strip_suffix('.').unwrap_or(figures);
+        let Some((value, (unit, tail))) = digits(figures).zip(leading_unit(tail)) else { break };
+        total += value * unit;
+        after = Some(tail);
+        let next = tail.trim_start_matches([' ', ',']);
+        rest = next.strip_prefix("and ").unwrap_or(next);
+    }
+    after.map(|tail| (seconds(total), tail))
+}
+
+/// The unit that `text` begins with, in lower case, in seconds, and what follows it.
+fn leading_unit(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim_start_matches([' ', '-']);
+    let word = text.find(|c: char| !c.is_alphabetic()).unwrap_or(text.len());
+    let (word, rest) = text.split_at(word);
+    let unit = match word {
+        "ns" | "nanosecond" | "nanoseconds" => 1e-9,
+        "us" | "µs" | "μs" | "microsecond" | "microseconds" => 1e-6,
+        "ms" | "msec" | "msecs" | "millis" | "millisecond" | "milliseconds" => 1e-3,
+        "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+        "h" | "hr" | "hrs" | "hour" | "hours" => 3_600.0,
+        "d" | "day" | "days" => 86_400.0,
+        "w" | "week" | "weeks" => 604_800.0,
+        _ => return None,
+    };
+    Some((unit, rest))
+}
+
+/// From `now` until a moment: RFC 3339, or seconds or milliseconds since 1970.
+pub(super) fn until(text: &str, now: SystemTime) -> Option<Duration> {
+    let text = text.trim();
+    if let Some(value) = digits(text) {
+        return until_epoch(value, now);
+    }
+    let moment: jiff::Timestamp = text.parse().ok()?;
+    let left = SystemTime::from(moment).duration_since(now).ok()?;
+    (!left.is_zero()).then_some(left)
+}
+
+/// Seconds since 1970 are below this until the year 5138, milliseconds above it since 1973.
+const MILLISECONDS: f64 = 1e11;
+
+/// Less than this is no moment since 1970 but a number of seconds: it would be before 2001.
+const MOMENT: f64 = 1e9;
+
+fn until_epoch(value: f64, now: SystemTime) -> Option<Duration> {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    seconds(if value > MILLISECONDS { value / 1e3 } else { value } - since)
+}
+
+/// What a reset header says: a duration, a moment, or a number that is one or the other by its size.
+pub(super) fn reset(text: &str, now: SystemTime) -> Option<Duration> {
+    match digits(text) {
+        Some(value) if value < MOMENT => seconds(value),
+        Some(value) => until_epoch(value, now),
+        None => span(text).or_else(|| until(text, now)),
+    }
+}
+
+/// What a field of a body says, if its name is one of those for waits.
+pub(super) fn field(name: &str, value: &Value, now: SystemTime) -> Option<Duration> {
+    match name {
+        "retry_after"
+        | "retryAfter"
+        | "retry_after_seconds"
+        | "retryAfterSeconds"
+        | "retry-after"
+        | "resets_in_seconds"
+        | "reset_after_seconds"
+        | "estimated_time"
+        | "retryDelay"
+        | "retry_delay"
+        | "quotaResetDelay"
+        | "wait_seconds" => amount(value, 1.0),
+        "retry_after_ms" | "retryAfterMs" | "retry_delay_ms" => amount(value, 1e-3),
+        "resets_at" | "reset_at" | "resetsAt" | "resetAt" | "reset_time" | "quotaResetTimeStamp" => match value {
+            Value::Number(number) => until_epoch(number.as_f64()?, now),
+            Value::String(text) => until(text, now),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A number of units, a duration in words, or Google's `{seconds, nanos}`.
+fn amount(value: &Value, unit: f64) -> Option<Duration> {
+    match value {
+        Value::Number(number) => seconds(number.as_f64()? * unit),
+        Value::String(text) => number(text, unit).or_else(|| span(text)),
+        Value::Object(parts) => {
+            let part = |name| parts.get(name).and_then(|part| part.as_f64().or_else(|| digits(part.as_str()?)));
+            seconds(part("seconds").unwrap_or(0.0) + part("nanos").unwrap_or(0.0) * 1e-9)
+        }
+        _ => None,
+    }
+}
+
+/// What a wait follows in a sentence, in lower case.
+const ANCHORS: [&str; 18] = [
+    "again in",
+    "again after",
+    "retry in",
+    "retry after",
+    "retry-after",
+    "retry_after",
+    "wait",
+    "reset after",
+    "resets after",
+    "reset in",
+    "resets in",
+    "request after",
+    "requests after",
+    "available in",
+    "again at",
+    "resets at",
+    "reset at",
+    "access on",
+];
+
+/// Words that may stand between the two.
+const FILLERS: [&str; 9] =
+    [" about", " approximately", " around", " at least", " another", " for", " up to", " a further", " is"];
+
+/// What may stand around them.
+const MARKS: [char; 8] = [' ', ':', '=', '"', '\'', '~', '(', '`'];
+
+/// The longest wait that a message (in lower case) asks for in words: "try again in 9m38.016s". An anchor without an amount
+/// asks for none: "please adjust your input and try again".
+pub(super) fn sentence(text: &str, now: SystemTime) -> Option<Duration> {
+    let bytes = text.as_bytes();
+    let starts = |at: &usize| match at.checked_sub(1).and_then(|before| bytes.get(before)) {
+        Some(before) => !before.is_ascii_alphanumeric() && *before != b'.',
+        None => false,
+    };
+    let figures = (0..bytes.len()).filter(|at| bytes.get(*at).is_some_and(u8::is_ascii_digit)).filter(starts);
+    figures
+        .filter(|at| is_anchored(text.get(..*at).unwrap_or_default()))
+        .filter_map(|at| asked(text.get(at..)?, now))
+        .max()
+}
+
+/// Whether what stands before a number says that the number is a wait.
+fn is_anchored(before: &str) -> bool {
+    let mut before = before.trim_end_matches(MARKS);
+    for filler in FILLERS {
+        before = before.strip_suffix(filler).map_or(before, |before| before.trim_end_matches(MARKS));
+    }
+    ANCHORS.iter().any(|anchor| before.ends_with(anchor))
+}
+
+/// The wait that `text` begins with.
+fn asked(text: &str, now: SystemTime) -> Option<Duration> {
+    if let Some((wait, _)) = leading_span(text) {
+        return wait;
+    }
+    let word = text.find(|c: char| c.is_whitespace() || c == ',' || c == ')' || c == '"').unwrap_or(text.len());
+    let (word, rest) = text.split_at(word);
+    let word = word.trim_end_matches('.');
+    // A bare number is seconds, unless it counts something else: "try again after 3 attempts".
+    let bare = !rest.trim_start().starts_with(char::is_alphanumeric);
+    match digits(word) {
+        Some(value) if value >= MOMENT => until_epoch(value, now),
+        Some(value) => seconds(value).filter(|_| bare),
+        None => until(&word.to_ascii_uppercase(), now).or_else(|| day(word, rest, now)),
+    }
+}
+
+/// "2025-11-01 at 00:00 UTC": a day and a time of day, in UTC.
+fn day(word: &str, rest: &str, now: SystemTime) -> Option<Duration> {
+    let rest = rest.trim_start();
+    let time = rest.strip_prefix("at ").unwrap_or(rest).get(..5)?;
+    until(&format!("{word}T{time}:00Z"), now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(wait: Option<Duration>) -> Option<u128> {
+        wait.map(|wait| wait.as_micros().div_ceil(1_000))
+    }
+
+    #[test]
+    fn spans() {
+        for (text, want) in [
+            ("34.4s", Some(34_400)),
+            ("900ms", Some(900)),
+            ("6m0s", Some(360_000)),
+            ("2m59.56s", Some(179_560)),
+            ("19h14m47s", Some(69_287_000)),
+            ("1d2h", Some(93_600_000)),
+            ("1 minute and 5 seconds", Some(65_000)),
+            ("0s", None),
+            ("5", None),
+            ("s", None),
+            ("", None),
+            ("5 apples", None),
+            ("1..5s", None),
+        ] {
+            assert_eq!(ms(span(text)), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        for text in ["NaN", "inf", "infinity", "-1", "0", "", " ", "0x10", "1,5", "soon", "+5"] {
+            assert_eq!(number(text, 1.0), None, "{text}");
+        }
+        assert_eq!(number("1.5", 1.0), Some(Duration::from_millis(1_500)));
+        assert_eq!(number(&"9".repeat(400), 1.0), Some(Duration::MAX));
+    }
+
+    #[test]
+    fn sentences() {
+        let now = UNIX_EPOCH + Duration::from_secs(1_760_000_000);
+        for (text, want) in [
+            ("Please try again in 9m38.016s. Visit …", Some(578_016)),
+            ("Please retry after 2 seconds.", Some(2_000)),
+            ("Your quota will reset after 19h14m47s.", Some(69_287_000)),
+            ("Please wait 30 seconds before trying again", Some(30_000)),
+            ("or try again in 4 days 20 hours 9 minutes.", Some(418_140_000)),
+            ("Retry after 7", Some(7_000)),
+            ("try again after 3 attempts", None),
+            ("Please adjust your input and try again", None),
+            ("Please try again with a pdf", None),
+            ("Try again with a maximum tokens value lower than 4096", None),
+            ("You will regain access on 2025-10-09 at 09:00 UTC", Some(1_760_000_400_000 - 1_760_000_000_000)),
+            ("in 20ms. first, wait 1 s then", Some(1_000)),
+        ] {
+            assert_eq!(ms(sentence(&text.to_lowercase(), now)), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn moments() {
+        let now = UNIX_EPOCH + Duration::from_secs(1_760_000_000);
+        for text in ["1760000060", "1760000060000", "2025-10-09T08:54:20Z", "2025-10-09T10:54:20+02:00"] {
+            assert_eq!(until(text, now), Some(Duration::from_secs(60)), "{text}");
+        }
+        for text in ["1760000000", "1759999999", "2025-10-09T08:53:20Z", "2025-13-09T08:53:20Z", "tomorrow"] {
+            assert_eq!(until(text, now), None, "{text}");
+        }
+    }
+}

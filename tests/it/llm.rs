@@ -1,0 +1,378 @@
+//! What failures of LLM providers mean: the rules, one fixture each. The fixtures are written from the rules, in the shapes
+//! that the providers use.
+
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use proptest::prelude::*;
+use resile::llm::{self, Classifier, Failure, Kind, Phase, Recovery, Reply};
+use resile::{Attempt, Cause, Classify, Decision, Elapsed, Lift, Never, ResilienceExt, Stop, Verdict, retry};
+use serde_json::Value;
+
+const KINDS: &str = include_str!("../data/llm/kinds.jsonl");
+const CLASHES: &str = include_str!("../data/llm/clashes.jsonl");
+const WAITS: &str = include_str!("../data/llm/waits.jsonl");
+
+fn cases(lines: &str) -> impl Iterator<Item = Value> {
+    lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+}
+
+fn judge(case: &Value) -> Failure {
+    let body = case["body"].as_str().map_or_else(|| case["body"].to_string(), str::to_owned);
+    let fields = case["headers"].as_object().into_iter().flatten();
+    let headers: HeaderMap = fields
+        .map(|(name, value)| {
+            (name.parse::<HeaderName>().unwrap(), value.as_str().unwrap().parse::<HeaderValue>().unwrap())
+        })
+        .collect();
+    let phase = match case["phase"].as_str() {
+        None => Phase::Response,
+        Some("transport") => Phase::Connect,
+        Some("sse_pre_content") => Phase::Preamble,
+        Some("sse_mid") => Phase::Content,
+        Some(other) => panic!("no such phase: {other}"),
+    };
+    let now = case["now"].as_str().map_or(SystemTime::UNIX_EPOCH, |now| now.parse::<jiff::Timestamp>().unwrap().into());
+    let reply = Reply::new(body.as_bytes()).with_headers(&headers).with_phase(phase);
+    let status = case["status"].as_u64().map(|status| u16::try_from(status).unwrap());
+    status.map_or(reply, |status| reply.with_status(status)).judge(now)
+}
+
+/// What of `case` does not hold.
+fn wrong(case: &Value) -> Option<String> {
+    let failure = judge(case);
+    let wait = failure.wait().map(|wait| u64::try_from(wait.as_micros().div_ceil(1000)).unwrap());
+    let same = failure.kind().as_str() == case["kind"]
+        && failure.is_retryable() == case["retry"]
+        && wait == case["wait"].as_u64()
+        && (case["scope"].is_null() || failure.scope().map(|scope| scope.as_str()) == case["scope"].as_str())
+        && (case["limit"].is_null() || failure.tokens().limit() == case["limit"].as_u64())
+        && (case["prompt"].is_null() || failure.tokens().prompt() == case["prompt"].as_u64());
+    (!same).then(|| format!("{}: {failure:?}\n", case["name"]))
+}
+
+fn all_hold(lines: &str) {
+    let wrong: Vec<_> = cases(lines).filter_map(|case| wrong(&case)).collect();
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.concat());
+}
+
+#[test]
+fn every_kind_is_known() {
+    all_hold(KINDS);
+}
+
+#[test]
+fn rules_are_ranked() {
+    all_hold(CLASHES);
+}
+
+#[test]
+fn waits_are_read() {
+    all_hold(WAITS);
+}
+
+#[test]
+fn every_kind_has_a_fixture() {
+    let all = [
+        Kind::RateLimit,
+        Kind::QuotaExhausted,
+        Kind::Overloaded,
+        Kind::Server,
+        Kind::Timeout,
+        Kind::Network,
+        Kind::Conflict,
+        Kind::Auth,
+        Kind::Permission,
+        Kind::NotFound,
+        Kind::InvalidRequest,
+        Kind::ContextLength,
+        Kind::TooLarge,
+        Kind::ContentFilter,
+        Kind::InvalidOutput,
+        Kind::Cancelled,
+        Kind::Unknown,
+    ];
+    for kind in all {
+        assert!(cases(KINDS).any(|case| case["kind"] == kind.as_str()), "{kind}");
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum MyError {
+    #[error("the model failed")]
+    Llm(#[from] Failure),
+    #[error("too slow")]
+    Slow(#[from] Elapsed),
+    #[error("mine")]
+    Mine,
+}
+
+fn limited() -> Failure {
+    Failure::from_text(429, r#"{"error":{"code":"rate_limit_exceeded","message":"Please try again in 644ms."}}"#)
+}
+
+#[test]
+fn classifier_finds_the_failure_behind_an_error() {
+    let classifier = Classifier::new();
+    let wait = Some(Duration::from_millis(644));
+    assert_eq!(classifier.classify(&limited()), Some(Verdict::throttled(wait)));
+    assert_eq!(classifier.classify(&MyError::from(limited())), Some(Verdict::throttled(wait)));
+    assert_eq!(classifier.classify(&MyError::Mine), None);
+    let refused = MyError::from(Failure::from_text(401, ""));
+    assert_eq!(classifier.classify(&refused), Some(Verdict::Fail));
+    let anyhow = anyhow::Error::new(limited()).context("while asking");
+    assert_eq!(classifier.judge(anyhow.as_ref()), Some(Verdict::throttled(wait)));
+    let union = resile::Error::Operation(limited());
+    assert_eq!(classifier.classify(&union), Some(Verdict::throttled(wait)));
+    assert_eq!(Lift(classifier).classify(&union), Some(Verdict::throttled(wait)));
+    let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+    assert_eq!(classifier.classify(&reset), Some(Verdict::retry()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_needs_no_error_type_but_failure() {
+    let began = tokio::time::Instant::now();
+    let slow = |attempt: Attempt| async move {
+        if attempt.is_first() {
+            std::future::pending::<()>().await;
+        }
+        if attempt.number() == 2 { Err(limited()) } else { Ok(attempt.number()) }
+    };
+    let policy = llm::interactive();
+    let done = retry(|attempt| slow(attempt).timeout(Duration::from_secs(9)), &policy, Never).await;
+    assert_eq!(done.unwrap(), 3);
+    assert!(began.elapsed() >= Duration::from_millis(9_644));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_behind_an_elapsed_of_ones_own_is_judged() {
+    let policy = resile::RetryPolicy::new().with_classify(Classifier::new());
+    let op = |_| async { Err::<(), _>(MyError::from(Failure::from_text(402, ""))) };
+    let gave_up = retry(|attempt| op(attempt).timeout(Duration::from_secs(9)), &policy, Never).await.unwrap_err();
+    assert_eq!((gave_up.stop(), gave_up.attempts()), (Stop::Fatal, 1));
+}
+
+#[test]
+fn overload_waits_longer_than_a_server_error() {
+    use rand::SeedableRng;
+    let (overloaded, broken) = (Failure::from_text(529, ""), Failure::from_text(500, ""));
+    let delays = |failure: &Failure| {
+        let policy = llm::interactive();
+        let verdict = policy.classify().classify(failure).unwrap();
+        (0..200_u64)
+            .map(|seed| {
+                let mut rng = rand::rngs::ChaCha8Rng::seed_from_u64(seed);
+                match policy.decide(Attempt::new(1), verdict, &mut rng) {
+                    Decision::Retry(delay) => delay,
+                    Decision::Stop(stop) => panic!("{stop}"),
+                }
+            })
+            .collect::<Vec<_>>()
+    };
+    assert!(delays(&overloaded).iter().min() > delays(&broken).iter().max());
+    let told = Failure::from_text(529, r#"{"error":{"message":"try again in 1s"}}"#);
+    assert_eq!(Classifier::new().verdict(&told).after(), Some(Duration::from_secs(1)));
+    assert_eq!(Classifier::new().without_overload_floor().verdict(&overloaded), Verdict::throttled(None));
+}
+
+#[test]
+fn hints_above_the_cap_stop_at_once() {
+    let policy = llm::interactive();
+    let far = Failure::from_text(429, r#"{"error":{"message":"try again in 9h"}}"#);
+    let verdict = policy.classify().classify(&far).unwrap();
+    let decision = policy.decide(Attempt::new(1), verdict, &mut rand::rng());
+    assert_eq!(decision, Decision::Stop(Stop::HintTooLong));
+}
+
+#[test]
+fn failures_read_like_sentences() {
+    let failure = limited().with_provider("openai");
+    assert_eq!(failure.to_string(), "rate limited by the provider, try again in 644 ms (openai: rate_limit_exceeded)");
+    let long = Failure::from_text(400, "prompt is too long: 210000 tokens > 200000 maximum");
+    assert_eq!(long.to_string(), "the prompt is too long for the model: 210000 tokens, where 200000 are allowed (400)");
+    assert_eq!(long.tokens().excess(), Some(10_000));
+    assert_eq!(long.recovery(), Recovery::Shrink);
+    let lines = Failure::from_text(400, "{\"error\":\"one\\n two\\u0007\"}");
+    assert_eq!(lines.to_string(), "the provider calls the request invalid: one two (400)");
+    assert_eq!(Failure::cancelled().to_string(), "cancelled");
+}
+
+#[test]
+fn facts_are_kept_as_they_were_sent() {
+    let body = r#"{"error":{"message":"No.","type":"Some_Type","code":"Some-Code"}}"#;
+    let failure = Failure::from_text(418, body);
+    let facts = (failure.status(), failure.code(), failure.error_type(), failure.message());
+    assert_eq!(facts, (Some(418), Some("Some-Code"), Some("Some_Type"), Some("No.")));
+}
+
+#[test]
+fn transport_errors_are_judged_by_type_and_keep_their_source() {
+    use std::error::Error;
+    use std::io;
+    for (kind, want) in [
+        (io::ErrorKind::ConnectionReset, Kind::Network),
+        (io::ErrorKind::UnexpectedEof, Kind::Network),
+        (io::ErrorKind::TimedOut, Kind::Timeout),
+    ] {
+        let failure = Failure::from(io::Error::from(kind));
+        assert_eq!((failure.kind(), failure.is_retryable()), (want, true));
+        assert!(failure.source().is_some_and(<dyn Error>::is::<io::Error>));
+    }
+    let outer = io::Error::other(io::Error::from(io::ErrorKind::BrokenPipe));
+    assert_eq!(Failure::from(outer).kind(), Kind::Network);
+}
+
+#[test]
+fn good_events_are_no_failures() {
+    let content = r#"{"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"rate limit"},"finish_reason":null}]}"#;
+    let usage = r#"{"id":"c","object":"chat.completion.chunk","choices":[],"usage":{"total_tokens":5}}"#;
+    let created = r#"{"type":"response.created","response":{"id":"r","status":"in_progress","error":null}}"#;
+    let done = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
+    for event in [content, usage, created, done, "[DONE]", ""] {
+        assert!(Failure::find_in_event(event, Phase::Content).is_none(), "{event}");
+    }
+    let overloaded = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    let found = Failure::find_in_event(overloaded, Phase::Content).unwrap();
+    assert_eq!((found.kind(), found.phase()), (Kind::Overloaded, Phase::Content));
+    assert_eq!(found.verdict().cause(), Some(Cause::Throttled));
+    assert!(
+        Reply::new(br#"{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}"#)
+            .find(SystemTime::now())
+            .is_none()
+    );
+}
+
+#[test]
+fn ends_of_streams() {
+    assert_eq!(Failure::truncated(Phase::Preamble).kind(), Kind::Network);
+    assert!(!Failure::cancelled().is_retryable());
+    assert_eq!(Failure::invalid_output("no JSON").recovery(), Recovery::ReAsk);
+}
+
+fn headers() -> impl Strategy<Value = HeaderMap> {
+    let names = prop::sample::select(vec![
+        "retry-after",
+        "retry-after-ms",
+        "x-should-retry",
+        "date",
+        "x-ratelimit-remaining-tokens",
+        "x-ratelimit-reset-tokens",
+        "anthropic-ratelimit-unified-status",
+        "anthropic-ratelimit-unified-reset",
+        "x-amzn-errortype",
+    ]);
+    let values = prop_oneof![
+        "[ -~]{0,24}",
+        "-?[0-9]{1,40}(\\.[0-9]{1,9})?",
+        prop::sample::select(vec![
+            "true",
+            "false",
+            "0",
+            "NaN",
+            "inf",
+            "1e999",
+            "6m0s",
+            "rejected",
+            "2030-01-01T00:00:00Z"
+        ])
+        .prop_map(str::to_owned),
+    ];
+    prop::collection::vec((names, values), 0..5).prop_map(|fields| {
+        let field = |(name, value): (&str, String)| {
+            Some((name.parse::<HeaderName>().ok()?, value.parse::<HeaderValue>().ok()?))
+        };
+        fields.into_iter().filter_map(field).collect()
+    })
+}
+
+fn bodies() -> impl Strategy<Value = Vec<u8>> {
+    let words = prop::sample::select(vec![
+        "rate limit",
+        "Too many tokens",
+        "try again in 5s",
+        "context length",
+        "Limit 1, Requested 2",
+        "insufficient_quota",
+        "overloaded",
+        "api key is invalid",
+        "{\"error\":",
+        "\"code\":",
+        "\"message\":\"",
+        "}",
+        "]",
+        "[",
+        "\"",
+        "'",
+        "data: ",
+        "\n\n",
+        "<title>",
+        "limit: 0 quota",
+        "…",
+    ]);
+    let soup = prop::collection::vec(words, 0..24).prop_map(|words| words.concat().into_bytes());
+    prop_oneof![prop::collection::vec(any::<u8>(), 0..512), soup]
+}
+
+fn phases() -> impl Strategy<Value = Phase> {
+    prop::sample::select(vec![Phase::Connect, Phase::Response, Phase::Preamble, Phase::Content])
+}
+
+proptest! {
+    /// Any bytes have an answer, and the laws hold for it.
+    #[test]
+    fn judging_is_total(status in prop::option::of(any::<u16>()), headers in headers(), body in bodies(), phase in phases(), now in 0..4_000_000_000_u64) {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(now);
+        let reply = Reply::new(&body).with_headers(&headers).with_phase(phase);
+        let reply = status.map_or(reply, |status| reply.with_status(status));
+        let failure = reply.judge(now);
+        let told = headers.get("x-should-retry").and_then(|value| value.to_str().ok()).map(str::trim);
+        let told = told.filter(|told| matches!(*told, "true" | "false"));
+        let expected = match told {
+            _ if failure.kind() == Kind::Cancelled => false,
+            Some(told) => told == "true",
+            None => failure.kind().is_passing(),
+        };
+        prop_assert_eq!(failure.is_retryable(), expected);
+        prop_assert_eq!(failure.verdict().is_retry(), expected);
+        prop_assert!(failure.wait().is_none_or(|wait| !wait.is_zero()));
+        prop_assert!(!failure.to_string().is_empty() && !failure.to_string().chars().any(char::is_control));
+        prop_assert!(failure.message().is_none_or(|message| message.len() <= 4096));
+    }
+
+    /// A permanent kind is never retried on the provider's words, whatever they are.
+    #[test]
+    fn a_permanent_kind_is_never_retried(status in 400..600_u16, body in bodies()) {
+        let failure = Reply::new(&body).with_status(status).judge(SystemTime::UNIX_EPOCH);
+        prop_assert!(failure.kind().is_passing() || failure.verdict() == Verdict::Fail);
+    }
+
+    /// What is quoted has no say: at a 400 whose words mean nothing it stays a request that is invalid.
+    #[test]
+    fn quotations_have_no_say(quoted in "(rate limit|context length|credit balance is too low|invalid api key|model not found|try again in 5s| ){1,6}") {
+        let body = serde_json::json!({"error": {"message": format!("Bad value: '{quoted}' at messages[0]"), "type": "invalid_request_error"}});
+        let failure = Reply::new(body.to_string().as_bytes()).with_status(400).judge(SystemTime::UNIX_EPOCH);
+        prop_assert_eq!(failure.kind(), Kind::InvalidRequest);
+    }
+}
+
+#[tokio::test]
+async fn answers_of_reqwest_are_checked() {
+    let answer = |status: u16, body: &'static str| {
+        reqwest::Response::from(http::Response::builder().status(status).header("retry-after", "7").body(body).unwrap())
+    };
+    assert_eq!(llm::check(answer(200, "fine")).await.unwrap().text().await.unwrap(), "fine");
+    let failure = llm::check(answer(429, r#"{"error":{"code":"rate_limit_exceeded"}}"#)).await.unwrap_err();
+    assert_eq!((failure.kind(), failure.wait()), (Kind::RateLimit, Some(Duration::from_secs(7))));
+    assert_eq!(failure.code(), Some("rate_limit_exceeded"));
+}
+
+#[test]
+fn errors_of_reqwest_are_judged_by_what_they_say_of_themselves() {
+    use std::error::Error;
+    let error = reqwest::Client::new().get("no address").build().unwrap_err();
+    let failure = Failure::from(error);
+    assert_eq!((failure.kind(), failure.is_retryable()), (Kind::InvalidRequest, false));
+    assert!(failure.source().is_some_and(<dyn Error>::is::<reqwest::Error>));
+    let error = reqwest::Client::new().get("no address").build().unwrap_err();
+    assert_eq!(Classifier::new().classify(&error), Some(Verdict::Fail));
+}
