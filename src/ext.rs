@@ -1,13 +1,14 @@
 //! The postfix adapters.
 
-use std::time::Duration;
-
-use crate::timeout::Timeout;
+use crate::time::DefaultTimer;
+use crate::timeout::{Limit, Timeout};
 
 /// Postfix adapters for any future. Where an adapter stands says what it covers.
 pub trait ResilienceExt: Future + Sized {
     /// Gives the future `limit` from its first poll to finish. Its error type must be able to say so:
     /// `E: From<Elapsed>`.
+    ///
+    /// The limit is a [`Duration`](std::time::Duration), or a reference to an [`Adaptive`](crate::Adaptive) one.
     ///
     /// The future is polled before the limit: a result in hand beats it. A limit of zero gives it one poll. No
     /// timer is made for a future that is ready at once.
@@ -32,7 +33,7 @@ pub trait ResilienceExt: Future + Sized {
     /// # }
     /// ```
     #[inline]
-    fn timeout(self, limit: Duration) -> Timeout<Self> {
+    fn timeout<L: Limit>(self, limit: L) -> Timeout<Self, DefaultTimer, L> {
         Timeout::new(self, limit)
     }
 }

@@ -28,4 +28,4 @@ pub use retry::{Event, GaveUp, Retry, Run, retry};
 #[cfg(feature = "tokio")]
 pub use time::TokioTimer;
 pub use time::{DefaultTimer, ManualSleep, ManualTimer, NoTimer, Timer, TimerSlot};
-pub use timeout::{Elapsed, Timeout};
+pub use timeout::{Adaptive, Elapsed, Limit, Timeout};

@@ -2,21 +2,39 @@
 //!
 //! Put it on each attempt, inside the closure of a retry, so that one that hangs leaves time for the next; the policy's deadline
 //! is the limit of the whole call. A timeout says nothing of what the peer did: the work may have been done.
+//!
+//! The limit is a [`Duration`], or an [`Adaptive`] one that follows what was lately usual.
 
+mod adaptive;
 mod future;
+mod latencies;
+mod limit;
 
+pub use adaptive::Adaptive;
 pub use future::Timeout;
+pub use limit::Limit;
 
 use std::fmt;
 use std::time::Duration;
 
-/// A future did not finish within its limit.
+/// Something did not come within its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Elapsed {
     limit: Duration,
+    missed: Missed,
+}
+
+/// What did not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Missed {
+    Finish,
 }
 
 impl Elapsed {
+    pub(crate) const fn finish(limit: Duration) -> Self {
+        Self { limit, missed: Missed::Finish }
+    }
+
     /// The limit that ran out.
     #[must_use]
     pub const fn limit(&self) -> Duration {
@@ -26,7 +44,10 @@ impl Elapsed {
 
 impl fmt::Display for Elapsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not finished within {:?}", self.limit)
+        let missed = match self.missed {
+            Missed::Finish => "not finished",
+        };
+        write!(f, "{missed} within {:?}", self.limit)
     }
 }
 

@@ -1,4 +1,5 @@
 //! The laws of the crate, one file per module.
 
+mod adaptive;
 mod http;
 mod http_sockets;
