@@ -8,6 +8,7 @@ mod cancel;
 mod classify;
 mod error;
 mod ext;
+pub mod hedge;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod observe;
@@ -22,6 +23,7 @@ pub use cancel::{Cancel, Never};
 pub use classify::{Always, Cause, Classify, Opinion, OrElse, Verdict};
 pub use error::{Error, Lift};
 pub use ext::ResilienceExt;
+pub use hedge::{Hedge, HedgePolicy, hedge};
 pub use observe::{Observe, Standard};
 pub use policy::{Attempt, Decision, RetryPolicy, Stop};
 pub use retry::{Event, GaveUp, Retry, Run, retry};

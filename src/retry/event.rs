@@ -5,7 +5,7 @@ use crate::classify::{Cause, Verdict};
 use crate::observe::{Line, Report};
 use crate::policy::{Attempt, Stop};
 
-/// What a [`retry`](crate::retry) or a [`Run`](crate::Run) tells its observer.
+/// What a [`retry`](crate::retry()) or a [`Run`](crate::Run) tells its observer.
 ///
 /// Each attempt that ends by itself has one event, `Failed` or `Succeeded`. A call ends with exactly one `Succeeded` or
 /// `GaveUp`, unless it is dropped.

@@ -15,6 +15,7 @@ pub use error::GaveUp;
 pub use event::Event;
 pub use future::Retry;
 pub use run::Run;
+pub(crate) use run::poll_slot;
 
 use crate::cancel::Cancel;
 use crate::classify::Classify;

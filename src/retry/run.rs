@@ -281,7 +281,7 @@ impl<E, C, K, O, M> fmt::Debug for Run<'_, E, C, K, O, M> {
 }
 
 /// Polls what is in the slot, making it first where there is nothing yet.
-pub(super) fn poll_slot<F: Future>(
+pub(crate) fn poll_slot<F: Future>(
     mut slot: Pin<&mut Option<F>>,
     cx: &mut Context<'_>,
     make: impl FnOnce() -> F,

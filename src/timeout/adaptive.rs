@@ -181,6 +181,8 @@ impl Adaptive {
 
     /// The quantile of the recent latencies itself, without factor, floor and ceiling, by what was known at the
     /// last call: at most an eighth above the true one. `None` while too little is known.
+    ///
+    /// This is what to hedge after: [`Hedge::with_adaptive`](crate::Hedge::with_adaptive).
     #[must_use]
     pub fn latency(&self) -> Option<Duration> {
         let known = self.known.load(Ordering::Relaxed);
@@ -202,6 +204,15 @@ impl Adaptive {
     /// Counts a call that was cut at `limit`.
     pub(super) fn record_cut(&self, now: Duration, limit: Duration) {
         self.record(now, limit.saturating_mul(2).min(self.ceiling).max(limit));
+    }
+
+    /// Counts a call that a hedge overtook, of which is only known that it would have taken longer than `waited`. That is
+    /// said honestly only of one that was already among the slow.
+    #[cold]
+    pub(crate) fn record_overtaken(&self, now: Duration, waited: Duration) {
+        if self.latency().is_none_or(|usual| waited >= usual) {
+            self.record(now, waited);
+        }
     }
 
     /// The limit of a call that begins at `now`.

@@ -1,5 +1,6 @@
 //! The laws of the crate, one file per module.
 
 mod adaptive;
+mod hedge;
 mod http;
 mod http_sockets;
