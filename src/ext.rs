@@ -1,5 +1,7 @@
 //! The postfix adapters.
 
+#[cfg(feature = "chaos")]
+use crate::chaos::{Chaos, Disturbed};
 use crate::time::DefaultTimer;
 use crate::timeout::{Limit, Timeout};
 
@@ -35,6 +37,16 @@ pub trait ResilienceExt: Future + Sized {
     #[inline]
     fn timeout<L: Limit>(self, limit: L) -> Timeout<Self, DefaultTimer, L> {
         Timeout::new(self, limit)
+    }
+
+    /// Lets go wrong what `chaos` says, in place of the future or before it: for tests. See [`chaos`](crate::chaos).
+    ///
+    /// # Panics
+    ///
+    /// As often as it was told to.
+    #[cfg(feature = "chaos")]
+    fn chaos<F>(self, chaos: &Chaos<F>) -> Disturbed<'_, Self, F> {
+        Disturbed::new(self, chaos)
     }
 }
 

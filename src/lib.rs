@@ -5,6 +5,8 @@
 mod backoff;
 mod budget;
 mod cancel;
+#[cfg(feature = "chaos")]
+pub mod chaos;
 mod classify;
 mod error;
 mod ext;
