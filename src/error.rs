@@ -3,6 +3,8 @@
 use std::fmt;
 
 use crate::classify::{Classify, Verdict};
+#[cfg(feature = "stream")]
+use crate::stream::CutOff;
 use crate::timeout::Elapsed;
 
 /// An operation's own error, or the refusal of an adapter around it: for callers who do not want to write that
@@ -34,6 +36,9 @@ pub enum Error<E> {
     Operation(E),
     /// The operation did not finish within its limit.
     Elapsed(Elapsed),
+    /// The stream ended without the item that was to be its last.
+    #[cfg(feature = "stream")]
+    CutOff(CutOff),
 }
 
 impl<E> Error<E> {
@@ -42,6 +47,8 @@ impl<E> Error<E> {
         match self {
             Self::Operation(error) => Some(error),
             Self::Elapsed(_) => None,
+            #[cfg(feature = "stream")]
+            Self::CutOff(_) => None,
         }
     }
 }
@@ -52,11 +59,20 @@ impl<E> From<Elapsed> for Error<E> {
     }
 }
 
+#[cfg(feature = "stream")]
+impl<E> From<CutOff> for Error<E> {
+    fn from(cut_off: CutOff) -> Self {
+        Self::CutOff(cut_off)
+    }
+}
+
 impl<E: fmt::Display> fmt::Display for Error<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Operation(error) => error.fmt(f),
             Self::Elapsed(elapsed) => elapsed.fmt(f),
+            #[cfg(feature = "stream")]
+            Self::CutOff(cut_off) => cut_off.fmt(f),
         }
     }
 }
@@ -67,12 +83,14 @@ impl<E: std::error::Error> std::error::Error for Error<E> {
         match self {
             Self::Operation(error) => error.source(),
             Self::Elapsed(_) => None,
+            #[cfg(feature = "stream")]
+            Self::CutOff(_) => None,
         }
     }
 }
 
 /// Lifts a classifier of `E` to one of [`Error<E>`]: the operation's errors are judged by it, and of the refusals,
-/// `Elapsed` is retried.
+/// `Elapsed` is retried, and so is a stream that was cut off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lift<C>(pub C);
 
@@ -81,6 +99,8 @@ impl<E, C: Classify<E>> Classify<Error<E>> for Lift<C> {
         match error {
             Error::Operation(error) => self.0.classify(error),
             Error::Elapsed(_) => Some(Verdict::retry()),
+            #[cfg(feature = "stream")]
+            Error::CutOff(_) => Some(Verdict::retry()),
         }
     }
 }

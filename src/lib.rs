@@ -16,6 +16,8 @@ pub mod http;
 pub mod observe;
 mod policy;
 pub mod retry;
+#[cfg(feature = "stream")]
+pub mod stream;
 mod time;
 pub mod timeout;
 
@@ -25,10 +27,14 @@ pub use cancel::{Cancel, Never};
 pub use classify::{Always, Cause, Classify, Opinion, OrElse, Verdict};
 pub use error::{Error, Lift};
 pub use ext::ResilienceExt;
+#[cfg(feature = "stream")]
+pub use ext::StreamResilienceExt;
 pub use hedge::{Hedge, HedgePolicy, hedge};
 pub use observe::{Observe, Standard};
 pub use policy::{Attempt, Decision, RetryPolicy, Stop};
 pub use retry::{Event, GaveUp, Retry, Run, retry};
+#[cfg(feature = "stream")]
+pub use stream::{CutOff, RetryStream, retry_stream};
 #[cfg(feature = "tokio")]
 pub use time::TokioTimer;
 pub use time::{DefaultTimer, ManualSleep, ManualTimer, NoTimer, Timer, TimerSlot};

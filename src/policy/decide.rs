@@ -31,13 +31,15 @@ pub enum Stop {
     Open,
     /// The peer asked us to wait longer than the policy allows.
     HintTooLong,
+    /// Part of the answer had already been handed over.
+    Partial,
     /// The caller's token said stop.
     Cancelled,
 }
 
 impl Stop {
     /// A stable word for logs and metrics: `fatal`, `attempts`, `deadline`, `budget`, `open`, `hint_too_long`,
-    /// `cancelled`.
+    /// `partial`, `cancelled`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -47,6 +49,7 @@ impl Stop {
             Self::Budget => "budget",
             Self::Open => "open",
             Self::HintTooLong => "hint_too_long",
+            Self::Partial => "partial",
             Self::Cancelled => "cancelled",
         }
     }
@@ -61,6 +64,7 @@ impl fmt::Display for Stop {
             Self::Budget => "the retry budget is spent",
             Self::Open => "the circuit breaker is open",
             Self::HintTooLong => "the peer asked for a longer wait than the policy allows",
+            Self::Partial => "part of the answer had already been handed over",
             Self::Cancelled => "cancelled",
         })
     }

@@ -4,6 +4,8 @@ use rand::{Rng, TryRng};
 
 use super::tally::Tally;
 use super::{Event, GaveUp};
+#[cfg(feature = "stream")]
+use crate::budget::Budget;
 use crate::cancel::Cancel;
 use crate::classify::{Classify, Verdict};
 use crate::observe::{Observe, Standard};
@@ -12,31 +14,33 @@ use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot};
 
 /// What a call knows between its attempts, and the steps it takes there: what [`Retry`](super::Retry) and
 /// [`Run`](super::Run) have in common. It judges, decides, pays and tells; it never waits.
-pub(super) struct Course<'a, E, C, K, O = Standard, M = DefaultTimer> {
+pub(crate) struct Course<'a, E, C, K, O = Standard, M = DefaultTimer> {
     policy: &'a RetryPolicy<C>,
-    pub(super) token: K,
+    pub(crate) token: K,
     pub(super) tally: Tally<'a>,
     observer: O,
-    pub(super) timer: M,
+    pub(crate) timer: M,
     /// When the call began, in nanoseconds on the timer (584 years' worth); `UNKNOWN` until somebody needs it.
     started: u64,
     /// The delay before the attempt that was begun last, in nanoseconds.
     delay: u64,
+    /// How much of the elapsed time the deadline does not count, in nanoseconds.
+    forgiven: u64,
     last: Option<E>,
 }
 
 const UNKNOWN: u64 = u64::MAX;
 
 /// What follows from a failure that does not end the call.
-pub(super) struct Next {
-    pub(super) delay: Duration,
+pub(crate) struct Next {
+    pub(crate) delay: Duration,
     /// When it was judged, since the start.
     elapsed: Duration,
 }
 
 impl<'a, E, C, K> Course<'a, E, C, K> {
     #[inline]
-    pub(super) fn new(policy: &'a RetryPolicy<C>, token: K) -> Self {
+    pub(crate) fn new(policy: &'a RetryPolicy<C>, token: K) -> Self {
         Self {
             policy,
             token,
@@ -45,6 +49,7 @@ impl<'a, E, C, K> Course<'a, E, C, K> {
             timer: DEFAULT_TIMER,
             started: UNKNOWN,
             delay: 0,
+            forgiven: 0,
             last: None,
         }
     }
@@ -52,20 +57,30 @@ impl<'a, E, C, K> Course<'a, E, C, K> {
 
 impl<'a, E, C, K, O, M> Course<'a, E, C, K, O, M> {
     #[inline]
-    pub(super) fn observed<P>(self, observer: P) -> Course<'a, E, C, K, P, M> {
-        let Self { policy, token, tally, observer: _, timer, started, delay, last } = self;
-        Course { policy, token, tally, observer, timer, started, delay, last }
+    pub(crate) fn observed<P>(self, observer: P) -> Course<'a, E, C, K, P, M> {
+        let Self { policy, token, tally, observer: _, timer, started, delay, forgiven, last } = self;
+        Course { policy, token, tally, observer, timer, started, delay, forgiven, last }
     }
 
     #[inline]
-    pub(super) fn timed<N>(self, timer: N) -> Course<'a, E, C, K, O, N> {
+    pub(crate) fn timed<N>(self, timer: N) -> Course<'a, E, C, K, O, N> {
         let Self { policy, token, tally, observer, timer: _, delay, last, .. } = self;
-        Course { policy, token, tally, observer, timer, started: UNKNOWN, delay, last }
+        Course { policy, token, tally, observer, timer, started: UNKNOWN, delay, forgiven: 0, last }
+    }
+
+    #[cfg(feature = "stream")]
+    pub(crate) fn set_budget(&mut self, budget: &'a Budget) {
+        self.tally.set_budget(budget);
+    }
+
+    #[cfg(feature = "stream")]
+    pub(crate) const fn attempts(&self) -> u32 {
+        self.tally.attempts()
     }
 
     /// Starts the clock, if there is one and it does not run yet: something is about to take time.
     #[inline]
-    pub(super) fn note_start(&mut self)
+    pub(crate) fn note_start(&mut self)
     where
         M: TimerSlot,
     {
@@ -93,18 +108,25 @@ where
 
     #[inline]
     fn remaining(&self, elapsed: Duration) -> Option<Duration> {
-        self.policy.deadline().map(|limit| limit.saturating_sub(elapsed))
+        let counted = elapsed.saturating_sub(Duration::from_nanos(self.forgiven));
+        self.policy.deadline().map(|limit| limit.saturating_sub(counted))
+    }
+
+    /// The deadline counts anew from here.
+    #[cfg(feature = "stream")]
+    pub(crate) fn forgive(&mut self) {
+        self.forgiven = nanos(self.elapsed());
     }
 
     /// The time left until the deadline, if there is one.
-    pub(super) fn time_left(&self) -> Option<Duration> {
+    pub(crate) fn time_left(&self) -> Option<Duration> {
         self.policy.deadline()?;
         self.remaining(self.elapsed())
     }
 
     /// Begins the first attempt, unless the token forbids it.
     #[inline]
-    pub(super) fn begin_first(&mut self) -> Result<Attempt, Stop> {
+    pub(crate) fn begin_first(&mut self) -> Result<Attempt, Stop> {
         if self.token.is_cancelled() {
             return Err(Stop::Cancelled);
         }
@@ -116,14 +138,14 @@ where
     }
 
     /// Counts the first attempt where the caller made it without a word.
-    pub(super) fn begin_unseen(&mut self) {
+    pub(crate) fn begin_unseen(&mut self) {
         if self.tally.attempts() == 0 {
             self.tally.begin_first();
         }
     }
 
     /// Begins the next attempt after a wait, unless the token or the deadline forbids it.
-    pub(super) fn begin_later(&mut self) -> Result<Attempt, Stop> {
+    pub(crate) fn begin_later(&mut self) -> Result<Attempt, Stop> {
         if self.token.is_cancelled() {
             return Err(Stop::Cancelled);
         }
@@ -137,7 +159,7 @@ where
     /// Begins the next attempt right after the failure that [`failed`](Self::failed) judged: nothing can have
     /// changed since.
     #[inline]
-    pub(super) fn begin_at_once(&mut self, next: &Next) -> Attempt {
+    pub(crate) fn begin_at_once(&mut self, next: &Next) -> Attempt {
         self.begun(next.elapsed)
     }
 
@@ -155,18 +177,32 @@ where
             .with_remaining(self.remaining(elapsed))
     }
 
-    /// Judges a failed attempt: the delay before the next, which is then paid for, or the end.
+    /// Judges a failed attempt and takes note of it.
     #[inline]
-    pub(super) fn failed(&mut self, error: E) -> Result<Next, GaveUp<E>> {
+    fn judged(&mut self, error: E) -> (Verdict, Attempt) {
         let verdict = self.policy.classify().classify(&error).unwrap_or(Verdict::Fail);
-        let elapsed = self.elapsed();
-        let attempt = self.attempt_at(elapsed);
+        let attempt = self.attempt_at(self.elapsed());
         if self.observer.is_enabled() {
             let allowed = self.policy.attempts();
             self.observer.observe(&Event::Failed { attempt, allowed, error: &error, verdict });
         }
         self.last = Some(error);
+        (verdict, attempt)
+    }
 
+    /// Judges a failed attempt after which there is no other, whatever the policy would allow: `stop` says why, unless the error is
+    /// hopeless anyway.
+    #[cfg(feature = "stream")]
+    #[cold]
+    pub(crate) fn failed_for_good(&mut self, error: E, stop: Stop) -> GaveUp<E> {
+        let (verdict, _) = self.judged(error);
+        self.give_up(if verdict == Verdict::Fail { Stop::Fatal } else { stop }, Some(verdict))
+    }
+
+    /// Judges a failed attempt: the delay before the next, which is then paid for, or the end.
+    #[inline]
+    pub(crate) fn failed(&mut self, error: E) -> Result<Next, GaveUp<E>> {
+        let (verdict, attempt) = self.judged(error);
         let delay = match self.policy.decide(attempt, verdict, &mut Draw) {
             Decision::Stop(stop) => return Err(self.give_up(stop, Some(verdict))),
             Decision::Retry(delay) => delay,
@@ -185,7 +221,7 @@ where
         if self.observer.is_enabled() {
             self.tell_waiting(attempt, verdict, delay);
         }
-        Ok(Next { delay, elapsed })
+        Ok(Next { delay, elapsed: attempt.elapsed() })
     }
 
     #[cold]
@@ -199,7 +235,7 @@ where
 
     /// The call succeeded.
     #[inline]
-    pub(super) fn succeeded(&mut self) {
+    pub(crate) fn succeeded(&mut self) {
         self.tally.deposit();
         if (!O::TROUBLE_ONLY || self.tally.attempts() > 1) && self.observer.is_enabled() {
             self.tell_success();
@@ -214,7 +250,7 @@ where
 
     /// The call ends from outside, before, in or after an attempt.
     #[cold]
-    pub(super) fn cut(&mut self, stop: Stop) -> GaveUp<E> {
+    pub(crate) fn cut(&mut self, stop: Stop) -> GaveUp<E> {
         self.give_up(stop, None)
     }
 
@@ -233,7 +269,7 @@ where
     /// Whether a retry without a delay must first let the runtime's other tasks have their turn: an endless row of
     /// instant failures would otherwise starve them, the timeout around this call included.
     #[inline]
-    pub(super) const fn must_yield(&self) -> bool {
+    pub(crate) const fn must_yield(&self) -> bool {
         self.tally.attempts() % 32 == 0
     }
 }

@@ -11,6 +11,8 @@ mod future;
 mod run;
 mod tally;
 
+#[cfg(feature = "stream")]
+pub(crate) use course::Course;
 pub use error::GaveUp;
 pub use event::Event;
 pub use future::Retry;

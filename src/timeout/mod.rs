@@ -28,11 +28,32 @@ pub struct Elapsed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Missed {
     Finish,
+    #[cfg(feature = "stream")]
+    Item,
+    #[cfg(feature = "stream")]
+    FirstItem,
+    #[cfg(feature = "stream")]
+    Progress,
 }
 
 impl Elapsed {
     pub(crate) const fn finish(limit: Duration) -> Self {
         Self { limit, missed: Missed::Finish }
+    }
+
+    #[cfg(feature = "stream")]
+    pub(crate) const fn item(limit: Duration) -> Self {
+        Self { limit, missed: Missed::Item }
+    }
+
+    #[cfg(feature = "stream")]
+    pub(crate) const fn first_item(limit: Duration) -> Self {
+        Self { limit, missed: Missed::FirstItem }
+    }
+
+    #[cfg(feature = "stream")]
+    pub(crate) const fn progress(limit: Duration) -> Self {
+        Self { limit, missed: Missed::Progress }
     }
 
     /// The limit that ran out.
@@ -46,6 +67,12 @@ impl fmt::Display for Elapsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let missed = match self.missed {
             Missed::Finish => "not finished",
+            #[cfg(feature = "stream")]
+            Missed::Item => "no item",
+            #[cfg(feature = "stream")]
+            Missed::FirstItem => "no first item",
+            #[cfg(feature = "stream")]
+            Missed::Progress => "no progress",
         };
         write!(f, "{missed} within {:?}", self.limit)
     }

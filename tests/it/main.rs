@@ -5,3 +5,4 @@ mod chaos;
 mod hedge;
 mod http;
 mod http_sockets;
+mod stream;
