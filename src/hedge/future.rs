@@ -63,8 +63,8 @@ impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot> Hedge<'a, F, Fut, E, C, K, O,
         self
     }
 
-    /// The delay is what lately was the [quantile](Adaptive::latency) of latencies, and the policy's while that is not known.
-    /// Factor, floor and ceiling do not matter here.
+    /// The delay is what lately was the [quantile](Adaptive::latency) of latencies, at most the policy's delay, and the
+    /// policy's while it is not known. Factor, floor and ceiling do not matter here.
     ///
     /// It learns from each attempt that succeeds, and of a loser that had already taken longer than the delay, that it would have
     /// taken longer than it had. Do not put the same one on the attempts too: they would count twice.

@@ -100,9 +100,11 @@ where
         self.started.map_or(Duration::ZERO, |started| self.timer.now().saturating_sub(started))
     }
 
-    /// How long an attempt may take before the next joins it.
+    /// How long an attempt may take before the next joins it. Where many hang, the quantile is among those, and has no bound
+    /// but the policy's.
     fn delay(&self) -> Duration {
-        self.adaptive.and_then(Adaptive::latency).unwrap_or(self.policy.delay())
+        let longest = self.policy.delay();
+        self.adaptive.and_then(Adaptive::latency).map_or(longest, |usual| usual.min(longest))
     }
 
     fn ends_at(&self) -> Option<Duration> {
