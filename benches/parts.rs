@@ -1,13 +1,16 @@
-//! What the parts cost by themselves: a backoff's draw, a budget's deposit. `cargo bench --bench parts`.
+//! What the parts cost by themselves: a backoff's draw, a budget's deposit, a limit. `cargo bench --bench parts`.
 
+use std::future::poll_fn;
 use std::hint::black_box;
+use std::pin::pin;
 use std::sync::Barrier;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
-use resile::{Backoff, Budget, Jitter};
+use resile::{Adaptive, Backoff, Budget, Elapsed, Jitter, ResilienceExt, Timer};
 
 fn delays(c: &mut Criterion) {
     const BASE: Duration = Duration::from_millis(100);
@@ -88,5 +91,44 @@ fn budgets(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, delays, budgets);
+/// What a limit adds to a future that is pending once, and what an adaptive one adds to that: two readings of the clock
+/// (the group's own yardstick) and the counting.
+fn limits(c: &mut Criterion) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let _inside = runtime.enter();
+    let mut group = c.benchmark_group("limit");
+    let timer = resile::TokioTimer::new();
+    group.bench_function("two readings of the clock", |b| {
+        b.iter(|| (black_box(timer.now()), black_box(timer.now())));
+    });
+    for threads in [1, 2] {
+        let limit = Adaptive::new();
+        group.bench_function(format!("record, {threads} threads"), |b| {
+            b.iter_custom(|calls| {
+                together(threads, calls, || limit.record(Duration::from_secs(1), black_box(Duration::from_millis(120))))
+            });
+        });
+    }
+    let limit = Adaptive::new();
+    group.bench_function("timeout(Duration)", |b| b.iter(|| drive(pends().timeout(Duration::from_secs(30)))));
+    group.bench_function("timeout(&Adaptive)", |b| b.iter(|| drive(pends().timeout(&limit))));
+    group.finish();
+}
+
+async fn pends() -> Result<(), Elapsed> {
+    let mut polled = false;
+    poll_fn(|_| if std::mem::replace(&mut polled, true) { Poll::Ready(Ok(())) } else { Poll::Pending }).await
+}
+
+fn drive<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut cx = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+            return output;
+        }
+    }
+}
+
+criterion_group!(benches, delays, budgets, limits);
 criterion_main!(benches);

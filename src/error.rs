@@ -5,6 +5,8 @@ use std::fmt;
 use crate::breaker::Open;
 use crate::bulkhead::Full;
 use crate::classify::{Classify, Verdict};
+#[cfg(feature = "stream")]
+use crate::stream::CutOff;
 use crate::timeout::Elapsed;
 
 /// An operation's own error, or the refusal of an adapter around it: for callers who do not want to write that
@@ -40,6 +42,9 @@ pub enum Error<E> {
     Open(Open),
     /// The operation was not begun, as its bulkhead had no room.
     Full(Full),
+    /// The stream ended without the item that was to be its last.
+    #[cfg(feature = "stream")]
+    CutOff(CutOff),
 }
 
 impl<E> Error<E> {
@@ -48,6 +53,8 @@ impl<E> Error<E> {
         match self {
             Self::Operation(error) => Some(error),
             Self::Elapsed(_) | Self::Open(_) | Self::Full(_) => None,
+            #[cfg(feature = "stream")]
+            Self::CutOff(_) => None,
         }
     }
 }
@@ -70,6 +77,13 @@ impl<E> From<Full> for Error<E> {
     }
 }
 
+#[cfg(feature = "stream")]
+impl<E> From<CutOff> for Error<E> {
+    fn from(cut_off: CutOff) -> Self {
+        Self::CutOff(cut_off)
+    }
+}
+
 impl<E: fmt::Display> fmt::Display for Error<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -77,6 +91,8 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
             Self::Elapsed(elapsed) => elapsed.fmt(f),
             Self::Open(open) => open.fmt(f),
             Self::Full(full) => full.fmt(f),
+            #[cfg(feature = "stream")]
+            Self::CutOff(cut_off) => cut_off.fmt(f),
         }
     }
 }
@@ -87,13 +103,15 @@ impl<E: std::error::Error> std::error::Error for Error<E> {
         match self {
             Self::Operation(error) => error.source(),
             Self::Elapsed(_) | Self::Open(_) | Self::Full(_) => None,
+            #[cfg(feature = "stream")]
+            Self::CutOff(_) => None,
         }
     }
 }
 
-/// Lifts a classifier of `E` to one of [`Error<E>`]: the operation's errors are judged by it; of the refusals, `Elapsed`
-/// and `Full` are retried as passing faults, and `Open` no sooner than the breaker says, if it says. (`Full` is not
-/// throttled: the peer asked for nothing, so nobody else needs to wait.)
+/// Lifts a classifier of `E` to one of [`Error<E>`]: the operation's errors are judged by it; of the refusals, `Elapsed`,
+/// `Full` and a stream that was cut off are retried as passing faults, and `Open` no sooner than the breaker says, if it
+/// says. (`Full` is not throttled: the peer asked for nothing, so nobody else needs to wait.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lift<C>(pub C);
 
@@ -103,6 +121,8 @@ impl<E, C: Classify<E>> Classify<Error<E>> for Lift<C> {
             Error::Operation(error) => self.0.classify(error),
             Error::Elapsed(_) | Error::Full(_) => Some(Verdict::retry()),
             Error::Open(open) => Some(open.retry_after().map_or(Verdict::Fail, Verdict::retry_after)),
+            #[cfg(feature = "stream")]
+            Error::CutOff(_) => Some(Verdict::retry()),
         }
     }
 }

@@ -28,11 +28,14 @@ pub mod breaker;
 mod budget;
 pub mod bulkhead;
 mod cancel;
+#[cfg(feature = "chaos")]
+pub mod chaos;
 mod classify;
 pub mod cooldown;
 mod error;
 mod ext;
 pub mod fallback;
+pub mod hedge;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod keyed;
@@ -41,6 +44,8 @@ pub mod llm;
 pub mod observe;
 mod policy;
 pub mod retry;
+#[cfg(feature = "stream")]
+pub mod stream;
 mod sync;
 mod time;
 pub mod timeout;
@@ -54,12 +59,17 @@ pub use classify::{Always, Cause, Classify, Opinion, OrElse, Verdict};
 pub use cooldown::{Cooldown, Paced, Until};
 pub use error::{Error, Lift};
 pub use ext::ResilienceExt;
+#[cfg(feature = "stream")]
+pub use ext::StreamResilienceExt;
 pub use fallback::{Alternative, Fallback, FallbackPolicy, NoAnswer, fallback};
+pub use hedge::{Hedge, HedgePolicy, hedge};
 pub use keyed::Keyed;
 pub use observe::{Observe, Standard};
 pub use policy::{Attempt, Decision, RetryPolicy, Stop};
 pub use retry::{Event, GaveUp, Retry, Run, retry};
+#[cfg(feature = "stream")]
+pub use stream::{CutOff, RetryStream, retry_stream};
 #[cfg(feature = "tokio")]
 pub use time::TokioTimer;
 pub use time::{DefaultTimer, ManualSleep, ManualTimer, NoTimer, Timer, TimerSlot};
-pub use timeout::{Elapsed, Timeout};
+pub use timeout::{Adaptive, Elapsed, Limit, Timeout};

@@ -33,13 +33,15 @@ pub enum Stop {
     HintTooLong,
     /// No alternatives were left to [fall back](crate::fallback()) on.
     Alternatives,
+    /// Part of the answer had already been handed over.
+    Partial,
     /// The caller's token said stop.
     Cancelled,
 }
 
 impl Stop {
     /// A stable word for logs and metrics: `fatal`, `attempts`, `deadline`, `budget`, `open`, `hint_too_long`,
-    /// `alternatives`, `cancelled`.
+    /// `alternatives`, `partial`, `cancelled`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -50,6 +52,7 @@ impl Stop {
             Self::Open => "open",
             Self::HintTooLong => "hint_too_long",
             Self::Alternatives => "alternatives",
+            Self::Partial => "partial",
             Self::Cancelled => "cancelled",
         }
     }
@@ -65,6 +68,7 @@ impl fmt::Display for Stop {
             Self::Open => "the circuit breaker is open",
             Self::HintTooLong => "the peer asked for a longer wait than the policy allows",
             Self::Alternatives => "no alternatives left",
+            Self::Partial => "part of the answer had already been handed over",
             Self::Cancelled => "cancelled",
         })
     }

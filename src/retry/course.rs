@@ -3,11 +3,15 @@ use std::time::Duration;
 
 use rand::{Rng, TryRng};
 
+#[cfg(feature = "stream")]
+use super::links::Forgiving;
 use super::links::{Link, Linked, Steps, Unlinked};
 use super::nest::{self, Site};
 use super::tally::Tally;
 use super::{Event, GaveUp};
 use crate::breaker::Open;
+#[cfg(feature = "stream")]
+use crate::budget::Budget;
 use crate::cancel::Cancel;
 use crate::classify::{Classify, Verdict};
 use crate::observe::{Observe, Standard};
@@ -16,14 +20,14 @@ use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot};
 
 /// What a call knows between its attempts, and the steps it takes there: what [`Retry`](super::Retry) and
 /// [`Run`](super::Run) have in common. It judges, decides, pays and tells; it never waits.
-pub(super) struct Course<'a, E, C, K, O = Standard, M = DefaultTimer, L = Unlinked> {
+pub(crate) struct Course<'a, E, C, K, O = Standard, M = DefaultTimer, L = Unlinked> {
     policy: &'a RetryPolicy<C>,
     /// Where the call was made: its name.
-    pub(super) site: Site,
-    pub(super) token: K,
-    pub(super) tally: Tally<'a>,
+    pub(crate) site: Site,
+    pub(crate) token: K,
+    pub(crate) tally: Tally<'a>,
     observer: O,
-    pub(super) timer: M,
+    pub(crate) timer: M,
     /// When the call began, in nanoseconds on the timer (584 years' worth); `UNKNOWN` until somebody needs it.
     started: u64,
     /// The delay before the attempt that was begun last, in nanoseconds.
@@ -35,7 +39,7 @@ pub(super) struct Course<'a, E, C, K, O = Standard, M = DefaultTimer, L = Unlink
 const UNKNOWN: u64 = u64::MAX;
 
 /// Why an attempt does not begin.
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// The call ends.
     End { stop: Stop, retry_after: Option<Duration> },
     /// Not yet: a cooldown holds it that long, then it must ask again.
@@ -55,8 +59,8 @@ impl From<Open> for Refusal {
 }
 
 /// What follows from a failure that does not end the call.
-pub(super) struct Next {
-    pub(super) delay: Duration,
+pub(crate) struct Next {
+    pub(crate) delay: Duration,
     /// When it was judged, since the start.
     elapsed: Duration,
 }
@@ -64,7 +68,7 @@ pub(super) struct Next {
 impl<'a, E, C, K> Course<'a, E, C, K> {
     #[inline]
     #[track_caller]
-    pub(super) fn new(policy: &'a RetryPolicy<C>, token: K) -> Self {
+    pub(crate) fn new(policy: &'a RetryPolicy<C>, token: K) -> Self {
         Self {
             policy,
             site: Location::caller(),
@@ -82,19 +86,19 @@ impl<'a, E, C, K> Course<'a, E, C, K> {
 
 impl<'a, E, C, K, O, M, L> Course<'a, E, C, K, O, M, L> {
     #[inline]
-    pub(super) fn observed<P>(self, observer: P) -> Course<'a, E, C, K, P, M, L> {
+    pub(crate) fn observed<P>(self, observer: P) -> Course<'a, E, C, K, P, M, L> {
         let Self { policy, site, token, tally, observer: _, timer, started, delay, last, links } = self;
         Course { policy, site, token, tally, observer, timer, started, delay, last, links }
     }
 
     #[inline]
-    pub(super) fn timed<N>(self, timer: N) -> Course<'a, E, C, K, O, N, L> {
+    pub(crate) fn timed<N>(self, timer: N) -> Course<'a, E, C, K, O, N, L> {
         let Self { policy, site, token, tally, observer, timer: _, delay, last, links, .. } = self;
         Course { policy, site, token, tally, observer, timer, started: UNKNOWN, delay, last, links }
     }
 
     #[inline]
-    pub(super) fn linked(self) -> Course<'a, E, C, K, O, M, Linked<'a>>
+    pub(crate) fn linked(self) -> Course<'a, E, C, K, O, M, Linked<'a>>
     where
         L: Link<'a>,
     {
@@ -102,9 +106,19 @@ impl<'a, E, C, K, O, M, L> Course<'a, E, C, K, O, M, L> {
         Course { policy, site, token, tally, observer, timer, started, delay, last, links: links.linked() }
     }
 
+    #[cfg(feature = "stream")]
+    pub(crate) fn set_budget(&mut self, budget: &'a Budget) {
+        self.tally.set_budget(budget);
+    }
+
+    #[cfg(feature = "stream")]
+    pub(crate) const fn attempts(&self) -> u32 {
+        self.tally.attempts()
+    }
+
     /// Starts the clock, if there is one and it does not run yet: something is about to take time.
     #[inline]
-    pub(super) fn note_start(&mut self)
+    pub(crate) fn note_start(&mut self)
     where
         M: TimerSlot,
     {
@@ -114,9 +128,33 @@ impl<'a, E, C, K, O, M, L> Course<'a, E, C, K, O, M, L> {
     }
 }
 
+#[cfg(feature = "stream")]
+impl<'a, E, C, K> Course<'a, E, C, K> {
+    /// For a call whose deadline may count anew.
+    #[track_caller]
+    pub(crate) fn forgiving(
+        policy: &'a RetryPolicy<C>,
+        token: K,
+    ) -> Course<'a, E, C, K, Standard, DefaultTimer, Forgiving> {
+        let Course { policy, site, token, tally, observer, timer, started, delay, last, .. } =
+            Course::new(policy, token);
+        Course { policy, site, token, tally, observer, timer, started, delay, last, links: Forgiving::default() }
+    }
+}
+
+#[cfg(feature = "stream")]
+impl<E, C, K, O, M: Timer> Course<'_, E, C, K, O, M, Forgiving> {
+    /// The deadline counts anew from here.
+    pub(crate) fn forgive(&mut self) {
+        if self.started != UNKNOWN {
+            self.links.forgiven = Duration::from_nanos(nanos(self.timer.now()).saturating_sub(self.started));
+        }
+    }
+}
+
 impl<'a, E, C, K, O, M> Course<'a, E, C, K, O, M, Linked<'a>> {
     #[inline]
-    pub(super) fn links_mut(&mut self) -> &mut Linked<'a> {
+    pub(crate) fn links_mut(&mut self) -> &mut Linked<'a> {
         &mut self.links
     }
 }
@@ -140,18 +178,19 @@ where
 
     #[inline]
     fn remaining(&self, elapsed: Duration) -> Option<Duration> {
-        self.policy.deadline().map(|limit| limit.saturating_sub(elapsed))
+        let counted = elapsed.saturating_sub(self.links.forgiven());
+        self.policy.deadline().map(|limit| limit.saturating_sub(counted))
     }
 
     /// The time left until the deadline, if there is one.
-    pub(super) fn time_left(&self) -> Option<Duration> {
+    pub(crate) fn time_left(&self) -> Option<Duration> {
         self.policy.deadline()?;
         self.remaining(self.elapsed())
     }
 
     /// Begins the first attempt, unless the token forbids it.
     #[inline]
-    pub(super) fn begin_first(&mut self) -> Result<Attempt, Refusal> {
+    pub(crate) fn begin_first(&mut self) -> Result<Attempt, Refusal> {
         if self.token.is_cancelled() {
             return Err(Stop::Cancelled.into());
         }
@@ -164,7 +203,7 @@ where
     }
 
     /// Counts an attempt that the caller made without a word. It was made, so nothing refuses it any more.
-    pub(super) fn begin_unseen(&mut self) {
+    pub(crate) fn begin_unseen(&mut self) {
         if self.tally.attempts() == 0 {
             self.tally.begin_first();
         } else {
@@ -174,7 +213,7 @@ where
     }
 
     /// Begins an attempt of which it is not known whether it is the first.
-    pub(super) fn begin_next(&mut self) -> Result<Attempt, Refusal> {
+    pub(crate) fn begin_next(&mut self) -> Result<Attempt, Refusal> {
         match self.tally.attempts() {
             0 if self.tally.was_held() => self.begin_held(),
             0 => self.begin_first(),
@@ -221,7 +260,7 @@ where
 
     /// Before anything else of the call: says so if it is made within an attempt of another one.
     #[inline]
-    pub(super) fn note_nesting(&self) {
+    pub(crate) fn note_nesting(&self) {
         if let Some(outer) = nest::outer() {
             self.tell_nested(outer);
         }
@@ -231,7 +270,7 @@ where
     ///
     /// It was allowed and paid for before the wait, except where a [`Run`](super::Run) goes on after an attempt or a
     /// wait that was dropped: no attempt is free by that, and there are not more of them.
-    pub(super) fn begin_later(&mut self) -> Result<Attempt, Refusal> {
+    pub(crate) fn begin_later(&mut self) -> Result<Attempt, Refusal> {
         if self.token.is_cancelled() {
             return Err(Stop::Cancelled.into());
         }
@@ -252,7 +291,7 @@ where
     /// Begins the next attempt right after the failure that [`failed`](Self::failed) judged: nothing can have
     /// changed since, but for what is linked.
     #[inline]
-    pub(super) fn begin_at_once(&mut self, next: &Next) -> Result<Attempt, Refusal> {
+    pub(crate) fn begin_at_once(&mut self, next: &Next) -> Result<Attempt, Refusal> {
         self.pass_links()?;
         Ok(self.begun(next.elapsed))
     }
@@ -271,19 +310,34 @@ where
             .with_remaining(self.remaining(elapsed))
     }
 
-    /// Judges a failed attempt: the delay before the next, which is then paid for, or the end.
+    /// Judges a failed attempt and takes note of it.
     #[inline]
-    pub(super) fn failed(&mut self, error: E) -> Result<Next, GaveUp<E>> {
+    fn judged(&mut self, error: E) -> (Verdict, Attempt) {
         let verdict = self.policy.classify().classify(&error).unwrap_or(Verdict::Fail);
         self.links.failed(verdict, || self.timer.now());
-        let elapsed = self.elapsed();
-        let attempt = self.attempt_at(elapsed);
+        let attempt = self.attempt_at(self.elapsed());
         if self.observer.is_enabled() {
             let allowed = self.policy.attempts();
             self.observer.observe(&Event::Failed { attempt, allowed, error: &error, verdict });
         }
         self.last = Some(error);
+        (verdict, attempt)
+    }
 
+    /// Judges a failed attempt after which there is no other, whatever the policy would allow: `stop` says why, unless the error is
+    /// hopeless anyway.
+    #[cfg(feature = "stream")]
+    #[cold]
+    pub(crate) fn failed_for_good(&mut self, error: E, stop: Stop) -> GaveUp<E> {
+        let (verdict, _) = self.judged(error);
+        let stop = if verdict == Verdict::Fail { Stop::Fatal } else { stop };
+        self.give_up(stop, Some(verdict), verdict.after())
+    }
+
+    /// Judges a failed attempt: the delay before the next, which is then paid for, or the end.
+    #[inline]
+    pub(crate) fn failed(&mut self, error: E) -> Result<Next, GaveUp<E>> {
+        let (verdict, attempt) = self.judged(error);
         let delay = match self.policy.decide(attempt, verdict, &mut Draw) {
             Decision::Stop(stop) => return Err(self.give_up(stop, Some(verdict), verdict.after())),
             Decision::Retry(delay) => delay,
@@ -302,7 +356,7 @@ where
         if self.observer.is_enabled() {
             self.tell_waiting(attempt, verdict, delay);
         }
-        Ok(Next { delay, elapsed })
+        Ok(Next { delay, elapsed: attempt.elapsed() })
     }
 
     #[cold]
@@ -323,7 +377,7 @@ where
 
     /// The call succeeded.
     #[inline]
-    pub(super) fn succeeded(&mut self) {
+    pub(crate) fn succeeded(&mut self) {
         self.links.succeeded();
         self.tally.deposit();
         if (!O::TROUBLE_ONLY || self.tally.attempts() > 1) && self.observer.is_enabled() {
@@ -339,7 +393,7 @@ where
 
     /// The call ends from outside, before, in or after an attempt.
     #[cold]
-    pub(super) fn cut(&mut self, why: impl Into<Refusal>) -> GaveUp<E> {
+    pub(crate) fn cut(&mut self, why: impl Into<Refusal>) -> GaveUp<E> {
         let (stop, retry_after) = match why.into() {
             Refusal::End { stop, retry_after } => (stop, retry_after),
             Refusal::Hold(delay) => (Stop::Deadline, Some(delay)),
@@ -372,7 +426,7 @@ where
     /// Whether a retry must first let the runtime's other tasks have their turn, when its delay took no time: an endless
     /// row of instant failures would otherwise starve them, the timeout around this call included.
     #[inline]
-    pub(super) const fn must_yield(&self) -> bool {
+    pub(crate) const fn must_yield(&self) -> bool {
         self.tally.attempts() % 32 == 0
     }
 }

@@ -10,11 +10,11 @@ use crate::policy::Stop;
 /// not `std::error::Error` themselves (`anyhow::Error`, `Box<dyn Error>`) take [`into_last`](Self::into_last).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GaveUp<E> {
-    pub(super) stop: Stop,
-    pub(super) attempts: u32,
-    pub(super) elapsed: Duration,
-    pub(super) retry_after: Option<Duration>,
-    pub(super) last: Option<E>,
+    pub(crate) stop: Stop,
+    pub(crate) attempts: u32,
+    pub(crate) elapsed: Duration,
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) last: Option<E>,
 }
 
 impl<E> GaveUp<E> {

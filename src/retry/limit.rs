@@ -12,7 +12,7 @@ use crate::time::Timer;
 
 /// Polls what may cut an attempt in flight, which was polled and is pending: the token, then the deadline. Both are
 /// made the first time that they have to be waited for.
-pub(super) fn poll_limits<E, C, K, O, M, L>(
+pub(crate) fn poll_limits<E, C, K, O, M, L>(
     course: &mut Course<'_, E, C, K, O, M, L>,
     mut deadline: Pin<&mut Option<M::Sleep>>,
     cancelled: Pin<&mut Option<K::Cancelled>>,
@@ -41,7 +41,7 @@ where
 }
 
 /// Polls what is in the slot, making it first where there is nothing yet.
-pub(super) fn poll_slot<F: Future>(
+pub(crate) fn poll_slot<F: Future>(
     mut slot: Pin<&mut Option<F>>,
     cx: &mut Context<'_>,
     make: impl FnOnce() -> F,

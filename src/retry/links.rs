@@ -29,6 +29,12 @@ mod sealed {
     pub trait Sealed {
         const LINKED: bool;
 
+        /// How much of the elapsed time the deadline does not count.
+        #[inline]
+        fn forgiven(&self) -> Duration {
+            Duration::ZERO
+        }
+
         /// How long the next attempt is held, if it is.
         fn hold(&self, now: impl Fn() -> Duration) -> Option<Duration>;
 
@@ -107,7 +113,37 @@ mod sealed {
     }
 }
 
-pub(super) use sealed::Sealed as Steps;
+pub(crate) use sealed::Sealed as Steps;
+
+/// Linked to nothing, under a deadline that may count anew: what a stream is.
+#[cfg(feature = "stream")]
+#[derive(Debug, Default)]
+pub(crate) struct Forgiving {
+    pub(super) forgiven: Duration,
+}
+
+#[cfg(feature = "stream")]
+impl sealed::Sealed for Forgiving {
+    const LINKED: bool = false;
+
+    fn forgiven(&self) -> Duration {
+        self.forgiven
+    }
+
+    fn hold(&self, _: impl Fn() -> Duration) -> Option<Duration> {
+        None
+    }
+
+    fn admit(&mut self) -> Result<(), Open> {
+        Ok(())
+    }
+
+    fn succeeded(&mut self) {}
+
+    fn failed(&mut self, _: Verdict, _: impl Fn() -> Duration) {}
+
+    fn forget(&mut self) {}
+}
 
 /// What may be linked to one more thing: all that [`Links`] are. Nobody needs to implement it.
 pub trait Link<'a>: Links {

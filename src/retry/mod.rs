@@ -15,10 +15,19 @@ mod nest;
 mod run;
 mod tally;
 
+#[cfg(feature = "stream")]
+pub(crate) use course::{Course, Refusal};
 pub use error::GaveUp;
 pub use event::Event;
 pub use future::Retry;
+#[cfg(feature = "stream")]
+pub(crate) use limit::poll_limits;
+pub(crate) use limit::poll_slot;
+#[cfg(feature = "stream")]
+pub(crate) use links::Forgiving;
 pub use links::{Link, Linked, Links, Unlinked};
+#[cfg(feature = "stream")]
+pub(crate) use nest::Named;
 pub use run::Run;
 
 use crate::cancel::Cancel;

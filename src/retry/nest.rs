@@ -2,7 +2,7 @@ use std::cell::Cell;
 use std::panic::Location;
 
 /// Where in the source a run was made.
-pub(super) type Site = &'static Location<'static>;
+pub(crate) type Site = &'static Location<'static>;
 
 thread_local! {
     /// The run whose attempt is being polled on this thread.
@@ -10,14 +10,14 @@ thread_local! {
 }
 
 /// Names the run that is at work on this thread, for as long as it is held.
-pub(super) struct Named {
+pub(crate) struct Named {
     outer: Option<Site>,
 }
 
 impl Named {
     /// An attempt of the run made at `site` is about to be polled.
     #[inline]
-    pub(super) fn enter(site: Site) -> Self {
+    pub(crate) fn enter(site: Site) -> Self {
         Self { outer: ATTEMPTING.replace(Some(site)) }
     }
 }
@@ -31,6 +31,6 @@ impl Drop for Named {
 
 /// The run within whose attempt this is called, if any.
 #[inline]
-pub(super) fn outer() -> Option<Site> {
+pub(crate) fn outer() -> Option<Site> {
     ATTEMPTING.get()
 }

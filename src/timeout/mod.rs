@@ -2,21 +2,60 @@
 //!
 //! Put it on each attempt, inside the closure of a retry, so that one that hangs leaves time for the next; the policy's
 //! deadline is the limit of the whole call. A timeout says nothing of what the peer did: the work may have been done.
+//!
+//! The limit is a [`Duration`], or an [`Adaptive`] one that follows what was lately usual.
 
+mod adaptive;
 mod future;
+mod latencies;
+mod limit;
 
+pub use adaptive::Adaptive;
 pub use future::Timeout;
+pub use limit::Limit;
 
 use std::fmt;
 use std::time::Duration;
 
-/// A future did not finish within its limit.
+/// Something did not come within its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Elapsed {
     limit: Duration,
+    missed: Missed,
+}
+
+/// What did not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Missed {
+    Finish,
+    #[cfg(feature = "stream")]
+    Item,
+    #[cfg(feature = "stream")]
+    FirstItem,
+    #[cfg(feature = "stream")]
+    Progress,
 }
 
 impl Elapsed {
+    pub(crate) const fn finish(limit: Duration) -> Self {
+        Self { limit, missed: Missed::Finish }
+    }
+
+    #[cfg(feature = "stream")]
+    pub(crate) const fn item(limit: Duration) -> Self {
+        Self { limit, missed: Missed::Item }
+    }
+
+    #[cfg(feature = "stream")]
+    pub(crate) const fn first_item(limit: Duration) -> Self {
+        Self { limit, missed: Missed::FirstItem }
+    }
+
+    #[cfg(feature = "stream")]
+    pub(crate) const fn progress(limit: Duration) -> Self {
+        Self { limit, missed: Missed::Progress }
+    }
+
     /// The limit that ran out.
     #[must_use]
     pub const fn limit(&self) -> Duration {
@@ -26,7 +65,16 @@ impl Elapsed {
 
 impl fmt::Display for Elapsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not finished within {:?}", self.limit)
+        let missed = match self.missed {
+            Missed::Finish => "not finished",
+            #[cfg(feature = "stream")]
+            Missed::Item => "no item",
+            #[cfg(feature = "stream")]
+            Missed::FirstItem => "no first item",
+            #[cfg(feature = "stream")]
+            Missed::Progress => "no progress",
+        };
+        write!(f, "{missed} within {:?}", self.limit)
     }
 }
 

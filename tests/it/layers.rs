@@ -21,7 +21,7 @@ const TABLE: &[(&str, u8, &[&str])] = &[
     ("policy", 2, &[]),
     ("breaker", 2, &[]),
     ("retry", 3, &[]),
-    ("hedge", 3, &[]),
+    ("hedge", 3, &["retry"]), // `GaveUp` is the error of both
     ("fallback", 3, &[]),
     ("stream", 3, &["retry"]),
     ("error", 4, &[]),

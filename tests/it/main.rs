@@ -1,16 +1,19 @@
 //! The laws of the crate, one file per subject.
 
+mod adaptive;
 mod backoff;
 mod breaker;
 mod budget;
 mod bulkhead;
 mod cancel;
+mod chaos;
 mod classify;
 mod cooldown;
 mod deadline;
 mod decide;
 mod error;
 mod fallback;
+mod hedge;
 mod hint;
 mod http;
 mod http_sockets;
@@ -26,6 +29,7 @@ mod run;
 mod script;
 mod serde;
 mod shape;
+mod stream;
 mod sweep;
 mod timeout;
 mod tracing;

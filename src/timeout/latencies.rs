@@ -1,0 +1,176 @@
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// How often which latency was met lately: two histograms that take turns. When a turn ends, the older one is
+/// emptied and filled anew, so what is counted is never older than two turns.
+///
+/// The buckets are log-linear, as in Tene's `HdrHistogram`: eight to each doubling, so that a bucket's upper edge is at most an eighth
+/// above what is in it. Everything is `Relaxed`: a count that a race with the emptying loses, or lets live for
+/// one turn longer, moves no quantile that thousands of others agree on.
+pub(super) struct Latencies {
+    halves: [[AtomicU32; BUCKETS]; 2],
+    /// Which turn it is, counted from the clock's origin. Its parity is the half that is being filled.
+    turn: AtomicU64,
+}
+
+/// The finest step is 2^13 ns (8 µs), finer than any timer; the last bucket begins at 37 hours.
+const FINEST: u32 = 13;
+const BUCKETS: usize = 256;
+
+impl Latencies {
+    pub(super) const fn new() -> Self {
+        Self { halves: [const { [const { AtomicU32::new(0) }; BUCKETS] }; 2], turn: AtomicU64::new(0) }
+    }
+
+    /// Begins a new turn where that of `now` is another one; true if it did, and something may have been forgotten. A turn is
+    /// `half` long, which is not zero. A clock behind that of other callers' changes nothing.
+    #[inline]
+    pub(super) fn turn_to(&self, now: u64, half: u64) -> bool {
+        let turn = self.turn.load(Ordering::Relaxed);
+        now.saturating_sub(turn.saturating_mul(half)) >= half && self.turn_over(now / half, turn)
+    }
+
+    #[cold]
+    fn turn_over(&self, turn: u64, seen: u64) -> bool {
+        if self.turn.compare_exchange(seen, turn, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            return false; // another call does it
+        }
+        self.empty(turn);
+        if turn - seen > 1 {
+            self.empty(turn ^ 1); // the other half
+        }
+        true
+    }
+
+    fn empty(&self, turn: u64) {
+        self.half(turn).iter().for_each(|bucket| bucket.store(0, Ordering::Relaxed));
+    }
+
+    fn half(&self, turn: u64) -> &[AtomicU32; BUCKETS] {
+        let [even, odd] = &self.halves;
+        if turn % 2 == 0 { even } else { odd }
+    }
+
+    #[inline]
+    pub(super) fn count(&self, nanos: u64) {
+        let half = self.half(self.turn.load(Ordering::Relaxed));
+        if let Some(bucket) = half.get(bucket_of(nanos)) {
+            bucket.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The upper edge of the bucket that holds the quantile `q` (from 0 to 1), in nanoseconds: of `n` latencies the one of rank
+    /// ⌈q·n⌉ from below. `None` where there are fewer than `least`, or none.
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // ranks are small
+    pub(super) fn quantile(&self, q: f64, least: u32) -> Option<u64> {
+        let [even, odd] = &self.halves;
+        let mut counts = [0_u64; BUCKETS];
+        let mut all = 0;
+        for ((count, even), odd) in counts.iter_mut().zip(even).zip(odd) {
+            *count = u64::from(even.load(Ordering::Relaxed)) + u64::from(odd.load(Ordering::Relaxed));
+            all += *count;
+        }
+        if all < u64::from(least.max(1)) {
+            return None;
+        }
+        let rank = ((q * all as f64).ceil() as u64).clamp(1, all);
+        let mut below = 0;
+        counts
+            .iter()
+            .position(|count| {
+                below += count;
+                below >= rank
+            })
+            .map(upper_edge)
+    }
+}
+
+#[inline]
+#[expect(clippy::cast_possible_truncation)] // held below `BUCKETS`
+fn bucket_of(nanos: u64) -> usize {
+    let steps = nanos >> FINEST;
+    if steps < 8 {
+        return steps as usize;
+    }
+    let doublings = steps.ilog2() - 3;
+    let bucket = (u64::from(doublings) + 1) * 8 + ((steps >> doublings) & 7);
+    (bucket as usize).min(BUCKETS - 1)
+}
+
+/// Where the next bucket begins.
+fn upper_edge(bucket: usize) -> u64 {
+    let next = bucket as u64 + 1;
+    let steps = if next < 8 { next } else { (8 + next % 8) << (next / 8 - 1) };
+    steps << FINEST
+}
+
+#[cfg(test)]
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // short lists
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Longer than anything drawn below.
+    const TURN: u64 = u64::MAX;
+
+    proptest! {
+        #[test]
+        fn a_bucket_is_at_most_an_eighth_wide(nanos in 0..1_u64 << 47) {
+            let edge = upper_edge(bucket_of(nanos));
+            prop_assert!(edge > nanos);
+            prop_assert!(edge - nanos <= (nanos / 8).max(1 << FINEST));
+        }
+
+        #[test]
+        fn buckets_are_in_order(a: u64, b: u64) {
+            prop_assert_eq!(bucket_of(a.min(b)).cmp(&bucket_of(a.max(b))).is_gt(), false);
+        }
+
+        #[test]
+        fn the_quantile_is_that_of_a_sorted_list(mut all in prop::collection::vec(0..1_u64 << 47, 1..300), q in 0.0..=1.0_f64) {
+            let latencies = Latencies::new();
+            for &nanos in &all {
+                latencies.count(nanos);
+            }
+            all.sort_unstable();
+            let rank = ((q * all.len() as f64).ceil() as usize).max(1);
+            prop_assert_eq!(latencies.quantile(q, 1), Some(upper_edge(bucket_of(all[rank - 1]))));
+            prop_assert_eq!(latencies.quantile(q, all.len() as u32 + 1), None);
+        }
+
+        /// A model: what was counted in this turn or the one before is there, what is older is not.
+        #[test]
+        fn what_is_older_than_two_turns_is_forgotten(steps in prop::collection::vec(0_u64..4, 1..60)) {
+            let (latencies, half) = (Latencies::new(), 10);
+            let (mut now, mut counted) = (0, vec![]);
+            for step in steps {
+                now += step * 5;
+                latencies.turn_to(now, half);
+                latencies.count(0);
+                counted.push(now / half);
+                let kept = counted.iter().filter(|&&turn| turn + 1 >= now / half).count() as u32;
+                prop_assert!(latencies.quantile(1.0, kept).is_some());
+                prop_assert!(latencies.quantile(1.0, kept + 1).is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn a_clock_that_stands_behind_forgets_nothing() {
+        let latencies = Latencies::new();
+        assert!(latencies.turn_to(1_000, 10));
+        latencies.count(5);
+        assert!(!latencies.turn_to(3, 10));
+        assert!(latencies.quantile(0.5, 1).is_some());
+    }
+
+    #[test]
+    fn the_ends_of_the_range() {
+        let latencies = Latencies::new();
+        assert!(!latencies.turn_to(u64::MAX - 1, TURN));
+        assert_eq!(latencies.quantile(0.5, 0), None);
+        latencies.count(u64::MAX);
+        assert!(latencies.quantile(0.5, 0).is_some_and(|edge| edge > 1 << 46));
+        assert!(latencies.turn_to(u64::MAX, 1));
+        assert_eq!(latencies.quantile(0.5, 0), None);
+    }
+}

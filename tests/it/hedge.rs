@@ -1,0 +1,399 @@
+//! `resile::hedge`: which outcome wins, what a hedge costs, and what is left behind.
+
+use std::cell::{Cell, RefCell};
+use std::future::{pending, ready};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use resile::hedge::Event;
+use resile::{Adaptive, Attempt, Budget, HedgePolicy, ManualTimer, Never, Stop, Timer, TokioTimer, Verdict, hedge};
+use static_assertions::assert_impl_all;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+assert_impl_all!(HedgePolicy: Send, Sync, Copy);
+
+const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+static AFTER_50: HedgePolicy = HedgePolicy::new().with_delay(Duration::from_millis(50));
+
+/// Attempt n takes the nth latency and comes to the nth outcome.
+fn row<const N: usize>(
+    row: [(u64, Result<u32, &'static str>); N],
+) -> impl FnMut(Attempt) -> std::pin::Pin<Box<dyn Future<Output = Result<u32, &'static str>> + Send>> {
+    move |attempt| {
+        let (latency, outcome) = row[attempt.number() as usize - 1];
+        Box::pin(async move {
+            if latency > 0 {
+                tokio::time::sleep(MS * u32::try_from(latency).unwrap()).await;
+            }
+            outcome
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quick_call_is_not_hedged() {
+    let began = Instant::now();
+    assert_eq!(hedge(row([(49, Ok(1))]), &AFTER_50, Never).await, Ok(1));
+    assert_eq!(began.elapsed(), 49 * MS);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_call_is_overtaken() {
+    let began = Instant::now();
+    assert_eq!(hedge(row([(500, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).await, Ok(2));
+    assert_eq!(began.elapsed(), 60 * MS);
+    assert_eq!(hedge(row([(55, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).await, Ok(1));
+}
+
+/// Trap 10.
+#[tokio::test(start_paused = true)]
+async fn a_fast_failure_does_not_win() {
+    let passes = AFTER_50.with_classify(|error: &&str| *error != "404");
+    assert_eq!(hedge(row([(500, Ok(1)), (1, Err("reset"))]), &passes, Never).await, Ok(1));
+    assert_eq!(hedge(row([(60, Err("reset")), (100, Ok(2))]), &passes, Never).await, Ok(2));
+    // But what no attempt can mend does.
+    let began = Instant::now();
+    let gave_up = hedge(row([(500, Ok(1)), (1, Err("404"))]), &passes, Never).await.unwrap_err();
+    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.into_last()), (Stop::Fatal, 2, Some("404")));
+    assert_eq!(began.elapsed(), 51 * MS);
+}
+
+/// Trap 10.
+#[tokio::test(start_paused = true)]
+async fn a_hedge_that_the_budget_denies_changes_nothing() {
+    let (empty, denied) = (Budget::new().with_capacity(0), Cell::new(0));
+    let observer = |event: &Event<'_, &str>| {
+        if let Event::Denied { .. } = event {
+            denied.set(denied.get() + 1);
+        }
+        assert!(!matches!(event, Event::Started { .. }));
+    };
+    let call = hedge(row([(500, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).with_budget(&empty).with_observer(observer);
+    let began = Instant::now();
+    assert_eq!(call.await, Ok(1));
+    assert_eq!((began.elapsed(), denied.get()), (500 * MS, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hedge_costs_a_token_and_success_deposits() {
+    let budget = Budget::new().with_capacity(2).with_deposit(0.0);
+    hedge(row([(500, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).with_budget(&budget).await.unwrap();
+    assert_eq!(budget.available(), 1);
+    let deposits = Budget::new().with_capacity(2).with_deposit(1.0);
+    deposits.withdraw().unwrap().spend();
+    hedge(row([(0, Ok(1))]), &AFTER_50, Never).with_budget(&deposits).await.unwrap();
+    assert_eq!(deposits.available(), 2);
+    deposits.withdraw().unwrap().spend();
+    hedge(row([(0, Err("down"))]), &AFTER_50, Never).with_budget(&deposits).await.unwrap_err();
+    assert_eq!(deposits.available(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_all_in_flight_have_failed_the_last_error_is_returned() {
+    let gave_up = hedge(row([(100, Err("first")), (60, Err("second"))]), &AFTER_50, Never).await.unwrap_err();
+    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.elapsed()), (Stop::Attempts, 2, 110 * MS));
+    assert_eq!(gave_up.into_last(), Some("second"));
+    // No hedge without a delay: that would be a retry without a backoff.
+    let gave_up = hedge(row([(10, Err("first")), (10, Ok(2))]), &AFTER_50, Never).await.unwrap_err();
+    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.elapsed()), (Stop::Attempts, 1, 10 * MS));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_wants_less_is_not_hedged_further() {
+    let policy = AFTER_50.with_hedges(3).with_classify(|_: &&str| Verdict::throttled(Some(SECOND)));
+    let gave_up = hedge(row([(70, Err("429")), (300, Err("429"))]), &policy, Never).await.unwrap_err();
+    assert_eq!((gave_up.attempts(), gave_up.retry_after()), (2, Some(SECOND)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn hedges_join_one_by_one_and_are_told_when() {
+    let seen = RefCell::new(vec![]);
+    let policy = AFTER_50.with_hedges(9).with_deadline(SECOND);
+    let gave_up = hedge(
+        |attempt| {
+            seen.borrow_mut().push(attempt);
+            pending::<Result<(), ()>>()
+        },
+        &policy,
+        Never,
+    )
+    .await
+    .unwrap_err();
+    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.elapsed()), (Stop::Deadline, 5, SECOND));
+    for (attempt, number) in seen.borrow().iter().zip(1..) {
+        assert_eq!(attempt.number(), number);
+        assert_eq!(attempt.elapsed(), 50 * MS * (number - 1));
+        assert_eq!(attempt.delay(), if number == 1 { Duration::ZERO } else { 50 * MS });
+        assert_eq!(attempt.remaining(), SECOND.checked_sub(attempt.elapsed()));
+    }
+    assert_eq!(seen.borrow().len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_token_ends_it_and_a_cancelled_one_starts_nothing() {
+    let token = CancellationToken::new();
+    let calls = Cell::new(0);
+    let op = |_| {
+        calls.set(calls.get() + 1);
+        async {
+            tokio::time::sleep(70 * MS).await;
+            token.cancel();
+            pending::<Result<(), ()>>().await
+        }
+    };
+    let gave_up = hedge(op, &AFTER_50.with_hedges(4), &token).await.unwrap_err();
+    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.elapsed()), (Stop::Cancelled, 2, 70 * MS));
+    let gave_up = hedge(op, &AFTER_50, &token).await.unwrap_err();
+    assert_eq!((gave_up.stop(), gave_up.attempts(), calls.get()), (Stop::Cancelled, 0, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_in_hand_beats_the_token_and_the_deadline() {
+    let token = CancellationToken::new();
+    let op = |_| {
+        token.cancel();
+        ready(Ok::<_, ()>(1))
+    };
+    assert_eq!(hedge(op, &AFTER_50.with_deadline(Duration::ZERO), &token).await, Ok(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn losers_are_dropped_before_anybody_hears_of_the_winner() {
+    struct Gone<'a>(&'a Cell<u32>);
+    impl Drop for Gone<'_> {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+    let (gone, told) = (Cell::new(0), RefCell::new(vec![]));
+    let observer = |event: &Event<'_, ()>| {
+        if let Event::Won { .. } | Event::Lost { .. } = event {
+            assert_eq!(gone.get(), 3);
+        }
+        told.borrow_mut().push(event.to_string());
+    };
+    let op = |attempt: Attempt| {
+        let held = Gone(&gone);
+        async move {
+            let _held = held;
+            tokio::time::sleep(if attempt.number() == 2 { 120 * MS } else { SECOND }).await;
+            Ok(attempt.number())
+        }
+    };
+    assert_eq!(hedge(op, &AFTER_50.with_hedges(2), Never).with_observer(observer).await, Ok(2));
+    let told = told.into_inner();
+    assert_eq!(
+        told,
+        [
+            "attempt 2 starts after 50.0ms",
+            "attempt 3 starts after 50.0ms",
+            "attempt 1 lost",
+            "attempt 3 lost",
+            "attempt 2 of 3 won"
+        ]
+    );
+}
+
+/// A clock that must not be read.
+struct NoClock;
+impl Timer for NoClock {
+    type Sleep = std::future::Pending<()>;
+    fn now(&self) -> Duration {
+        unreachable!("the clock was read")
+    }
+    fn sleep(&self, _: Duration) -> Self::Sleep {
+        unreachable!("a timer was made")
+    }
+}
+
+#[test]
+fn what_is_ready_at_once_reads_no_clock_and_allocates_nothing() {
+    let (budget, adaptive) = (Budget::new(), Adaptive::new());
+    let policy = AFTER_50.with_deadline(SECOND);
+    let run = || {
+        let call = hedge(|_| ready(Ok::<_, ()>(1)), &policy, Never).with_budget(&budget).with_adaptive(&adaptive);
+        let call = std::pin::pin!(call.with_timer(NoClock));
+        assert_eq!(call.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(1)));
+    };
+    assert_eq!(allocation_counter::measure(run).count_total, 0);
+}
+
+/// Trap 14.
+#[test]
+fn nothing_runs_before_the_first_poll() {
+    drop(hedge(|_| -> std::future::Ready<Result<(), ()>> { unreachable!() }, &AFTER_50, Never));
+}
+
+/// Trap 17: one attempt is held inside, however many may join.
+#[test]
+fn the_operation_is_held_once() {
+    async fn large() -> Result<u8, ()> {
+        let held = [1_u8; 4096];
+        tokio::task::yield_now().await;
+        Ok(held[7])
+    }
+    let future = hedge(|_| large(), &AFTER_50, Never);
+    assert!(size_of_val(&future) < size_of_val(&large()) + 512, "{}", size_of_val(&future));
+}
+
+#[test]
+fn it_spawns_where_its_parts_are_send() {
+    fn is_send<T: Send>(_: &T) {}
+    let name = String::from("borrowed");
+    is_send(&hedge(|_| async { Ok::<_, ()>(name.len()) }, &AFTER_50, Never));
+    is_send(&hedge(row([(1, Ok(1))]), &AFTER_50, CancellationToken::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_delay_follows_an_adaptive_limit() {
+    let usual = Adaptive::new().with_samples(5);
+    for _ in 0..5 {
+        hedge(row([(10, Ok(1))]), &AFTER_50, Never).with_adaptive(&usual).await.unwrap();
+    }
+    let delay = usual.latency().unwrap();
+    assert!(delay >= 10 * MS && delay < 13 * MS, "{delay:?}");
+    let began = Instant::now();
+    assert_eq!(hedge(row([(500, Ok(1)), (1, Ok(2))]), &AFTER_50, Never).with_adaptive(&usual).await, Ok(2));
+    assert!(began.elapsed() < 16 * MS);
+}
+
+/// What the losers would have taken must not be forgotten: else each hedge that wins makes the next one earlier.
+#[tokio::test(start_paused = true)]
+async fn hedging_does_not_make_hedges_earlier() {
+    let usual = Adaptive::new().with_samples(10).with_window(3600 * SECOND);
+    for _ in 0..100 {
+        hedge(row([(100, Ok(1))]), &AFTER_50.with_delay(SECOND), Never).with_adaptive(&usual).await.unwrap();
+    }
+    let before = usual.latency().unwrap();
+    // Every first attempt hangs now, and is overtaken by a quick hedge: of what succeeds, nearly all took 20 ms.
+    let policy = AFTER_50.with_delay(300 * MS);
+    for _ in 0..4000 {
+        let began = Instant::now();
+        let op = row([(3_600_000, Ok(1)), (20, Ok(2))]);
+        hedge(op, &policy, Never).with_adaptive(&usual).await.unwrap();
+        assert!(usual.latency().unwrap() >= before, "{usual:?}");
+        // Nor later without end, though the true quantile is an hour.
+        assert!(began.elapsed() <= 321 * MS);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "polled after completion")]
+async fn polled_after_completion() {
+    let mut call = std::pin::pin!(hedge(row([(0, Ok(1))]), &AFTER_50, Never));
+    call.as_mut().await.unwrap();
+    let _ = call.await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_leaves_the_budget_whole() {
+    let budget = Budget::new().with_capacity(3);
+    let op = |attempt: Attempt| {
+        assert!(attempt.is_first(), "no second");
+        pending::<Result<(), ()>>()
+    };
+    let mut call = std::pin::pin!(hedge(op, &AFTER_50, Never).with_budget(&budget));
+    let caught = std::future::poll_fn(|cx| {
+        let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call.as_mut().poll(cx)));
+        polled.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
+    })
+    .await;
+    assert!(caught.is_err());
+    assert_eq!(budget.available(), 3);
+}
+
+/// Dropped at each await point: every attempt is dropped with it, and the budget lacks exactly the hedges that started.
+#[test]
+fn dropped_at_every_await_point() {
+    static IN_FLIGHT: AtomicU32 = AtomicU32::new(0);
+    struct Held;
+    impl Held {
+        fn new() -> Self {
+            IN_FLIGHT.fetch_add(1, Ordering::Relaxed);
+            Self
+        }
+    }
+    impl Drop for Held {
+        fn drop(&mut self) {
+            IN_FLIGHT.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    for polls in 0..8 {
+        let (timer, budget, started) = (ManualTimer::new(), Budget::new().with_capacity(10), Cell::new(0_u32));
+        let policy = AFTER_50.with_hedges(4).with_deadline(210 * MS);
+        let op = |attempt: Attempt| {
+            started.set(attempt.number());
+            let held = Held::new();
+            async move {
+                let _held = held;
+                pending::<Result<(), ()>>().await
+            }
+        };
+        let mut call = Box::pin(hedge(op, &policy, Never).with_budget(&budget).with_timer(&timer));
+        for _ in 0..polls {
+            if call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+                break;
+            }
+            timer.advance(50 * MS);
+        }
+        drop(call);
+        assert_eq!(IN_FLIGHT.load(Ordering::Relaxed), 0);
+        assert_eq!(timer.sleepers(), 0);
+        assert_eq!(budget.available(), 10 - started.get().saturating_sub(1));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    /// A model: who is accepted first, by arithmetic alone.
+    #[test]
+    fn the_first_accepted_outcome_wins(
+        delay in 1_u64..60, hedges in 0_u32..4,
+        all in prop::collection::vec((1_u64..200, 0_u8..4), 5),
+    ) {
+        // 0: fails for good; 1: fails; else succeeds. Ties are left out: all moments differ.
+        let moments: Vec<u64> = all.iter().zip(0..).map(|((latency, _), n)| (latency + delay * n) * 10 + n).collect();
+        let mut wanted = None;
+        let mut begun = 1;
+        let mut failed = vec![];
+        for moment in 0..20_000 {
+            if begun <= u64::from(hedges) && moment == delay * 10 * begun + 5 {
+                begun += 1;
+            }
+            if let Some(n) = moments.iter().position(|&at| at == moment).filter(|&n| (n as u64) < begun) {
+                match all[n].1 {
+                    0 => wanted = Some(Err((n, Stop::Fatal))),
+                    1 => failed.push(n),
+                    _ => wanted = Some(Ok(n)),
+                }
+                if wanted.is_none() && failed.len() as u64 == begun {
+                    wanted = Some(Err((n, Stop::Attempts)));
+                }
+            }
+            if wanted.is_some() {
+                break;
+            }
+        }
+        let got = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+            let policy = HedgePolicy::new().with_delay(Duration::from_millis(delay * 10)).with_hedges(hedges)
+                .with_classify(|(_, fatal): &(usize, bool)| !*fatal);
+            let op = |attempt: Attempt| {
+                let n = attempt.number() as usize - 1;
+                let (latency, kind) = all[n];
+                // One millisecond apart per attempt, as in the model.
+                let latency = Duration::from_millis(latency * 10 + n as u64);
+                async move {
+                    tokio::time::sleep(latency).await;
+                    match kind { 0 => Err((n, true)), 1 => Err((n, false)), _ => Ok(n) }
+                }
+            };
+            hedge(op, &policy, Never).with_timer(TokioTimer::new()).await
+                .map_err(|gave_up| { let stop = gave_up.stop(); (gave_up.into_last().unwrap().0, stop) })
+        });
+        prop_assert_eq!(Some(got), wanted);
+    }
+}

@@ -1,0 +1,442 @@
+//! `resile::retry_stream` and the limits on a stream's silence.
+
+use std::cell::{Cell, RefCell};
+use std::future::ready;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use futures_util::stream::{self, BoxStream, FusedStream};
+use futures_util::{FutureExt, Stream, StreamExt};
+use proptest::prelude::*;
+use resile::stream::{Mend, Part};
+use resile::{
+    Attempt, Backoff, Budget, CutOff, Elapsed, Error, Event, GaveUp, ManualTimer, Never, RetryPolicy, Stop,
+    StreamResilienceExt, Verdict, retry_stream,
+};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+const SECOND: Duration = Duration::from_secs(1);
+static AT_ONCE: RetryPolicy = RetryPolicy::new().with_backoff(Backoff::none());
+
+type Step = Result<u32, Error<&'static str>>;
+
+/// Items below 10 are preamble, 99 is the end, the others are content.
+#[expect(clippy::trivially_copy_pass_by_ref)]
+fn parts(item: &u32) -> Part {
+    match item {
+        0..10 => Part::Preamble,
+        99 => Part::End,
+        _ => Part::Content,
+    }
+}
+
+const RESET: Step = Err(Error::Operation("reset"));
+
+/// Attempt n yields the nth row. A row that begins with an error does not open.
+fn rows<const N: usize>(
+    rows: [&'static [Step]; N],
+) -> impl FnMut(Attempt) -> std::future::Ready<Result<BoxStream<'static, Step>, Error<&'static str>>> {
+    move |attempt| {
+        let row = rows[attempt.number() as usize - 1];
+        ready(match row.first() {
+            Some(Err(error)) => Err(*error),
+            _ => Ok(stream::iter(row.iter().copied()).boxed()),
+        })
+    }
+}
+
+/// What was yielded, and how it ended.
+async fn all<S: Stream<Item = Result<u32, GaveUp<Error<&'static str>>>>>(stream: S) -> (Vec<u32>, Option<(Stop, u32)>) {
+    let mut stream = std::pin::pin!(stream);
+    let (mut items, mut end) = (vec![], None);
+    while let Some(next) = stream.next().await {
+        assert_eq!(end, None, "nothing comes after an error");
+        match next {
+            Ok(item) => items.push(item),
+            Err(gave_up) => end = Some((gave_up.stop(), gave_up.attempts())),
+        }
+    }
+    assert!(stream.next().await.is_none());
+    (items, end)
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_content_every_kind_of_failure_is_retried_unseen() {
+    let open = rows([&[RESET], &[Ok(1), RESET], &[Ok(2), Ok(3), Ok(50), Ok(99)]]);
+    assert_eq!(all(retry_stream(open, &AT_ONCE, Never).with_parts(parts)).await, (vec![2, 3, 50, 99], None));
+    let open = rows([&[], &[Ok(1)], &[Ok(2), Ok(99), Ok(98)]]);
+    let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_required_end();
+    assert_eq!(all(call).await, (vec![2, 99], None), "nothing after the end is read");
+}
+
+/// Trap 12.
+#[tokio::test(start_paused = true)]
+async fn after_content_nothing_is_retried_silently() {
+    let opened = Cell::new(0);
+    let mut open = rows([&[Ok(1), Ok(50), RESET], &[Ok(60), Ok(99)]]);
+    let open = |attempt| {
+        opened.set(opened.get() + 1);
+        open(attempt)
+    };
+    assert_eq!(
+        all(retry_stream(open, &AT_ONCE, Never).with_parts(parts)).await,
+        (vec![1, 50], Some((Stop::Partial, 1)))
+    );
+    assert_eq!(opened.get(), 1);
+    // Without a word on the parts, each item is content.
+    let open = rows([&[Ok(1), RESET], &[Ok(60)]]);
+    assert_eq!(all(retry_stream(open, &AT_ONCE, Never)).await, (vec![1], Some((Stop::Partial, 1))));
+    // A clean end without the last item is no end.
+    let open = rows([&[Ok(50)], &[Ok(99)]]);
+    let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_required_end();
+    let ended: Vec<_> = call.collect().await;
+    let gave_up = ended.last().unwrap().clone().unwrap_err();
+    assert_eq!((gave_up.stop(), gave_up.into_last()), (Stop::Partial, Some(CutOff::default().into())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hopeless_error_is_told_as_such() {
+    let policy = AT_ONCE.with_classify(|_: &Error<&str>| Verdict::fail());
+    let open = rows([&[Ok(50), RESET]]);
+    assert_eq!(all(retry_stream(open, &policy, Never)).await, (vec![50], Some((Stop::Fatal, 1))));
+    let open = rows([&[Ok(1), RESET]]);
+    assert_eq!(all(retry_stream(open, &policy, Never).with_parts(parts)).await, (vec![], Some((Stop::Fatal, 1))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn restart_hands_over_a_marker_first_and_once() {
+    let open = rows([&[Ok(1), Ok(50), RESET], &[Ok(2), RESET], &[Ok(3), Ok(60), Ok(99)]]);
+    let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_mend(|_| Mend::Restart(1000));
+    assert_eq!(all(call).await, (vec![1, 50, 1000, 3, 60, 99], None));
+    // No marker where there will be no other attempt.
+    let open = rows([&[Ok(50), RESET]]);
+    let policy = AT_ONCE.with_attempts(1);
+    let call = retry_stream(open, &policy, Never).with_mend(|_| Mend::Restart(1000));
+    assert_eq!(all(call).await, (vec![50], Some((Stop::Attempts, 1))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn resume_appends() {
+    let next = Cell::new(50);
+    let open = |_| {
+        let from = next.get();
+        ready(Ok::<_, Error<&str>>(stream::iter((from..from + 2).map(Ok).chain([RESET]))))
+    };
+    let parts = |item: &u32| {
+        next.set(item + 1);
+        if *item == 55 { Part::End } else { Part::Content }
+    };
+    let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_mend(|_| Mend::Resume);
+    assert_eq!(all(call).await, (vec![50, 51, 52, 53, 54, 55], None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_preamble_is_bounded() {
+    let open = rows([&[Ok(1), Ok(2), Ok(3), RESET], &[Ok(60)]]);
+    let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_preamble_cap(2);
+    assert_eq!(all(call).await, (vec![1, 2, 3], Some((Stop::Partial, 1))));
+    let endless = |_| ready(Ok::<_, Error<&str>>(stream::repeat(Ok::<u32, _>(1))));
+    let mut call = std::pin::pin!(retry_stream(endless, &AT_ONCE, Never).with_parts(parts));
+    assert_eq!(call.next().now_or_never().flatten(), Some(Ok(1)));
+    // A stream of nothing but preamble that ends well is handed over.
+    let open = rows([&[Ok(1), Ok(2)]]);
+    assert_eq!(all(retry_stream(open, &AT_ONCE, Never).with_parts(parts)).await, (vec![1, 2], None));
+}
+
+/// Content, then silence of that many seconds, then the end.
+fn slow(silence: u32) -> BoxStream<'static, Step> {
+    let end = async move {
+        tokio::time::sleep(SECOND * silence).await;
+        Ok(99)
+    };
+    stream::iter([Ok(1), Ok(50)]).chain(stream::once(end)).boxed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_holds_until_content() {
+    let policy = AT_ONCE.with_deadline(10 * SECOND);
+    let began = Instant::now();
+    let call = retry_stream(|_| ready(Ok(slow(1000))), &policy, Never).with_parts(parts);
+    assert_eq!(all(call).await, (vec![1, 50, 99], None));
+    assert_eq!(began.elapsed(), 1000 * SECOND);
+
+    let silent = |_| ready(Ok(stream::iter([Ok(1)]).chain(stream::pending::<Step>())));
+    let began = Instant::now();
+    let call = retry_stream(silent, &policy, Never).with_parts(parts);
+    assert_eq!(all(call).await, (vec![], Some((Stop::Deadline, 1))));
+    assert_eq!(began.elapsed(), 10 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_counts_anew_when_a_stream_that_flowed_is_opened_again() {
+    let policy = AT_ONCE.with_deadline(10 * SECOND);
+    let (began, left) = (Instant::now(), RefCell::new(vec![]));
+    let open = |attempt: Attempt| {
+        left.borrow_mut().push((attempt.remaining().unwrap(), attempt.elapsed()));
+        ready(Ok(match attempt.number() {
+            1 => slow(1000).filter(|item| ready(*item != Ok(99))).chain(stream::iter([RESET])).boxed(),
+            _ => stream::pending::<Step>().boxed(),
+        }))
+    };
+    let call = retry_stream(open, &policy, Never).with_parts(parts).with_mend(|_| Mend::Restart(1000));
+    assert_eq!(all(call).await, (vec![1, 50, 1000], Some((Stop::Deadline, 2))));
+    assert_eq!(began.elapsed(), 1010 * SECOND);
+    assert_eq!(left.into_inner(), [(10 * SECOND, Duration::ZERO), (10 * SECOND, 1000 * SECOND)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hints_and_attempts_are_the_policys() {
+    let policy =
+        RetryPolicy::new().with_attempts(2).with_classify(|_: &Error<&str>| Verdict::throttled(Some(20 * SECOND)));
+    let began = Instant::now();
+    let open = rows([&[Ok(1), RESET], &[RESET]]);
+    let mut call = std::pin::pin!(retry_stream(open, &policy, Never).with_parts(parts));
+    let gave_up = call.next().await.unwrap().unwrap_err();
+    assert!(began.elapsed() >= 20 * SECOND && began.elapsed() < 25 * SECOND);
+    assert_eq!((gave_up.stop(), gave_up.retry_after()), (Stop::Attempts, Some(20 * SECOND)));
+    assert!(call.is_terminated());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_token_stops_opening_waiting_silence_and_a_flood() {
+    let token = CancellationToken::new();
+    let stop_soon = || {
+        let token = CancellationToken::new();
+        let stop = token.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(SECOND).await;
+            stop.cancel();
+        });
+        token
+    };
+    let hangs = |_| std::future::pending::<Result<BoxStream<'static, Step>, Error<&str>>>();
+    assert_eq!(all(retry_stream(hangs, &AT_ONCE, stop_soon())).await, (vec![], Some((Stop::Cancelled, 1))));
+    let waits = RetryPolicy::new().with_classify(|_: &Error<&str>| Verdict::retry_after(60 * SECOND));
+    assert_eq!(all(retry_stream(rows([&[RESET]]), &waits, stop_soon())).await, (vec![], Some((Stop::Cancelled, 1))));
+    let silent = retry_stream(|_| ready(Ok(slow(1000))), &AT_ONCE, stop_soon());
+    assert_eq!(all(silent).await, (vec![1, 50], Some((Stop::Cancelled, 1))));
+    let flood = |_| ready(Ok::<_, Error<&str>>(stream::repeat(Ok::<u32, _>(50))));
+    let seen = Cell::new(0);
+    let flood = retry_stream(flood, &AT_ONCE, &token).inspect(|_| {
+        seen.set(seen.get() + 1);
+        if seen.get() == 7 {
+            token.cancel();
+        }
+    });
+    assert_eq!(all(flood.take(100)).await.1, Some((Stop::Cancelled, 1)));
+    assert_eq!(seen.get(), 8);
+    // Cancelled from the start: nothing is opened.
+    let never = |_| -> std::future::Ready<Result<BoxStream<'static, Step>, Error<&str>>> { unreachable!() };
+    assert_eq!(all(retry_stream(never, &AT_ONCE, &token)).await, (vec![], Some((Stop::Cancelled, 0))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_budget_pays_for_retries_and_only_an_end_refills_it() {
+    let budget = Budget::new().with_capacity(1).with_deposit(1.0);
+    let told = RefCell::new(vec![]);
+    let observer = |event: &Event<'_, Error<&str>>| told.borrow_mut().push(event.to_string());
+    let open = rows([&[RESET], &[Ok(50), Ok(51)]]);
+    let mut call = Box::pin(retry_stream(open, &AT_ONCE, Never).with_budget(&budget).with_observer(observer));
+    assert_eq!(call.next().await, Some(Ok(50)));
+    assert_eq!(budget.available(), 0);
+    assert_eq!(call.next().await, Some(Ok(51)));
+    assert_eq!(budget.available(), 0);
+    assert_eq!(call.next().await, None);
+    assert_eq!(budget.available(), 1);
+    drop(call);
+    assert_eq!(told.into_inner().last().unwrap(), "recovered on attempt 2");
+
+    let empty = Budget::new().with_capacity(0);
+    let call = retry_stream(rows([&[RESET]]), &AT_ONCE, Never).with_budget(&empty);
+    assert_eq!(all(call).await, (vec![], Some((Stop::Budget, 1))));
+}
+
+/// Trap 13.
+#[tokio::test]
+async fn a_row_of_instant_failures_lets_others_have_their_turn() {
+    let policy = AT_ONCE.with_attempts(u32::MAX);
+    let token = CancellationToken::new();
+    let stop = token.clone();
+    let fails = |_| ready(Ok::<_, Error<&str>>(stream::iter([RESET])));
+    let call = all(retry_stream(fails, &policy, &token));
+    let (ended, ()) = tokio::join!(call, async move { stop.cancel() });
+    assert_eq!(ended.1.unwrap().0, Stop::Cancelled);
+}
+
+/// Dropped at each await point, and polled to the end at last: nothing is left, and the budget is whole but for what began.
+#[test]
+fn dropped_at_every_await_point() {
+    static OPEN: AtomicU32 = AtomicU32::new(0);
+    struct Held;
+    impl Drop for Held {
+        fn drop(&mut self) {
+            OPEN.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    let mut last = 0;
+    for polls in 0..20 {
+        let (timer, budget) = (ManualTimer::new(), Budget::new().with_capacity(10).with_deposit(0.0));
+        let policy = RetryPolicy::new().with_backoff(Backoff::fixed(SECOND)).with_deadline(60 * SECOND);
+        let begun = Cell::new(0);
+        let open = |attempt: Attempt| {
+            begun.set(attempt.number());
+            OPEN.fetch_add(1, Ordering::Relaxed);
+            let held = Held;
+            async move {
+                tokio::task::yield_now().await;
+                let items = if attempt.number() < 3 { vec![Ok(1), RESET] } else { vec![Ok(2), Ok(50), Ok(99)] };
+                let one_by_one = stream::iter(items).then(|item| async move {
+                    tokio::task::yield_now().await;
+                    item
+                });
+                Ok::<_, Error<&str>>(one_by_one.map(move |item: Step| {
+                    let _ = &held;
+                    item
+                }))
+            }
+        };
+        let mut call =
+            Box::pin(retry_stream(open, &policy, Never).with_parts(parts).with_budget(&budget).with_timer(&timer));
+        let mut ended = false;
+        for _ in 0..polls {
+            match call.as_mut().poll_next(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(None) => ended = true,
+                Poll::Ready(Some(item)) => assert!(item.is_ok()),
+                Poll::Pending => timer.advance(SECOND),
+            }
+        }
+        drop(call);
+        assert_eq!((OPEN.load(Ordering::Relaxed), timer.sleepers()), (0, 0));
+        assert_eq!(budget.available(), 10 - begun.get().max(1) + 1);
+        last = if ended { polls } else { last };
+    }
+    assert!(last > 0, "some of them came to the end");
+}
+
+#[test]
+fn it_spawns_where_its_parts_are_send() {
+    fn is_send<T: Send>(_: &T) {}
+    let name = String::from("borrowed");
+    is_send(&retry_stream(|_| async { Ok(stream::iter([Ok::<_, ()>(name.len())])) }, &AT_ONCE, Never));
+}
+
+/// Pings at each of these seconds, then silence.
+fn pings(at: &'static [u64]) -> impl Stream<Item = Result<u64, Elapsed>> {
+    let began = Instant::now();
+    stream::iter(at)
+        .then(move |&at| async move {
+            tokio::time::sleep_until(began + Duration::from_secs(at)).await;
+            Ok(at)
+        })
+        .chain(stream::pending())
+}
+
+async fn until_cut<S: Stream<Item = Result<u64, Elapsed>>>(stream: S) -> (usize, String, u64) {
+    let began = Instant::now();
+    let mut stream = std::pin::pin!(stream);
+    let mut items = 0;
+    loop {
+        match stream.next().await.expect("no end before the error") {
+            Ok(_) => items += 1,
+            Err(elapsed) => {
+                assert!(stream.next().await.is_none());
+                return (items, elapsed.to_string(), began.elapsed().as_secs());
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_on_silence() {
+    const AT: &[u64] = &[1, 5, 12, 18, 30];
+    let limit = 10 * SECOND;
+    assert_eq!(until_cut(pings(AT).idle_timeout(limit)).await, (4, "no item within 10s".into(), 28));
+    assert_eq!(until_cut(pings(&[11]).first_item_timeout(limit)).await, (0, "no first item within 10s".into(), 10));
+    let first = pings(AT).first_item_timeout(SECOND * 2).take(5).collect::<Vec<_>>().await;
+    assert!(first.iter().all(Result::is_ok));
+    // Only even seconds are progress: 12 and 18, then none until 28.
+    let progress = pings(AT).progress_timeout(SECOND * 13, |at| at % 2 == 0);
+    assert_eq!(until_cut(progress).await, (5, "no progress within 13s".into(), 43));
+    let progress = pings(AT).progress_timeout(limit, |at| at % 2 == 0);
+    assert_eq!(until_cut(progress).await, (2, "no progress within 10s".into(), 10));
+}
+
+/// A peer that is never silent and never gets on: no poll is pending, and yet it is cut.
+#[tokio::test(start_paused = true)]
+async fn a_flood_without_progress_is_cut() {
+    let began = Instant::now();
+    let flood = stream::repeat(Ok::<u64, Elapsed>(0)).progress_timeout(SECOND, |_| false).take(100);
+    let mut flood = std::pin::pin!(flood);
+    while flood.next().await.unwrap().is_ok() {
+        tokio::time::advance(Duration::from_millis(100)).await; // the consumer's own work
+    }
+    assert!(began.elapsed() >= SECOND && began.elapsed() < 2 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_consumer_does_not_use_the_limit_up() {
+    let mut items = std::pin::pin!(stream::iter([Ok::<u64, Elapsed>(1), Ok(2)]).idle_timeout(SECOND));
+    while let Some(item) = items.next().await {
+        item.unwrap();
+        tokio::time::advance(100 * SECOND).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_item_in_hand_beats_a_limit_of_zero() {
+    let zero = Duration::ZERO;
+    let items = stream::iter([Ok::<u64, Elapsed>(1)]).chain(stream::pending());
+    assert_eq!(until_cut(items.idle_timeout(zero)).await.0, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stall_before_content_is_retried() {
+    let open = |attempt: Attempt| {
+        let silence = if attempt.is_first() { stream::pending::<Step>().boxed() } else { slow(5) };
+        ready(Ok(stream::iter([Ok(1)]).chain(silence).idle_timeout(20 * SECOND)))
+    };
+    let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_required_end();
+    assert_eq!(all(call).await, (vec![1, 1, 50, 99], None));
+}
+
+proptest! {
+    /// A model over random rows of items: what is handed over is what a plain reading of the rules says.
+    #[test]
+    fn what_is_handed_over_follows_the_rules(
+        rows in prop::collection::vec(prop::collection::vec(0_u8..4, 0..6), 4),
+        attempts in 1_u32..=4, mends in 0_u8..3, cap in 0_usize..4, required: bool,
+    ) {
+        // 0: preamble, 1: content, 2: an error, 3: the last item.
+        let (mut wanted, mut ended) = (vec![], None);
+        'attempts: for (n, row) in (1..=attempts).zip(&rows) {
+            let (mut held, mut flowing) = (vec![], false);
+            let mut failed = required;
+            for kind in row {
+                match kind {
+                    2 => { failed = true; break }
+                    0 if !flowing && held.len() < cap => held.push(0),
+                    kind => { flowing = true; wanted.append(&mut held); wanted.push(u32::from(*kind)); }
+                }
+                if *kind == 3 { break 'attempts }
+            }
+            if !failed { wanted.append(&mut held); break }
+            if flowing && mends == 0 { ended = Some((Stop::Partial, n)); break }
+            if n == attempts { ended = Some((Stop::Attempts, n)); break }
+            if flowing && mends == 1 { wanted.push(1000) }
+        }
+        let policy = AT_ONCE.with_attempts(attempts);
+        let open = |attempt: Attempt| {
+            let row = rows[attempt.number() as usize - 1].clone();
+            ready(Ok(stream::iter(row.into_iter().map(|kind| if kind == 2 { RESET } else { Ok(u32::from(kind)) }))))
+        };
+        let mut call = retry_stream(open, &policy, Never)
+            .with_parts(|item| [Part::Preamble, Part::Content, Part::Content, Part::End][*item as usize])
+            .with_mend(|_| match mends { 0 => Mend::Fail, 1 => Mend::Restart(1000), _ => Mend::Resume })
+            .with_preamble_cap(cap);
+        if required { call = call.with_required_end(); }
+        let got = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(all(call));
+        prop_assert_eq!(got, (wanted, ended));
+    }
+}
