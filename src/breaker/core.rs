@@ -39,13 +39,39 @@ struct Guarded {
     telling: bool,
 }
 
-/// What an admitted call holds until it is settled or forgotten. Two words, so that it travels in registers.
+/// What an admitted call holds until it is settled or forgotten. Two whole words, so that it travels in registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
-    generation: u32,
-    probe: Option<Probe>,
+    /// `generation << 32 | probe`, where 0 is no probe.
+    stamp: u64,
     /// When it was admitted, in nanoseconds, where calls are timed.
     began: u64,
+}
+
+impl Ticket {
+    #[inline]
+    const fn new(generation: u32, probe: Option<Probe>, began: u64) -> Self {
+        let probe = match probe {
+            Some(probe) => probe.get(),
+            None => 0,
+        };
+        Self { stamp: (generation as u64) << 32 | probe as u64, began }
+    }
+
+    #[inline(never)] // out of the way of breakers that time nothing
+    fn timed(self, host: &impl Host) -> Self {
+        Self { began: nanos(host.now()), ..self }
+    }
+
+    #[inline]
+    const fn generation(self) -> u32 {
+        upper(self.stamp)
+    }
+
+    #[inline]
+    const fn probe(self) -> Option<Probe> {
+        Probe::new(lower(self.stamp))
+    }
 }
 
 impl Core {
@@ -65,8 +91,8 @@ impl Core {
         if phase & 1 != 0 {
             return self.ask(host);
         }
-        let began = if host.settings().times_calls() { nanos(host.now()) } else { 0 };
-        Ok(Ticket { generation: generation_of(phase), began, probe: None })
+        let ticket = Ticket { stamp: (phase >> 1) << 32, began: 0 };
+        Ok(if host.settings().times_calls() { ticket.timed(host) } else { ticket })
     }
 
     #[cold]
@@ -76,44 +102,52 @@ impl Core {
         let (admitted, event) = guarded.machine.admit(now, host.settings());
         let generation = guarded.machine.generation();
         self.leave(guarded, event, host);
-        admitted.map(|probe| Ticket { generation, began: now, probe })
+        admitted.map(|probe| Ticket::new(generation, probe, now))
     }
 
     /// Takes the result of a call: no verdict is success.
     #[inline]
     pub(super) fn settle(&self, ticket: Ticket, verdict: Option<Verdict>, host: &impl Host) {
-        // The common way, kept short: a success, closed, with nothing to count it in and no streak to end.
-        let plain = verdict.is_none() && ticket.probe.is_none() && !host.settings().counts_in_window();
-        if !plain || failures(self.streak.load(Ordering::Relaxed)) != 0 {
-            self.settle_fully(ticket, verdict, host);
+        if verdict.is_some() || lower(ticket.stamp) != 0 {
+            return self.settle_trouble(ticket, verdict, host);
+        }
+        // A success ends the streak. Written only where there is one to end, so that successes share the line.
+        if failures(self.streak.load(Ordering::Relaxed)) != 0 {
+            self.end_streak(ticket.generation());
+        }
+        if host.settings().counts_in_window() {
+            self.count(ticket, None, host);
         }
     }
 
-    #[inline(never)] // out of the way of what it is not needed for
-    fn settle_fully(&self, ticket: Ticket, verdict: Option<Verdict>, host: &impl Host) {
-        if let Some(probe) = ticket.probe {
+    /// Takes the result of a failure or of a probe.
+    #[cold]
+    fn settle_trouble(&self, ticket: Ticket, verdict: Option<Verdict>, host: &impl Host) {
+        if let Some(probe) = ticket.probe() {
             return self.settle_probe(ticket, probe, verdict, host);
         }
-        if generation_of(self.phase.load(Ordering::Acquire)) != ticket.generation {
+        if lower(self.phase.load(Ordering::Acquire) >> 1) != ticket.generation() {
             return; // stale: it decides nothing
         }
         let streak = match verdict {
-            None => self.end_streak(ticket.generation),
-            Some(Verdict::Fail) => return, // neutral
+            None | Some(Verdict::Fail) => return, // neutral
             Some(Verdict::Retry { cause: Cause::Throttled, .. }) => 0,
-            Some(Verdict::Retry { .. }) => self.lengthen_streak(ticket.generation),
+            Some(Verdict::Retry { .. }) => self.lengthen_streak(ticket.generation()),
         };
-        let settings = host.settings();
-        let (mut now, mut slow) = (None, false);
-        if settings.counts_in_window() {
-            let ended = nanos(host.now());
-            slow = settings.is_slow(ended.saturating_sub(ticket.began));
-            self.window.count(ended, settings.slot, ticket.generation, verdict.is_some(), slow);
-            now = Some(ended);
+        let now = if host.settings().counts_in_window() { Some(self.count(ticket, verdict, host)) } else { None };
+        self.judge(ticket.generation(), streak, verdict, now, host);
+    }
+
+    /// Counts the call in the window; the time of its end. What is of an earlier generation is counted as that, which
+    /// is to say nowhere.
+    fn count(&self, ticket: Ticket, verdict: Option<Verdict>, host: &impl Host) -> u64 {
+        let (settings, ended) = (host.settings(), nanos(host.now()));
+        let slow = settings.is_slow(ended.saturating_sub(ticket.began));
+        self.window.count(ended, settings.slot, ticket.generation(), verdict.is_some(), slow);
+        if slow && verdict.is_none() {
+            self.judge(ticket.generation(), 0, None, Some(ended), host);
         }
-        if verdict.is_some() || slow {
-            self.judge(ticket.generation, streak, verdict, now, host);
-        }
+        ended
     }
 
     /// Something went wrong while closed: was it enough?
@@ -135,7 +169,7 @@ impl Core {
         let passed = verdict.is_none() && !settings.is_slow(now.saturating_sub(ticket.began));
         let after = verdict.and_then(|verdict| verdict.after());
         let mut guarded = self.lock();
-        let ours = guarded.machine.take_back(probe, ticket.generation);
+        let ours = guarded.machine.take_back(probe, ticket.generation());
         let event = if ours && verdict != Some(Verdict::Fail) {
             guarded.machine.count(passed, after, now, settings, &mut rand::rng())
         } else {
@@ -147,8 +181,8 @@ impl Core {
     /// The call was dropped unfinished: that says nothing, and gives a probe's place back.
     #[inline]
     pub(super) fn forget(&self, ticket: Ticket) {
-        if let Some(probe) = ticket.probe {
-            self.lock().machine.take_back(probe, ticket.generation);
+        if let Some(probe) = ticket.probe() {
+            self.lock().machine.take_back(probe, ticket.generation());
         }
     }
 
@@ -177,9 +211,8 @@ impl Core {
         self.lock().machine.state()
     }
 
-    /// A success ends the streak. Written only where there is one to end, so that successes share the line.
-    #[inline]
-    fn end_streak(&self, generation: u32) -> u32 {
+    #[cold]
+    fn end_streak(&self, generation: u32) {
         let mut seen = self.streak.load(Ordering::Relaxed);
         while failures(seen) != 0 && is_of(seen, generation) {
             let none = seen & !u64::from(u32::MAX);
@@ -188,7 +221,6 @@ impl Core {
                 Err(now) => seen = now,
             }
         }
-        0
     }
 
     fn lengthen_streak(&self, generation: u32) -> u32 {
@@ -248,16 +280,23 @@ impl Core {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "that half")]
+const fn lower(word: u64) -> u32 {
+    word as u32
+}
+
+#[inline]
+const fn upper(word: u64) -> u32 {
+    lower(word >> 32)
+}
+
+#[inline]
 const fn failures(streak: u64) -> u32 {
-    streak as u32
+    lower(streak)
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "it was a u32")]
-const fn generation_of(phase: u64) -> u32 {
-    (phase >> 1) as u32
-}
-
+#[inline]
 const fn is_of(streak: u64, generation: u32) -> bool {
-    streak >> 32 == generation as u64
+    upper(streak) == generation
 }

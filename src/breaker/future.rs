@@ -1,6 +1,6 @@
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
@@ -21,7 +21,6 @@ pin_project! {
         future: F,
         breaker: &'a Breaker<C, O, M>,
         permit: Option<Permit<'a, C, O, M>>,
-        done: bool,
     }
 }
 
@@ -32,7 +31,7 @@ where
 {
     #[inline]
     pub(crate) const fn new(future: F, breaker: &'a Breaker<C, O, M>) -> Self {
-        Self { future, breaker, permit: None, done: false }
+        Self { future, breaker, permit: None }
     }
 }
 
@@ -49,23 +48,24 @@ where
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        assert!(!*this.done, "`Guarded` polled after completion");
-        if this.permit.is_none() {
-            match this.breaker.permit() {
-                Ok(permit) => *this.permit = Some(permit),
-                Err(open) => {
-                    *this.done = true;
-                    return Poll::Ready(Err(open.into()));
-                }
+        // In hand while the future is polled, and stored only where that has to go on: most often it need not.
+        let permit = match this.permit.take() {
+            Some(permit) => permit,
+            None => match this.breaker.permit() {
+                Ok(permit) => permit,
+                Err(open) => return Poll::Ready(Err(open.into())),
+            },
+        };
+        let output = match this.future.poll(cx) {
+            Poll::Ready(output) => output,
+            Poll::Pending => {
+                *this.permit = Some(permit);
+                return Poll::Pending;
             }
-        }
-        let output = ready!(this.future.poll(cx));
-        *this.done = true;
-        if let Some(permit) = this.permit.take() {
-            match &output {
-                Ok(_) => permit.success(),
-                Err(error) => permit.failure(this.breaker.classify.classify(error).unwrap_or(Verdict::Fail)),
-            }
+        };
+        match &output {
+            Ok(_) => permit.success(),
+            Err(error) => permit.failure(this.breaker.classify.classify(error).unwrap_or(Verdict::Fail)),
         }
         Poll::Ready(output)
     }
