@@ -1,13 +1,13 @@
 //! What a closed breaker costs over the bare call, at one and at two threads. `cargo bench --bench breaker`.
 
 use std::hint::black_box;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Barrier;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use resile::{Backoff, Breaker, Error, Never, ResilienceExt, RetryPolicy, retry};
+use resile::{Backoff, Breaker, Error, Never, ResilienceExt, RetryPolicy, Timer, TokioTimer, retry};
 
 static STREAKS: Breaker = Breaker::new().without_failure_rate();
 static RATES: Breaker = Breaker::new();
@@ -19,9 +19,14 @@ async fn ok() -> Result<u64, Error<u32>> {
     Ok(black_box(1))
 }
 
+/// One poll through a pointer, as an executor makes it: neither the bare call nor a guarded one is folded away.
+#[allow(clippy::inline_always)]
+#[inline(always)]
 fn once<F: Future>(future: F) {
-    let mut future = pin!(future);
-    let _ = black_box(black_box(future.as_mut()).poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    let future = pin!(future);
+    let future: Pin<&mut dyn Future<Output = F::Output>> = black_box(future);
+    let polled = future.poll(&mut Context::from_waker(Waker::noop()));
+    assert!(polled.is_ready());
 }
 
 /// `work` on that many threads at once; the slowest thread's time.
@@ -53,6 +58,7 @@ fn breakers(c: &mut Criterion) {
                 b.iter_custom(|calls| together(threads, calls, work));
             });
         };
+        bench("the clock alone", &|| drop(black_box(TokioTimer::new().now())));
         bench("bare", &|| once(ok()));
         bench("permit, streaks only", &|| STREAKS.permit().expect("closed").success());
         bench("guarded, streaks only", &|| once(ok().guarded_by(&STREAKS)));

@@ -49,7 +49,7 @@ use std::time::Duration;
 use self::core::{Core, Host};
 use machine::Machine;
 use settings::{Rate, Settings};
-use window::{nanos, slot_length};
+use window::{Slot, nanos};
 
 use crate::backoff::Backoff;
 use crate::classify::Always;
@@ -166,7 +166,7 @@ impl Breaker {
     /// nine and ten tenths of it old, at most.
     #[must_use]
     pub const fn with_window(mut self, window: Duration) -> Self {
-        self.settings.slot = slot_length(window);
+        self.settings.slot = Slot::of(window);
         self
     }
 

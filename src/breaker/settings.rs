@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::Trip;
 use super::machine::MAX_PROBES;
-use super::window::{Counts, slot_length};
+use super::window::{Counts, Slot};
 use crate::backoff::{Backoff, Jitter};
 
 /// When a breaker opens, for how long, and what closes it again.
@@ -13,8 +13,8 @@ pub(super) struct Settings {
     pub(super) slow_rate: Option<Rate>,
     /// In nanoseconds.
     pub(super) slow_limit: u64,
-    /// The window, in nanoseconds per slot.
-    pub(super) slot: u64,
+    /// A slot of the window.
+    pub(super) slot: Slot,
     pub(super) open: Backoff,
     pub(super) hint_cap: Duration,
     pub(super) probes: u32,
@@ -36,7 +36,7 @@ impl Settings {
             failure_rate: Some(Rate { share: 0.5, of_at_least: 20 }),
             slow_rate: None,
             slow_limit: u64::MAX,
-            slot: slot_length(Duration::from_secs(10)),
+            slot: Slot::of(Duration::from_secs(10)),
             open: Backoff::exponential(Duration::from_secs(5))
                 .with_cap(Duration::from_secs(60))
                 .with_jitter(Jitter::Proportional(0.2)),

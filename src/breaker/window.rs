@@ -55,9 +55,9 @@ impl Window {
 
     /// Counts a call that ended at `now` (nanoseconds).
     #[inline]
-    pub(super) fn count(&self, now: u64, width: u64, generation: u32, failed: bool, slow: bool) {
-        let (index, tag) = place(now / width, generation);
-        let add = Counts { ok: u64::from(!failed), failed: u64::from(failed), slow: u64::from(slow) };
+    pub(super) fn count(&self, now: u64, slot: Slot, generation: u32, failed: bool, late: bool) {
+        let (index, tag) = place(slot.tick(now), generation);
+        let add = Counts { ok: u64::from(!failed), failed: u64::from(failed), slow: u64::from(late) };
         let word = &self.shards[shard() % SHARDS].slots[index % SLOTS];
         let mut seen = word.load(Ordering::Relaxed);
         loop {
@@ -74,8 +74,8 @@ impl Window {
     }
 
     /// What this generation counted within the window that ends at `now`.
-    pub(super) fn counts(&self, now: u64, width: u64, generation: u32) -> Counts {
-        let last = now / width;
+    pub(super) fn counts(&self, now: u64, slot: Slot, generation: u32) -> Counts {
+        let last = slot.tick(now);
         let mut sum = Counts::default();
         for tick in last.saturating_sub(SLOTS as u64 - 1)..=last {
             let (index, tag) = place(tick, generation);
@@ -136,10 +136,28 @@ const fn is_older_generation(tag: u64, other: u64) -> bool {
     behind != 0 && behind < 128
 }
 
-/// A slot of such a window, in nanoseconds; at least 1.
-pub(super) const fn slot_length(window: Duration) -> u64 {
-    let slot = nanos(window) / SLOTS as u64;
-    if slot == 0 { 1 } else { slot }
+/// The length of a slot, kept as what divides by it in one multiplication.
+///
+/// That quotient is rounded up by less than a quarter of a slot for any reading of a clock, and not at all for small
+/// ones. It does not matter where slots begin, only that all agree on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    /// 2^64 ÷ the length in nanoseconds, rounded up.
+    reciprocal: u64,
+}
+
+impl Slot {
+    /// A tenth of that window, at least 2 ns.
+    pub(super) const fn of(window: Duration) -> Self {
+        let length = nanos(window) / SLOTS as u64;
+        let length = if length < 2 { 2 } else { length };
+        Self { reciprocal: u64::MAX / length + 1 }
+    }
+
+    #[inline]
+    const fn tick(self, now: u64) -> u64 {
+        ((now as u128 * self.reciprocal as u128) >> 64) as u64
+    }
 }
 
 /// In nanoseconds, at most 584 years' worth.
