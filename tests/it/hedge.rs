@@ -51,7 +51,7 @@ async fn a_slow_call_is_overtaken() {
 
 /// Trap 10.
 #[tokio::test(start_paused = true)]
-async fn a_fast_failure_does_not_win() {
+async fn trap_10_a_fast_failure_does_not_win() {
     let passes = AFTER_50.with_classify(|error: &&str| *error != "404");
     assert_eq!(hedge(row([(500, Ok(1)), (1, Err("reset"))]), &passes, Never).await, Ok(1));
     assert_eq!(hedge(row([(60, Err("reset")), (100, Ok(2))]), &passes, Never).await, Ok(2));
@@ -64,7 +64,7 @@ async fn a_fast_failure_does_not_win() {
 
 /// Trap 10.
 #[tokio::test(start_paused = true)]
-async fn a_hedge_that_the_budget_denies_changes_nothing() {
+async fn trap_10_a_hedge_that_the_budget_denies_changes_nothing() {
     let (empty, denied) = (Budget::new().with_capacity(0), Cell::new(0));
     let observer = |event: &Event<'_, &str>| {
         if let Event::Denied { .. } = event {
@@ -162,7 +162,7 @@ async fn an_outcome_in_hand_beats_the_token_and_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn losers_are_dropped_before_anybody_hears_of_the_winner() {
+async fn trap_10_losers_are_dropped_before_anybody_hears_of_the_winner() {
     struct Gone<'a>(&'a Cell<u32>);
     impl Drop for Gone<'_> {
         fn drop(&mut self) {

@@ -14,6 +14,7 @@ mod decide;
 mod error;
 mod fallback;
 mod hedge;
+mod held;
 mod hint;
 mod http;
 mod http_sockets;

@@ -73,7 +73,7 @@ async fn before_content_every_kind_of_failure_is_retried_unseen() {
 
 /// Trap 12.
 #[tokio::test(start_paused = true)]
-async fn after_content_nothing_is_retried_silently() {
+async fn trap_12_after_content_nothing_is_retried_silently() {
     let opened = Cell::new(0);
     let mut open = rows([&[Ok(1), Ok(50), RESET], &[Ok(60), Ok(99)]]);
     let open = |attempt| {
