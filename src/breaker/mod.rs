@@ -29,16 +29,20 @@
 //! admitted before the breaker moved decides nothing after.
 
 mod core;
+mod error;
 mod event;
 mod future;
 mod machine;
 mod permit;
 mod settings;
+mod state;
 mod window;
 
+pub use error::Open;
 pub use event::Event;
 pub use future::Guarded;
 pub use permit::{Isolation, Permit};
+pub use state::{Snapshot, State, Trip};
 
 pub(crate) use self::core::Ticket;
 pub(crate) use permit::Guard;
@@ -291,117 +295,3 @@ impl<C, O, M> fmt::Debug for Breaker<C, O, M> {
             .finish_non_exhaustive()
     }
 }
-
-/// The states of a [`Breaker`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum State {
-    /// Calls pass.
-    Closed,
-    /// Calls are refused until its time is over.
-    Open,
-    /// A few calls pass, as probes.
-    HalfOpen,
-    /// Somebody holds it open.
-    Isolated,
-}
-
-/// What opened a [`Breaker`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Trip {
-    /// So many failures in a row.
-    Consecutive,
-    /// Such a share of failures.
-    FailureRate,
-    /// Such a share of slow calls.
-    SlowRate,
-    /// Too many probes failed.
-    Probes,
-}
-
-impl Trip {
-    /// A stable word for logs and metrics: `consecutive`, `failure_rate`, `slow_rate`, `probes`.
-    #[must_use]
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Consecutive => "consecutive",
-            Self::FailureRate => "failure_rate",
-            Self::SlowRate => "slow_rate",
-            Self::Probes => "probes",
-        }
-    }
-}
-
-impl fmt::Display for Trip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Consecutive => "too many failures in a row",
-            Self::FailureRate => "too large a share of calls failed",
-            Self::SlowRate => "too large a share of calls was slow",
-            Self::Probes => "too many probes failed",
-        })
-    }
-}
-
-/// What a [`Breaker`] knows at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Snapshot {
-    /// Its state.
-    pub state: State,
-    /// What opened it last; `None` since it was last closed.
-    pub why: Option<Trip>,
-    /// How often it opened since it was last closed.
-    pub trips: u32,
-    /// Failures in a row, while closed.
-    pub streak: u32,
-    /// Calls within the window.
-    pub calls: u64,
-    /// Failed ones among them.
-    pub failures: u64,
-    /// Slow ones among them.
-    pub slow: u64,
-}
-
-/// A breaker refused the call: nothing was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Open {
-    /// In nanoseconds; `UNKNOWN` while isolated. One word, so that a refusal costs admission nothing.
-    retry_after: u64,
-}
-
-const UNKNOWN: u64 = u64::MAX;
-
-impl Open {
-    const fn new(retry_after: Option<u64>) -> Self {
-        let retry_after = match retry_after {
-            Some(nanos) if nanos < UNKNOWN => nanos,
-            Some(_) => UNKNOWN - 1,
-            None => UNKNOWN,
-        };
-        Self { retry_after }
-    }
-
-    /// When it is worth asking again, counted from the refusal: when the breaker lets probes through, or the next
-    /// probe must be done. `None` while it is isolated.
-    #[must_use]
-    pub const fn retry_after(&self) -> Option<Duration> {
-        match self.retry_after {
-            UNKNOWN => None,
-            nanos => Some(Duration::from_nanos(nanos)),
-        }
-    }
-}
-
-impl fmt::Display for Open {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("refused by an open circuit breaker")?;
-        match self.retry_after() {
-            Some(after) => write!(f, ", ask again in {after:.1?}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl std::error::Error for Open {}

@@ -1,0 +1,76 @@
+use std::fmt;
+
+#[cfg(doc)]
+use super::Breaker;
+
+/// The states of a [`Breaker`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum State {
+    /// Calls pass.
+    Closed,
+    /// Calls are refused until its time is over.
+    Open,
+    /// A few calls pass, as probes.
+    HalfOpen,
+    /// Somebody holds it open.
+    Isolated,
+}
+
+/// What opened a [`Breaker`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Trip {
+    /// So many failures in a row.
+    Consecutive,
+    /// Such a share of failures.
+    FailureRate,
+    /// Such a share of slow calls.
+    SlowRate,
+    /// Too many probes failed.
+    Probes,
+}
+
+impl Trip {
+    /// A stable word for logs and metrics: `consecutive`, `failure_rate`, `slow_rate`, `probes`.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Consecutive => "consecutive",
+            Self::FailureRate => "failure_rate",
+            Self::SlowRate => "slow_rate",
+            Self::Probes => "probes",
+        }
+    }
+}
+
+impl fmt::Display for Trip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Consecutive => "too many failures in a row",
+            Self::FailureRate => "too large a share of calls failed",
+            Self::SlowRate => "too large a share of calls was slow",
+            Self::Probes => "too many probes failed",
+        })
+    }
+}
+
+/// What a [`Breaker`] knows at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// Its state.
+    pub state: State,
+    /// What opened it last; `None` since it was last closed.
+    pub why: Option<Trip>,
+    /// How often it opened since it was last closed.
+    pub trips: u32,
+    /// Failures in a row, while closed.
+    pub streak: u32,
+    /// Calls within the window.
+    pub calls: u64,
+    /// Failed ones among them.
+    pub failures: u64,
+    /// Slow ones among them.
+    pub slow: u64,
+}

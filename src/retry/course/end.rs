@@ -1,0 +1,155 @@
+use std::time::Duration;
+
+use rand::{Rng, TryRng};
+
+use super::super::links::Steps;
+use super::super::{Event, GaveUp};
+use super::{Course, Refusal, UNKNOWN, nanos};
+use crate::cancel::Cancel;
+use crate::classify::{Classify, Verdict};
+use crate::observe::Observe;
+use crate::policy::{Attempt, Decision, Stop};
+use crate::time::Timer;
+
+/// What follows from a failure that does not end the call.
+pub(crate) struct Next {
+    pub(crate) delay: Duration,
+    /// When it was judged, since the start.
+    pub(super) elapsed: Duration,
+}
+
+/// How attempts, and the call, end.
+impl<E, C, K, O, M, L> Course<'_, E, C, K, O, M, L>
+where
+    C: Classify<E>,
+    K: Cancel,
+    O: for<'e> Observe<Event<'e, E>>,
+    M: Timer,
+    L: Steps,
+{
+    /// Judges a failed attempt and takes note of it.
+    #[inline]
+    fn judged(&mut self, error: E) -> (Verdict, Attempt) {
+        let verdict = self.policy.classify().classify(&error).unwrap_or(Verdict::Fail);
+        self.links.failed(verdict, || self.timer.now());
+        let attempt = self.attempt_at(self.elapsed());
+        if self.observer.is_enabled() {
+            let allowed = self.policy.attempts();
+            self.observer.observe(&Event::Failed { attempt, allowed, error: &error, verdict });
+        }
+        self.last = Some(error);
+        (verdict, attempt)
+    }
+
+    /// Judges a failed attempt after which there is no other, whatever the policy would allow: `stop` says why, unless the error is
+    /// hopeless anyway.
+    #[cfg(feature = "stream")]
+    #[cold]
+    pub(crate) fn failed_for_good(&mut self, error: E, stop: Stop) -> GaveUp<E> {
+        let (verdict, _) = self.judged(error);
+        let stop = if verdict == Verdict::Fail { Stop::Fatal } else { stop };
+        self.give_up(stop, Some(verdict), verdict.after())
+    }
+
+    /// Judges a failed attempt: the delay before the next, which is then paid for, or the end.
+    #[inline]
+    pub(crate) fn failed(&mut self, error: E) -> Result<Next, GaveUp<E>> {
+        let (verdict, attempt) = self.judged(error);
+        let delay = match self.policy.decide(attempt, verdict, &mut Draw) {
+            Decision::Stop(stop) => return Err(self.give_up(stop, Some(verdict), verdict.after())),
+            Decision::Retry(delay) => delay,
+        };
+        if self.token.is_cancelled() {
+            return Err(self.give_up(Stop::Cancelled, Some(verdict), verdict.after()));
+        }
+        if !self.tally.pay() {
+            return Err(self.give_up(Stop::Budget, Some(verdict), verdict.after()));
+        }
+        self.delay = 0;
+        if !delay.is_zero() {
+            self.delay = nanos(delay);
+            self.note_start();
+        }
+        if self.observer.is_enabled() {
+            self.tell_waiting(attempt, verdict, delay);
+        }
+        Ok(Next { delay, elapsed: attempt.elapsed() })
+    }
+
+    #[cold]
+    fn tell_waiting(&self, attempt: Attempt, verdict: Verdict, delay: Duration) {
+        let Verdict::Retry { after: hint, cause } = verdict else { return };
+        let (allowed, tokens) = (self.policy.attempts(), self.tally.tokens());
+        let resumes_at = (self.started != UNKNOWN)
+            .then(|| Duration::from_nanos(self.started).saturating_add(attempt.elapsed()).saturating_add(delay));
+        self.observer.observe(&Event::Waiting { attempt, allowed, delay, hint, cause, resumes_at, tokens });
+    }
+
+    /// The call succeeded.
+    #[inline]
+    pub(crate) fn succeeded(&mut self) {
+        self.links.succeeded();
+        self.tally.deposit();
+        if (!O::TROUBLE_ONLY || self.tally.attempts() > 1) && self.observer.is_enabled() {
+            self.tell_success();
+        }
+    }
+
+    #[cold]
+    fn tell_success(&self) {
+        let (attempts, elapsed) = (self.tally.attempts(), self.elapsed());
+        self.observer.observe(&Event::Succeeded { attempts, elapsed });
+    }
+
+    /// The call ends from outside, before, in or after an attempt.
+    #[cold]
+    pub(crate) fn cut(&mut self, why: impl Into<Refusal>) -> GaveUp<E> {
+        let (stop, retry_after) = match why.into() {
+            Refusal::End { stop, retry_after } => (stop, retry_after),
+            Refusal::Hold(delay) => (Stop::Deadline, Some(delay)),
+        };
+        self.links.forget();
+        self.give_up(stop, None, retry_after)
+    }
+
+    #[cold]
+    fn give_up(&mut self, stop: Stop, verdict: Option<Verdict>, retry_after: Option<Duration>) -> GaveUp<E> {
+        self.tally.take_back();
+        let (attempts, elapsed) = (self.tally.attempts(), self.elapsed());
+        let retry_after = retry_after.filter(|hint| !hint.is_zero());
+        if self.observer.is_enabled() {
+            let (allowed, last, tokens) = (self.policy.attempts(), self.last.as_ref(), self.tally.tokens());
+            self.observer.observe(&Event::GaveUp {
+                stop,
+                attempts,
+                allowed,
+                elapsed,
+                last,
+                verdict,
+                retry_after,
+                tokens,
+            });
+        }
+        GaveUp { stop, attempts, elapsed, retry_after, last: self.last.take() }
+    }
+}
+
+/// The thread's generator, looked up only when something is drawn.
+struct Draw;
+
+impl TryRng for Draw {
+    type Error = std::convert::Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+        Ok(rand::rng().next_u32())
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+        Ok(rand::rng().next_u64())
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Self::Error> {
+        rand::rng().fill_bytes(bytes);
+        Ok(())
+    }
+}

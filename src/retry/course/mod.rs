@@ -1,0 +1,187 @@
+//! The steps of a call that is tried again.
+
+mod begin;
+mod end;
+
+pub(crate) use begin::Refusal;
+pub(crate) use end::Next;
+
+use std::panic::Location;
+use std::time::Duration;
+
+use super::Event;
+#[cfg(feature = "stream")]
+use super::links::Forgiving;
+use super::links::{Link, Linked, Steps, Unlinked};
+use super::nest::Site;
+use super::tally::Tally;
+#[cfg(feature = "stream")]
+use crate::budget::Budget;
+use crate::cancel::Cancel;
+use crate::classify::Classify;
+use crate::observe::{Observe, Standard};
+use crate::policy::{Attempt, RetryPolicy};
+use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot};
+
+/// What a call knows between its attempts, and the steps it takes there: what [`Retry`](super::Retry) and
+/// [`Run`](super::Run) have in common. It judges, decides, pays and tells; it never waits.
+pub(crate) struct Course<'a, E, C, K, O = Standard, M = DefaultTimer, L = Unlinked> {
+    policy: &'a RetryPolicy<C>,
+    /// Where the call was made: its name.
+    pub(crate) site: Site,
+    pub(crate) token: K,
+    pub(crate) tally: Tally<'a>,
+    observer: O,
+    pub(crate) timer: M,
+    /// When the call began, in nanoseconds on the timer (584 years' worth); `UNKNOWN` until somebody needs it.
+    started: u64,
+    /// The delay before the attempt that was begun last, in nanoseconds.
+    delay: u64,
+    last: Option<E>,
+    links: L,
+}
+
+const UNKNOWN: u64 = u64::MAX;
+
+impl<'a, E, C, K> Course<'a, E, C, K> {
+    #[inline]
+    #[track_caller]
+    pub(crate) fn new(policy: &'a RetryPolicy<C>, token: K) -> Self {
+        Self {
+            policy,
+            site: Location::caller(),
+            token,
+            tally: Tally::new(),
+            observer: Standard,
+            timer: DEFAULT_TIMER,
+            started: UNKNOWN,
+            delay: 0,
+            last: None,
+            links: Unlinked,
+        }
+    }
+}
+
+impl<'a, E, C, K, O, M, L> Course<'a, E, C, K, O, M, L> {
+    #[inline]
+    pub(crate) fn observed<P>(self, observer: P) -> Course<'a, E, C, K, P, M, L> {
+        let Self { policy, site, token, tally, observer: _, timer, started, delay, last, links } = self;
+        Course { policy, site, token, tally, observer, timer, started, delay, last, links }
+    }
+
+    #[inline]
+    pub(crate) fn timed<N>(self, timer: N) -> Course<'a, E, C, K, O, N, L> {
+        let Self { policy, site, token, tally, observer, timer: _, delay, last, links, .. } = self;
+        Course { policy, site, token, tally, observer, timer, started: UNKNOWN, delay, last, links }
+    }
+
+    #[inline]
+    pub(crate) fn linked(self) -> Course<'a, E, C, K, O, M, Linked<'a>>
+    where
+        L: Link<'a>,
+    {
+        let Self { policy, site, token, tally, observer, timer, started, delay, last, links } = self;
+        Course { policy, site, token, tally, observer, timer, started, delay, last, links: links.linked() }
+    }
+
+    #[cfg(feature = "stream")]
+    pub(crate) fn set_budget(&mut self, budget: &'a Budget) {
+        self.tally.set_budget(budget);
+    }
+
+    #[cfg(feature = "stream")]
+    pub(crate) const fn attempts(&self) -> u32 {
+        self.tally.attempts()
+    }
+
+    /// Starts the clock, if there is one and it does not run yet: something is about to take time.
+    #[inline]
+    pub(crate) fn note_start(&mut self)
+    where
+        M: TimerSlot,
+    {
+        if self.started == UNKNOWN {
+            self.started = self.timer.reading().map_or(UNKNOWN, |now| nanos(now).min(UNKNOWN - 1));
+        }
+    }
+}
+
+#[cfg(feature = "stream")]
+impl<'a, E, C, K> Course<'a, E, C, K> {
+    /// For a call whose deadline may count anew.
+    #[track_caller]
+    pub(crate) fn forgiving(
+        policy: &'a RetryPolicy<C>,
+        token: K,
+    ) -> Course<'a, E, C, K, Standard, DefaultTimer, Forgiving> {
+        let Course { policy, site, token, tally, observer, timer, started, delay, last, .. } =
+            Course::new(policy, token);
+        Course { policy, site, token, tally, observer, timer, started, delay, last, links: Forgiving::default() }
+    }
+}
+
+#[cfg(feature = "stream")]
+impl<E, C, K, O, M: Timer> Course<'_, E, C, K, O, M, Forgiving> {
+    /// The deadline counts anew from here.
+    pub(crate) fn forgive(&mut self) {
+        if self.started != UNKNOWN {
+            self.links.forgiven = Duration::from_nanos(nanos(self.timer.now()).saturating_sub(self.started));
+        }
+    }
+}
+
+impl<'a, E, C, K, O, M> Course<'a, E, C, K, O, M, Linked<'a>> {
+    #[inline]
+    pub(crate) fn links_mut(&mut self) -> &mut Linked<'a> {
+        &mut self.links
+    }
+}
+
+impl<E, C, K, O, M, L> Course<'_, E, C, K, O, M, L>
+where
+    C: Classify<E>,
+    K: Cancel,
+    O: for<'e> Observe<Event<'e, E>>,
+    M: Timer,
+    L: Steps,
+{
+    /// The time since the start, if the clock runs.
+    #[inline]
+    fn elapsed(&self) -> Duration {
+        if self.started == UNKNOWN {
+            return Duration::ZERO;
+        }
+        Duration::from_nanos(nanos(self.timer.now()).saturating_sub(self.started))
+    }
+
+    #[inline]
+    fn remaining(&self, elapsed: Duration) -> Option<Duration> {
+        let counted = elapsed.saturating_sub(self.links.forgiven());
+        self.policy.deadline().map(|limit| limit.saturating_sub(counted))
+    }
+
+    /// The time left until the deadline, if there is one.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        self.policy.deadline()?;
+        self.remaining(self.elapsed())
+    }
+
+    #[inline]
+    fn attempt_at(&self, elapsed: Duration) -> Attempt {
+        Attempt::new(self.tally.attempts())
+            .with_elapsed(elapsed)
+            .with_delay(Duration::from_nanos(self.delay))
+            .with_remaining(self.remaining(elapsed))
+    }
+
+    /// Whether a retry must first let the runtime's other tasks have their turn, when its delay took no time: an endless
+    /// row of instant failures would otherwise starve them, the timeout around this call included.
+    #[inline]
+    pub(crate) const fn must_yield(&self) -> bool {
+        self.tally.attempts() % 32 == 0
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
