@@ -1,8 +1,9 @@
 //! What `Standard` writes to `tracing`.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::Once;
 use std::time::Duration;
 
 use ::tracing::field::{Field, Visit};
@@ -17,8 +18,26 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A line: its level, and its fields in words.
 type Line = (Level, BTreeMap<&'static str, String>);
 
-#[derive(Clone, Default)]
-struct Capture(Arc<Mutex<Vec<Line>>>);
+thread_local! {
+    /// What this thread's calls have logged.
+    static LOGGED: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Capture;
+
+/// Captures for the whole process, each thread's lines by themselves. A subscriber for one thread alone would depend on the
+/// tests beside this one: `tracing` asks the thread that meets a call site first whether anybody listens there.
+fn capture() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        ::tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Capture)).unwrap();
+    });
+    LOGGED.take();
+}
+
+fn logged() -> usize {
+    LOGGED.with_borrow(Vec::len)
+}
 
 struct Fields<'f>(&'f mut BTreeMap<&'static str, String>);
 
@@ -33,34 +52,30 @@ impl<S: Subscriber> Layer<S> for Capture {
         if event.metadata().target() == "resile" {
             let mut fields = BTreeMap::new();
             event.record(&mut Fields(&mut fields));
-            self.0.lock().unwrap().push((*event.metadata().level(), fields));
+            LOGGED.with_borrow_mut(|lines| lines.push((*event.metadata().level(), fields)));
         }
     }
 }
 
 fn lines(steps: &'static [Step], policy: &RetryPolicy<impl resile::Classify<Down>>) -> Vec<Line> {
-    let (script, timer, capture) = (Script::new(steps), ManualTimer::new(), Capture::default());
-    ::tracing::subscriber::with_default(tracing_subscriber::registry().with(capture.clone()), || {
-        let _ = drive(retry(|_| script.play(), policy, Never).with_timer(&timer), &timer);
-        // Standard is the default: to ask for it says each line once, not twice, and no line of another observer's.
-        let before = capture.0.lock().unwrap().len();
-        let script = Script::new(steps);
-        let _ = drive(retry(|_| script.play(), policy, Never).with_timer(&timer).with_observer(Standard), &timer);
-        assert_eq!(capture.0.lock().unwrap().len(), 2 * before);
-        let script = Script::new(steps);
-        let _ = drive(retry(|_| script.play(), policy, Never).with_timer(&timer).with_observer(()), &timer);
-        let lines = capture.0.lock().unwrap();
-        assert_eq!(lines.len(), 2 * before, "() is silent");
-        drop(lines);
-        // Beside one who wants to hear of every success, still only of recoveries.
-        let (script, all) = (Script::new(steps), |_: &resile::Event<'_, Down>| ());
-        let _ =
-            drive(retry(|_| script.play(), policy, Never).with_timer(&timer).with_observer((Standard, all)), &timer);
-        let mut lines = capture.0.lock().unwrap();
-        assert_eq!(lines.len(), 3 * before);
-        lines.truncate(before);
-    });
-    capture.0.lock().unwrap().clone()
+    capture();
+    let (script, timer) = (Script::new(steps), ManualTimer::new());
+    let _ = drive(retry(|_| script.play(), policy, Never).with_timer(&timer), &timer);
+    // Standard is the default: to ask for it says each line once, not twice, and no line of another observer's.
+    let once = logged();
+    let script = Script::new(steps);
+    let _ = drive(retry(|_| script.play(), policy, Never).with_timer(&timer).with_observer(Standard), &timer);
+    assert_eq!(logged(), 2 * once);
+    let script = Script::new(steps);
+    let _ = drive(retry(|_| script.play(), policy, Never).with_timer(&timer).with_observer(()), &timer);
+    assert_eq!(logged(), 2 * once, "() is silent");
+    // Beside one who wants to hear of every success, still only of recoveries.
+    let (script, all) = (Script::new(steps), |_: &resile::Event<'_, Down>| ());
+    let _ = drive(retry(|_| script.play(), policy, Never).with_timer(&timer).with_observer((Standard, all)), &timer);
+    assert_eq!(logged(), 3 * once);
+    let mut lines = LOGGED.take();
+    lines.truncate(once);
+    lines
 }
 
 fn line(level: Level, fields: &[(&'static str, &str)]) -> Line {
