@@ -1,7 +1,8 @@
 //! What a `retry` costs beside the same loop written by hand, in one run.
 //!
-//! The rows are ratios to read against their own group's `hand` line; nanoseconds move with the machine. The hand-written
-//! loops are fair: each checks, waits and counts what the retry beside it does. `cargo bench --bench retry`.
+//! The rows are ratios to read against their own group's `hand` line; nanoseconds move with the machine. The
+//! hand-written loops are fair: each checks, waits and counts what the retry beside it does.
+//! `cargo bench --bench retry`.
 
 use std::future::{Future, poll_fn};
 use std::hint::black_box;
@@ -91,7 +92,8 @@ async fn by_hand_deadline<F: Future<Output = Result<u64, u32>>>(op: impl FnMut()
 }
 
 /// Polls to the end on this thread, through a pointer as an executor does: no runtime's own cost in the way, and
-/// nothing of the loop folded into the caller. Inlined, so that futures are made where they are polled, as an `.await` does.
+/// nothing of the loop folded into the caller. Inlined, so that futures are made where they are polled, as an `.await`
+/// does.
 #[allow(clippy::inline_always)]
 #[inline(always)]
 fn drive<F: Future>(future: F) -> F::Output {

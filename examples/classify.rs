@@ -8,8 +8,8 @@
 //!
 //! Without arguments it reads one JSON object per line from stdin,
 //! `{"id", "status", "headers", "body", "phase", "now"}` of which all but `body` may be absent or null, and answers
-//! each with one line: `{"id", "kind", "retryable", "retry_after_ms", "scope", "recovery", "status", "code", "message", "rule"}`.
-//! `phase` is `transport`, `response`, `body_200`, `sse_pre_content` or `sse_mid`.
+//! each with one line: `{"id", "kind", "retryable", "retry_after_ms", "scope", "recovery", "status", "code", "message",
+//! "rule"}`. `phase` is `transport`, `response`, `body_200`, `sse_pre_content` or `sse_mid`.
 
 use std::error::Error;
 use std::fmt::Display;

@@ -1,8 +1,8 @@
 //! Faults on purpose: for tests of whether the code around a call copes with what the call will one day do.
 //!
-//! A retry that was never needed is a retry that was never tried. Put [`chaos`](crate::ResilienceExt::chaos) innermost on a
-//! call, beneath its timeouts and breakers, and it fails, hangs, dawdles or panics at the rates that you set. What it
-//! does to the nth call follows from the seed and n alone: a test that failed fails again.
+//! A retry that was never needed is a retry that was never tried. Put [`chaos`](crate::ResilienceExt::chaos) innermost
+//! on a call, beneath its timeouts and breakers, and it fails, hangs, dawdles or panics at the rates that you set. What
+//! it does to the nth call follows from the seed and n alone: a test that failed fails again.
 //!
 //! # When not
 //!
@@ -26,9 +26,9 @@ use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot};
 /// made at all. Their rates are shares of all calls; where they add up to more than 1, panics come first, then hangs.
 /// Latency is drawn apart from them: it comes before the call, or before the fault.
 ///
-/// The nth draw is the nth output of `SplitMix64` (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014) from
-/// a seed, so it does not depend on the version of a random number crate. Calls are numbered as they are
-/// first polled: calls that run concurrently repeat their faults as far as their order does.
+/// The nth draw is the nth output of `SplitMix64` (Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators", OOPSLA 2014) from a seed, so it does not depend on the version of a random number crate. Calls are
+/// numbered as they are first polled: calls that run concurrently repeat their faults as far as their order does.
 ///
 /// # Defaults
 ///
@@ -146,8 +146,8 @@ impl<F> Chaos<F> {
         self
     }
 
-    /// That share of the calls is delayed, evenly from `shortest` to `longest` (or by `shortest`, where that is not less). Spread
-    /// delays saturate at 584 years.
+    /// That share of the calls is delayed, evenly from `shortest` to `longest` (or by `shortest`, where that is not
+    /// less). Spread delays saturate at 584 years.
     #[must_use]
     pub const fn with_latency(mut self, rate: f64, shortest: Duration, longest: Duration) -> Self {
         self.latency = share(rate);

@@ -109,9 +109,9 @@ impl<E: std::error::Error> std::error::Error for Error<E> {
     }
 }
 
-/// Lifts a classifier of `E` to one of [`Error<E>`]: the operation's errors are judged by it; of the refusals, `Elapsed`,
-/// `Full` and a stream that was cut off are retried as passing faults, and `Open` no sooner than the breaker says, if it
-/// says. (`Full` is not throttled: the peer asked for nothing, so nobody else needs to wait.)
+/// Lifts a classifier of `E` to one of [`Error<E>`]: the operation's errors are judged by it; of the refusals,
+/// `Elapsed`, `Full` and a stream that was cut off are retried as passing faults, and `Open` no sooner than the breaker
+/// says, if it says. (`Full` is not throttled: the peer asked for nothing, so nobody else needs to wait.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lift<C>(pub C);
 

@@ -72,8 +72,8 @@ pub trait ResilienceExt: Future + Sized {
     /// Waits until `cooldown` lets calls go, then runs the future. An error that the cooldown's classifier judges as
     /// throttled makes the other calls wait.
     ///
-    /// The future is not polled before. The wait has no limit of its own: put a [`timeout`](Self::timeout) around it, or
-    /// the deadline or token of a retry.
+    /// The future is not polled before. The wait has no limit of its own: put a [`timeout`](Self::timeout) around it,
+    /// or the deadline or token of a retry.
     ///
     /// # Cancel safety
     ///
@@ -123,11 +123,11 @@ impl<F: Future> ResilienceExt for F {}
 
 /// Postfix adapters for any stream of `Result`s whose error type can say that a limit ran out: `E: From<Elapsed>`.
 ///
-/// Each of them yields that error once and then ends. The stream is polled before the limit: an item in hand beats it. It is dropped
-/// in the moment the limit runs out.
+/// Each of them yields that error once and then ends. The stream is polled before the limit: an item in hand beats it.
+/// It is dropped in the moment the limit runs out.
 ///
-/// Only waiting counts: a limit runs from when the stream was first found pending, so a consumer that is slow to ask does not
-/// use it up. A limit of zero gives the stream one poll.
+/// Only waiting counts: a limit runs from when the stream was first found pending, so a consumer that is slow to ask
+/// does not use it up. A limit of zero gives the stream one poll.
 #[cfg(feature = "stream")]
 pub trait StreamResilienceExt: futures_core::Stream + Sized {
     /// No item may take longer than `limit`; each one, whatever it says, starts it anew.

@@ -1,12 +1,12 @@
 //! One breaker, budget or cooldown for each host, key or model.
 //!
-//! What is shared should be shared by the calls that stand or fall together: one breaker for all hosts lets one sick host
-//! stop the healthy ones, and one budget for all tenants lets one of them spend it. [`Keyed`] keeps one for each, made on first use,
-//! and forgets those that nobody uses, as keys come from outside and never end.
+//! What is shared should be shared by the calls that stand or fall together: one breaker for all hosts lets one sick
+//! host stop the healthy ones, and one budget for all tenants lets one of them spend it. [`Keyed`] keeps one for each,
+//! made on first use, and forgets those that nobody uses, as keys come from outside and never end.
 //!
-//! To forget is to start afresh: the next breaker is closed, the next budget full. So choose keys from what you configure
-//! or resolve (hosts, models, regions) and not from what a stranger may name at will, who could
-//! push others' entries out; and keep the idle time well above the longest hold or open period. Where the keys are few and known, a
+//! To forget is to start afresh: the next breaker is closed, the next budget full. So choose keys from what you
+//! configure or resolve (hosts, models, regions) and not from what a stranger may name at will, who could push others'
+//! entries out; and keep the idle time well above the longest hold or open period. Where the keys are few and known, a
 //! `static` for each is simpler and faster.
 
 use std::borrow::Borrow;
@@ -20,13 +20,14 @@ use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot};
 
 /// Values by key, made on first use, bounded in number, dropped when idle.
 ///
-/// A value is in use while anybody holds the `Arc` that [`get`](Self::get) gave out; one in use is never dropped, so two calls that
-/// overlap always share. Where the table is full, the one that was not used for longest gives way to a new one.
-/// Where all are in use the table grows past its capacity: it then holds no more than its callers do anyway, and to
-/// refuse a call, or to give it a value that it shares with nobody, would be worse; the one fails what could be done, the other
-/// silently takes the protection away.
+/// A value is in use while anybody holds the `Arc` that [`get`](Self::get) gave out; one in use is never dropped, so
+/// two calls that overlap always share. Where the table is full, the one that was not used for longest gives way to a
+/// new one. Where all are in use the table grows past its capacity: it then holds no more than its callers do anyway,
+/// and to refuse a call, or to give it a value that it shares with nobody, would be worse; the one fails what could be
+/// done, the other silently takes the protection away.
 ///
-/// There is no background task: what is idle for too long is dropped by the next `get`, what is too many by the next new key.
+/// There is no background task: what is idle for too long is dropped by the next `get`, what is too many by the next
+/// new key.
 ///
 /// # Defaults
 ///
@@ -37,8 +38,9 @@ use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot};
 ///
 /// # Cost
 ///
-/// `get` takes a lock for a look-up by hash, reads the clock if there is an idle time, and allocates only for a key that is new. A caller
-/// who makes many calls to one key keeps the `Arc`. A new key in a full table also passes over the entries in use that are older than the one which gives way.
+/// `get` takes a lock for a look-up by hash, reads the clock if there is an idle time, and allocates only for a key
+/// that is new. A caller who makes many calls to one key keeps the `Arc`. A new key in a full table also passes over
+/// the entries in use that are older than the one which gives way.
 ///
 /// # Examples
 ///

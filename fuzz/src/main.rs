@@ -1,13 +1,13 @@
-//! Throws mutated answers at the judgement of LLM failures and holds its laws against each: it is total, its waits are no
-//! zero, a permanent kind is retried only where the provider says so, what we cancelled never, and it takes no longer than
-//! its bound.
+//! Throws mutated answers at the judgement of LLM failures and holds its laws against each: it is total, its waits are
+//! no zero, a permanent kind is retried only where the provider says so, what we cancelled never, and it takes no
+//! longer than its bound.
 //!
 //! ```text
 //! cargo run --release -- [SECONDS] [SEED]
 //! ```
 //!
-//! Deterministic for a seed but for where the time ends it. Needs no other toolchain than the crate's. An input that breaks a
-//! law is written to `found/`, and the run ends with status 1.
+//! Deterministic for a seed but for where the time ends it. Needs no other toolchain than the crate's. An input that
+//! breaks a law is written to `found/`, and the run ends with status 1.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant, SystemTime};

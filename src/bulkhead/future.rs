@@ -62,7 +62,8 @@ impl fmt::Debug for Acquire<'_> {
 }
 
 pin_project! {
-    /// A future that needs a place in a bulkhead. Made by [`ResilienceExt::limited_by`](crate::ResilienceExt::limited_by).
+    /// A future that needs a place in a bulkhead. Made by
+    /// [`ResilienceExt::limited_by`](crate::ResilienceExt::limited_by).
     #[must_use = "futures do nothing unless `.await`ed or polled"]
     pub struct Limited<'a, F> {
         // Dropped in this order: who leaves the place has left nothing in it.

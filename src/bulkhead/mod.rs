@@ -1,21 +1,21 @@
 //! At most so many at once, so many waiting, and the rest are refused.
 //!
 //! A peer that slows down fills its callers: each call that waits for it holds memory, a socket, a task, and soon the
-//! calls to healthy peers find no room either. A [`Bulkhead`] keeps the calls to one peer in one compartment. It is also
-//! the way to respect a peer's own limit on concurrent requests.
+//! calls to healthy peers find no room either. A [`Bulkhead`] keeps the calls to one peer in one compartment. It is
+//! also the way to respect a peer's own limit on concurrent requests.
 //!
 //! The queue is bounded, as an unbounded one turns an overload into waits that nobody is still there to see the end of:
-//! what is not answered in time is better refused at once, while the caller can still do something else. It bounds how many
-//! wait, not how long: that is what the deadline or [`timeout`](crate::ResilienceExt::timeout) around it is for.
+//! what is not answered in time is better refused at once, while the caller can still do something else. It bounds how
+//! many wait, not how long: that is what the deadline or [`timeout`](crate::ResilienceExt::timeout) around it is for.
 //!
-//! It is not for limits per second (calls that are quick pass a bulkhead in any number), and not for CPU work, which has
-//! thread pools.
+//! It is not for limits per second (calls that are quick pass a bulkhead in any number), and not for CPU work, which
+//! has thread pools.
 //!
 //! # Where it stands
 //!
-//! Outside a breaker: `op.guarded_by(&breaker).limited_by(&bulkhead)`. [`Full`] is this side's own doing, so
-//! a breaker that saw it would count against the peer what the peer never heard of. Inside a retry, so that the delay between
-//! two attempts holds no place. Around a timeout if waiting should not count towards it, else inside.
+//! Outside a breaker: `op.guarded_by(&breaker).limited_by(&bulkhead)`. [`Full`] is this side's own doing, so a breaker
+//! that saw it would count against the peer what the peer never heard of. Inside a retry, so that the delay between two
+//! attempts holds no place. Around a timeout if waiting should not count towards it, else inside.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -59,13 +59,13 @@ use line::Line;
 ///
 /// # Fairness
 ///
-/// First come, first served: a place that becomes free is handed to whoever waits longest, and a newcomer never takes it
-/// from under them.
+/// First come, first served: a place that becomes free is handed to whoever waits longest, and a newcomer never takes
+/// it from under them.
 ///
 /// # Cost
 ///
-/// While there is room, entering and leaving are one atomic exchange each: no lock, no allocation. Only waiting takes a lock
-/// and allocates.
+/// While there is room, entering and leaving are one atomic exchange each: no lock, no allocation. Only waiting takes a
+/// lock and allocates.
 ///
 /// # Examples
 ///

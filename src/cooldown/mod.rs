@@ -1,13 +1,13 @@
 //! One call is told to come back later, and every call that shares the cooldown waits.
 //!
 //! A rate limit is the peer's word about a *key*, not about one call: when one of twenty calls is told "come back in
-//! 20 s", the other nineteen are about to be told the same, and each refusal they fetch costs the peer work,
-//! spends a retry, and with many peers prolongs the limit. A [`Cooldown`] passes the word on before they ask. Share one among
+//! 20 s", the other nineteen are about to be told the same, and each refusal they fetch costs the peer work, spends a
+//! retry, and with many peers prolongs the limit. A [`Cooldown`] passes the word on before they ask. Share one among
 //! the calls that one limit applies to (a key, a model), not among more: [`Keyed`](crate::Keyed) keeps one for each.
 //!
 //! It is no rate limiter: it does nothing until the peer has refused once. Where the limit is known beforehand, do not
-//! run into it. It is no breaker either: it delays calls and never refuses them, so a call under it needs a deadline or a
-//! token of its own. For a peer that is *down*, waiting in line is the wrong cure: that is the breaker's.
+//! run into it. It is no breaker either: it delays calls and never refuses them, so a call under it needs a deadline or
+//! a token of its own. For a peer that is *down*, waiting in line is the wrong cure: that is the breaker's.
 //!
 //! # Where it stands
 //!
@@ -56,13 +56,15 @@ use gate::Settings;
 
 /// Makes every call that shares it wait when one of them is told to come back later.
 ///
-/// The wait only ever extends: of several hints the one that ends last counts, and a hint that ends sooner changes nothing.
-/// When it is over the waiting calls are released one by one, spread at random over a moment *after* it, as they would
-/// otherwise all arrive at one instant and be refused again. A call that waits while the wait is extended goes on waiting.
+/// The wait only ever extends: of several hints the one that ends last counts, and a hint that ends sooner changes
+/// nothing. When it is over the waiting calls are released one by one, spread at random over a moment *after* it, as
+/// they would otherwise all arrive at one instant and be refused again. A call that waits while the wait is extended
+/// goes on waiting.
 ///
 /// It learns from [`hold`](Self::hold), and under [`paced_by`](crate::ResilienceExt::paced_by) from each error that its
-/// own classifier judges as [`Cause::Throttled`](crate::Cause::Throttled); with the default classifier, which judges none
-/// so, it learns from `hold` alone. Other errors say nothing about the calls beside them, a wait that they ask for included.
+/// own classifier judges as [`Cause::Throttled`](crate::Cause::Throttled); with the default classifier, which judges
+/// none so, it learns from `hold` alone. Other errors say nothing about the calls beside them, a wait that they ask for
+/// included.
 ///
 /// # Defaults
 ///

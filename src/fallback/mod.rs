@@ -1,14 +1,14 @@
 //! Alternatives for one answer, tried in their order: another model, another provider, a cached answer.
 //!
 //! A retry asks the same peer again, which mends what passes. What does not pass (a quota that is gone, a model
-//! withdrawn, a provider down for an hour) is mended only elsewhere. So a fallback asks of each error another question than a retry does:
-//! not "may it succeed later?" but "may it succeed elsewhere?". "Quota exhausted" is no and yes, "this prompt is malformed"
-//! is no and no, and "the reply was cut off" may be yes and yes. Hence it has a classifier of its own, whose
-//! [`Verdict::Retry`](crate::Verdict) means: go on to the next.
+//! withdrawn, a provider down for an hour) is mended only elsewhere. So a fallback asks of each error another question
+//! than a retry does: not "may it succeed later?" but "may it succeed elsewhere?". "Quota exhausted" is no and yes,
+//! "this prompt is malformed" is no and no, and "the reply was cut off" may be yes and yes. Hence it has a classifier
+//! of its own, whose [`Verdict::Retry`](crate::Verdict) means: go on to the next.
 //!
-//! An alternative must be good enough to be given without asking: a smaller model, an older answer. Where it is not, fail
-//! instead, as a fallback hides that the first choice is down: watch its events. And where the alternatives share what is
-//! broken (one region, one account) each only adds load and delay.
+//! An alternative must be good enough to be given without asking: a smaller model, an older answer. Where it is not,
+//! fail instead, as a fallback hides that the first choice is down: watch its events. And where the alternatives share
+//! what is broken (one region, one account) each only adds load and delay.
 //!
 //! # Where it stands
 //!
@@ -112,7 +112,8 @@ impl<'a, A> Alternative<'a, A> {
 
     /// An even share of the time left: as much for each that comes after. `None` without a deadline.
     ///
-    /// As a limit on this alternative, it lets one that hangs leave time for the others; the last may have all that is left.
+    /// As a limit on this alternative, it lets one that hangs leave time for the others; the last may have all that is
+    /// left.
     #[must_use]
     pub fn share(&self) -> Option<Duration> {
         let left = u32::try_from(self.count.saturating_sub(self.index)).unwrap_or(u32::MAX);
@@ -122,9 +123,10 @@ impl<'a, A> Alternative<'a, A> {
 
 /// Tries `alternatives` in their order until one answers, as `policy` allows and until `token` says stop.
 ///
-/// `op` is called once for each alternative that is tried, for the first when the returned future is first polled. After an
-/// error the policy's classifier says whether to go on: [`Verdict::Retry`](crate::Verdict) tries the next one at once, [`Verdict::Fail`](crate::Verdict)
-/// and no opinion end the call. The future of an alternative is dropped before the next is made.
+/// `op` is called once for each alternative that is tried, for the first when the returned future is first polled.
+/// After an error the policy's classifier says whether to go on: [`Verdict::Retry`](crate::Verdict) tries the next one
+/// at once, [`Verdict::Fail`](crate::Verdict) and no opinion end the call. The future of an alternative is dropped
+/// before the next is made.
 ///
 /// What an alternative has in hand beats the token and the deadline, and they beat starting the next one.
 ///

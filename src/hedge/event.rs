@@ -7,7 +7,8 @@ use crate::policy::{Attempt, Stop};
 
 /// What a [`hedge`](crate::hedge()) tells its observer.
 ///
-/// A call ends with exactly one `Won` or `GaveUp`, unless it is dropped. What it says of attempts counts the first as 1.
+/// A call ends with exactly one `Won` or `GaveUp`, unless it is dropped. What it says of attempts counts the first
+/// as 1.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a, E> {

@@ -56,7 +56,8 @@ impl<'a, F, Fut, E, C, K: Cancel> Hedge<'a, F, Fut, E, C, K> {
 
 /// What is live and shared, attached before the first poll.
 impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot> Hedge<'a, F, Fut, E, C, K, O, M> {
-    /// Hedges are paid from `budget`, and success refills it. A hedge that it cannot pay for is not made, and changes nothing else.
+    /// Hedges are paid from `budget`, and success refills it. A hedge that it cannot pay for is not made, and changes
+    /// nothing else.
     #[inline]
     pub fn with_budget(mut self, budget: &'a Budget) -> Self {
         self.race.budget = Some(budget);
@@ -66,8 +67,8 @@ impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot> Hedge<'a, F, Fut, E, C, K, O,
     /// The delay is what lately was the [quantile](Adaptive::latency) of latencies, at most the policy's delay, and the
     /// policy's while it is not known. Factor, floor and ceiling do not matter here.
     ///
-    /// It learns from each attempt that succeeds, and of a loser that had already taken longer than the delay, that it would have
-    /// taken longer than it had. Do not put the same one on the attempts too: they would count twice.
+    /// It learns from each attempt that succeeds, and of a loser that had already taken longer than the delay, that it
+    /// would have taken longer than it had. Do not put the same one on the attempts too: they would count twice.
     #[inline]
     pub fn with_adaptive(mut self, adaptive: &'a Adaptive) -> Self {
         self.race.adaptive = Some(adaptive);

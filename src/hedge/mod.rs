@@ -1,17 +1,18 @@
 //! Racing a slow call against a second one: against the long tail of latency, not against failure.
 //!
-//! Of a hundred calls to a healthy service a few take many times as long as the rest: a pause for garbage, a full queue, a slow
-//! disk on one of many machines. A second call made *then* most likely meets a quick machine. Made once the first has taken longer
-//! than 95 of 100 do, it costs 5 % more calls and takes most of the tail away (Dean and Barroso, "The Tail at Scale",
-//! Communications of the ACM 56(2), 2013: 99.9th percentile 1,800 ms to 74 ms for 2 % more calls).
+//! Of a hundred calls to a healthy service a few take many times as long as the rest: a pause for garbage, a full
+//! queue, a slow disk on one of many machines. A second call made *then* most likely meets a quick machine. Made once
+//! the first has taken longer than 95 of 100 do, it costs 5 % more calls and takes most of the tail away (Dean and
+//! Barroso, "The Tail at Scale", Communications of the ACM 56(2), 2013: 99.9th percentile 1,800 ms to 74 ms for 2 %
+//! more calls).
 //!
 //! Give the delay as the 95th percentile of your call, or let it follow what was lately usual, with
 //! [`with_adaptive`](Hedge::with_adaptive). Shorter delays buy little and cost much.
 //!
 //! # When not
 //!
-//! * The call must not be made twice at once: it books, pays, sends. A loser is dropped, which tells the peer nothing: what it began
-//!   may still be done.
+//! * The call must not be made twice at once: it books, pays, sends. A loser is dropped, which tells the peer nothing:
+//!   what it began may still be done.
 //! * All calls are slow, as the peer is overloaded. Hedges then double the load. That is what the
 //!   [`Budget`](Hedge::with_budget) is for: with it, in the long run at most one call in ten is hedged (by its default
 //!   deposit), whatever the delay. Do not hedge without one.
@@ -22,11 +23,12 @@
 //!
 //! # Which outcome wins
 //!
-//! The first that is *accepted*: a success, or an error that the policy's classifier judges to be one that trying again cannot
-//! mend ([`Verdict::Fail`](crate::Verdict::Fail)): the other attempts would meet it too. An error that may pass does not win while others are in flight,
-//! however early it comes: a machine that refuses at once must not beat one that answers. Once every attempt in flight has
-//! failed, the call ends with the last error: no further hedge is started, as that would be a retry without a backoff.
-//! If a peer answers that it wants less (a throttling, a hint to wait), no more hedges are started either.
+//! The first that is *accepted*: a success, or an error that the policy's classifier judges to be one that trying again
+//! cannot mend ([`Verdict::Fail`](crate::Verdict::Fail)): the other attempts would meet it too. An error that may pass
+//! does not win while others are in flight, however early it comes: a machine that refuses at once must not beat one
+//! that answers. Once every attempt in flight has failed, the call ends with the last error: no further hedge is
+//! started, as that would be a retry without a backoff. If a peer answers that it wants less (a throttling, a hint to
+//! wait), no more hedges are started either.
 
 mod event;
 mod future;
@@ -43,26 +45,29 @@ use crate::observe::Standard;
 use crate::policy::Attempt;
 use crate::time::DefaultTimer;
 
-/// Calls `op`, and again where that takes long, and takes the first outcome that is [accepted](self#which-outcome-wins). The
-/// others are dropped.
+/// Calls `op`, and again where that takes long, and takes the first outcome that is
+/// [accepted](self#which-outcome-wins). The others are dropped.
 ///
-/// `op` is called for the first time when the returned future is first polled, and for a hedge never before its delay is
-/// over. [`Attempt::delay`] is the time since the attempt before. Attempts are polled before what may end the call, the
-/// oldest first: an outcome in hand beats the token and the deadline. Once the token is cancelled nothing is started.
+/// `op` is called for the first time when the returned future is first polled, and for a hedge never before its delay
+/// is over. [`Attempt::delay`] is the time since the attempt before. Attempts are polled before what may end the call,
+/// the oldest first: an outcome in hand beats the token and the deadline. Once the token is cancelled nothing is
+/// started.
 ///
 /// What is live and shared is attached before the first poll: [`with_budget`](Hedge::with_budget),
 /// [`with_adaptive`](Hedge::with_adaptive), [`with_observer`](Hedge::with_observer), [`with_timer`](Hedge::with_timer).
 ///
 /// # Cost
 ///
-/// A call that is ready at its first poll reads no clock and makes no timer. The first attempt is held inside the future; a
-/// hedge is boxed when it starts. So the future is as large as one attempt rather than as all that might be needed, in each
-/// of the many calls that never hedge; the allocation comes only in those that have just waited out the delay.
+/// A call that is ready at its first poll reads no clock and makes no timer. The first attempt is held inside the
+/// future; a hedge is boxed when it starts. So the future is as large as one attempt rather than as all that might be
+/// needed, in each of the many calls that never hedge; the allocation comes only in those that have just waited out the
+/// delay.
 ///
 /// # Errors
 ///
 /// [`GaveUp`](crate::GaveUp), with [`Stop::Fatal`](crate::Stop::Fatal) for an error that was accepted,
-/// [`Stop::Attempts`](crate::Stop::Attempts) where every attempt failed, `Deadline` and `Cancelled`; it holds the last error.
+/// [`Stop::Attempts`](crate::Stop::Attempts) where every attempt failed, `Deadline` and `Cancelled`; it holds the last
+/// error.
 ///
 /// # Cancel safety
 ///

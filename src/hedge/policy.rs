@@ -50,7 +50,8 @@ impl Default for HedgePolicy {
 }
 
 impl<C> HedgePolicy<C> {
-    /// How long an attempt may take before the next joins it. Zero starts all of them as soon as the first has to be waited for.
+    /// How long an attempt may take before the next joins it. Zero starts all of them as soon as the first has to be
+    /// waited for.
     pub const fn with_delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
@@ -74,8 +75,8 @@ impl<C> HedgePolicy<C> {
         self
     }
 
-    /// The same policy with that judge of errors: what it fails ends the call, what it would retry loses to any attempt in
-    /// flight.
+    /// The same policy with that judge of errors: what it fails ends the call, what it would retry loses to any attempt
+    /// in flight.
     pub const fn with_classify<D>(&self, classify: D) -> HedgePolicy<D> {
         let Self { delay, hedges, deadline, .. } = *self;
         HedgePolicy { delay, hedges, deadline, classify }

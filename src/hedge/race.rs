@@ -100,8 +100,8 @@ where
         self.started.map_or(Duration::ZERO, |started| self.timer.now().saturating_sub(started))
     }
 
-    /// How long an attempt may take before the next joins it. Where many hang, the quantile is among those, and has no bound
-    /// but the policy's.
+    /// How long an attempt may take before the next joins it. Where many hang, the quantile is among those, and has no
+    /// bound but the policy's.
     fn delay(&self) -> Duration {
         let longest = self.policy.delay();
         self.adaptive.and_then(Adaptive::latency).map_or(longest, |usual| usual.min(longest))

@@ -11,10 +11,11 @@ use crate::timeout::Elapsed;
 
 /// Judges errors that are, or come from, a [`Failure`].
 ///
-/// It follows the error's chain of sources to the first `Failure`, [`Elapsed`] or [`io::Error`], so that an error type of
-/// one's own needs only say where it comes from (`#[from]` or `#[source]` with `thiserror`; not `#[error(transparent)]`, which hides it).
-/// It has no opinion where there is none of them: add your own with [`or_else`](Classify::or_else). It knows
-/// [`resile::Error<Failure>`](crate::Error); for `anyhow::Error` say `|e: &anyhow::Error| Classifier::new().judge(e.as_ref())`.
+/// It follows the error's chain of sources to the first `Failure`, [`Elapsed`] or [`io::Error`], so that an error type
+/// of one's own needs only say where it comes from (`#[from]` or `#[source]` with `thiserror`; not
+/// `#[error(transparent)]`, which hides it). It has no opinion where there is none of them: add your own with
+/// [`or_else`](Classify::or_else). It knows [`resile::Error<Failure>`](crate::Error); for `anyhow::Error` say
+/// `|e: &anyhow::Error| Classifier::new().judge(e.as_ref())`.
 ///
 /// # Defaults
 ///

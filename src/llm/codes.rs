@@ -1,9 +1,10 @@
 //! The machine codes of the providers, as data.
 //!
 //! A code is compared by its letters and digits alone, in lower case, without a final `Error` or `Exception`: so
-//! `rate_limit_exceeded`, `RATE_LIMIT_EXCEEDED` and `rateLimitExceeded` are one, and `ThrottlingException` is `throttling`.
-//! Of several codes in one body the group that stands first decides. Codes that no group has are tried against `STEMS`, in
-//! the same order of meaning; the codes of `GENERIC` say nothing that a status, another code or a message does not say better.
+//! `rate_limit_exceeded`, `RATE_LIMIT_EXCEEDED` and `rateLimitExceeded` are one, and `ThrottlingException` is
+//! `throttling`. Of several codes in one body the group that stands first decides. Codes that no group has are tried
+//! against `STEMS`, in the same order of meaning; the codes of `GENERIC` say nothing that a status, another code or a
+//! message does not say better.
 
 use std::sync::LazyLock;
 
@@ -242,8 +243,8 @@ fn said(rank: usize, group: &Group, rule: Rule) -> Said {
     Said { rank, kind: group.means, scope: group.scope, soft: group.soft, rule }
 }
 
-/// The letters and digits of `code`, in lower case, without what AWS puts around them (`com.amazon#Name:http://…`) and without
-/// a final `Error` or `Exception`; `None` where that is nothing, or prose.
+/// The letters and digits of `code`, in lower case, without what AWS puts around them (`com.amazon#Name:http://…`) and
+/// without a final `Error` or `Exception`; `None` where that is nothing, or prose.
 fn normal<'b>(code: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b str> {
     let code = code.rsplit('#').next()?;
     let code = code.split(':').next()?;

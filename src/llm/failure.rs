@@ -107,8 +107,8 @@ impl Failure {
         Self::bare(Kind::Network, Rule::Truncated, phase)
     }
 
-    /// A model's answer that the caller cannot use: broken tool arguments or JSON, a schema that it fails, nothing at all.
-    /// `message` says what is wrong.
+    /// A model's answer that the caller cannot use: broken tool arguments or JSON, a schema that it fails, nothing at
+    /// all. `message` says what is wrong.
     #[must_use]
     pub fn invalid_output(message: impl Into<String>) -> Self {
         let mut failure = Self::bare(Kind::InvalidOutput, Rule::Caller, Phase::Response);
@@ -144,8 +144,8 @@ impl Failure {
         self.0.retryable
     }
 
-    /// How long the provider asks to wait; for [`Kind::QuotaExhausted`], when it resets. Never zero. A number too large to
-    /// hold is `Duration::MAX`.
+    /// How long the provider asks to wait; for [`Kind::QuotaExhausted`], when it resets. Never zero. A number too large
+    /// to hold is `Duration::MAX`.
     #[must_use]
     pub fn wait(&self) -> Option<Duration> {
         self.0.wait
@@ -248,8 +248,8 @@ impl fmt::Debug for Failure {
 /// How much of the provider's message is shown.
 const SHOWN: usize = 240;
 
-/// One line, whatever the provider sent: what it is, how long to wait, the provider's words where the kind alone leaves open
-/// what is wrong, and in parentheses who said it and how they call it.
+/// One line, whatever the provider sent: what it is, how long to wait, the provider's words where the kind alone leaves
+/// open what is wrong, and in parentheses who said it and how they call it.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let facts = &*self.0;

@@ -51,7 +51,8 @@ pub(super) fn date(headers: &HeaderMap, now: SystemTime) -> SystemTime {
     text(headers, DATE).and_then(|date| httpdate::parse_http_date(date.trim()).ok()).unwrap_or(now)
 }
 
-/// Until the limits that are used up are reset: the longest, by pairs of headers that say what remains and when it resets.
+/// Until the limits that are used up are reset: the longest, by pairs of headers that say what remains and when it
+/// resets.
 pub(super) fn reset(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let resets = headers.iter().filter(|(name, _)| name.as_str().contains("reset"));
     resets

@@ -41,9 +41,9 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// A stable word for logs, metrics and JSON: `rate_limit`, `quota_exhausted`, `overloaded`, `server`, `timeout`, `network`,
-    /// `conflict`, `auth`, `permission`, `not_found`, `invalid_request`, `context_length`, `request_too_large`, `content_filter`,
-    /// `invalid_output`, `cancelled`, `unknown`.
+    /// A stable word for logs, metrics and JSON: `rate_limit`, `quota_exhausted`, `overloaded`, `server`, `timeout`,
+    /// `network`, `conflict`, `auth`, `permission`, `not_found`, `invalid_request`, `context_length`,
+    /// `request_too_large`, `content_filter`, `invalid_output`, `cancelled`, `unknown`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -67,8 +67,8 @@ impl Kind {
         }
     }
 
-    /// Whether failures of this kind pass by themselves, so that the same request may succeed later. The other kinds are
-    /// permanent: such a request fails again, until something other than time changes.
+    /// Whether failures of this kind pass by themselves, so that the same request may succeed later. The other kinds
+    /// are permanent: such a request fails again, until something other than time changes.
     #[must_use]
     pub const fn is_passing(&self) -> bool {
         matches!(
@@ -189,8 +189,8 @@ pub enum Recovery {
 }
 
 impl Recovery {
-    /// A stable word: `wait`, `billing`, `credentials`, `access`, `switch_model`, `fix_request`, `shrink`, `split`, `rephrase`,
-    /// `re_ask`, `none`.
+    /// A stable word: `wait`, `billing`, `credentials`, `access`, `switch_model`, `fix_request`, `shrink`, `split`,
+    /// `rephrase`, `re_ask`, `none`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {

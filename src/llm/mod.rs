@@ -1,10 +1,10 @@
-//! What a failure of an LLM provider means: whether the same request may succeed later, how long to wait first, and what
-//! would mend it otherwise.
+//! What a failure of an LLM provider means: whether the same request may succeed later, how long to wait first, and
+//! what would mend it otherwise.
 //!
-//! Providers do not agree on statuses. A 429 may pass in a second, tomorrow, or when somebody pays; a 400 may be a key that
-//! is wrong, a prompt that is too long, or a model that is retired; a 200 may be an error from its first event on. What they
-//! mean stands in their codes and in their words, in some thirty shapes. One pure function, [`Reply::judge`], reads them all
-//! and says what it is, as a [`Failure`]; [`Classifier`] makes a [`Verdict`](crate::Verdict) of that.
+//! Providers do not agree on statuses. A 429 may pass in a second, tomorrow, or when somebody pays; a 400 may be a key
+//! that is wrong, a prompt that is too long, or a model that is retired; a 200 may be an error from its first event on.
+//! What they mean stands in their codes and in their words, in some thirty shapes. One pure function, [`Reply::judge`],
+//! reads them all and says what it is, as a [`Failure`]; [`Classifier`] makes a [`Verdict`](crate::Verdict) of that.
 //!
 //! # Kinds
 //!
@@ -33,14 +33,16 @@
 //! The first of these that has an opinion; [`Failure::rule`] names it.
 //!
 //! 1. That we stopped it ourselves.
-//! 2. Over `retryable`, not over the kind: the header `x-should-retry`. It is the one way that a permanent kind is retried.
+//! 2. Over `retryable`, not over the kind: the header `x-should-retry`. It is the one way that a permanent kind is
+//!    retried.
 //! 3. The innermost error object, whatever envelopes are around it: arrays, JSON inside strings, gateways' `raw` and
-//!    `upstream_status`, events of a stream, `detail`, a bare string, HTML, broken JSON. It counts inside a good answer too, and
-//!    then names the status.
+//!    `upstream_status`, events of a stream, `detail`, a bare string, HTML, broken JSON. It counts inside a good answer
+//!    too, and then names the status.
 //! 4. Google's details: the reason, then the longest window of the quotas that failed, then a limit of zero.
 //! 5. Arithmetic: "Limit 6000, Requested 8000" is too large, though the code says rate limit and the hint says wait.
-//! 6. Machine codes, of several the strongest: quota, capacity, context and content, rate, credentials, not found, the rest.
-//!    `invalid_request_error`, `api_error`, `server_error` and their like count last of all: everybody sends them with everything.
+//! 6. Machine codes, of several the strongest: quota, capacity, context and content, rate, credentials, not found, the
+//!    rest. `invalid_request_error`, `api_error`, `server_error` and their like count last of all: everybody sends them
+//!    with everything.
 //! 7. The provider's words, each phrase only at the statuses at which it means that, and never inside a quotation: the
 //!    provider may quote a prompt that speaks of rate limits. Words of a rate come before words of a length ("Too many
 //!    tokens, please wait").
@@ -53,21 +55,23 @@
 //!
 //! 1. `retry-after-ms`, `x-ms-retry-after-ms`, `x-amz-retry-after`.
 //! 2. `Retry-After`: see [`retry_after`](crate::http::retry_after).
-//! 3. Fields of the body: `retryDelay`, `quotaResetDelay`, `estimated_time`, `resets_at`, `resets_in_seconds`, `retry_after`, and
-//!    the headers that a gateway passes on in it.
+//! 3. Fields of the body: `retryDelay`, `quotaResetDelay`, `estimated_time`, `resets_at`, `resets_in_seconds`,
+//!    `retry_after`, and the headers that a gateway passes on in it.
 //! 4. Reset headers, only of limits of which nothing remains.
 //! 5. The provider's sentence: "try again in 9m38.016s". Not "adjust your input and try again".
 //!
-//! What is not a number, negative, infinite, zero or past is no hint. A number too large to hold is `Duration::MAX`, so that
-//! a policy's hint cap stops at it.
+//! What is not a number, negative, infinite, zero or past is no hint. A number too large to hold is `Duration::MAX`, so
+//! that a policy's hint cap stops at it.
 //!
 //! # Bounds
 //!
-//! No input panics. A body is parsed up to 256 KiB and 128 levels, and read as text up to 32 KiB; a message is kept up to 4 KiB.
+//! No input panics. A body is parsed up to 256 KiB and 128 levels, and read as text up to 32 KiB; a message is kept up
+//! to 4 KiB.
 //!
 //! # When not
 //!
-//! * The provider bills what it fails, or a call acts by itself: a retry then costs or does things twice. Judge with care.
+//! * The provider bills what it fails, or a call acts by itself: a retry then costs or does things twice. Judge with
+//!   care.
 //! * After content of a stream has been handed on ([`Phase::Content`]) a retry repeats it. `is_retryable` speaks of the
 //!   request; whether a stream may begin anew is its consumer's to say.
 //! * The provider's own client already retries: attempts multiply. Switch one of them off.
@@ -76,7 +80,8 @@
 //!
 //! # Examples
 //!
-//! With `Failure` as the error of an operation nothing else is needed: our own limits and the transport's errors become one too.
+//! With `Failure` as the error of an operation nothing else is needed: our own limits and the transport's errors become
+//! one too.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -123,8 +123,8 @@ pub(super) fn limit_of_zero(text: &str) -> bool {
     text.match_indices("limit: 0").map(after).any(ends)
 }
 
-/// The status that a text names as such: "status code 503", "Error code: 429 - …", "HTTP 502", "429 Too Many Requests" at its
-/// beginning. A number by itself is none.
+/// The status that a text names as such: "status code 503", "Error code: 429 - …", "HTTP 502", "429 Too Many Requests"
+/// at its beginning. A number by itself is none.
 pub(super) fn status(text: &str) -> Option<u16> {
     let head = text.get(..super::text::floor(text, 512)).unwrap_or_default();
     let lower = head.to_ascii_lowercase();

@@ -64,8 +64,8 @@ impl<'a> Reply<'a> {
         self
     }
 
-    /// What it means, at `now`, which matters only to moments that the provider names. Pure, and total: any bytes give an
-    /// answer, in time linear in the first 256 KiB of them.
+    /// What it means, at `now`, which matters only to moments that the provider names. Pure, and total: any bytes give
+    /// an answer, in time linear in the first 256 KiB of them.
     #[must_use]
     pub fn judge(&self, now: SystemTime) -> Failure {
         self.failure(Found::read(self.body, now), now)

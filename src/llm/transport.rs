@@ -42,8 +42,8 @@ impl Failure {
         Reply::new(data.as_bytes()).with_status(200).with_phase(phase).find(SystemTime::now())
     }
 
-    /// From a transport's error: by the types in its chain of sources, and where they say nothing by their words. An error
-    /// that nothing is known of is [`Kind::Network`], as there was no answer.
+    /// From a transport's error: by the types in its chain of sources, and where they say nothing by their words. An
+    /// error that nothing is known of is [`Kind::Network`], as there was no answer.
     ///
     /// For an error that is to be kept as the source as well, see [`with_source`](Self::with_source).
     #[must_use]

@@ -1,5 +1,5 @@
-//! Waits, in every form that they are written in. Nothing here panics; NaN, the negative, a literal infinity, zero and the past
-//! are no wait, and a number too large to hold is `Duration::MAX`: excessive, not absent.
+//! Waits, in every form that they are written in. Nothing here panics; NaN, the negative, a literal infinity, zero and
+//! the past are no wait, and a number too large to hold is `Duration::MAX`: excessive, not absent.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -167,8 +167,8 @@ const FILLERS: [&str; 9] =
 /// What may stand around them.
 const MARKS: [char; 8] = [' ', ':', '=', '"', '\'', '~', '(', '`'];
 
-/// The longest wait that a message (in lower case) asks for in words: "try again in 9m38.016s". An anchor without an amount
-/// asks for none: "please adjust your input and try again".
+/// The longest wait that a message (in lower case) asks for in words: "try again in 9m38.016s". An anchor without an
+/// amount asks for none: "please adjust your input and try again".
 pub(super) fn sentence(text: &str, now: SystemTime) -> Option<Duration> {
     let bytes = text.as_bytes();
     let starts = |at: &usize| match at.checked_sub(1).and_then(|before| bytes.get(before)) {

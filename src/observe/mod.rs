@@ -40,8 +40,8 @@ use crate::classify::Cause;
 /// ```
 pub trait Observe<Ev: ?Sized> {
     /// Whether this observer only wants to hear of trouble. It is then not told of a call that succeeds on its first
-    /// attempt (unless it is one of a pair and the other wants to), and the clock is not read on its behalf: the times in its
-    /// events say what is known without.
+    /// attempt (unless it is one of a pair and the other wants to), and the clock is not read on its behalf: the times
+    /// in its events say what is known without.
     const TROUBLE_ONLY: bool = false;
 
     /// Whether anybody listens at this moment: asked before an event is put together.

@@ -16,7 +16,7 @@ use crate::classify::Always;
 /// How a call is retried: how often, how long in all, after what delays, and on which errors.
 ///
 /// Plain data: `Copy` with its classifier, built in `const`, comparable, (de)serialisable with the feature `serde`.
-/// What is live and shared (a budget, an observer, a timer) is attached to the run instead.
+/// What is live and shared (a budget, a breaker, a cooldown, an observer, a timer) is attached to the run instead.
 ///
 /// # Defaults
 ///

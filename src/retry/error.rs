@@ -48,8 +48,13 @@ impl<E> GaveUp<E> {
         self.last
     }
 
-    /// What the peer asked us to wait, counted from now, where we did not wait it out: it was more than the hint
-    /// cap or the deadline allowed, or no attempt or budget was left for afterwards.
+    /// How long it is worth waiting before the next call, counted from the end of this one, where it is known and was
+    /// not waited out:
+    /// * what the peer asked for with the last error: it was more than the hint cap or the deadline allowed, no attempt
+    ///   or budget was left for afterwards, or the token was cancelled by then. A call that is cancelled later, in the
+    ///   wait itself, does not say how much of it was left;
+    /// * with [`Stop::Open`], when the breaker will let calls through;
+    /// * with [`Stop::Deadline`], how long a cooldown holds the next attempt, where that did not fit.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         self.retry_after

@@ -43,6 +43,7 @@ use crate::time::DefaultTimer;
 /// The token beats starting an attempt and starting to wait; once it is cancelled nothing is started.
 ///
 /// What is live and shared is attached before the first poll: [`with_budget`](Retry::with_budget),
+/// [`with_breaker`](Retry::with_breaker), [`with_cooldown`](Retry::with_cooldown),
 /// [`with_observer`](Retry::with_observer), [`with_timer`](Retry::with_timer).
 ///
 /// An operation that needs `&mut` to something outlives its closure's call, so it does not fit here: make such a call

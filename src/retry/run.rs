@@ -193,6 +193,10 @@ where
     /// The twin of [`again`](Self::again) for a thread without a runtime: blocks it for the delay, or until the
     /// token is cancelled.
     ///
+    /// Within a tokio runtime it blocks all that this thread would poll, and where the runtime's clock is paused it
+    /// never returns: that clock moves on only when the thread that is blocked has nothing to do. In such a test give
+    /// the run a [`ManualTimer`](crate::ManualTimer).
+    ///
     /// # Errors
     ///
     /// [`GaveUp`] ends the run.

@@ -1,9 +1,10 @@
 //! Streams that may break off: opened again as long as nobody has seen anything of them, and never held up in silence.
 //!
-//! A stream fails in more ways than a call. It may not open; it may open and say nothing; it may go silent half-way; it may end as if all
-//! were well, in the middle of a sentence. And it can be tried again only for so long: once a consumer has shown half an answer, a second
-//! attempt answers *anew*, and the two halves do not fit. So [`retry_stream`] is transparent until the first item of
-//! content has been handed over, and from then on asks the caller.
+//! A stream fails in more ways than a call. It may not open; it may open and say nothing; it may go silent half-way; it
+//! may end as if all were well, in the middle of a sentence. And it can be tried again only for so long: once a
+//! consumer has shown half an answer, a second attempt answers *anew*, and the two halves do not fit. So
+//! [`retry_stream`] is transparent until the first item of content has been handed over, and from then on asks the
+//! caller.
 //!
 //! | what the caller knows | how it is said | without |
 //! |---|---|---|
@@ -13,14 +14,15 @@
 //!
 //! # Limits
 //!
-//! The policy's **deadline** holds until content: it is how long a consumer may be kept waiting with nothing in hand, all attempts and delays
-//! included. It does not cut a stream that flows, as how long a good answer takes says nothing of whether it is stuck
-//! (a model may write for minutes). If a stream that has flowed is opened again, the deadline counts anew from there.
-//! Attempts and their delays are counted over the whole life of the stream.
+//! The policy's **deadline** holds until content: it is how long a consumer may be kept waiting with nothing in hand,
+//! all attempts and delays included. It does not cut a stream that flows, as how long a good answer takes says nothing
+//! of whether it is stuck (a model may write for minutes). If a stream that has flowed is opened again, the deadline
+//! counts anew from there. Attempts and their delays are counted over the whole life of the stream.
 //!
-//! What flows is bounded by its silences, with the adapters of [`StreamResilienceExt`](crate::StreamResilienceExt). Put them on what `open`
-//! returns, *inside*: there they see each item as it comes, the preamble too, and their
-//! [`Elapsed`](crate::Elapsed) is judged like any other error. For a bound on the whole, cancel the token after that time.
+//! What flows is bounded by its silences, with the adapters of [`StreamResilienceExt`](crate::StreamResilienceExt). Put
+//! them on what `open` returns, *inside*: there they see each item as it comes, the preamble too, and their
+//! [`Elapsed`](crate::Elapsed) is judged like any other error. For a bound on the whole, cancel the token after that
+//! time.
 //!
 //! # Defaults
 //!
@@ -52,13 +54,14 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::policy::{Attempt, RetryPolicy};
 
-/// Opens a stream, and opens it again where it fails before it has yielded content, as `policy` allows and until `token`
-/// says stop.
+/// Opens a stream, and opens it again where it fails before it has yielded content, as `policy` allows and until
+/// `token` says stop.
 ///
-/// Nothing runs before the first poll. Items of the preamble are held back, [boundedly](RetryStream::with_preamble_cap), until the
-/// first item of content, and are forgotten with the attempt that fails before. The first error of an opened stream
-/// ends it, and is judged by the policy's classifier like the error of an attempt to open one. What was taken from the
-/// stream is handed over before the token is looked at; once it is cancelled, nothing more is taken.
+/// Nothing runs before the first poll. Items of the preamble are held back,
+/// [boundedly](RetryStream::with_preamble_cap), until the first item of content, and are forgotten with the attempt
+/// that fails before. The first error of an opened stream ends it, and is judged by the policy's classifier like the
+/// error of an attempt to open one. What was taken from the stream is handed over before the token is looked at; once
+/// it is cancelled, nothing more is taken.
 ///
 /// # Errors
 ///
@@ -66,7 +69,8 @@ use crate::policy::{Attempt, RetryPolicy};
 ///
 /// # Cancel safety
 ///
-/// Dropping the stream drops the attempt or the stream in flight, and gives back a budget token whose retry has not started.
+/// Dropping the stream drops the attempt or the stream in flight, and gives back a budget token whose retry has not
+/// started.
 ///
 /// # Panics
 ///

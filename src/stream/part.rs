@@ -3,8 +3,8 @@ use std::fmt;
 /// What an item is to its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// Comes ahead of the content and says nothing that a consumer would act on: held back until content comes, and replaced by that of
-    /// the next attempt if none does. After content it is handed over like content.
+    /// Comes ahead of the content and says nothing that a consumer would act on: held back until content comes, and
+    /// replaced by that of the next attempt if none does. After content it is handed over like content.
     Preamble,
     /// What the consumer is there for. Once it is handed over nothing is retried silently.
     Content,
@@ -19,7 +19,8 @@ pub enum Mend<T> {
     Fail,
     /// It is opened again and starts over. This item is handed over first, so that the consumer drops what it has.
     Restart(T),
-    /// It is opened again, and what then comes is appended: for callers whose `open` goes on where the last one broke off.
+    /// It is opened again, and what then comes is appended: for callers whose `open` goes on where the last one broke
+    /// off.
     Resume,
 }
 

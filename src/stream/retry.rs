@@ -36,8 +36,8 @@ pin_project! {
         sleep: Option<M::Sleep>,
         #[pin]
         cancelled: Option<K::Cancelled>,
-        // Invariant: while not `flowing`, the preamble of this attempt; else what is to be handed over ahead of what the
-        // stream yields next.
+        // Invariant: while not `flowing`, the preamble of this attempt; else what is to be handed over ahead of what
+        // the stream yields next.
         held: VecDeque<T>,
         cap: usize,
         // Whether content has come since the stream was last opened for the consumer to see.

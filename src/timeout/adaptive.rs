@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::latencies::Latencies;
 
-/// A limit that follows the latencies of recent calls: a quantile of them times a factor, between a floor and a ceiling.
+/// A limit that follows the latencies of recent calls: a quantile of them times a factor, between a floor and a
+/// ceiling.
 ///
 /// A fixed limit is either too long, and each call to a hung peer waits all of it, or too short on the day
 /// on which the peer is a little slower. This one is what was lately usual, and some more. Give it to
@@ -21,13 +22,13 @@ use super::latencies::Latencies;
 /// | is cut by this limit | twice the limit, at most the ceiling | see below |
 /// | is dropped | not | whoever dropped it need not have done so for its latency |
 ///
-/// Of a call that was cut one only knows that it would have taken longer. To leave it out would be to learn from
-/// those that were quick enough: the limit would stay too short for ever once the peer gets slower. To count it *as* the limit
-/// is no better where the factor is 1: each sample in which by chance few calls were slow then lowers the limit, and
-/// none can raise it again. Counted as twice the limit, it is what it is, something above the quantile: as long as less
-/// than `1 − quantile` of the calls are cut, it moves nothing, and the quantile is exact; once more are, the
-/// quantile is among the cut ones, and the limit doubles, and again, until calls are quick enough or it is at the ceiling. (TCP
-/// doubles its timeout for the same reason: Karn and Partridge 1987; RFC 6298 §5.5.)
+/// Of a call that was cut one only knows that it would have taken longer. To leave it out would be to learn from those
+/// that were quick enough: the limit would stay too short for ever once the peer gets slower. To count it *as* the
+/// limit is no better where the factor is 1: each sample in which by chance few calls were slow then lowers the limit,
+/// and none can raise it again. Counted as twice the limit, it is what it is, something above the quantile: as long as
+/// less than `1 − quantile` of the calls are cut, it moves nothing, and the quantile is exact; once more are, the
+/// quantile is among the cut ones, and the limit doubles, and again, until calls are quick enough or it is at the
+/// ceiling. (TCP doubles its timeout for the same reason: Karn and Partridge 1987; RFC 6298 §5.5.)
 ///
 /// Latencies are forgotten after the window, and count for at least half of it.
 ///
@@ -44,14 +45,15 @@ use super::latencies::Latencies;
 ///
 /// # When not
 ///
-/// Where few calls are made (fewer than 30 a minute: the ceiling is all that you get), where latencies differ by what is asked (a model that
-/// writes one line or a book: limit the time between items instead), or where a
-/// repeated call does harm: each limit that is near the usual cuts some calls that were well.
+/// Where few calls are made (fewer than 30 a minute: the ceiling is all that you get), where latencies differ by what
+/// is asked (a model that writes one line or a book: limit the time between items instead), or where a repeated call
+/// does harm: each limit that is near the usual cuts some calls that were well.
 ///
 /// # Cost
 ///
-/// No lock, no allocation, 2 KiB. A call that is ready at once pays nothing; one that has to be waited for pays two readings of the
-/// clock and two atomic additions. The quantile is worked out anew at each of the first 64 latencies and then at every 16th.
+/// No lock, no allocation, 2 KiB. A call that is ready at once pays nothing; one that has to be waited for pays two
+/// readings of the clock and two atomic additions. The quantile is worked out anew at each of the first 64 latencies
+/// and then at every 16th.
 ///
 /// # Examples
 ///
@@ -110,8 +112,8 @@ impl Adaptive {
         }
     }
 
-    /// Which share of the recent calls took no longer than what is multiplied: 0.5 is the median, 1 the slowest. Clamped to
-    /// 0 to 1; NaN is 1.
+    /// Which share of the recent calls took no longer than what is multiplied: 0.5 is the median, 1 the slowest.
+    /// Clamped to 0 to 1; NaN is 1.
     #[must_use]
     pub const fn with_quantile(mut self, quantile: f64) -> Self {
         self.quantile = if quantile < 0.0 {
@@ -124,7 +126,8 @@ impl Adaptive {
         self
     }
 
-    /// How many times the quantile a call may take. Below 1 (the limit would cut what it was learned from) and NaN are 1.
+    /// How many times the quantile a call may take. Below 1 (the limit would cut what it was learned from) and NaN
+    /// are 1.
     #[must_use]
     pub const fn with_factor(mut self, factor: f64) -> Self {
         self.factor = if factor > 1.0 { factor } else { 1.0 };
@@ -206,8 +209,8 @@ impl Adaptive {
         self.record(now, limit.saturating_mul(2).min(self.ceiling).max(limit));
     }
 
-    /// Counts a call that a hedge overtook, of which is only known that it would have taken longer than `waited`. That is
-    /// said honestly only of one that was already among the slow.
+    /// Counts a call that a hedge overtook, of which is only known that it would have taken longer than `waited`. That
+    /// is said honestly only of one that was already among the slow.
     #[cold]
     pub(crate) fn record_overtaken(&self, now: Duration, waited: Duration) {
         if self.latency().is_none_or(|usual| waited >= usual) {

@@ -3,9 +3,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// How often which latency was met lately: two histograms that take turns. When a turn ends, the older one is
 /// emptied and filled anew, so what is counted is never older than two turns.
 ///
-/// The buckets are log-linear, as in Tene's `HdrHistogram`: eight to each doubling, so that a bucket's upper edge is at most an eighth
-/// above what is in it. Everything is `Relaxed`: a count that a race with the emptying loses, or lets live for
-/// one turn longer, moves no quantile that thousands of others agree on.
+/// The buckets are log-linear, as in Tene's `HdrHistogram`: eight to each doubling, so that a bucket's upper edge is at
+/// most an eighth above what is in it. Everything is `Relaxed`: a count that a race with the emptying loses, or lets
+/// live for one turn longer, moves no quantile that thousands of others agree on.
 pub(super) struct Latencies {
     halves: [[AtomicU32; BUCKETS]; 2],
     /// Which turn it is, counted from the clock's origin. Its parity is the half that is being filled.
@@ -21,8 +21,8 @@ impl Latencies {
         Self { halves: [const { [const { AtomicU32::new(0) }; BUCKETS] }; 2], turn: AtomicU64::new(0) }
     }
 
-    /// Begins a new turn where that of `now` is another one; true if it did, and something may have been forgotten. A turn is
-    /// `half` long, which is not zero. A clock behind that of other callers' changes nothing.
+    /// Begins a new turn where that of `now` is another one; true if it did, and something may have been forgotten. A
+    /// turn is `half` long, which is not zero. A clock behind that of other callers' changes nothing.
     #[inline]
     pub(super) fn turn_to(&self, now: u64, half: u64) -> bool {
         let turn = self.turn.load(Ordering::Relaxed);
@@ -58,8 +58,8 @@ impl Latencies {
         }
     }
 
-    /// The upper edge of the bucket that holds the quantile `q` (from 0 to 1), in nanoseconds: of `n` latencies the one of rank
-    /// ⌈q·n⌉ from below. `None` where there are fewer than `least`, or none.
+    /// The upper edge of the bucket that holds the quantile `q` (from 0 to 1), in nanoseconds: of `n` latencies the one
+    /// of rank ⌈q·n⌉ from below. `None` where there are fewer than `least`, or none.
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // ranks are small
     pub(super) fn quantile(&self, q: f64, least: u32) -> Option<u64> {
         let [even, odd] = &self.halves;

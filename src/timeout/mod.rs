@@ -80,8 +80,8 @@ impl fmt::Display for Elapsed {
 
 impl std::error::Error for Elapsed {}
 
-/// Of the kind [`TimedOut`](std::io::ErrorKind::TimedOut), so that operations which return `io::Result` fit under a limit as
-/// they are.
+/// Of the kind [`TimedOut`](std::io::ErrorKind::TimedOut), so that operations which return `io::Result` fit under a
+/// limit as they are.
 impl From<Elapsed> for std::io::Error {
     fn from(elapsed: Elapsed) -> Self {
         Self::new(std::io::ErrorKind::TimedOut, elapsed)

@@ -63,8 +63,8 @@ fn the_same_seed_gives_the_same_faults() {
     assert_ne!(row(1), row(2));
 }
 
-/// The published first outputs of `SplitMix64` from 1234567, through the door: the first fault draw is 6457827717110365317 / 2^64
-/// = 0.350…
+/// The published first outputs of `SplitMix64` from 1234567, through the door: the first fault draw is
+/// 6457827717110365317 / 2^64 = 0.350…
 #[test]
 fn the_draws_are_those_of_the_published_generator() {
     let errs = |rate| meets(&Chaos::new(1_234_567).with_errors(rate, || 9)) == "Err(9)";

@@ -1,5 +1,5 @@
-//! What failures of LLM providers mean: the rules, one fixture each. The fixtures are written from the rules, in the shapes
-//! that the providers use.
+//! What failures of LLM providers mean: the rules, one fixture each. The fixtures are written from the rules, in the
+//! shapes that the providers use.
 
 use std::time::{Duration, SystemTime};
 

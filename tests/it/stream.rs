@@ -265,7 +265,8 @@ async fn a_row_of_instant_failures_lets_others_have_their_turn() {
     assert_eq!(ended.1.unwrap().0, Stop::Cancelled);
 }
 
-/// Dropped at each await point, and polled to the end at last: nothing is left, and the budget is whole but for what began.
+/// Dropped at each await point, and polled to the end at last: nothing is left, and the budget is whole but for what
+/// began.
 #[test]
 fn dropped_at_every_await_point() {
     static OPEN: AtomicU32 = AtomicU32::new(0);

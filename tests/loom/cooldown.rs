@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loom::thread;
-use resile::{Cooldown, ManualTimer, Timer};
+use resile::{Cooldown, ManualTimer};
 
 const SECOND: Duration = Duration::from_secs(1);
 

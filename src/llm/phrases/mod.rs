@@ -1,7 +1,7 @@
 //! The providers' words, as data: what a message means by what it says.
 //!
-//! A row is a phrase, or some phrases in that order with at most [`GAP`] bytes between them, parted by `…`. Case does not
-//! matter. The group that stands first decides, of those that count at the status.
+//! A row is a phrase, or some phrases in that order with at most [`GAP`] bytes between them, parted by `…`. Case does
+//! not matter. The group that stands first decides, of those that count at the status.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -170,8 +170,8 @@ static PHRASES: LazyLock<Option<Phrases>> = LazyLock::new(|| {
 /// What may stand around a phrase in a table.
 const BLANK: char = ' ';
 
-/// The first row, in the table's order, that `message` (in lower case) has outside of `quoted`, that counts at `status`, and
-/// that has no `veto` against it.
+/// The first row, in the table's order, that `message` (in lower case) has outside of `quoted`, that counts at
+/// `status`, and that has no `veto` against it.
 pub(super) fn look_up(
     message: &str,
     quoted: &[Range<usize>],

@@ -127,7 +127,8 @@ where
         this.course.succeeded();
     }
 
-    /// The attempt failed. `None` where the next one has begun or is waited for; pending where others must have their turn first.
+    /// The attempt failed. `None` where the next one has begun or is waited for; pending where others must have their
+    /// turn first.
     fn fail(self: Pin<&mut Self>, error: E, cx: &mut Context<'_>) -> Poll<Yielded<T, E>> {
         let mut this = self.project();
         // The failed stream is dropped before anybody hears of it and before the next one is opened.
