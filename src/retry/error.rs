@@ -70,7 +70,7 @@ impl<E> fmt::Display for GaveUp<E> {
         }
         write!(f, ": {}", self.stop)?;
         if let Some(after) = self.retry_after {
-            write!(f, " (the peer asked to come back in {after:.1?})")?;
+            write!(f, " (worth trying again in {after:.1?})")?;
         }
         Ok(())
     }
