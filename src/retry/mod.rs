@@ -99,8 +99,8 @@ where
     Retry::new(op, policy, token)
 }
 
-/// Why `op` is no `AsyncFnMut(Attempt)`: as soon as the closure borrows, its future is `Send` for one lifetime only, and the
-/// call does not spawn.
+/// Why `op` is no `AsyncFnMut(Attempt)`: as soon as the closure borrows, its future is `Send` for one lifetime only,
+/// and the call does not spawn.
 ///
 /// ```
 /// # use resile::{Attempt, GaveUp, Never, RetryPolicy, retry};

@@ -41,8 +41,8 @@ where
         (verdict, attempt)
     }
 
-    /// Judges a failed attempt after which there is no other, whatever the policy would allow: `stop` says why, unless the error is
-    /// hopeless anyway.
+    /// Judges a failed attempt after which there is no other, whatever the policy would allow: `stop` says why, unless
+    /// the error is hopeless anyway.
     #[cfg(feature = "stream")]
     #[cold]
     pub(crate) fn failed_for_good(&mut self, error: E, stop: Stop) -> GaveUp<E> {

@@ -174,8 +174,8 @@ where
             .with_remaining(self.remaining(elapsed))
     }
 
-    /// Whether a retry must first let the runtime's other tasks have their turn, when its delay took no time: an endless
-    /// row of instant failures would otherwise starve them, the timeout around this call included.
+    /// Whether a retry must first let the runtime's other tasks have their turn, when its delay took no time: an
+    /// endless row of instant failures would otherwise starve them, the timeout around this call included.
     #[inline]
     pub(crate) const fn must_yield(&self) -> bool {
         self.tally.attempts() % 32 == 0
