@@ -10,6 +10,7 @@ mod chaos;
 mod classify;
 mod compose;
 mod cooldown;
+mod crowd;
 mod deadline;
 mod decide;
 mod error;
