@@ -156,8 +156,9 @@ where
     ///
     /// # Cancel safety
     ///
-    /// Dropped in flight, it drops `operation`, tells a breaker nothing (a probe's place is free at once), and gives back a
-    /// budget token whose retry has not started. The run may go on: the next attempt counts and is paid for as the retry that it is, and comes without a delay.
+    /// Dropped in flight, it drops `operation`, tells a breaker nothing (a probe's place is free at once), and gives
+    /// back a budget token whose retry has not started. The run may go on: the next attempt counts and is paid for as
+    /// the retry that it is, and comes without a delay.
     ///
     /// # Panics
     ///

@@ -32,6 +32,7 @@ const BACKOFFS: [Backoff; 2] = [Backoff::none(), Backoff::fixed(SECOND).with_jit
 type Judge = fn(&Down) -> Verdict;
 
 /// Every second start was throttled.
+#[expect(clippy::trivially_copy_pass_by_ref)]
 fn judge(down: &Down) -> Verdict {
     if down.0 % 2 == 1 { Verdict::throttled(Some(SECOND)) } else { Verdict::retry() }
 }
@@ -340,7 +341,7 @@ fn retry_stream_dropped_anywhere() {
             let rest = stream::once(Box::pin(scene.play().limited_by(&scene.bulkhead)));
             Ok(stream::iter([Ok(first)]).chain(rest))
         };
-        let call = retry_stream(|attempt| open(attempt), &scene.policy, &scene.token);
+        let call = retry_stream(open, &scene.policy, &scene.token);
         let call = call.with_timer(&scene.timer).with_budget(&scene.budget);
         let mut call = pin!(call.with_parts(|_| resile::stream::Part::Preamble));
         let mut last = Err(());

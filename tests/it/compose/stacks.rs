@@ -17,8 +17,8 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Backoff = Backoff::fixed(Duration::from_secs(60)).with_jitter(Jitter::None);
 
 type CallError = Error<&'static str>;
+type Judge = Lift<fn(&&'static str) -> Verdict>;
 
-#[expect(clippy::trivially_copy_pass_by_ref)]
 fn judge(error: &&'static str) -> Verdict {
     match *error {
         "throttled" => Verdict::throttled(Some(SECOND * 20)),
@@ -27,9 +27,9 @@ fn judge(error: &&'static str) -> Verdict {
     }
 }
 
-const JUDGE: Lift<fn(&&'static str) -> Verdict> = Lift(judge);
+const JUDGE: Judge = Lift(judge);
 
-fn policy() -> RetryPolicy<Lift<fn(&&'static str) -> Verdict>> {
+fn policy() -> RetryPolicy<Judge> {
     let backoff = Backoff::fixed(SECOND).with_jitter(Jitter::None);
     RetryPolicy::new().with_attempts(4).with_backoff(backoff).with_deadline(SECOND * 50).with_classify(JUDGE)
 }
@@ -134,8 +134,7 @@ async fn around_a_retry_calls_are_counted_and_within_it_attempts() {
     let policy = policy();
     let call = async {
         let op = |_| ask(Some(Err("down"))).guarded_by(&attempts).limited_by(&one);
-        let last = retry(op, &policy, Never).await.map_err(|gave_up| gave_up.into_last().unwrap());
-        last
+        retry(op, &policy, Never).await.map_err(|gave_up| gave_up.into_last().unwrap())
     };
     let call = call.limited_by(&whole).guarded_by(&calls);
     let seen = async {
