@@ -22,6 +22,7 @@ pin_project! {
     where
         K: Cancel,
         M: TimerSlot,
+        L: Links,
     {
         run: &'r mut Run<'a, E, C, K, O, M, L>,
         #[pin]
@@ -33,6 +34,22 @@ pin_project! {
         cancelled: Option<K::Cancelled>,
         // The token of the retry that is waited for: it goes back if the wait is dropped.
         lent: Option<Withdrawal<'a>>,
+    }
+
+    // The run outlives it: what an attempt in flight holds at a breaker must not wait for the run to end.
+    impl<Fut, E, C, K, O, M, L> PinnedDrop for Attempting<'_, '_, Fut, E, C, K, O, M, L>
+    where
+        K: Cancel,
+        M: TimerSlot,
+        L: Links,
+    {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            if let StateProj::Attempting { begun: true, .. } = this.state.as_mut().project() {
+                this.state.set(State::Done);
+                this.run.course.links.forget();
+            }
+        }
     }
 }
 
@@ -48,7 +65,7 @@ pin_project! {
     }
 }
 
-impl<'r, 'a, Fut, E, C, K: Cancel, O, M: TimerSlot, L> Attempting<'r, 'a, Fut, E, C, K, O, M, L> {
+impl<'r, 'a, Fut, E, C, K: Cancel, O, M: TimerSlot, L: Links> Attempting<'r, 'a, Fut, E, C, K, O, M, L> {
     pub(super) fn new(run: &'r mut Run<'a, E, C, K, O, M, L>, operation: Fut) -> Self {
         let state = State::Attempting { begun: false, operation };
         Self { run, state, sleep: None, cancelled: None, lent: None }
@@ -78,14 +95,19 @@ where
                 if this.sleep.as_mut().as_pin_mut().is_some_and(|hold| hold.poll(cx).is_pending()) {
                     ready!(poll_slot(this.cancelled, cx, || course.token.cancelled()));
                     this.state.set(State::Done);
+                    drop(this.lent.take());
                     return Poll::Ready(Err(course.cut(Stop::Cancelled)));
                 }
                 let held_before = this.sleep.is_some();
-                this.sleep.set(None);
+                if held_before {
+                    this.sleep.set(None);
+                    course.tally.restore(this.lent.take());
+                }
                 match if std::mem::take(announced) { Ok(()) } else { course.begin_next().map(|_| ()) } {
                     Ok(()) => *begun = true,
                     Err(Refusal::Hold(delay)) => {
                         this.sleep.set(Some(course.timer.sleep(delay)));
+                        *this.lent = course.tally.lend();
                         if held_before {
                             // Asked anew in a turn of its own: a timer may have sleeps that are over at once.
                             cx.waker().wake_by_ref();

@@ -156,8 +156,9 @@ where
     ///
     /// # Cancel safety
     ///
-    /// Dropped in flight, it drops `operation`, and gives back a budget token whose retry has not started. The run may
-    /// go on: the next attempt counts and is paid for as the retry that it is, and comes without a delay.
+    /// Dropped in flight, it drops `operation`, tells a breaker nothing (a probe's place is free at once), and gives
+    /// back a budget token whose retry has not started. The run may go on: the next attempt counts and is paid for as
+    /// the retry that it is, and comes without a delay.
     ///
     /// # Panics
     ///
@@ -183,9 +184,12 @@ where
         self.begin_unseen();
         self.pause(error).await?;
         while let Some(hold) = self.announce()? {
+            let lent = self.course.tally.lend();
             if sleep(&self.course.timer, &self.course.token, hold).await {
+                drop(lent);
                 return Err(self.course.cut(Stop::Cancelled));
             }
+            self.course.tally.restore(lent);
         }
         Ok(())
     }

@@ -4,11 +4,13 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
+use futures_util::stream::{self, StreamExt};
+
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use resile::{
     Attempt, Backoff, Budget, Event, Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy, Stop, Timer, Verdict,
-    retry,
+    retry, retry_stream,
 };
 
 use super::script::{Down, Script, Step, drive, drive_for};
@@ -150,6 +152,13 @@ fn trap_13_sleeps_that_are_over_at_once_yield() {
     assert!(calls.replace(0) <= 320);
     let mut run = policy.start::<Down, _>(Never).with_timer(Hasty);
     let endless = async { while run.attempt(fails()).await.unwrap().is_none() {} };
+    assert!(drive_for(10, endless, &ManualTimer::new()).is_none());
+    assert!(calls.replace(0) <= 320);
+    let open = |_| {
+        let failed = fails();
+        async { failed.await.map(|()| stream::empty::<Result<u32, Down>>()) }
+    };
+    let endless = async { retry_stream(open, &policy, Never).with_timer(Hasty).for_each(|_| async {}).await };
     assert!(drive_for(10, endless, &ManualTimer::new()).is_none());
     assert!(calls.get() <= 320);
 }

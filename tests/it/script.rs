@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use resile::{Elapsed, ManualTimer, Timer};
+use resile::{Elapsed, Full, ManualTimer, Open, Timer};
 
 /// What one attempt does.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub(crate) enum Step {
     Hang,
 }
 
-/// The error of the n-th start, the first being 1; 0 is a timeout around one.
+/// The error of the n-th start, the first being 1; 0 is a refusal by an adapter around one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Down(pub u32);
 
@@ -34,6 +34,18 @@ impl Error for Down {}
 
 impl From<Elapsed> for Down {
     fn from(_: Elapsed) -> Self {
+        Self(0)
+    }
+}
+
+impl From<Open> for Down {
+    fn from(_: Open) -> Self {
+        Self(0)
+    }
+}
+
+impl From<Full> for Down {
+    fn from(_: Full) -> Self {
         Self(0)
     }
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use resile::{
-    Always, Attempt, Backoff, Budget, Decision, Elapsed, Event, GaveUp, Jitter, ManualTimer, Never, ResilienceExt,
-    RetryPolicy, Run, Stop, Verdict, retry,
+    Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Decision, Elapsed, Event, GaveUp, HedgePolicy,
+    Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy, Run, Stop, Verdict, hedge, retry,
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use tokio_util::sync::CancellationToken;
@@ -178,6 +178,22 @@ fn trap_17_the_operation_is_held_once() {
     let light = size_of_val(&heavy::<8>().timeout(Duration::ZERO));
     assert_eq!(size_of_val(&heavy::<1032>().timeout(Duration::ZERO)) - light, grown, "under a timeout");
 
+    let (breaker, bulkhead, cooldown, hedges) = (Breaker::new(), Bulkhead::new(1), Cooldown::new(), HedgePolicy::new());
+    let adapted = |heavy: bool| {
+        macro_rules! sizes {
+            ($op:expr) => {
+                [
+                    size_of_val(&$op.guarded_by(&breaker)),
+                    size_of_val(&$op.limited_by(&bulkhead)),
+                    size_of_val(&$op.paced_by(&cooldown)),
+                    size_of_val(&hedge(|_| $op, &hedges, &token)),
+                ]
+            };
+        }
+        if heavy { sizes!(self::heavy::<1032>()) } else { sizes!(self::heavy::<8>()) }
+    };
+    assert_eq!(adapted(true), adapted(false).map(|light| light + grown), "guarded, limited, paced, hedged");
+
     let mut run = policy.start(&token);
     let light = size_of_val(&run.attempt(heavy::<8>()));
     assert_eq!(size_of_val(&run.attempt(heavy::<1032>())) - light, grown, "under a run");
@@ -196,4 +212,30 @@ fn sizes() {
     assert_eq!(size_of::<Elapsed>(), 24); // the limit, and what did not come within it
     assert_eq!(size_of::<Never>(), 0);
     assert!(size_of::<Budget>() <= 24);
+}
+
+/// What each adapter adds to what it stands on, and what it costs a run to be linked.
+#[test]
+fn sizes_of_what_is_shared() {
+    let (policy, token, hedges) = (POLICY, CancellationToken::new(), HedgePolicy::new());
+    let (breaker, bulkhead, cooldown) = (Breaker::new(), Bulkhead::new(1), Cooldown::new());
+    let one = || std::future::ready(Ok::<u64, anyhow::Error>(1));
+    let added = |adapted: usize| adapted - size_of_val(&one());
+    let sizes = [
+        ("guarded", added(size_of_val(&one().guarded_by(&breaker))), 48),
+        ("limited", added(size_of_val(&one().limited_by(&bulkhead))), 40),
+        ("paced, with room for a sleep", added(size_of_val(&one().paced_by(&cooldown))), 168),
+        ("a hedge", size_of_val(&hedge(|_| one(), &hedges, &token).with_budget(&BUDGET)), 352),
+    ];
+    for (what, size, most) in sizes {
+        assert!(size <= most, "{what}: {size} bytes");
+    }
+    let call = retry(|_| one(), &policy, &token).with_budget(&BUDGET);
+    let alone = size_of_val(&call);
+    let linked = size_of_val(&call.with_breaker(&breaker).with_cooldown(&cooldown));
+    assert!(linked - alone <= 48 && linked <= 336, "a linked call: {linked} bytes, alone {alone}");
+    let run = policy.start::<anyhow::Error, _>(&token).with_budget(&BUDGET);
+    let mut run = run.with_breaker(&breaker).with_cooldown(&cooldown);
+    let sizes = [size_of_val(&run), size_of_val(&run.attempt(one()))];
+    assert!(sizes[0] <= 128 && sizes[1] <= 256, "a linked run and its attempt: {sizes:?} bytes");
 }

@@ -38,7 +38,7 @@ pub(crate) struct Course<'a, E, C, K, O = Standard, M = DefaultTimer, L = Unlink
     /// The delay before the attempt that was begun last, in nanoseconds.
     delay: u64,
     last: Option<E>,
-    links: L,
+    pub(in crate::retry) links: L,
 }
 
 const UNKNOWN: u64 = u64::MAX;

@@ -1,0 +1,4 @@
+//! What is put together does what its parts do, each in its place.
+
+mod pairs;
+mod stacks;

@@ -1,0 +1,290 @@
+//! A thousand tasks through one breaker, bulkhead, cooldown and budget, under faults, cancels, drops and panics: in the end
+//! all is as it was.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+use resile::breaker::{Event, State};
+use resile::chaos::Chaos;
+use resile::{
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Error, GaveUp, HedgePolicy, Jitter, Lift, ManualTimer,
+    Never, ResilienceExt, RetryPolicy, Stop, Timer, TokioTimer, Verdict, Withdrawal, hedge, retry,
+};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+type CallError = Error<&'static str>;
+type Judge = Lift<fn(&&'static str) -> Verdict>;
+
+fn judge(error: &&'static str) -> Verdict {
+    match *error {
+        "throttled" => Verdict::throttled(Some(Duration::from_millis(100))),
+        "bad request" => Verdict::fail(),
+        _ => Verdict::retry(),
+    }
+}
+
+const JUDGE: Judge = Lift(judge);
+const TASKS: u64 = 1000;
+const CALLS: u32 = 3;
+static HEDGE: HedgePolicy<Judge> =
+    HedgePolicy::new().with_delay(Duration::from_millis(50)).with_deadline(Duration::from_secs(5)).with_classify(JUDGE);
+
+const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// What all share. `M` says whose time it is.
+struct Shop<M: Timer> {
+    timer: M,
+    opened: Duration,
+    chaos: Chaos<fn() -> CallError>,
+    breaker: Breaker<Judge, Moves, M>,
+    bulkhead: Bulkhead,
+    cooldown: Cooldown<Judge, M>,
+    budget: Budget,
+    tokens: u32,
+    policy: RetryPolicy<Judge>,
+    seed: u64,
+    tally: Tally,
+}
+
+type Moves = Box<dyn Fn(&Event) + Send + Sync>;
+
+#[derive(Debug, Default)]
+struct Tally {
+    moves: Arc<[AtomicU32; 2]>,
+    /// Attempts that had to be paid for.
+    retries: AtomicU32,
+    successes: AtomicU32,
+    failures: AtomicU32,
+    refusals: AtomicU32,
+    unpaid: AtomicU32,
+    cancels: AtomicU32,
+    drops: AtomicU32,
+    panics: AtomicU32,
+}
+
+fn count(counter: &AtomicU32) {
+    counter.fetch_add(1, Relaxed);
+}
+
+impl<M> Shop<M>
+where
+    M: Timer<Sleep: Send> + Clone + Send + Sync + 'static,
+{
+    /// A rich one has tokens for all, and each success refills one; a poor one runs out and is never refilled. Either way no
+    /// deposit is lost, so the tokens can be counted.
+    fn new(timer: M, seed: u64, rich: bool) -> Arc<Self> {
+        let down: fn() -> CallError = || Error::Operation("down");
+        let chaos = Chaos::new(seed).with_panics(0.004).with_hangs(0.02).with_latency(0.3, millis(1), millis(400));
+        let tally = Tally::default();
+        let moves = Arc::clone(&tally.moves);
+        let observer: Moves = Box::new(move |event| match event {
+            Event::Opened { .. } => count(&moves[0]),
+            Event::Closed => count(&moves[1]),
+            _ => {}
+        });
+        let breaker = Breaker::new()
+            .with_window(millis(1000))
+            .with_open(Backoff::fixed(millis(200)).with_jitter(Jitter::Full))
+            .with_lease(millis(500));
+        let (capacity, tokens, deposit) = if rich { (40_000, 20_000, 1.0) } else { (400, 400, 0.0) };
+        let budget = Budget::new().with_capacity(capacity).with_deposit(deposit);
+        (tokens..capacity).for_each(|_| budget.withdraw().map(Withdrawal::spend).unwrap());
+        let policy = RetryPolicy::new().with_attempts(5).with_deadline(Duration::from_secs(10));
+        Arc::new(Self {
+            opened: timer.now(),
+            chaos: chaos.with_errors(0.1, down),
+            breaker: breaker.with_classify(JUDGE).with_observer(observer).with_timer(timer.clone()),
+            bulkhead: Bulkhead::new(40).with_queue(400),
+            cooldown: Cooldown::new().with_classify(JUDGE).with_timer(timer.clone()),
+            budget,
+            tokens,
+            policy: policy.with_backoff(Backoff::exponential(millis(50))).with_classify(JUDGE),
+            seed,
+            tally,
+            timer,
+        })
+    }
+
+    /// What is called: down for a second, else mostly well.
+    async fn answer(&self, latency: Duration, luck: f64) -> Result<u32, CallError> {
+        self.timer.sleep(latency).await;
+        let down = (millis(1000)..millis(2000)).contains(&self.timer.now().saturating_sub(self.opened));
+        match luck {
+            _ if down => Err(Error::Operation("down")),
+            0.0..0.02 => Err(Error::Operation("throttled")),
+            0.02..0.04 => Err(Error::Operation("bad request")),
+            _ => Ok(7),
+        }
+    }
+
+    /// One attempt is about to begin.
+    fn begin(&self, attempt: Attempt) {
+        if !attempt.is_first() {
+            count(&self.tally.retries);
+        }
+    }
+
+    async fn guarded(&self, latency: Duration, luck: f64) -> Result<u32, CallError> {
+        self.answer(latency, luck)
+            .chaos(&self.chaos)
+            .with_timer(&self.timer)
+            .timeout(millis(300))
+            .with_timer(&self.timer)
+            .guarded_by(&self.breaker)
+            .limited_by(&self.bulkhead)
+            .paced_by(&self.cooldown)
+            .await
+    }
+
+    /// One call, in one of the three ways.
+    async fn call(&self, way: u32, token: &CancellationToken, luck: f64) -> Result<u32, GaveUp<CallError>> {
+        let latency = millis(1).mul_f64(1.0 + 30.0 * luck);
+        let luck = |attempt: Attempt| (luck * 1000.0 + f64::from(attempt.number()) * 0.37).fract();
+        if way == 0 {
+            let op = |attempt: Attempt| {
+                self.begin(attempt);
+                let answer = self.answer(latency, luck(attempt)).chaos(&self.chaos).with_timer(&self.timer);
+                answer.timeout(millis(300)).with_timer(&self.timer).limited_by(&self.bulkhead)
+            };
+            let call = retry(op, &self.policy, token).with_timer(&self.timer).with_budget(&self.budget);
+            return call.with_breaker(&self.breaker).with_cooldown(&self.cooldown).with_observer(()).await;
+        }
+        let op = |attempt: Attempt| {
+            self.begin(attempt);
+            self.guarded(latency, luck(attempt))
+        };
+        if way == 1 {
+            let call = retry(op, &self.policy, token).with_timer(&self.timer).with_budget(&self.budget);
+            return call.with_observer(()).await;
+        }
+        let call = hedge(op, &HEDGE, token).with_timer(&self.timer).with_budget(&self.budget);
+        call.with_observer(()).await
+    }
+
+    /// What one task does: calls in all ways; some it cancels, some it drops, some panic.
+    async fn visit(self: Arc<Self>, task: u64) {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed ^ (task << 20));
+        let mut draw = |most: u64| millis(rng.random_range(0..most));
+        for way in 0..CALLS {
+            self.timer.sleep(draw(1500)).await;
+            let (patience, cancels) = (draw(2500), draw(10).as_millis() == 0);
+            let (drops, luck) = (draw(10).as_millis() == 0, draw(1_000_000).as_secs_f64() / 1000.0);
+            let token = CancellationToken::new();
+            let call = AssertUnwindSafe(self.call(way, &token, luck)).catch_unwind();
+            let impatient = async {
+                if cancels || drops {
+                    self.timer.sleep(patience).await;
+                } else {
+                    std::future::pending::<()>().await;
+                }
+                if cancels {
+                    token.cancel();
+                }
+            };
+            let outcome = match select(Box::pin(call), Box::pin(impatient)).await {
+                Either::Left((outcome, _)) => outcome,
+                Either::Right(((), call)) if cancels => call.await,
+                Either::Right(((), call)) => {
+                    drop(call);
+                    count(&self.tally.drops);
+                    continue;
+                }
+            };
+            let tally = &self.tally;
+            count(match outcome {
+                Ok(Ok(_)) => &tally.successes,
+                Err(_panic) => &tally.panics,
+                Ok(Err(gave_up)) => match (gave_up.stop(), gave_up.last()) {
+                    (Stop::Cancelled, _) => &tally.cancels,
+                    (Stop::Budget, _) => &tally.unpaid,
+                    (Stop::Open, _) | (_, Some(Error::Open(_) | Error::Full(_))) => &tally.refusals,
+                    _ => &tally.failures,
+                },
+            });
+        }
+    }
+
+    /// All have left, whoever was thrown out included.
+    fn check_empty(&self) {
+        let (tally, at) = (&self.tally, format!("{:?} {:?}", self.tally, self.breaker));
+        assert_eq!((self.bulkhead.in_flight(), self.bulkhead.waiting()), (0, 0), "{at}");
+        let balance = if self.budget.capacity() > self.tokens { tally.successes.load(Relaxed) } else { 0 };
+        assert_eq!(self.budget.available(), self.tokens + balance - tally.retries.load(Relaxed), "{at}");
+        let Tally { moves, successes, failures, refusals, cancels, drops, panics, .. } = tally;
+        for met in [&moves[0], &moves[1], successes, failures, refusals, cancels, drops, panics] {
+            assert!(met.load(Relaxed) > 0, "the crowd met too little: {at}");
+        }
+        assert_eq!(tally.unpaid.load(Relaxed) > 0, balance == 0, "only the poor run out: {at}");
+    }
+
+    /// Some time later: calls pass, and the breaker is closed by them.
+    fn check_open_for_business(&self) {
+        assert!(self.cooldown.until(Never).now_or_never().is_some());
+        for _ in 0..5 {
+            let permit = self.breaker.permit().unwrap_or_else(|open| panic!("{open}: {:?}", self.breaker));
+            permit.success();
+        }
+        assert_eq!(self.breaker.state(), State::Closed);
+        let places: Vec<_> = (0..self.bulkhead.limit()).map(|_| self.bulkhead.try_permit()).collect();
+        assert!(places.iter().all(Result::is_ok));
+    }
+}
+
+/// Every fiftieth task is thrown out in the middle of it.
+const fn is_thrown_out(task: u64) -> bool {
+    task % 50 == 7
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_leaves_nothing_behind() {
+    for (seed, rich) in [(1, true), (2, false)] {
+        let shop = Shop::new(TokioTimer::new(), seed, rich);
+        let mut crowd = JoinSet::new();
+        let handles: Vec<_> = (0..TASKS).map(|task| crowd.spawn(Arc::clone(&shop).visit(task))).collect();
+        tokio::time::sleep(millis(1200)).await;
+        (0..TASKS).zip(&handles).filter(|(task, _)| is_thrown_out(*task)).for_each(|(_, handle)| handle.abort());
+        let all = async { while crowd.join_next().await.is_some() {} };
+        tokio::time::timeout(Duration::from_secs(300), all).await.expect("somebody hangs");
+        shop.check_empty();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        shop.check_open_for_business();
+    }
+}
+
+/// On two threads, whose tasks wake each other. Time moves when what was woken has had a few turns.
+#[test]
+fn a_crowd_on_many_threads_leaves_nothing_behind() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let timer = ManualTimer::new();
+    let shop = Shop::new(timer.clone(), 3, true);
+    let crowd: Vec<_> = (0..TASKS).map(|task| runtime.spawn(Arc::clone(&shop).visit(task))).collect();
+    // Five minutes in steps of five milliseconds: who is not done by then hangs.
+    for step in 0..60_000 {
+        timer.advance(millis(5));
+        if step == 240 {
+            (0..TASKS).zip(&crowd).filter(|(task, _)| is_thrown_out(*task)).for_each(|(_, visit)| visit.abort());
+        }
+        if crowd.iter().all(tokio::task::JoinHandle::is_finished) {
+            break;
+        }
+        let turns = runtime.spawn(async {
+            for _ in 0..4 {
+                tokio::task::yield_now().await;
+            }
+        });
+        runtime.block_on(turns).unwrap();
+    }
+    assert!(crowd.iter().all(tokio::task::JoinHandle::is_finished), "somebody hangs: {:?}", shop.tally);
+    shop.check_empty();
+    timer.advance(Duration::from_secs(60));
+    shop.check_open_for_business();
+}
