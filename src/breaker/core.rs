@@ -105,6 +105,15 @@ impl Core {
         admitted.map(|probe| Ticket::new(generation, probe, now))
     }
 
+    /// The refusal that whoever asks within `delay` from now will get, if that is certain.
+    pub(super) fn refusal_within(&self, delay: Duration, host: &impl Host) -> Option<Open> {
+        if self.phase.load(Ordering::Acquire) & 1 == 0 {
+            return None;
+        }
+        let refuses_for = self.lock().machine.refuses_for(nanos(host.now()));
+        (refuses_for > nanos(delay)).then(|| Open::new((refuses_for < u64::MAX).then_some(refuses_for)))
+    }
+
     /// Takes the result of a call: no verdict is success.
     #[inline]
     pub(super) fn settle(&self, ticket: Ticket, verdict: Option<Verdict>, host: &impl Host) {

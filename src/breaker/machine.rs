@@ -87,6 +87,15 @@ impl Machine {
         }
     }
 
+    /// For how long from `now` no call passes, whoever asks: in nanoseconds, without end while isolated.
+    pub(super) const fn refuses_for(&self, now: u64) -> u64 {
+        match self.phase {
+            _ if self.isolations > 0 => u64::MAX,
+            Phase::Open { until } => until.saturating_sub(now),
+            Phase::Closed | Phase::HalfOpen { .. } => 0,
+        }
+    }
+
     /// Lets a call through, as a probe where it is one, or not. The event is that of a move this made.
     pub(super) fn admit(&mut self, now: u64, settings: &Settings) -> (Result<Option<Probe>, Open>, Option<Event>) {
         if self.isolations > 0 {

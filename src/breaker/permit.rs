@@ -1,4 +1,5 @@
 use std::fmt;
+use std::time::Duration;
 
 use super::core::Ticket;
 use super::{Breaker, Open};
@@ -9,6 +10,7 @@ use crate::time::Timer;
 /// A breaker as a run sees it: with its own clock and observer, and without its type.
 pub(crate) trait Guard: Sync {
     fn admit(&self) -> Result<Ticket, Open>;
+    fn refusal_within(&self, delay: Duration) -> Option<Open>;
     fn settle(&self, ticket: Ticket, verdict: Option<Verdict>);
     fn forget(&self, ticket: Ticket);
 }
@@ -21,6 +23,10 @@ where
 {
     fn admit(&self) -> Result<Ticket, Open> {
         self.core.admit(self)
+    }
+
+    fn refusal_within(&self, delay: Duration) -> Option<Open> {
+        self.core.refusal_within(delay, self)
     }
 
     fn settle(&self, ticket: Ticket, verdict: Option<Verdict>) {

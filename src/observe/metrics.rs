@@ -11,6 +11,7 @@ use super::{Figure, Observe, Report};
 /// | `resile_retries_total` | counter | `cause`: `transient`, `throttled` | retries that were decided on |
 /// | `resile_calls_total` | counter | `outcome`: `ok`, or why it was given up, as [`Stop::as_str`](crate::Stop::as_str) | calls that ended |
 /// | `resile_wait_seconds` | histogram | | delays before retries, and holds by a cooldown |
+/// | `resile_holds_total` | counter | `by`: `cooldown` | attempts that a cooldown held |
 /// | `resile_budget_tokens` | gauge | | retries that the budget could pay, as last seen by a failing call |
 /// | `resile_breaker_state` | gauge | | 0 closed, 1 half-open, 2 open, 3 isolated |
 /// | `resile_breaker_trips_total` | counter | `why`: as [`Trip::as_str`](crate::breaker::Trip::as_str) | openings of the breaker |

@@ -196,7 +196,10 @@ impl<E> Report for Event<'_, E> {
                 put(Figure::Time { name: "resile_wait_seconds", value: delay });
                 put_tokens(tokens, put);
             }
-            Self::Held { delay, .. } => put(Figure::Time { name: "resile_wait_seconds", value: delay }),
+            Self::Held { delay, .. } => {
+                count("resile_holds_total", "by", "cooldown");
+                put(Figure::Time { name: "resile_wait_seconds", value: delay });
+            }
             Self::Nested { .. } => count("resile_nested_total", "where", "attempt"),
             Self::Succeeded { .. } => {
                 count("resile_attempts_total", "outcome", "ok");

@@ -71,7 +71,7 @@ impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot, L> Retry<'a, F, Fut, E, C, K,
     }
 
     /// Every attempt asks `breaker` first and tells it its outcome, by the policy's verdict. Refused, the call ends at
-    /// once as [`Stop::Open`], with the breaker's `retry_after`.
+    /// once as [`Stop::Open`], with the breaker's `retry_after`; a delay after which it would be refused is not waited out.
     #[inline]
     pub fn with_breaker<D, P, N>(self, breaker: &'a Breaker<D, P, N>) -> Retry<'a, F, Fut, E, C, K, O, M, Linked<'a>>
     where

@@ -41,6 +41,12 @@ mod sealed {
         /// Asks to begin an attempt.
         fn admit(&mut self) -> Result<(), Open>;
 
+        /// The refusal that an attempt after `delay` would meet, if that is certain.
+        #[inline]
+        fn refusal_within(&self, _delay: Duration) -> Option<Open> {
+            None
+        }
+
         /// Tells that the attempt succeeded.
         fn succeeded(&mut self);
 
@@ -89,6 +95,11 @@ mod sealed {
                 self.ticket = Some(breaker.admit()?);
             }
             Ok(())
+        }
+
+        #[inline]
+        fn refusal_within(&self, delay: Duration) -> Option<Open> {
+            self.breaker.and_then(|breaker| breaker.refusal_within(delay))
         }
 
         #[inline]

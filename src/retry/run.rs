@@ -94,8 +94,8 @@ impl<'a, E, C, K, O, M, L> Run<'a, E, C, K, O, M, L> {
     }
 
     /// Every attempt made by [`attempt`](Self::attempt) asks `breaker` first and tells it its outcome, by the policy's
-    /// verdict. Refused, the run ends at once as [`Stop::Open`], with the breaker's `retry_after`. By hand, the breaker
-    /// is asked before each retry only.
+    /// verdict. Refused, the run ends at once as [`Stop::Open`], with the breaker's `retry_after`; a delay after which
+    /// it would be refused is not waited out. By hand, the breaker is asked before each retry only.
     pub fn with_breaker<D, P, N>(self, breaker: &'a Breaker<D, P, N>) -> Run<'a, E, C, K, O, M, Linked<'a>>
     where
         L: Link<'a>,

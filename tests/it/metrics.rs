@@ -2,7 +2,7 @@
 
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use resile::observe::Metrics;
-use resile::{Backoff, Breaker, Budget, Jitter, ManualTimer, Never, RetryPolicy, Verdict, retry};
+use resile::{Backoff, Breaker, Budget, Cooldown, Jitter, ManualTimer, Never, RetryPolicy, Verdict, retry};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -66,6 +66,24 @@ fn calls_attempts_retries_waits_and_tokens_are_published() {
     ];
     let expected: BTreeMap<_, _> = expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     assert_eq!(published(&recorder), expected);
+}
+
+#[test]
+fn holds_are_published() {
+    let recorder = DebuggingRecorder::new();
+    metrics::with_local_recorder(&recorder, || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
+            cooldown.hold(Duration::from_secs(2));
+            let policy = RetryPolicy::new();
+            let call = retry(|_| async { Ok::<_, ()>(()) }, &policy, Never).with_cooldown(&cooldown);
+            call.with_observer(Metrics::new("weather")).await.unwrap();
+        });
+    });
+    let published = published(&recorder);
+    assert_eq!(published["resile_holds_total{by=cooldown}"], "1");
+    assert_eq!(published["resile_wait_seconds{}"], "[2.0]");
 }
 
 #[test]

@@ -62,6 +62,10 @@ where
         if self.token.is_cancelled() {
             return Err(self.give_up(Stop::Cancelled, Some(verdict), verdict.after()));
         }
+        // It would be refused after the delay: it does not wait for that.
+        if let Some(open) = self.links.refusal_within(delay) {
+            return Err(self.give_up(Stop::Open, Some(verdict), open.retry_after()));
+        }
         if !self.tally.pay() {
             return Err(self.give_up(Stop::Budget, Some(verdict), verdict.after()));
         }
