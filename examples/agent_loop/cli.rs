@@ -132,8 +132,8 @@ pub(crate) fn models(embedded: &str) -> Result<(Settings, Option<Settings>), Str
     if key.as_ref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
         return Err("OPENAI_API_KEY: holds what no key holds: a space, a line break, a letter beyond ASCII".to_owned());
     }
-    let millis = |name: &str| -> Result<Option<Duration>, String> {
-        variable(name)?.map(|value| number(name, &value, 1).map(Duration::from_millis)).transpose()
+    let millis = |name: &str, least: u8| -> Result<Option<Duration>, String> {
+        variable(name)?.map(|value| number(name, &value, least).map(Duration::from_millis)).transpose()
     };
     let retries = variable("LLM_MAX_RETRIES")?.map(|value| number::<u32>("LLM_MAX_RETRIES", &value, 0)).transpose()?;
     let is_loopback = base_url.is_none();
@@ -142,19 +142,20 @@ pub(crate) fn models(embedded: &str) -> Result<(Settings, Option<Settings>), Str
     let seconds = Duration::from_secs;
     let mut limits = if is_loopback {
         policy = policy.with_classify(Classifier::new().with_overload_floor(seconds(1)));
-        Limits { attempt: seconds(3), first: seconds(1), idle: seconds(1), total: seconds(60) }
+        Limits { attempt: seconds(2), first: seconds(1), idle: seconds(1), total: seconds(60) }
     } else {
         Limits { attempt: seconds(120), first: seconds(60), idle: seconds(30), total: seconds(600) }
     };
     if let Some(retries) = retries {
         policy = policy.with_attempts(retries.saturating_add(1));
     }
-    if let Some(delay) = millis("LLM_RETRY_DELAY_MS")? {
+    if let Some(delay) = millis("LLM_RETRY_DELAY_MS", 0)? {
         policy = policy.with_backoff(Backoff::exponential(delay).with_cap(seconds(8).max(delay)));
     }
-    if let Some(attempt) = millis("LLM_TIMEOUT_MS")? {
+    if let Some(attempt) = millis("LLM_TIMEOUT_MS", 1)? {
         limits.attempt = attempt;
         (limits.first, limits.idle) = (limits.first.min(attempt), limits.idle.min(attempt));
+        limits.total = limits.total.max(attempt);
     }
     let default = if is_loopback { "scripted" } else { "gpt-4o-mini" };
     let model = variable("OPENAI_MODEL")?.unwrap_or_else(|| default.to_owned());

@@ -27,12 +27,15 @@ pub(crate) struct Summary {
     pub(crate) tokens_out: u64,
     /// How often each kind of failure came, of the model.
     pub(crate) failures: BTreeMap<String, u32>,
+    pub(crate) failures_in_all: u32,
 }
 
 impl Summary {
     pub(crate) fn of(history: &[Event]) -> Self {
         let mut summary = Self::default();
-        history.iter().for_each(|event| summary.add(event));
+        for event in history {
+            summary.add(event);
+        }
         summary
     }
 
@@ -44,7 +47,10 @@ impl Summary {
             }
             Event::FellBack => self.calls += 1,
             Event::Attempt { .. } => self.attempts += 1,
-            Event::Failed { who: Who::Model, kind, .. } => *self.failures.entry(kind.clone()).or_default() += 1,
+            Event::Failed { who: Who::Model, kind, .. } => {
+                self.failures_in_all += 1;
+                *self.failures.entry(kind.clone()).or_default() += 1;
+            }
             Event::Waiting { who: Who::Model, wait_ms, .. } => {
                 self.retries += 1;
                 self.model_wait_ms += wait_ms;
@@ -81,7 +87,7 @@ impl Summary {
         vec![
             format!("steps       {}", self.steps),
             format!("attempts    {} = {} calls to the model + {} retries", self.attempts, self.calls, self.retries),
-            format!("failures    {failures}"),
+            format!("failures    {}: {failures}", self.failures_in_all),
             format!("re-asks     {}; restarts of a broken answer {}", self.reasks, self.restarts),
             format!("tools       {} runs, {} retries", self.tools, self.tool_retries),
             format!(

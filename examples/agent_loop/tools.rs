@@ -32,7 +32,7 @@ fn parse<T: DeserializeOwned>(arguments: &Value) -> Result<T, ToolError> {
     read(arguments).map_err(ToolError::Permanent)
 }
 
-fn schema(properties: Value) -> Value {
+fn schema(properties: &Value) -> Value {
     let required: Vec<_> = properties.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
@@ -71,7 +71,7 @@ impl Lookup {
 
 impl Tool for Lookup {
     fn spec(&self) -> Spec {
-        let parameters = schema(json!({ "topic": { "type": "string" } }));
+        let parameters = schema(&json!({ "topic": { "type": "string" } }));
         Spec { name: "lookup", about: "Reads what the library knows of a topic.", parameters }
     }
 
@@ -99,7 +99,7 @@ struct Seconds {
 
 impl Tool for Slow {
     fn spec(&self) -> Spec {
-        let parameters = schema(json!({ "seconds": { "type": "integer", "minimum": 0, "maximum": 255 } }));
+        let parameters = schema(&json!({ "seconds": { "type": "integer", "minimum": 0, "maximum": 255 } }));
         Spec { name: "slow_report", about: "Writes a report, which takes so many seconds.", parameters }
     }
 
@@ -110,9 +110,11 @@ impl Tool for Slow {
     fn run<'a>(&'a self, arguments: Value, token: &'a CancellationToken) -> BoxFuture<'a, Result<String, ToolError>> {
         async move {
             let Seconds { seconds } = parse(&arguments)?;
-            let stopped = || ToolError::Permanent("stopped".to_owned());
             let written = tokio::time::sleep(Duration::from_secs(seconds.into()));
-            token.run_until_cancelled(written).await.ok_or_else(stopped)?;
+            // It tidies up when it is stopped. What it then returns is dropped by the loop.
+            if token.run_until_cancelled(written).await.is_none() {
+                return Ok("The beginning of a report is written.".to_owned());
+            }
             Ok(format!("A report of {seconds} s is written."))
         }
         .boxed()
@@ -132,7 +134,7 @@ struct Room {
 
 impl Tool for Flaky {
     fn spec(&self) -> Spec {
-        let parameters = schema(json!({ "room": { "type": "string" } }));
+        let parameters = schema(&json!({ "room": { "type": "string" } }));
         Spec { name: "flaky_sensor", about: "Measures how warm a room is.", parameters }
     }
 
@@ -170,7 +172,7 @@ struct Mail {
 
 impl Tool for SendMail {
     fn spec(&self) -> Spec {
-        let parameters = schema(json!({ "to": { "type": "string" }, "text": { "type": "string" } }));
+        let parameters = schema(&json!({ "to": { "type": "string" }, "text": { "type": "string" } }));
         Spec { name: "send_mail", about: "Sends a mail.", parameters }
     }
 

@@ -232,8 +232,8 @@ impl Agent {
     }
 
     fn emit(&self, event: Event) {
-        self.inner().history.push(event.clone());
         (self.listener)(&event);
+        self.inner().history.push(event);
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

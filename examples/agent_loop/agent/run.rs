@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
-use resile::{ResilienceExt, RetryPolicy, Stop, retry};
+use resile::{ResilienceExt, RetryPolicy, retry};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
                 match serde_json::from_str::<Done>(&call.arguments) {
                     Ok(Done { text, success }) => return Some(End::Done { text, success }),
                     Err(error) => {
-                        fault = Some(self.reject(&call, &format!("the arguments of 'done' are wrong: {error}")))
+                        fault = Some(self.reject(&call, &format!("the arguments of 'done' are wrong: {error}")));
                     }
                 }
                 continue;
@@ -208,8 +208,8 @@ impl<'a> Run<'a> {
                 self.agent.emit(Event::Discarded { name });
                 None
             }
+            Err(_) if self.token.is_cancelled() => None,
             Ok(text) => Some(text),
-            Err(gave_up) if gave_up.stop() == Stop::Cancelled => None,
             Err(gave_up) => {
                 let why = gave_up.last().map_or_else(|| gave_up.to_string(), ToString::to_string);
                 Some(format!(

@@ -27,7 +27,7 @@ use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt, stream};
 use resile::llm::{self, Classifier, Failure};
 use resile::stream::Mend;
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Cooldown, Error, Lift, ResilienceExt, RetryPolicy, StreamResilienceExt, breaker,
+    Attempt, Breaker, Budget, Cooldown, Error, Lift, ResilienceExt, RetryPolicy, StreamResilienceExt, breaker,
     retry_stream,
 };
 use tokio::time::Instant;
@@ -86,7 +86,6 @@ impl ChatModel {
             .with_consecutive(3)
             // One caller that works alone: a rate over its few calls is noise.
             .without_failure_rate()
-            .with_open(Backoff::exponential(Duration::from_secs(5)).with_cap(Duration::from_secs(60)))
             .with_classify(*settings.policy.classify());
         let cooldown = Cooldown::new().with_classify(*settings.policy.classify());
         Ok(Self {
@@ -129,14 +128,13 @@ impl ChatModel {
             }
             Ok(turn)
         };
-        match tokio::time::timeout(self.settings.limits.total, whole).await {
-            Ok(ended) => ended.map_err(|gave_up| fault::given_up(&gave_up, self.back())),
-            Err(_) => {
-                let (attempts, total) = (attempts.into_inner(), self.settings.limits.total);
-                (ask.emit)(Event::GaveUp { who: Who::Model, attempts, why: "the total limit".to_owned() });
-                Err(fault::too_slow(total))
-            }
+        let total = self.settings.limits.total;
+        if let Ok(ended) = tokio::time::timeout(total, whole).await {
+            return ended.map_err(|gave_up| fault::given_up(&gave_up, self.back()));
         }
+        let attempts = attempts.into_inner();
+        (ask.emit)(Event::GaveUp { who: Who::Model, attempts, why: "the total limit".to_owned() });
+        Err(fault::too_slow(total))
     }
 
     /// Opens the stream, when the cooldown lets it and if the breaker does.

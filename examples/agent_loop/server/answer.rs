@@ -48,16 +48,16 @@ pub(super) async fn answer(act: Act) -> Result<Response<Body>, hyper::http::Erro
             });
             limited().body(full(json!({ "error": error }).to_string()))
         }
-        Fault::Unavailable => json_of(503, json!({ "message": "The server is busy.", "code": "service_unavailable" })),
-        Fault::Overloaded => json_of(529, json!({ "type": "overloaded_error", "message": "Overloaded" })),
+        Fault::Unavailable => json_of(503, &json!({ "message": "The server is busy.", "code": "service_unavailable" })),
+        Fault::Overloaded => json_of(529, &json!({ "type": "overloaded_error", "message": "Overloaded" })),
         Fault::Html => page(500, "<html><body><h1>Internal Server Error</h1></body></html>"),
-        Fault::ErrorIn200 => json_of(200, json!({ "message": "The upstream gave up.", "code": 502 })),
+        Fault::ErrorIn200 => json_of(200, &json!({ "message": "The upstream gave up.", "code": 502 })),
         Fault::TooLong => {
             let message =
                 "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.";
             json_of(
                 400,
-                json!({ "type": "invalid_request_error", "code": "context_length_exceeded", "message": message }),
+                &json!({ "type": "invalid_request_error", "code": "context_length_exceeded", "message": message }),
             )
         }
         Fault::Hang | Fault::Reset => pending().await,
@@ -106,6 +106,7 @@ fn chunk(delta: &Value, finish: Option<&str>) -> String {
     json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [choice] }).to_string()
 }
 
+#[derive(Clone, Copy)]
 enum End {
     Whole,
     /// The connection breaks.
@@ -141,7 +142,7 @@ fn rate(message: &str) -> Body {
     full(json!({ "error": error }).to_string())
 }
 
-fn json_of(status: u16, error: Value) -> Result<Response<Body>, hyper::http::Error> {
+fn json_of(status: u16, error: &Value) -> Result<Response<Body>, hyper::http::Error> {
     let body = full(json!({ "error": error }).to_string());
     Response::builder().status(status).header("content-type", "application/json").body(body)
 }
