@@ -144,7 +144,7 @@ pub(crate) fn models(embedded: &str) -> Result<(Settings, Option<Settings>), Str
         policy = policy.with_classify(Classifier::new().with_overload_floor(seconds(1)));
         Limits { attempt: seconds(2), first: seconds(1), idle: seconds(1), total: seconds(60) }
     } else {
-        Limits { attempt: seconds(120), first: seconds(60), idle: seconds(30), total: seconds(600) }
+        Limits { attempt: seconds(120), first: seconds(60), idle: seconds(60), total: seconds(600) }
     };
     if let Some(retries) = retries {
         policy = policy.with_attempts(retries.saturating_add(1));

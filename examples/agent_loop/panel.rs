@@ -49,7 +49,10 @@ impl Panel {
     /// An event as a line that stays, if it is worth one.
     fn line(&self, event: &Event) -> Option<String> {
         Some(match event {
-            Event::Started { task, max_steps } => format!("task: {task} (at most {max_steps} steps)"),
+            Event::Started { task, max_steps, reasks, tool_attempts, wall_ms } => format!(
+                "task: {task} (at most {max_steps} steps, {reasks} re-asks in a row, {tool_attempts} attempts of a tool, {} s)",
+                wall_ms / 1000
+            ),
             Event::Step { step, of } => format!("step {step} of {of}"),
             Event::Failed { attempt, of, kind, rule, message, .. } => {
                 format!("  attempt {attempt} of {of}: {} [{kind}; {rule}]", short(message))

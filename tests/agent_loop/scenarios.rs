@@ -134,6 +134,16 @@ fn the_provider_serves_other_clients_and_the_environment_names_it() {
 }
 
 #[test]
+fn the_environment_bounds_the_retries() {
+    for (retries, attempts) in [("0", 1), ("1", 2)] {
+        let mut outage = command(&["--scenario", "outage", "--json"]);
+        let output = outage.env("LLM_MAX_RETRIES", retries).env("LLM_RETRY_DELAY_MS", "1").output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        assert_eq!(events(&output).last().unwrap()["attempts"], attempts);
+    }
+}
+
+#[test]
 fn a_bad_value_is_one_line_and_exit_code_2() {
     let arguments: [(&[&str], &str); 8] = [
         (&["--scenario", "sunny"], "--scenario"),

@@ -10,9 +10,13 @@ use super::State;
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum Event {
+    /// With what bounds it.
     Started {
         task: String,
         max_steps: u32,
+        reasks: u32,
+        tool_attempts: u32,
+        wall_ms: u64,
     },
     /// A step, which is one call to the model.
     Step {

@@ -177,7 +177,14 @@ impl Agent {
     /// The [`Refusal`]: nothing was begun.
     pub(crate) async fn execute(&self, task: &str) -> Result<Outcome, Refusal> {
         let mut running = self.begin(task)?;
-        self.emit(Event::Started { task: task.to_owned(), max_steps: self.limits.steps });
+        let limits = &self.limits;
+        self.emit(Event::Started {
+            task: task.to_owned(),
+            max_steps: limits.steps,
+            reasks: limits.reasks,
+            tool_attempts: limits.tool_policy.attempts(),
+            wall_ms: millis(limits.wall),
+        });
         let mut run = Run::new(self, task, running.token.clone());
         let end = AssertUnwindSafe(tokio::time::timeout(self.limits.wall, run.steps())).catch_unwind().await;
         let end = match end {

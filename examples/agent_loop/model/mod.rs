@@ -43,7 +43,7 @@ pub(crate) struct Limits {
     pub(crate) attempt: Duration,
     /// The head of the answer; and the first event after it.
     pub(crate) first: Duration,
-    /// Silence between two events.
+    /// Silence: between two events, and before the first one, so it is no shorter than `first`.
     pub(crate) idle: Duration,
     /// The call: all attempts and waits.
     pub(crate) total: Duration,
