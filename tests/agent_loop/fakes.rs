@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{
-    Agent, Ask, Call, Event, Fault, Limits, Message, Model, ModelError, Spec, Tool, ToolError, Turn, Waits, Who,
+    Agent, Ask, Call, Event, Fault, Limits, Message, Model, ModelError, Spec, Told, Tool, ToolError, Turn, Waits, Who,
 };
 
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ impl Model for FakeModel {
                         (ask.emit)(Event::Attempt { attempt: attempt.number(), of: failures + 1 });
                         std::future::ready(if attempt.number() > failures { Ok(()) } else { Err("busy") })
                     };
-                    let observer = |event: &resile::Event<'_, &str>| waits.tell(event, |_| Default::default());
+                    let observer = |event: &resile::Event<'_, &str>| waits.tell(event, |_| Told::default());
                     let ended = retry(attempt, &policy, ask.token).with_observer(observer).await;
                     ended.map(|()| turn).map_err(|_| error(Fault::Stopped))
                 }

@@ -68,7 +68,7 @@ fn stormy_survives_every_fault() {
     let asked =
         all(&events, "waiting").filter_map(|event| Some((event["wait_ms"].as_u64()?, event["asked_ms"].as_u64()?)));
     let asked: Vec<_> = asked.collect();
-    assert_eq!(asked.len(), 8, "six hints and two floors");
+    assert_eq!(asked.len(), 6, "a hint of each sort; to wait longer where there is none is our own wish");
     assert!(asked.iter().all(|(waited, asked)| waited >= asked), "{asked:?}");
 }
 

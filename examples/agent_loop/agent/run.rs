@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Agent, Ask, Call, Event, Fault, Message, ModelError, Spec, Tool, ToolError, Turn, Waits, Who};
+use super::{Agent, Ask, Call, Event, Fault, Message, ModelError, Spec, Told, Tool, ToolError, Turn, Waits, Who};
 
 const SYSTEM: &str = "You work on a task with the tools you are given, one call at a time. \
     When the task is done, or cannot be done, call `done` and say truthfully whether it succeeded.";
@@ -265,13 +265,13 @@ impl<'a> Run<'a> {
     }
 }
 
-fn describe(error: &ToolError) -> [String; 3] {
+fn describe(error: &ToolError) -> Told {
     let kind = match error {
         ToolError::Transient(_) => "transient",
         ToolError::Permanent(_) => "permanent",
         ToolError::Slow(_) => "timeout",
     };
-    [kind.to_owned(), "the tool says so".to_owned(), error.to_string()]
+    Told { kind: kind.to_owned(), rule: "the tool says so".to_owned(), message: error.to_string(), asked: None }
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolError {

@@ -1,6 +1,7 @@
 //! Tells the waits of a retry, and how much of one was left when it was cut short.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -10,13 +11,23 @@ pub(crate) struct Waits<'a> {
     who: Who,
     emit: &'a (dyn Fn(Event) + Send + Sync),
     until: Mutex<Option<Instant>>,
-    /// What the last failure was.
-    kind: Mutex<String>,
+    /// The last failure.
+    last: Mutex<Told>,
+}
+
+/// What an error says of itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) kind: String,
+    pub(crate) rule: String,
+    pub(crate) message: String,
+    /// How long the peer itself asked to wait; a policy may make more of it.
+    pub(crate) asked: Option<Duration>,
 }
 
 impl<'a> Waits<'a> {
     pub(crate) fn new(who: Who, emit: &'a (dyn Fn(Event) + Send + Sync)) -> Self {
-        Self { who, emit, until: Mutex::new(None), kind: Mutex::new(String::new()) }
+        Self { who, emit, until: Mutex::new(None), last: Mutex::default() }
     }
 
     /// An attempt begins, so whatever was waited for is over.
@@ -24,24 +35,24 @@ impl<'a> Waits<'a> {
         self.set(None);
     }
 
-    /// Passes on what a retry tells. `describe` gives an error's kind, rule and words.
-    pub(crate) fn tell<E>(&self, event: &resile::Event<'_, E>, describe: impl Fn(&E) -> [String; 3]) {
+    /// Passes on what a retry tells. `describe` asks an error what it is.
+    pub(crate) fn tell<E>(&self, event: &resile::Event<'_, E>, describe: impl Fn(&E) -> Told) {
         match event {
             resile::Event::Failed { attempt, allowed, error, .. } => {
-                let [kind, rule, message] = describe(error);
-                kind.clone_into(&mut self.kind.lock().unwrap_or_else(PoisonError::into_inner));
-                let (attempt, of) = (attempt.number(), *allowed);
+                let told = describe(error);
+                self.last.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&told);
+                let (attempt, of, Told { kind, rule, message, .. }) = (attempt.number(), *allowed, told);
                 (self.emit)(Event::Failed { who: self.who, attempt, of, kind, rule, message });
             }
-            resile::Event::Waiting { attempt, allowed, delay, hint, .. } => {
+            resile::Event::Waiting { attempt, allowed, delay, .. } => {
                 self.set(Instant::now().checked_add(*delay));
-                let kind = self.kind.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let Told { kind, asked, .. } = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 (self.emit)(Event::Waiting {
                     who: self.who,
                     attempt: attempt.number() + 1,
                     of: *allowed,
                     wait_ms: millis(*delay),
-                    asked_ms: hint.map(millis),
+                    asked_ms: asked.map(millis),
                     kind,
                 });
             }

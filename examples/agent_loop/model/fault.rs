@@ -6,10 +6,10 @@ use resile::llm::{Failure, Kind};
 use resile::{Error, GaveUp, Stop};
 
 use super::CallError;
-use crate::agent::{Fault, ModelError};
+use crate::agent::{Fault, ModelError, Told};
 
-/// An error's kind, rule and words.
-pub(super) fn describe(error: &CallError) -> [String; 3] {
+/// What an error says of itself.
+pub(super) fn describe(error: &CallError) -> Told {
     let (kind, rule) = match error {
         Error::Operation(failure) => (failure.kind().to_string(), failure.rule().to_string()),
         Error::Elapsed(_) => (Kind::Timeout.to_string(), "elapsed".to_owned()),
@@ -17,7 +17,11 @@ pub(super) fn describe(error: &CallError) -> [String; 3] {
         Error::CutOff(_) => (Kind::Network.to_string(), "cut off".to_owned()),
         _ => (Kind::Unknown.to_string(), "none".to_owned()),
     };
-    [kind, rule, error.to_string()]
+    let asked = match error {
+        Error::Operation(failure) => failure.wait(),
+        _ => None,
+    };
+    Told { kind, rule, message: error.to_string(), asked }
 }
 
 /// `back` is when an open breaker lets calls through again.
@@ -36,7 +40,7 @@ pub(super) fn given_up(gave_up: &GaveUp<CallError>, back: Option<Duration>) -> M
         _ if back.is_some() => Fault::Down,
         _ => Fault::Failed,
     };
-    let [kind, rule, words] = last.map_or_else(|| ["none".to_owned(), "none".to_owned(), String::new()], describe);
+    let Told { kind, rule, message: words, .. } = last.map_or_else(unknown, describe);
     let words = if words.is_empty() { gave_up.to_string() } else { words };
     let message = match (fault, gave_up.attempts()) {
         (Fault::Unusable, _) => failure.and_then(Failure::message).map_or(words, ToOwned::to_owned),
@@ -45,6 +49,11 @@ pub(super) fn given_up(gave_up: &GaveUp<CallError>, back: Option<Duration>) -> M
     };
     let retry_after = gave_up.retry_after().max(failure.and_then(Failure::wait)).max(back);
     ModelError { fault, kind, rule, message, retry_after }
+}
+
+/// No attempt came to an error.
+fn unknown() -> Told {
+    Told { kind: Kind::Unknown.to_string(), rule: "none".to_owned(), ..Told::default() }
 }
 
 /// The whole call took too long.
