@@ -1,0 +1,147 @@
+//! An agent loop over real HTTP, through a provider that misbehaves: every way to end is distinct, every wait is shown, every
+//! effort is bounded.
+//!
+//! ```sh
+//! cargo run --example agent_loop                          # every fault that passes; ends well in under 30 s
+//! cargo run --example agent_loop -- --scenario quota      # or calm, captcha, outage, runaway, stop
+//! cargo run --example agent_loop -- --json                # the events
+//! OPENAI_BASE_URL=… OPENAI_API_KEY=… OPENAI_MODEL=… cargo run --example agent_loop -- --task "…"
+//! ```
+//!
+//! | part | what it is |
+//! |---|---|
+//! | `agent` | the loop and its lifecycle; knows neither HTTP nor terminals |
+//! | `model` | how the crate is used: a client of chat completions whose every call is bounded |
+//! | `tools` | what the agent can do |
+//! | `server` | what it is used against |
+//! | `panel`, `summary` | what a person sees |
+//! | `cli` | arguments and environment |
+
+mod agent;
+mod cli;
+mod model;
+mod panel;
+mod server;
+mod summary;
+mod tools;
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use resile::Budget;
+
+use agent::{Agent, Limits, Message, State};
+use cli::{Options, Scenario};
+use model::ChatModel;
+use panel::Panel;
+use server::Server;
+
+/// What all calls may spend on retries. Each success earns a part of one back.
+static BUDGET: Budget = Budget::new().with_capacity(20);
+
+const USAGE: u8 = 2;
+const ERROR: u8 = 3;
+const STOPPED: u8 = 130;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let options = match Options::read(std::env::args_os().skip(1)) {
+        Ok(options) => options,
+        Err(wrong) => return usage(&wrong),
+    };
+    if options.help {
+        println!("{}", cli::HELP);
+        return ExitCode::SUCCESS;
+    }
+    let ended = match options.server_only {
+        Some(port) => serve(port, &options).await,
+        None => run(&options).await,
+    };
+    ended.unwrap_or_else(|error| {
+        eprintln!("agent_loop: {error}");
+        ExitCode::from(ERROR)
+    })
+}
+
+async fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
+    let server = Server::bind(0, options.scenario, options.seed).await?;
+    let url = server.url()?;
+    tokio::spawn(server.serve());
+
+    let (settings, other) = match cli::models(&url) {
+        Ok(models) => models,
+        Err(wrong) => return Ok(usage(&wrong)),
+    };
+    let model = Arc::new(ChatModel::new(settings, &BUDGET)?);
+    let panel = Arc::new(Panel::new(options.json, model.name()));
+    let limits = Limits { steps: options.max_steps, ..Limits::new() };
+    let listener = Arc::clone(&panel);
+    let mut agent = Agent::new(Arc::clone(&model), tools::all(format!("{url}/library"))?, limits)
+        .with_shrink(shrink)
+        .with_listener(move |event| listener.show(event));
+    if let Some(other) = other {
+        agent = agent.with_fallback(Arc::new(ChatModel::new(other, &BUDGET)?));
+    }
+    let agent = Arc::new(agent);
+    tokio::spawn(stop_on_ctrl_c(Arc::clone(&agent)));
+    if options.scenario == Scenario::Stop {
+        let agent = Arc::clone(&agent);
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(1500)).await;
+            agent.stop().await;
+        });
+    }
+
+    let outcome = match agent.execute(&options.task).await {
+        Ok(outcome) => outcome,
+        Err(refusal) => return Ok(usage(&refusal.to_string())),
+    };
+    let budget = format!("{} of {} retries left", BUDGET.available(), BUDGET.capacity());
+    panel.finish(&outcome, &agent.history(), model.breaker(), &budget);
+    agent.dispose().await;
+    Ok(match (agent.state(), outcome.success) {
+        (State::Completed, true) => ExitCode::SUCCESS,
+        (State::Completed, false) => ExitCode::FAILURE,
+        (State::Stopped, _) => ExitCode::from(STOPPED),
+        _ => ExitCode::from(ERROR),
+    })
+}
+
+async fn serve(port: u16, options: &Options) -> Result<ExitCode, Box<dyn Error>> {
+    let server = Server::bind(port, options.scenario, options.seed).await?.endless();
+    println!("OPENAI_BASE_URL={}/v1", server.url()?);
+    tokio::select! {
+        () = server.serve() => {}
+        stopped = tokio::signal::ctrl_c() => stopped?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The first one stops the run, the second one ends the process.
+async fn stop_on_ctrl_c(agent: Arc<Agent>) {
+    if tokio::signal::ctrl_c().await.is_err() {
+        return; // there are no signals to be had here
+    }
+    tokio::spawn(async move { agent.stop().await });
+    if tokio::signal::ctrl_c().await.is_ok() {
+        std::process::exit(i32::from(STOPPED));
+    }
+}
+
+/// Drops the oldest of what the model did and was told, and keeps the task and the latest.
+fn shrink(messages: &mut Vec<Message>) -> bool {
+    const TASK: usize = 2;
+    let mut end = TASK + (messages.len() - TASK) / 2;
+    // An answer to a call must not stay behind without its call.
+    while matches!(messages.get(end), Some(Message::Tool { .. })) {
+        end += 1;
+    }
+    messages.drain(TASK..end).count() > 0
+}
+
+fn usage(wrong: &str) -> ExitCode {
+    eprintln!("agent_loop: {wrong}");
+    ExitCode::from(USAGE)
+}

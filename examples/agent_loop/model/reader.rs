@@ -1,0 +1,79 @@
+//! Reads an answer, within the time that its attempt has left.
+
+use std::io;
+use std::time::Duration;
+
+use resile::llm::{Failure, Phase};
+use tokio::time::Instant;
+
+use super::sse::Decoder;
+use super::wire::Delta;
+
+/// How much of an answer, or of one event of it, is held at most.
+const HELD: usize = 4 << 20;
+
+pub(super) struct Reader {
+    answer: reqwest::Response,
+    decoder: Decoder,
+    /// When the attempt is over.
+    deadline: Instant,
+    limit: Duration,
+    phase: Phase,
+    /// The model said that it is done.
+    finished: bool,
+    ended: bool,
+}
+
+impl Reader {
+    pub(super) fn new(answer: reqwest::Response, began: Instant, limit: Duration) -> Self {
+        let decoder = Decoder::default();
+        let deadline = began + limit;
+        Self { answer, decoder, deadline, limit, phase: Phase::Preamble, finished: false, ended: false }
+    }
+
+    /// The next event; none after the last.
+    pub(super) async fn next(&mut self) -> Result<Option<Delta>, Failure> {
+        while !self.ended {
+            if let Some(data) = self.decoder.next() {
+                let delta = Delta::read(&data, self.phase)?;
+                if delta.part() == resile::stream::Part::Content {
+                    self.phase = Phase::Content;
+                }
+                self.finished |= delta.finish.is_some();
+                self.ended = delta.end;
+                return Ok(Some(delta));
+            }
+            if self.decoder.held() > HELD {
+                return Err(Failure::invalid_output("an event of the answer is too long"));
+            }
+            match self.chunk().await? {
+                Some(chunk) => self.decoder.push(&chunk),
+                // Some providers leave out the last event. Who ends without either was cut off.
+                None if self.finished => {
+                    self.ended = true;
+                    return Ok(Some(Delta::end()));
+                }
+                None => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// All of an answer that is no stream.
+    pub(super) async fn whole(mut self) -> Result<Delta, Failure> {
+        let mut body = Vec::new();
+        while let Some(chunk) = self.chunk().await? {
+            body.extend_from_slice(&chunk);
+            if body.len() > HELD {
+                return Err(Failure::invalid_output("the answer is too long"));
+            }
+        }
+        Delta::whole(&body)
+    }
+
+    async fn chunk(&mut self) -> Result<Option<impl AsRef<[u8]> + std::ops::Deref<Target = [u8]> + use<>>, Failure> {
+        let chunk = tokio::time::timeout_at(self.deadline, self.answer.chunk());
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, format!("not finished within {:?}", self.limit));
+        Ok(chunk.await.map_err(late)??)
+    }
+}

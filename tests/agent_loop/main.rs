@@ -1,0 +1,17 @@
+//! The example `agent_loop`: its lifecycle under a clock that is not real, and the program as people run it.
+
+#[path = "../../examples/agent_loop/agent/mod.rs"]
+#[allow(dead_code, unused_imports)] // the example uses what the tests do not
+mod agent;
+mod failures;
+mod fakes;
+mod lifecycle;
+mod program;
+mod scenarios;
+#[cfg(unix)]
+mod signals;
+mod sse_law;
+
+#[path = "../../examples/agent_loop/model/sse.rs"]
+#[allow(dead_code)]
+mod sse;

@@ -1,0 +1,182 @@
+//! Each scenario ends in its own way, and what is printed adds up.
+
+use std::io::{BufRead, BufReader};
+
+use serde_json::Value;
+
+use crate::program::{Running, command, events};
+
+/// Runs a scenario, holds its exit code and state, and that its summary adds up. Returns its events and its summary.
+fn run(arguments: &[&str], code: i32, state: &str) -> (Vec<Value>, Value) {
+    let output = command(arguments).arg("--json").output().unwrap();
+    assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut events = events(&output);
+    let summary = events.pop().unwrap();
+    assert_eq!(summary["event"], "summary");
+    assert_eq!(summary["state"], state);
+    assert_eq!(summary["success"], code == 0);
+
+    assert_eq!(summary["attempts"], count(&events, "attempt"));
+    let number = |name: &str| summary[name].as_u64().unwrap();
+    assert_eq!(number("attempts"), number("calls") + number("retries"));
+    let sum = |name: &str, field: &str| -> u64 { all(&events, name).map(|event| event[field].as_u64().unwrap()).sum() };
+    let waited = sum("waiting", "wait_ms") + sum("held", "wait_ms") - sum("wait_cut", "left_ms");
+    assert_eq!(number("waited_ms"), waited);
+    assert_eq!(
+        number("failures_in_all"),
+        all(&events, "failed").filter(|event| event["who"] == "model").count() as u64
+    );
+    (events, summary)
+}
+
+fn all<'e>(events: &'e [Value], name: &'e str) -> impl Iterator<Item = &'e Value> {
+    events.iter().filter(move |event| event["event"] == name)
+}
+
+fn count(events: &[Value], name: &str) -> usize {
+    all(events, name).count()
+}
+
+#[test]
+fn calm_needs_no_retry() {
+    let (events, summary) = run(&["--scenario", "calm"], 0, "completed");
+    assert_eq!((count(&events, "failed"), &summary["retries"]), (0, &Value::from(0)));
+}
+
+#[test]
+fn stormy_survives_every_fault() {
+    let (events, summary) = run(&[], 0, "completed");
+    assert!(summary["elapsed_ms"].as_u64().unwrap() < 30_000);
+    for (kind, times) in [
+        ("rate_limit", 6),
+        ("overloaded", 2),
+        ("server", 3),
+        ("network", 2),
+        ("timeout", 2),
+        ("invalid_output", 1),
+        ("context_length", 1),
+    ] {
+        assert_eq!(summary["failures"][kind], times, "{kind}");
+    }
+    assert_eq!(summary["restarts"], 3, "cut, dripping and after an error event");
+    assert_eq!(summary["reasks"], 3, "malformed, an unknown tool, arguments that do not fit");
+    assert_eq!(count(&events, "shrunk"), 1);
+    let ran: Vec<_> = all(&events, "tool").map(|event| event["arguments"].as_str().unwrap()).collect();
+    assert!(!ran.iter().any(|arguments| arguments.contains("cut off")), "a call that was cut off is never run");
+    assert_eq!(all(&events, "tool").filter(|event| event["name"] == "send_mail").count(), 1, "and no mail sent twice");
+    // Every hint was waited for: never less than was asked.
+    let asked =
+        all(&events, "waiting").filter_map(|event| Some((event["wait_ms"].as_u64()?, event["asked_ms"].as_u64()?)));
+    let asked: Vec<_> = asked.collect();
+    assert_eq!(asked.len(), 6, "a hint of each sort; to wait longer where there is none is our own wish");
+    assert!(asked.iter().all(|(waited, asked)| waited >= asked), "{asked:?}");
+}
+
+#[test]
+fn a_captcha_is_finished_without_success() {
+    let (events, summary) = run(&["--scenario", "captcha"], 1, "completed");
+    assert!(all(&events, "observation").any(|event| event["text"].as_str().unwrap().contains("captcha")));
+    assert_eq!(summary["tool_retries"], 0);
+}
+
+#[test]
+fn an_outage_opens_the_breaker_and_says_when_to_come_back() {
+    let (events, summary) = run(&["--scenario", "outage"], 3, "error");
+    assert_eq!(all(&events, "breaker").next().unwrap()["state"], "open");
+    assert_eq!(summary["breaker"], "open");
+    assert!(summary["text"].as_str().unwrap().contains("come back in"));
+}
+
+#[test]
+fn a_used_up_quota_is_not_retried() {
+    let (_, summary) = run(&["--scenario", "quota"], 3, "error");
+    assert_eq!((&summary["retries"], &summary["failures"]["quota_exhausted"]), (&Value::from(0), &Value::from(1)));
+    let text = summary["text"].as_str().unwrap();
+    for part in ["quota_exhausted", "rule", "come back in 86400"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn a_runaway_is_held_at_its_steps() {
+    let (events, summary) = run(&["--scenario", "runaway", "--max-steps", "6"], 3, "error");
+    assert_eq!((&summary["steps"], &summary["calls"]), (&Value::from(6), &Value::from(6)));
+    assert_eq!(all(&events, "observation").filter(|event| event["text"].as_str().unwrap().contains("Only")).count(), 2);
+}
+
+#[test]
+fn stop_stops() {
+    let (events, summary) = run(&["--scenario", "stop"], 130, "stopped");
+    assert_eq!(events.last().unwrap()["event"], "ended");
+    assert_eq!(count(&events, "discarded"), 1, "what the tool returns after that");
+    assert!(summary["elapsed_ms"].as_u64().unwrap() < 20_000, "the tool would take 30 s");
+}
+
+#[test]
+fn without_a_terminal_the_lines_are_plain() {
+    let output = command(&["--scenario", "calm"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("completed, success: true"));
+    assert!(!text.contains(['\u{1b}', '\r']));
+}
+
+#[test]
+fn the_provider_serves_other_clients_and_the_environment_names_it() {
+    let mut server = Running(command(&["--server-only", "0", "--scenario", "calm"]).spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.trim().strip_prefix("OPENAI_BASE_URL=").unwrap();
+    let output = command(&["--json"]).env("OPENAI_BASE_URL", url).env("OPENAI_API_KEY", "sk-secret").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "it would have to fail: the embedded one is stormy");
+    let events = events(&output);
+    assert!(!all(&events, "failed").any(|event| event["who"] == "model"));
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("sk-secret"));
+}
+
+#[test]
+fn the_environment_bounds_the_retries() {
+    for (retries, attempts) in [("0", 1), ("1", 2)] {
+        let mut outage = command(&["--scenario", "outage", "--json"]);
+        let output = outage.env("LLM_MAX_RETRIES", retries).env("LLM_RETRY_DELAY_MS", "1").output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        assert_eq!(events(&output).last().unwrap()["attempts"], attempts);
+    }
+}
+
+#[test]
+fn a_bad_value_is_one_line_and_exit_code_2() {
+    let arguments: [(&[&str], &str); 8] = [
+        (&["--scenario", "sunny"], "--scenario"),
+        (&["--max-steps", "0"], "--max-steps"),
+        (&["--max-steps", "many"], "--max-steps"),
+        (&["--seed", "-1"], "--seed"),
+        (&["--task", " "], "--task"),
+        (&["--server-only", "70000"], "--server-only"),
+        (&["--loud"], "--loud"),
+        (&["more"], "more"),
+    ];
+    for (arguments, name) in arguments {
+        refused(&mut command(arguments), name);
+    }
+    for (name, value) in [
+        ("LLM_MAX_RETRIES", "-1"),
+        ("LLM_MAX_RETRIES", "three"),
+        ("LLM_RETRY_DELAY_MS", "0.5"),
+        ("LLM_TIMEOUT_MS", "0"),
+        ("LLM_TIMEOUT_MS", "99999999999999999999999"),
+        ("OPENAI_BASE_URL", "api.example.org"),
+        ("OPENAI_BASE_URL", "ftp://example.org"),
+        ("OPENAI_API_KEY", "a key"),
+    ] {
+        refused(command(&[]).env(name, value), name);
+    }
+}
+
+fn refused(command: &mut std::process::Command, name: &str) {
+    let output = command.output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{name}: {error}");
+    assert!(output.stdout.is_empty());
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(error.contains(name), "{error}");
+}
