@@ -24,8 +24,9 @@ pub(super) fn describe(error: &CallError) -> Told {
     Told { kind, rule, message: error.to_string(), asked }
 }
 
-/// `back` is when an open breaker lets calls through again.
-pub(super) fn given_up(gave_up: &GaveUp<CallError>, back: Option<Duration>) -> ModelError {
+/// `back` is when an open breaker lets calls through again, `cause` what the provider last failed with: where the breaker
+/// had the last word, that is what a person wants to hear first.
+pub(super) fn given_up(gave_up: &GaveUp<CallError>, back: Option<Duration>, cause: Option<Told>) -> ModelError {
     let last = gave_up.last();
     let failure = match last {
         Some(Error::Operation(failure)) => Some(failure),
@@ -40,7 +41,12 @@ pub(super) fn given_up(gave_up: &GaveUp<CallError>, back: Option<Duration>) -> M
         _ if back.is_some() => Fault::Down,
         _ => Fault::Failed,
     };
-    let Told { kind, rule, message: words, .. } = last.map_or_else(unknown, describe);
+    let Told { kind, rule, message: words, .. } = match (last, cause) {
+        (Some(refused @ Error::Open(_)), Some(cause)) => {
+            Told { message: format!("{}; then {refused}", cause.message), ..cause }
+        }
+        (last, _) => last.map_or_else(unknown, describe),
+    };
     let words = if words.is_empty() { gave_up.to_string() } else { words };
     let message = match (fault, gave_up.attempts()) {
         (Fault::Unusable, _) => failure.and_then(Failure::message).map_or(words, ToOwned::to_owned),

@@ -32,7 +32,7 @@ use resile::{
 };
 use tokio::time::Instant;
 
-use crate::agent::{Ask, Event, Model, ModelError, Turn, Waits, Who, millis};
+use crate::agent::{Ask, Event, Model, ModelError, Told, Turn, Waits, Who, millis};
 use reader::Reader;
 use wire::Delta;
 
@@ -71,6 +71,8 @@ pub(crate) struct ChatModel {
     breaker: Breaker<Classifier>,
     cooldown: Cooldown<Classifier>,
     seen: Mutex<breaker::State>,
+    /// What the provider last failed with: the cause, once the breaker only refuses.
+    failed: Mutex<Option<Told>>,
     budget: &'static Budget,
 }
 
@@ -93,6 +95,7 @@ impl ChatModel {
             settings,
             client,
             seen: Mutex::new(breaker.state()),
+            failed: Mutex::new(None),
             breaker,
             cooldown,
             budget,
@@ -130,7 +133,13 @@ impl ChatModel {
         };
         let total = self.settings.limits.total;
         if let Ok(ended) = tokio::time::timeout(total, whole).await {
-            return ended.map_err(|gave_up| fault::given_up(&gave_up, self.back()));
+            return ended.map_err(|gave_up| {
+                fault::given_up(
+                    &gave_up,
+                    self.back(),
+                    self.failed.lock().unwrap_or_else(PoisonError::into_inner).take(),
+                )
+            });
         }
         let attempts = attempts.into_inner();
         (ask.emit)(Event::GaveUp { who: Who::Model, attempts, why: "the total limit".to_owned() });
@@ -149,6 +158,9 @@ impl ChatModel {
             (ask.emit)(Event::Held { wait_ms: millis(began.elapsed()) });
         }
         let opened = self.open(body).guarded_by(&self.breaker).paced_by(&self.cooldown).await;
+        if !matches!(opened, Err(Error::Open(_))) {
+            *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = opened.as_ref().err().map(fault::describe);
+        }
         let state = self.breaker.state();
         let before = std::mem::replace(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner), state);
         if before != state {
