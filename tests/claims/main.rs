@@ -7,6 +7,8 @@
 #![expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "statistics")]
 
 mod bucket;
+mod cap;
 mod collapse;
+mod jitter;
 mod sim;
 mod storm;

@@ -99,3 +99,10 @@ pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     let (count, sum) = values.into_iter().fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
     sum / count
 }
+
+/// The absolute value of a normal draw, by Box and Muller.
+pub(crate) fn normal(mean: f64, deviation: f64, rng: &mut ChaCha8Rng) -> Duration {
+    let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
+    let angle = std::f64::consts::TAU * rng.random::<f64>();
+    seconds((mean + deviation * radius * angle.cos()).abs())
+}
