@@ -53,10 +53,10 @@ fn run(backoff: Backoff, seed: u64) -> (u32, Duration) {
         let hop = normal(0.010, 0.002, &mut rng);
         match event {
             Event::Read(client) => agenda.after(hop, Event::HasRead(client, version)),
-            Event::HasRead(client, seen) => agenda.after(hop, Event::Write(client, seen)),
-            Event::Write(client, seen) => {
+            Event::HasRead(client, known) => agenda.after(hop, Event::Write(client, known)),
+            Event::Write(client, known) => {
                 writes += 1;
-                let held = seen == version;
+                let held = known == version;
                 version += u64::from(held);
                 agenda.after(hop, Event::HasWritten(client, held));
             }

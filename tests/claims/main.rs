@@ -4,11 +4,12 @@
 //! proves nothing. `cargo test` runs fewer seeds or shorter runs; the claims in full are
 //! `cargo test --release --test claims -- --ignored`, and `--nocapture` shows what was measured.
 
-#![expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "statistics")]
+#![expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "statistics")]
 
 mod bucket;
 mod cap;
 mod collapse;
+mod exact;
 mod jitter;
 mod sim;
 mod storm;

@@ -43,12 +43,12 @@ struct Server {
 }
 
 impl Server {
-    /// When what comes at `now` and takes `work` will be done.
+    /// How long until what comes at `now` and takes `work` is done.
     fn take(&mut self, now: Duration, work: Duration) -> Duration {
         let start = self.free_at.max(now);
         let start = if (OUTAGE.0..OUTAGE.1).contains(&start) { OUTAGE.1 } else { start };
         self.free_at = start + work;
-        self.free_at
+        self.free_at.saturating_sub(now)
     }
 }
 
@@ -120,7 +120,7 @@ fn run_with<C, O: Observe<breaker::Event>>(
             None => None,
         };
         measured.load.count(now);
-        let takes = server.take(now, exponential(1.0 / 300.0, &mut rng)) - now;
+        let takes = server.take(now, exponential(1.0 / 300.0, &mut rng));
         if takes <= TIMEOUT {
             agenda.after(takes, Event::Good(permit));
         } else {
