@@ -146,21 +146,23 @@ fn the_ramp_is_as_without_retries(seeds: u64, tolerance: f64) {
     let small: fn() -> Budget = || Budget::new().with_capacity(5);
     let saved = [measure(&AT_ONCE, Some(small)), measure(&RetryPolicy::new(), Some(small))];
     let defaults = [measure(&AT_ONCE, Some(Budget::new)), measure(&RetryPolicy::new(), Some(Budget::new))];
-    let late = goodput(ramp, 50..60, &RetryPolicy::new(), Some(Budget::new), seeds).1;
+    let late = [(RetryPolicy::none(), None), (RetryPolicy::new(), Some(Budget::new as fn() -> Budget))]
+        .map(|(policy, budget)| goodput(ramp, 50..60, &policy, budget, seeds).0);
     println!("ramp: none {none:.1}, at once {storm:.1}, jitter {jitter:.1}");
-    println!("ramp: 5 tokens {saved:.1?}, 100 tokens {defaults:.1?}, of arrivals at 50-60 s {late:.3}");
+    println!("ramp: 5 tokens {saved:.1?}, 100 tokens {defaults:.1?}, at 50-60 s: none, 100 tokens {late:.1?}");
     assert!(none > 10.0, "without retries: {none}");
     assert!(storm < 1.0, "retries without a budget: {storm}");
     assert!(jitter < 1.0, "jitter alone: {jitter}");
     for saved in saved {
         assert!(saved >= (1.0 - tolerance) * none, "with a small budget: {saved}, without retries {none}");
     }
-    // A reserve of 100 is more than a second of this server's work: spent at the worst moment, it prolongs what it
-    // cannot make last.
+    // A reserve can lose what it holds, at the worst moment: about a good call for each of its tokens, so a fourth of
+    // this ramp's with 100. It delays the recovery by seconds, and cannot prevent it.
     for defaults in defaults {
-        assert!(defaults >= (0.65 - tolerance) * none, "with the defaults: {defaults}, without retries {none}");
+        let lost = (none - defaults) * 15.0;
+        assert!(lost <= 100.0 * (1.1 + 3.0 * tolerance), "with the defaults: {lost} calls lost");
     }
-    assert!(late >= 0.95, "with the defaults, after the ramp: {late}");
+    assert!(late[1] >= 0.95 * late[0], "with the defaults, after the ramp: {late:?}");
 }
 
 #[test]
