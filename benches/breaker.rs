@@ -1,13 +1,15 @@
 //! What a closed breaker costs over the bare call, at one and at two threads. `cargo bench --bench breaker`.
 
+mod together;
+
 use std::hint::black_box;
 use std::pin::{Pin, pin};
-use std::sync::Barrier;
 use std::task::{Context, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use resile::{Backoff, Breaker, Error, Never, ResilienceExt, RetryPolicy, Timer, TokioTimer, retry};
+use together::together;
 
 static STREAKS: Breaker = Breaker::new().without_failure_rate();
 static RATES: Breaker = Breaker::new();
@@ -27,26 +29,6 @@ fn once<F: Future>(future: F) {
     let future: Pin<&mut dyn Future<Output = F::Output>> = black_box(future);
     let polled = future.poll(&mut Context::from_waker(Waker::noop()));
     assert!(polled.is_ready());
-}
-
-/// `work` on that many threads at once; the slowest thread's time.
-fn together(threads: usize, calls: u64, work: impl Fn() + Sync) -> Duration {
-    let start = Barrier::new(threads);
-    std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads)
-            .map(|_| {
-                scope.spawn(|| {
-                    start.wait();
-                    let began = Instant::now();
-                    for _ in 0..calls {
-                        work();
-                    }
-                    began.elapsed()
-                })
-            })
-            .collect();
-        handles.into_iter().map(|handle| handle.join().expect("no panic")).max().unwrap_or_default()
-    })
 }
 
 fn breakers(c: &mut Criterion) {

@@ -1,16 +1,18 @@
 //! What the parts cost by themselves: a backoff's draw, a budget's deposit, a limit. `cargo bench --bench parts`.
 
+mod together;
+
 use std::future::poll_fn;
 use std::hint::black_box;
 use std::pin::pin;
-use std::sync::Barrier;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use resile::{Adaptive, Backoff, Budget, Elapsed, Jitter, ResilienceExt, Timer};
+use together::together;
 
 fn delays(c: &mut Criterion) {
     const BASE: Duration = Duration::from_millis(100);
@@ -43,26 +45,6 @@ fn delays(c: &mut Criterion) {
         }
     }
     group.finish();
-}
-
-/// `work` on that many threads at once; time per call of one thread.
-fn together(threads: usize, calls: u64, work: impl Fn() + Sync) -> Duration {
-    let start = Barrier::new(threads);
-    std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads)
-            .map(|_| {
-                scope.spawn(|| {
-                    start.wait();
-                    let began = Instant::now();
-                    for _ in 0..calls {
-                        work();
-                    }
-                    began.elapsed()
-                })
-            })
-            .collect();
-        handles.into_iter().map(|handle| handle.join().expect("no panic")).max().unwrap_or_default()
-    })
 }
 
 fn budgets(c: &mut Criterion) {

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
+use crate::time::nanos;
+
 /// The delay before each retry: a curve, capped, then jittered.
 ///
 /// The first retry has the number 1. All arithmetic saturates; no input panics. Jitter never lifts a delay above
@@ -219,10 +221,6 @@ impl Backoff {
 /// The cap of a curve that grows from `base`: never below the base itself.
 const fn cap_for(base: Duration) -> Duration {
     if base.as_nanos() > DEFAULT_CAP.as_nanos() { base } else { DEFAULT_CAP }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// `d × share`, for a share from 0 to 1.

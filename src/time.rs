@@ -132,8 +132,11 @@ pub(crate) const DEFAULT_TIMER: DefaultTimer = {
 };
 
 /// In nanoseconds, which last for 584 years: for a reading or a delay that is kept in an atomic.
-pub(crate) fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "compared first")]
+pub(crate) const fn nanos(duration: Duration) -> u64 {
+    let nanos = duration.as_nanos();
+    if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 }
 }
 
 /// tokio's clock, the paused one of its tests included.

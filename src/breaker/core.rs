@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use super::machine::{Machine, Probe};
 use super::settings::Settings;
-use super::window::{Counts, Window, nanos};
+use super::window::{Counts, Window};
 use super::{Event, Open, Snapshot, State};
 use crate::classify::{Cause, Verdict};
 use crate::sync::{AtomicU64, Mutex, MutexGuard};
+use crate::time::nanos;
 
 /// What the state needs of the breaker around it.
 pub(super) trait Host {

@@ -4,8 +4,8 @@ use std::time::Duration;
 use rand::Rng;
 
 use super::settings::Settings;
-use super::window::nanos;
 use super::{Event, Open, State, Trip};
+use crate::time::nanos;
 
 /// The most probes that a half-open breaker lets out at once.
 pub(super) const MAX_PROBES: usize = 32;

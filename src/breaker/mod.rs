@@ -53,12 +53,12 @@ use std::time::Duration;
 use self::core::{Core, Host};
 use machine::Machine;
 use settings::{Rate, Settings};
-use window::{Slot, nanos};
+use window::Slot;
 
 use crate::backoff::Backoff;
 use crate::classify::Always;
 use crate::observe::{Observe, Standard};
-use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer};
+use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, nanos};
 
 /// A circuit breaker for one peer, shared by the calls to it: as a `static`, in an `Arc`, or one per key.
 ///

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::sync::AtomicU64;
+use crate::time::nanos;
 
 /// How many slots a window is cut into: it slides by a tenth of its length.
 const SLOTS: usize = 10;
@@ -158,14 +159,6 @@ impl Slot {
     const fn tick(self, now: u64) -> u64 {
         ((now as u128 * self.reciprocal as u128) >> 64) as u64
     }
-}
-
-/// In nanoseconds, at most 584 years' worth.
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "compared first")]
-pub(super) const fn nanos(duration: Duration) -> u64 {
-    let nanos = duration.as_nanos();
-    if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 }
 }
 
 /// This thread's shard.

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::latencies::Latencies;
+use crate::time::nanos;
 
 /// A limit that follows the latencies of recent calls: a quantile of them times a factor, between a floor and a
 /// ceiling.
@@ -244,11 +245,6 @@ impl Adaptive {
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn times(nanos: u64, factor: f64) -> Duration {
     Duration::from_nanos((nanos as f64 * factor) as u64)
-}
-
-#[inline]
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Default for Adaptive {

@@ -4,12 +4,12 @@ use rand::{Rng, TryRng};
 
 use super::super::links::Steps;
 use super::super::{Event, GaveUp};
-use super::{Course, Refusal, UNKNOWN, nanos};
+use super::{Course, Refusal, UNKNOWN};
 use crate::cancel::Cancel;
 use crate::classify::{Classify, Verdict};
 use crate::observe::Observe;
 use crate::policy::{Attempt, Decision, Stop};
-use crate::time::Timer;
+use crate::time::{Timer, nanos};
 
 /// What follows from a failure that does not end the call.
 pub(crate) struct Next {

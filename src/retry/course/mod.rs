@@ -21,7 +21,7 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::{Observe, Standard};
 use crate::policy::{Attempt, RetryPolicy};
-use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot};
+use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot, nanos};
 
 /// What a call knows between its attempts, and the steps it takes there: what [`Retry`](super::Retry) and
 /// [`Run`](super::Run) have in common. It judges, decides, pays and tells; it never waits.
@@ -180,8 +180,4 @@ where
     pub(crate) const fn must_yield(&self) -> bool {
         self.tally.attempts() % 32 == 0
     }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
