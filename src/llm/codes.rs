@@ -264,6 +264,9 @@ fn normal<'b>(code: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b str> {
 
 /// The status that a code spells out: `http_429`, `upstream_http_503`.
 pub(super) fn status_in(code: &str) -> Option<u16> {
+    if !code.ends_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
     let digits = code.rsplit_once("http_")?.1;
     let status = digits.strip_prefix("status_").unwrap_or(digits).parse().ok()?;
     (400..600).contains(&status).then_some(status)

@@ -97,20 +97,16 @@ pub(super) fn tokens(text: &str) -> Tokens {
 
 /// "Limit N … Requested M", in lower case: the limit and what this request alone asks for.
 pub(super) fn requested(lower: &str) -> Option<(u64, u64)> {
-    if !lower.contains("requested") {
-        return None;
+    let (mut limit, mut requested) = (None, None);
+    for number in numbers(lower) {
+        let before = lower.get(..number.start)?.trim_end_matches([' ', ':', '=', '~']);
+        if before.ends_with("limit") {
+            limit = limit.or(Some(number.value));
+        } else if before.ends_with("requested") {
+            requested = requested.or(Some(number.value));
+        }
     }
-    let after = |word: &str| {
-        lower.match_indices(word).find_map(|(at, _)| {
-            let end = at + word.len();
-            let rest = lower.get(end..)?;
-            let figure = rest.trim_start_matches([' ', ':', '=', '~']);
-            let first = numbers(lower.get(end..)?).next()?;
-            (figure.starts_with(|c: char| c.is_ascii_digit()) && first.start == rest.len() - figure.len())
-                .then_some(first.value)
-        })
-    };
-    Some((after("limit")?, after("requested")?))
+    limit.zip(requested)
 }
 
 /// "limit: 0": a quota that the plan does not have at all.

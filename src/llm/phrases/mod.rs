@@ -3,10 +3,12 @@
 //! A row is a phrase, or some phrases in that order with at most [`GAP`] bytes between them, parted by `…`. Case does
 //! not matter. The group that stands first decides, of those that count at the status.
 
+mod finder;
+
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, Match};
+use finder::{Finder, Place};
 
 use super::kind::{Kind, Scope};
 use super::statuses::Statuses;
@@ -121,9 +123,9 @@ pub(super) struct Hit {
     pub(super) name: &'static str,
 }
 
-/// All phrases in one automaton, so that a message is read once however many there are.
+/// All phrases together, so that a message is read once however many there are.
 struct Phrases {
-    automaton: AhoCorasick,
+    finder: Finder,
     rows: Vec<Row>,
     /// For each phrase the rows that begin with it.
     rows_of: Vec<Vec<usize>>,
@@ -134,14 +136,6 @@ struct Row {
     name: &'static str,
     /// The phrases after the first.
     rest: Vec<usize>,
-}
-
-/// A phrase that stands in a message, outside of quotations.
-#[derive(Clone, Copy)]
-struct Place {
-    phrase: usize,
-    start: usize,
-    end: usize,
 }
 
 static PHRASES: LazyLock<Option<Phrases>> = LazyLock::new(|| {
@@ -163,8 +157,7 @@ static PHRASES: LazyLock<Option<Phrases>> = LazyLock::new(|| {
             rows.push(Row { group, name: phrases.get(first)?, rest });
         }
     }
-    let automaton = AhoCorasick::new(&phrases).ok()?;
-    Some(Phrases { automaton, rows, rows_of })
+    Some(Phrases { finder: Finder::new(&phrases), rows, rows_of })
 });
 
 /// What may stand around a phrase in a table.
@@ -178,11 +171,8 @@ pub(super) fn look_up(
     status: Statuses,
     mut veto: impl FnMut(&Hit) -> bool,
 ) -> Option<Hit> {
-    let Phrases { automaton, rows, rows_of } = PHRASES.as_ref()?;
-    let found = automaton.find_overlapping_iter(message);
-    let place = |found: Match| Place { phrase: found.pattern().as_usize(), start: found.start(), end: found.end() };
-    let spoken = |place: &Place| !quoted.iter().any(|range| range.contains(&place.start));
-    let places: Vec<Place> = found.map(place).filter(spoken).collect();
+    let Phrases { finder, rows, rows_of } = PHRASES.as_ref()?;
+    let places = finder.find(message, |start| !quoted.iter().any(|range| range.contains(&start)));
     let mut best: Option<(usize, Hit)> = None;
     for (n, place) in places.iter().enumerate() {
         for at in rows_of.get(place.phrase)? {
@@ -228,7 +218,7 @@ mod tests {
     fn every_row_is_found_by_its_own_words() {
         for group in GROUPS {
             for row in group.rows.lines() {
-                assert!(row.split('…').all(|phrase| (1..=LONGEST).contains(&phrase.trim().len())), "{row}");
+                assert!(row.split('…').all(|phrase| (finder::FIRST..=LONGEST).contains(&phrase.trim().len())), "{row}");
                 assert_eq!(row, row.to_lowercase(), "what is looked through is in lower case");
                 let message = row.replace('…', "x");
                 let statuses = group.at.and(group.leading_at);
