@@ -69,7 +69,7 @@ impl Budget {
     /// A full budget of 100 tokens that takes a tenth of a token per success.
     #[must_use]
     pub const fn new() -> Self {
-        Self::of(100 * TOKEN, TOKEN / 10)
+        Self::of(8 * TOKEN, TOKEN / 10)
     }
 
     const fn of(capacity: u64, deposit: u64) -> Self {
