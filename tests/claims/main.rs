@@ -59,5 +59,5 @@ claim!(hedges_cut_the_tail, hedges_cut_the_tail_in_full, |size| {
 });
 claim!(arithmetic_is_exact, arithmetic_is_exact_in_full, |size| claims::exact::checks(size));
 claim!(a_cooldown_spares_the_provider, a_cooldown_spares_the_provider_in_full, |size| {
-    claims::fleet::checks(&claims::fleet::measure(size, UNSEEN))
+    claims::fleet::checks(&claims::fleet::measure(size, UNSEEN), size)
 });

@@ -17,8 +17,6 @@ const HOP: f64 = 0.01;
 const DEPOSIT: f64 = 0.1;
 /// What the bucket of the source holds.
 const SMALL: u32 = 5;
-/// Where the bucket is measured by its level: larger, as that is in whole tokens.
-const LARGE: u32 = 20;
 const THREE_MORE: RetryPolicy = RetryPolicy::new().with_attempts(4).with_backoff(Backoff::none());
 
 enum Event {
@@ -27,7 +25,8 @@ enum Event {
     Answer(usize, Attempt),
 }
 
-/// Of all calls, in percent; the level of the buckets is that met by a call, as a share of what they hold.
+/// Of all calls, in percent; the level of the buckets is that met by the calls of the second half,
+/// as a share of what they hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
     pub(crate) f: f64,
@@ -43,6 +42,8 @@ pub(crate) struct Bucket {
     pub(crate) none: Vec<Measured>,
     pub(crate) three: Vec<Measured>,
     pub(crate) bucket: Vec<Measured>,
+    /// With the crate's default, where few fail.
+    default: Vec<Measured>,
     /// At total failure, by what the bucket of each client holds.
     spent: Vec<(u32, Measured)>,
     /// Around the break-even.
@@ -54,7 +55,8 @@ fn run(f: f64, policy: &RetryPolicy, capacity: Option<u32>, until: u64) -> Measu
     let new = |capacity| Budget::new().with_capacity(capacity).with_deposit(DEPOSIT);
     let budgets: Option<Vec<Budget>> = capacity.map(|held| (0..CLIENTS).map(|_| new(held)).collect());
     let mut agenda = Agenda::new();
-    let (mut calls, mut sent, mut good, mut held) = (0, 0, 0, 0.0);
+    let (mut calls, mut sent, mut good) = (0, 0, 0);
+    let (mut met, mut held) = (0, 0.0);
     for client in 0..CLIENTS {
         agenda.after(exponential(1.0 / RATE, &mut rng), Event::Arrival(client));
     }
@@ -66,7 +68,9 @@ fn run(f: f64, policy: &RetryPolicy, capacity: Option<u32>, until: u64) -> Measu
                 if agenda.now() >= end {
                     continue;
                 }
-                if let Some(budgets) = &budgets {
+                // What it began with is forgotten by then.
+                if let Some(budgets) = budgets.as_ref().filter(|_| agenda.now() >= end / 2) {
+                    met += 1;
                     held += f64::from(budgets[client].available());
                 }
                 calls += 1;
@@ -95,7 +99,7 @@ fn run(f: f64, policy: &RetryPolicy, capacity: Option<u32>, until: u64) -> Measu
         agenda.after(there_and_back, Event::Answer(client, next));
     }
     let percent = |part: u32| 100.0 * f64::from(part) / f64::from(calls);
-    let level = held / f64::from(calls) / f64::from(capacity.unwrap_or(1));
+    let level = held / f64::from(met) / f64::from(capacity.unwrap_or(1));
     Measured { f, success: percent(good), load: percent(sent), retries: sent - calls, level }
 }
 
@@ -127,9 +131,12 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Bucket {
     jobs.extend(rates.iter().map(|&f| (f, RetryPolicy::none(), None, until)));
     jobs.extend(rates.iter().map(|&f| (f, THREE_MORE, None, until)));
     jobs.extend(rates.iter().map(|&f| (f, THREE_MORE, Some(SMALL), until)));
+    let few: Vec<f64> = rates.iter().copied().filter(|&f| f <= 0.05).collect();
+    jobs.extend(few.iter().map(|&f| (f, THREE_MORE, Some(Budget::new().capacity()), until)));
     // Long enough for the fullest to be emptied.
     jobs.extend(RESERVES.iter().map(|&(_, held)| (1.0, THREE_MORE, Some(held), until.max(30))));
-    jobs.extend(near.iter().map(|&f| (f, THREE_MORE, Some(LARGE), size.pick(60, 1_000))));
+    // Of larger buckets, as a level is in whole tokens, and so for longer.
+    jobs.extend(near.iter().map(|&f| (f, THREE_MORE, Some(size.pick(10, 20)), size.pick(120, 1_000))));
     let mut all = on_all_cores(jobs.len(), progress, |job| {
         let (f, policy, capacity, until) = jobs[job];
         run(f, &policy, capacity, until)
@@ -137,8 +144,9 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Bucket {
     .into_iter();
     let mut next = |count: usize| all.by_ref().take(count).collect::<Vec<_>>();
     let (none, three, bucket) = (next(rates.len()), next(rates.len()), next(rates.len()));
+    let default = next(few.len());
     let spent = RESERVES.iter().map(|reserve| reserve.1).zip(next(RESERVES.len())).collect();
-    Bucket { none, three, bucket, spent, levels: next(near.len()) }
+    Bucket { none, three, bucket, default, spent, levels: next(near.len()) }
 }
 
 pub(crate) fn checks(measured: &Bucket, size: Size) -> Vec<Check> {
@@ -163,6 +171,9 @@ pub(crate) fn checks(measured: &Bucket, size: Size) -> Vec<Check> {
             let lost = three.success - bucket.success;
             let what = format!("{:.0} % fail: success lost to the bucket", 100.0 * f);
             checks.push(Check::new(what, "up to 0.1 %", (lost, 3, " %"), ..=0.1));
+            let default = measured.default.iter().find(|it| it.f == f).expect("a published rate");
+            let what = format!("{:.0} % fail: lost to the default budget", 100.0 * f);
+            checks.push(Check::new(what, "up to 0.1 %", (three.success - default.success, 3, " %"), ..=0.1));
         }
     }
     for ((name, held), (_, got)) in RESERVES.iter().zip(&measured.spent) {

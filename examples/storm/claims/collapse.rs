@@ -167,7 +167,7 @@ fn lines(rate: Rate, until: u64, clients: &[Client], seeds: usize, progress: Pro
 
 pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Collapse {
     // When a seed's collapse ends varies by seconds, so the ramp needs many.
-    let (spikes, ramps) = size.pick((2, 15), (10, 150));
+    let (spikes, ramps) = size.pick((2, 15), (10, 600));
     Collapse {
         spike: lines(spike, 80, &[NONE, STORM, SAVED, DEFAULT], spikes, &|done| progress(0.2 * done)),
         ramp: lines(ramp, 60, &[NONE, STORM, JITTER, SAVED, DEFAULT, HOARD], ramps, &|done| progress(0.2 + 0.8 * done)),

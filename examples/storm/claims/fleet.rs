@@ -1,6 +1,6 @@
 //! A fleet at a rate limit: 10,000 agents in 100 processes share one provider, which says when to come back.
 //!
-//! Each agent makes its calls one after the other and thinks before each. Together they want several times what the
+//! Each agent makes five calls one after the other and thinks before each. Together they want several times what the
 //! provider gives. It has a bucket that holds one second's worth of requests and is filled evenly; whoever finds it empty
 //! is told to come back in a second, the least that a `Retry-After` header can say.
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use rand::rngs::ChaCha8Rng;
 use resile::{Cooldown, ManualTimer, Never, RetryPolicy, Timer, Verdict, retry};
 
-use super::sim::{Series, drive, exponential, on_all_cores, seeded};
+use super::sim::{Series, drive, exponential, mean, on_all_cores, seeded};
 use super::{Check, Progress, Size};
 
 /// Agents of one process.
@@ -132,44 +132,90 @@ pub(crate) struct Line {
     /// Requests that reached the provider, and those of them that it served, per second.
     pub(crate) load: Vec<f64>,
     pub(crate) good: Vec<f64>,
+    /// Refusals per success.
     pub(crate) wasted: f64,
-    pub(crate) finished: Duration,
+    /// When the last agent was done, in seconds.
+    pub(crate) finished: f64,
 }
 
-fn run(name: &'static str, kind: Kind, processes: usize, seed: u64) -> Line {
+/// What the agents of a run are as futures.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crowd {
+    pub(crate) agents: usize,
+    /// The size of one, in bytes, its waits and its attempt in flight included.
+    pub(crate) future: usize,
+}
+
+fn run(kind: Kind, processes: usize, seed: u64) -> (Line, Crowd) {
     let scene = Scene {
         timer: ManualTimer::new(),
         provider: Provider::new(RATE * processes as f64),
         rng: RefCell::new(seeded(seed)),
         cooldowns: (0..processes).map(|_| Cooldown::new()).collect(),
     };
-    drive(&scene.timer, (0..processes * CROWD).map(|number| scene.agent(kind, number % processes)));
-    let calls = (processes * CROWD * CALLS) as f64;
+    let crowd = Crowd { agents: processes * CROWD, future: size_of_val(&scene.agent(kind, 0)) };
+    drive(&scene.timer, (0..crowd.agents).map(|number| scene.agent(kind, number % processes)));
     let Scene { timer, provider, .. } = scene;
-    let finished = timer.now();
-    let until = finished.as_secs() as usize + 1;
+    let until = timer.now().as_secs() as usize + 1;
     let cut = |series: RefCell<Series>| Series::average([&series.into_inner()])[..until].to_vec();
-    Line {
-        name,
+    let line = Line {
+        name: KINDS.iter().find(|(_, it)| *it == kind).map_or("", |(name, _)| name),
         load: cut(provider.load),
         good: cut(provider.good),
-        wasted: f64::from(provider.refused.get()) / calls,
-        finished,
+        wasted: f64::from(provider.refused.get()) / (crowd.agents * CALLS) as f64,
+        finished: timer.now().as_secs_f64(),
+    };
+    (line, crowd)
+}
+
+/// One fleet with its cooldowns, on this thread alone: for whoever wants to know what it takes.
+pub(crate) fn alone(size: Size) -> Crowd {
+    run(Kind::Cooldown, size.pick(10, 100), 8).1
+}
+
+impl Line {
+    /// Of several runs: the first one's series, and means.
+    fn of(runs: &[Line]) -> Self {
+        let average = |of: fn(&Line) -> f64| mean(runs.iter().map(of));
+        let Line { name, load, good, .. } = &runs[0];
+        Line {
+            name,
+            load: load.clone(),
+            good: good.clone(),
+            wasted: average(|line| line.wasted),
+            finished: average(|line| line.finished),
+        }
+    }
+
+    /// Served a second, once all agents have come and before the crowd thins.
+    fn served(&self) -> f64 {
+        mean(self.good[10..60].iter().copied())
     }
 }
 
 pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
-    let processes = size.pick(10, 100);
-    on_all_cores(KINDS.len(), progress, |job| run(KINDS[job].0, KINDS[job].1, processes, 8))
+    // When the last of 10,000 is done is a matter of seconds of chance: some seeds.
+    let (processes, seeds) = size.pick((10, 2), (100, 16));
+    let runs = on_all_cores(KINDS.len() * seeds, progress, |job| {
+        run(KINDS[job / seeds].1, processes, (job % seeds) as u64).0
+    });
+    runs.chunks(seeds).map(Line::of).collect()
 }
 
-pub(crate) fn checks(lines: &[Line]) -> Vec<Check> {
+pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
     let [hint, jitter, cooldown] = lines else { unreachable!("three lines") };
-    for line in lines {
-        let by = |v: &[f64]| v.chunks(10).map(|c| (c.iter().sum::<f64>() / c.len() as f64) as u32).collect::<Vec<_>>();
-        println!("load {:?}\ngood {:?}", by(&line.load), by(&line.good));
-        println!("{}: wasted {:.3} finished {:?}", line.name, line.wasted, line.finished);
-    }
-    let _ = jitter;
-    vec![Check::new("x", "", (hint.wasted / cooldown.wasted, 1, "x"), 10.0..)]
+    let limit = RATE * size.pick(10.0, 100.0);
+    let later = |than: &Line| 100.0 * (cooldown.finished / than.finished - 1.0);
+    vec![
+        Check::new("hint alone: refusals per success", "-", (hint.wasted, 2, ""), 5.0..),
+        Check::new("hint with jitter: refusals per success", "-", (jitter.wasted, 2, ""), 1.0..),
+        Check::new("cooldown: refusals per success", "-", (cooldown.wasted, 2, ""), ..0.5),
+        Check::new("cooldown: fewer refusals than hint alone", "10x", (hint.wasted / cooldown.wasted, 1, "x"), 10.0..),
+        Check::new("hint alone: of the limit, used", "-", (100.0 * hint.served() / limit, 1, " %"), 98.0..),
+        Check::new("cooldown: of the limit, used", "all", (100.0 * cooldown.served() / limit, 1, " %"), 98.0..),
+        Check::new("hint alone: the last agent is done", "-", (hint.finished, 0, " s"), 100.0..),
+        Check::new("cooldown: later than hint with jitter", "no later", (later(jitter), 1, " %"), ..=0.0),
+        // The last waiters of a release are held when the crowd that they were held for has gone.
+        Check::new("cooldown: later than hint alone", "no later", (later(hint), 1, " %"), ..=size.pick(20.0, 8.0)),
+    ]
 }

@@ -76,8 +76,9 @@ fn run(kind: Kind, requests: usize, seed: u64) -> (Vec<Duration>, usize, usize) 
     // The first attempts are the same whatever hedges them.
     let (mut firsts, hedges) = (seeded(seed), RefCell::new(seeded(!seed)));
     let (calls, failed) = (Cell::new(0), Cell::new(0));
-    let mut latencies = Vec::with_capacity(requests);
-    for _ in 0..requests {
+    let mut latencies = Vec::with_capacity(requests + 1);
+    // The first one is there to learn from.
+    for _ in 0..=requests {
         let began = timer.now();
         let call = |first: Duration| {
             let (policy, timer, hedges, calls, failed) = (&policy, &timer, &hedges, &calls, &failed);
@@ -104,15 +105,16 @@ fn run(kind: Kind, requests: usize, seed: u64) -> (Vec<Duration>, usize, usize) 
         drive(&timer, (0..KEYS).map(|_| latency(&mut firsts)).map(call));
         latencies.push(timer.now() - began);
     }
+    latencies.remove(0);
     (latencies, calls.get(), failed.get())
 }
 
 pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
-    let (chunks, requests) = size.pick((2, 100), (80, CHUNK));
+    let (chunks, requests) = size.pick((2, 60), (80, CHUNK));
     let runs = on_all_cores(KINDS.len() * chunks, progress, |job| run(KINDS[job / chunks].1, requests, (job % chunks) as u64));
     let lines = KINDS.iter().zip(runs.chunks(chunks));
     let line = |((name, _), runs): (&(&'static str, Kind), &[(Vec<Duration>, usize, usize)])| {
-        let asked = (chunks * requests * KEYS) as f64;
+        let asked = (chunks * (requests + 1) * KEYS) as f64;
         let all = runs.iter().flat_map(|run| &run.0);
         let mut latencies: Vec<f64> = all.map(|latency| 1e3 * latency.as_secs_f64()).collect();
         latencies.sort_by(f64::total_cmp);
