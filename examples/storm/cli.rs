@@ -38,8 +38,7 @@ impl Options {
     ///
     /// What is wrong, in one line.
     pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>, claims: &[&str]) -> Result<Self, String> {
-        let mut options =
-            Self { out: PathBuf::from("target/storm"), only: Vec::new(), size: Size::Full, print: None };
+        let mut options = Self { out: PathBuf::from("target/storm"), only: Vec::new(), size: Size::Full, print: None };
         let mut parser = lexopt::Parser::from_args(arguments);
         let words = |error: lexopt::Error| error.to_string();
         while let Some(argument) = parser.next().map_err(words)? {

@@ -101,9 +101,8 @@ const CLAIMS: [Claim; 8] = [
         title: "8  A fleet of agents at a rate limit",
         run: |size, progress| {
             let lines = claims::fleet::measure(size, progress);
-            let (note, agents) = cost(size);
-            let outcome = Outcome::of(claims::fleet::checks(&lines, size), Some(plots::fleet(&lines, agents)));
-            Outcome { note: Some(note), ..outcome }
+            let outcome = Outcome::of(claims::fleet::checks(&lines, size), Some(plots::fleet(&lines)));
+            Outcome { note: Some(cost(size)), ..outcome }
         },
     },
 ];
@@ -114,19 +113,18 @@ impl Outcome {
     }
 }
 
-/// What the agents of one fleet cost, as told and how many they are.
-fn cost(size: Size) -> (String, usize) {
+/// What the agents of one fleet cost.
+fn cost(size: Size) -> String {
     let (began, mut crowd) = (Instant::now(), None);
     let memory = allocation_counter::measure(|| crowd = Some(claims::fleet::alone(size)));
     let Some(claims::fleet::Crowd { agents, future }) = crowd else { unreachable!("it was run") };
-    let note = format!(
+    format!(
         "  {agents} agents on one thread: {:.2} s, at most {:.1} MB allocated ({} bytes an agent, models included); an agent's \
          future, with its retry, cooldown and request, is {future} bytes",
         began.elapsed().as_secs_f64(),
         memory.bytes_max as f64 / 1e6,
         memory.bytes_max / agents as u64,
-    );
-    (note, agents)
+    )
 }
 
 fn main() -> ExitCode {
@@ -136,8 +134,8 @@ fn main() -> ExitCode {
         Err(wrong) => return wrong_with(USAGE, &wrong),
     };
     match options.print {
-        Some(Print::Help) => println!("{}", cli::HELP),
-        Some(Print::List) => println!("{}", names.join("\n")),
+        Some(Print::Help) => panel::print(cli::HELP),
+        Some(Print::List) => panel::print(&names.join("\n")),
         None => {
             if let Err(wrong) = options.make_out() {
                 return wrong_with(USAGE, &wrong);

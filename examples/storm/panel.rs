@@ -10,6 +10,11 @@ use crate::claims::Check;
 /// Steps of the bar for each claim.
 const STEPS: f64 = 1000.0;
 
+/// A reader that has gone away (`| head -1`) is no reason to stop.
+pub(crate) fn print(line: &str) {
+    _ = writeln!(std::io::stdout(), "{line}");
+}
+
 pub(crate) struct Panel {
     /// On stderr, and hidden where that is no terminal.
     bar: ProgressBar,
@@ -17,7 +22,8 @@ pub(crate) struct Panel {
 
 impl Panel {
     pub(crate) fn new(claims: usize) -> Self {
-        let style = ProgressStyle::with_template("{wide_bar} {percent:>3} %  {elapsed_precise}  {msg}").expect("a constant");
+        let style =
+            ProgressStyle::with_template("{wide_bar} {percent:>3} %  {elapsed_precise}  {msg}").expect("a constant");
         let bar = ProgressBar::new(claims as u64 * STEPS as u64).with_style(style);
         bar.enable_steady_tick(Duration::from_millis(200));
         Self { bar }
@@ -31,8 +37,7 @@ impl Panel {
 
     /// A line that stays.
     pub(crate) fn say(&self, line: &str) {
-        // A reader that has gone away (`| head -1`) is no reason to stop.
-        self.bar.suspend(|| _ = writeln!(std::io::stdout(), "{line}"));
+        self.bar.suspend(|| print(line));
     }
 
     pub(crate) fn table(&self, title: &str, took: Duration, checks: &[Check]) {

@@ -113,11 +113,12 @@ const TABLE: [(f64, [f64; 6]); 5] = [
 ];
 
 /// Between the published rates: for the picture.
-const BETWEEN: [f64; 7] = [0.03, 0.075, 0.15, 0.20, 0.30, 0.40, 0.75];
+const BETWEEN: [f64; 10] = [0.03, 0.075, 0.15, 0.20, 0.30, 0.40, 0.60, 0.70, 0.80, 0.90];
 
 /// A bucket of 500 of which a retry takes 5 (an AWS SDK), the 4 retries that a gRPC channel has until its 10 tokens are
 /// no more than half, the source's.
-const RESERVES: [(&str, u32); 3] = [("500 tokens at 5 (AWS)", 100), ("10 tokens above 5 (gRPC)", 4), ("5 tokens", SMALL)];
+const RESERVES: [(&str, u32); 3] =
+    [("500 tokens at 5 (AWS)", 100), ("10 tokens above 5 (gRPC)", 4), ("5 tokens", SMALL)];
 
 pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Bucket {
     let until = size.pick(20, 100);

@@ -122,7 +122,8 @@ const NONE: Client = Client { name: "no retry", policy: RetryPolicy::none(), bud
 const STORM: Client = Client { name: "3 attempts at once", policy: AT_ONCE, budget: None };
 const JITTER: Client = Client { name: "3 attempts with jitter", policy: RetryPolicy::new(), budget: None };
 const SAVED: Client = Client { name: "at once, default budget", policy: AT_ONCE, budget: Some(Budget::new) };
-const DEFAULT: Client = Client { name: "default policy and budget", policy: RetryPolicy::new(), budget: Some(Budget::new) };
+const DEFAULT: Client =
+    Client { name: "default policy and budget", policy: RetryPolicy::new(), budget: Some(Budget::new) };
 /// A reserve of the size of an AWS client's, and the deposit of a gRPC channel.
 const HOARD: Client = Client {
     name: "default policy, 100 tokens",
@@ -194,7 +195,12 @@ pub(crate) fn checks(measured: &Collapse, size: Size) -> Vec<Check> {
     let least = size.pick(0.85, 0.95);
     for line in [saved, default] {
         let share = 100.0 * peak(line) / alone;
-        checks.push(Check::new(format!("{}, of no retry", at(line)), "at least 95 %", (share, 1, " %"), 100.0 * least..));
+        checks.push(Check::new(
+            format!("{}, of no retry", at(line)),
+            "at least 95 %",
+            (share, 1, " %"),
+            100.0 * least..,
+        ));
     }
     // A large reserve is spent at the worst moment, about a good call for each token. It delays the recovery and cannot
     // prevent it.

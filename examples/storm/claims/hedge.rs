@@ -110,8 +110,9 @@ fn run(kind: Kind, requests: usize, seed: u64) -> (Vec<Duration>, usize, usize) 
 }
 
 pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
-    let (chunks, requests) = size.pick((2, 60), (80, CHUNK));
-    let runs = on_all_cores(KINDS.len() * chunks, progress, |job| run(KINDS[job / chunks].1, requests, (job % chunks) as u64));
+    let (chunks, requests) = size.pick((2, 30), (80, CHUNK));
+    let runs =
+        on_all_cores(KINDS.len() * chunks, progress, |job| run(KINDS[job / chunks].1, requests, (job % chunks) as u64));
     let lines = KINDS.iter().zip(runs.chunks(chunks));
     let line = |((name, _), runs): (&(&'static str, Kind), &[(Vec<Duration>, usize, usize)])| {
         let asked = (chunks * (requests + 1) * KEYS) as f64;

@@ -100,7 +100,8 @@ fn run(backoff: Backoff, count: usize, seed: u64) -> (u32, Duration) {
 pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
     let seeds = size.pick(10, 100);
     let counts: &[usize] = size.pick(&[20, 50, PUBLISHED], &[10, 25, 50, 75, PUBLISHED, 150, 200]);
-    let jobs: Vec<_> = KINDS.iter().flat_map(|&(_, backoff)| counts.iter().map(move |&count| (backoff, count))).collect();
+    let jobs: Vec<_> =
+        KINDS.iter().flat_map(|&(_, backoff)| counts.iter().map(move |&count| (backoff, count))).collect();
     let points = on_all_cores(jobs.len(), progress, |job| {
         let (backoff, clients) = jobs[job];
         let runs: Vec<_> = (0..seeds).map(|seed| run(backoff, clients, seed)).collect();

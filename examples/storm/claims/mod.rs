@@ -4,12 +4,7 @@
 //! what was published: the bad outcome without the remedy as well as the good one with it, as a model that never
 //! collapses proves nothing. The example prints and plots what `tests/claims` asserts.
 
-#![expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "statistics"
-)]
+#![expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "statistics")]
 
 pub(crate) mod bucket;
 pub(crate) mod cap;

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use resile::{
-    Always, Attempt, Backoff, Breaker, Budget, Decision, Jitter, ManualTimer, Observe, RetryPolicy, Standard, Timer, Verdict,
-    breaker,
+    Always, Attempt, Backoff, Breaker, Budget, Decision, Jitter, ManualTimer, Observe, RetryPolicy, Standard, Timer,
+    Verdict, breaker,
 };
 
 use super::sim::{Agenda, Series, exponential, mean, on_all_cores, seeded};
@@ -143,16 +143,13 @@ fn run<C, O: Observe<breaker::Event>>(
 const ALONE: Client =
     Client { name: "no retry", policy: RetryPolicy::none(), budget: Tokens::None, breaker: Trips::Never };
 const STORM: Client = Client { name: "one retry", policy: ONCE_MORE, ..ALONE };
-const REQUESTS: Client = Client { name: "one retry, budget filled by requests", budget: Tokens::FilledByRequests, ..STORM };
+const REQUESTS: Client =
+    Client { name: "one retry, budget filled by requests", budget: Tokens::FilledByRequests, ..STORM };
 const BUDGET: Client = Client { name: "one retry, budget", budget: Tokens::Hundred, ..STORM };
 const BREAKER: Client = Client { name: "one retry, breaker", breaker: Trips::Rate, ..STORM };
 const BOTH: Client = Client { name: "one retry, breaker and budget", budget: Tokens::Hundred, ..BREAKER };
-const DEFAULTS: Client = Client {
-    name: "one retry, default breaker and budget",
-    budget: Tokens::Default,
-    breaker: Trips::Default,
-    ..STORM
-};
+const DEFAULTS: Client =
+    Client { name: "one retry, default breaker and budget", budget: Tokens::Default, breaker: Trips::Default, ..STORM };
 
 /// What a row is to show; of a recovery, the earliest and latest second.
 enum Fate {
@@ -204,9 +201,8 @@ fn one(rate: f64, until: u64, client: &Client, seed: u64) -> Measured {
 
 impl Line {
     fn of(rate: f64, name: &'static str, until: u64, runs: &[Measured]) -> Self {
-        let recovered = |run: &Measured| {
-            (40..until as usize - 5).find(|&from| run.good.mean(from..from + 5) >= 0.9 * rate)
-        };
+        let recovered =
+            |run: &Measured| (40..until as usize - 5).find(|&from| run.good.mean(from..from + 5) >= 0.9 * rate);
         Self {
             rate,
             name,

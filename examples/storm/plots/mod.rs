@@ -24,16 +24,18 @@ fn dashed<'a>(name: &'a str, colour: RGBColor, points: impl IntoIterator<Item = 
 /// Values per second, averaged over some, as points in their middle.
 fn over_time(values: &[f64], some: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
     let middle = move |at: usize| (at * some) as f64 + some as f64 / 2.0;
-    values.chunks_exact(some).enumerate().map(move |(at, some)| {
-        (middle(at), some.iter().sum::<f64>() / some.len() as f64)
-    })
+    values
+        .chunks_exact(some)
+        .enumerate()
+        .map(move |(at, some)| (middle(at), some.iter().sum::<f64>() / some.len() as f64))
 }
 
 pub(crate) fn jitter(lines: &[jitter::Line]) -> Drawn<String> {
     let colours = [GRAY, VERMILION, SKY, BLUE, GREEN];
     let most = lines[0].points.last().map_or(1, |point| point.clients) as f64;
     let curves = |of: fn(&jitter::Point) -> f64| {
-        let points = lines.iter().map(move |line| line.points.iter().map(move |point| (point.clients as f64, of(point))));
+        let points =
+            lines.iter().map(move |line| line.points.iter().map(move |point| (point.clients as f64, of(point))));
         lines.iter().zip(colours).zip(points).map(|((line, colour), points)| curve(line.name, colour, points)).collect()
     };
     picture(TWO, (1, 2), |areas| {
@@ -102,7 +104,10 @@ pub(crate) fn collapse(measured: &collapse::Collapse) -> Drawn<String> {
     };
     let frame = |title, legend| Frame { title, x: "time, s", y: "per second", legend };
     picture((960, 400), (1, 2), |areas| {
-        let panels = [("A spike from 20 s to 25 s", &measured.spike, 80.0), ("A ramp to its peak at 25 s", &measured.ramp, 60.0)];
+        let panels = [
+            ("A spike from 20 s to 25 s", &measured.spike, 80.0),
+            ("A ramp to its peak at 25 s", &measured.ramp, 60.0),
+        ];
         for (area, (title, lines, end)) in areas.iter().zip(panels) {
             let named = curves(lines);
             let mut all = vec![dashed("arrivals", BLACK_INK, over_time(&lines[0].arrived, 1))];
@@ -130,10 +135,10 @@ pub(crate) fn storm(lines: &[storm::Line]) -> Drawn<String> {
         let x = "time, s; the server stands still in the gray";
         let frame = Frame { title: "Answers in time, of 280 calls a second", x, y: "per second", legend: None };
         let good = picked.into_iter().filter_map(|pick| of(pick, |line| &line.good)).collect();
-        panel(&areas[0], &frame, (0.0..260.0, 0.0..650.0), Some((30.0..40.0, 650.0)), good)?;
-        let frame = Frame { title: "Load on the server, which can do 300", legend: Some(At::MiddleRight), ..frame };
+        panel(&areas[0], &frame, (0.0..260.0, 0.0..950.0), Some((30.0..40.0, 950.0)), good)?;
+        let frame = Frame { title: "Load on the server, which can do 300", legend: Some(At::UpperRight), ..frame };
         let load = picked.into_iter().filter_map(|pick| of(pick, |line| &line.load)).collect();
-        panel(&areas[1], &frame, (0.0..260.0, 0.0..650.0), Some((30.0..40.0, 650.0)), load)
+        panel(&areas[1], &frame, (0.0..260.0, 0.0..950.0), Some((30.0..40.0, 950.0)), load)
     })
 }
 
@@ -147,22 +152,30 @@ pub(crate) fn hedge(lines: &[hedge::Line]) -> Drawn<String> {
     });
     picture(ONE, (1, 1), |areas| {
         let title = "Requests to 1,000 machines: how many are slow";
-        let frame = Frame { title, x: "milliseconds (log)", y: "share that takes longer (log)", legend: Some(At::UpperRight) };
+        let frame =
+            Frame { title, x: "milliseconds (log)", y: "share that takes longer (log)", legend: Some(At::UpperRight) };
         let ranges = ((5.0..20_000.0).log_scale(), (1.0 / count..1.0).log_scale());
         panel(&areas[0], &frame, ranges, None, curves.collect())
     })
 }
 
-pub(crate) fn fleet(lines: &[fleet::Line], agents: usize) -> Drawn<String> {
+pub(crate) fn fleet(lines: &[fleet::Line]) -> Drawn<String> {
     let colours = [VERMILION, ORANGE, BLUE];
     let most = lines.iter().flat_map(|line| &line.load).copied().fold(1.0, f64::max);
     let end = lines.iter().map(|line| line.load.len()).max().unwrap_or(1) as f64;
-    let names: Vec<_> = lines.iter().map(|line| format!("{}: {:.1} refusals per success", line.name, line.wasted)).collect();
+    let names: Vec<_> =
+        lines.iter().map(|line| format!("{}: {:.1} refusals per success", line.name, line.wasted)).collect();
     let mut curves = vec![dashed("served", BLACK_INK, over_time(&lines[0].good, 2))];
-    curves.extend(names.iter().zip(lines).zip(colours).map(|((name, line), colour)| curve(name, colour, over_time(&line.load, 2))));
+    curves.extend(
+        names
+            .iter()
+            .zip(lines)
+            .zip(colours)
+            .map(|((name, line), colour)| curve(name, colour, over_time(&line.load, 2))),
+    );
     picture(ONE, (1, 1), |areas| {
-        let title = format!("{agents} agents at a rate limit: load on the provider");
-        let frame = Frame { title: &title, x: "time, s", y: "requests a second", legend: Some(At::UpperRight) };
+        let title = "A fleet of agents at a rate limit: load on the provider";
+        let frame = Frame { title, x: "time, s", y: "requests a second", legend: Some(At::UpperRight) };
         panel(&areas[0], &frame, (0.0..end, 0.0..1.1 * most), None, curves)
     })
 }
