@@ -66,8 +66,9 @@ impl Options {
     /// What is wrong, in one line.
     pub(crate) fn make_out(&self) -> Result<(), String> {
         let probe = self.out.join(".storm");
-        let made = std::fs::create_dir_all(&self.out).and_then(|()| std::fs::write(&probe, ""));
-        made.map_err(|error| format!("--out: cannot write pictures to {:?}: {error}", self.out))?;
-        std::fs::remove_file(&probe).map_err(|error| format!("--out: cannot write to {:?}: {error}", self.out))
+        let tried = std::fs::create_dir_all(&self.out)
+            .and_then(|()| std::fs::write(&probe, ""))
+            .and_then(|()| std::fs::remove_file(&probe));
+        tried.map_err(|error| format!("--out: cannot write to {:?}: {error}", self.out.to_string_lossy()))
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct Bucket {
     /// By failure rate, without retries, with three, and with three from a bucket.
     pub(crate) none: Vec<Measured>,
     pub(crate) three: Vec<Measured>,
-    pub(crate) bucket: Vec<Measured>,
+    pub(crate) saved: Vec<Measured>,
     /// With the crate's default, where few fail.
     default: Vec<Measured>,
     /// At total failure, by what the bucket of each client holds.
@@ -144,10 +144,10 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Bucket {
     })
     .into_iter();
     let mut next = |count: usize| all.by_ref().take(count).collect::<Vec<_>>();
-    let (none, three, bucket) = (next(rates.len()), next(rates.len()), next(rates.len()));
+    let (none, three, saved) = (next(rates.len()), next(rates.len()), next(rates.len()));
     let default = next(few.len());
     let spent = RESERVES.iter().map(|reserve| reserve.1).zip(next(RESERVES.len())).collect();
-    Bucket { none, three, bucket, default, spent, levels: next(near.len()) }
+    Bucket { none, three, saved, default, spent, levels: next(near.len()) }
 }
 
 pub(crate) fn checks(measured: &Bucket, size: Size) -> Vec<Check> {
@@ -155,15 +155,16 @@ pub(crate) fn checks(measured: &Bucket, size: Size) -> Vec<Check> {
     // much.
     let tolerance = size.pick(2.5, 0.6);
     let mut checks = Vec::new();
-    let at = |line: &[Measured], f: f64| *line.iter().find(|it| it.f == f).expect("a published rate");
+    let near = |one: f64, other: f64| (one - other).abs() < 1e-9;
+    let at = |line: &[Measured], f: f64| *line.iter().find(|it| near(it.f, f)).expect("a published rate");
     for (f, published) in TABLE {
-        let [none, three, bucket] = [&measured.none, &measured.three, &measured.bucket].map(|line| at(line, f));
+        let [none, three, bucket] = [&measured.none, &measured.three, &measured.saved].map(|line| at(line, f));
         let rows = [("no retry", none), ("3 retries", three), ("bucket", bucket)];
         for ((name, got), published) in rows.into_iter().zip(published.chunks(2)) {
             let name = format!("{:.0} % fail, {name}", 100.0 * f);
             for (what, got, published) in [("success", got.success, published[0]), ("load", got.load, published[1])] {
                 // Of a bucket's reserve the load in a short run is what it is.
-                let above = if f == 1.0 { 100.0 * 5.0 / (10.0 * size.pick(20.0, 100.0)) } else { 0.0 };
+                let above = if near(f, 1.0) { 100.0 * 5.0 / (10.0 * size.pick(20.0, 100.0)) } else { 0.0 };
                 let accepted = published - tolerance..=published + tolerance.max(above);
                 checks.push(Check::new(format!("{name}: {what}"), format!("{published} %"), (got, 2, " %"), accepted));
             }
@@ -172,7 +173,7 @@ pub(crate) fn checks(measured: &Bucket, size: Size) -> Vec<Check> {
             let lost = three.success - bucket.success;
             let what = format!("{:.0} % fail: success lost to the bucket", 100.0 * f);
             checks.push(Check::new(what, "up to 0.1 %", (lost, 3, " %"), ..=0.1));
-            let default = measured.default.iter().find(|it| it.f == f).expect("a published rate");
+            let default = at(&measured.default, f);
             let what = format!("{:.0} % fail: lost to the default budget", 100.0 * f);
             checks.push(Check::new(what, "up to 0.1 %", (three.success - default.success, 3, " %"), ..=0.1));
         }

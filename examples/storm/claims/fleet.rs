@@ -68,7 +68,7 @@ impl Provider {
     }
 
     fn admit(&self, now: Duration) -> Result<(), TooMany> {
-        let since = (now - self.as_of.replace(now)).as_secs_f64();
+        let since = now.saturating_sub(self.as_of.replace(now)).as_secs_f64();
         let tokens = (self.tokens.get() + since * self.rate).min(self.rate);
         self.load.borrow_mut().count(now);
         if tokens >= 1.0 {

@@ -50,6 +50,14 @@ pub(crate) struct Line {
     failed: usize,
 }
 
+/// Requests one after the other.
+struct Chunk {
+    latencies: Vec<Duration>,
+    /// Made for all of them.
+    calls: usize,
+    failed: usize,
+}
+
 /// How long one machine takes.
 fn latency(rng: &mut ChaCha8Rng) -> Duration {
     let slower = 1.0 - rng.random::<f64>();
@@ -60,8 +68,7 @@ fn latency(rng: &mut ChaCha8Rng) -> Duration {
     }
 }
 
-/// The latencies of the requests of one chunk, how many calls they made, and how many of these failed.
-fn run(kind: Kind, requests: usize, seed: u64) -> (Vec<Duration>, usize, usize) {
+fn run(kind: Kind, requests: usize, seed: u64) -> Chunk {
     let timer = ManualTimer::new();
     let policy = match kind {
         Kind::Never => LATE.with_hedges(0),
@@ -103,10 +110,10 @@ fn run(kind: Kind, requests: usize, seed: u64) -> (Vec<Duration>, usize, usize) 
             }
         };
         drive(&timer, (0..KEYS).map(|_| latency(&mut firsts)).map(call));
-        latencies.push(timer.now() - began);
+        latencies.push(timer.now().saturating_sub(began));
     }
     latencies.remove(0);
-    (latencies, calls.get(), failed.get())
+    Chunk { latencies, calls: calls.get(), failed: failed.get() }
 }
 
 pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
@@ -114,16 +121,16 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
     let runs =
         on_all_cores(KINDS.len() * chunks, progress, |job| run(KINDS[job / chunks].1, requests, (job % chunks) as u64));
     let lines = KINDS.iter().zip(runs.chunks(chunks));
-    let line = |((name, _), runs): (&(&'static str, Kind), &[(Vec<Duration>, usize, usize)])| {
+    let line = |(&(name, _), runs): (&(&'static str, Kind), &[Chunk])| {
         let asked = (chunks * (requests + 1) * KEYS) as f64;
-        let all = runs.iter().flat_map(|run| &run.0);
+        let all = runs.iter().flat_map(|run| &run.latencies);
         let mut latencies: Vec<f64> = all.map(|latency| 1e3 * latency.as_secs_f64()).collect();
         latencies.sort_by(f64::total_cmp);
         Line {
             name,
             latencies,
-            extra: 100.0 * (runs.iter().map(|run| run.1).sum::<usize>() as f64 / asked - 1.0),
-            failed: runs.iter().map(|run| run.2).sum(),
+            extra: 100.0 * (runs.iter().map(|run| run.calls).sum::<usize>() as f64 / asked - 1.0),
+            failed: runs.iter().map(|run| run.failed).sum(),
         }
     };
     lines.map(line).collect()

@@ -157,17 +157,31 @@ enum Fate {
     Never,
 }
 
-/// Arrivals a second, the client, published goodput at 45-60 s and its bounds, and the end of it.
-const TABLE: [(f64, Client, &str, (f64, f64), Fate, &str); 9] = [
-    (280.0, ALONE, "0", (0.0, 1.0), Fate::Recovers(110, 250), "145-194 s"),
-    (280.0, STORM, "0", (0.0, 1.0), Fate::Never, "never"),
-    (140.0, STORM, "0", (0.0, 1.0), Fate::Recovers(90, 230), "131-179 s"),
-    (160.0, STORM, "0", (0.0, 1.0), Fate::Never, "never"),
-    (280.0, REQUESTS, "0", (0.0, 1.0), Fate::Never, "never"),
-    (280.0, BUDGET, "0", (0.0, 1.0), Fate::Recovers(110, 250), "158-200 s"),
-    (280.0, BREAKER, "178", (100.0, 280.0), Fate::Recovers(40, 65), "51 s"),
-    (280.0, BOTH, "251", (200.0, 290.0), Fate::Recovers(40, 55), "46 s"),
-    (280.0, DEFAULTS, "-", (0.0, 290.0), Fate::Recovers(40, 100), "-"),
+/// A row of the published table.
+struct Row {
+    /// Arrivals a second.
+    rate: f64,
+    client: Client,
+    /// Goodput at 45-60 s as published, and what is accepted.
+    soon: (&'static str, f64, f64),
+    fate: Fate,
+    recovered: &'static str,
+}
+
+const fn row(rate: f64, client: Client, soon: (&'static str, f64, f64), fate: Fate, recovered: &'static str) -> Row {
+    Row { rate, client, soon, fate, recovered }
+}
+
+const TABLE: [Row; 9] = [
+    row(280.0, ALONE, ("0", 0.0, 1.0), Fate::Recovers(110, 250), "145-194 s"),
+    row(280.0, STORM, ("0", 0.0, 1.0), Fate::Never, "never"),
+    row(140.0, STORM, ("0", 0.0, 1.0), Fate::Recovers(90, 230), "131-179 s"),
+    row(160.0, STORM, ("0", 0.0, 1.0), Fate::Never, "never"),
+    row(280.0, REQUESTS, ("0", 0.0, 1.0), Fate::Never, "never"),
+    row(280.0, BUDGET, ("0", 0.0, 1.0), Fate::Recovers(110, 250), "158-200 s"),
+    row(280.0, BREAKER, ("178", 100.0, 280.0), Fate::Recovers(40, 65), "51 s"),
+    row(280.0, BOTH, ("251", 200.0, 290.0), Fate::Recovers(40, 55), "46 s"),
+    row(280.0, DEFAULTS, ("-", 0.0, 290.0), Fate::Recovers(40, 100), "-"),
 ];
 
 /// Several seeds of one row.
@@ -212,11 +226,6 @@ impl Line {
         }
     }
 
-    /// Near the end, over which seconds the last answers may still be under way.
-    fn late(&self, series: &[f64]) -> f64 {
-        mean(series[series.len() - 100..series.len() - 10].iter().copied())
-    }
-
     fn recovery(&self) -> String {
         let (first, last) = (self.recovered.iter().min(), self.recovered.iter().max());
         match (first.copied().flatten(), last.copied().flatten()) {
@@ -228,24 +237,29 @@ impl Line {
     }
 }
 
+/// Near the end; in the last seconds answers may still be under way.
+fn late(series: &[f64]) -> f64 {
+    mean(series[series.len() - 100..series.len() - 10].iter().copied())
+}
+
 pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
     // Every recovery lies in little more than half of the time.
     let (until, seeds) = size.pick((360, 1), (600, 5));
     let runs = on_all_cores(TABLE.len() * seeds, progress, |job| {
-        let (rate, client, ..) = &TABLE[job / seeds];
+        let Row { rate, client, .. } = &TABLE[job / seeds];
         one(*rate, until, client, (job % seeds) as u64)
     });
     let rows = TABLE.iter().zip(runs.chunks(seeds));
-    rows.map(|((rate, client, ..), runs)| Line::of(*rate, client.name, until, runs)).collect()
+    rows.map(|(row, runs)| Line::of(row.rate, row.client.name, until, runs)).collect()
 }
 
 pub(crate) fn checks(lines: &[Line]) -> Vec<Check> {
     let mut checks = Vec::new();
-    for (line, (rate, client, soon, (low, high), fate, recovered)) in lines.iter().zip(TABLE) {
+    for (line, Row { rate, client, soon: (soon, low, high), fate, recovered }) in lines.iter().zip(TABLE) {
         let name = format!("{rate}/s, {}", client.name);
         let got = mean(line.good[45..60].iter().copied());
         checks.push(Check::new(format!("{name}: good at 45-60 s"), soon, (got, 0, "/s"), low..=high));
-        let late = line.late(&line.good);
+        let end = late(&line.good);
         let (published, accepted, all) = match fate {
             Fate::Never => (0.0, 0.0..=1.0, line.recovered.iter().all(Option::is_none)),
             Fate::Recovers(first, last) => {
@@ -253,7 +267,7 @@ pub(crate) fn checks(lines: &[Line]) -> Vec<Check> {
                 (rate - 1.0, 0.95 * rate..=1.05 * rate, line.recovered.iter().all(between))
             }
         };
-        checks.push(Check::new(format!("{name}: good at the end"), published, (late, 0, "/s"), accepted));
+        checks.push(Check::new(format!("{name}: good at the end"), published, (end, 0, "/s"), accepted));
         checks.push(Check {
             what: format!("{name}: recovered at"),
             published: recovered.to_owned(),
@@ -264,7 +278,7 @@ pub(crate) fn checks(lines: &[Line]) -> Vec<Check> {
     for (row, published, accepted) in [(1, 560, 540.0..=580.0), (4, 308, 300.0..=316.0)] {
         let line = &lines[row];
         let what = format!("{}/s, {}: load at the end", line.rate, line.name);
-        checks.push(Check::new(what, published, (line.late(&line.load), 0, "/s"), accepted));
+        checks.push(Check::new(what, published, (late(&line.load), 0, "/s"), accepted));
     }
     checks
 }

@@ -13,11 +13,11 @@ use style::{BLACK_INK, BLUE, Curve, Frame, GRAY, GREEN, ORANGE, PURPLE, SKY, VER
 const TWO: (u32, u32) = (960, 380);
 const ONE: (u32, u32) = (760, 400);
 
-fn curve<'a>(name: &'a str, colour: RGBColor, points: impl IntoIterator<Item = (f64, f64)>) -> Curve<'a> {
+fn curve(name: &str, colour: RGBColor, points: impl IntoIterator<Item = (f64, f64)>) -> Curve<'_> {
     Curve { name, colour, dashed: false, points: points.into_iter().collect() }
 }
 
-fn dashed<'a>(name: &'a str, colour: RGBColor, points: impl IntoIterator<Item = (f64, f64)>) -> Curve<'a> {
+fn dashed(name: &str, colour: RGBColor, points: impl IntoIterator<Item = (f64, f64)>) -> Curve<'_> {
     Curve { dashed: true, ..curve(name, colour, points) }
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn bucket(measured: &bucket::Bucket) -> Drawn<String> {
     let lines = [
         ("no retry", GRAY, &measured.none),
         ("3 retries", VERMILION, &measured.three),
-        ("3 retries, bucket of 5", BLUE, &measured.bucket),
+        ("3 retries, bucket of 5", BLUE, &measured.saved),
     ];
     let curves = |of: fn(&bucket::Measured) -> f64| {
         let curves = lines.iter().map(|(name, colour, line)| {
@@ -94,13 +94,8 @@ pub(crate) fn collapse(measured: &collapse::Collapse) -> Drawn<String> {
         "no retry" => GRAY,
         "3 attempts at once" => VERMILION,
         "3 attempts with jitter" => ORANGE,
-        "at once, default budget" => SKY,
         "default policy and budget" => BLUE,
         _ => PURPLE,
-    };
-    let curves = |lines: &'_ [collapse::Line]| -> Vec<(String, RGBColor, Vec<(f64, f64)>)> {
-        let all = lines.iter().filter(|line| line.name != "at once, default budget");
-        all.map(|line| (line.name.to_owned(), colour(line.name), over_time(&line.good, 1).collect())).collect()
     };
     let frame = |title, legend| Frame { title, x: "time, s", y: "per second", legend };
     picture((960, 400), (1, 2), |areas| {
@@ -109,9 +104,10 @@ pub(crate) fn collapse(measured: &collapse::Collapse) -> Drawn<String> {
             ("A ramp to its peak at 25 s", &measured.ramp, 60.0),
         ];
         for (area, (title, lines, end)) in areas.iter().zip(panels) {
-            let named = curves(lines);
             let mut all = vec![dashed("arrivals", BLACK_INK, over_time(&lines[0].arrived, 1))];
-            all.extend(named.iter().map(|(name, colour, points)| curve(name, *colour, points.iter().copied())));
+            // At once or after a delay, with the default budget: the same curve.
+            let told = lines.iter().filter(|line| line.name != "at once, default budget");
+            all.extend(told.map(|line| curve(line.name, colour(line.name), over_time(&line.good, 1))));
             panel(area, &frame(title, Some(At::UpperRight)), (0.0..end, 0.0..150.0), None, all)?;
         }
         Ok(())
@@ -128,7 +124,7 @@ pub(crate) fn storm(lines: &[storm::Line]) -> Drawn<String> {
         ("one retry, default breaker and budget", BLUE),
     ];
     let of = |(name, colour): (&'static str, RGBColor), series: fn(&storm::Line) -> &[f64]| {
-        let line = lines.iter().find(|line| line.name == name && line.rate == 280.0)?;
+        let line = lines.iter().find(|line| line.name == name && line.rate > 200.0)?;
         Some(curve(name, colour, over_time(&series(line)[..260], 2)))
     };
     picture((960, 400), (1, 2), |areas| {
