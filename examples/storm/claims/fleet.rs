@@ -221,6 +221,6 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
             (later(jitter), 1, " %"),
             ..size.pick(40.0, 3.0),
         ),
-        Check::new("cooldown: later than hint alone", "no later", (later(hint), 1, " %"), ..size.pick(40.0, 12.0)),
+        Check::new("cooldown: later than hint alone", "-", (later(hint), 1, " %"), ..size.pick(40.0, 12.0)),
     ]
 }
