@@ -210,8 +210,13 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
         Check::new("hint with jitter: refusals per success", "-", (jitter.wasted, 2, ""), 1.0..),
         Check::new("cooldown: refusals per success", "-", (cooldown.wasted, 2, ""), ..0.5),
         Check::new("cooldown: fewer refusals than hint alone", "10x", (hint.wasted / cooldown.wasted, 1, "x"), 10.0..),
-        Check::new("hint alone: of the limit, used", "-", (100.0 * hint.served() / limit, 1, " %"), 98.0..),
-        Check::new("cooldown: of the limit, used", "all", (100.0 * cooldown.served() / limit, 1, " %"), 98.0..),
+        Check::new("hint alone: of the limit, used", "-", (100.0 * hint.served() / limit, 1, " %"), 95.0..),
+        Check::new(
+            "cooldown: of the limit, used",
+            "all",
+            (100.0 * cooldown.served() / limit, 1, " %"),
+            size.pick(95.0, 98.0)..,
+        ),
         Check::new("hint alone: the last agent is done", "-", (hint.finished, 0, " s"), 100.0..),
         // When the last one is done is chance, and more so with few. Against the hint alone the release costs some: its
         // last waiters are held when the crowd that they were held for has gone.

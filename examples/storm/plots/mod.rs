@@ -131,7 +131,7 @@ pub(crate) fn storm(lines: &[storm::Line]) -> Drawn<String> {
         let x = "time, s; the server stands still in the gray";
         let frame = Frame { title: "Answers in time, of 280 calls a second", x, y: "per second", legend: None };
         let good = picked.into_iter().filter_map(|pick| of(pick, |line| &line.good)).collect();
-        panel(&areas[0], &frame, (0.0..260.0, 0.0..950.0), Some((30.0..40.0, 950.0)), good)?;
+        panel(&areas[0], &frame, (0.0..260.0, 0.0..350.0), Some((30.0..40.0, 350.0)), good)?;
         let frame = Frame { title: "Load on the server, which can do 300", legend: Some(At::UpperRight), ..frame };
         let load = picked.into_iter().filter_map(|pick| of(pick, |line| &line.load)).collect();
         panel(&areas[1], &frame, (0.0..260.0, 0.0..950.0), Some((30.0..40.0, 950.0)), load)
