@@ -64,9 +64,9 @@ use gate::Settings;
 /// A refusal that comes while they are being released shows that they came too fast: it continues the hold instead of
 /// beginning another, so the next release, a share of all that time, takes longer, until the pace is one that the peer
 /// bears. In the model of a fleet at a rate limit in `examples/storm`, 100 processes of 100 agents under a peer that
-/// says "one second", each 100 calls cost 27 refusals; were each hold by itself, 133; with the hint and no cooldown, 200
-/// with jitter and 980 without. What it costs is the end: a waiter may still wait when the crowd is gone, so the last of
-/// them are done a few percent later.
+/// says "one second", each 100 calls cost 27 refusals; were each hold by itself, 133; with the hint and no cooldown, 203
+/// with jitter and 976 without. The peer is used to its limit all the same. What it costs is the end: a waiter may still
+/// wait when the crowd is gone, so the last agent is done 3 to 10 % later than with the hint alone.
 ///
 /// It learns from [`hold`](Self::hold), and under [`paced_by`](crate::ResilienceExt::paced_by) from each error that its
 /// own classifier judges as [`Cause::Throttled`](crate::Cause::Throttled); with the default classifier, which judges
