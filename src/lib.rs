@@ -30,6 +30,8 @@
 #![doc = "[`ManualTimer`]: ManualTimer"]
 #![doc = ""]
 #![doc = include_str!("../README.md")]
+// Its pictures are files of the repository, out of this page's reach.
+#![doc = "<style>img[src^='docs/'] { display: none }</style>"]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 

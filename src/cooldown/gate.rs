@@ -11,8 +11,8 @@ use crate::time::nanos;
 /// A cooldown without its classifier and timer: time and randomness are arguments, so a call under a timer of its
 /// own can use it too. All times are readings of one timer, in nanoseconds (584 years' worth).
 pub(crate) struct Gate {
-    /// When the hold ends; 0 while nothing is held. Invariant 1: it only grows, except that an end which has
-    /// passed may become 0.
+    /// When the hold ends; 0 while nothing is held or released. Invariant 1: it only grows, except that it may become 0
+    /// once all waiters have been released.
     until: AtomicU64,
     /// When the hold began; of use only while `until` is not 0. Invariant 2: written before the `until` that
     /// begins a hold, so whoever sees that sees this.
@@ -63,7 +63,8 @@ impl Gate {
             return;
         }
         let now = nanos(now);
-        if self.until.load(Ordering::Relaxed) <= now {
+        // A refusal amid a release says that it was too fast: the hold goes on, and the next release takes longer.
+        if self.is_over(self.until.load(Ordering::Relaxed), now) {
             self.since.store(now, Ordering::Relaxed);
         }
         self.until.fetch_max(now.saturating_add(after), Ordering::Release);
@@ -77,8 +78,8 @@ impl Gate {
         if rest > 0 {
             return Some(Duration::from_nanos(rest));
         }
-        if until > 0 {
-            // It has passed: spare the next caller the clock. Fails where somebody has just held again.
+        if until > 0 && self.is_over(until, nanos(now)) {
+            // Spare the next caller the clock. Fails where somebody has just held again.
             let _ = self.until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
         None
@@ -87,19 +88,24 @@ impl Gate {
     /// How long a call that comes at `now` waits; it must ask again afterwards. `None`: it may go.
     pub(crate) fn wait<R: Rng + ?Sized>(&self, now: Duration, rng: &mut R) -> Option<Duration> {
         let rest = self.remaining(now)?;
-        let held = now.saturating_add(rest).saturating_sub(Duration::from_nanos(self.since.load(Ordering::Relaxed)));
-        let spread = nanos(self.spread(held));
+        let spread = self.spread(nanos(now.saturating_add(rest)));
         let own = if spread == 0 { 0 } else { rng.random_range(0..=spread) };
         Some(rest.saturating_add(Duration::from_nanos(own)))
     }
 
-    /// How far apart the waiters of a hold are released. Extended again and again, a hold is spread like one of
-    /// the cap: that bounds the wait.
-    fn spread(&self, held: Duration) -> Duration {
+    /// Whether the hold that ends at `until` has ended by `now`, and its release as well.
+    fn is_over(&self, until: u64, now: u64) -> bool {
+        until == 0 || (until <= now && until.saturating_add(self.spread(until)) <= now)
+    }
+
+    /// How far apart the waiters of the hold that ends at `until` are released. Extended again and again, a hold is
+    /// spread like one of the cap: that bounds the wait.
+    fn spread(&self, until: u64) -> u64 {
         let Settings { jitter, least_spread, cap, .. } = self.settings;
+        let held = Duration::from_nanos(until.saturating_sub(self.since.load(Ordering::Relaxed)));
         // An `Err` is overflow: the jitter is from 0 to 1.
         let share = Duration::try_from_secs_f64(held.min(cap).as_secs_f64() * jitter).unwrap_or(cap);
-        share.max(least_spread)
+        nanos(share.max(least_spread))
     }
 }
 

@@ -61,6 +61,13 @@ use gate::Settings;
 /// they would otherwise all arrive at one instant and be refused again. A call that waits while the wait is extended
 /// goes on waiting.
 ///
+/// A refusal that comes while they are being released shows that they came too fast: it continues the hold instead of
+/// beginning another, so the next release, a share of all that time, takes longer, until the pace is one that the peer
+/// bears. In the model of a fleet at a rate limit in `examples/storm`, 100 processes of 100 agents under a peer that
+/// says "one second", each 100 calls cost 27 refusals; were each hold by itself, 133; with the hint and no cooldown, 203
+/// with jitter and 976 without. The peer is used to its limit all the same. What it costs is the end: a waiter may still
+/// wait when the crowd is gone, so the last agent is done 3 to 10 % later than with the hint alone.
+///
 /// It learns from [`hold`](Self::hold), and under [`paced_by`](crate::ResilienceExt::paced_by) from each error that its
 /// own classifier judges as [`Cause::Throttled`](crate::Cause::Throttled); with the default classifier, which judges
 /// none so, it learns from `hold` alone. Other errors say nothing about the calls beside them, a wait that they ask for
@@ -78,7 +85,7 @@ use gate::Settings;
 ///
 /// # Cost
 ///
-/// While nothing is held a call costs one load: no clock, no lock, no allocation, no random number.
+/// While nothing is held or released a call costs one load: no clock, no lock, no allocation, no random number.
 ///
 /// # Fairness
 ///
@@ -129,7 +136,8 @@ impl Default for Cooldown {
 /// Settings: before it is shared.
 impl<C, M> Cooldown<C, M> {
     /// Over what share of the hold the waiters are released: from 0 to 1, NaN is 0. The hold is counted from the hint
-    /// that began it to the end of the one that ends last, and as no more than the cap.
+    /// that began it to the end of the one that ends last, and as no more than the cap. A hint that comes before all
+    /// waiters are released belongs to the same hold.
     pub const fn with_jitter(mut self, share: f64) -> Self {
         let share = if share > 0.0 { share } else { 0.0 };
         self.gate.settings_mut().jitter = if share > 1.0 { 1.0 } else { share };

@@ -185,8 +185,20 @@ fn success_refills() {
 #[test]
 fn the_last_budget_counts() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
-    let (first, last) = (Budget::new(), Budget::new());
+    let (first, last) = (Budget::new().with_capacity(100), Budget::new().with_capacity(100));
     let call = retry(|_| script.play(), &INSTANT, Never).with_timer(&timer).with_budget(&first).with_budget(&last);
     drive(call, &timer).unwrap_err();
     assert_eq!((first.available(), last.available()), (100, 98));
+}
+
+/// `tests/claims` says why it is no more than that: a ramp must not collapse.
+#[test]
+fn the_defaults_are_those_of_the_table() {
+    let budget = Budget::new();
+    assert_eq!((budget.capacity(), budget.available(), Budget::default().capacity()), (8, 8, 8));
+    (0..8).for_each(|_| budget.withdraw().unwrap().spend());
+    (0..79).for_each(|_| budget.deposit());
+    assert_eq!(budget.available(), 7);
+    budget.deposit();
+    assert_eq!(budget.available(), 8);
 }

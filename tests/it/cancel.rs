@@ -113,7 +113,7 @@ fn a_fatal_error_in_hand_beats_the_token() {
 #[test]
 fn a_token_cancelled_in_an_attempt_that_fails_ends_the_call_there() {
     for policy in [POLICY, POLICY.with_backoff(Backoff::none())] {
-        let (token, timer, budget) = (CancellationToken::new(), ManualTimer::new(), Budget::new());
+        let (token, timer, budget) = (CancellationToken::new(), ManualTimer::new(), Budget::new().with_capacity(100));
         let told = Mutex::new(0);
         let op = |_: Attempt| {
             token.cancel();

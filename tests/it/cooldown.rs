@@ -80,7 +80,7 @@ fn a_free_cooldown_reads_no_clock_again_after_a_hold() {
     let timer = Counting(ManualTimer::new(), AtomicU32::new(0));
     let cooldown = Cooldown::new().with_timer(&timer);
     cooldown.hold(SECOND);
-    timer.0.advance(SECOND);
+    timer.0.advance(SECOND + cooldown.least_spread());
     assert_eq!(cooldown.remaining(), None);
     let read = timer.1.load(Ordering::Relaxed);
     assert_eq!(poll(pin!(cooldown.until(Never))), Poll::Ready(Ok(())));
@@ -127,6 +127,34 @@ async fn waiters_do_not_wake_at_one_instant() {
     // Twenty are to be expected in each slot; more than seventy is 1e-17.
     assert!(slots.iter().all(|&n| n <= 70), "{slots:?}");
     assert!(slots[..50].iter().filter(|&&n| n > 0).count() > 45, "{slots:?}");
+}
+
+/// The longest of many waits.
+fn longest_wait(cooldown: &Cooldown<resile::Always, &ManualTimer>, timer: &ManualTimer) -> Duration {
+    let delay = |_| {
+        let mut wait = pin!(cooldown.until(Never));
+        assert!(poll(wait.as_mut()).is_pending());
+        timer.until_next().unwrap()
+    };
+    (0..200).map(delay).max().unwrap()
+}
+
+#[test]
+fn refused_amid_the_release_it_releases_more_slowly() {
+    let timer = ManualTimer::new();
+    let cooldown = Cooldown::new().with_jitter(0.5).with_timer(&timer);
+    cooldown.hold(10 * SECOND);
+    assert!((12 * SECOND..=15 * SECOND).contains(&longest_wait(&cooldown, &timer)), "5 s after it");
+    timer.advance(11 * SECOND);
+    assert_eq!(cooldown.remaining(), None);
+    cooldown.hold(10 * SECOND);
+    let longest = longest_wait(&cooldown, &timer);
+    assert!((17 * SECOND..=20_500 * SECOND / 1000).contains(&longest), "21 s in all: {longest:?}");
+
+    // After the release the next one is by itself again.
+    timer.advance(20_500 * SECOND / 1000);
+    cooldown.hold(10 * SECOND);
+    assert!((12 * SECOND..=15 * SECOND).contains(&longest_wait(&cooldown, &timer)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -248,7 +276,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// The model: an end that only grows, and a beginning that is set when there is no hold.
+    /// The model: an end that only grows, and a beginning that is set when nothing is held or released.
     #[test]
     fn only_extends(
         steps in prop::collection::vec(step(), 1..60),
@@ -260,6 +288,10 @@ proptest! {
         let timer = ManualTimer::new();
         let cooldown = Cooldown::new().with_cap(cap).with_jitter(jitter).with_least_spread(least).with_timer(&timer);
         let (mut since, mut until) = (Duration::ZERO, Duration::ZERO);
+        let spread = |since: Duration, until: Duration| {
+            let held = until.saturating_sub(since).min(cap);
+            Duration::try_from_secs_f64(held.as_secs_f64() * cooldown.jitter()).unwrap_or(cap).max(least).min(LAST)
+        };
         for step in steps {
             let now = timer.now().min(LAST);
             match step {
@@ -267,7 +299,7 @@ proptest! {
                 Step::Hold(after) => {
                     cooldown.hold(after);
                     if !after.min(cap).is_zero() {
-                        if until <= now {
+                        if until.is_zero() || until <= now && until.saturating_add(spread(since, until)).min(LAST) <= now {
                             since = now;
                         }
                         until = until.max(now.saturating_add(after.min(cap)).min(LAST));
@@ -279,8 +311,7 @@ proptest! {
                     prop_assert_eq!(free, until <= now);
                     if let Some(delay) = timer.until_next() {
                         let rest = until.saturating_sub(now);
-                        let spread = until.saturating_sub(since).min(cap).as_secs_f64() * cooldown.jitter();
-                        let most = rest.as_secs_f64() + spread.max(least.as_secs_f64());
+                        let most = (rest + spread(since, until)).as_secs_f64();
                         prop_assert!(delay >= rest);
                         prop_assert!(delay.as_secs_f64() <= most * 1.000_001 + 1e-6);
                     }

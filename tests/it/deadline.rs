@@ -14,7 +14,7 @@ const STEADY: RetryPolicy = RetryPolicy::new()
 
 #[test]
 fn trap_03_a_delay_that_does_not_fit_is_not_slept() {
-    let (script, timer, budget) = (Script::new(&[Step::Fail]), ManualTimer::new(), Budget::new());
+    let (script, timer, budget) = (Script::new(&[Step::Fail]), ManualTimer::new(), Budget::new().with_capacity(100));
     let policy = STEADY.with_deadline(SECOND * 10);
     let call = retry(|_| script.play(), &policy, Never).with_timer(&timer).with_budget(&budget);
     let gave_up = drive(call, &timer).unwrap_err();
@@ -26,7 +26,7 @@ fn trap_03_a_delay_that_does_not_fit_is_not_slept() {
 #[test]
 fn trap_03_remaining_time_is_taken_after_the_sleep() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
-    let (policy, budget) = (STEADY.with_deadline(SECOND * 10), Budget::new());
+    let (policy, budget) = (STEADY.with_deadline(SECOND * 10), Budget::new().with_capacity(100));
     let left = std::cell::Cell::new(None);
     let op = |attempt: resile::Attempt| {
         left.set(attempt.remaining());

@@ -89,8 +89,12 @@ async fn a_call_that_yields_goes_on() {
 
 #[test]
 fn trap_14_building_runs_nothing() {
-    let (script, timer, token, budget) =
-        (Script::new(&[Step::Succeed]), CountingTimer::default(), CancellationToken::new(), Budget::new());
+    let (script, timer, token, budget) = (
+        Script::new(&[Step::Succeed]),
+        CountingTimer::default(),
+        CancellationToken::new(),
+        Budget::new().with_capacity(100),
+    );
     let policy = STEADY.with_deadline(SECOND);
     let told = Cell::new(0);
     let call = retry(|_| script.play(), &policy, &token)

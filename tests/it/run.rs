@@ -33,7 +33,7 @@ impl Agent<'_> {
 fn attempt_again_and_blocking_again_agree() {
     let by = |way: u8, steps| {
         let (script, timer) = (Script::new(steps), ManualTimer::new());
-        let (budget, told) = (Budget::new().with_deposit(1.0), Mutex::new(Vec::new()));
+        let (budget, told) = (Budget::new().with_capacity(100).with_deposit(1.0), Mutex::new(Vec::new()));
         let observer = |event: &Event<'_, Down>| told.lock().unwrap().push(event.to_string());
         let mut agent = Agent { script: &script, turns: 0 };
         let mut run = STEADY.start(Never).with_timer(&timer).with_budget(&budget).with_observer(observer);
@@ -87,7 +87,7 @@ fn the_deadline_counts_from_the_start_and_cuts() {
 fn the_token_cuts_the_attempt_and_the_wait() {
     for steps in [&[Step::Hang][..], &[Step::Fail][..]] {
         let (script, timer, token) = (Script::new(steps), ManualTimer::new(), CancellationToken::new());
-        let budget = Budget::new();
+        let budget = Budget::new().with_capacity(100);
         let mut run = STEADY.start(&token).with_timer(&timer).with_budget(&budget);
         let mut attempt = Box::pin(run.attempt(script.play()));
         assert!(poll(attempt.as_mut()).is_pending());
@@ -103,7 +103,7 @@ fn the_token_cuts_the_attempt_and_the_wait() {
 
 #[test]
 fn the_token_cuts_the_wait_of_again() {
-    let (timer, token, budget) = (ManualTimer::new(), CancellationToken::new(), Budget::new());
+    let (timer, token, budget) = (ManualTimer::new(), CancellationToken::new(), Budget::new().with_capacity(100));
     let mut run = STEADY.start(&token).with_timer(&timer).with_budget(&budget);
     let mut again = Box::pin(run.again(Down(1)));
     assert!(poll(again.as_mut()).is_pending());
@@ -116,7 +116,7 @@ fn the_token_cuts_the_wait_of_again() {
 /// Mixed ways count each attempt once.
 #[test]
 fn the_ways_mix() {
-    let (timer, budget) = (ManualTimer::new(), Budget::new());
+    let (timer, budget) = (ManualTimer::new(), Budget::new().with_capacity(100));
     let mut run = STEADY.start(Never).with_timer(&timer).with_budget(&budget);
     let step = |outcome| async move { outcome };
     assert_eq!((run.attempts(), budget.available()), (0, 100));
@@ -139,7 +139,7 @@ fn the_ways_mix() {
 /// A caller who drops what hangs, and goes on, has no more attempts for that, and none of them free.
 #[test]
 fn attempts_dropped_in_flight_count_and_are_paid() {
-    let (script, timer, budget) = (Script::new(&[Step::Hang]), ManualTimer::new(), Budget::new());
+    let (script, timer, budget) = (Script::new(&[Step::Hang]), ManualTimer::new(), Budget::new().with_capacity(100));
     let mut run = STEADY.start(Never).with_timer(&timer).with_budget(&budget);
     for attempt in 1..=5 {
         assert!(poll(Box::pin(run.attempt(script.play())).as_mut()).is_pending());
@@ -179,7 +179,7 @@ fn a_retry_after_a_wait_that_was_dropped_is_paid() {
 /// A retry without a delay that is waited for is paid once, whichever way it begins.
 #[test]
 fn a_run_that_ends_between_attempts_owes_nothing() {
-    let (script, timer, budget) = (Script::new(&[Step::Fail]), ManualTimer::new(), Budget::new());
+    let (script, timer, budget) = (Script::new(&[Step::Fail]), ManualTimer::new(), Budget::new().with_capacity(100));
     for backoff in [Backoff::none(), STEADY.backoff()] {
         let policy = STEADY.with_backoff(backoff);
         let mut run = policy.start(Never).with_timer(&timer).with_budget(&budget);

@@ -60,7 +60,7 @@ fn clearing_an_old_hold_does_not_lose_a_new_one() {
         let timer = ManualTimer::new();
         let cooldown = shared(&timer);
         cooldown.hold(SECOND);
-        timer.advance(SECOND);
+        timer.advance(2 * SECOND); // its release is over as well
         let reader = with(&cooldown, |it| it.remaining());
         let other = with(&cooldown, |it| it.remaining());
         cooldown.hold(7 * SECOND);

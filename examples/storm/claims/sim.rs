@@ -3,10 +3,17 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering as Memory};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
+use resile::ManualTimer;
+
+use super::Progress;
 
 /// Events in order of time, and of their making where times are equal.
 pub(crate) struct Agenda<E> {
@@ -75,7 +82,35 @@ pub(crate) fn exponential(mean: f64, rng: &mut ChaCha8Rng) -> Duration {
     seconds(-mean * (1.0 - rng.random::<f64>()).ln())
 }
 
+/// Runs jobs 0, 1, 2, … on all cores, and tells `progress` how many are done; results are in order.
+pub(crate) fn on_all_cores<R: Send>(jobs: usize, progress: Progress<'_>, job: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || {
+        let mut results = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Memory::Relaxed);
+            if number >= jobs {
+                return results;
+            }
+            results.push((number, job(number)));
+            progress((done.fetch_add(1, Memory::Relaxed) + 1) as f64 / jobs as f64);
+        }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut all: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..cores.min(jobs)).map(|_| scope.spawn(work)).collect();
+        let mut all = work();
+        for other in others {
+            all.extend(other.join().expect("a model does not panic"));
+        }
+        all
+    });
+    all.sort_by_key(|&(number, _)| number);
+    all.into_iter().map(|(_, result)| result).collect()
+}
+
 /// Things per second.
+#[derive(Clone, Debug)]
 pub(crate) struct Series(Vec<u32>);
 
 impl Series {
@@ -93,6 +128,17 @@ impl Series {
         let length = over.len();
         f64::from(self.0[over].iter().sum::<u32>()) / length as f64
     }
+
+    /// The mean of several of one length, second by second.
+    pub(crate) fn average<'a>(all: impl IntoIterator<Item = &'a Self>) -> Vec<f64> {
+        let (mut sums, mut count) = (Vec::new(), 0.0_f64);
+        for series in all {
+            sums.resize(series.0.len().max(sums.len()), 0.0);
+            sums.iter_mut().zip(&series.0).for_each(|(sum, &value)| *sum += f64::from(value));
+            count += 1.0;
+        }
+        sums.iter().map(|sum| sum / count).collect()
+    }
 }
 
 pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
@@ -105,4 +151,17 @@ pub(crate) fn normal(mean: f64, deviation: f64, rng: &mut ChaCha8Rng) -> Duratio
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     let angle = std::f64::consts::TAU * rng.random::<f64>();
     seconds((mean + deviation * radius * angle.cos()).abs())
+}
+
+/// Polls all of them to their end, and moves the clock whenever all wait for it.
+pub(crate) fn drive<F: Future>(timer: &ManualTimer, futures: impl IntoIterator<Item = F>) {
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut all: FuturesUnordered<F> = futures.into_iter().collect();
+    loop {
+        while let Poll::Ready(Some(_)) = all.poll_next_unpin(&mut cx) {}
+        if all.is_empty() {
+            return;
+        }
+        timer.advance(timer.until_next().expect("whoever waits, waits for the clock"));
+    }
 }

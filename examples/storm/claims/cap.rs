@@ -1,0 +1,90 @@
+//! At the cap jitter still spreads: formulas that clip at the cap make most delays *be* the cap, and clients that failed
+//! together come back together.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::ChaCha8Rng;
+use resile::{Backoff, Jitter};
+
+use super::sim::{on_all_cores, seeded};
+use super::{Check, Progress, Size};
+
+pub(crate) const CAP: Duration = Duration::from_secs(30);
+pub(crate) const CLIENTS: usize = 1_000;
+const RETRY: u32 = 12;
+const BACKOFF: Backoff = Backoff::exponential(Duration::from_secs(1)).with_cap(CAP);
+
+/// The delays before the twelfth retry, of clients that have failed all along.
+#[derive(Debug)]
+pub(crate) struct Spread {
+    pub(crate) name: &'static str,
+    pub(crate) delays: Vec<Duration>,
+}
+
+/// How a delay is drawn.
+#[derive(Clone, Copy)]
+enum Formula {
+    Ours(Jitter),
+    /// Not the crate's: half as much more or less, and then clipped, as textbooks have it.
+    Clipped,
+}
+
+const FORMULAS: [(&str, Formula); 6] = [
+    ("no jitter", Formula::Ours(Jitter::None)),
+    ("clipped after jitter (textbook)", Formula::Clipped),
+    ("full", Formula::Ours(Jitter::Full)),
+    ("equal", Formula::Ours(Jitter::Equal)),
+    ("proportional, 0.5", Formula::Ours(Jitter::Proportional(0.5))),
+    ("decorrelated", Formula::Ours(Jitter::Decorrelated)),
+];
+
+impl Formula {
+    fn last_delay(self, rng: &mut ChaCha8Rng) -> Duration {
+        match self {
+            Self::Ours(jitter) => {
+                let backoff = BACKOFF.with_jitter(jitter);
+                (1..=RETRY).fold(Duration::ZERO, |previous, retry| backoff.delay(retry, previous, rng))
+            }
+            Self::Clipped => Duration::from_secs(1 << (RETRY - 1)).mul_f64(rng.random_range(0.5..=1.5)).min(CAP),
+        }
+    }
+}
+
+/// How many delays lie in each tenth of a second up to the cap; the last begins at the cap.
+pub(crate) fn slots(delays: &[Duration]) -> Vec<u32> {
+    let mut slots = vec![0; (CAP.as_millis() / 100) as usize + 1];
+    for delay in delays {
+        let last = slots.len() - 1;
+        slots[((delay.as_millis() / 100) as usize).min(last)] += 1;
+    }
+    slots
+}
+
+pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Spread> {
+    let draws = size.pick(10_000, 100_000);
+    on_all_cores(FORMULAS.len(), progress, |job| {
+        let ((name, formula), mut rng) = (FORMULAS[job], seeded(job as u64));
+        Spread { name, delays: (0..draws).map(|_| formula.last_delay(&mut rng)).collect() }
+    })
+}
+
+pub(crate) fn checks(spreads: &[Spread]) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for (Spread { name, delays }, (_, formula)) in spreads.iter().zip(FORMULAS) {
+        let fullest = delays.chunks_exact(CLIENTS).filter_map(|crowd| slots(crowd).into_iter().max()).max();
+        let fullest = (f64::from(fullest.unwrap_or(u32::MAX)), 0, " of 1000");
+        let what = format!("{name}: at most in 0.1 s");
+        if matches!(formula, Formula::Ours(Jitter::None) | Formula::Clipped) {
+            checks.push(Check::new(what, "999 to 1000", fullest, 999.0..));
+            continue;
+        }
+        let longest = delays.iter().max().copied().unwrap_or_default();
+        let at_cap = delays.iter().filter(|&&delay| delay == CAP).count() as f64 / delays.len() as f64;
+        checks.push(Check::new(what, "up to 25", fullest, ..=25.0));
+        let what = format!("{name}: the longest");
+        checks.push(Check::new(what, "up to 30 s", (longest.as_secs_f64(), 3, " s"), ..=CAP.as_secs_f64()));
+        checks.push(Check::new(format!("{name}: are the cap"), "below 0.1 %", (100.0 * at_cap, 3, " %"), ..0.1));
+    }
+    checks
+}

@@ -1,0 +1,94 @@
+//! What follows by arithmetic alone: retries over retries, a deadline that a delay would miss, and many calls that must
+//! all succeed.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::ChaCha8Rng;
+use resile::{Attempt, Backoff, Decision, GaveUp, Jitter, ManualTimer, Never, RetryPolicy, Stop, Timer, Verdict};
+
+use super::sim::seeded;
+use super::{Check, Size};
+
+/// What reaches the last of `layers` that each retry the next, when it is down.
+fn reach(layers: u32, attempts: u32) -> u32 {
+    fn fail(layers: u32, policy: &RetryPolicy, reached: &mut u32) -> Result<(), GaveUp<()>> {
+        let mut run = policy.start(Never).with_timer(ManualTimer::new()).with_observer(());
+        loop {
+            match layers.checked_sub(1) {
+                None => *reached += 1,
+                Some(layers) => drop(fail(layers, policy, reached)),
+            }
+            run.blocking_again(())?;
+        }
+    }
+    let policy = RetryPolicy::new().with_attempts(attempts).with_backoff(Backoff::none());
+    let mut reached = 0;
+    let ended = fail(layers - 1, &policy, &mut reached);
+    assert_eq!(ended.map_err(|gave_up| gave_up.stop()), Err(Stop::Attempts));
+    reached
+}
+
+/// When the attempts are made that a deadline of 5 s leaves room for, and when and how the call ends.
+fn before_the_deadline() -> (Vec<u64>, Duration, Stop) {
+    let timer = ManualTimer::new();
+    let policy = RetryPolicy::new()
+        .with_attempts(10)
+        .with_deadline(Duration::from_secs(5))
+        .with_backoff(Backoff::exponential(Duration::from_secs(1)).with_jitter(Jitter::None));
+    let mut run = policy.start(Never).with_timer(timer.clone()).with_observer(());
+    let mut at = Vec::new();
+    loop {
+        at.push(timer.now().as_secs());
+        if let Err(gave_up) = run.blocking_again("down") {
+            return (at, timer.now(), gave_up.stop());
+        }
+    }
+}
+
+/// Whether one call succeeds, when each attempt fails with probability `f`.
+fn succeeds(f: f64, policy: &RetryPolicy, rng: &mut ChaCha8Rng) -> bool {
+    (1..).map(Attempt::new).find_map(|attempt| {
+        if rng.random::<f64>() >= f {
+            return Some(true);
+        }
+        matches!(policy.decide(attempt, Verdict::retry(), rng), Decision::Stop(_)).then_some(false)
+    }) == Some(true)
+}
+
+/// Of jobs of 50 calls that must all succeed, each failing 5 % of the time, the share that does.
+fn whole_jobs(attempts: u32, jobs: u32) -> f64 {
+    let policy = RetryPolicy::new().with_attempts(attempts);
+    let mut rng = seeded(7);
+    let whole = (0..jobs).filter(|_| (0..50).all(|_| succeeds(0.05, &policy, &mut rng))).count() as f64;
+    whole / f64::from(jobs)
+}
+
+pub(crate) fn checks(size: Size) -> Vec<Check> {
+    let (at, returned, stop) = before_the_deadline();
+    let deadline = |what: &str, published: &str, measured: String| Check {
+        what: what.to_owned(),
+        published: published.to_owned(),
+        holds: measured == published,
+        measured,
+    };
+    let mut checks = vec![
+        Check::new("3 layers of 4 attempts: calls", 64, (f64::from(reach(3, 4)), 0, ""), 64.0..=64.0),
+        Check::new("5 layers of 3 attempts: calls", 243, (f64::from(reach(5, 3)), 0, ""), 243.0..=243.0),
+        deadline("delays 1, 2, 4 s, deadline 5 s: attempts at", "[0, 1, 3] s", format!("{at:?} s")),
+        deadline("and it returns", "at 3s: no time left", format!("at {returned:?}: {stop}")),
+    ];
+    // (1 − fⁿ)⁵⁰, within five standard errors.
+    let jobs = size.pick(4_000, 100_000);
+    for (attempts, expected) in [(1_i32, 0.0769_f64), (3, 0.9938)] {
+        let share = whole_jobs(attempts.unsigned_abs(), jobs);
+        let error = 5.0 * (expected * (1.0 - expected) / f64::from(jobs)).sqrt();
+        checks.push(Check::new(
+            format!("50 calls, 5 % fail, {attempts} attempts: all succeed"),
+            format!("{:.2} %", 100.0 * expected),
+            (100.0 * share, 2, " %"),
+            100.0 * (expected - error)..=100.0 * (expected + error),
+        ));
+    }
+    checks
+}

@@ -1,0 +1,231 @@
+//! A fleet at a rate limit: 10,000 agents in 100 processes share one provider, which says when to come back.
+//!
+//! Each agent makes five calls one after the other and thinks before each. Together they want several times what the
+//! provider gives. It has a bucket that holds one second's worth of requests and is filled evenly; whoever finds it empty
+//! is told to come back in a second, the least that a `Retry-After` header can say.
+
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+
+use rand::rngs::ChaCha8Rng;
+use resile::{Cooldown, ManualTimer, Never, RetryPolicy, Timer, Verdict, retry};
+
+use super::sim::{Series, drive, exponential, mean, on_all_cores, seeded};
+use super::{Check, Progress, Size};
+
+/// Agents of one process.
+const CROWD: usize = 100;
+const CALLS: usize = 5;
+/// Requests a second and process.
+const RATE: f64 = 5.0;
+const THINKS: f64 = 4.0;
+const TAKES: f64 = 1.0;
+const HOP: f64 = 0.05;
+const LONGEST: u64 = 3_600;
+
+/// What an agent does when it is refused.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// Not the crate: a loop by hand that sleeps as long as it was told.
+    Hint,
+    /// `retry`, which spreads what was asked for.
+    Retry,
+    /// `retry` with a cooldown that the agents of a process share.
+    Cooldown,
+}
+
+const KINDS: [(&str, Kind); 3] =
+    [("hint alone, by hand", Kind::Hint), ("hint with jitter", Kind::Retry), ("cooldown per process", Kind::Cooldown)];
+
+struct TooMany {
+    after: Duration,
+}
+
+fn throttled(error: &TooMany) -> Verdict {
+    Verdict::throttled(Some(error.after))
+}
+
+struct Provider {
+    rate: f64,
+    tokens: Cell<f64>,
+    as_of: Cell<Duration>,
+    load: RefCell<Series>,
+    good: RefCell<Series>,
+    refused: Cell<u32>,
+}
+
+impl Provider {
+    fn new(rate: f64) -> Self {
+        let series = || RefCell::new(Series::new(LONGEST));
+        Self {
+            rate,
+            tokens: Cell::new(rate),
+            as_of: Cell::default(),
+            load: series(),
+            good: series(),
+            refused: Cell::default(),
+        }
+    }
+
+    fn admit(&self, now: Duration) -> Result<(), TooMany> {
+        let since = now.saturating_sub(self.as_of.replace(now)).as_secs_f64();
+        let tokens = (self.tokens.get() + since * self.rate).min(self.rate);
+        self.load.borrow_mut().count(now);
+        if tokens >= 1.0 {
+            self.tokens.set(tokens - 1.0);
+            self.good.borrow_mut().count(now);
+            return Ok(());
+        }
+        self.tokens.set(tokens);
+        self.refused.set(self.refused.get() + 1);
+        Err(TooMany { after: Duration::from_secs(1) })
+    }
+}
+
+struct Scene {
+    timer: ManualTimer,
+    provider: Provider,
+    rng: RefCell<ChaCha8Rng>,
+    cooldowns: Vec<Cooldown>,
+}
+
+impl Scene {
+    async fn sleep(&self, mean: f64) {
+        let delay = exponential(mean, &mut self.rng.borrow_mut());
+        self.timer.sleep(delay).await;
+    }
+
+    async fn ask(&self) -> Result<(), TooMany> {
+        self.sleep(HOP).await;
+        let outcome = self.provider.admit(self.timer.now());
+        self.sleep(if outcome.is_ok() { TAKES } else { HOP }).await;
+        outcome
+    }
+
+    async fn call(&self, kind: Kind, process: usize) {
+        let policy = RetryPolicy::new().with_attempts(u32::MAX).with_classify(throttled);
+        let call = || retry(|_| self.ask(), &policy, Never).with_timer(&self.timer).with_observer(());
+        let outcome = match kind {
+            Kind::Hint => {
+                while let Err(told) = self.ask().await {
+                    self.timer.sleep(told.after).await;
+                }
+                Ok(())
+            }
+            Kind::Retry => call().await,
+            Kind::Cooldown => call().with_cooldown(&self.cooldowns[process]).await,
+        };
+        assert!(outcome.is_ok(), "nothing ends a call but its success");
+    }
+
+    async fn agent(&self, kind: Kind, process: usize) {
+        for _ in 0..CALLS {
+            self.sleep(THINKS).await;
+            self.call(kind, process).await;
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) name: &'static str,
+    /// Requests that reached the provider, and those of them that it served, per second.
+    pub(crate) load: Vec<f64>,
+    pub(crate) good: Vec<f64>,
+    /// Refusals per success.
+    pub(crate) wasted: f64,
+    /// When the last agent was done, in seconds.
+    pub(crate) finished: f64,
+}
+
+/// What the agents of a run are as futures.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crowd {
+    pub(crate) agents: usize,
+    /// The size of one, in bytes, its waits and its attempt in flight included.
+    pub(crate) future: usize,
+}
+
+fn run(kind: Kind, processes: usize, seed: u64) -> (Line, Crowd) {
+    let scene = Scene {
+        timer: ManualTimer::new(),
+        provider: Provider::new(RATE * processes as f64),
+        rng: RefCell::new(seeded(seed)),
+        cooldowns: (0..processes).map(|_| Cooldown::new()).collect(),
+    };
+    let crowd = Crowd { agents: processes * CROWD, future: size_of_val(&scene.agent(kind, 0)) };
+    drive(&scene.timer, (0..crowd.agents).map(|number| scene.agent(kind, number % processes)));
+    let Scene { timer, provider, .. } = scene;
+    let until = timer.now().as_secs() as usize + 1;
+    let cut = |series: RefCell<Series>| Series::average([&series.into_inner()])[..until].to_vec();
+    let line = Line {
+        name: KINDS.iter().find(|(_, it)| *it == kind).map_or("", |(name, _)| name),
+        load: cut(provider.load),
+        good: cut(provider.good),
+        wasted: f64::from(provider.refused.get()) / (crowd.agents * CALLS) as f64,
+        finished: timer.now().as_secs_f64(),
+    };
+    (line, crowd)
+}
+
+/// One fleet with its cooldowns, on this thread alone: for whoever wants to know what it takes.
+pub(crate) fn alone(size: Size) -> Crowd {
+    run(Kind::Cooldown, size.pick(10, 100), 8).1
+}
+
+impl Line {
+    /// Of several runs: the first one's series, and means.
+    fn of(runs: &[Line]) -> Self {
+        let average = |of: fn(&Line) -> f64| mean(runs.iter().map(of));
+        let Line { name, load, good, .. } = &runs[0];
+        Line {
+            name,
+            load: load.clone(),
+            good: good.clone(),
+            wasted: average(|line| line.wasted),
+            finished: average(|line| line.finished),
+        }
+    }
+
+    /// Served a second, once all agents have come and before the crowd thins.
+    fn served(&self) -> f64 {
+        mean(self.good[10..60].iter().copied())
+    }
+}
+
+pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
+    // When the last of 10,000 is done is a matter of seconds of chance: some seeds.
+    let (processes, seeds) = size.pick((10, 2), (100, 16));
+    let runs =
+        on_all_cores(KINDS.len() * seeds, progress, |job| run(KINDS[job / seeds].1, processes, (job % seeds) as u64).0);
+    runs.chunks(seeds).map(Line::of).collect()
+}
+
+pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
+    let [hint, jitter, cooldown] = lines else { unreachable!("three lines") };
+    let limit = RATE * size.pick(10.0, 100.0);
+    let later = |than: &Line| 100.0 * (cooldown.finished / than.finished - 1.0);
+    vec![
+        Check::new("hint alone: refusals per success", "-", (hint.wasted, 2, ""), 5.0..),
+        Check::new("hint with jitter: refusals per success", "-", (jitter.wasted, 2, ""), 1.0..),
+        Check::new("cooldown: refusals per success", "-", (cooldown.wasted, 2, ""), ..0.5),
+        Check::new("cooldown: fewer refusals than hint alone", "10x", (hint.wasted / cooldown.wasted, 1, "x"), 10.0..),
+        Check::new("hint alone: of the limit, used", "-", (100.0 * hint.served() / limit, 1, " %"), 95.0..),
+        Check::new(
+            "cooldown: of the limit, used",
+            "all",
+            (100.0 * cooldown.served() / limit, 1, " %"),
+            size.pick(95.0, 98.0)..,
+        ),
+        Check::new("hint alone: the last agent is done", "-", (hint.finished, 0, " s"), 100.0..),
+        // When the last one is done is chance, and more so with few. Against the hint alone the release costs some: its
+        // last waiters are held when the crowd that they were held for has gone.
+        Check::new(
+            "cooldown: later than hint with jitter",
+            "no later",
+            (later(jitter), 1, " %"),
+            ..size.pick(40.0, 3.0),
+        ),
+        Check::new("cooldown: later than hint alone", "-", (later(hint), 1, " %"), ..size.pick(40.0, 12.0)),
+    ]
+}

@@ -1,0 +1,166 @@
+//! A second request joins one that is slow, and the tail is gone (Dean and Barroso, "The Tail at Scale", 2013).
+//!
+//! A request asks 1,000 machines and is as slow as the slowest. Of each, 98 % of the answers take up to 10 ms, and the
+//! rest has a heavy tail.
+
+use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::ChaCha8Rng;
+use resile::{Adaptive, Attempt, Budget, HedgePolicy, ManualTimer, Never, Timer, hedge};
+
+use super::sim::{drive, on_all_cores, seconds, seeded};
+use super::{Check, Progress, Size};
+
+const KEYS: usize = 1_000;
+const USUAL: Duration = Duration::from_millis(10);
+/// How many requests share a budget and what was learned.
+const CHUNK: usize = 250;
+
+const LATE: HedgePolicy = HedgePolicy::new().with_delay(USUAL);
+
+/// What decides when, and whether, a call is hedged.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Never,
+    After10Ms,
+    /// After 10 ms, where a budget pays that takes in a hundredth of a token per success.
+    Budget,
+    /// After the 98th percentile, which it has to find out.
+    Adaptive,
+}
+
+const KINDS: [(&str, Kind); 4] = [
+    ("no hedge", Kind::Never),
+    ("hedge after 10 ms", Kind::After10Ms),
+    ("after 10 ms, budget of 1 %", Kind::Budget),
+    ("after the 98th percentile, learned", Kind::Adaptive),
+];
+
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) name: &'static str,
+    /// Of each request, in milliseconds, in order of size.
+    pub(crate) latencies: Vec<f64>,
+    /// Calls made for each call asked for, less one, in percent.
+    extra: f64,
+    /// Calls that ended with an error.
+    failed: usize,
+}
+
+/// Requests one after the other.
+struct Chunk {
+    latencies: Vec<Duration>,
+    /// Made for all of them.
+    calls: usize,
+    failed: usize,
+}
+
+/// How long one machine takes.
+fn latency(rng: &mut ChaCha8Rng) -> Duration {
+    let slower = 1.0 - rng.random::<f64>();
+    if slower > 0.02 {
+        seconds(0.01 * (1.0 - slower) / 0.98)
+    } else {
+        seconds(0.01 * (slower / 0.02).powf(-1.0 / 1.907))
+    }
+}
+
+fn run(kind: Kind, requests: usize, seed: u64) -> Chunk {
+    let timer = ManualTimer::new();
+    let policy = match kind {
+        Kind::Never => LATE.with_hedges(0),
+        Kind::After10Ms | Kind::Budget => LATE,
+        Kind::Adaptive => HedgePolicy::new(),
+    };
+    let budget = Budget::new().with_capacity(20).with_deposit(0.01);
+    while let Some(token) = budget.withdraw() {
+        token.spend(); // it starts empty: what is measured is the deposit
+    }
+    let adaptive = Adaptive::new().with_quantile(0.98);
+    // The first attempts are the same whatever hedges them.
+    let (mut firsts, hedges) = (seeded(seed), RefCell::new(seeded(!seed)));
+    let (calls, failed) = (Cell::new(0), Cell::new(0));
+    let mut latencies = Vec::with_capacity(requests + 1);
+    // The first one is there to learn from.
+    for _ in 0..=requests {
+        let began = timer.now();
+        let call = |first: Duration| {
+            let (policy, timer, hedges, calls, failed) = (&policy, &timer, &hedges, &calls, &failed);
+            let (budget, adaptive) = (&budget, &adaptive);
+            let ask = move |attempt: Attempt| {
+                calls.set(calls.get() + 1);
+                let takes = if attempt.is_first() { first } else { latency(&mut hedges.borrow_mut()) };
+                let answer = timer.sleep(takes);
+                async {
+                    answer.await;
+                    Ok::<_, Infallible>(())
+                }
+            };
+            async move {
+                let call = hedge(ask, policy, Never).with_timer(timer).with_observer(());
+                let outcome = match kind {
+                    Kind::Never | Kind::After10Ms => call.await,
+                    Kind::Budget => call.with_budget(budget).await,
+                    Kind::Adaptive => call.with_adaptive(adaptive).await,
+                };
+                failed.set(failed.get() + usize::from(outcome.is_err()));
+            }
+        };
+        drive(&timer, (0..KEYS).map(|_| latency(&mut firsts)).map(call));
+        latencies.push(timer.now().saturating_sub(began));
+    }
+    latencies.remove(0);
+    Chunk { latencies, calls: calls.get(), failed: failed.get() }
+}
+
+pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
+    let (chunks, requests) = size.pick((2, 30), (80, CHUNK));
+    let runs =
+        on_all_cores(KINDS.len() * chunks, progress, |job| run(KINDS[job / chunks].1, requests, (job % chunks) as u64));
+    let lines = KINDS.iter().zip(runs.chunks(chunks));
+    let line = |(&(name, _), runs): (&(&'static str, Kind), &[Chunk])| {
+        let asked = (chunks * (requests + 1) * KEYS) as f64;
+        let all = runs.iter().flat_map(|run| &run.latencies);
+        let mut latencies: Vec<f64> = all.map(|latency| 1e3 * latency.as_secs_f64()).collect();
+        latencies.sort_by(f64::total_cmp);
+        Line {
+            name,
+            latencies,
+            extra: 100.0 * (runs.iter().map(|run| run.calls).sum::<usize>() as f64 / asked - 1.0),
+            failed: runs.iter().map(|run| run.failed).sum(),
+        }
+    };
+    lines.map(line).collect()
+}
+
+impl Line {
+    /// What a share `q` of the requests do not exceed.
+    pub(crate) fn quantile(&self, q: f64) -> f64 {
+        let rank = (q * self.latencies.len() as f64).ceil() as usize;
+        self.latencies[rank.clamp(1, self.latencies.len()) - 1]
+    }
+}
+
+pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
+    let [none, fixed, budget, adaptive] = lines else { unreachable!("four lines") };
+    // Where few requests are made the far tail is not known: the near one is looked at instead.
+    let (q, least) = size.pick((0.9, 5.0), (0.999, 20.0));
+    let (published, name) = size.pick((["-", "-", "-"], "p90"), (["1800 ms", "74 ms", "24"], "p99.9"));
+    let [slow, quick, learned] = [none, fixed, adaptive].map(|line| line.quantile(q));
+    let (gain, other) = (slow / quick, slow / learned);
+    // So many hedges are near the edge that few calls do not tell 1.9 % from 2.1 %.
+    let extra = size.pick(1.8..=2.2, 1.9..=2.1);
+    vec![
+        Check::new(format!("no hedge: {name}"), published[0], (slow, 0, " ms"), 20.0 * size.pick(5.0, 50.0)..),
+        Check::new(format!("hedge after 10 ms: {name}"), published[1], (quick, 0, " ms"), ..100.0),
+        Check::new(format!("hedge after 10 ms: {name} better by"), published[2], (gain, 1, "x"), least..),
+        Check::new("hedge after 10 ms: more calls", "2 %", (fixed.extra, 3, " %"), extra),
+        Check::new("98th percentile, learned: of that gain", "-", (100.0 * other / gain, 0, " %"), 80.0..),
+        Check::new("98th percentile, learned: more calls", "-", (adaptive.extra, 3, " %"), 1.5..=2.5),
+        Check::new("budget of 1 %: more calls", "up to 1 %", (budget.extra, 3, " %"), 0.5..=1.0),
+        Check::new("budget of 1 %: calls failed", 0, (budget.failed as f64, 0, ""), 0.0..=0.0),
+    ]
+}
