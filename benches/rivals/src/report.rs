@@ -20,7 +20,8 @@ pub fn table(table: &Table) -> String {
             figure.spread * 100.0,
             instructions,
             short(line.allocations),
-            line.bytes,
+            // One that does not wait has no future of its own.
+            if line.bytes > 1 { line.bytes.to_string() } else { "–".to_owned() },
         );
     }
     text

@@ -14,6 +14,11 @@ impl HandBudget {
         Self { left: AtomicU64::new(capacity), capacity, deposit, cost }
     }
 
+    /// The same, empty.
+    pub const fn filling(capacity: u64, deposit: u64, cost: u64) -> Self {
+        Self { left: AtomicU64::new(0), capacity, deposit, cost }
+    }
+
     #[inline]
     pub fn deposit(&self) {
         let _ = self.left.fetch_update(Relaxed, Relaxed, |left| {

@@ -58,8 +58,8 @@ fn check(row: &Row, runtime: &Runtime) -> Table {
         assert_eq!(sum, 64 * contender.answer, "the answer of {told}");
         assert_eq!(job::attempts(), 64 * contender.attempts, "the attempts of {told}");
         // The block of all calls is one box.
-        let few = allocation_counter::measure(|| drop(run(contender, 64, row.clock, runtime))).count_total;
-        let many = allocation_counter::measure(|| drop(run(contender, 320, row.clock, runtime))).count_total;
+        let few = allocation_counter::measure(|| _ = run(contender, 64, row.clock, runtime)).count_total;
+        let many = allocation_counter::measure(|| _ = run(contender, 320, row.clock, runtime)).count_total;
         #[allow(clippy::cast_precision_loss)]
         let allocations = many.saturating_sub(few) as f64 / 256.0;
         lines.push(Line::new(contender.name, allocations, contender.bytes));

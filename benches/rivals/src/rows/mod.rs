@@ -1,6 +1,9 @@
 //! What is measured: each row is one job, done by each contender.
 
+mod breaker;
+mod budget;
 mod retry;
+mod stack;
 
 use crate::contender::Contender;
 
@@ -30,10 +33,10 @@ impl Row {
 
 /// All rows on a running clock; call it within a runtime.
 pub fn real() -> Vec<Row> {
-    retry::real()
+    [retry::real(), breaker::real(), budget::real(), stack::real()].into_iter().flatten().collect()
 }
 
 /// All rows on a paused clock; call it within a runtime whose clock is paused.
 pub fn paused() -> Vec<Row> {
-    retry::paused()
+    [retry::paused(), stack::paused()].into_iter().flatten().collect()
 }
