@@ -1,42 +1,71 @@
 //! The crate beside others that do the same job; see `COMPARE.md` at the crate's root.
 
+mod behaviour;
+mod builds;
 mod contender;
 mod hand;
 mod job;
+mod machine;
 mod measure;
 mod report;
 mod rival;
 mod rows;
 
+use std::process::ExitCode;
+
 const HELP: &str = "\
-resile-rivals [numbers] [ROW]   times, instructions, allocations and sizes, as Markdown; of the rows that contain ROW
-              losses [ROW]      the rows in which another contender is ahead
+resile-rivals [COMMAND] [ROW] [--write FILE]
+
+numbers    times, instructions, allocations and sizes, of the rows whose titles contain ROW
+behaviour  what each did in the traps
+losses     the rows of numbers in which another contender is ahead of the crate
+builds     time and dependencies of a small program that uses each; not part of the default
+help       this
+
+Without a command numbers and behaviour. Tables are Markdown. With --write they replace those of FILE, between markers.
 ";
 
-fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let (command, wanted) = (arguments.next().unwrap_or_default(), arguments.next().unwrap_or_default());
-    match command.as_str() {
-        "" | "numbers" => numbers(&wanted).iter().for_each(|table| println!("{}", report::table(table))),
-        "losses" => print!("{}", report::losses(&numbers(&wanted))),
-        "calls" => measure::counted(&wanted),
-        _ => print!("{HELP}"),
+fn main() -> ExitCode {
+    match commanded(&std::env::args().skip(1).collect::<Vec<_>>()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
     }
 }
 
-fn numbers(wanted: &str) -> Vec<measure::Table> {
-    // A clock that was once paused makes each reading dearer from then on, so those rows come last.
-    let mut tables = measure::tables(false, wanted);
-    tables.extend(measure::tables(true, wanted));
-    match measure::instructions(wanted) {
-        Ok(counts) => {
-            for table in &mut tables {
-                for line in &mut table.lines {
-                    line.instructions = counts.get(&(table.title.clone(), line.name)).copied();
-                }
+fn commanded(arguments: &[String]) -> Result<(), String> {
+    let (file, rest) = match arguments.iter().position(|argument| argument == "--write") {
+        Some(at) => (Some(arguments.get(at + 1).ok_or("--write needs a file")?.as_str()), &arguments[..at]),
+        None => (None, arguments),
+    };
+    let command = rest.first().map_or("", String::as_str);
+    let wanted = rest.get(1).map_or("", String::as_str);
+    let mut parts = Vec::new();
+    match command {
+        "calls" => measure::counted(wanted),
+        "losses" => print!("{}", report::losses(&measure::numbers(wanted))),
+        "" | "numbers" | "behaviour" => {
+            parts.push(("machine", machine::facts()));
+            if command != "behaviour" {
+                parts.push(("numbers", report::numbers(&measure::numbers(wanted))));
+            }
+            if command != "numbers" {
+                parts.push(("behaviour", behaviour::table()));
             }
         }
-        Err(why) => eprintln!("no instructions: {why}"),
+        "builds" => parts.push(("builds", builds::table()?)),
+        "help" | "--help" => print!("{HELP}"),
+        other => return Err(format!("no command {other:?}\n\n{HELP}")),
     }
-    tables
+    let Some(file) = file else {
+        parts.iter().for_each(|(_, text)| println!("{text}"));
+        return Ok(());
+    };
+    let mut text = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
+    for (name, part) in &parts {
+        text = report::replace(&text, name, part)?;
+    }
+    std::fs::write(file, text).map_err(|e| format!("{file}: {e}"))
 }

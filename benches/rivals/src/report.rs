@@ -4,8 +4,51 @@ use std::fmt::Write;
 
 use crate::measure::{Line, Table};
 
+/// All tables, a summary first.
+pub fn numbers(tables: &[Table]) -> String {
+    let mut text = String::from("#### In short\n\n");
+    text.push_str("| | resile, ns | by hand, ns | quickest rival, ns | | resile ÷ rival | instructions ÷ |\n");
+    text.push_str("|---|--:|--:|--:|---|--:|--:|\n");
+    for table in tables {
+        text.push_str(&summary(table).unwrap_or_default());
+    }
+    for one in tables {
+        let _ = write!(text, "\n{}", self::table(one));
+    }
+    text
+}
+
+/// The crate beside the quickest of the others in one row; `None` where it has no part in it.
+fn summary(table: &Table) -> Option<String> {
+    let quickest = |wanted: &dyn Fn(&Line) -> bool| {
+        let lines = table.lines.iter().filter(|line| wanted(line));
+        lines.min_by(|a, b| table.figure(a).ratio.total_cmp(&table.figure(b).ratio))
+    };
+    let own = quickest(&|line| is_own(line))?;
+    let rival = quickest(&|line| !is_own(line) && !by_hand(line))?;
+    let hand = nanos(table.figure(&table.lines[0]).nanos);
+    let instructions = own.instructions.zip(rival.instructions).map(|(own, rival)| format!("{:.2}", own / rival));
+    Some(format!(
+        "| {} | {} | {hand} | {} | {} | {:.2} | {} |\n",
+        capital(&table.title),
+        nanos(table.figure(own).nanos),
+        nanos(table.figure(rival).nanos),
+        rival.name,
+        table.figure(own).ratio / table.figure(rival).ratio,
+        instructions.as_deref().unwrap_or("–"),
+    ))
+}
+
+fn is_own(line: &Line) -> bool {
+    line.name.contains("**resile**")
+}
+
+fn by_hand(line: &Line) -> bool {
+    line.name.starts_with("hand-written") || line.name.starts_with("an atomic")
+}
+
 /// One table: the first line is what the ratios are to.
-pub fn table(table: &Table) -> String {
+fn table(table: &Table) -> String {
     let mut text = format!("#### {}\n\n", capital(&table.title));
     text.push_str("| | ns | ratio | spread | instructions | allocations | bytes |\n|---|--:|--:|--:|--:|--:|--:|\n");
     for line in &table.lines {
@@ -45,7 +88,7 @@ fn capital(text: &str) -> String {
 pub fn losses(tables: &[Table]) -> String {
     let mut text = String::new();
     for table in tables {
-        let Some(own) = table.lines.iter().find(|line| line.name.contains("**resile**")) else { continue };
+        let Some(own) = table.lines.iter().find(|line| is_own(line)) else { continue };
         let ratio = table.figure(own).ratio;
         let told = |line: &Line| {
             let figure = table.figure(line);

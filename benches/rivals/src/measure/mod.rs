@@ -5,7 +5,7 @@ mod ir;
 mod windows;
 
 pub use figure::{Line, Table};
-pub use ir::{counted, instructions};
+pub use ir::counted;
 
 use tokio::runtime::Runtime;
 
@@ -65,4 +65,22 @@ fn check(row: &Row, runtime: &Runtime) -> Table {
         lines.push(Line::new(contender.name, allocations, contender.bytes));
     }
     Table { title: row.title.clone(), lines }
+}
+
+/// All of it: times, allocations, sizes, and instructions where they can be had.
+pub fn numbers(wanted: &str) -> Vec<Table> {
+    // A clock that was once paused makes each reading dearer from then on, so those rows come last.
+    let mut tables = tables(false, wanted);
+    tables.extend(self::tables(true, wanted));
+    match ir::instructions(wanted) {
+        Ok(counts) => {
+            for table in &mut tables {
+                for line in &mut table.lines {
+                    line.instructions = counts.get(&(table.title.clone(), line.name)).copied();
+                }
+            }
+        }
+        Err(why) => eprintln!("no instructions: {why}"),
+    }
+    tables
 }
