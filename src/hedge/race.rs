@@ -214,6 +214,6 @@ where
             let last = self.last.as_ref().map(|(error, _)| error);
             self.observer.observe(&Event::GaveUp { stop, attempts, elapsed, last, retry_after });
         }
-        GaveUp { stop, attempts, elapsed, retry_after, last: self.last.take().map(|(error, _)| error) }
+        GaveUp::new(stop, attempts, elapsed, retry_after, self.last.take().map(|(error, _)| error))
     }
 }

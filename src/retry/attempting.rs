@@ -4,9 +4,9 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use super::course::Refusal;
-use super::limit::{poll_limits, poll_slot};
 use super::links::Links;
-use super::nest::Named;
+use super::nest::{self, Named};
+use super::waits::Waits;
 use super::{Event, GaveUp, Run};
 use crate::budget::Withdrawal;
 use crate::cancel::Cancel;
@@ -27,11 +27,9 @@ pin_project! {
         run: &'r mut Run<'a, E, C, K, O, M, L>,
         #[pin]
         state: State<Fut>,
-        // Ahead of the attempt: a hold. While it is in flight: the deadline. After it: the delay.
+        // A sleep ahead of the attempt is a cooldown's hold.
         #[pin]
-        sleep: Option<M::Sleep>,
-        #[pin]
-        cancelled: Option<K::Cancelled>,
+        waits: Waits<M::Sleep, K::Cancelled>,
         // The token of the retry that is waited for: it goes back if the wait is dropped.
         lent: Option<Withdrawal<'a>>,
     }
@@ -68,7 +66,7 @@ pin_project! {
 impl<'r, 'a, Fut, E, C, K: Cancel, O, M: TimerSlot, L: Links> Attempting<'r, 'a, Fut, E, C, K, O, M, L> {
     pub(super) fn new(run: &'r mut Run<'a, E, C, K, O, M, L>, operation: Fut) -> Self {
         let state = State::Attempting { begun: false, operation };
-        Self { run, state, sleep: None, cancelled: None, lent: None }
+        Self { run, state, waits: Waits::none(), lent: None }
     }
 }
 
@@ -87,26 +85,25 @@ where
         let mut this = self.project();
         let Run { course, announced } = &mut **this.run;
         if let StateProj::Attempting { begun, operation } = this.state.as_mut().project() {
-            if course.tally.attempts() == 0 && !*begun && this.sleep.is_none() {
-                course.note_nesting();
+            if course.tally.attempts() == 0 && !*begun && !this.waits.is_asleep() {
+                course.note_nesting(nest::outer());
             }
             while !*begun {
-                // A sleep ahead of the attempt is a cooldown's hold.
-                if this.sleep.as_mut().as_pin_mut().is_some_and(|hold| hold.poll(cx).is_pending()) {
-                    ready!(poll_slot(this.cancelled, cx, || course.token.cancelled()));
+                if this.waits.as_mut().poll_sleep(cx).is_pending() {
+                    ready!(this.waits.poll_cancelled(&course.token, cx));
                     this.state.set(State::Done);
                     drop(this.lent.take());
                     return Poll::Ready(Err(course.cut(Stop::Cancelled)));
                 }
-                let held_before = this.sleep.is_some();
+                let held_before = this.waits.is_asleep();
                 if held_before {
-                    this.sleep.set(None);
+                    this.waits.as_mut().wake();
                     course.tally.restore(this.lent.take());
                 }
                 match if std::mem::take(announced) { Ok(()) } else { course.begin_next().map(|_| ()) } {
                     Ok(()) => *begun = true,
                     Err(Refusal::Hold(delay)) => {
-                        this.sleep.set(Some(course.timer.sleep(delay)));
+                        this.waits.as_mut().sleep(course.timer.sleep(delay));
                         *this.lent = course.tally.lend();
                         if held_before {
                             // Asked anew in a turn of its own: a timer may have sleeps that are over at once.
@@ -125,13 +122,13 @@ where
                 operation.poll(cx)
             };
             let Poll::Ready(outcome) = polled else {
-                let stop = ready!(poll_limits(course, this.sleep, this.cancelled, cx));
+                let stop = ready!(this.waits.poll_limits(course, cx));
                 this.state.set(State::Done);
                 return Poll::Ready(Err(course.cut(stop)));
             };
             // The operation is dropped before anybody hears of its outcome.
             this.state.set(State::Done);
-            this.sleep.set(None);
+            this.waits.as_mut().wake();
             let error = match outcome {
                 Ok(value) => {
                     course.succeeded();
@@ -142,14 +139,14 @@ where
             let delay = course.failed(error)?.delay;
             *this.lent = course.tally.lend();
             if !delay.is_zero() {
-                this.sleep.set(Some(course.timer.sleep(delay)));
+                this.waits.as_mut().sleep(course.timer.sleep(delay));
             }
             this.state.set(State::Waiting);
         }
         assert!(!matches!(*this.state, State::Done), "`Run::attempt` polled after completion");
         if let State::Waiting = *this.state {
-            if this.sleep.as_mut().as_pin_mut().is_some_and(|delay| delay.poll(cx).is_pending()) {
-                ready!(poll_slot(this.cancelled, cx, || course.token.cancelled()));
+            if this.waits.as_mut().poll_sleep(cx).is_pending() {
+                ready!(this.waits.poll_cancelled(&course.token, cx));
                 this.state.set(State::Done);
                 drop(this.lent.take());
                 return Poll::Ready(Err(course.cut(Stop::Cancelled)));

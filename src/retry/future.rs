@@ -1,4 +1,5 @@
 use std::fmt;
+use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -6,9 +7,9 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use super::course::{Course, Refusal};
-use super::limit::{poll_limits, poll_slot};
 use super::links::{Link, Linked, Links, Unlinked};
-use super::nest::Named;
+use super::nest::{self, Named};
+use super::waits::Waits;
 use super::{Event, GaveUp};
 use crate::breaker::{self, Breaker};
 use crate::budget::Budget;
@@ -31,12 +32,8 @@ pin_project! {
         course: Course<'a, E, C, K, O, M, L>,
         #[pin]
         state: State<Fut>,
-        // While an attempt is in flight: the deadline, once it had to be waited for. Between attempts: the delay.
         #[pin]
-        sleep: Option<M::Sleep>,
-        // The token's future, from the first time that something had to be waited for.
-        #[pin]
-        cancelled: Option<K::Cancelled>,
+        waits: Waits<M::Sleep, K::Cancelled>,
     }
 }
 
@@ -57,7 +54,7 @@ impl<'a, F, Fut, E, C, K: Cancel> Retry<'a, F, Fut, E, C, K> {
     #[inline]
     #[track_caller]
     pub(super) fn new(op: F, policy: &'a RetryPolicy<C>, token: K) -> Self {
-        Self { op, course: Course::new(policy, token), state: State::Unstarted, sleep: None, cancelled: None }
+        Self { op, course: Course::new(policy, token), state: State::Unstarted, waits: Waits::none() }
     }
 }
 
@@ -80,10 +77,10 @@ impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot, L> Retry<'a, F, Fut, E, C, K,
         P: Observe<breaker::Event> + Sync,
         N: Timer + Sync,
     {
-        let Self { op, course, state, sleep, cancelled } = self;
+        let Self { op, course, state, waits } = self;
         let mut course = course.linked();
         course.links_mut().set_breaker(breaker);
-        Retry { op, course, state, sleep, cancelled }
+        Retry { op, course, state, waits }
     }
 
     /// Every attempt, the first included, waits while `cooldown` holds, and a `Throttled` verdict makes it hold all who
@@ -93,10 +90,10 @@ impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot, L> Retry<'a, F, Fut, E, C, K,
     where
         L: Link<'a>,
     {
-        let Self { op, course, state, sleep, cancelled } = self;
+        let Self { op, course, state, waits } = self;
         let mut course = course.linked();
         course.links_mut().set_cooldown(cooldown.gate());
-        Retry { op, course, state, sleep, cancelled }
+        Retry { op, course, state, waits }
     }
 
     /// `observer` is told what happens, instead of [`Standard`]; for both give `(Standard, observer)`.
@@ -107,15 +104,15 @@ impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot, L> Retry<'a, F, Fut, E, C, K,
     where
         P: for<'e> Observe<Event<'e, E>>,
     {
-        let Self { op, course, state, sleep, cancelled } = self;
-        Retry { op, course: course.observed(observer), state, sleep, cancelled }
+        let Self { op, course, state, waits } = self;
+        Retry { op, course: course.observed(observer), state, waits }
     }
 
     /// Time is `timer`'s.
     #[inline]
     pub fn with_timer<N: Timer>(self, timer: N) -> Retry<'a, F, Fut, E, C, K, O, N, L> {
-        let Self { op, course, state, cancelled, .. } = self;
-        Retry { op, course: course.timed(timer), state, sleep: None, cancelled }
+        let Self { op, course, state, .. } = self;
+        Retry { op, course: course.timed(timer), state, waits: Waits::none() }
     }
 }
 
@@ -131,63 +128,37 @@ where
 {
     type Output = Result<T, GaveUp<E>>;
 
+    // Ahead of the loop, the one turn that most calls have: they pay for no more than it needs.
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.as_mut().project();
         if let StateProj::Unstarted = this.state.as_mut().project() {
-            this.course.note_nesting();
             match this.course.begin_first() {
                 Ok(attempt) => this.state.set(State::Attempting { attempt: (this.op)(attempt) }),
-                Err(Refusal::Hold(delay)) => self.as_mut().wait(delay),
-                Err(refusal) => return self.end(refusal),
+                Err(refusal) => return self.held_back(refusal, cx),
             }
-        }
-        loop {
-            let mut this = self.as_mut().project();
-            let StateProj::Attempting { attempt } = this.state.as_mut().project() else {
-                // Rare, so out of line.
-                match ready!(self.as_mut().poll_between(cx)) {
-                    Ok(()) => continue,
-                    Err(refusal) => return self.end(refusal),
-                }
-            };
-            let polled = {
-                let _named = Named::enter(this.course.site);
-                attempt.poll(cx)
-            };
-            let error = match polled {
-                Poll::Ready(Ok(value)) => {
-                    this.state.set(State::Done);
-                    this.course.succeeded();
-                    return Poll::Ready(Ok(value));
-                }
-                Poll::Ready(Err(error)) => error,
-                Poll::Pending => {
-                    let stop = ready!(poll_limits(this.course, this.sleep, this.cancelled, cx));
-                    return self.end(stop);
-                }
-            };
-            // The failed attempt is dropped before anybody hears of it and before the next one is made.
-            this.state.set(State::Done);
-            let next = match this.course.failed(error) {
-                Ok(next) => next,
-                Err(gave_up) => return Poll::Ready(Err(gave_up)),
-            };
-            if !next.delay.is_zero() {
-                this.sleep.set(Some(this.course.timer.sleep(next.delay)));
-                this.state.set(State::Waiting);
-            } else if this.course.must_yield() {
-                this.state.set(State::Between);
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            } else {
-                match this.course.begin_at_once(&next) {
-                    Ok(attempt) => this.state.set(State::Attempting { attempt: (this.op)(attempt) }),
-                    Err(Refusal::Hold(delay)) => self.as_mut().wait(delay),
-                    Err(refusal) => return self.end(refusal),
+            if let StateProj::Attempting { attempt } = this.state.as_mut().project() {
+                let polled = {
+                    let named = Named::enter(this.course.site);
+                    this.course.note_nesting(named.outer());
+                    attempt.poll(cx)
+                };
+                match polled {
+                    Poll::Ready(Ok(value)) => {
+                        this.state.set(State::Done);
+                        this.course.succeeded_after(1);
+                        return Poll::Ready(Ok(value));
+                    }
+                    Poll::Ready(Err(error)) => {
+                        if let ControlFlow::Break(polled) = self.as_mut().failed(error, cx) {
+                            return polled;
+                        }
+                    }
+                    Poll::Pending => return self.poll_in_flight(cx),
                 }
             }
         }
+        self.poll_on(cx)
     }
 }
 
@@ -201,16 +172,90 @@ where
     M: Timer,
     L: Links,
 {
+    /// Polls a call that has begun.
+    #[inline(never)]
+    fn poll_on(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
+        loop {
+            let mut this = self.as_mut().project();
+            let StateProj::Attempting { attempt } = this.state.as_mut().project() else {
+                match ready!(self.as_mut().poll_between(cx)) {
+                    Ok(()) => continue,
+                    Err(refusal) => return self.end(refusal),
+                }
+            };
+            let polled = {
+                let _named = Named::enter(this.course.site);
+                attempt.poll(cx)
+            };
+            match polled {
+                Poll::Ready(Ok(value)) => {
+                    this.state.set(State::Done);
+                    this.course.succeeded();
+                    return Poll::Ready(Ok(value));
+                }
+                Poll::Ready(Err(error)) => {
+                    if let ControlFlow::Break(polled) = self.as_mut().failed(error, cx) {
+                        return polled;
+                    }
+                }
+                Poll::Pending => return self.poll_in_flight(cx),
+            }
+        }
+    }
+
+    /// The first attempt may not begin, or not yet.
+    #[cold]
+    fn held_back(mut self: Pin<&mut Self>, refusal: Refusal, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
+        self.as_mut().project().course.note_nesting(nest::outer());
+        let Refusal::Hold(delay) = refusal else { return self.end(refusal) };
+        self.as_mut().wait(delay);
+        self.poll_on(cx)
+    }
+
+    /// The attempt is in flight: polls what may cut it.
+    #[inline(never)]
+    fn poll_in_flight(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
+        let this = self.as_mut().project();
+        let stop = ready!(this.waits.poll_limits(this.course, cx));
+        self.end(stop)
+    }
+
+    /// The attempt failed: begins the next one or its delay, or ends this poll.
+    #[inline(never)]
+    fn failed(mut self: Pin<&mut Self>, error: E, cx: &mut Context<'_>) -> ControlFlow<Poll<Result<T, GaveUp<E>>>> {
+        let mut this = self.as_mut().project();
+        // The failed attempt is dropped before anybody hears of it and before the next one is made.
+        this.state.set(State::Done);
+        let next = match this.course.failed(error) {
+            Ok(next) => next,
+            Err(gave_up) => return ControlFlow::Break(Poll::Ready(Err(gave_up))),
+        };
+        if !next.delay.is_zero() {
+            self.wait(next.delay);
+        } else if this.course.must_yield() {
+            this.state.set(State::Between);
+            cx.waker().wake_by_ref();
+            return ControlFlow::Break(Poll::Pending);
+        } else {
+            match this.course.begin_at_once(&next) {
+                Ok(attempt) => this.state.set(State::Attempting { attempt: (this.op)(attempt) }),
+                Err(Refusal::Hold(delay)) => self.wait(delay),
+                Err(refusal) => return ControlFlow::Break(self.end(refusal)),
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
     /// Between two attempts: waits for the delay, then begins the next one.
+    #[inline(never)]
     fn poll_between(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
         let mut this = self.project();
         assert!(!matches!(*this.state, State::Done), "`Retry` polled after completion");
         if let State::Waiting = *this.state {
-            if this.sleep.as_mut().as_pin_mut().is_some_and(|delay| delay.poll(cx).is_pending()) {
-                return poll_slot(this.cancelled, cx, || this.course.token.cancelled())
-                    .map(|()| Err(Stop::Cancelled.into()));
+            if this.waits.as_mut().poll_sleep(cx).is_pending() {
+                return this.waits.poll_cancelled(&this.course.token, cx).map(|()| Err(Stop::Cancelled.into()));
             }
-            this.sleep.set(None);
+            this.waits.as_mut().wake();
             this.state.set(State::Between);
             // A timer may have sleeps that are over at once: as good as no delay.
             if this.course.must_yield() {
@@ -221,7 +266,7 @@ where
         match this.course.begin_next() {
             Ok(attempt) => this.state.set(State::Attempting { attempt: (this.op)(attempt) }),
             Err(Refusal::Hold(delay)) => {
-                this.sleep.set(Some(this.course.timer.sleep(delay)));
+                this.waits.sleep(this.course.timer.sleep(delay));
                 this.state.set(State::Waiting);
                 // Asked anew in a turn of its own: a timer may have sleeps that are over at once.
                 cx.waker().wake_by_ref();
@@ -236,7 +281,7 @@ where
     #[cold]
     fn wait(self: Pin<&mut Self>, delay: Duration) {
         let mut this = self.project();
-        this.sleep.set(Some(this.course.timer.sleep(delay)));
+        this.waits.sleep(this.course.timer.sleep(delay));
         this.state.set(State::Waiting);
     }
 

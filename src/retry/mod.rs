@@ -9,11 +9,11 @@ mod course;
 mod error;
 mod event;
 mod future;
-mod limit;
 mod links;
 mod nest;
 mod run;
 mod tally;
+mod waits;
 
 #[cfg(feature = "stream")]
 pub(crate) use course::{Course, Refusal};
@@ -21,14 +21,14 @@ pub use error::GaveUp;
 pub use event::Event;
 pub use future::Retry;
 #[cfg(feature = "stream")]
-pub(crate) use limit::poll_limits;
-pub(crate) use limit::poll_slot;
-#[cfg(feature = "stream")]
 pub(crate) use links::Forgiving;
 pub use links::{Link, Linked, Links, Unlinked};
 #[cfg(feature = "stream")]
-pub(crate) use nest::Named;
+pub(crate) use nest::{Named, outer};
 pub use run::Run;
+#[cfg(feature = "stream")]
+pub(crate) use waits::Waits;
+pub(crate) use waits::poll_slot;
 
 use crate::cancel::Cancel;
 use crate::classify::Classify;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::attempting::Attempting;
 use super::course::{Course, Refusal};
-use super::limit::poll_slot;
 use super::links::{Link, Linked, Links, Unlinked};
+use super::waits::poll_slot;
 use super::{Event, GaveUp};
 use crate::breaker::{self, Breaker};
 use crate::budget::Budget;

@@ -1,45 +1,58 @@
 use crate::budget::{Budget, Withdrawal};
 
-/// What a call has spent: its attempts, a token that was taken for a retry which has not begun, and whether a cooldown
-/// has held it.
+/// What a call has spent: its attempts, and what is known of the next one.
 ///
-/// Invariant: `owed` is one withdrawal from `budget`, which goes back when the tally is dropped.
-#[derive(Default)]
+/// Invariant: `PAID` is one withdrawal from `budget`, which goes back when the tally is dropped.
 pub(crate) struct Tally<'a> {
     budget: Option<&'a Budget>,
-    attempts: u32,
-    owed: bool,
-    held: bool,
+    /// The number of attempts begun, and above it what is known of the next. One word, and never zero: next to a zero
+    /// `budget` it would be written together with it, and whoever then reads one of the two waits for both.
+    spent: u64,
 }
+
+/// The first attempt has not begun.
+const FIRST: u64 = 1 << 32;
+/// The first attempt was held by a cooldown.
+const HELD: u64 = 1 << 33;
+/// A token was taken for the next attempt.
+const PAID: u64 = 1 << 34;
 
 impl<'a> Tally<'a> {
     #[inline]
     pub(crate) const fn new() -> Self {
-        Self { budget: None, attempts: 0, owed: false, held: false }
+        Self { budget: None, spent: FIRST }
     }
 
     #[inline]
     pub(crate) fn set_budget(&mut self, budget: &'a Budget) {
-        if self.owed {
+        if self.is_paid() {
             self.take_back();
         }
         self.budget = Some(budget);
     }
 
-    /// A cooldown holds the next attempt.
-    pub(crate) const fn hold(&mut self) {
-        self.held = true;
+    #[inline]
+    const fn is_paid(&self) -> bool {
+        self.spent & PAID != 0
     }
 
-    /// Whether a cooldown has held an attempt.
-    pub(crate) const fn was_held(&self) -> bool {
-        self.held
+    /// A cooldown holds the next attempt.
+    pub(crate) const fn hold(&mut self) {
+        if self.attempts() == 0 {
+            self.spent |= HELD;
+        }
+    }
+
+    /// Whether a cooldown holds the first attempt.
+    pub(crate) const fn is_held(&self) -> bool {
+        self.spent & HELD != 0
     }
 
     /// How many attempts were begun.
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
     pub(crate) const fn attempts(&self) -> u32 {
-        self.attempts
+        self.spent as u32
     }
 
     /// How many retries the budget could pay now, if there is one.
@@ -47,47 +60,52 @@ impl<'a> Tally<'a> {
         self.budget.map(Budget::available)
     }
 
+    /// Counts the first attempt. It is free.
+    #[inline]
+    pub(crate) const fn begin_first(&mut self) {
+        self.spent = 1;
+    }
+
     /// Counts an attempt that begins, and spends what was taken for it.
     #[inline]
     pub(crate) const fn begin(&mut self) {
-        self.owed = false;
-        self.attempts = self.attempts.saturating_add(1);
+        self.spent = self.attempts().saturating_add(1) as u64;
     }
 
     /// Takes the token for a retry; false if there is none to take. Free without a budget.
     #[inline]
     pub(crate) fn pay(&mut self) -> bool {
         let Some(budget) = self.budget else { return true };
-        if !self.owed {
-            self.owed = budget.withdraw().map(Withdrawal::spend).is_some();
+        if !self.is_paid() {
+            let Some(token) = budget.withdraw() else { return false };
+            token.spend();
+            self.spent |= PAID;
         }
-        self.owed
+        true
     }
 
     /// Gives back the token of a retry that will not begin.
     #[cold]
     #[inline(never)] // every drop of a call stays small
     pub(crate) fn take_back(&mut self) {
-        if std::mem::take(&mut self.owed) {
-            self.budget.map(Budget::refund);
-        }
-    }
-
-    /// Counts the first attempt. Nothing is owed for it.
-    #[inline]
-    pub(crate) const fn begin_first(&mut self) {
-        self.attempts = 1;
+        drop(self.lend());
     }
 
     /// Hands the token out for the time of a wait, so that it goes back if the wait is dropped.
     pub(crate) fn lend(&mut self) -> Option<Withdrawal<'a>> {
-        let owed = std::mem::take(&mut self.owed);
-        self.budget.filter(|_| owed).map(Withdrawal::of)
+        if !self.is_paid() {
+            return None;
+        }
+        self.spent &= !PAID;
+        self.budget.map(Withdrawal::of)
     }
 
     /// Takes the token that was lent.
     pub(crate) fn restore(&mut self, lent: Option<Withdrawal<'a>>) {
-        self.owed = lent.map(Withdrawal::spend).is_some();
+        if let Some(token) = lent {
+            token.spend();
+            self.spent |= PAID;
+        }
     }
 
     /// The call succeeded.
@@ -102,7 +120,7 @@ impl<'a> Tally<'a> {
 impl Drop for Tally<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.owed {
+        if self.is_paid() {
             self.take_back();
         }
     }

@@ -12,7 +12,7 @@ use crate::budget::Budget;
 use crate::cancel::Cancel;
 use crate::observe::{Observe, Standard};
 use crate::policy::RetryPolicy;
-use crate::retry::{Course, Event, Forgiving};
+use crate::retry::{Course, Event, Forgiving, Waits};
 use crate::time::{DefaultTimer, Timer, TimerSlot};
 
 pin_project! {
@@ -31,11 +31,9 @@ pin_project! {
         course: Course<'a, E, C, K, O, M, Forgiving>,
         #[pin]
         state: State<Fut, S>,
-        // Before content: the deadline, once it had to be waited for. Between attempts: the delay.
+        // Its deadline is waited for until there is content.
         #[pin]
-        sleep: Option<M::Sleep>,
-        #[pin]
-        cancelled: Option<K::Cancelled>,
+        waits: Waits<M::Sleep, K::Cancelled>,
         // Invariant: while not `flowing`, the preamble of this attempt; else what is to be handed over ahead of what
         // the stream yields next.
         held: VecDeque<T>,
@@ -69,8 +67,7 @@ impl<'a, F, Fut, S, T, E, C, K: Cancel> RetryStream<'a, F, Fut, S, T, E, C, K> {
             mend: |_| Mend::Fail,
             course: Course::forgiving(policy, token),
             state: State::Unstarted,
-            sleep: None,
-            cancelled: None,
+            waits: Waits::none(),
             held: VecDeque::new(),
             cap: PREAMBLE_CAP,
             flowing: false,
@@ -86,8 +83,8 @@ impl<'a, F, Fut, S, T, E, C, K: Cancel, P, A, O, M: TimerSlot> RetryStream<'a, F
     where
         Q: FnMut(&T) -> Part,
     {
-        let Self { open, parts: _, mend, course, state, sleep, cancelled, held, cap, flowing, cut_off } = self;
-        RetryStream { open, parts, mend, course, state, sleep, cancelled, held, cap, flowing, cut_off }
+        let Self { open, parts: _, mend, course, state, waits, held, cap, flowing, cut_off } = self;
+        RetryStream { open, parts, mend, course, state, waits, held, cap, flowing, cut_off }
     }
 
     /// `mend` says what becomes of the stream when it breaks off after content. Without it, it fails.
@@ -98,8 +95,8 @@ impl<'a, F, Fut, S, T, E, C, K: Cancel, P, A, O, M: TimerSlot> RetryStream<'a, F
     where
         B: FnMut(&E) -> Mend<T>,
     {
-        let Self { open, parts, mend: _, course, state, sleep, cancelled, held, cap, flowing, cut_off } = self;
-        RetryStream { open, parts, mend, course, state, sleep, cancelled, held, cap, flowing, cut_off }
+        let Self { open, parts, mend: _, course, state, waits, held, cap, flowing, cut_off } = self;
+        RetryStream { open, parts, mend, course, state, waits, held, cap, flowing, cut_off }
     }
 
     /// A stream that ends without a [`Part::End`] has failed, with [`CutOff`] as its error.
@@ -128,16 +125,16 @@ impl<'a, F, Fut, S, T, E, C, K: Cancel, P, A, O, M: TimerSlot> RetryStream<'a, F
     where
         B: for<'e> Observe<Event<'e, E>>,
     {
-        let Self { open, parts, mend, course, state, sleep, cancelled, held, cap, flowing, cut_off } = self;
+        let Self { open, parts, mend, course, state, waits, held, cap, flowing, cut_off } = self;
         let course = course.observed(observer);
-        RetryStream { open, parts, mend, course, state, sleep, cancelled, held, cap, flowing, cut_off }
+        RetryStream { open, parts, mend, course, state, waits, held, cap, flowing, cut_off }
     }
 
     /// Time is `timer`'s.
     pub fn with_timer<N: Timer>(self, timer: N) -> RetryStream<'a, F, Fut, S, T, E, C, K, P, A, O, N> {
-        let Self { open, parts, mend, course, state, cancelled, held, cap, flowing, cut_off, .. } = self;
+        let Self { open, parts, mend, course, state, held, cap, flowing, cut_off, .. } = self;
         let course = course.timed(timer);
-        RetryStream { open, parts, mend, course, state, sleep: None, cancelled, held, cap, flowing, cut_off }
+        RetryStream { open, parts, mend, course, state, waits: Waits::none(), held, cap, flowing, cut_off }
     }
 }
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::super::Event;
 use super::super::links::Steps;
-use super::super::nest::{self, Site};
+use super::super::nest::Site;
 use super::{Course, Next};
 use crate::breaker::Open;
 use crate::cancel::Cancel;
@@ -51,7 +51,7 @@ where
         }
         self.pass_links()?;
         self.tally.begin_first();
-        Ok(self.attempt_at(Duration::ZERO))
+        Ok(Attempt::new(1).with_remaining(self.policy.deadline()))
     }
 
     /// Counts an attempt that the caller made without a word. It was made, so nothing refuses it any more.
@@ -67,7 +67,7 @@ where
     /// Begins an attempt of which it is not known whether it is the first.
     pub(crate) fn begin_next(&mut self) -> Result<Attempt, Refusal> {
         match self.tally.attempts() {
-            0 if self.tally.was_held() => self.begin_held(),
+            0 if self.tally.is_held() => self.begin_held(),
             0 => self.begin_first(),
             _ => self.begin_later(),
         }
@@ -110,10 +110,10 @@ where
         Refusal::Hold(delay)
     }
 
-    /// Before anything else of the call: says so if it is made within an attempt of another one.
+    /// Once for a call, ahead of its first attempt: says so if that runs within an attempt of another one, `outer`.
     #[inline]
-    pub(crate) fn note_nesting(&self) {
-        if let Some(outer) = nest::outer() {
+    pub(crate) fn note_nesting(&self, outer: Option<Site>) {
+        if let Some(outer) = outer {
             self.tell_nested(outer);
         }
     }

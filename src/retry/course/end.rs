@@ -4,12 +4,12 @@ use rand::{Rng, TryRng};
 
 use super::super::links::Steps;
 use super::super::{Event, GaveUp};
-use super::{Course, Refusal, UNKNOWN};
+use super::{Course, Failure, Refusal, UNKNOWN};
 use crate::cancel::Cancel;
 use crate::classify::{Classify, Verdict};
 use crate::observe::Observe;
 use crate::policy::{Attempt, Decision, Stop};
-use crate::time::{Timer, nanos};
+use crate::time::Timer;
 
 /// What follows from a failure that does not end the call.
 pub(crate) struct Next {
@@ -37,7 +37,7 @@ where
             let allowed = self.policy.attempts();
             self.observer.observe(&Event::Failed { attempt, allowed, error: &error, verdict });
         }
-        self.last = Some(error);
+        self.last = Some(Failure::new(error));
         (verdict, attempt)
     }
 
@@ -69,9 +69,10 @@ where
         if !self.tally.pay() {
             return Err(self.give_up(Stop::Budget, Some(verdict), verdict.after()));
         }
-        self.delay = 0;
         if !delay.is_zero() {
-            self.delay = nanos(delay);
+            if let Some(last) = &mut self.last {
+                last.set_delay(delay);
+            }
             self.note_start();
         }
         if self.observer.is_enabled() {
@@ -92,16 +93,22 @@ where
     /// The call succeeded.
     #[inline]
     pub(crate) fn succeeded(&mut self) {
+        self.succeeded_after(self.tally.attempts());
+    }
+
+    /// The call succeeded with that many attempts; for who knows the number without looking.
+    #[inline]
+    pub(crate) fn succeeded_after(&mut self, attempts: u32) {
         self.links.succeeded();
         self.tally.deposit();
-        if (!O::TROUBLE_ONLY || self.tally.attempts() > 1) && self.observer.is_enabled() {
-            self.tell_success();
+        if (!O::TROUBLE_ONLY || attempts > 1) && self.observer.is_enabled() {
+            self.tell_success(attempts);
         }
     }
 
     #[cold]
-    fn tell_success(&self) {
-        let (attempts, elapsed) = (self.tally.attempts(), self.elapsed());
+    fn tell_success(&self, attempts: u32) {
+        let elapsed = self.elapsed();
         self.observer.observe(&Event::Succeeded { attempts, elapsed });
     }
 
@@ -122,7 +129,8 @@ where
         let (attempts, elapsed) = (self.tally.attempts(), self.elapsed());
         let retry_after = retry_after.filter(|hint| !hint.is_zero());
         if self.observer.is_enabled() {
-            let (allowed, last, tokens) = (self.policy.attempts(), self.last.as_ref(), self.tally.tokens());
+            let (allowed, last, tokens) =
+                (self.policy.attempts(), self.last.as_ref().map(|last| &last.error), self.tally.tokens());
             self.observer.observe(&Event::GaveUp {
                 stop,
                 attempts,
@@ -134,7 +142,7 @@ where
                 tokens,
             });
         }
-        GaveUp { stop, attempts, elapsed, retry_after, last: self.last.take() }
+        GaveUp::new(stop, attempts, elapsed, retry_after, self.last.take().map(|last| last.error))
     }
 }
 

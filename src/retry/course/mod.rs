@@ -6,6 +6,7 @@ mod end;
 pub(crate) use begin::Refusal;
 pub(crate) use end::Next;
 
+use std::num::NonZeroU64;
 use std::panic::Location;
 use std::time::Duration;
 
@@ -35,10 +36,32 @@ pub(crate) struct Course<'a, E, C, K, O = Standard, M = DefaultTimer, L = Unlink
     pub(crate) timer: M,
     /// When the call began, in nanoseconds on the timer (584 years' worth); `UNKNOWN` until somebody needs it.
     started: u64,
-    /// The delay before the attempt that was begun last, in nanoseconds.
-    delay: u64,
-    last: Option<E>,
+    last: Option<Failure<E>>,
     pub(in crate::retry) links: L,
+}
+
+/// How the last attempt that failed did.
+struct Failure<E> {
+    error: E,
+    /// The delay that follows it, in nanoseconds and one more: so an `Option` of this takes no room of its own.
+    delay: NonZeroU64,
+}
+
+impl<E> Failure<E> {
+    #[inline]
+    const fn new(error: E) -> Self {
+        Self { error, delay: NonZeroU64::MIN }
+    }
+
+    #[inline]
+    fn set_delay(&mut self, delay: Duration) {
+        self.delay = NonZeroU64::MIN.saturating_add(nanos(delay));
+    }
+
+    #[inline]
+    const fn delay(&self) -> Duration {
+        Duration::from_nanos(self.delay.get() - 1)
+    }
 }
 
 const UNKNOWN: u64 = u64::MAX;
@@ -55,7 +78,6 @@ impl<'a, E, C, K> Course<'a, E, C, K> {
             observer: Standard,
             timer: DEFAULT_TIMER,
             started: UNKNOWN,
-            delay: 0,
             last: None,
             links: Unlinked,
         }
@@ -65,14 +87,14 @@ impl<'a, E, C, K> Course<'a, E, C, K> {
 impl<'a, E, C, K, O, M, L> Course<'a, E, C, K, O, M, L> {
     #[inline]
     pub(crate) fn observed<P>(self, observer: P) -> Course<'a, E, C, K, P, M, L> {
-        let Self { policy, site, token, tally, observer: _, timer, started, delay, last, links } = self;
-        Course { policy, site, token, tally, observer, timer, started, delay, last, links }
+        let Self { policy, site, token, tally, observer: _, timer, started, last, links } = self;
+        Course { policy, site, token, tally, observer, timer, started, last, links }
     }
 
     #[inline]
     pub(crate) fn timed<N>(self, timer: N) -> Course<'a, E, C, K, O, N, L> {
-        let Self { policy, site, token, tally, observer, timer: _, delay, last, links, .. } = self;
-        Course { policy, site, token, tally, observer, timer, started: UNKNOWN, delay, last, links }
+        let Self { policy, site, token, tally, observer, timer: _, last, links, .. } = self;
+        Course { policy, site, token, tally, observer, timer, started: UNKNOWN, last, links }
     }
 
     #[inline]
@@ -80,8 +102,8 @@ impl<'a, E, C, K, O, M, L> Course<'a, E, C, K, O, M, L> {
     where
         L: Link<'a>,
     {
-        let Self { policy, site, token, tally, observer, timer, started, delay, last, links } = self;
-        Course { policy, site, token, tally, observer, timer, started, delay, last, links: links.linked() }
+        let Self { policy, site, token, tally, observer, timer, started, last, links } = self;
+        Course { policy, site, token, tally, observer, timer, started, last, links: links.linked() }
     }
 
     #[cfg(feature = "stream")]
@@ -101,8 +123,16 @@ impl<'a, E, C, K, O, M, L> Course<'a, E, C, K, O, M, L> {
         M: TimerSlot,
     {
         if self.started == UNKNOWN {
-            self.started = self.timer.reading().map_or(UNKNOWN, |now| nanos(now).min(UNKNOWN - 1));
+            self.read_start();
         }
+    }
+
+    #[inline(never)] // of no use to a call that succeeds at once
+    fn read_start(&mut self)
+    where
+        M: TimerSlot,
+    {
+        self.started = self.timer.reading().map_or(UNKNOWN, |now| nanos(now).min(UNKNOWN - 1));
     }
 }
 
@@ -114,9 +144,8 @@ impl<'a, E, C, K> Course<'a, E, C, K> {
         policy: &'a RetryPolicy<C>,
         token: K,
     ) -> Course<'a, E, C, K, Standard, DefaultTimer, Forgiving> {
-        let Course { policy, site, token, tally, observer, timer, started, delay, last, .. } =
-            Course::new(policy, token);
-        Course { policy, site, token, tally, observer, timer, started, delay, last, links: Forgiving::default() }
+        let Course { policy, site, token, tally, observer, timer, started, last, .. } = Course::new(policy, token);
+        Course { policy, site, token, tally, observer, timer, started, last, links: Forgiving::default() }
     }
 }
 
@@ -170,7 +199,7 @@ where
     fn attempt_at(&self, elapsed: Duration) -> Attempt {
         Attempt::new(self.tally.attempts())
             .with_elapsed(elapsed)
-            .with_delay(Duration::from_nanos(self.delay))
+            .with_delay(self.last.as_ref().map_or(Duration::ZERO, Failure::delay))
             .with_remaining(self.remaining(elapsed))
     }
 

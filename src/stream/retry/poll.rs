@@ -9,7 +9,7 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::Observe;
 use crate::policy::{Attempt, Stop};
-use crate::retry::{Event, GaveUp, Named, Refusal, poll_limits, poll_slot};
+use crate::retry::{Event, GaveUp, Named, Refusal, outer};
 use crate::time::Timer;
 
 /// What a stream yields when it has something to say.
@@ -40,7 +40,7 @@ where
             let polled = match this.state.as_mut().project() {
                 StateProj::Done => return Poll::Ready(None),
                 StateProj::Unstarted => {
-                    this.course.note_nesting();
+                    this.course.note_nesting(outer());
                     match this.course.begin_first() {
                         Ok(attempt) => this.state.set(State::Opening { attempt: (this.open)(attempt) }),
                         Err(refusal) => return self.cut(refusal),
@@ -114,7 +114,7 @@ where
             self.succeed();
         } else if !*this.flowing && !holds {
             *this.flowing = true;
-            this.sleep.set(None); // content has come: the deadline was met
+            this.waits.as_mut().wake(); // content has come: the deadline was met
         }
     }
 
@@ -122,7 +122,7 @@ where
     fn succeed(self: Pin<&mut Self>) {
         let mut this = self.project();
         this.state.set(State::Done);
-        this.sleep.set(None);
+        this.waits.as_mut().wake();
         *this.flowing = true;
         this.course.succeeded();
     }
@@ -142,17 +142,17 @@ where
                 Mend::Resume => {}
             }
             this.course.forgive();
-            this.sleep.set(None);
+            this.waits.as_mut().wake();
         }
         let next = match this.course.failed(error) {
             Ok(next) => next,
             Err(gave_up) => {
-                this.sleep.set(None);
+                this.waits.as_mut().wake();
                 return Poll::Ready(Some(Err(gave_up)));
             }
         };
         if !next.delay.is_zero() {
-            this.sleep.set(Some(this.course.timer.sleep(next.delay)));
+            this.waits.as_mut().sleep(this.course.timer.sleep(next.delay));
             this.state.set(State::Waiting);
         } else if this.course.must_yield() && marker.is_none() {
             this.state.set(State::Between);
@@ -168,20 +168,19 @@ where
     fn poll_cut(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Stop> {
         let this = self.project();
         if *this.flowing {
-            return poll_slot(this.cancelled, cx, || this.course.token.cancelled()).map(|()| Stop::Cancelled);
+            return this.waits.poll_cancelled(&this.course.token, cx).map(|()| Stop::Cancelled);
         }
-        poll_limits(this.course, this.sleep, this.cancelled, cx)
+        this.waits.poll_limits(this.course, cx)
     }
 
     /// Between two attempts: waits for the delay, then begins the next one.
     fn poll_between(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
         let mut this = self.project();
         if let State::Waiting = *this.state {
-            if this.sleep.as_mut().as_pin_mut().is_some_and(|delay| delay.poll(cx).is_pending()) {
-                return poll_slot(this.cancelled, cx, || this.course.token.cancelled())
-                    .map(|()| Err(Stop::Cancelled.into()));
+            if this.waits.as_mut().poll_sleep(cx).is_pending() {
+                return this.waits.poll_cancelled(&this.course.token, cx).map(|()| Err(Stop::Cancelled.into()));
             }
-            this.sleep.set(None);
+            this.waits.as_mut().wake();
             this.state.set(State::Between);
             // A timer may have sleeps that are over at once: as good as no delay.
             if this.course.must_yield() {
@@ -199,7 +198,7 @@ where
     fn cut(self: Pin<&mut Self>, why: impl Into<Refusal>) -> Poll<Yielded<T, E>> {
         let mut this = self.project();
         this.state.set(State::Done);
-        this.sleep.set(None);
+        this.waits.as_mut().wake();
         this.held.clear();
         Poll::Ready(Some(Err(this.course.cut(why))))
     }

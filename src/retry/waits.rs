@@ -1,0 +1,138 @@
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+
+use super::Event;
+use super::course::Course;
+use super::links::Links;
+use crate::cancel::Cancel;
+use crate::classify::Classify;
+use crate::observe::Observe;
+use crate::policy::Stop;
+use crate::time::Timer;
+
+pin_project! {
+    /// What a call waits for beside its work, each made the first time that it has to be waited for.
+    pub(crate) struct Waits<S, T> {
+        #[pin]
+        slots: Option<Slots<S, T>>,
+    }
+}
+
+pin_project! {
+    #[project = SlotsProj]
+    struct Slots<S, T> {
+        // While an attempt is in flight: the deadline. Between attempts: the delay.
+        #[pin]
+        sleep: Option<S>,
+        // The token's future.
+        #[pin]
+        cancelled: Option<T>,
+    }
+
+    // Most calls end without a wait, and should not pay for dropping one: said to be rare, it stays out of their way.
+    impl<S, T> PinnedDrop for Slots<S, T> {
+        fn drop(this: Pin<&mut Self>) {
+            this.clear();
+        }
+    }
+}
+
+impl<S, T> Slots<S, T> {
+    #[cold]
+    #[inline(never)]
+    fn clear(self: Pin<&mut Self>) {
+        let mut this = self.project();
+        this.sleep.set(None);
+        this.cancelled.set(None);
+    }
+}
+
+impl<S, T> Waits<S, T> {
+    #[inline]
+    pub(crate) const fn none() -> Self {
+        Self { slots: None }
+    }
+
+    fn slots(self: Pin<&mut Self>) -> SlotsProj<'_, S, T> {
+        let mut slots = self.project().slots;
+        if slots.is_none() {
+            slots.set(Some(Slots { sleep: None, cancelled: None }));
+        }
+        slots.as_pin_mut().expect("filled above").project()
+    }
+
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.slots.as_ref().is_some_and(|slots| slots.sleep.is_some())
+    }
+
+    /// Waits for `sleep` from now on.
+    pub(crate) fn sleep(self: Pin<&mut Self>, sleep: S) {
+        self.slots().sleep.set(Some(sleep));
+    }
+
+    /// Waits for no sleep any more.
+    pub(crate) fn wake(self: Pin<&mut Self>) {
+        if self.is_asleep() {
+            self.slots().sleep.set(None);
+        }
+    }
+}
+
+impl<S: Future<Output = ()>, T: Future<Output = ()>> Waits<S, T> {
+    /// Ready once the sleep is over, or where there is none.
+    pub(crate) fn poll_sleep(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.slots().sleep.as_pin_mut().map_or(Poll::Ready(()), |sleep| sleep.poll(cx))
+    }
+
+    /// Ready once `token` says stop.
+    pub(crate) fn poll_cancelled(
+        self: Pin<&mut Self>,
+        token: &impl Cancel<Cancelled = T>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        poll_slot(self.slots().cancelled, cx, || token.cancelled())
+    }
+
+    /// What may cut an attempt in flight, which was polled and is pending: the token, then the deadline.
+    pub(crate) fn poll_limits<E, C, K, O, M, L>(
+        mut self: Pin<&mut Self>,
+        course: &mut Course<'_, E, C, K, O, M, L>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Stop>
+    where
+        C: Classify<E>,
+        K: Cancel<Cancelled = T>,
+        O: for<'e> Observe<Event<'e, E>>,
+        M: Timer<Sleep = S>,
+        L: Links,
+    {
+        course.note_start();
+        if self.as_mut().poll_cancelled(&course.token, cx).is_ready() {
+            return Poll::Ready(Stop::Cancelled);
+        }
+        if !self.is_asleep() {
+            let Some(left) = course.time_left() else { return Poll::Pending };
+            // A timer may round a sleep of zero up.
+            if left.is_zero() {
+                return Poll::Ready(Stop::Deadline);
+            }
+            self.as_mut().sleep(course.timer.sleep(left));
+        }
+        ready!(self.poll_sleep(cx));
+        Poll::Ready(Stop::Deadline)
+    }
+}
+
+/// Polls what is in the slot, making it first where there is nothing yet.
+pub(crate) fn poll_slot<F: Future>(
+    mut slot: Pin<&mut Option<F>>,
+    cx: &mut Context<'_>,
+    make: impl FnOnce() -> F,
+) -> Poll<F::Output> {
+    if slot.is_none() {
+        slot.set(Some(make()));
+    }
+    slot.as_pin_mut().map_or(Poll::Pending, |future| future.poll(cx))
+}
