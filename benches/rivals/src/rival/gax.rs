@@ -37,7 +37,11 @@ pub fn throttler() -> Arc<Mutex<dyn RetryThrottler>> {
 
 impl Gax {
     pub fn new(delay: Duration, limit: Option<Duration>) -> Self {
-        let policy = AlwaysRetry.with_attempt_limit(5);
+        Self::limited(5, delay, limit)
+    }
+
+    pub fn limited(attempts: u32, delay: Duration, limit: Option<Duration>) -> Self {
+        let policy = AlwaysRetry.with_attempt_limit(attempts);
         let retry: Arc<dyn RetryPolicy> = match limit {
             Some(limit) => Arc::new(policy.with_time_limit(limit)),
             None => Arc::new(policy),

@@ -95,3 +95,8 @@ pub fn stack<J: Job>(
     );
     stack.into_service()
 }
+
+/// A clock that moves on by itself to whatever is waited for.
+pub fn virtual_clock() -> Clock {
+    tick::ClockControl::new().auto_advance_timers(true).to_clock()
+}
