@@ -1,5 +1,6 @@
 //! Trap 9: numbers at the edge of their range.
 
+use std::future::ready;
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Waker};
@@ -10,7 +11,7 @@ use google_cloud_gax::backoff_policy::BackoffPolicy;
 use google_cloud_gax::exponential_backoff::ExponentialBackoffBuilder;
 use google_cloud_gax::retry_state::RetryState;
 use recloser::Recloser;
-use resile::{Backoff, Breaker, Budget, Jitter, RetryPolicy};
+use resile::{Backoff, Breaker, Budget, Jitter, RetryPolicy, Verdict};
 use tokio_retry2::strategy::{ExponentialFactorBackoff, FibonacciBackoff, FixedInterval, jitter};
 use tokio_retry2::{Retry, RetryError};
 use tower::retry::backoff::{Backoff as _, ExponentialBackoffMaker, MakeBackoff};
@@ -52,8 +53,8 @@ pub fn seen() -> Section {
     std::panic::set_hook(hook);
     Section {
         title: "9. Arithmetic",
-        tried: "The longest `Duration`, the greatest counts, NaN and infinite factors, zeros, wherever each takes them. An `Err` \
-                from a constructor is no panic.",
+        tried: "The longest `Duration`, the greatest counts, NaN and infinite factors, zeros, wherever each takes them. An \
+                assertion of a constructor counts; an `Err` from it does not.",
         columns: &["tried", "panicked"],
         rows,
     }
@@ -85,6 +86,11 @@ fn own() -> Vec<Trial> {
         "decorrelated": delay(Backoff::exponential(MAX).with_cap(MAX).with_jitter(Jitter::Decorrelated));
         "a call with the longest delay": polled(Retrier::Resile, u32::MAX, MAX);
         "longest deadline": RetryPolicy::new().with_deadline(MAX);
+        "open for the longest time": {
+            let breaker = Breaker::new().with_consecutive(1).with_open(Backoff::fixed(MAX).with_cap(MAX)).with_lease(MAX);
+            (0..3).for_each(|_| breaker.permit().into_iter().for_each(|permit| permit.failure(Verdict::retry_after(MAX))));
+            breaker.permit().is_err()
+        };
         "budget of nothing": Budget::new().with_capacity(0).with_deposit(f64::NAN).withdraw().is_some();
         "breaker of zeros": Breaker::new().with_consecutive(0).with_window(Duration::ZERO).with_probes(0, f64::NAN).permit().is_ok();
     }
@@ -156,11 +162,17 @@ fn tower_resilience() -> Vec<Trial> {
 }
 
 fn seatbelt() -> Vec<Trial> {
+    let fail = |guard: guard::Guard| {
+        for _ in 0..3 {
+            let _ = guard(Box::pin(ready(Err(Fault::Failed)))).as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        }
+    };
     trials! {
         "a call with the longest delay": polled(Retrier::Seatbelt, u32::MAX, MAX);
-        "breaker of zeros": guard::from_seatbelt(|layer| layer.min_throughput(0).sampling_duration(Duration::ZERO));
-        "breaker of rate NaN": guard::from_seatbelt(|layer| layer.failure_threshold(f32::NAN));
-        "breaker, longest durations": guard::from_seatbelt(|layer| layer.break_duration(MAX).sampling_duration(MAX));
+        "breaker of zeros": fail(guard::from_seatbelt(|layer| layer.min_throughput(0).sampling_duration(Duration::ZERO)));
+        "breaker of rate NaN": fail(guard::from_seatbelt(|layer| layer.min_throughput(1).failure_threshold(f32::NAN)));
+        "breaker, longest durations":
+            fail(guard::from_seatbelt(|layer| layer.min_throughput(1).break_duration(MAX).sampling_duration(MAX)));
     }
 }
 

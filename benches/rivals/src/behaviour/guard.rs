@@ -95,9 +95,7 @@ fn tower_resilience(set: Set) -> Guard {
     from_tower_resilience(layer.permitted_calls_in_half_open(1).build().expect("valid"))
 }
 
-pub fn from_tower_resilience(
-    layer: CircuitBreakerLayer<tower_resilience_circuitbreaker::DefaultClassifier>,
-) -> Guard {
+pub fn from_tower_resilience(layer: CircuitBreakerLayer<tower_resilience_circuitbreaker::DefaultClassifier>) -> Guard {
     let service = layer.layer(service_fn(|call: Call| call.0));
     Arc::new(move |call| {
         let guarded = service.clone().oneshot(Call(call));

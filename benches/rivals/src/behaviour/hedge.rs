@@ -1,6 +1,5 @@
 //! Trap 10: a hedge that fails fast.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -13,24 +12,23 @@ use tower::hedge::{Hedge, Policy};
 use tower::{ServiceExt, service_fn};
 
 use super::Section;
+use super::retrier::{Op, op};
 use crate::job::Fault;
 
-const SLOW: Duration = Duration::from_millis(200);
-const DELAY: Duration = Duration::from_millis(50);
+const SLOW: Duration = Duration::from_millis(400);
+const DELAY: Duration = Duration::from_millis(100);
 
 /// The first call answers late, the others fail at once.
-fn calls(clock: impl Fn(Duration) -> super::retrier::Boxed<()> + Send + Sync + 'static) -> super::retrier::Op {
+fn calls() -> Op {
     let made = AtomicU32::new(0);
-    super::retrier::op(move || {
+    op(move || {
         let first = made.fetch_add(1, Ordering::Relaxed) == 0;
-        let slow = clock(SLOW);
         async move {
-            if first {
-                slow.await;
-                Ok(1)
-            } else {
-                Err(Fault::Failed)
+            if !first {
+                return Err(Fault::Failed);
             }
+            sleep(SLOW).await;
+            Ok(1)
         }
     })
 }
@@ -49,22 +47,16 @@ impl Policy<()> for Always {
 }
 
 pub async fn seen() -> Section {
-    let tokio = |time| Box::pin(sleep(time)) as super::retrier::Boxed<()>;
-    let began = Instant::now();
-    let op = calls(tokio);
-    let own = resile::hedge(|_| op(), &HedgePolicy::new().with_delay(DELAY), Never).await;
-    let own = format!("{} after {} ms", told(own.is_ok()), began.elapsed().as_millis());
+    let op = calls();
+    let own = told(resile::hedge(|_| op(), &HedgePolicy::new().with_delay(DELAY), Never)).await;
 
-    let op = calls(tokio);
+    let op = calls();
     let service = service_fn(move |()| op());
-    let hedge = Hedge::new_with_mock_latencies(service, Always, 1, 0.9, Duration::from_secs(60), &[50; 20]);
-    let began = Instant::now();
-    let towered = hedge.oneshot(()).await;
-    let towered = format!("{} after {} ms", told(towered.is_ok()), began.elapsed().as_millis());
+    let hedge = Hedge::new_with_mock_latencies(service, Always, 1, 0.9, Duration::from_secs(60), &[100; 20]);
+    let towered = told(hedge.oneshot(())).await;
 
-    let clock: Clock = crate::rival::seatbelt::virtual_clock();
-    let (context, sleeper) = (ResilienceContext::new(&clock).name("trap"), clock.clone());
-    let op = calls(move |time| Box::pin(sleeper.delay(time)));
+    let op = calls();
+    let context = ResilienceContext::new(Clock::new_tokio()).name("trap");
     let layer = seatbelt::hedging::Hedging::layer("hedge", &context)
         .clone_input()
         .recovery_with(|output: &Result<u64, Fault>, _| match output {
@@ -72,13 +64,11 @@ pub async fn seen() -> Section {
             Err(_) => RecoveryInfo::retry(),
         })
         .hedging_delay(DELAY);
-    let service = Arc::new((layer, Execute::new(move |()| op())).into_service());
-    let began = clock.instant();
-    let belted = service.execute(()).await;
-    let belted = format!("{} after {} ms", told(belted.is_ok()), (clock.instant() - began).as_millis());
+    let service = (layer, Execute::new(move |()| op())).into_service();
+    let belted = told(service.execute(())).await;
     Section {
         title: "10. A hedge that fails fast",
-        tried: "The first attempt answers after 200 ms. A hedge joins it after 50 ms, and fails at once.",
+        tried: "The first attempt answers after 0.4 s. A hedge joins it after 0.1 s, and fails at once.",
         columns: &["the caller gets"],
         rows: vec![
             ("**resile**, `hedge`", vec![own]),
@@ -89,6 +79,9 @@ pub async fn seen() -> Section {
     }
 }
 
-fn told(answered: bool) -> &'static str {
-    if answered { "the answer" } else { "the failure" }
+/// To a tenth of a second: on the real clock, as one of them has no other.
+async fn told<E>(call: impl Future<Output = Result<u64, E>>) -> String {
+    let began = Instant::now();
+    let what = if call.await.is_ok() { "the answer" } else { "the failure" };
+    format!("{what} after {:.1} s", began.elapsed().as_secs_f64())
 }

@@ -40,8 +40,8 @@ impl Seen {
 pub async fn seen() -> Section {
     Section {
         title: "2. A server's hint",
-        tried: "Every attempt fails with \"come back in 10 s\"; three attempts, delays of 1 s otherwise; each as its \
-                documentation says to take a hint. Then 20 callers of two attempts at once. Then a hint of 3 h, with 60 s \
+        tried: "Every attempt fails with \"come back in 10 s\", but for the twentieth; three attempts allowed, delays of 1 s \
+                otherwise; each as its documentation says to take a hint. Then 20 callers of two attempts at once. Then a hint of 3 h, with 60 s \
                 as the longest delay where one can be set.",
         columns: &["second attempt after", "attempts in all", "instants at which 20 callers return", "a hint of 3 h"],
         rows: vec![

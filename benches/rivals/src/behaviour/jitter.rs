@@ -74,7 +74,8 @@ fn row(name: &'static str, mut draw: impl FnMut() -> Duration) -> (&'static str,
         *slots.entry(delay.as_millis() / 100).or_insert(0) += 1;
     }
     let most = slots.values().max().copied().unwrap_or(0);
-    let cells = [seconds(delays.iter().min()), seconds(delays.iter().max()), format!("{capped:.1} %"), most.to_string()];
+    let cells =
+        [seconds(delays.iter().min()), seconds(delays.iter().max()), format!("{capped:.1} %"), most.to_string()];
     (name, cells.into())
 }
 

@@ -43,7 +43,7 @@ pub fn table() -> String {
         cancelled,
         hung,
         inside(&still, arithmetic::seen),
-        on(&still, Box::pin(hedge::seen())),
+        on(&real, Box::pin(hedge::seen())),
         on(&real, Box::pin(nested::seen())),
         on(&still, Box::pin(stream::seen())),
         starvation::seen(),
@@ -63,9 +63,10 @@ fn clocks() -> Section {
         columns: &["seen"],
         rows: vec![
             ("**resile**", vec!["for an HTTP-date alone".to_owned()]),
-            ("backon, tokio-retry2, tower, tower-resilience, google-cloud-gax, failsafe, recloser", vec![
-                "not in what is compared here".to_owned(),
-            ]),
+            (
+                "backon, tokio-retry2, tower, tower-resilience, google-cloud-gax, failsafe, recloser",
+                vec!["not in what is compared here".to_owned()],
+            ),
             ("seatbelt", vec!["not by itself; its `Clock` can tell it".to_owned()]),
         ],
     }

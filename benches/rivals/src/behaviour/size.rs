@@ -36,10 +36,12 @@ pub fn seen() -> Section {
         .into_iter()
         .zip(sizes(Large))
         .map(|((name, small), (_, large))| {
-            #[allow(clippy::cast_precision_loss)]
-            let times = large.saturating_sub(small) as f64 / operation as f64;
-            let held = if times < 0.5 { "in a box".to_owned() } else { format!("{times:.1} times") };
-            (name, vec![small.to_string(), large.to_string(), held])
+            let held = match (large.saturating_sub(small) + operation / 2) / operation {
+                0 => "in a box",
+                1 => "once",
+                _ => "more than once",
+            };
+            (name, vec![small.to_string(), large.to_string(), held.to_owned()])
         })
         .collect();
     Section {
@@ -60,7 +62,10 @@ fn sizes<J: Job>(job: J) -> Vec<(&'static str, usize)> {
         ("**resile**", size_of_val(&resile::retry(|_| job.attempt(), &policy, Never))),
         ("a loop by hand", size_of_val(&crate::hand::by_hand(|| job.attempt(), 3, Duration::ZERO))),
         ("backon", size_of_val(&(|| job.attempt()).retry(ConstantBuilder::new()))),
-        ("tokio-retry2", size_of_val(&Retry::spawn(strategy, || async { job.attempt().await.map_err(RetryError::transient) }))),
+        (
+            "tokio-retry2",
+            size_of_val(&Retry::spawn(strategy, || async { job.attempt().await.map_err(RetryError::transient) })),
+        ),
         ("tower", size_of_val(&tower.call(()))),
         ("tower-resilience", size_of_val(&resilience.call(()))),
         ("seatbelt", size_of_val(&belt.execute(()))),

@@ -28,9 +28,10 @@ pub async fn seen() -> Section {
         ("**resile**, failure rate alone", Box::new(|| own(Breaker::new().without_consecutive()))),
         ("failsafe (default)", Box::new(|| from_failsafe(failsafe::Config::new().build()))),
         ("recloser (default)", Box::new(|| from_recloser(Recloser::custom().build()))),
-        ("tower-resilience (default)", Box::new(|| {
-            from_tower_resilience(CircuitBreakerLayer::builder().build().expect("valid"))
-        })),
+        (
+            "tower-resilience (default)",
+            Box::new(|| from_tower_resilience(CircuitBreakerLayer::builder().build().expect("valid"))),
+        ),
         ("tower-resilience, window of 10 s", Box::new(by_time)),
         ("seatbelt (default)", Box::new(|| from_seatbelt(|layer| layer))),
     ];
