@@ -48,6 +48,12 @@ pub trait Timer {
     /// [`Duration::MAX`], without panicking.
     fn sleep(&self, delay: Duration) -> Self::Sleep;
 
+    /// Completes once the timer reads `at`; never earlier, and at once or soon where it already does. Worth writing for
+    /// timers that can do it without reading the clock.
+    fn sleep_until(&self, at: Duration) -> Self::Sleep {
+        self.sleep(at.saturating_sub(self.now()))
+    }
+
     /// Blocks the thread for at most `limit`, or until it is unparked: how [`Run::blocking_again`] waits.
     /// Waking early is allowed.
     ///
@@ -66,6 +72,10 @@ impl<M: Timer + ?Sized> Timer for &M {
 
     fn sleep(&self, delay: Duration) -> Self::Sleep {
         (**self).sleep(delay)
+    }
+
+    fn sleep_until(&self, at: Duration) -> Self::Sleep {
+        (**self).sleep_until(at)
     }
 
     fn park(&self, limit: Duration) {
@@ -164,21 +174,33 @@ impl Timer for TokioTimer {
     type Sleep = tokio::task::coop::Unconstrained<tokio::time::Sleep>;
 
     fn now(&self) -> Duration {
-        use std::sync::OnceLock;
-        use tokio::time::Instant;
-
-        /// Each paused runtime has a clock of its own, and one of them may stand before the origin that another
-        /// thread has just set: the origin lies so far back that no reading saturates.
-        const BACK: Duration = Duration::from_secs(1 << 32);
-        static ORIGIN: OnceLock<Instant> = OnceLock::new();
-
-        let now = Instant::now();
-        now.saturating_duration_since(*ORIGIN.get_or_init(|| now.checked_sub(BACK).unwrap_or(now)))
+        let now = tokio::time::Instant::now();
+        now.saturating_duration_since(*ORIGIN.get_or_init(|| origin(now)))
     }
 
     fn sleep(&self, delay: Duration) -> Self::Sleep {
         tokio::task::coop::unconstrained(tokio::time::sleep(delay))
     }
+
+    fn sleep_until(&self, at: Duration) -> Self::Sleep {
+        let origin = *ORIGIN.get_or_init(|| origin(tokio::time::Instant::now()));
+        match origin.checked_add(at) {
+            Some(at) => tokio::task::coop::unconstrained(tokio::time::sleep_until(at)),
+            None => self.sleep(Duration::MAX),
+        }
+    }
+}
+
+/// What readings of [`TokioTimer`] are counted from.
+#[cfg(feature = "tokio")]
+static ORIGIN: std::sync::OnceLock<tokio::time::Instant> = std::sync::OnceLock::new();
+
+/// Each paused runtime has a clock of its own, and one of them may stand before the origin that another thread has just
+/// set: the origin lies so far back that no reading saturates.
+#[cfg(feature = "tokio")]
+fn origin(now: tokio::time::Instant) -> tokio::time::Instant {
+    const BACK: Duration = Duration::from_secs(1 << 32);
+    now.checked_sub(BACK).unwrap_or(now)
 }
 
 /// A clock that stands still until it is told to move: for tests that must not wait, on any runtime or none.

@@ -72,7 +72,7 @@ use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, nanos};
 /// |---|---|---|
 /// | consecutive failures | 10 | a peer that fails a third of its calls would see 10 in a row once in 60,000 calls |
 /// | failure rate | half of at least 20 calls | below half, most retries still succeed; fewer calls than 20 are noise |
-/// | window | 10 s, sliding by a tenth | long enough to hold 20 calls, short enough to notice |
+/// | window | 10 s, sliding by a sixteenth | long enough to hold 20 calls, short enough to notice |
 /// | slow-call rate | off | only the caller knows what is slow |
 /// | open | 5 s, then 10 s, … 60 s, ± 20 % | most restarts take seconds; clients must not come back together |
 /// | hint cap | 5 min | a peer that asks for a longer pause is not waited for blindly |
@@ -166,8 +166,8 @@ impl Breaker {
         self
     }
 
-    /// The window of time over which rates are counted. It slides by a tenth of its length: what is counted is between
-    /// nine and ten tenths of it old, at most.
+    /// The window of time over which rates are counted. It slides by a sixteenth of its length: what is counted is
+    /// between fifteen and sixteen sixteenths of it old, at most.
     #[must_use]
     pub const fn with_window(mut self, window: Duration) -> Self {
         self.settings.slot = Slot::of(window);

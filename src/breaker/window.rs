@@ -5,8 +5,10 @@ use std::time::Duration;
 use crate::sync::AtomicU64;
 use crate::time::nanos;
 
-/// How many slots a window is cut into: it slides by a tenth of its length.
-const SLOTS: usize = 10;
+/// How many slots a window is cut into: it slides by a sixteenth of its length. A shard's are a cache line and the one
+/// that is fetched with it.
+const SLOTS: usize = 1 << SLOT_BITS;
+const SLOT_BITS: u32 = 4;
 
 /// Threads count in shards of their own, so that successes on two cores do not fight for one cache line.
 #[cfg(not(loom))]
@@ -23,7 +25,8 @@ const SHARDS: usize = 1;
 /// Invariants:
 /// 1. A slot counts for the lap (the how-many-th time around the ring) and the generation that it names, and for
 ///    no other. Who counts for a later one starts it anew; who counts for an earlier generation is dropped.
-/// 2. When a count would overflow, all counts of the slot are halved: their proportions stay.
+/// 2. A slot that counted anything is not zero: zero is one that nobody touched.
+/// 3. When a count would overflow, all counts of the slot are halved: their proportions stay.
 ///
 /// A lap has 14 bits: counts that nothing touched for exactly 16,384 windows (two days, for windows of 10 s) would
 /// count as fresh, once.
@@ -64,7 +67,7 @@ impl Window {
         loop {
             let next = match seen >> (3 * COUNT_BITS) {
                 same if same == tag => pack(tag, Counts::unpack(seen).plus(add)),
-                other if is_older_generation(tag, other) => return, // invariant 1
+                other if seen != 0 && is_older_generation(tag, other) => return, // invariants 1, 2
                 _ => pack(tag, add),
             };
             match word.compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed) {
@@ -107,7 +110,7 @@ impl Counts {
         }
     }
 
-    /// The sum, halved as often as it takes to fit (invariant 2).
+    /// The sum, halved as often as it takes to fit (invariant 3).
     const fn plus(self, other: Self) -> Self {
         let (ok, failed, slow) = (self.ok + other.ok, self.failed + other.failed, self.slow + other.slow);
         let half = (ok > COUNT_MAX || failed > COUNT_MAX || slow > COUNT_MAX) as u64;
@@ -119,20 +122,16 @@ const fn pack(tag: u64, counts: Counts) -> u64 {
     (tag << (3 * COUNT_BITS)) | (counts.ok << (2 * COUNT_BITS)) | (counts.failed << COUNT_BITS) | counts.slow
 }
 
-/// The slot of a tick, and the tag that it has there. The lap starts at 1 within its bits' range, so that no tag is
-/// that of an untouched slot.
+/// The slot of a tick, and the tag that it has there.
 #[expect(clippy::cast_possible_truncation, reason = "less than SLOTS")]
 const fn place(tick: u64, generation: u32) -> (usize, u64) {
-    let lap = (tick / SLOTS as u64) % ((1 << LAP_BITS) - 1) + 1;
-    ((tick % SLOTS as u64) as usize, ((generation as u64 & 0xff) << LAP_BITS) | lap)
+    let lap = (tick >> SLOT_BITS) & ((1 << LAP_BITS) - 1);
+    (tick as usize % SLOTS, ((generation as u64 & 0xff) << LAP_BITS) | lap)
 }
 
 /// Whether `tag` is of an earlier generation than `other`, as far as eight bits tell.
 #[expect(clippy::cast_possible_truncation, reason = "eight bits are what a tag has of it")]
 const fn is_older_generation(tag: u64, other: u64) -> bool {
-    if other == 0 {
-        return false;
-    }
     let behind = ((other >> LAP_BITS) as u8).wrapping_sub((tag >> LAP_BITS) as u8);
     behind != 0 && behind < 128
 }
@@ -148,7 +147,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// A tenth of that window, at least 2 ns.
+    /// A sixteenth of that window, at least 2 ns.
     pub(super) const fn of(window: Duration) -> Self {
         let length = nanos(window) / SLOTS as u64;
         let length = if length < 2 { 2 } else { length };

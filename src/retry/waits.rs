@@ -113,12 +113,12 @@ impl<S: Future<Output = ()>, T: Future<Output = ()>> Waits<S, T> {
             return Poll::Ready(Stop::Cancelled);
         }
         if !self.is_asleep() {
-            let Some(left) = course.time_left() else { return Poll::Pending };
+            let Some(deadline) = course.deadline() else { return Poll::Pending };
             // A timer may round a sleep of zero up.
-            if left.is_zero() {
+            if course.has_no_time() {
                 return Poll::Ready(Stop::Deadline);
             }
-            self.as_mut().sleep(course.timer.sleep(left));
+            self.as_mut().sleep(course.timer.sleep_until(deadline));
         }
         ready!(self.poll_sleep(cx));
         Poll::Ready(Stop::Deadline)

@@ -1,5 +1,5 @@
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::latencies::Latencies;
@@ -53,8 +53,8 @@ use crate::time::nanos;
 /// # Cost
 ///
 /// No lock, no allocation, 2 KiB. A call that is ready at once pays nothing; one that has to be waited for pays two
-/// readings of the clock and two atomic additions. The quantile is worked out anew at each of the first 64 latencies
-/// and then at every 16th.
+/// readings of the clock, one more than under a fixed limit, and an atomic addition. The quantile is worked out anew at
+/// each of the first 64 latencies of about one length, and then at every 16th of them.
 ///
 /// # Examples
 ///
@@ -88,8 +88,6 @@ pub struct Adaptive {
     half: u64,
     samples: u32,
     latencies: Latencies,
-    /// How many latencies were counted; wraps.
-    counted: AtomicU32,
     /// The quantile when it was last worked out, in nanoseconds; `UNKNOWN` where too few are known.
     known: AtomicU64,
 }
@@ -108,7 +106,6 @@ impl Adaptive {
             half: 60_000_000_000,
             samples: 30,
             latencies: Latencies::new(),
-            counted: AtomicU32::new(0),
             known: AtomicU64::new(UNKNOWN),
         }
     }
@@ -198,9 +195,8 @@ impl Adaptive {
     #[inline]
     pub fn record(&self, now: Duration, latency: Duration) {
         let forgot = self.latencies.turn_to(nanos(now), self.half);
-        self.latencies.count(nanos(latency));
-        let counted = self.counted.fetch_add(1, Ordering::Relaxed);
-        if counted < 64 || counted % 16 == 0 || forgot {
+        let alike = self.latencies.count(nanos(latency));
+        if alike < 64 || alike % 16 == 0 || forgot {
             self.work_out();
         }
     }

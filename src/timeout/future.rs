@@ -64,7 +64,7 @@ where
         let limit = this.limit.of(call);
         if !limit.is_zero() {
             if this.sleep.is_none() {
-                this.sleep.set(Some(this.timer.sleep(limit)));
+                this.sleep.set(Some(this.limit.sleep(call, this.timer)));
             }
             if let Some(sleep) = this.sleep.as_pin_mut() {
                 ready!(sleep.poll(cx));

@@ -1,4 +1,5 @@
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// How often which latency was met lately: two histograms that take turns. When a turn ends, the older one is
 /// emptied and filled anew, so what is counted is never older than two turns.
@@ -7,18 +8,55 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// most an eighth above what is in it. Everything is `Relaxed`: a count that a race with the emptying loses, or lets
 /// live for one turn longer, moves no quantile that thousands of others agree on.
 pub(super) struct Latencies {
-    halves: [[AtomicU32; BUCKETS]; 2],
+    halves: [Half; 2],
     /// Which turn it is, counted from the clock's origin. Its parity is the half that is being filled.
     turn: AtomicU64,
+}
+
+struct Half {
+    buckets: [AtomicU32; BUCKETS],
+    /// No bucket below this one, and none from `end` on, has counted anything: latencies of one kind are close together.
+    start: AtomicUsize,
+    end: AtomicUsize,
 }
 
 /// The finest step is 2^13 ns (8 µs), finer than any timer; the last bucket begins at 37 hours.
 const FINEST: u32 = 13;
 const BUCKETS: usize = 256;
 
+impl Half {
+    const fn new() -> Self {
+        let buckets = [const { AtomicU32::new(0) }; BUCKETS];
+        Self { buckets, start: AtomicUsize::new(BUCKETS), end: AtomicUsize::new(0) }
+    }
+
+    /// Counts one; how many the bucket had before.
+    #[inline]
+    fn count(&self, bucket: usize) -> u32 {
+        if bucket < self.start.load(Ordering::Relaxed) {
+            self.start.fetch_min(bucket, Ordering::Relaxed);
+        }
+        if bucket >= self.end.load(Ordering::Relaxed) {
+            self.end.fetch_max(bucket + 1, Ordering::Relaxed);
+        }
+        self.buckets.get(bucket).map_or(0, |count| count.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn empty(&self) {
+        self.start.store(BUCKETS, Ordering::Relaxed);
+        self.end.store(0, Ordering::Relaxed);
+        self.buckets.iter().for_each(|bucket| bucket.store(0, Ordering::Relaxed));
+    }
+
+    /// The buckets that may have counted something.
+    fn filled(&self) -> Range<usize> {
+        self.start.load(Ordering::Relaxed)..self.end.load(Ordering::Relaxed)
+    }
+}
+
 impl Latencies {
     pub(super) const fn new() -> Self {
-        Self { halves: [const { [const { AtomicU32::new(0) }; BUCKETS] }; 2], turn: AtomicU64::new(0) }
+        Self { halves: [Half::new(), Half::new()], turn: AtomicU64::new(0) }
     }
 
     /// Begins a new turn where that of `now` is another one; true if it did, and something may have been forgotten. A
@@ -34,28 +72,22 @@ impl Latencies {
         if self.turn.compare_exchange(seen, turn, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return false; // another call does it
         }
-        self.empty(turn);
+        self.half(turn).empty();
         if turn - seen > 1 {
-            self.empty(turn ^ 1); // the other half
+            self.half(turn ^ 1).empty();
         }
         true
     }
 
-    fn empty(&self, turn: u64) {
-        self.half(turn).iter().for_each(|bucket| bucket.store(0, Ordering::Relaxed));
-    }
-
-    fn half(&self, turn: u64) -> &[AtomicU32; BUCKETS] {
+    fn half(&self, turn: u64) -> &Half {
         let [even, odd] = &self.halves;
         if turn % 2 == 0 { even } else { odd }
     }
 
+    /// Counts a latency; how many of about that length there were in this turn before.
     #[inline]
-    pub(super) fn count(&self, nanos: u64) {
-        let half = self.half(self.turn.load(Ordering::Relaxed));
-        if let Some(bucket) = half.get(bucket_of(nanos)) {
-            bucket.fetch_add(1, Ordering::Relaxed);
-        }
+    pub(super) fn count(&self, nanos: u64) -> u32 {
+        self.half(self.turn.load(Ordering::Relaxed)).count(bucket_of(nanos))
     }
 
     /// The upper edge of the bucket that holds the quantile `q` (from 0 to 1), in nanoseconds: of `n` latencies the one
@@ -63,24 +95,26 @@ impl Latencies {
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // ranks are small
     pub(super) fn quantile(&self, q: f64, least: u32) -> Option<u64> {
         let [even, odd] = &self.halves;
+        let filled = even.filled().start.min(odd.filled().start)..even.filled().end.max(odd.filled().end);
         let mut counts = [0_u64; BUCKETS];
         let mut all = 0;
-        for ((count, even), odd) in counts.iter_mut().zip(even).zip(odd) {
-            *count = u64::from(even.load(Ordering::Relaxed)) + u64::from(odd.load(Ordering::Relaxed));
-            all += *count;
+        for bucket in filled.clone() {
+            let [even, odd] = [even, odd].map(|half| u64::from(half.buckets[bucket].load(Ordering::Relaxed)));
+            counts[bucket] = even + odd;
+            all += even + odd;
         }
         if all < u64::from(least.max(1)) {
             return None;
         }
         let rank = ((q * all as f64).ceil() as u64).clamp(1, all);
         let mut below = 0;
-        counts
-            .iter()
-            .position(|count| {
-                below += count;
-                below >= rank
-            })
-            .map(upper_edge)
+        for bucket in filled {
+            below += counts[bucket];
+            if below >= rank {
+                return Some(upper_edge(bucket));
+            }
+        }
+        None
     }
 }
 

@@ -22,6 +22,10 @@ pub trait Limit: sealed::Sealed {
     #[doc(hidden)]
     fn of(&self, call: Self::Call) -> Duration;
 
+    /// Waits for the end of that time.
+    #[doc(hidden)]
+    fn sleep<M: Timer>(&self, call: Self::Call, timer: &M) -> M::Sleep;
+
     /// The call came to a success.
     #[doc(hidden)]
     fn succeeded<M: Timer>(&self, call: Self::Call, timer: &M);
@@ -44,6 +48,11 @@ impl Limit for Duration {
     #[inline]
     fn of(&self, (): ()) -> Duration {
         *self
+    }
+
+    #[inline]
+    fn sleep<M: Timer>(&self, (): (), timer: &M) -> M::Sleep {
+        timer.sleep(*self)
     }
 
     #[inline]
@@ -76,6 +85,12 @@ impl Limit for &Adaptive {
     #[inline]
     fn of(&self, call: Begun) -> Duration {
         call.limit
+    }
+
+    // From the reading that there is: a sleep of a length would take another.
+    #[inline]
+    fn sleep<M: Timer>(&self, call: Begun, timer: &M) -> M::Sleep {
+        timer.sleep_until(call.at.saturating_add(call.limit))
     }
 
     #[inline]

@@ -23,7 +23,8 @@ fn breaker(timer: &ManualTimer, settings: impl FnOnce(Breaker) -> Breaker) -> Ma
 
 // ---- the model: lists and recounts, nothing clever
 
-const WINDOW: u64 = 1000; // milliseconds, so a slot is 100
+const WINDOW: u64 = 1600; // milliseconds, so a slot is 100
+const SLOTS: u64 = 16;
 const OPEN: u64 = 500;
 const LEASE: u64 = 300;
 const PROBES: usize = 3;
@@ -140,8 +141,8 @@ impl Model {
         }
         let bad = outcome != Outcome::Success;
         self.ended.push((self.now, bad));
-        let slot = self.now / (WINDOW / 10);
-        let inside: Vec<_> = self.ended.iter().filter(|(at, _)| at / (WINDOW / 10) + 10 > slot).collect();
+        let slot = self.now / (WINDOW / SLOTS);
+        let inside: Vec<_> = self.ended.iter().filter(|(at, _)| at / (WINDOW / SLOTS) + SLOTS > slot).collect();
         let failures = inside.iter().filter(|(_, bad)| *bad).count();
         let streak = outcome == Outcome::Transient && self.streak >= CONSECUTIVE;
         if bad && (streak || inside.len() >= OF_AT_LEAST && failures * 2 >= inside.len()) {

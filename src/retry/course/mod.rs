@@ -195,6 +195,17 @@ where
         self.remaining(self.elapsed())
     }
 
+    /// When the deadline is, if there is one, on a clock that runs.
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        let began = Duration::from_nanos(self.started).saturating_add(self.links.forgiven());
+        self.policy.deadline().map(|limit| began.saturating_add(limit))
+    }
+
+    /// Whether the deadline is the beginning.
+    pub(crate) fn has_no_time(&self) -> bool {
+        self.policy.deadline() == Some(Duration::ZERO)
+    }
+
     #[inline]
     fn attempt_at(&self, elapsed: Duration) -> Attempt {
         Attempt::new(self.tally.attempts())
