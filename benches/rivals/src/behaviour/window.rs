@@ -23,7 +23,7 @@ pub async fn seen() -> Section {
         let layer = CircuitBreakerLayer::builder().sliding_window_type(SlidingWindowType::TimeBased);
         from_tower_resilience(layer.sliding_window_duration(Duration::from_secs(10)).build().expect("valid"))
     };
-    let makers: Vec<(&'static str, Box<dyn Fn() -> Guard>)> = vec![
+    let makers: Vec<Made> = vec![
         ("**resile** (default)", Box::new(|| own(Breaker::new()))),
         ("**resile**, failure rate alone", Box::new(|| own(Breaker::new().without_consecutive()))),
         ("failsafe (default)", Box::new(|| from_failsafe(failsafe::Config::new().build()))),
@@ -51,6 +51,9 @@ pub async fn seen() -> Section {
         rows,
     }
 }
+
+/// A name, and a new breaker each time.
+type Made = (&'static str, Box<dyn Fn() -> Guard>);
 
 fn own(breaker: Breaker) -> Guard {
     let breaker = std::sync::Arc::new(breaker);
