@@ -20,12 +20,8 @@ pub fn numbers(tables: &[Table]) -> String {
 
 /// The crate beside the quickest of the others in one row; `None` where it has no part in it.
 fn summary(table: &Table) -> Option<String> {
-    let quickest = |wanted: &dyn Fn(&Line) -> bool| {
-        let lines = table.lines.iter().filter(|line| wanted(line));
-        lines.min_by(|a, b| table.figure(a).ratio.total_cmp(&table.figure(b).ratio))
-    };
-    let own = quickest(&|line| is_own(line))?;
-    let rival = quickest(&|line| !is_own(line) && !by_hand(line))?;
+    let own = quickest(table, &is_own)?;
+    let rival = quickest(table, &|line| !is_own(line) && !by_hand(line))?;
     let hand = nanos(table.figure(&table.lines[0]).nanos);
     let instructions = own.instructions.zip(rival.instructions).map(|(own, rival)| format!("{:.2}", own / rival));
     Some(format!(
@@ -37,6 +33,11 @@ fn summary(table: &Table) -> Option<String> {
         table.figure(own).ratio / table.figure(rival).ratio,
         instructions.as_deref().unwrap_or("–"),
     ))
+}
+
+fn quickest<'a>(table: &'a Table, wanted: &dyn Fn(&Line) -> bool) -> Option<&'a Line> {
+    let lines = table.lines.iter().filter(|line| wanted(line));
+    lines.min_by(|a, b| table.figure(a).ratio.total_cmp(&table.figure(b).ratio))
 }
 
 fn is_own(line: &Line) -> bool {
@@ -88,7 +89,7 @@ fn capital(text: &str) -> String {
 pub fn losses(tables: &[Table]) -> String {
     let mut text = String::new();
     for table in tables {
-        let Some(own) = table.lines.iter().find(|line| is_own(line)) else { continue };
+        let Some(own) = quickest(table, &is_own) else { continue };
         let ratio = table.figure(own).ratio;
         let told = |line: &Line| {
             let figure = table.figure(line);

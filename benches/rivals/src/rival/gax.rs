@@ -8,6 +8,7 @@ use google_cloud_gax::backoff_policy::BackoffPolicy;
 use google_cloud_gax::error::Error;
 use google_cloud_gax::retry_loop_internal::retry_loop;
 use google_cloud_gax::retry_policy::{AlwaysRetry, RetryPolicy, RetryPolicyExt};
+use google_cloud_gax::retry_result::RetryResult;
 use google_cloud_gax::retry_state::RetryState;
 use google_cloud_gax::retry_throttler::{CircuitBreaker, RetryThrottler};
 
@@ -33,6 +34,13 @@ pub struct Gax {
 /// Costs nothing per error, so it never throttles.
 pub fn throttler() -> Arc<Mutex<dyn RetryThrottler>> {
     Arc::new(Mutex::new(CircuitBreaker::clamp(1000, 0, 0)))
+}
+
+/// Half empty, with room for more than there will be.
+pub fn filling_throttler() -> Arc<Mutex<dyn RetryThrottler>> {
+    let mut throttler = CircuitBreaker::clamp(1 << 60, 0, 1 << 59);
+    throttler.on_retry_failure(&RetryResult::Continue(Error::io(Fault::Failed)));
+    Arc::new(Mutex::new(throttler))
 }
 
 impl Gax {

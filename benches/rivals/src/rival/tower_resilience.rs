@@ -23,3 +23,9 @@ pub fn budget() -> Arc<dyn RetryBudget> {
         .build()
         .expect("a budget")
 }
+
+/// Empty, with room for more than there will be.
+pub fn filling_budget() -> Arc<dyn RetryBudget> {
+    let bucket = RetryBudgetBuilder::new().token_bucket().tokens_per_second(10.0).initial_tokens(0);
+    bucket.max_tokens(usize::MAX >> 1).build().expect("a budget")
+}

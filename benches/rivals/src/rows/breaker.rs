@@ -28,8 +28,13 @@ static RATES: Breaker = Breaker::new();
 pub fn real() -> Vec<Row> {
     let Moved { open, cycle } = moved();
     vec![
-        Row::new("breaker, closed, 1 thread", Clock::Real, closed()),
-        Row { threads: 2, ..Row::new("breaker, closed, 2 threads", Clock::Real, closed()) },
+        Row::new("breaker that counts consecutive failures, closed, 1 thread", Clock::Real, streaks()),
+        Row {
+            threads: 2,
+            ..Row::new("breaker that counts consecutive failures, closed, 2 threads", Clock::Real, streaks())
+        },
+        Row::new("breaker with a failure rate, closed, 1 thread", Clock::Real, rates()),
+        Row { threads: 2, ..Row::new("breaker with a failure rate, closed, 2 threads", Clock::Real, rates()) },
         Row::new("breaker, open: a refusal", Clock::Real, open),
         Row::new("breaker, once around: trips, waits no time, probes, closes", Clock::Real, cycle),
     ]
@@ -41,31 +46,40 @@ async fn call(works: bool) -> Result<u64, Fault> {
     if black_box(works) { Ok(1) } else { Err(Fault::Failed) }
 }
 
-/// As it comes, and where there is one on consecutive failures alone.
-fn closed() -> Vec<Contender> {
+fn streaks() -> Vec<Contender> {
     let hand = Arc::new(HandBreaker::new(10, HOUR));
-    let usual = failsafe::Config::new().build();
-    let streak = failure_policy::consecutive_failures(10, backoff::constant(HOUR));
-    let streak = failsafe::Config::new().failure_policy(streak).build();
+    let policy = failure_policy::consecutive_failures(10, backoff::constant(HOUR));
+    let safe = failsafe::Config::new().failure_policy(policy).build();
+    let layer = CircuitBreakerLayer::builder().consecutive_failures(10).build().expect("a breaker");
+    let resilience = layer.layer(service_fn(call));
+    vec![
+        contender!(1, "hand-written", [let hand = hand.clone();] => hand.guard(call(true))),
+        contender!(1, "**resile**", [] => call(true).guarded_by(black_box(&STREAKS))),
+        contender!(1, "failsafe", [let guard = safe.clone();] => guard.call(call(true))),
+        contender!(1, "tower-resilience", [let mut guard = resilience.clone();] => {
+            async { guard.ready().await?.call(true).await }
+        }),
+    ]
+}
+
+/// As each comes. The yardstick has no rate.
+fn rates() -> Vec<Contender> {
+    let hand = Arc::new(HandBreaker::new(10, HOUR));
+    let safe = failsafe::Config::new().build();
     let closer = AsyncRecloser::from(Recloser::custom().build());
-    let rates = CircuitBreakerLayer::builder().build().expect("a breaker").layer(service_fn(call));
-    let streaks = CircuitBreakerLayer::builder().consecutive_failures(10).build().expect("a breaker");
-    let streaks = streaks.layer(service_fn(call));
+    let resilience = CircuitBreakerLayer::builder().build().expect("a breaker").layer(service_fn(call));
     let belt = Arc::new(seatbelt::breaker(call, &Tick::new_tokio(), |layer| layer));
     vec![
         contender!(1, "hand-written, consecutive failures", [let hand = hand.clone();] => hand.guard(call(true))),
-        contender!(1, "**resile**, consecutive failures", [] => call(true).guarded_by(black_box(&STREAKS))),
-        contender!(1, "**resile**, and failure rate (default)", [] => call(true).guarded_by(black_box(&RATES))),
-        contender!(1, "failsafe, consecutive failures", [let guard = streak.clone();] => guard.call(call(true))),
-        contender!(1, "failsafe, and success rate (default)", [let guard = usual.clone();] => guard.call(call(true))),
-        contender!(1, "recloser, error rate (default)", [let guard = closer.clone();] => guard.call(call(true))),
-        contender!(1, "tower-resilience, consecutive failures", [let mut guard = streaks.clone();] => {
+        contender!(1, "**resile**: in 10 s, and consecutive", [] => call(true).guarded_by(black_box(&RATES))),
+        contender!(1, "failsafe: in 30 s, and consecutive", [let guard = safe.clone();] => {
+            guard.call(call(true))
+        }),
+        contender!(1, "recloser: of the last 100 calls", [let guard = closer.clone();] => guard.call(call(true))),
+        contender!(1, "tower-resilience: of 100 calls", [let mut guard = resilience.clone();] => {
             async { guard.ready().await?.call(true).await }
         }),
-        contender!(1, "tower-resilience, failure rate of 100 calls (default)", [let mut guard = rates.clone();] => {
-            async { guard.ready().await?.call(true).await }
-        }),
-        contender!(1, "seatbelt, failure rate (default)", [let guard = belt.clone();] => guard.execute(true)),
+        contender!(1, "seatbelt: in 30 s", [let guard = belt.clone();] => guard.execute(true)),
     ]
 }
 

@@ -27,20 +27,40 @@ static BY_HAND: HandBudget = HandBudget::new(100, 1, 10);
 static BY_HAND_FILLING: HandBudget = HandBudget::filling(u64::MAX, 1, 10);
 
 pub fn real() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for threads in [1, 2] {
+        let s = if threads == 1 { "" } else { "s" };
+        rows.push(Row {
+            threads,
+            ..Row::new(format!("deposit into a full budget, {threads} thread{s}"), Clock::Real, full())
+        });
+        let title = format!("deposit into a budget that is not full, {threads} thread{s}");
+        rows.push(Row { threads, ..Row::new(title, Clock::Real, filling()) });
+    }
+    rows
+}
+
+fn full() -> Vec<Contender> {
+    let (tps, bucket, throttler) = (towers::budget(), tower_resilience::budget(), gax::throttler());
     vec![
-        Row::new("budget, a deposit, 1 thread", Clock::Real, deposits()),
-        Row { threads: 2, ..Row::new("budget, a deposit, 2 threads", Clock::Real, deposits()) },
+        contender!(0, "an atomic", [] => ready(black_box(&BY_HAND).deposit())),
+        contender!(0, "**resile**", [] => ready(black_box(&FULL).deposit())),
+        contender!(0, "tower, `TpsBudget`, never full", [let budget = tps.clone();] => ready(black_box(&budget).deposit())),
+        contender!(0, "tower-resilience, token bucket", [let budget = bucket.clone();] => {
+            ready(black_box(&budget).deposit())
+        }),
+        contender!(0, "google-cloud-gax, `CircuitBreaker` throttler", [let budget = throttler.clone();] => {
+            ready(black_box(&budget).lock().expect("no panic").on_success())
+        }),
     ]
 }
 
-fn deposits() -> Vec<Contender> {
+fn filling() -> Vec<Contender> {
     LazyLock::force(&FILLING);
-    let (tps, bucket, throttler) = (towers::budget(), tower_resilience::budget(), gax::throttler());
+    let (tps, bucket, throttler) = (towers::budget(), tower_resilience::filling_budget(), gax::filling_throttler());
     vec![
-        contender!(0, "an atomic, full", [] => ready(black_box(&BY_HAND).deposit())),
-        contender!(0, "an atomic, not full", [] => ready(black_box(&BY_HAND_FILLING).deposit())),
-        contender!(0, "**resile**, full", [] => ready(black_box(&FULL).deposit())),
-        contender!(0, "**resile**, not full", [let budget = &*FILLING;] => ready(black_box(budget).deposit())),
+        contender!(0, "an atomic", [] => ready(black_box(&BY_HAND_FILLING).deposit())),
+        contender!(0, "**resile**", [let budget = &*FILLING;] => ready(black_box(budget).deposit())),
         contender!(0, "tower, `TpsBudget`", [let budget = tps.clone();] => ready(black_box(&budget).deposit())),
         contender!(0, "tower-resilience, token bucket", [let budget = bucket.clone();] => {
             ready(black_box(&budget).deposit())

@@ -63,11 +63,11 @@ fn each<J: Job>(rows: &mut Vec<Row>, clock: Clock, job: J) {
 macro_rules! rivals {
     ($job:ident, $J:ident, $suffix:literal, $call:ident => $around:expr) => {
         vec![
-            contender!($J::ATTEMPTS, concat!("backon", $suffix), [] => {
+            contender!($J::ATTEMPTS, concat!("backon that never waits", $suffix), [] => {
                 let $call = (|| $job.attempt()).retry(black_box(BACKON)).sleep(|_| ready(()));
                 $around
             }),
-            contender!($J::ATTEMPTS, concat!("backon, tokio's sleep", $suffix), [] => {
+            contender!($J::ATTEMPTS, concat!("backon", $suffix), [] => {
                 let $call = (|| $job.attempt()).retry(black_box(BACKON));
                 $around
             }),
@@ -76,8 +76,15 @@ macro_rules! rivals {
                 let $call = Retry2::spawn(strategy, || async { $job.attempt().await.map_err(RetryError::transient) });
                 $around
             }),
-            contender!($J::ATTEMPTS, concat!("tower", $suffix), [
+            contender!($J::ATTEMPTS, concat!("tower that never waits", $suffix), [
                 let mut service = tower::retry::Retry::new(towers::AtOnce(black_box(4)), service_fn(move |()| $job.attempt()));
+            ] => {
+                let $call = async { service.ready().await?.call(()).await };
+                $around
+            }),
+            contender!($J::ATTEMPTS, concat!("tower", $suffix), [
+                let policy = towers::Later(black_box(4), black_box(Duration::ZERO));
+                let mut service = tower::retry::Retry::new(policy, service_fn(move |()| $job.attempt()));
             ] => {
                 let $call = async { service.ready().await?.call(()).await };
                 $around
@@ -133,7 +140,7 @@ fn paid<J: Job>(job: J) -> Vec<Contender> {
         contender!(J::ATTEMPTS, "**resile**", [] => {
             resile::retry(|_| job.attempt(), black_box(&AT_ONCE), Never).with_budget(black_box(&BUDGET))
         }),
-        contender!(J::ATTEMPTS, "tower, its `TpsBudget`", [let mut service = tower.clone();] => {
+        contender!(J::ATTEMPTS, "tower that never waits, its `TpsBudget`", [let mut service = tower.clone();] => {
             async { service.ready().await?.call(()).await }
         }),
         contender!(J::ATTEMPTS, "tower-resilience, its token bucket", [let mut service = resilience.clone();] => {
@@ -177,7 +184,7 @@ fn with_deadline<J: Job>(job: J) -> Vec<Contender> {
     let belt = Arc::new(seatbelt::retry_within(job, &Tick::new_tokio(), Duration::ZERO, LIMIT));
     let loops = gax::Gax::new(Duration::ZERO, Some(LIMIT));
     all.extend([
-        contender!(J::ATTEMPTS, "tower, its `Timeout`", [let mut service = tower.clone();] => {
+        contender!(J::ATTEMPTS, "tower that never waits, its `Timeout`", [let mut service = tower.clone();] => {
             async { service.ready().await?.call(()).await }
         }),
         contender!(J::ATTEMPTS, "tower-resilience, its time limiter", [let mut service = resilience.clone();] => {

@@ -92,14 +92,14 @@ fn stacks<J: Job>(job: J) -> Vec<Contender> {
             let op = |_| job.attempt().timeout(black_box(LIMIT));
             resile::retry(op, black_box(&POLICY), Never).with_budget(&BUDGET).with_breaker(&BREAKER)
         }),
-        contender!(J::ATTEMPTS, "tower, with tower-resilience's breaker", [let mut service = tower.clone();] => {
+        contender!(J::ATTEMPTS, "tower that never waits, tower-resilience's breaker", [let mut service = tower.clone();] => {
             async { service.ready().await?.call(()).await }
         }),
         contender!(J::ATTEMPTS, "tower-resilience", [let mut service = resilience.clone();] => {
             async { service.ready().await?.call(()).await }
         }),
         contender!(J::ATTEMPTS, "seatbelt (no budget)", [let service = belt.clone();] => service.execute(())),
-        contender!(J::ATTEMPTS, "backon, tokio's `timeout`, failsafe, `TpsBudget`", [
+        contender!(J::ATTEMPTS, "backon that never waits, tokio's `timeout`, failsafe, `TpsBudget`", [
             let (breaker, budget) = (backon_breaker.clone(), backon_budget.clone());
         ] => async {
             let policy = ConstantBuilder::new().with_delay(Duration::ZERO).with_max_times(4);
