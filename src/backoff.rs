@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use rand::{Rng, RngExt};
+use rand::{Rng, RngExt, TryRng};
 
 use crate::time::nanos;
 
@@ -156,6 +156,7 @@ impl Backoff {
         }
     }
 
+    #[inline(never)] // a delay is worth a call
     fn drawn<R: Rng + ?Sized>(&self, retry: u32, previous: Duration, rng: &mut R) -> Duration {
         let delay = match self.jitter {
             Jitter::Decorrelated => self.unjittered(1),
@@ -263,6 +264,26 @@ impl Iterator for Schedule {
     fn next(&mut self) -> Option<Duration> {
         self.retry = self.retry.saturating_add(1);
         Some(self.backoff.unjittered(self.retry))
+    }
+}
+
+/// The thread's generator, looked up only when something is drawn.
+pub(crate) struct Draw;
+
+impl TryRng for Draw {
+    type Error = std::convert::Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+        Ok(rand::rng().next_u32())
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+        Ok(rand::rng().next_u64())
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Self::Error> {
+        rand::rng().fill_bytes(bytes);
+        Ok(())
     }
 }
 

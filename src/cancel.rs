@@ -10,6 +10,9 @@ pub trait Cancel {
     /// Completes once the call must stop.
     type Cancelled: Future<Output = ()>;
 
+    /// Whether it can ever stop the call. What cannot is not waited for.
+    const STOPS: bool = true;
+
     /// Whether the call must stop now.
     fn is_cancelled(&self) -> bool;
 
@@ -23,6 +26,8 @@ pub struct Never;
 
 impl Cancel for Never {
     type Cancelled = Pending<()>;
+
+    const STOPS: bool = false;
 
     #[inline]
     fn is_cancelled(&self) -> bool {

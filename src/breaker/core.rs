@@ -7,6 +7,7 @@ use super::machine::{Machine, Probe};
 use super::settings::Settings;
 use super::window::{Counts, Window};
 use super::{Event, Open, Snapshot, State};
+use crate::backoff::Draw;
 use crate::classify::{Cause, Verdict};
 use crate::sync::{AtomicU64, Mutex, MutexGuard};
 use crate::time::nanos;
@@ -24,9 +25,12 @@ pub(super) trait Host {
 /// 1. `phase` is written under the lock only, and is `generation << 1 | refusing`, where `refusing` says that the
 ///    machine must be asked.
 /// 2. `streak` is `generation << 32 | failures since the last success`; who is of another generation leaves it alone.
-/// 3. Events leave the queue in the order in which they entered it under the lock, and are told outside of it.
+/// 3. `shut` is until when the machine refuses whoever asks, where that is certain, else 0. It is written under the lock
+///    and before `phase`.
+/// 4. Events leave the queue in the order in which they entered it under the lock, and are told outside of it.
 pub(super) struct Core {
     phase: AtomicU64,
+    shut: AtomicU64,
     streak: AtomicU64,
     window: Window,
     guarded: Mutex<Guarded>,
@@ -79,6 +83,7 @@ impl Core {
     pub(super) const fn new() -> Self {
         Self {
             phase: AtomicU64::new(0),
+            shut: AtomicU64::new(0),
             streak: AtomicU64::new(0),
             window: Window::new(),
             guarded: Mutex::new(Guarded { machine: Machine::new(), untold: VecDeque::new(), telling: false }),
@@ -99,6 +104,11 @@ impl Core {
     #[cold]
     fn ask(&self, host: &impl Host) -> Result<Ticket, Open> {
         let now = nanos(host.now());
+        // Most who come while it is open need no lock to be told so.
+        let shut = self.shut.load(Ordering::Relaxed);
+        if now < shut {
+            return Err(Open::new(Some(shut - now)));
+        }
         let mut guarded = self.lock();
         let (admitted, event) = guarded.machine.admit(now, host.settings());
         let generation = guarded.machine.generation();
@@ -111,7 +121,8 @@ impl Core {
         if self.phase.load(Ordering::Acquire) & 1 == 0 {
             return None;
         }
-        let refuses_for = self.lock().machine.refuses_for(nanos(host.now()));
+        let now = nanos(host.now());
+        let refuses_for = self.lock().machine.refuses_for(now);
         (refuses_for > nanos(delay)).then(|| Open::new((refuses_for < u64::MAX).then_some(refuses_for)))
     }
 
@@ -164,12 +175,12 @@ impl Core {
     #[cold]
     fn judge(&self, generation: u32, streak: u32, verdict: Option<Verdict>, now: Option<u64>, host: &impl Host) {
         let settings = host.settings();
-        let counts = now.map(|now| self.window.counts(now, settings.slot, generation)).unwrap_or_default();
+        let counts = || now.map(|now| self.window.counts(now, settings.slot, generation)).unwrap_or_default();
         let Some(why) = settings.trips_on(streak, counts) else { return };
         let now = now.unwrap_or_else(|| nanos(host.now()));
         let after = verdict.and_then(|verdict| verdict.after());
         let mut guarded = self.lock();
-        let event = guarded.machine.trip(generation, why, after, now, settings, &mut rand::rng());
+        let event = guarded.machine.trip(generation, why, after, now, settings, &mut Draw);
         self.leave(guarded, event, host);
     }
 
@@ -181,7 +192,7 @@ impl Core {
         let mut guarded = self.lock();
         let ours = guarded.machine.take_back(probe, ticket.generation());
         let event = if ours && verdict != Some(Verdict::Fail) {
-            guarded.machine.count(passed, after, now, settings, &mut rand::rng())
+            guarded.machine.count(passed, after, now, settings, &mut Draw)
         } else {
             None
         };
@@ -247,6 +258,7 @@ impl Core {
         let (generation, refusing) = (machine.generation(), machine.state() != State::Closed);
         let phase = (u64::from(generation) << 1) | u64::from(refusing);
         if phase != self.phase.load(Ordering::Relaxed) {
+            self.shut.store(machine.shut_until(), Ordering::Relaxed);
             // The streak goes first: who reads the new phase finds the new streak. Swapped, so that it has its place in
             // one order with the steps that lengthen and end it.
             self.streak.swap(u64::from(generation) << 32, Ordering::Relaxed);

@@ -96,6 +96,14 @@ impl Machine {
         }
     }
 
+    /// Until when it is open and refuses whoever asks; 0 where that depends on who asks, and while isolated.
+    pub(super) const fn shut_until(&self) -> u64 {
+        match self.phase {
+            Phase::Open { until } if self.isolations == 0 => until,
+            _ => 0,
+        }
+    }
+
     /// Lets a call through, as a probe where it is one, or not. The event is that of a move this made.
     pub(super) fn admit(&mut self, now: u64, settings: &Settings) -> (Result<Option<Probe>, Open>, Option<Event>) {
         if self.isolations > 0 {

@@ -71,11 +71,16 @@ impl Settings {
         ((probes as f64 * self.probe_share).ceil() as usize).clamp(1, probes)
     }
 
-    /// Whether what was counted opens the breaker: the heart of it, pure.
-    pub(super) fn trips_on(&self, streak: u32, counts: Counts) -> Option<Trip> {
+    /// Whether what was counted opens the breaker: the heart of it, pure. Asks for the counts of the window only if
+    /// they matter.
+    pub(super) fn trips_on(&self, streak: u32, counts: impl FnOnce() -> Counts) -> Option<Trip> {
         if self.consecutive.is_some_and(|limit| streak >= limit.max(1)) {
             return Some(Trip::Consecutive);
         }
+        if !self.counts_in_window() {
+            return None;
+        }
+        let counts = counts();
         if self.failure_rate.is_some_and(|rate| rate.is_reached(counts.failed, counts.total())) {
             return Some(Trip::FailureRate);
         }

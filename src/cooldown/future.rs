@@ -5,6 +5,7 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use super::{Cooldown, Gate};
+use crate::backoff::Draw;
 use crate::cancel::{Cancel, Cancelled, Never};
 use crate::classify::Classify;
 use crate::time::{DefaultTimer, Timer, TimerSlot};
@@ -66,7 +67,7 @@ impl<K: Cancel, M: Timer> Until<'_, K, M> {
                 this.sleep.set(None);
             }
             // Asked anew after each sleep: the hold may have been extended.
-            match this.gate.wait(this.timer.now(), &mut rand::rng()) {
+            match this.gate.wait(this.timer.now(), &mut Draw) {
                 Some(delay) => this.sleep.set(Some(this.timer.sleep(delay))),
                 None => return Poll::Ready(Ok(())),
             }

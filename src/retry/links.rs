@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use crate::backoff::Draw;
 use crate::breaker::{Guard, Open, Ticket};
 use crate::classify::{Cause, Verdict};
 use crate::cooldown::Gate;
@@ -23,7 +24,7 @@ pub struct Linked<'a> {
 }
 
 mod sealed {
-    use super::{Cause, Duration, Linked, Open, Unlinked, Verdict};
+    use super::{Cause, Draw, Duration, Linked, Open, Unlinked, Verdict};
 
     /// The steps of a run that concern what it is linked to.
     pub trait Sealed {
@@ -86,7 +87,7 @@ mod sealed {
         #[inline]
         fn hold(&self, now: impl Fn() -> Duration) -> Option<Duration> {
             let gate = self.cooldown.filter(|gate| !gate.is_free())?;
-            gate.wait(now(), &mut rand::rng())
+            gate.wait(now(), &mut Draw)
         }
 
         #[inline]

@@ -83,15 +83,21 @@ impl<S, T> Waits<S, T> {
 impl<S: Future<Output = ()>, T: Future<Output = ()>> Waits<S, T> {
     /// Ready once the sleep is over, or where there is none.
     pub(crate) fn poll_sleep(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.is_asleep() {
+            return Poll::Ready(());
+        }
         self.slots().sleep.as_pin_mut().map_or(Poll::Ready(()), |sleep| sleep.poll(cx))
     }
 
     /// Ready once `token` says stop.
-    pub(crate) fn poll_cancelled(
+    pub(crate) fn poll_cancelled<K: Cancel<Cancelled = T>>(
         self: Pin<&mut Self>,
-        token: &impl Cancel<Cancelled = T>,
+        token: &K,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
+        if !K::STOPS {
+            return Poll::Pending;
+        }
         poll_slot(self.slots().cancelled, cx, || token.cancelled())
     }
 

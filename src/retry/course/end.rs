@@ -1,10 +1,9 @@
 use std::time::Duration;
 
-use rand::{Rng, TryRng};
-
 use super::super::links::Steps;
 use super::super::{Event, GaveUp};
 use super::{Course, Failure, Refusal, UNKNOWN};
+use crate::backoff::Draw;
 use crate::cancel::Cancel;
 use crate::classify::{Classify, Verdict};
 use crate::observe::Observe;
@@ -34,11 +33,15 @@ where
         self.links.failed(verdict, || self.timer.now());
         let attempt = self.attempt_at(self.elapsed());
         if self.observer.is_enabled() {
-            let allowed = self.policy.attempts();
-            self.observer.observe(&Event::Failed { attempt, allowed, error: &error, verdict });
+            self.tell_failed(attempt, &error, verdict);
         }
         self.last = Some(Failure::new(error));
         (verdict, attempt)
+    }
+
+    #[cold]
+    fn tell_failed(&self, attempt: Attempt, error: &E, verdict: Verdict) {
+        self.observer.observe(&Event::Failed { attempt, allowed: self.policy.attempts(), error, verdict });
     }
 
     /// Judges a failed attempt after which there is no other, whatever the policy would allow: `stop` says why, unless
@@ -143,25 +146,5 @@ where
             });
         }
         GaveUp::new(stop, attempts, elapsed, retry_after, self.last.take().map(|last| last.error))
-    }
-}
-
-/// The thread's generator, looked up only when something is drawn.
-struct Draw;
-
-impl TryRng for Draw {
-    type Error = std::convert::Infallible;
-
-    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
-        Ok(rand::rng().next_u32())
-    }
-
-    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
-        Ok(rand::rng().next_u64())
-    }
-
-    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Self::Error> {
-        rand::rng().fill_bytes(bytes);
-        Ok(())
     }
 }
