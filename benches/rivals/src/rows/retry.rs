@@ -214,11 +214,10 @@ fn with_both<J: Job>(job: J) -> Vec<Contender> {
     all
 }
 
+/// Without seatbelt, whose clock does not follow tokio's: a millisecond would be one.
 fn delayed<J: Job>(job: J) -> Vec<Contender> {
     let tower = tower::retry::Retry::new(towers::Later(4, SHORT), service_fn(move |()| job.attempt()));
     let resilience = tower_resilience::retry(SHORT).layer(service_fn(move |()| job.attempt()));
-    let clock = tick::ClockControl::new().auto_advance_timers(true).to_clock();
-    let belt = Arc::new(seatbelt::retry(job, &clock, SHORT));
     let loops = gax::Gax::new(SHORT, None);
     vec![
         contender!(J::ATTEMPTS, "hand-written loop", [] => by_hand(|| job.attempt(), black_box(5), black_box(SHORT))),
@@ -233,9 +232,6 @@ fn delayed<J: Job>(job: J) -> Vec<Contender> {
         }),
         contender!(J::ATTEMPTS, "tower-resilience", [let mut service = resilience.clone();] => {
             async { service.ready().await?.call(()).await }
-        }),
-        contender!(J::ATTEMPTS, "seatbelt, on a clock of its own without a runtime", [let service = belt.clone();] => {
-            service.execute(())
         }),
         contender!(J::ATTEMPTS, "google-cloud-gax", [let loops = loops.clone();] => loops.call(|_| job.attempt())),
     ]
