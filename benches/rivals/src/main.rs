@@ -42,6 +42,10 @@ fn commanded(arguments: &[String]) -> Result<(), String> {
     };
     let command = rest.first().map_or("", String::as_str);
     let wanted = rest.get(1).map_or("", String::as_str);
+    if file.is_some() && !wanted.is_empty() {
+        return Err("--write takes all rows".to_owned());
+    }
+    let mut text = file.map_or(Ok(String::new()), |file| read(file))?;
     let mut parts = Vec::new();
     match command {
         "calls" => measure::counted(wanted),
@@ -63,9 +67,12 @@ fn commanded(arguments: &[String]) -> Result<(), String> {
         parts.iter().for_each(|(_, text)| println!("{text}"));
         return Ok(());
     };
-    let mut text = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
     for (name, part) in &parts {
         text = report::replace(&text, name, part)?;
     }
     std::fs::write(file, text).map_err(|e| format!("{file}: {e}"))
+}
+
+fn read(file: &str) -> Result<String, String> {
+    std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))
 }

@@ -16,7 +16,7 @@ const DELAY: Duration = Duration::from_secs(100);
 pub fn seen() -> Section {
     let mut rows = vec![("**resile**", told(|token| Box::pin(resiled(token))))];
     for who in RETRIERS {
-        if !matches!(who, Retrier::Resile | Retrier::BackonReady) {
+        if who != Retrier::Resile && !who.never_waits() {
             rows.push((who.name(), told(|token| Box::pin(composed(who, token)))));
         }
     }

@@ -35,7 +35,7 @@ pub async fn seen() -> Section {
     let own = vec![attempts().to_string(), format!("{} events that name both places", told.load(Ordering::Relaxed))];
     let mut rows = vec![("**resile**", own)];
     for who in RETRIERS {
-        if matches!(who, Retrier::Resile | Retrier::BackonReady) {
+        if who == Retrier::Resile || who.never_waits() {
             continue;
         }
         let made = Arc::new(AtomicU32::new(0));

@@ -33,23 +33,30 @@ pub enum Retrier {
     BackonReady,
     TokioRetry2,
     Tower,
+    TowerReady,
     TowerResilience,
     Seatbelt,
     Gax,
 }
 
-pub const RETRIERS: [Retrier; 8] = [
+pub const RETRIERS: [Retrier; 9] = [
     Retrier::Resile,
     Retrier::Backon,
     Retrier::BackonReady,
     Retrier::TokioRetry2,
     Retrier::Tower,
+    Retrier::TowerReady,
     Retrier::TowerResilience,
     Retrier::Seatbelt,
     Retrier::Gax,
 ];
 
 impl Retrier {
+    /// Whether it gives delays up.
+    pub fn never_waits(self) -> bool {
+        matches!(self, Self::BackonReady | Self::TowerReady)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Resile => "**resile**",
@@ -57,6 +64,7 @@ impl Retrier {
             Self::BackonReady => "backon, a ready sleeper",
             Self::TokioRetry2 => "tokio-retry2",
             Self::Tower => "tower",
+            Self::TowerReady => "tower, a ready policy",
             Self::TowerResilience => "tower-resilience",
             Self::Seatbelt => "seatbelt",
             Self::Gax => "google-cloud-gax",
@@ -86,11 +94,11 @@ impl Retrier {
                 Retry::spawn(strategy, attempt).await.map_err(|e| e.to_string())
             }
             Self::Tower => {
-                if delay.is_zero() {
-                    let service = tower::retry::Retry::new(towers::AtOnce(more), service_fn(|()| op()));
-                    return service.oneshot(()).await.map_err(|e| e.to_string());
-                }
                 let service = tower::retry::Retry::new(towers::Later(more, delay), service_fn(|()| op()));
+                service.oneshot(()).await.map_err(|e| e.to_string())
+            }
+            Self::TowerReady => {
+                let service = tower::retry::Retry::new(towers::AtOnce(more), service_fn(|()| op()));
                 service.oneshot(()).await.map_err(|e| e.to_string())
             }
             Self::TowerResilience => {
