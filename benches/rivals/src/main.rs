@@ -45,7 +45,7 @@ fn commanded(arguments: &[String]) -> Result<(), String> {
     if file.is_some() && !wanted.is_empty() {
         return Err("--write takes all rows".to_owned());
     }
-    let mut text = file.map_or(Ok(String::new()), |file| read(file))?;
+    let mut text = file.map_or(Ok(String::new()), read)?;
     let mut parts = Vec::new();
     match command {
         "calls" => measure::counted(wanted),
