@@ -1,0 +1,117 @@
+//! Traps 6, 7 and 8: results that come late, probes that are dropped, probes that hang. On the real clock.
+
+use std::future::{pending, ready};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use super::Section;
+use super::guard::{Guard, Guarded, Set, guards};
+use crate::job::{self, Fault, count};
+
+const SET: Set = Set { wait: Duration::from_millis(20), lease: Duration::from_millis(60) };
+
+pub async fn seen() -> [Section; 3] {
+    let (mut late, mut dropped, mut hung) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, guard) in guards(SET) {
+        late.push((name, stale(guard).await));
+    }
+    for (name, guard) in guards(SET) {
+        dropped.push((name, cancelled(guard).await));
+    }
+    for (name, guard) in guards(SET) {
+        hung.push((name, hangs(guard).await));
+    }
+    [
+        Section {
+            title: "6. A stale result",
+            tried: "A call begins, and hangs. Others fail, and the breaker opens. Its time over, a probe begins, and hangs. \
+                    Then the first call succeeds. Of ten calls that come now:",
+            columns: &["let through"],
+            rows: late,
+        },
+        Section {
+            title: "7. A cancelled probe",
+            tried: "The breaker opens; its time over, a probe begins and is dropped unfinished. Of ten calls that come now and \
+                    do not end, and of ten more after the open time once more:",
+            columns: &["let through", "later"],
+            rows: dropped,
+        },
+        Section {
+            title: "8. A hung probe",
+            tried: "The breaker opens; its time over, a hundred calls come at once, and hang. Then, after 100 ms (the open time \
+                    is 20 ms; where a probe has a lease, it is 60 ms), one more comes and succeeds, and ten more after it.",
+            columns: &["of the hundred, let through", "the one", "of the last ten"],
+            rows: hung,
+        },
+    ]
+}
+
+/// Fails until calls are refused.
+async fn trip(guard: &Guard) {
+    for _ in 0..1000 {
+        if guard(Box::pin(ready(Err(Fault::Failed)))).await == Err(Fault::Open) {
+            return;
+        }
+    }
+}
+
+/// A call that has been polled once, and whether it was let through.
+fn begun(guard: &Guard, call: impl Future<Output = Result<u64, Fault>> + Send + 'static) -> (Guarded, bool) {
+    let before = job::attempts();
+    let mut running = guard(Box::pin(async {
+        count();
+        call.await
+    }));
+    let _ = running.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    (running, job::attempts() > before)
+}
+
+/// Of so many calls that begin and do not end, how many are let through.
+fn let_through(guard: &Guard, calls: usize) -> (Vec<Guarded>, usize) {
+    let all: Vec<_> = (0..calls).map(|_| begun(guard, pending())).collect();
+    let through = all.iter().filter(|(_, through)| *through).count();
+    (all.into_iter().map(|(call, _)| call).collect(), through)
+}
+
+async fn stale(guard: Guard) -> Vec<String> {
+    let (end, ended) = oneshot::channel::<()>();
+    let (first, _) = begun(&guard, async {
+        let _ = ended.await;
+        Ok(1)
+    });
+    trip(&guard).await;
+    sleep(2 * SET.wait).await;
+    let (_probe, through) = begun(&guard, pending());
+    let _ = end.send(());
+    let answered = first.await.is_ok();
+    let (_held, next) = let_through(&guard, 10);
+    assert!(through && answered, "there is a probe, and the first call was let through");
+    vec![next.to_string()]
+}
+
+async fn cancelled(guard: Guard) -> Vec<String> {
+    trip(&guard).await;
+    sleep(2 * SET.wait).await;
+    let (probe, through) = begun(&guard, pending());
+    assert!(through, "there is a probe");
+    drop(probe);
+    let (held, next) = let_through(&guard, 10);
+    drop(held);
+    sleep(2 * SET.wait).await;
+    let (_held, later) = let_through(&guard, 10);
+    vec![next.to_string(), later.to_string()]
+}
+
+async fn hangs(guard: Guard) -> Vec<String> {
+    trip(&guard).await;
+    sleep(2 * SET.wait).await;
+    let (_held, crowd) = let_through(&guard, 100);
+    sleep(Duration::from_millis(100)).await;
+    let outcome = guard(Box::pin(ready(Ok(1)))).await;
+    let one = if outcome.is_ok() { "let through" } else { "refused" };
+    let (_more, last) = let_through(&guard, 10);
+    vec![crowd.to_string(), one.to_owned(), last.to_string()]
+}

@@ -1,0 +1,35 @@
+//! Trap 13: instant failures without a delay, and a limit around them.
+
+use std::time::{Duration, Instant};
+
+use super::Section;
+use super::retrier::{RETRIERS, op};
+use crate::job::Fault;
+use crate::measure::runtime;
+
+const LIMIT: Duration = Duration::from_millis(10);
+/// When we give up waiting for the limit.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+pub fn seen() -> Section {
+    let runtime = runtime(false);
+    let mut rows = Vec::new();
+    for who in RETRIERS {
+        let began = Instant::now();
+        let call = who.call(
+            u32::MAX,
+            Duration::ZERO,
+            op(move || async move { if began.elapsed() > PATIENCE { Ok(1) } else { Err(Fault::Failed) } }),
+        );
+        let fired = runtime.block_on(async { tokio::time::timeout(LIMIT, call).await.is_err() });
+        let told = if fired { format!("{} ms", began.elapsed().as_millis()) } else { "not within 300 ms".to_owned() };
+        rows.push((who.name(), vec![told]));
+    }
+    Section {
+        title: "13. Starvation",
+        tried: "An operation that always fails at once, no delay, no limit of attempts, in tokio's `timeout` of 10 ms on a \
+                current-thread runtime.",
+        columns: &["the limit fired after"],
+        rows,
+    }
+}

@@ -1,0 +1,136 @@
+//! What it costs to build a small program with each.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
+
+struct Program {
+    name: &'static str,
+    dependencies: &'static str,
+    /// What is awaited; its output is dropped.
+    call: &'static str,
+}
+
+const PROGRAMS: &[Program] = &[
+    Program { name: "tokio alone", dependencies: "", call: "op()" },
+    Program {
+        name: "**resile**",
+        dependencies: "resile = { path = \"@\" }",
+        call: "resile::retry(|_| op(), &resile::RetryPolicy::new(), resile::Never)",
+    },
+    Program {
+        name: "**resile**, its breaker",
+        dependencies: "resile = { path = \"@\" }",
+        call: "async { resile::Breaker::new().permit().map(|permit| permit.success()) }",
+    },
+    Program {
+        name: "backon",
+        dependencies: "backon = { version = \"=1.6.0\", default-features = false, features = [\"std\", \"tokio-sleep\"] }",
+        call: "backon::Retryable::retry(op, backon::ExponentialBuilder::default())",
+    },
+    Program {
+        name: "tokio-retry2",
+        dependencies: "tokio-retry2 = { version = \"=0.9.1\", features = [\"jitter\"] }",
+        call: "tokio_retry2::Retry::spawn(tokio_retry2::strategy::FixedInterval::from_millis(10).take(3), \
+               || async { op().await.map_err(tokio_retry2::RetryError::transient) })",
+    },
+    Program {
+        name: "tower, `retry`",
+        dependencies: "tower = { version = \"=0.5.3\", features = [\"retry\", \"util\"] }",
+        call: "tower::ServiceExt::oneshot(tower::service_fn(|()| op()), ())",
+    },
+    Program {
+        name: "tower-resilience-retry",
+        dependencies: "tower-resilience-retry = \"=0.14.0\"\ntower = { version = \"=0.5.3\", features = [\"util\"] }",
+        call: "tower::ServiceExt::oneshot(tower::Layer::layer(\
+               &tower_resilience_retry::RetryLayer::<(), u64, std::io::Error>::builder().build(), tower::service_fn(|()| op())), ())",
+    },
+    Program {
+        name: "tower-resilience-circuitbreaker",
+        dependencies: "tower-resilience-circuitbreaker = \"=0.14.0\"\ntower = { version = \"=0.5.3\", features = [\"util\"] }",
+        call: "tower::ServiceExt::oneshot(tower::Layer::layer(\
+               &tower_resilience_circuitbreaker::CircuitBreakerLayer::builder().build().unwrap(), tower::service_fn(|()| op())), ())",
+    },
+    Program {
+        name: "seatbelt, `retry` and `breaker`",
+        dependencies: "seatbelt = { version = \"=0.11.0\", features = [\"retry\", \"breaker\"] }\n\
+                       layered = \"=0.3.8\"\ntick = { version = \"=0.8.0\", features = [\"tokio\"] }",
+        call: "async { use layered::{Execute, Service, Stack}; \
+               let context = seatbelt::ResilienceContext::new(&tick::Clock::new_tokio()); \
+               let stack = (seatbelt::retry::Retry::layer(\"r\", &context).clone_input()\
+               .recovery_with(|_: &std::io::Result<u64>, _| seatbelt::RecoveryInfo::never()), Execute::new(|()| op())); \
+               stack.into_service().execute(()).await }",
+    },
+    Program {
+        name: "google-cloud-gax",
+        dependencies: "google-cloud-gax = \"=1.15.0\"",
+        call: "async { google_cloud_gax::exponential_backoff::ExponentialBackoff::default() }",
+    },
+    Program {
+        name: "failsafe",
+        dependencies: "failsafe = \"=1.3.0\"",
+        call: "failsafe::futures::CircuitBreaker::call(&failsafe::Config::new().build(), op())",
+    },
+    Program {
+        name: "recloser",
+        dependencies: "recloser = \"=1.4.0\"",
+        call: "recloser::AsyncRecloser::from(recloser::Recloser::custom().build()).call(op())",
+    },
+];
+
+/// One line for each: a build from nothing in both profiles, and how many crates there are besides the program.
+pub fn table() -> Result<String, String> {
+    let mut text = String::from("| | crates | debug build, s | release build, s |\n|---|--:|--:|--:|\n");
+    let base = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = base.join("target/builds");
+    for program in PROGRAMS {
+        let dir = root.join("program");
+        let _ = std::fs::remove_dir_all(&dir);
+        write(&dir, program, base).map_err(|e| format!("{}: {e}", dir.display()))?;
+        cargo(&dir, &["fetch"])?;
+        let tree = cargo(&dir, &["tree", "--edges", "normal,build", "--prefix", "none", "--offline"])?;
+        let mut crates: Vec<_> = tree.lines().skip(1).map(|line| line.trim_end_matches(" (*)")).collect();
+        crates.sort_unstable();
+        crates.dedup();
+        let debug = timed(&dir, &["build", "--offline"])?;
+        let release = timed(&dir, &["build", "--offline", "--release"])?;
+        let _ = writeln!(text, "| {} | {} | {debug:.1} | {release:.1} |", program.name, crates.len());
+    }
+    let _ = std::fs::remove_dir_all(&root);
+    Ok(text)
+}
+
+fn write(dir: &Path, program: &Program, base: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(dir.join("src"))?;
+    let own = base.join("../..").canonicalize()?;
+    let manifest = format!(
+        "[package]\nname = \"program\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]\n\
+         tokio = {{ version = \"=1.54.1\", features = [\"rt\", \"time\"] }}\n{}\n",
+        program.dependencies.replace('@', &own.to_string_lossy()),
+    );
+    std::fs::write(dir.join("Cargo.toml"), manifest)?;
+    let source = format!(
+        "async fn op() -> std::io::Result<u64> {{ Ok(1) }}\n\nfn main() {{\n    \
+         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();\n    \
+         let _ = runtime.block_on(async {{ {}.await }});\n}}\n",
+        program.call
+    );
+    std::fs::write(dir.join("src/main.rs"), source)
+}
+
+fn timed(dir: &Path, arguments: &[&str]) -> Result<f64, String> {
+    let began = Instant::now();
+    cargo(dir, arguments)?;
+    Ok(began.elapsed().as_secs_f64())
+}
+
+fn cargo(dir: &Path, arguments: &[&str]) -> Result<String, String> {
+    let mut command = Command::new("cargo");
+    command.args(arguments).current_dir(dir).env("CARGO_TARGET_DIR", dir.join("target")).stdin(Stdio::null());
+    let Output { status, stdout, stderr } = command.output().map_err(|e| e.to_string())?;
+    if status.success() {
+        return Ok(String::from_utf8_lossy(&stdout).into_owned());
+    }
+    Err(format!("cargo {}: {}", arguments.join(" "), String::from_utf8_lossy(&stderr)))
+}

@@ -1,0 +1,59 @@
+//! What one would write by hand.
+
+mod breaker;
+mod budget;
+mod token;
+
+pub use breaker::HandBreaker;
+pub use budget::HandBudget;
+pub use token::by_hand_token;
+
+use std::time::Duration;
+
+/// The loop that people write: attempts, a delay, a sleep where there is one.
+pub async fn by_hand<F, T, E>(mut op: impl FnMut() -> F, attempts: u32, delay: Duration) -> Result<T, E>
+where
+    F: Future<Output = Result<T, E>>,
+{
+    let mut attempt = 1;
+    loop {
+        match op().await {
+            Ok(value) => return Ok(value),
+            Err(error) if attempt >= attempts => return Err(error),
+            Err(_) => {
+                if !delay.is_zero() {
+                    tokio::time::sleep(delay).await;
+                }
+                attempt += 1;
+            }
+        }
+    }
+}
+
+/// The same, paid from a budget.
+pub async fn by_hand_budget<F, T, E>(
+    mut op: impl FnMut() -> F,
+    attempts: u32,
+    delay: Duration,
+    budget: &HandBudget,
+) -> Result<T, E>
+where
+    F: Future<Output = Result<T, E>>,
+{
+    let mut attempt = 1;
+    loop {
+        match op().await {
+            Ok(value) => {
+                budget.deposit();
+                return Ok(value);
+            }
+            Err(error) if attempt >= attempts || !budget.withdraw() => return Err(error),
+            Err(_) => {
+                if !delay.is_zero() {
+                    tokio::time::sleep(delay).await;
+                }
+                attempt += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Tables in Markdown.
+
+use std::fmt::Write;
+
+use crate::measure::{Line, Table};
+
+/// All tables, a summary first.
+pub fn numbers(tables: &[Table]) -> String {
+    let mut text = String::from("#### In short\n\n");
+    text.push_str("| | resile, ns | by hand, ns | quickest rival, ns | | resile ÷ rival | instructions ÷ |\n");
+    text.push_str("|---|--:|--:|--:|---|--:|--:|\n");
+    for table in tables {
+        text.push_str(&summary(table).unwrap_or_default());
+    }
+    for one in tables {
+        let _ = write!(text, "\n{}", self::table(one));
+    }
+    text
+}
+
+/// The crate beside the quickest of the others in one row; `None` where it has no part in it.
+fn summary(table: &Table) -> Option<String> {
+    let own = quickest(table, &is_own)?;
+    let rival = quickest(table, &|line| !is_own(line) && !by_hand(line))?;
+    let hand = nanos(table.figure(&table.lines[0]).nanos);
+    let instructions = own.instructions.zip(rival.instructions).map(|(own, rival)| format!("{:.2}", own / rival));
+    Some(format!(
+        "| {} | {} | {hand} | {} | {} | {:.2} | {} |\n",
+        capital(&table.title),
+        nanos(table.figure(own).nanos),
+        nanos(table.figure(rival).nanos),
+        rival.name,
+        table.figure(own).ratio / table.figure(rival).ratio,
+        instructions.as_deref().unwrap_or("–"),
+    ))
+}
+
+fn quickest<'a>(table: &'a Table, wanted: &dyn Fn(&Line) -> bool) -> Option<&'a Line> {
+    let lines = table.lines.iter().filter(|line| wanted(line));
+    lines.min_by(|a, b| table.figure(a).ratio.total_cmp(&table.figure(b).ratio))
+}
+
+fn is_own(line: &Line) -> bool {
+    line.name.contains("**resile**")
+}
+
+fn by_hand(line: &Line) -> bool {
+    line.name.starts_with("hand-written") || line.name.starts_with("an atomic")
+}
+
+/// One table: the first line is what the ratios are to.
+fn table(table: &Table) -> String {
+    let mut text = format!("#### {}\n\n", capital(&table.title));
+    text.push_str("| | ns | ratio | spread | instructions | allocations | bytes |\n|---|--:|--:|--:|--:|--:|--:|\n");
+    for line in &table.lines {
+        let figure = table.figure(line);
+        let instructions = line.instructions.map_or("–".to_owned(), |count| format!("{count:.0}"));
+        let _ = writeln!(
+            text,
+            "| {} | {} | {:.2} | {:.0} % | {} | {} | {} |",
+            line.name,
+            nanos(figure.nanos),
+            figure.ratio,
+            figure.spread * 100.0,
+            instructions,
+            short(line.allocations),
+            // One that does not wait has no future of its own.
+            if line.bytes > 1 { line.bytes.to_string() } else { "–".to_owned() },
+        );
+    }
+    text
+}
+
+fn nanos(nanos: f64) -> String {
+    if nanos < 100.0 { format!("{nanos:.1}") } else { format!("{nanos:.0}") }
+}
+
+/// Without a fraction where there is none.
+fn short(value: f64) -> String {
+    if (value - value.round()).abs() < 0.01 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
+}
+
+/// The rows in which another contender is ahead of the crate by more than a twentieth.
+pub fn losses(tables: &[Table]) -> String {
+    let mut text = String::new();
+    for table in tables {
+        let Some(own) = quickest(table, &is_own) else { continue };
+        let ratio = table.figure(own).ratio;
+        let told = |line: &Line| {
+            let figure = table.figure(line);
+            let instructions = line.instructions.unwrap_or(f64::NAN);
+            format!("{}: {} ns ({:.2}), {instructions:.0} instructions", line.name, nanos(figure.nanos), figure.ratio)
+        };
+        let mut ahead: Vec<_> = table.lines.iter().filter(|line| table.figure(line).ratio * 1.05 < ratio).collect();
+        ahead.sort_by(|a, b| table.figure(a).ratio.total_cmp(&table.figure(b).ratio));
+        if !ahead.is_empty() {
+            let _ = writeln!(text, "{}\n    {}", table.title, told(own));
+            for line in ahead {
+                let _ = writeln!(text, "    {}", told(line));
+            }
+        }
+    }
+    text
+}
+
+/// Puts `new` between the markers `<!-- name -->` and `<!-- /name -->`.
+pub fn replace(text: &str, name: &str, new: &str) -> Result<String, String> {
+    let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
+    let (Some(begin), Some(end)) = (text.find(&open), text.find(&close)) else {
+        return Err(format!("no markers for {name}"));
+    };
+    Ok(format!("{}{new}{}", &text[..begin + open.len()], &text[end..]))
+}

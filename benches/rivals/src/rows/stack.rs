@@ -1,0 +1,133 @@
+//! All of it: a deadline around retries, paid from a budget, each attempt guarded by a breaker and limited in time.
+
+use std::future::ready;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Duration;
+
+use backon::{ConstantBuilder, Retryable};
+use failsafe::futures::CircuitBreaker as _;
+use failsafe::{backoff, failure_policy};
+use layered::Service as _;
+use recloser::{AsyncRecloser, Recloser};
+use resile::{Backoff, Breaker, Budget, Never, ResilienceExt, RetryPolicy};
+use tick::Clock as Tick;
+use tokio::time::timeout;
+use tokio_retry2::strategy::FixedInterval;
+use tokio_retry2::{RetryError, RetryIf};
+use tower::retry::budget::Budget as _;
+use tower::timeout::TimeoutLayer;
+use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
+use tower_resilience_circuitbreaker::{CircuitBreakerLayer, DefaultClassifier};
+use tower_resilience_timelimiter::TimeLimiterLayer;
+
+use super::{Clock, Row};
+use crate::contender;
+use crate::contender::Contender;
+use crate::hand::{HandBreaker, HandBudget, by_hand_budget};
+use crate::job::{FailsThrice, Fault, Immediate, Job, PendsOnce};
+use crate::rival::{gax, seatbelt, tower as towers, tower_resilience};
+
+const DEADLINE: Duration = Duration::from_secs(3600);
+const LIMIT: Duration = Duration::from_secs(60);
+/// The job fails in three of four attempts, which must not open a breaker.
+const SHARE: f64 = 0.9;
+
+static POLICY: RetryPolicy = RetryPolicy::new().with_attempts(5).with_backoff(Backoff::none()).with_deadline(DEADLINE);
+static BUDGET: Budget = Budget::new().with_deposit(10.0);
+static BREAKER: Breaker = Breaker::new().with_failure_rate(SHARE, 20);
+static BY_HAND_BUDGET: HandBudget = HandBudget::new(100, 10, 1);
+
+pub fn real() -> Vec<Row> {
+    vec![
+        Row::new("whole stack, immediate success", Clock::Real, stacks(Immediate)),
+        Row::new("whole stack, pending once", Clock::Real, stacks(PendsOnce)),
+    ]
+}
+
+pub fn paused() -> Vec<Row> {
+    vec![Row::new("whole stack, three failures, no delay", Clock::Paused, stacks(FailsThrice))]
+}
+
+/// An attempt limited by tokio's `timeout`, its errors made one.
+async fn limited<J: Job>(job: J, limit: Duration) -> Result<u64, Fault> {
+    timeout(limit, job.attempt()).await.unwrap_or(Err(Fault::Elapsed))
+}
+
+fn guard() -> tower_resilience_circuitbreaker::CircuitBreakerLayer<DefaultClassifier> {
+    CircuitBreakerLayer::builder().failure_rate_threshold(SHARE).build().expect("a breaker")
+}
+
+fn stacks<J: Job>(job: J) -> Vec<Contender> {
+    let hand = Arc::new(HandBreaker::new(10, DEADLINE));
+    let tower = ServiceBuilder::new()
+        .layer(TimeoutLayer::new(DEADLINE))
+        .layer(tower::retry::RetryLayer::new(towers::Paid::new(4, towers::budget())))
+        .layer(guard())
+        .layer(TimeoutLayer::new(LIMIT))
+        .service(service_fn(move |()| job.attempt()));
+    let resilience = ServiceBuilder::new()
+        .layer(TimeLimiterLayer::builder().timeout_duration(DEADLINE).build())
+        .layer(tower_resilience::retry_paid(tower_resilience::budget()))
+        .layer(guard())
+        .layer(TimeLimiterLayer::builder().timeout_duration(LIMIT).build())
+        .service(service_fn(move |()| job.attempt()));
+    let belt = Arc::new(seatbelt::stack(job, &Tick::new_tokio(), DEADLINE, LIMIT));
+    let streak = failure_policy::consecutive_failures(10, backoff::constant(DEADLINE));
+    let failsafe = failsafe::Config::new().failure_policy(streak).build();
+    let recloser = AsyncRecloser::from(Recloser::custom().error_rate(0.9).build());
+    let tps = towers::budget();
+    let (backon_breaker, backon_budget) = (failsafe.clone(), tps.clone());
+    let loops = gax::Gax::new(Duration::ZERO, Some(DEADLINE));
+    vec![
+        contender!(J::ATTEMPTS, "hand-written: tokio's `timeout`, atomics", [let hand = hand.clone();] => timeout(
+            black_box(DEADLINE),
+            by_hand_budget(|| hand.guard(limited(job, LIMIT)), black_box(5), black_box(Duration::ZERO), &BY_HAND_BUDGET),
+        )),
+        contender!(J::ATTEMPTS, "**resile**, `.guarded_by`", [] => {
+            let op = |_| job.attempt().timeout(black_box(LIMIT)).guarded_by(&BREAKER);
+            resile::retry(op, black_box(&POLICY), Never).with_budget(&BUDGET)
+        }),
+        contender!(J::ATTEMPTS, "**resile**, `.with_breaker`", [] => {
+            let op = |_| job.attempt().timeout(black_box(LIMIT));
+            resile::retry(op, black_box(&POLICY), Never).with_budget(&BUDGET).with_breaker(&BREAKER)
+        }),
+        contender!(J::ATTEMPTS, "tower that never waits, tower-resilience's breaker", [let mut service = tower.clone();] => {
+            async { service.ready().await?.call(()).await }
+        }),
+        contender!(J::ATTEMPTS, "tower-resilience", [let mut service = resilience.clone();] => {
+            async { service.ready().await?.call(()).await }
+        }),
+        contender!(J::ATTEMPTS, "seatbelt (no budget)", [let service = belt.clone();] => service.execute(())),
+        contender!(J::ATTEMPTS, "backon that never waits, tokio's `timeout`, failsafe, `TpsBudget`", [
+            let (breaker, budget) = (backon_breaker.clone(), backon_budget.clone());
+        ] => async {
+            let policy = ConstantBuilder::new().with_delay(Duration::ZERO).with_max_times(4);
+            let call = (|| breaker.call(limited(job, black_box(LIMIT))))
+                .retry(black_box(policy))
+                .sleep(|_| ready(()))
+                .when(|_| budget.withdraw());
+            let outcome = timeout(black_box(DEADLINE), call).await;
+            budget.deposit();
+            outcome
+        }),
+        contender!(J::ATTEMPTS, "tokio-retry2, tokio's `timeout`, recloser, `TpsBudget`", [
+            let (breaker, budget) = (recloser.clone(), tps.clone());
+        ] => async {
+            let strategy = FixedInterval::new(black_box(Duration::ZERO)).take(4);
+            let attempt = || async { breaker.call(limited(job, black_box(LIMIT))).await.map_err(RetryError::transient) };
+            let paid = |_: &recloser::Error<Fault>| budget.withdraw();
+            let call = RetryIf::spawn(strategy, attempt, paid, |_: &recloser::Error<Fault>, _| ());
+            let outcome = timeout(black_box(DEADLINE), call).await;
+            budget.deposit();
+            outcome
+        }),
+        contender!(J::ATTEMPTS, "google-cloud-gax, tokio's `timeout`, failsafe", [
+            let (loops, breaker) = (loops.clone(), failsafe.clone());
+        ] => loops.call(|remaining| {
+            let limit = remaining.map_or(LIMIT, |remaining| remaining.min(LIMIT));
+            let call = breaker.call(limited(job, limit));
+            async { call.await.map_err(|_| Fault::Failed) }
+        })),
+    ]
+}
