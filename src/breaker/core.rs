@@ -16,6 +16,8 @@ use crate::time::nanos;
 pub(super) trait Host {
     fn settings(&self) -> &Settings;
     fn now(&self) -> Duration;
+    /// Whether anybody wants to be told; not to be asked under the lock.
+    fn listens(&self) -> bool;
     fn tell(&self, event: &Event);
 }
 
@@ -29,19 +31,19 @@ pub(super) trait Host {
 ///    and before `phase`.
 /// 4. Events leave the queue in the order in which they entered it under the lock, and are told outside of it.
 pub(super) struct Core {
-    phase: AtomicU64,
-    shut: AtomicU64,
-    streak: AtomicU64,
+    pub(super) phase: AtomicU64,
+    pub(super) shut: AtomicU64,
+    pub(super) streak: AtomicU64,
     window: Window,
     guarded: Mutex<Guarded>,
 }
 
 #[derive(Default)]
-struct Guarded {
-    machine: Machine,
-    untold: VecDeque<Event>,
+pub(super) struct Guarded {
+    pub(super) machine: Machine,
+    pub(super) untold: VecDeque<Event>,
     /// Somebody tells the events; what others add, that one tells.
-    telling: bool,
+    pub(super) telling: bool,
 }
 
 /// What an admitted call holds until it is settled or forgotten. Two whole words, so that it travels in registers.
@@ -109,10 +111,11 @@ impl Core {
         if now < shut {
             return Err(Open::new(Some(shut - now)));
         }
+        let listens = host.listens();
         let mut guarded = self.lock();
         let (admitted, event) = guarded.machine.admit(now, host.settings());
         let generation = guarded.machine.generation();
-        self.leave(guarded, event, host);
+        self.leave(guarded, event.filter(|_| listens), host);
         admitted.map(|probe| Ticket::new(generation, probe, now))
     }
 
@@ -179,16 +182,19 @@ impl Core {
         let Some(why) = settings.trips_on(streak, counts) else { return };
         let now = now.unwrap_or_else(|| nanos(host.now()));
         let after = verdict.and_then(|verdict| verdict.after());
+        let listens = host.listens();
         let mut guarded = self.lock();
         let event = guarded.machine.trip(generation, why, after, now, settings, &mut Draw);
-        self.leave(guarded, event, host);
+        self.leave(guarded, event.filter(|_| listens), host);
     }
 
     #[cold]
     fn settle_probe(&self, ticket: Ticket, probe: Probe, verdict: Option<Verdict>, host: &impl Host) {
-        let (now, settings) = (nanos(host.now()), host.settings());
+        let settings = host.settings();
+        let now = if verdict.is_some() || settings.times_calls() { nanos(host.now()) } else { 0 };
         let passed = verdict.is_none() && !settings.is_slow(now.saturating_sub(ticket.began));
         let after = verdict.and_then(|verdict| verdict.after());
+        let listens = host.listens();
         let mut guarded = self.lock();
         let ours = guarded.machine.take_back(probe, ticket.generation());
         let event = if ours && verdict != Some(Verdict::Fail) {
@@ -196,7 +202,7 @@ impl Core {
         } else {
             None
         };
-        self.leave(guarded, event, host);
+        self.leave(guarded, event.filter(|_| listens), host);
     }
 
     /// The call was dropped unfinished: that says nothing, and gives a probe's place back.
@@ -208,9 +214,10 @@ impl Core {
     }
 
     pub(super) fn by_hand(&self, step: fn(&mut Machine) -> Option<Event>, host: &impl Host) {
+        let listens = host.listens();
         let mut guarded = self.lock();
         let event = step(&mut guarded.machine);
-        self.leave(guarded, event, host);
+        self.leave(guarded, event.filter(|_| listens), host);
     }
 
     pub(super) fn snapshot(&self, host: &impl Host) -> Snapshot {
@@ -252,51 +259,7 @@ impl Core {
         }
     }
 
-    /// Publishes what the machine did, lets go of the lock and tells the event.
-    fn leave(&self, mut guarded: MutexGuard<'_, Guarded>, event: Option<Event>, host: &impl Host) {
-        let machine = &guarded.machine;
-        let (generation, refusing) = (machine.generation(), machine.state() != State::Closed);
-        let phase = (u64::from(generation) << 1) | u64::from(refusing);
-        if phase != self.phase.load(Ordering::Relaxed) {
-            self.shut.store(machine.shut_until(), Ordering::Relaxed);
-            // The streak goes first: who reads the new phase finds the new streak. Swapped, so that it has its place in
-            // one order with the steps that lengthen and end it.
-            self.streak.swap(u64::from(generation) << 32, Ordering::Relaxed);
-            self.phase.store(phase, Ordering::Release);
-        }
-        guarded.untold.extend(event);
-        let nothing_to_tell = guarded.telling || guarded.untold.is_empty();
-        if !nothing_to_tell {
-            guarded.telling = true;
-        }
-        drop(guarded);
-        if !nothing_to_tell {
-            self.tell(host);
-        }
-    }
-
-    fn tell(&self, host: &impl Host) {
-        /// Lets the next one tell, also when the observer panics.
-        struct Telling<'a>(&'a Core);
-        impl Drop for Telling<'_> {
-            fn drop(&mut self) {
-                self.0.lock().telling = false;
-            }
-        }
-        let telling = Telling(self);
-        loop {
-            let mut guarded = self.lock();
-            let Some(event) = guarded.untold.pop_front() else {
-                guarded.telling = false; // under the same lock that saw nothing left
-                std::mem::forget(telling);
-                return;
-            };
-            drop(guarded);
-            host.tell(&event);
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Guarded> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Guarded> {
         // Nothing foreign runs under the lock, so a poisoned one still holds a whole value.
         self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
     }

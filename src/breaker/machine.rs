@@ -26,13 +26,14 @@ pub(super) struct Machine {
     isolations: u32,
     /// The next probe's name.
     next: Probe,
+    /// Of use while half-open, as many as there are probes.
+    places: [Place; MAX_PROBES],
 }
 
-#[expect(clippy::large_enum_variant, reason = "there is one per breaker, and it is never moved")]
 enum Phase {
     Closed,
     Open { until: u64 },
-    HalfOpen { passed: u32, failed: u32, places: [Place; MAX_PROBES] },
+    HalfOpen { passed: u32, failed: u32 },
 }
 
 /// A place among the probes: who holds it, and until when.
@@ -63,6 +64,7 @@ impl Machine {
             why: None,
             isolations: 0,
             next: Probe::MIN,
+            places: [FREE; MAX_PROBES],
         }
     }
 
@@ -117,15 +119,17 @@ impl Machine {
             }
             Phase::Open { .. } => {
                 self.generation = self.generation.wrapping_add(1);
-                self.phase = Phase::HalfOpen { passed: 0, failed: 0, places: [FREE; MAX_PROBES] };
+                self.phase = Phase::HalfOpen { passed: 0, failed: 0 };
+                self.places = [FREE; MAX_PROBES];
                 event = Some(Event::HalfOpened);
             }
             Phase::HalfOpen { .. } => {}
         }
-        let Phase::HalfOpen { passed, failed, places } = &mut self.phase else { return (Ok(None), event) };
-        let allowed = settings.probes().saturating_sub((*passed + *failed) as usize);
+        let Phase::HalfOpen { passed, failed } = self.phase else { return (Ok(None), event) };
+        let places = self.places.get_mut(..settings.probes()).unwrap_or_default();
+        let allowed = places.len().saturating_sub((passed + failed) as usize);
         let held = places.iter().filter(|place| place.lease > now).count();
-        // Invariant 3; there is a free place, as fewer than MAX_PROBES are held.
+        // Invariant 3; there is a free place where fewer are held than allowed.
         let free = places.iter_mut().find(|place| place.lease <= now);
         if let Some(place) = free.filter(|_| held < allowed) {
             let probe = self.next;
@@ -139,17 +143,16 @@ impl Machine {
 
     /// A probe ended: its place is free, unless it was let out again since. False if it was of another generation.
     pub(super) fn take_back(&mut self, probe: Probe, generation: u32) -> bool {
-        let Phase::HalfOpen { places, .. } = &mut self.phase else { return false };
-        if generation != self.generation {
+        if !matches!(self.phase, Phase::HalfOpen { .. }) || generation != self.generation {
             return false; // invariant 1
         }
-        if let Some(place) = places.iter_mut().find(|place| place.holder == Some(probe)) {
+        if let Some(place) = self.places.iter_mut().find(|place| place.holder == Some(probe)) {
             *place = FREE;
         }
         true
     }
 
-    /// Counts the result of a probe whose place was taken back. One that comes after its lease counts as well: where
+    /// Counts the result of a probe whose place was taken back; `now` matters if it did not pass. One that comes after its lease counts as well: where
     /// all calls outlast it, the breaker must close all the same.
     pub(super) fn count<R: Rng + ?Sized>(
         &mut self,
@@ -159,7 +162,7 @@ impl Machine {
         settings: &Settings,
         rng: &mut R,
     ) -> Option<Event> {
-        let Phase::HalfOpen { passed, failed, .. } = &mut self.phase else { return None };
+        let Phase::HalfOpen { passed, failed } = &mut self.phase else { return None };
         if probe_passed {
             *passed += 1;
         } else {

@@ -34,6 +34,7 @@ mod event;
 mod future;
 mod machine;
 mod permit;
+mod publish;
 mod settings;
 mod state;
 mod window;
@@ -274,10 +275,13 @@ impl<C, O: Observe<Event>, M: Timer> Host for Breaker<C, O, M> {
         self.timer.now()
     }
 
+    #[inline]
+    fn listens(&self) -> bool {
+        self.observer.is_enabled()
+    }
+
     fn tell(&self, event: &Event) {
-        if self.observer.is_enabled() {
-            self.observer.observe(event);
-        }
+        self.observer.observe(event);
     }
 }
 

@@ -136,10 +136,10 @@ where
                 }
                 Err(error) => error,
             };
-            let delay = course.failed(error)?.delay;
+            let next = course.failed(error)?;
             *this.lent = course.tally.lend();
-            if !delay.is_zero() {
-                this.waits.as_mut().sleep(course.timer.sleep(delay));
+            if next.waits() {
+                this.waits.as_mut().sleep(course.sleep(&next));
             }
             this.state.set(State::Waiting);
         }

@@ -230,8 +230,10 @@ where
             Ok(next) => next,
             Err(gave_up) => return ControlFlow::Break(Poll::Ready(Err(gave_up))),
         };
-        if !next.delay.is_zero() {
-            self.wait(next.delay);
+        if next.waits() {
+            let sleep = this.course.sleep(&next);
+            this.waits.sleep(sleep);
+            this.state.set(State::Waiting);
         } else if this.course.must_yield() {
             this.state.set(State::Between);
             cx.waker().wake_by_ref();

@@ -185,7 +185,7 @@ where
         self.pause(error).await?;
         while let Some(hold) = self.announce()? {
             let lent = self.course.tally.lend();
-            if sleep(&self.course.timer, &self.course.token, hold).await {
+            if cancelled_in(self.course.timer.sleep(hold), &self.course.token).await {
                 drop(lent);
                 return Err(self.course.cut(Stop::Cancelled));
             }
@@ -264,9 +264,9 @@ where
 
     /// Judges `error` and waits out the delay.
     async fn pause(&mut self, error: E) -> Result<(), GaveUp<E>> {
-        let delay = self.course.failed(error)?.delay;
+        let next = self.course.failed(error)?;
         let lent = self.course.tally.lend();
-        if !delay.is_zero() && sleep(&self.course.timer, &self.course.token, delay).await {
+        if next.waits() && cancelled_in(self.course.sleep(&next), &self.course.token).await {
             drop(lent);
             return Err(self.course.cut(Stop::Cancelled));
         }
@@ -307,9 +307,9 @@ impl<E, C, K, O, M, L> fmt::Debug for Run<'_, E, C, K, O, M, L> {
     }
 }
 
-/// Waits for `delay`; true if the token was cancelled first.
-async fn sleep<M: Timer, K: Cancel>(timer: &M, token: &K, delay: Duration) -> bool {
-    let mut sleep = pin!(timer.sleep(delay));
+/// Waits for `sleep`; true if the token was cancelled first.
+async fn cancelled_in<K: Cancel>(sleep: impl Future<Output = ()>, token: &K) -> bool {
+    let mut sleep = pin!(sleep);
     let mut cancelled = pin!(None);
     poll_fn(|cx| match sleep.as_mut().poll(cx) {
         Poll::Ready(()) => Poll::Ready(false),

@@ -17,6 +17,14 @@ pub(crate) struct Next {
     pub(super) elapsed: Duration,
 }
 
+impl Next {
+    /// Whether the next attempt must be waited for.
+    #[inline]
+    pub(crate) const fn waits(&self) -> bool {
+        !self.delay.is_zero()
+    }
+}
+
 /// How attempts, and the call, end.
 impl<E, C, K, O, M, L> Course<'_, E, C, K, O, M, L>
 where
@@ -84,12 +92,17 @@ where
         Ok(Next { delay, elapsed: attempt.elapsed() })
     }
 
+    /// Waits for the next attempt: from the reading that was taken with the failure, as a sleep of a length would take
+    /// another.
+    pub(crate) fn sleep(&self, next: &Next) -> M::Sleep {
+        self.timer.sleep_until(self.at(next.elapsed).saturating_add(next.delay))
+    }
+
     #[cold]
     fn tell_waiting(&self, attempt: Attempt, verdict: Verdict, delay: Duration) {
         let Verdict::Retry { after: hint, cause } = verdict else { return };
         let (allowed, tokens) = (self.policy.attempts(), self.tally.tokens());
-        let resumes_at = (self.started != UNKNOWN)
-            .then(|| Duration::from_nanos(self.started).saturating_add(attempt.elapsed()).saturating_add(delay));
+        let resumes_at = (self.started != UNKNOWN).then(|| self.at(attempt.elapsed()).saturating_add(delay));
         self.observer.observe(&Event::Waiting { attempt, allowed, delay, hint, cause, resumes_at, tokens });
     }
 

@@ -197,8 +197,12 @@ where
 
     /// When the deadline is, if there is one, on a clock that runs.
     pub(crate) fn deadline(&self) -> Option<Duration> {
-        let began = Duration::from_nanos(self.started).saturating_add(self.links.forgiven());
-        self.policy.deadline().map(|limit| began.saturating_add(limit))
+        self.policy.deadline().map(|limit| self.at(self.links.forgiven()).saturating_add(limit))
+    }
+
+    /// That long after the start, on a clock that runs.
+    fn at(&self, elapsed: Duration) -> Duration {
+        Duration::from_nanos(self.started).saturating_add(elapsed)
     }
 
     /// Whether the deadline is the beginning.

@@ -151,8 +151,8 @@ where
                 return Poll::Ready(Some(Err(gave_up)));
             }
         };
-        if !next.delay.is_zero() {
-            this.waits.as_mut().sleep(this.course.timer.sleep(next.delay));
+        if next.waits() {
+            this.waits.as_mut().sleep(this.course.sleep(&next));
             this.state.set(State::Waiting);
         } else if this.course.must_yield() && marker.is_none() {
             this.state.set(State::Between);

@@ -1,0 +1,61 @@
+use std::sync::atomic::Ordering;
+
+use super::core::{Core, Guarded, Host};
+use super::{Event, State};
+use crate::sync::MutexGuard;
+
+/// What follows a step of the machine.
+impl Core {
+    /// Publishes what the machine did, lets go of the lock and tells the event.
+    pub(super) fn leave(&self, mut guarded: MutexGuard<'_, Guarded>, event: Option<Event>, host: &impl Host) {
+        let machine = &guarded.machine;
+        let (generation, refusing) = (machine.generation(), machine.state() != State::Closed);
+        let phase = (u64::from(generation) << 1) | u64::from(refusing);
+        if phase != self.phase.load(Ordering::Relaxed) {
+            self.shut.store(machine.shut_until(), Ordering::Relaxed);
+            // The streak goes first: who reads the new phase finds the new streak. Swapped, so that it has its place in
+            // one order with the steps that lengthen and end it.
+            self.streak.swap(u64::from(generation) << 32, Ordering::Relaxed);
+            self.phase.store(phase, Ordering::Release);
+        }
+        let Some(event) = event else { return };
+        if guarded.telling {
+            guarded.untold.push_back(event);
+            return;
+        }
+        guarded.telling = true;
+        // What an observer's panic left behind comes first.
+        let first = match guarded.untold.pop_front() {
+            Some(older) => {
+                guarded.untold.push_back(event);
+                older
+            }
+            None => event,
+        };
+        drop(guarded);
+        self.tell(first, host);
+    }
+
+    /// Tells an event and all that come meanwhile, in order.
+    fn tell(&self, first: Event, host: &impl Host) {
+        /// Lets the next one tell, also when the observer panics.
+        struct Telling<'a>(&'a Core);
+        impl Drop for Telling<'_> {
+            fn drop(&mut self) {
+                self.0.lock().telling = false;
+            }
+        }
+        let telling = Telling(self);
+        let mut event = first;
+        loop {
+            host.tell(&event);
+            let mut guarded = self.lock();
+            let Some(next) = guarded.untold.pop_front() else {
+                guarded.telling = false; // under the same lock that saw nothing left
+                std::mem::forget(telling);
+                return;
+            };
+            event = next;
+        }
+    }
+}
