@@ -1,5 +1,4 @@
 use std::fmt;
-use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -149,16 +148,12 @@ where
                         this.course.succeeded_after(1);
                         return Poll::Ready(Ok(value));
                     }
-                    Poll::Ready(Err(error)) => {
-                        if let ControlFlow::Break(polled) = self.as_mut().failed(error, cx) {
-                            return polled;
-                        }
-                    }
+                    Poll::Ready(Err(error)) => return self.poll_on(Some(error), cx),
                     Poll::Pending => return self.poll_in_flight(cx),
                 }
             }
         }
-        self.poll_on(cx)
+        self.poll_on(None, cx)
     }
 }
 
@@ -172,11 +167,35 @@ where
     M: Timer,
     L: Links,
 {
-    /// Polls a call that has begun.
+    /// Polls a call that has begun, where `failed` is the error of its attempt if that has just failed.
     #[inline(never)]
-    fn poll_on(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
+    fn poll_on(mut self: Pin<&mut Self>, mut failed: Option<E>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
         loop {
             let mut this = self.as_mut().project();
+            if let Some(error) = failed.take() {
+                // The failed attempt is dropped before anybody hears of it and before the next one is made.
+                this.state.set(State::Done);
+                let next = match this.course.failed(error) {
+                    Ok(next) => next,
+                    Err(gave_up) => return Poll::Ready(Err(gave_up)),
+                };
+                if next.waits() {
+                    let sleep = this.course.sleep(&next);
+                    this.waits.sleep(sleep);
+                    this.state.set(State::Waiting);
+                } else if this.course.must_yield() {
+                    this.state.set(State::Between);
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                } else {
+                    match this.course.begin_at_once(&next) {
+                        Ok(attempt) => this.state.set(State::Attempting { attempt: (this.op)(attempt) }),
+                        Err(Refusal::Hold(delay)) => self.as_mut().wait(delay),
+                        Err(refusal) => return self.end(refusal),
+                    }
+                }
+                continue;
+            }
             let StateProj::Attempting { attempt } = this.state.as_mut().project() else {
                 match ready!(self.as_mut().poll_between(cx)) {
                     Ok(()) => continue,
@@ -193,11 +212,7 @@ where
                     this.course.succeeded();
                     return Poll::Ready(Ok(value));
                 }
-                Poll::Ready(Err(error)) => {
-                    if let ControlFlow::Break(polled) = self.as_mut().failed(error, cx) {
-                        return polled;
-                    }
-                }
+                Poll::Ready(Err(error)) => failed = Some(error),
                 Poll::Pending => return self.poll_in_flight(cx),
             }
         }
@@ -209,7 +224,7 @@ where
         self.as_mut().project().course.note_nesting(nest::outer());
         let Refusal::Hold(delay) = refusal else { return self.end(refusal) };
         self.as_mut().wait(delay);
-        self.poll_on(cx)
+        self.poll_on(None, cx)
     }
 
     /// The attempt is in flight: polls what may cut it.
@@ -218,34 +233,6 @@ where
         let this = self.as_mut().project();
         let stop = ready!(this.waits.poll_limits(this.course, cx));
         self.end(stop)
-    }
-
-    /// The attempt failed: begins the next one or its delay, or ends this poll.
-    #[inline(never)]
-    fn failed(mut self: Pin<&mut Self>, error: E, cx: &mut Context<'_>) -> ControlFlow<Poll<Result<T, GaveUp<E>>>> {
-        let mut this = self.as_mut().project();
-        // The failed attempt is dropped before anybody hears of it and before the next one is made.
-        this.state.set(State::Done);
-        let next = match this.course.failed(error) {
-            Ok(next) => next,
-            Err(gave_up) => return ControlFlow::Break(Poll::Ready(Err(gave_up))),
-        };
-        if next.waits() {
-            let sleep = this.course.sleep(&next);
-            this.waits.sleep(sleep);
-            this.state.set(State::Waiting);
-        } else if this.course.must_yield() {
-            this.state.set(State::Between);
-            cx.waker().wake_by_ref();
-            return ControlFlow::Break(Poll::Pending);
-        } else {
-            match this.course.begin_at_once(&next) {
-                Ok(attempt) => this.state.set(State::Attempting { attempt: (this.op)(attempt) }),
-                Err(Refusal::Hold(delay)) => self.wait(delay),
-                Err(refusal) => return ControlFlow::Break(self.end(refusal)),
-            }
-        }
-        ControlFlow::Continue(())
     }
 
     /// Between two attempts: waits for the delay, then begins the next one.

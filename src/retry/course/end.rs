@@ -34,17 +34,18 @@ where
     M: Timer,
     L: Steps,
 {
-    /// Judges a failed attempt and takes note of it.
+    /// Judges a failed attempt and takes note of it: the verdict, when that was, and whether somebody is told.
     #[inline]
-    fn judged(&mut self, error: E) -> (Verdict, Attempt) {
+    fn judged(&mut self, error: E) -> (Verdict, Attempt, bool) {
         let verdict = self.policy.classify().classify(&error).unwrap_or(Verdict::Fail);
         self.links.failed(verdict, || self.timer.now());
         let attempt = self.attempt_at(self.elapsed());
-        if self.observer.is_enabled() {
+        let told = self.observer.is_enabled();
+        if told {
             self.tell_failed(attempt, &error, verdict);
         }
         self.last = Some(Failure::new(error));
-        (verdict, attempt)
+        (verdict, attempt, told)
     }
 
     #[cold]
@@ -57,7 +58,7 @@ where
     #[cfg(feature = "stream")]
     #[cold]
     pub(crate) fn failed_for_good(&mut self, error: E, stop: Stop) -> GaveUp<E> {
-        let (verdict, _) = self.judged(error);
+        let (verdict, ..) = self.judged(error);
         let stop = if verdict == Verdict::Fail { Stop::Fatal } else { stop };
         self.give_up(stop, Some(verdict), verdict.after())
     }
@@ -65,7 +66,7 @@ where
     /// Judges a failed attempt: the delay before the next, which is then paid for, or the end.
     #[inline]
     pub(crate) fn failed(&mut self, error: E) -> Result<Next, GaveUp<E>> {
-        let (verdict, attempt) = self.judged(error);
+        let (verdict, attempt, told) = self.judged(error);
         let delay = match self.policy.decide(attempt, verdict, &mut Draw) {
             Decision::Stop(stop) => return Err(self.give_up(stop, Some(verdict), verdict.after())),
             Decision::Retry(delay) => delay,
@@ -86,7 +87,7 @@ where
             }
             self.note_start();
         }
-        if self.observer.is_enabled() {
+        if told {
             self.tell_waiting(attempt, verdict, delay);
         }
         Ok(Next { delay, elapsed: attempt.elapsed() })

@@ -60,7 +60,10 @@ impl<E> Failure<E> {
 
     #[inline]
     const fn delay(&self) -> Duration {
-        Duration::from_nanos(self.delay.get() - 1)
+        match self.delay.get() {
+            1 => Duration::ZERO,
+            more => Duration::from_nanos(more - 1),
+        }
     }
 }
 
