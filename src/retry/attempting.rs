@@ -5,7 +5,7 @@ use pin_project_lite::pin_project;
 
 use super::course::Refusal;
 use super::links::Links;
-use super::nest::{self, Named};
+use super::nest::Named;
 use super::waits::Waits;
 use super::{Event, GaveUp, Run};
 use crate::budget::Withdrawal;
@@ -86,7 +86,7 @@ where
         let Run { course, announced } = &mut **this.run;
         if let StateProj::Attempting { begun, operation } = this.state.as_mut().project() {
             if course.tally.attempts() == 0 && !*begun && !this.waits.is_asleep() {
-                course.note_nesting(nest::outer());
+                course.note_nesting();
             }
             while !*begun {
                 if this.waits.as_mut().poll_sleep(cx).is_pending() {

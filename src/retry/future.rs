@@ -136,10 +136,12 @@ where
                 Ok(attempt) => this.state.set(State::Attempting { attempt: (this.op)(attempt) }),
                 Err(refusal) => return self.held_back(refusal, cx),
             }
+            if nest::outer().is_some() {
+                return self.poll_nested(cx);
+            }
             if let StateProj::Attempting { attempt } = this.state.as_mut().project() {
                 let polled = {
-                    let named = Named::enter(this.course.site);
-                    this.course.note_nesting(named.outer());
+                    let _named = Named::enter(this.course.site);
                     attempt.poll(cx)
                 };
                 match polled {
@@ -218,10 +220,19 @@ where
         }
     }
 
+    /// The first attempt has begun, within an attempt of another call.
+    #[cold]
+    #[inline(never)]
+    fn poll_nested(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
+        self.as_mut().project().course.note_nesting();
+        self.poll_on(None, cx)
+    }
+
     /// The first attempt may not begin, or not yet.
     #[cold]
+    #[inline(never)]
     fn held_back(mut self: Pin<&mut Self>, refusal: Refusal, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
-        self.as_mut().project().course.note_nesting(nest::outer());
+        self.as_mut().project().course.note_nesting();
         let Refusal::Hold(delay) = refusal else { return self.end(refusal) };
         self.as_mut().wait(delay);
         self.poll_on(None, cx)
@@ -268,6 +279,7 @@ where
 
     /// Goes into a wait.
     #[cold]
+    #[inline(never)]
     fn wait(self: Pin<&mut Self>, delay: Duration) {
         let mut this = self.project();
         this.waits.sleep(this.course.timer.sleep(delay));
@@ -276,6 +288,7 @@ where
 
     /// Ends the call from outside.
     #[cold]
+    #[inline(never)]
     fn end(self: Pin<&mut Self>, why: impl Into<Refusal>) -> Poll<Result<T, GaveUp<E>>> {
         let mut this = self.project();
         this.state.set(State::Done);

@@ -24,7 +24,7 @@ pub use future::Retry;
 pub(crate) use links::Forgiving;
 pub use links::{Link, Linked, Links, Unlinked};
 #[cfg(feature = "stream")]
-pub(crate) use nest::{Named, outer};
+pub(crate) use nest::Named;
 pub use run::Run;
 #[cfg(feature = "stream")]
 pub(crate) use waits::Waits;

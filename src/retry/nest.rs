@@ -20,12 +20,6 @@ impl Named {
     pub(crate) fn enter(site: Site) -> Self {
         Self { outer: ATTEMPTING.replace(Some(site)) }
     }
-
-    /// The run within whose attempt this one is.
-    #[inline]
-    pub(crate) const fn outer(&self) -> Option<Site> {
-        self.outer
-    }
 }
 
 impl Drop for Named {

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::super::Event;
 use super::super::links::Steps;
-use super::super::nest::Site;
+use super::super::nest;
 use super::{Course, Next};
 use crate::breaker::Open;
 use crate::cancel::Cancel;
@@ -97,6 +97,7 @@ where
     }
 
     #[cold]
+    #[inline(never)]
     fn hold(&mut self, delay: Duration) -> Refusal {
         self.tally.hold();
         self.note_start();
@@ -110,11 +111,12 @@ where
         Refusal::Hold(delay)
     }
 
-    /// Once for a call, ahead of its first attempt: says so if that runs within an attempt of another one, `outer`.
-    #[inline]
-    pub(crate) fn note_nesting(&self, outer: Option<Site>) {
-        if let Some(outer) = outer {
-            self.tell_nested(outer);
+    /// Once for a call, ahead of its first attempt's work: says so if that runs within an attempt of another call.
+    pub(crate) fn note_nesting(&self) {
+        if let Some(outer) = nest::outer() {
+            if self.observer.is_enabled() {
+                self.observer.observe(&Event::Nested { outer, inner: self.site });
+            }
         }
     }
 
@@ -152,12 +154,5 @@ where
     fn begun(&mut self, elapsed: Duration) -> Attempt {
         self.tally.begin();
         self.attempt_at(elapsed)
-    }
-
-    #[cold]
-    fn tell_nested(&self, outer: Site) {
-        if self.observer.is_enabled() {
-            self.observer.observe(&Event::Nested { outer, inner: self.site });
-        }
     }
 }

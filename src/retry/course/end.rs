@@ -49,6 +49,7 @@ where
     }
 
     #[cold]
+    #[inline(never)]
     fn tell_failed(&self, attempt: Attempt, error: &E, verdict: Verdict) {
         self.observer.observe(&Event::Failed { attempt, allowed: self.policy.attempts(), error, verdict });
     }
@@ -57,6 +58,7 @@ where
     /// the error is hopeless anyway.
     #[cfg(feature = "stream")]
     #[cold]
+    #[inline(never)]
     pub(crate) fn failed_for_good(&mut self, error: E, stop: Stop) -> GaveUp<E> {
         let (verdict, ..) = self.judged(error);
         let stop = if verdict == Verdict::Fail { Stop::Fatal } else { stop };
@@ -100,6 +102,7 @@ where
     }
 
     #[cold]
+    #[inline(never)]
     fn tell_waiting(&self, attempt: Attempt, verdict: Verdict, delay: Duration) {
         let Verdict::Retry { after: hint, cause } = verdict else { return };
         let (allowed, tokens) = (self.policy.attempts(), self.tally.tokens());
@@ -124,6 +127,7 @@ where
     }
 
     #[cold]
+    #[inline(never)]
     fn tell_success(&self, attempts: u32) {
         let elapsed = self.elapsed();
         self.observer.observe(&Event::Succeeded { attempts, elapsed });
@@ -131,6 +135,7 @@ where
 
     /// The call ends from outside, before, in or after an attempt.
     #[cold]
+    #[inline(never)]
     pub(crate) fn cut(&mut self, why: impl Into<Refusal>) -> GaveUp<E> {
         let (stop, retry_after) = match why.into() {
             Refusal::End { stop, retry_after } => (stop, retry_after),
@@ -141,6 +146,7 @@ where
     }
 
     #[cold]
+    #[inline(never)]
     fn give_up(&mut self, stop: Stop, verdict: Option<Verdict>, retry_after: Option<Duration>) -> GaveUp<E> {
         self.tally.take_back();
         let (attempts, elapsed) = (self.tally.attempts(), self.elapsed());

@@ -9,7 +9,7 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::Observe;
 use crate::policy::{Attempt, Stop};
-use crate::retry::{Event, GaveUp, Named, Refusal, outer};
+use crate::retry::{Event, GaveUp, Named, Refusal};
 use crate::time::Timer;
 
 /// What a stream yields when it has something to say.
@@ -40,7 +40,7 @@ where
             let polled = match this.state.as_mut().project() {
                 StateProj::Done => return Poll::Ready(None),
                 StateProj::Unstarted => {
-                    this.course.note_nesting(outer());
+                    this.course.note_nesting();
                     match this.course.begin_first() {
                         Ok(attempt) => this.state.set(State::Opening { attempt: (this.open)(attempt) }),
                         Err(refusal) => return self.cut(refusal),
