@@ -150,8 +150,14 @@ where
                         this.course.succeeded_after(1);
                         return Poll::Ready(Ok(value));
                     }
-                    Poll::Ready(Err(error)) => return self.poll_on(Some(error), cx),
-                    Poll::Pending => return self.poll_in_flight(cx),
+                    Poll::Ready(Err(error)) => {
+                        this.course.count_first();
+                        return self.poll_on(Some(error), cx);
+                    }
+                    Poll::Pending => {
+                        this.course.count_first();
+                        return self.poll_in_flight(cx);
+                    }
                 }
             }
         }
@@ -224,7 +230,9 @@ where
     #[cold]
     #[inline(never)]
     fn poll_nested(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
-        self.as_mut().project().course.note_nesting();
+        let this = self.as_mut().project();
+        this.course.count_first();
+        this.course.note_nesting();
         self.poll_on(None, cx)
     }
 

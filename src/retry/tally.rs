@@ -2,25 +2,32 @@ use crate::budget::{Budget, Withdrawal};
 
 /// What a call has spent: its attempts, and what is known of the next one.
 ///
-/// Invariant: `PAID` is one withdrawal from `budget`, which goes back when the tally is dropped.
+/// Invariant: `Ahead::Paid` is one withdrawal from `budget`, which goes back when the tally is dropped.
 pub(crate) struct Tally<'a> {
     budget: Option<&'a Budget>,
-    /// The number of attempts begun, and above it what is known of the next. One word, and never zero: next to a zero
-    /// `budget` it would be written together with it, and whoever then reads one of the two waits for both.
-    spent: u64,
+    attempts: u32,
+    ahead: Ahead,
 }
 
-/// The first attempt has not begun.
-const FIRST: u64 = 1 << 32;
-/// The first attempt was held by a cooldown.
-const HELD: u64 = 1 << 33;
-/// A token was taken for the next attempt.
-const PAID: u64 = 1 << 34;
+/// What is known of the attempt that has not begun.
+///
+/// A word of its own, which a call that succeeds at once does not write: a processor that has seen it made where it is
+/// dropped takes it from there. And not zero at first: beside a zero it would be made by one store with that, and whoever
+/// reads one of them waits for both.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+enum Ahead {
+    Unknown = 1,
+    /// It is the first, and was held by a cooldown.
+    Held,
+    /// Its token was taken.
+    Paid,
+}
 
 impl<'a> Tally<'a> {
     #[inline]
     pub(crate) const fn new() -> Self {
-        Self { budget: None, spent: FIRST }
+        Self { budget: None, attempts: 0, ahead: Ahead::Unknown }
     }
 
     #[inline]
@@ -33,26 +40,25 @@ impl<'a> Tally<'a> {
 
     #[inline]
     const fn is_paid(&self) -> bool {
-        self.spent & PAID != 0
+        matches!(self.ahead, Ahead::Paid)
     }
 
     /// A cooldown holds the next attempt.
     pub(crate) const fn hold(&mut self) {
-        if self.attempts() == 0 {
-            self.spent |= HELD;
+        if self.attempts == 0 {
+            self.ahead = Ahead::Held;
         }
     }
 
     /// Whether a cooldown holds the first attempt.
     pub(crate) const fn is_held(&self) -> bool {
-        self.spent & HELD != 0
+        matches!(self.ahead, Ahead::Held)
     }
 
     /// How many attempts were begun.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
     pub(crate) const fn attempts(&self) -> u32 {
-        self.spent as u32
+        self.attempts
     }
 
     /// How many retries the budget could pay now, if there is one.
@@ -63,13 +69,14 @@ impl<'a> Tally<'a> {
     /// Counts the first attempt. It is free.
     #[inline]
     pub(crate) const fn begin_first(&mut self) {
-        self.spent = 1;
+        self.attempts = 1;
     }
 
     /// Counts an attempt that begins, and spends what was taken for it.
     #[inline]
     pub(crate) const fn begin(&mut self) {
-        self.spent = self.attempts().saturating_add(1) as u64;
+        self.ahead = Ahead::Unknown;
+        self.attempts = self.attempts.saturating_add(1);
     }
 
     /// Takes the token for a retry; false if there is none to take. Free without a budget.
@@ -79,7 +86,7 @@ impl<'a> Tally<'a> {
         if !self.is_paid() {
             let Some(token) = budget.withdraw() else { return false };
             token.spend();
-            self.spent |= PAID;
+            self.ahead = Ahead::Paid;
         }
         true
     }
@@ -96,7 +103,7 @@ impl<'a> Tally<'a> {
         if !self.is_paid() {
             return None;
         }
-        self.spent &= !PAID;
+        self.ahead = Ahead::Unknown;
         self.budget.map(Withdrawal::of)
     }
 
@@ -104,7 +111,7 @@ impl<'a> Tally<'a> {
     pub(crate) fn restore(&mut self, lent: Option<Withdrawal<'a>>) {
         if let Some(token) = lent {
             token.spend();
-            self.spent |= PAID;
+            self.ahead = Ahead::Paid;
         }
     }
 

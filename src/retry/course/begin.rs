@@ -40,7 +40,8 @@ where
     M: Timer,
     L: Steps,
 {
-    /// Begins the first attempt, unless the token forbids it.
+    /// Begins the first attempt, unless the token forbids it. It is not counted yet: that is for who goes on after it, as
+    /// most calls end with it.
     #[inline]
     pub(crate) fn begin_first(&mut self) -> Result<Attempt, Refusal> {
         if self.token.is_cancelled() {
@@ -50,8 +51,13 @@ where
             self.note_start();
         }
         self.pass_links()?;
-        self.tally.begin_first();
         Ok(Attempt::new(1).with_remaining(self.policy.deadline()))
+    }
+
+    /// Counts the first attempt.
+    #[inline]
+    pub(crate) const fn count_first(&mut self) {
+        self.tally.begin_first();
     }
 
     /// Counts an attempt that the caller made without a word. It was made, so nothing refuses it any more.
@@ -68,7 +74,7 @@ where
     pub(crate) fn begin_next(&mut self) -> Result<Attempt, Refusal> {
         match self.tally.attempts() {
             0 if self.tally.is_held() => self.begin_held(),
-            0 => self.begin_first(),
+            0 => self.begin_first().inspect(|_| self.count_first()),
             _ => self.begin_later(),
         }
     }

@@ -41,7 +41,7 @@ where
                 StateProj::Done => return Poll::Ready(None),
                 StateProj::Unstarted => {
                     this.course.note_nesting();
-                    match this.course.begin_first() {
+                    match this.course.begin_next() {
                         Ok(attempt) => this.state.set(State::Opening { attempt: (this.open)(attempt) }),
                         Err(refusal) => return self.cut(refusal),
                     }
