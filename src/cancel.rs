@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::future::{Pending, pending};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 /// What may stop a call from outside.
 ///
@@ -38,6 +40,21 @@ impl Cancel for Never {
     fn cancelled(&self) -> Pending<()> {
         pending()
     }
+}
+
+/// Ready once `token` says stop. Its future is made in `slot` the first time that it has to be waited for.
+pub(crate) fn poll_cancelled<K: Cancel>(
+    token: &K,
+    mut slot: Pin<&mut Option<K::Cancelled>>,
+    cx: &mut Context<'_>,
+) -> Poll<()> {
+    if !K::STOPS {
+        return Poll::Pending;
+    }
+    if slot.is_none() {
+        slot.set(Some(token.cancelled()));
+    }
+    slot.as_pin_mut().map_or(Poll::Pending, |cancelled| cancelled.poll(cx))
 }
 
 /// A wait ended because the token said stop.

@@ -6,7 +6,7 @@ use pin_project_lite::pin_project;
 
 use super::{Cooldown, Gate};
 use crate::backoff::Draw;
-use crate::cancel::{Cancel, Cancelled, Never};
+use crate::cancel::{Cancel, Cancelled, Never, poll_cancelled};
 use crate::classify::Classify;
 use crate::time::{DefaultTimer, Timer, TimerSlot};
 
@@ -58,11 +58,7 @@ impl<K: Cancel, M: Timer> Until<'_, K, M> {
         loop {
             if let Some(sleep) = this.sleep.as_mut().as_pin_mut() {
                 if sleep.poll(cx).is_pending() {
-                    if this.cancelled.is_none() {
-                        this.cancelled.set(Some(this.token.cancelled()));
-                    }
-                    let cancelled = this.cancelled.as_pin_mut();
-                    return cancelled.map_or(Poll::Pending, |it| it.poll(cx)).map(|()| Err(Cancelled));
+                    return poll_cancelled(this.token, this.cancelled, cx).map(|()| Err(Cancelled));
                 }
                 this.sleep.set(None);
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use super::{Alternative, Event, FallbackPolicy, NoAnswer};
-use crate::cancel::Cancel;
+use crate::cancel::{Cancel, poll_cancelled};
 use crate::classify::{Classify, Verdict};
 use crate::observe::{Observe, Standard};
 use crate::policy::Stop;
@@ -235,10 +235,7 @@ where
     fn poll_limits(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Stop> {
         let mut this = self.project();
         this.course.note_start();
-        if this.cancelled.is_none() {
-            this.cancelled.set(Some(this.course.token.cancelled()));
-        }
-        if this.cancelled.as_pin_mut().is_some_and(|cancelled| cancelled.poll(cx).is_ready()) {
+        if poll_cancelled(&this.course.token, this.cancelled, cx).is_ready() {
             return Poll::Ready(Stop::Cancelled);
         }
         if this.sleep.is_none() {

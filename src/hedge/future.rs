@@ -8,11 +8,11 @@ use pin_project_lite::pin_project;
 use super::race::Race;
 use super::{Event, HedgePolicy};
 use crate::budget::Budget;
-use crate::cancel::Cancel;
+use crate::cancel::{Cancel, poll_cancelled};
 use crate::classify::Classify;
 use crate::observe::{Observe, Standard};
 use crate::policy::{Attempt, Stop};
-use crate::retry::{GaveUp, poll_slot};
+use crate::retry::GaveUp;
 use crate::time::{DefaultTimer, Timer, TimerSlot};
 use crate::timeout::Adaptive;
 
@@ -166,7 +166,7 @@ where
     fn poll_limits(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Stop>> {
         let mut this = self.project();
         this.race.note_start();
-        if poll_slot(this.cancelled, cx, || this.race.token.cancelled()).is_ready() {
+        if poll_cancelled(&this.race.token, this.cancelled, cx).is_ready() {
             return Poll::Ready(Err(Stop::Cancelled));
         }
         if this.sleep.is_none() {

@@ -28,7 +28,6 @@ pub(crate) use nest::Named;
 pub use run::Run;
 #[cfg(feature = "stream")]
 pub(crate) use waits::Waits;
-pub(crate) use waits::poll_slot;
 
 use crate::cancel::Cancel;
 use crate::classify::Classify;

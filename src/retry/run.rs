@@ -8,11 +8,10 @@ use std::time::Duration;
 use super::attempting::Attempting;
 use super::course::{Course, Refusal};
 use super::links::{Link, Linked, Links, Unlinked};
-use super::waits::poll_slot;
 use super::{Event, GaveUp};
 use crate::breaker::{self, Breaker};
 use crate::budget::Budget;
-use crate::cancel::Cancel;
+use crate::cancel::{Cancel, poll_cancelled};
 use crate::classify::Classify;
 use crate::cooldown::Cooldown;
 use crate::observe::{Observe, Standard};
@@ -313,7 +312,7 @@ async fn cancelled_in<K: Cancel>(sleep: impl Future<Output = ()>, token: &K) -> 
     let mut cancelled = pin!(None);
     poll_fn(|cx| match sleep.as_mut().poll(cx) {
         Poll::Ready(()) => Poll::Ready(false),
-        Poll::Pending => poll_slot(cancelled.as_mut(), cx, || token.cancelled()).map(|()| true),
+        Poll::Pending => poll_cancelled(token, cancelled.as_mut(), cx).map(|()| true),
     })
     .await
 }

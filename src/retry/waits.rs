@@ -6,7 +6,7 @@ use pin_project_lite::pin_project;
 use super::Event;
 use super::course::Course;
 use super::links::Links;
-use crate::cancel::Cancel;
+use crate::cancel::{Cancel, poll_cancelled};
 use crate::classify::Classify;
 use crate::observe::Observe;
 use crate::policy::Stop;
@@ -95,10 +95,8 @@ impl<S: Future<Output = ()>, T: Future<Output = ()>> Waits<S, T> {
         token: &K,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
-        if !K::STOPS {
-            return Poll::Pending;
-        }
-        poll_slot(self.slots().cancelled, cx, || token.cancelled())
+        // Not even room is made for what never comes.
+        if K::STOPS { poll_cancelled(token, self.slots().cancelled, cx) } else { Poll::Pending }
     }
 
     /// What may cut an attempt in flight, which was polled and is pending: the token, then the deadline.
@@ -129,16 +127,4 @@ impl<S: Future<Output = ()>, T: Future<Output = ()>> Waits<S, T> {
         ready!(self.poll_sleep(cx));
         Poll::Ready(Stop::Deadline)
     }
-}
-
-/// Polls what is in the slot, making it first where there is nothing yet.
-pub(crate) fn poll_slot<F: Future>(
-    mut slot: Pin<&mut Option<F>>,
-    cx: &mut Context<'_>,
-    make: impl FnOnce() -> F,
-) -> Poll<F::Output> {
-    if slot.is_none() {
-        slot.set(Some(make()));
-    }
-    slot.as_pin_mut().map_or(Poll::Pending, |future| future.poll(cx))
 }

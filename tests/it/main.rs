@@ -36,4 +36,5 @@ mod shape;
 mod stream;
 mod sweep;
 mod timeout;
+mod timer;
 mod tracing;

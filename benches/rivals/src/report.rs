@@ -93,8 +93,8 @@ pub fn losses(tables: &[Table]) -> String {
         let ratio = table.figure(own).ratio;
         let told = |line: &Line| {
             let figure = table.figure(line);
-            let instructions = line.instructions.unwrap_or(f64::NAN);
-            format!("{}: {} ns ({:.2}), {instructions:.0} instructions", line.name, nanos(figure.nanos), figure.ratio)
+            let instructions = line.instructions.map_or("–".to_owned(), |count| format!("{count:.0}"));
+            format!("{}: {} ns ({:.2}), {instructions} instructions", line.name, nanos(figure.nanos), figure.ratio)
         };
         let mut ahead: Vec<_> = table.lines.iter().filter(|line| table.figure(line).ratio * 1.05 < ratio).collect();
         ahead.sort_by(|a, b| table.figure(a).ratio.total_cmp(&table.figure(b).ratio));

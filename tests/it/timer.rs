@@ -1,0 +1,86 @@
+//! Timers: until when they sleep.
+
+use std::task::Poll;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use resile::{Cancel, ManualTimer, Never, RetryPolicy, Timer, TokioTimer, retry};
+
+use super::script::{Script, Step, poll};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Leaves `sleep_until` as it is provided.
+struct Plain(ManualTimer);
+
+impl Timer for Plain {
+    type Sleep = <ManualTimer as Timer>::Sleep;
+
+    fn now(&self) -> Duration {
+        self.0.now()
+    }
+
+    fn sleep(&self, delay: Duration) -> Self::Sleep {
+        self.0.sleep(delay)
+    }
+}
+
+/// By way of whatever timer it is given, a reference as well.
+fn sleep_until<M: Timer>(timer: M, at: Duration) -> M::Sleep {
+    timer.sleep_until(at)
+}
+
+proptest! {
+    #[test]
+    fn a_sleep_until_a_reading_ends_with_it(start in 0_u64..100, at in 0_u64..200) {
+        let timer = Plain(ManualTimer::new());
+        timer.0.advance(SECOND * u32::try_from(start).unwrap());
+        let at = Duration::from_secs(at);
+        let mut sleep = Box::pin(sleep_until(&timer, at));
+        while timer.now() < at {
+            prop_assert_eq!(poll(sleep.as_mut()), Poll::Pending);
+            timer.0.advance(SECOND);
+        }
+        prop_assert_eq!(poll(sleep.as_mut()), Poll::Ready(()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokio_sleeps_until_its_own_readings() {
+    let timer = TokioTimer::new();
+    let began = timer.now();
+    for at in [began + SECOND * 5, began + SECOND * 9] {
+        timer.sleep_until(at).await;
+        let late = timer.now().checked_sub(at).expect("not early");
+        assert!(late <= Duration::from_millis(1), "{late:?}");
+    }
+    timer.sleep_until(began).await;
+    timer.sleep_until(Duration::ZERO).await;
+    assert!(timer.now() <= began + SECOND * 9 + Duration::from_millis(4), "the past is not waited for");
+    let mut for_ever = Box::pin(timer.sleep_until(Duration::MAX));
+    assert_eq!(poll(for_ever.as_mut()), Poll::Pending);
+}
+
+/// A token that can never stop anything is not asked for its future.
+#[test]
+fn what_never_stops_is_not_waited_for() {
+    struct Idle;
+    impl Cancel for Idle {
+        type Cancelled = std::future::Pending<()>;
+        const STOPS: bool = false;
+
+        fn is_cancelled(&self) -> bool {
+            false
+        }
+
+        fn cancelled(&self) -> Self::Cancelled {
+            unreachable!("nobody waits for it")
+        }
+    }
+    const { assert!(!<Never as Cancel>::STOPS) };
+    let (script, policy, timer) = (Script::new(&[Step::Pend(2, true)]), RetryPolicy::new(), ManualTimer::new());
+    let mut call = Box::pin(retry(|_| script.play(), &policy, Idle).with_timer(&timer));
+    assert!(poll(call.as_mut()).is_pending());
+    assert!(poll(call.as_mut()).is_pending());
+    assert!(matches!(poll(call.as_mut()), Poll::Ready(Ok(_))));
+}
