@@ -139,7 +139,7 @@ fn last_of_many(cooldown: &Cooldown<resile::Always, &ManualTimer>, timer: &Manua
             return last;
         }
         timer.advance(timer.until_next().unwrap());
-        last = timer.now() - began;
+        last = timer.now().saturating_sub(began);
     }
 }
 
