@@ -17,6 +17,8 @@ pub(crate) struct Gate {
     /// When the hold began; of use only while `until` is not 0. Invariant 2: written before the `until` that
     /// begins a hold, so whoever sees that sees this.
     since: AtomicU64,
+    /// The longest hint since the hold was last not running. Written before its `until`, like `since`.
+    hint: AtomicU64,
     settings: Settings,
 }
 
@@ -28,9 +30,14 @@ pub(super) struct Settings {
     pub(super) default_hold: Duration,
 }
 
+/// How often a call asks during a release that nobody disturbs, before it goes.
+const TURNS: u64 = 16;
+/// A hold that goes on counts as no longer than so many of its hints: with the default jitter, a release of ten hints.
+const HINTS: u64 = 40;
+
 impl Gate {
     pub(super) const fn new(settings: Settings) -> Self {
-        Self { until: AtomicU64::new(0), since: AtomicU64::new(0), settings }
+        Self { until: AtomicU64::new(0), since: AtomicU64::new(0), hint: AtomicU64::new(0), settings }
     }
 
     pub(super) const fn settings(&self) -> &Settings {
@@ -63,34 +70,64 @@ impl Gate {
             return;
         }
         let now = nanos(now);
+        let until = self.until.load(Ordering::Relaxed);
         // A refusal amid a release says that it was too fast: the hold goes on, and the next release takes longer.
-        if self.is_over(self.until.load(Ordering::Relaxed), now) {
+        if self.is_over(until, now) {
             self.since.store(now, Ordering::Relaxed);
+        }
+        if until <= now {
+            self.hint.store(after, Ordering::Relaxed);
+        } else {
+            self.hint.fetch_max(after, Ordering::Relaxed);
         }
         self.until.fetch_max(now.saturating_add(after), Ordering::Release);
     }
 
-    /// What is left of the hold at `now`, without a waiter's share of the spread.
+    /// What is left of the hold at `now`, without the release.
     pub(crate) fn remaining(&self, now: Duration) -> Option<Duration> {
-        // Acquire pairs with the Release of the hold: the reader of this end sees its beginning (invariant 2).
+        // Acquire: whether it is over, is a matter of its beginning (invariant 2).
         let until = self.until.load(Ordering::Acquire);
-        let rest = until.saturating_sub(nanos(now));
-        if rest > 0 {
-            return Some(Duration::from_nanos(rest));
+        let now = nanos(now);
+        if until > now {
+            return Some(Duration::from_nanos(until - now));
         }
-        if until > 0 && self.is_over(until, nanos(now)) {
-            // Spare the next caller the clock. Fails where somebody has just held again.
-            let _ = self.until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);
+        if until > 0 && self.is_over(until, now) {
+            self.clear(until);
         }
         None
     }
 
     /// How long a call that comes at `now` waits; it must ask again afterwards. `None`: it may go.
+    ///
+    /// During a release each call asks at every turn, and goes with the chance that lets them all go evenly until its
+    /// end. Nothing is kept of a call between two turns, so the one that comes anew is not ahead of those that wait, and
+    /// all of them see soon that a hold has begun, or that the release has become shorter.
     pub(crate) fn wait<R: Rng + ?Sized>(&self, now: Duration, rng: &mut R) -> Option<Duration> {
-        let rest = self.remaining(now)?;
-        let spread = self.spread(nanos(now.saturating_add(rest)));
-        let own = if spread == 0 { 0 } else { rng.random_range(0..=spread) };
-        Some(rest.saturating_add(Duration::from_nanos(own)))
+        // Acquire pairs with the Release of the hold: the reader of this end sees its beginning (invariant 2).
+        let until = self.until.load(Ordering::Acquire);
+        if until == 0 {
+            return None;
+        }
+        let now = nanos(now);
+        let spread = self.spread(until);
+        let turn = spread / TURNS;
+        if until > now {
+            return Some(Duration::from_nanos((until - now).saturating_add(rng.random_range(0..=turn))));
+        }
+        let left = until.saturating_add(spread).saturating_sub(now);
+        if left == 0 {
+            self.clear(until);
+            return None;
+        }
+        if rng.random_range(0..left) <= turn {
+            return None;
+        }
+        Some(Duration::from_nanos((turn / 2 + rng.random_range(0..=turn)).clamp(1, left)))
+    }
+
+    /// Spares the next caller the clock. Fails where somebody has just held again.
+    fn clear(&self, until: u64) {
+        let _ = self.until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Whether the hold that ends at `until` has ended by `now`, and its release as well.
@@ -98,11 +135,12 @@ impl Gate {
         until == 0 || (until <= now && until.saturating_add(self.spread(until)) <= now)
     }
 
-    /// How far apart the waiters of the hold that ends at `until` are released. Extended again and again, a hold is
-    /// spread like one of the cap: that bounds the wait.
+    /// How long the release of the hold that ends at `until` takes. Extended again and again, a hold is spread like one
+    /// of some hints, and of the cap at most: that bounds the wait.
     fn spread(&self, until: u64) -> u64 {
         let Settings { jitter, least_spread, cap, .. } = self.settings;
-        let held = Duration::from_nanos(until.saturating_sub(self.since.load(Ordering::Relaxed)));
+        let hints = self.hint.load(Ordering::Relaxed).saturating_mul(HINTS);
+        let held = Duration::from_nanos(until.saturating_sub(self.since.load(Ordering::Relaxed)).min(hints));
         // An `Err` is overflow: the jitter is from 0 to 1.
         let share = Duration::try_from_secs_f64(held.min(cap).as_secs_f64() * jitter).unwrap_or(cap);
         nanos(share.max(least_spread))
@@ -112,6 +150,11 @@ impl Gate {
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = |time: &AtomicU64| Duration::from_nanos(time.load(Ordering::Relaxed));
-        f.debug_struct("Gate").field("since", &at(&self.since)).field("until", &at(&self.until)).finish_non_exhaustive()
+        let hint = at(&self.hint);
+        f.debug_struct("Gate")
+            .field("since", &at(&self.since))
+            .field("until", &at(&self.until))
+            .field("hint", &hint)
+            .finish_non_exhaustive()
     }
 }

@@ -195,7 +195,7 @@ impl Line {
 
 pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
     // When the last of 10,000 is done is a matter of seconds of chance: some seeds.
-    let (processes, seeds) = size.pick((10, 2), (100, 16));
+    let (processes, seeds) = size.pick((10, 2), (100, 32));
     let runs =
         on_all_cores(KINDS.len() * seeds, progress, |job| run(KINDS[job / seeds].1, processes, (job % seeds) as u64).0);
     runs.chunks(seeds).map(Line::of).collect()
@@ -218,14 +218,14 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
             size.pick(95.0, 98.0)..,
         ),
         Check::new("hint alone: the last agent is done", "-", (hint.finished, 0, " s"), 100.0..),
-        // When the last one is done is chance, and more so with few. Against the hint alone the release costs some: its
-        // last waiters are held when the crowd that they were held for has gone.
+        // When the last one is done is chance, and more so with few: the mean of 32 fleets has a deviation of 0.7 % for
+        // either, so their quotient one of 1 %. The cooldown costs about 2 %.
         Check::new(
             "cooldown: later than hint with jitter",
             "no later",
             (later(jitter), 1, " %"),
             ..size.pick(40.0, 3.0),
         ),
-        Check::new("cooldown: later than hint alone", "-", (later(hint), 1, " %"), ..size.pick(40.0, 12.0)),
+        Check::new("cooldown: later than hint alone", "-", (later(hint), 1, " %"), ..size.pick(40.0, 5.0)),
     ]
 }
