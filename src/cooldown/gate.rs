@@ -32,8 +32,8 @@ pub(super) struct Settings {
 
 /// How often a call asks during a release that nobody disturbs, before it goes.
 const TURNS: u64 = 16;
-/// A hold that goes on counts as no longer than so many of its hints: with the default jitter, a release of ten hints.
-const HINTS: u64 = 40;
+/// A hold that goes on counts as no longer than so many of its hints: with the default jitter, a release of eight hints.
+const HINTS: u64 = 32;
 
 impl Gate {
     pub(super) const fn new(settings: Settings) -> Self {

@@ -45,7 +45,7 @@ pub enum Event<'a, E> {
         /// Retries that the budget could still pay, if there is one.
         tokens: Option<u32>,
     },
-    /// A cooldown holds the next attempt.
+    /// A cooldown holds the next attempt. Told for each wait: amid a release a call may wait for some turns.
     #[non_exhaustive]
     Held {
         /// The number of the attempt that is held.

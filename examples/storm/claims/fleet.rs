@@ -219,13 +219,13 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
         ),
         Check::new("hint alone: the last agent is done", "-", (hint.finished, 0, " s"), 100.0..),
         // When the last one is done is chance, and more so with few: the mean of 32 fleets has a deviation of 0.7 % for
-        // either, so their quotient one of 1 %. The cooldown costs about 2 %.
+        // either, so their quotient one of 1 %.
         Check::new(
             "cooldown: later than hint with jitter",
             "no later",
             (later(jitter), 1, " %"),
             ..size.pick(40.0, 3.0),
         ),
-        Check::new("cooldown: later than hint alone", "-", (later(hint), 1, " %"), ..size.pick(40.0, 5.0)),
+        Check::new("cooldown: later than hint alone", "no later", (later(hint), 1, " %"), ..size.pick(40.0, 3.0)),
     ]
 }
