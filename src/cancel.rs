@@ -12,8 +12,12 @@ pub trait Cancel {
     /// Completes once the call must stop.
     type Cancelled: Future<Output = ()>;
 
-    /// Whether it can ever stop the call. What cannot is not waited for.
-    const STOPS: bool = true;
+    /// Whether it can ever stop the call. Where it says that it cannot, [`cancelled`](Self::cancelled) is not waited for;
+    /// [`is_cancelled`](Self::is_cancelled) is asked all the same. A wrapper hands the question on.
+    #[inline]
+    fn stops(&self) -> bool {
+        true
+    }
 
     /// Whether the call must stop now.
     fn is_cancelled(&self) -> bool;
@@ -29,7 +33,10 @@ pub struct Never;
 impl Cancel for Never {
     type Cancelled = Pending<()>;
 
-    const STOPS: bool = false;
+    #[inline]
+    fn stops(&self) -> bool {
+        false
+    }
 
     #[inline]
     fn is_cancelled(&self) -> bool {
@@ -48,7 +55,7 @@ pub(crate) fn poll_cancelled<K: Cancel>(
     mut slot: Pin<&mut Option<K::Cancelled>>,
     cx: &mut Context<'_>,
 ) -> Poll<()> {
-    if !K::STOPS {
+    if !token.stops() {
         return Poll::Pending;
     }
     if slot.is_none() {

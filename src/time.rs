@@ -184,7 +184,8 @@ impl Timer for TokioTimer {
 
     fn sleep_until(&self, at: Duration) -> Self::Sleep {
         let origin = *ORIGIN.get_or_init(|| origin(tokio::time::Instant::now()));
-        match origin.checked_add(at) {
+        // With room for tokio's own rounding.
+        match origin.checked_add(at).filter(|at| at.checked_add(Duration::from_secs(1)).is_some()) {
             Some(at) => tokio::task::coop::unconstrained(tokio::time::sleep_until(at)),
             None => self.sleep(Duration::MAX),
         }
@@ -196,11 +197,10 @@ impl Timer for TokioTimer {
 static ORIGIN: std::sync::OnceLock<tokio::time::Instant> = std::sync::OnceLock::new();
 
 /// Each paused runtime has a clock of its own, and one of them may stand before the origin that another thread has just
-/// set: the origin lies so far back that no reading saturates.
+/// set: the origin lies as far back as the system lets it, by up to 136 years.
 #[cfg(feature = "tokio")]
 fn origin(now: tokio::time::Instant) -> tokio::time::Instant {
-    const BACK: Duration = Duration::from_secs(1 << 32);
-    now.checked_sub(BACK).unwrap_or(now)
+    (0..=32).rev().find_map(|bits| now.checked_sub(Duration::from_secs(1 << bits))).unwrap_or(now)
 }
 
 /// A clock that stands still until it is told to move: for tests that must not wait, on any runtime or none.

@@ -182,10 +182,17 @@ impl Core {
         let Some(why) = settings.trips_on(streak, counts) else { return };
         let now = now.unwrap_or_else(|| nanos(host.now()));
         let after = verdict.and_then(|verdict| verdict.after());
-        let listens = host.listens();
+        let (drawn, listens) = (self.draw(settings), host.listens());
         let mut guarded = self.lock();
-        let event = guarded.machine.trip(generation, why, after, now, settings, &mut Draw);
+        let event = guarded.machine.trip(generation, why, after, now, settings, drawn);
         self.leave(guarded, event.filter(|_| listens), host);
+    }
+
+    /// Draws how long it would open next. Not under the lock, as a curve may be a caller's function; should the breaker
+    /// move meanwhile, what is drawn is of no use to it.
+    fn draw(&self, settings: &Settings) -> Duration {
+        let (trips, last) = self.lock().machine.next_open();
+        settings.open.delay(trips, last, &mut Draw)
     }
 
     #[cold]
@@ -194,11 +201,12 @@ impl Core {
         let now = if verdict.is_some() || settings.times_calls() { nanos(host.now()) } else { 0 };
         let passed = verdict.is_none() && !settings.is_slow(now.saturating_sub(ticket.began));
         let after = verdict.and_then(|verdict| verdict.after());
+        let drawn = if passed { Duration::ZERO } else { self.draw(settings) };
         let listens = host.listens();
         let mut guarded = self.lock();
         let ours = guarded.machine.take_back(probe, ticket.generation());
         let event = if ours && verdict != Some(Verdict::Fail) {
-            guarded.machine.count(passed, after, now, settings, &mut Draw)
+            guarded.machine.count(passed, after, now, settings, drawn)
         } else {
             None
         };

@@ -1,8 +1,6 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use rand::Rng;
-
 use super::settings::Settings;
 use super::{Event, Open, State, Trip};
 use crate::time::nanos;
@@ -154,13 +152,13 @@ impl Machine {
 
     /// Counts the result of a probe whose place was taken back; `now` matters if it did not pass. One that comes after its lease counts as well: where
     /// all calls outlast it, the breaker must close all the same.
-    pub(super) fn count<R: Rng + ?Sized>(
+    pub(super) fn count(
         &mut self,
         probe_passed: bool,
         after: Option<Duration>,
         now: u64,
         settings: &Settings,
-        rng: &mut R,
+        drawn: Duration,
     ) -> Option<Event> {
         let Phase::HalfOpen { passed, failed } = &mut self.phase else { return None };
         if probe_passed {
@@ -173,35 +171,32 @@ impl Machine {
             return Some(self.close());
         }
         let hopeless = failed > settings.probes() - needed;
-        hopeless.then(|| self.open(Trip::Probes, after, now, settings, rng))
+        hopeless.then(|| self.open(Trip::Probes, after, now, settings, drawn))
     }
 
-    /// Opens, if it is still the closed breaker of that generation.
-    pub(super) fn trip<R: Rng + ?Sized>(
+    /// What the delay is drawn from for which it would open next: how often it has then opened, and the delay before.
+    pub(super) const fn next_open(&self) -> (u32, Duration) {
+        (self.trips.saturating_add(1), self.last_open)
+    }
+
+    /// Opens, if it is still the closed breaker of that generation. `drawn` is the delay that was drawn for it.
+    pub(super) fn trip(
         &mut self,
         generation: u32,
         why: Trip,
         after: Option<Duration>,
         now: u64,
         settings: &Settings,
-        rng: &mut R,
+        drawn: Duration,
     ) -> Option<Event> {
         let current = generation == self.generation && matches!(self.phase, Phase::Closed);
-        current.then(|| self.open(why, after, now, settings, rng))
+        current.then(|| self.open(why, after, now, settings, drawn))
     }
 
-    fn open<R: Rng + ?Sized>(
-        &mut self,
-        why: Trip,
-        after: Option<Duration>,
-        now: u64,
-        settings: &Settings,
-        rng: &mut R,
-    ) -> Event {
+    fn open(&mut self, why: Trip, after: Option<Duration>, now: u64, settings: &Settings, drawn: Duration) -> Event {
         self.trips = self.trips.saturating_add(1);
         self.generation = self.generation.wrapping_add(1);
         self.why = Some(why);
-        let drawn = settings.open.delay(self.trips, self.last_open, rng);
         let duration = drawn.max(after.unwrap_or_default().min(settings.hint_cap));
         self.last_open = drawn;
         self.phase = Phase::Open { until: now.saturating_add(nanos(duration)) };

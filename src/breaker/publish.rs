@@ -18,20 +18,13 @@ impl Core {
             self.streak.swap(u64::from(generation) << 32, Ordering::Relaxed);
             self.phase.store(phase, Ordering::Release);
         }
-        let Some(event) = event else { return };
+        guarded.untold.extend(event);
         if guarded.telling {
-            guarded.untold.push_back(event);
             return;
         }
+        // Not always this event: an observer's panic leaves some behind.
+        let Some(first) = guarded.untold.pop_front() else { return };
         guarded.telling = true;
-        // What an observer's panic left behind comes first.
-        let first = match guarded.untold.pop_front() {
-            Some(older) => {
-                guarded.untold.push_back(event);
-                older
-            }
-            None => event,
-        };
         drop(guarded);
         self.tell(first, host);
     }

@@ -17,7 +17,7 @@ pub(crate) struct Gate {
     /// When the hold began; of use only while `until` is not 0. Invariant 2: written before the `until` that
     /// begins a hold, so whoever sees that sees this.
     since: AtomicU64,
-    /// The longest hint since the hold was last not running. Written before its `until`, like `since`.
+    /// The longest hint since the hold was last not running.
     hint: AtomicU64,
     settings: Settings,
 }
@@ -77,10 +77,10 @@ impl Gate {
         }
         if until <= now {
             self.hint.store(after, Ordering::Relaxed);
-        } else {
-            self.hint.fetch_max(after, Ordering::Relaxed);
         }
-        self.until.fetch_max(now.saturating_add(after), Ordering::Release);
+        let before = self.until.fetch_max(now.saturating_add(after), Ordering::AcqRel);
+        // Of two that begin a hold at once, the one that comes later to this line mends what it may have overwritten.
+        self.hint.fetch_max(after.max(before.saturating_sub(now)), Ordering::Relaxed);
     }
 
     /// What is left of the hold at `now`, without the release.

@@ -209,7 +209,12 @@ where
     pub(super) fn give_up(&mut self, stop: Stop) -> GaveUp<E> {
         let (attempts, elapsed) = (self.attempts, self.elapsed());
         let judged = matches!(stop, Stop::Fatal | Stop::Attempts);
-        let retry_after = self.last.as_ref().filter(|_| judged).and_then(|(_, verdict)| verdict.after());
+        let retry_after = self
+            .last
+            .as_ref()
+            .filter(|_| judged)
+            .and_then(|(_, verdict)| verdict.after())
+            .filter(|hint| !hint.is_zero());
         if self.observer.is_enabled() {
             let last = self.last.as_ref().map(|(error, _)| error);
             self.observer.observe(&Event::GaveUp { stop, attempts, elapsed, last, retry_after });

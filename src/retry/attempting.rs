@@ -85,7 +85,7 @@ where
         let mut this = self.project();
         let Run { course, announced } = &mut **this.run;
         if let StateProj::Attempting { begun, operation } = this.state.as_mut().project() {
-            if course.tally.attempts() == 0 && !*begun && !this.waits.is_asleep() {
+            if course.tally.attempts() == 0 && !course.tally.is_held() && !*begun && !this.waits.is_asleep() {
                 course.note_nesting();
             }
             while !*begun {
@@ -97,7 +97,7 @@ where
                 }
                 let held_before = this.waits.is_asleep();
                 if held_before {
-                    this.waits.as_mut().wake();
+                    this.waits.as_mut().clear_sleep();
                     course.tally.restore(this.lent.take());
                 }
                 match if std::mem::take(announced) { Ok(()) } else { course.begin_next().map(|_| ()) } {
@@ -128,7 +128,7 @@ where
             };
             // The operation is dropped before anybody hears of its outcome.
             this.state.set(State::Done);
-            this.waits.as_mut().wake();
+            this.waits.as_mut().clear_sleep();
             let error = match outcome {
                 Ok(value) => {
                     course.succeeded();

@@ -132,12 +132,12 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.as_mut().project();
         if let StateProj::Unstarted = this.state.as_mut().project() {
+            if nest::outer().is_some() {
+                return self.poll_nested(cx);
+            }
             match this.course.begin_first() {
                 Ok(attempt) => this.state.set(State::Attempting { attempt: (this.op)(attempt) }),
                 Err(refusal) => return self.held_back(refusal, cx),
-            }
-            if nest::outer().is_some() {
-                return self.poll_nested(cx);
             }
             if let StateProj::Attempting { attempt } = this.state.as_mut().project() {
                 let polled = {
@@ -210,6 +210,10 @@ where
                     Err(refusal) => return self.end(refusal),
                 }
             };
+            // Not counted yet is a first attempt that has panicked, and is polled all the same.
+            if this.course.tally.attempts() == 0 {
+                this.course.count_first();
+            }
             let polled = {
                 let _named = Named::enter(this.course.site);
                 attempt.poll(cx)
@@ -226,13 +230,13 @@ where
         }
     }
 
-    /// The first attempt has begun, within an attempt of another call.
+    /// The call begins within an attempt of another one.
     #[cold]
     #[inline(never)]
     fn poll_nested(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
-        let this = self.as_mut().project();
-        this.course.count_first();
+        let mut this = self.as_mut().project();
         this.course.note_nesting();
+        this.state.set(State::Between);
         self.poll_on(None, cx)
     }
 
@@ -240,7 +244,6 @@ where
     #[cold]
     #[inline(never)]
     fn held_back(mut self: Pin<&mut Self>, refusal: Refusal, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
-        self.as_mut().project().course.note_nesting();
         let Refusal::Hold(delay) = refusal else { return self.end(refusal) };
         self.as_mut().wait(delay);
         self.poll_on(None, cx)
@@ -263,7 +266,7 @@ where
             if this.waits.as_mut().poll_sleep(cx).is_pending() {
                 return this.waits.poll_cancelled(&this.course.token, cx).map(|()| Err(Stop::Cancelled.into()));
             }
-            this.waits.as_mut().wake();
+            this.waits.as_mut().clear_sleep();
             this.state.set(State::Between);
             // A timer may have sleeps that are over at once: as good as no delay.
             if this.course.must_yield() {
@@ -313,9 +316,13 @@ impl<F, Fut, E, C, K: Cancel, O, M: TimerSlot, L> fmt::Debug for Retry<'_, F, Fu
             State::Waiting => "waiting",
             State::Done => "done",
         };
-        f.debug_struct("Retry")
-            .field("state", &state)
-            .field("attempts", &self.course.tally.attempts())
-            .finish_non_exhaustive()
+        let mut all = f.debug_struct("Retry");
+        all.field("state", &state);
+        // What succeeded at once was not counted.
+        let attempts = self.course.tally.attempts();
+        if attempts > 0 || !matches!(self.state, State::Done) {
+            all.field("attempts", &attempts);
+        }
+        all.finish_non_exhaustive()
     }
 }

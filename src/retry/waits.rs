@@ -73,7 +73,7 @@ impl<S, T> Waits<S, T> {
     }
 
     /// Waits for no sleep any more.
-    pub(crate) fn wake(self: Pin<&mut Self>) {
+    pub(crate) fn clear_sleep(self: Pin<&mut Self>) {
         if self.is_asleep() {
             self.slots().sleep.set(None);
         }
@@ -96,7 +96,7 @@ impl<S: Future<Output = ()>, T: Future<Output = ()>> Waits<S, T> {
         cx: &mut Context<'_>,
     ) -> Poll<()> {
         // Not even room is made for what never comes.
-        if K::STOPS { poll_cancelled(token, self.slots().cancelled, cx) } else { Poll::Pending }
+        if token.stops() { poll_cancelled(token, self.slots().cancelled, cx) } else { Poll::Pending }
     }
 
     /// What may cut an attempt in flight, which was polled and is pending: the token, then the deadline.
@@ -117,12 +117,12 @@ impl<S: Future<Output = ()>, T: Future<Output = ()>> Waits<S, T> {
             return Poll::Ready(Stop::Cancelled);
         }
         if !self.is_asleep() {
-            let Some(deadline) = course.deadline() else { return Poll::Pending };
             // A timer may round a sleep of zero up.
-            if course.has_no_time() {
+            if course.ends_at_once() {
                 return Poll::Ready(Stop::Deadline);
             }
-            self.as_mut().sleep(course.timer.sleep_until(deadline));
+            let Some(deadline) = course.sleep_out() else { return Poll::Pending };
+            self.as_mut().sleep(deadline);
         }
         ready!(self.poll_sleep(cx));
         Poll::Ready(Stop::Deadline)

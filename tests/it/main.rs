@@ -13,6 +13,7 @@ mod cooldown;
 mod crowd;
 mod deadline;
 mod decide;
+mod edges;
 mod error;
 mod fallback;
 mod hedge;
@@ -27,6 +28,7 @@ mod llm;
 mod metrics;
 mod nested;
 mod observe;
+
 mod places;
 mod retry;
 mod run;

@@ -117,7 +117,7 @@ where
         Refusal::Hold(delay)
     }
 
-    /// Once for a call, ahead of its first attempt's work: says so if that runs within an attempt of another call.
+    /// Once for a call, before anything else of it: says so if that runs within an attempt of another call.
     pub(crate) fn note_nesting(&self) {
         if let Some(outer) = nest::outer() {
             if self.observer.is_enabled() {

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::super::links::Steps;
 use super::super::{Event, GaveUp};
-use super::{Course, Failure, Refusal, UNKNOWN};
+use super::{Course, Failure, Refusal};
 use crate::backoff::Draw;
 use crate::cancel::Cancel;
 use crate::classify::{Classify, Verdict};
@@ -91,6 +91,9 @@ where
         }
         if told {
             self.tell_waiting(attempt, verdict, delay);
+            if self.token.is_cancelled() {
+                return Err(self.give_up(Stop::Cancelled, Some(verdict), verdict.after()));
+            }
         }
         Ok(Next { delay, elapsed: attempt.elapsed() })
     }
@@ -98,7 +101,10 @@ where
     /// Waits for the next attempt: from the reading that was taken with the failure, as a sleep of a length would take
     /// another.
     pub(crate) fn sleep(&self, next: &Next) -> M::Sleep {
-        self.timer.sleep_until(self.at(next.elapsed).saturating_add(next.delay))
+        match self.at(next.elapsed) {
+            Some(judged) => self.timer.sleep_until(judged.saturating_add(next.delay)),
+            None => self.timer.sleep(next.delay),
+        }
     }
 
     #[cold]
@@ -106,7 +112,7 @@ where
     fn tell_waiting(&self, attempt: Attempt, verdict: Verdict, delay: Duration) {
         let Verdict::Retry { after: hint, cause } = verdict else { return };
         let (allowed, tokens) = (self.policy.attempts(), self.tally.tokens());
-        let resumes_at = (self.started != UNKNOWN).then(|| self.at(attempt.elapsed()).saturating_add(delay));
+        let resumes_at = self.at(attempt.elapsed()).map(|judged| judged.saturating_add(delay));
         self.observer.observe(&Event::Waiting { attempt, allowed, delay, hint, cause, resumes_at, tokens });
     }
 

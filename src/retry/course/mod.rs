@@ -68,6 +68,8 @@ impl<E> Failure<E> {
 }
 
 const UNKNOWN: u64 = u64::MAX;
+/// All readings from 584 years on: the time since cannot be told.
+const LATEST: u64 = UNKNOWN - 1;
 
 impl<'a, E, C, K> Course<'a, E, C, K> {
     #[inline]
@@ -135,7 +137,7 @@ impl<'a, E, C, K, O, M, L> Course<'a, E, C, K, O, M, L> {
     where
         M: TimerSlot,
     {
-        self.started = self.timer.reading().map_or(UNKNOWN, |now| nanos(now).min(UNKNOWN - 1));
+        self.started = self.timer.reading().map_or(UNKNOWN, |now| nanos(now).min(LATEST));
     }
 }
 
@@ -198,19 +200,24 @@ where
         self.remaining(self.elapsed())
     }
 
-    /// When the deadline is, if there is one, on a clock that runs.
-    pub(crate) fn deadline(&self) -> Option<Duration> {
-        self.policy.deadline().map(|limit| self.at(self.links.forgiven()).saturating_add(limit))
+    /// Waits for the deadline, if there is one. It is taken from the reading that began the call; one that has passed
+    /// while an attempt blocked its thread ends that at the timer's next turn.
+    pub(crate) fn sleep_out(&self) -> Option<M::Sleep> {
+        let limit = self.policy.deadline()?;
+        Some(match self.at(self.links.forgiven()) {
+            Some(began) => self.timer.sleep_until(began.saturating_add(limit)),
+            None => self.timer.sleep(limit),
+        })
     }
 
-    /// That long after the start, on a clock that runs.
-    fn at(&self, elapsed: Duration) -> Duration {
-        Duration::from_nanos(self.started).saturating_add(elapsed)
-    }
-
-    /// Whether the deadline is the beginning.
-    pub(crate) fn has_no_time(&self) -> bool {
+    /// Whether the deadline is zero: then it is the beginning.
+    pub(crate) fn ends_at_once(&self) -> bool {
         self.policy.deadline() == Some(Duration::ZERO)
+    }
+
+    /// The reading of the timer that long after the start; `None` where a start is not known that exactly.
+    fn at(&self, elapsed: Duration) -> Option<Duration> {
+        (self.started < LATEST).then(|| Duration::from_nanos(self.started).saturating_add(elapsed))
     }
 
     #[inline]

@@ -114,7 +114,7 @@ where
             self.succeed();
         } else if !*this.flowing && !holds {
             *this.flowing = true;
-            this.waits.as_mut().wake(); // content has come: the deadline was met
+            this.waits.as_mut().clear_sleep(); // content has come: the deadline was met
         }
     }
 
@@ -122,7 +122,7 @@ where
     fn succeed(self: Pin<&mut Self>) {
         let mut this = self.project();
         this.state.set(State::Done);
-        this.waits.as_mut().wake();
+        this.waits.as_mut().clear_sleep();
         *this.flowing = true;
         this.course.succeeded();
     }
@@ -142,12 +142,12 @@ where
                 Mend::Resume => {}
             }
             this.course.forgive();
-            this.waits.as_mut().wake();
+            this.waits.as_mut().clear_sleep();
         }
         let next = match this.course.failed(error) {
             Ok(next) => next,
             Err(gave_up) => {
-                this.waits.as_mut().wake();
+                this.waits.as_mut().clear_sleep();
                 return Poll::Ready(Some(Err(gave_up)));
             }
         };
@@ -180,7 +180,7 @@ where
             if this.waits.as_mut().poll_sleep(cx).is_pending() {
                 return this.waits.poll_cancelled(&this.course.token, cx).map(|()| Err(Stop::Cancelled.into()));
             }
-            this.waits.as_mut().wake();
+            this.waits.as_mut().clear_sleep();
             this.state.set(State::Between);
             // A timer may have sleeps that are over at once: as good as no delay.
             if this.course.must_yield() {
@@ -198,7 +198,7 @@ where
     fn cut(self: Pin<&mut Self>, why: impl Into<Refusal>) -> Poll<Yielded<T, E>> {
         let mut this = self.project();
         this.state.set(State::Done);
-        this.waits.as_mut().wake();
+        this.waits.as_mut().clear_sleep();
         this.held.clear();
         Poll::Ready(Some(Err(this.course.cut(why))))
     }
