@@ -33,13 +33,13 @@ const TABLE: &[(&str, u8, &[&str])] = &[
 
 /// What is foreign, and the files or folders that may name it.
 const FOREIGN: &[(&[&str], &[&str])] = &[
-    (&["tokio::", "tokio_util::"], &["time.rs", "cancel.rs"]),
+    (&["tokio::", "tokio_util::"], &["time/", "cancel.rs"]),
     (&["tracing::", "metrics::"], &["observe.rs", "observe/"]),
     (&["http::", "httpdate::"], &["http/", "llm/"]),
     (&["reqwest::", "serde_json::"], &["llm/"]),
     (&["serde::"], &["policy/serde.rs", "policy/serde/", "llm/"]),
     (&["jiff::"], &["policy/serde.rs", "policy/serde/", "llm/"]),
-    (&["Instant"], &["time.rs"]),
+    (&["Instant"], &["time/"]),
     (&["SystemTime"], &["http/", "llm/"]),
 ];
 
@@ -178,7 +178,7 @@ fn faults_are_found() {
         ("error.rs", "use crate::{classify::{Verdict, Classify}, timeout::Elapsed};"),
         ("llm/classifier.rs", "use crate::error::Error;\nuse crate::http::retry_after;\nuse ::http::HeaderMap;"),
         ("backoff.rs", "fn f() {}\n#[cfg(test)]\nmod tests { use crate::retry::retry; }"),
-        ("time.rs", "let now = tokio::time::Instant::now();"),
+        ("time/tokio.rs", "let now = tokio::time::Instant::now();"),
         ("stream/mod.rs", "use crate::retry::Run;"),
         ("llm/body/prose.rs", "use super::super::Kind;"),
         ("retry/mod.rs", "pub(crate) fn instantly() {} fn hyperhttp() { hyperhttp::x() }"),
