@@ -72,7 +72,8 @@ proptest! {
                 prop_assert!(wait >= hint, "{wait:?} after a hint of {hint:?}");
                 prop_assert!(failed.remaining().is_none_or(|left| wait < left));
                 let plain = super::backoff::plain(backoff, failed.number());
-                let own = plain.max(failed.delay()).saturating_mul(3);
+                // Decorrelated, a delay starts from the first of the curve, which steps may have as the longest.
+                let own = plain.max(super::backoff::plain(backoff, 1)).max(failed.delay()).saturating_mul(3);
                 prop_assert!(wait <= own.max(hint.saturating_add(plain.max(hint / 10))), "{wait:?}");
             }
             Decision::Stop(Stop::Attempts) => prop_assert_eq!(failed.number(), u32::MAX),
