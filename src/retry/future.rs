@@ -141,7 +141,7 @@ where
             }
             if let StateProj::Attempting { attempt } = this.state.as_mut().project() {
                 let polled = {
-                    let _named = Named::enter(this.course.site);
+                    let _named = Named::outermost(this.course.site);
                     attempt.poll(cx)
                 };
                 match polled {

@@ -20,6 +20,13 @@ impl Named {
     pub(crate) fn enter(site: Site) -> Self {
         Self { outer: ATTEMPTING.replace(Some(site)) }
     }
+
+    /// The same where it is known that no run is at work.
+    #[inline]
+    pub(crate) fn outermost(site: Site) -> Self {
+        ATTEMPTING.set(Some(site));
+        Self { outer: None }
+    }
 }
 
 impl Drop for Named {
