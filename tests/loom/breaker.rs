@@ -49,6 +49,34 @@ fn simultaneous_failures_open_it_once() {
 }
 
 #[test]
+fn who_is_refused_beside_a_trip_is_told_for_how_long() {
+    loom::model(|| {
+        let (breaker, _) = shared(|b| b.with_consecutive(1).without_failure_rate());
+        let other = Arc::clone(&breaker);
+        let thread = thread::spawn(move || other.permit().unwrap().failure(Verdict::retry()));
+        if let Err(open) = breaker.permit() {
+            assert_eq!(open.retry_after(), Some(OPEN));
+        }
+        thread.join().unwrap();
+        assert_eq!(breaker.permit().unwrap_err().retry_after(), Some(OPEN));
+    });
+}
+
+#[test]
+fn nobody_is_refused_after_a_reset() {
+    loom::model(|| {
+        let (breaker, _) = shared(|b| b.with_consecutive(1).without_failure_rate());
+        breaker.permit().unwrap().failure(Verdict::retry());
+        let other = Arc::clone(&breaker);
+        let thread = thread::spawn(move || other.reset());
+        let refused = breaker.permit().err();
+        assert!(refused.is_none_or(|open| open.retry_after() == Some(OPEN)));
+        thread.join().unwrap();
+        breaker.permit().unwrap().success();
+    });
+}
+
+#[test]
 fn what_was_admitted_before_a_move_decides_nothing_after() {
     loom::model(|| {
         let (breaker, _) = shared(|b| b.with_consecutive(1).without_failure_rate());
