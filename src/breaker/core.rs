@@ -201,15 +201,12 @@ impl Core {
         let now = if verdict.is_some() || settings.times_calls() { nanos(host.now()) } else { 0 };
         let passed = verdict.is_none() && !settings.is_slow(now.saturating_sub(ticket.began));
         let after = verdict.and_then(|verdict| verdict.after());
-        let drawn = if passed { Duration::ZERO } else { self.draw(settings) };
+        let neutral = verdict == Some(Verdict::Fail);
+        let drawn = if passed || neutral { Duration::ZERO } else { self.draw(settings) };
         let listens = host.listens();
         let mut guarded = self.lock();
         let ours = guarded.machine.take_back(probe, ticket.generation());
-        let event = if ours && verdict != Some(Verdict::Fail) {
-            guarded.machine.count(passed, after, now, settings, drawn)
-        } else {
-            None
-        };
+        let event = if ours && !neutral { guarded.machine.count(passed, after, now, settings, drawn) } else { None };
         self.leave(guarded, event.filter(|_| listens), host);
     }
 

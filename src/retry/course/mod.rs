@@ -154,13 +154,22 @@ impl<'a, E, C, K> Course<'a, E, C, K> {
     }
 }
 
+impl<E, C, K, O, M: Timer, L> Course<'_, E, C, K, O, M, L> {
+    /// The time since the start, if the clock runs.
+    #[inline]
+    fn elapsed(&self) -> Duration {
+        if self.started == UNKNOWN {
+            return Duration::ZERO;
+        }
+        Duration::from_nanos(nanos(self.timer.now()).saturating_sub(self.started))
+    }
+}
+
 #[cfg(feature = "stream")]
 impl<E, C, K, O, M: Timer> Course<'_, E, C, K, O, M, Forgiving> {
     /// The deadline counts anew from here.
     pub(crate) fn forgive(&mut self) {
-        if self.started != UNKNOWN {
-            self.links.forgiven = Duration::from_nanos(nanos(self.timer.now()).saturating_sub(self.started));
-        }
+        self.links.forgiven = self.elapsed();
     }
 }
 
@@ -179,15 +188,6 @@ where
     M: Timer,
     L: Steps,
 {
-    /// The time since the start, if the clock runs.
-    #[inline]
-    fn elapsed(&self) -> Duration {
-        if self.started == UNKNOWN {
-            return Duration::ZERO;
-        }
-        Duration::from_nanos(nanos(self.timer.now()).saturating_sub(self.started))
-    }
-
     #[inline]
     fn remaining(&self, elapsed: Duration) -> Option<Duration> {
         let counted = elapsed.saturating_sub(self.links.forgiven());
