@@ -7,7 +7,6 @@ use super::machine::{Machine, Probe};
 use super::settings::Settings;
 use super::window::{Counts, Window};
 use super::{Event, Open, Snapshot, State};
-use crate::backoff::Draw;
 use crate::classify::{Cause, Verdict};
 use crate::sync::{AtomicU64, Mutex, MutexGuard};
 use crate::time::nanos;
@@ -108,9 +107,11 @@ impl Core {
         let now = nanos(host.now());
         // Most who come while it is open need no lock to be told so.
         let shut = self.shut.load(Ordering::Relaxed);
-        if now < shut {
-            return Err(Open::new(Some(shut - now)));
-        }
+        if now < shut { Err(Open::new(Some(shut - now))) } else { self.ask_machine(now, host) }
+    }
+
+    #[inline(never)]
+    fn ask_machine(&self, now: u64, host: &impl Host) -> Result<Ticket, Open> {
         let listens = host.listens();
         let mut guarded = self.lock();
         let (admitted, event) = guarded.machine.admit(now, host.settings());
@@ -182,17 +183,10 @@ impl Core {
         let Some(why) = settings.trips_on(streak, counts) else { return };
         let now = now.unwrap_or_else(|| nanos(host.now()));
         let after = verdict.and_then(|verdict| verdict.after());
-        let (drawn, listens) = (self.draw(settings), host.listens());
+        let (drawn, listens) = (settings.draw_open(Machine::FIRST_OPEN), host.listens());
         let mut guarded = self.lock();
         let event = guarded.machine.trip(generation, why, after, now, settings, drawn);
         self.leave(guarded, event.filter(|_| listens), host);
-    }
-
-    /// Draws how long it would open next. Not under the lock, as a curve may be a caller's function; should the breaker
-    /// move meanwhile, what is drawn is of no use to it.
-    fn draw(&self, settings: &Settings) -> Duration {
-        let (trips, last) = self.lock().machine.next_open();
-        settings.open.delay(trips, last, &mut Draw)
     }
 
     #[cold]
@@ -202,7 +196,10 @@ impl Core {
         let passed = verdict.is_none() && !settings.is_slow(now.saturating_sub(ticket.began));
         let after = verdict.and_then(|verdict| verdict.after());
         let neutral = verdict == Some(Verdict::Fail);
-        let drawn = if passed || neutral { Duration::ZERO } else { self.draw(settings) };
+        // Not under the lock, as a curve may be a caller's function; should the breaker move meanwhile, what is drawn is
+        // of no use to it.
+        let next = || self.lock().machine.next_open();
+        let drawn = if passed || neutral { Duration::ZERO } else { settings.draw_open(next()) };
         let listens = host.listens();
         let mut guarded = self.lock();
         let ours = guarded.machine.take_back(probe, ticket.generation());

@@ -14,6 +14,7 @@ pub(super) const MAX_PROBES: usize = 32;
 /// 1. Every move has a generation of its own; what was admitted in another one decides nothing.
 /// 2. Half-open, no more leases run at once than there are probes left to count. The counts decide before none is left.
 /// 3. A lease is about the place only: one that ran out is free to be let out again.
+/// 4. Closed, it has forgotten how often and for how long it was open.
 pub(super) struct Machine {
     phase: Phase,
     generation: u32,
@@ -118,7 +119,7 @@ impl Machine {
             Phase::Open { .. } => {
                 self.generation = self.generation.wrapping_add(1);
                 self.phase = Phase::HalfOpen { passed: 0, failed: 0 };
-                self.places = [FREE; MAX_PROBES];
+                self.places.iter_mut().take(settings.probes()).for_each(|place| *place = FREE);
                 event = Some(Event::HalfOpened);
             }
             Phase::HalfOpen { .. } => {}
@@ -150,8 +151,8 @@ impl Machine {
         true
     }
 
-    /// Counts the result of a probe whose place was taken back; `now` matters if it did not pass. One that comes after its lease counts as well: where
-    /// all calls outlast it, the breaker must close all the same.
+    /// Counts the result of a probe whose place was taken back; `now` matters if it did not pass. One that comes after
+    /// its lease counts as well: where all calls outlast it, the breaker must close all the same.
     pub(super) fn count(
         &mut self,
         probe_passed: bool,
@@ -173,6 +174,9 @@ impl Machine {
         let hopeless = failed > settings.probes() - needed;
         hopeless.then(|| self.open(Trip::Probes, after, now, settings, drawn))
     }
+
+    /// What a closed breaker's [`next_open`](Self::next_open) is (invariant 4).
+    pub(super) const FIRST_OPEN: (u32, Duration) = (1, Duration::ZERO);
 
     /// What the delay is drawn from for which it would open next: how often it has then opened, and the delay before.
     pub(super) const fn next_open(&self) -> (u32, Duration) {

@@ -7,17 +7,30 @@ use crate::sync::MutexGuard;
 /// What follows a step of the machine.
 impl Core {
     /// Publishes what the machine did, lets go of the lock and tells the event.
-    pub(super) fn leave(&self, mut guarded: MutexGuard<'_, Guarded>, event: Option<Event>, host: &impl Host) {
+    pub(super) fn leave(&self, guarded: MutexGuard<'_, Guarded>, event: Option<Event>, host: &impl Host) {
         let machine = &guarded.machine;
         let (generation, refusing) = (machine.generation(), machine.state() != State::Closed);
         let phase = (u64::from(generation) << 1) | u64::from(refusing);
-        if phase != self.phase.load(Ordering::Relaxed) {
+        let before = self.phase.load(Ordering::Relaxed);
+        if phase != before {
             self.shut.store(machine.shut_until(), Ordering::Relaxed);
             // The streak goes first: who reads the new phase finds the new streak. Swapped, so that it has its place in
-            // one order with the steps that lengthen and end it.
-            self.streak.swap(u64::from(generation) << 32, Ordering::Relaxed);
+            // one order with the steps that lengthen and end it. Nothing takes those from one state that refuses to the
+            // next.
+            if before & phase & 1 == 0 {
+                self.streak.swap(u64::from(generation) << 32, Ordering::Relaxed);
+            }
             self.phase.store(phase, Ordering::Release);
         }
+        if event.is_some() || !guarded.untold.is_empty() {
+            self.pass_on(guarded, event, host);
+        }
+    }
+
+    /// Queues the event; tells what is queued, unless somebody does already.
+    #[cold]
+    #[inline(never)]
+    fn pass_on(&self, mut guarded: MutexGuard<'_, Guarded>, event: Option<Event>, host: &impl Host) {
         guarded.untold.extend(event);
         if guarded.telling {
             return;

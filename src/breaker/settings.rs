@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::Trip;
 use super::machine::MAX_PROBES;
 use super::window::{Counts, Slot};
-use crate::backoff::{Backoff, Jitter};
+use crate::backoff::{Backoff, Draw, Jitter};
 
 /// When a breaker opens, for how long, and what closes it again.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +62,11 @@ impl Settings {
 
     pub(super) fn probes(&self) -> usize {
         (self.probes as usize).clamp(1, MAX_PROBES)
+    }
+
+    /// Draws for how long it opens: that often, and after it was open for that long.
+    pub(super) fn draw_open(&self, (times, last): (u32, Duration)) -> Duration {
+        self.open.delay(times, last, &mut Draw)
     }
 
     /// How many of the probes must pass: at least one, at most all.

@@ -27,11 +27,15 @@ const SHARDS: usize = 1;
 ///    no other. Who counts for a later one starts it anew; who counts for an earlier generation is dropped.
 /// 2. A slot that counted anything is not zero: zero is one that nobody touched.
 /// 3. When a count would overflow, all counts of the slot are halved: their proportions stay.
+/// 4. A shard whose bit in `used` is not set counted nothing: whoever starts a slot sets it first, and whoever counts in
+///    that slot after sees it set.
 ///
 /// A lap has 14 bits: counts that nothing touched for exactly 16,384 windows (two days, for windows of 10 s) would
 /// count as fresh, once.
 pub(super) struct Window {
     shards: [Shard; SHARDS],
+    /// A bit for each shard that anybody counted in: most programs have fewer threads than there are shards.
+    used: AtomicU64,
 }
 
 #[repr(align(128))] // a cache line and the one that is fetched with it
@@ -54,7 +58,8 @@ const LAP_BITS: u32 = 14;
 
 impl Window {
     pub(super) const fn new() -> Self {
-        Self { shards: [const { Shard { slots: [const { AtomicU64::new(0) }; SLOTS] } }; SHARDS] }
+        let shards = [const { Shard { slots: [const { AtomicU64::new(0) }; SLOTS] } }; SHARDS];
+        Self { shards, used: AtomicU64::new(0) }
     }
 
     /// Counts a call that ended at `now` (nanoseconds).
@@ -62,30 +67,47 @@ impl Window {
     pub(super) fn count(&self, now: u64, slot: Slot, generation: u32, failed: bool, late: bool) {
         let (index, tag) = place(slot.tick(now), generation);
         let add = Counts { ok: u64::from(!failed), failed: u64::from(failed), slow: u64::from(late) };
-        let word = &self.shards[shard() % SHARDS].slots[index % SLOTS];
+        let shard = shard() % SHARDS;
+        let word = &self.shards[shard].slots[index % SLOTS];
         let mut seen = word.load(Ordering::Relaxed);
         loop {
             let next = match seen >> (3 * COUNT_BITS) {
-                same if same == tag => pack(tag, Counts::unpack(seen).plus(add)),
+                same if same == tag && seen != 0 => pack(tag, Counts::unpack(seen).plus(add)),
                 other if seen != 0 && is_older_generation(tag, other) => return, // invariants 1, 2
-                _ => pack(tag, add),
+                _ => {
+                    self.use_shard(shard); // invariant 4
+                    pack(tag, add)
+                }
             };
-            match word.compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed) {
+            match word.compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => seen = now,
             }
         }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn use_shard(&self, shard: usize) {
+        if self.used.load(Ordering::Relaxed) & (1 << shard) == 0 {
+            self.used.fetch_or(1 << shard, Ordering::Relaxed);
+        }
+    }
+
     /// What this generation counted within the window that ends at `now`.
     pub(super) fn counts(&self, now: u64, slot: Slot, generation: u32) -> Counts {
+        #[cfg(loom)] // whose atomics must all have been used before they are shared
+        self.shards.iter().flat_map(|shard| &shard.slots).for_each(|slot| _ = slot.load(Ordering::Relaxed));
         let last = slot.tick(now);
+        let (newest, lap) = place(last, generation);
+        // The slots after the newest are of the lap before.
+        let (_, lap_before) = place(last.wrapping_sub(SLOTS as u64), generation);
+        let used = self.used.load(Ordering::Relaxed);
         let mut sum = Counts::default();
-        for tick in last.saturating_sub(SLOTS as u64 - 1)..=last {
-            let (index, tag) = place(tick, generation);
-            for shard in &self.shards {
-                let word = shard.slots[index].load(Ordering::Relaxed);
-                if word >> (3 * COUNT_BITS) == tag {
+        for (_, shard) in self.shards.iter().enumerate().filter(|(index, _)| used & (1 << index) != 0) {
+            for (index, slot) in shard.slots.iter().enumerate() {
+                let word = slot.load(Ordering::Relaxed);
+                if word >> (3 * COUNT_BITS) == if index <= newest { lap } else { lap_before } {
                     let counts = Counts::unpack(word);
                     sum.ok += counts.ok;
                     sum.failed += counts.failed;

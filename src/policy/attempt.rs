@@ -1,4 +1,7 @@
+use std::fmt;
 use std::time::Duration;
+
+use crate::time::nanos;
 
 /// What an operation is told of the attempt that it makes.
 ///
@@ -17,13 +20,17 @@ use std::time::Duration;
 /// let attempt = Attempt::new(2).with_remaining(Some(Duration::from_secs(9)));
 /// assert_eq!(timeout_header(attempt).as_deref(), Some("9000"));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Attempt {
     number: u32,
-    elapsed: Duration,
-    delay: Duration,
-    remaining: Option<Duration>,
+    // All in nanoseconds, 584 years' worth: it is made anew for each attempt and each failure.
+    elapsed: u64,
+    delay: u64,
+    /// `UNLIMITED` without a deadline.
+    remaining: u64,
 }
+
+const UNLIMITED: u64 = u64::MAX;
 
 impl Attempt {
     /// The attempt of that number (the first is 1; 0 means 1), at the start of a call without a deadline. For calling
@@ -31,27 +38,38 @@ impl Attempt {
     #[must_use]
     pub const fn new(number: u32) -> Self {
         let number = if number == 0 { 1 } else { number };
-        Self { number, elapsed: Duration::ZERO, delay: Duration::ZERO, remaining: None }
+        Self { number, elapsed: 0, delay: 0, remaining: UNLIMITED }
     }
 
-    /// The same with that much time since the call began.
+    /// The same from what a call knows, in nanoseconds.
+    #[inline]
+    pub(crate) fn of_call(number: u32, elapsed: u64, delay: u64, remaining: Option<u64>) -> Self {
+        let remaining = remaining.map_or(UNLIMITED, |remaining| remaining.min(UNLIMITED - 1));
+        Self { number: number.max(1), elapsed, delay, remaining }
+    }
+
+    /// The same with that much time since the call began, at most 584 years.
     #[must_use]
     pub const fn with_elapsed(mut self, elapsed: Duration) -> Self {
-        self.elapsed = elapsed;
+        self.elapsed = nanos(elapsed);
         self
     }
 
-    /// The same after that delay.
+    /// The same after that delay, at most 584 years.
     #[must_use]
     pub const fn with_delay(mut self, delay: Duration) -> Self {
-        self.delay = delay;
+        self.delay = nanos(delay);
         self
     }
 
-    /// The same with that much time left.
+    /// The same with that much time left, at most 584 years.
     #[must_use]
     pub const fn with_remaining(mut self, remaining: Option<Duration>) -> Self {
-        self.remaining = remaining;
+        self.remaining = match remaining {
+            Some(remaining) if nanos(remaining) < UNLIMITED => nanos(remaining),
+            Some(_) => UNLIMITED - 1,
+            None => UNLIMITED,
+        };
         self
     }
 
@@ -73,18 +91,38 @@ impl Attempt {
     /// first has to wait, so what an operation did before its first wait does not count.
     #[must_use]
     pub const fn elapsed(&self) -> Duration {
-        self.elapsed
+        Duration::from_nanos(self.elapsed)
     }
 
     /// The delay before this attempt; zero before the first.
     #[must_use]
     pub const fn delay(&self) -> Duration {
-        self.delay
+        Duration::from_nanos(self.delay)
     }
 
     /// Time left until the deadline of the whole call; `None` without one.
     #[must_use]
     pub const fn remaining(&self) -> Option<Duration> {
-        self.remaining
+        match self.remaining {
+            UNLIMITED => None,
+            remaining => Some(Duration::from_nanos(remaining)),
+        }
+    }
+
+    /// Whether a delay of that length leaves no time for another attempt.
+    #[inline]
+    pub(crate) const fn is_over_after(&self, delay: Duration) -> bool {
+        self.remaining != UNLIMITED && nanos(delay) >= self.remaining
+    }
+}
+
+impl fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attempt")
+            .field("number", &self.number)
+            .field("elapsed", &self.elapsed())
+            .field("delay", &self.delay())
+            .field("remaining", &self.remaining())
+            .finish()
     }
 }

@@ -94,16 +94,16 @@ impl<C> RetryPolicy<C> {
         if failed.number() >= self.attempts {
             return Decision::Stop(Stop::Attempts);
         }
-        let room = failed.remaining().unwrap_or(Duration::MAX);
         let retry = failed.number();
         let mut delay = self.backoff.delay(retry, failed.delay(), rng);
         if let Some(hint) = after.filter(|hint| !hint.is_zero()) {
             if hint > self.hint_cap {
                 return Decision::Stop(Stop::HintTooLong);
             }
+            let room = failed.remaining().unwrap_or(Duration::MAX);
             delay = delay.max(self.backoff.on_top(hint, retry, room, rng));
         }
-        if failed.remaining().is_some_and(|remaining| delay >= remaining) {
+        if failed.is_over_after(delay) {
             return Decision::Stop(Stop::Deadline);
         }
         Decision::Retry(delay)

@@ -103,7 +103,7 @@ where
                 match if std::mem::take(announced) { Ok(()) } else { course.begin_next().map(|_| ()) } {
                     Ok(()) => *begun = true,
                     Err(Refusal::Hold(delay)) => {
-                        this.waits.as_mut().sleep(course.timer.sleep(delay));
+                        this.waits.as_mut().sleep(|| course.timer.sleep(delay));
                         *this.lent = course.tally.lend();
                         if held_before {
                             // Asked anew in a turn of its own: a timer may have sleeps that are over at once.
@@ -139,7 +139,8 @@ where
             let next = course.failed(error)?;
             *this.lent = course.tally.lend();
             if next.waits() {
-                this.waits.as_mut().sleep(course.sleep(&next));
+                let at = course.resumes_at(&next);
+                this.waits.as_mut().sleep(|| course.timer.sleep_until(at));
             }
             this.state.set(State::Waiting);
         }

@@ -188,8 +188,8 @@ where
                     Err(gave_up) => return Poll::Ready(Err(gave_up)),
                 };
                 if next.waits() {
-                    let sleep = this.course.sleep(&next);
-                    this.waits.sleep(sleep);
+                    let at = this.course.resumes_at(&next);
+                    this.waits.sleep(|| this.course.timer.sleep_until(at));
                     this.state.set(State::Waiting);
                 } else if this.course.must_yield() {
                     this.state.set(State::Between);
@@ -277,7 +277,7 @@ where
         match this.course.begin_next() {
             Ok(attempt) => this.state.set(State::Attempting { attempt: (this.op)(attempt) }),
             Err(Refusal::Hold(delay)) => {
-                this.waits.sleep(this.course.timer.sleep(delay));
+                this.waits.sleep(|| this.course.timer.sleep(delay));
                 this.state.set(State::Waiting);
                 // Asked anew in a turn of its own: a timer may have sleeps that are over at once.
                 cx.waker().wake_by_ref();
@@ -293,7 +293,7 @@ where
     #[inline(never)]
     fn wait(self: Pin<&mut Self>, delay: Duration) {
         let mut this = self.project();
-        this.waits.sleep(this.course.timer.sleep(delay));
+        this.waits.sleep(|| this.course.timer.sleep(delay));
         this.state.set(State::Waiting);
     }
 

@@ -30,10 +30,10 @@ mod sealed {
     pub trait Sealed {
         const LINKED: bool;
 
-        /// How much of the elapsed time the deadline does not count.
+        /// How much of the elapsed time the deadline does not count, in nanoseconds.
         #[inline]
-        fn forgiven(&self) -> Duration {
-            Duration::ZERO
+        fn forgiven(&self) -> u64 {
+            0
         }
 
         /// How long the next attempt is held, if it is.
@@ -131,14 +131,15 @@ pub(crate) use sealed::Sealed as Steps;
 #[cfg(feature = "stream")]
 #[derive(Debug, Default)]
 pub(crate) struct Forgiving {
-    pub(super) forgiven: Duration,
+    /// In nanoseconds.
+    pub(super) forgiven: u64,
 }
 
 #[cfg(feature = "stream")]
 impl sealed::Sealed for Forgiving {
     const LINKED: bool = false;
 
-    fn forgiven(&self) -> Duration {
+    fn forgiven(&self) -> u64 {
         self.forgiven
     }
 

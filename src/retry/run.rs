@@ -265,9 +265,12 @@ where
     async fn pause(&mut self, error: E) -> Result<(), GaveUp<E>> {
         let next = self.course.failed(error)?;
         let lent = self.course.tally.lend();
-        if next.waits() && cancelled_in(self.course.sleep(&next), &self.course.token).await {
-            drop(lent);
-            return Err(self.course.cut(Stop::Cancelled));
+        if next.waits() {
+            let at = self.course.resumes_at(&next);
+            if cancelled_in(self.course.timer.sleep_until(at), &self.course.token).await {
+                drop(lent);
+                return Err(self.course.cut(Stop::Cancelled));
+            }
         }
         if self.course.must_yield() {
             yield_now().await;

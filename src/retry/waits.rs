@@ -55,6 +55,7 @@ impl<S, T> Waits<S, T> {
         Self { slots: None }
     }
 
+    #[inline]
     fn slots(self: Pin<&mut Self>) -> SlotsProj<'_, S, T> {
         let mut slots = self.project().slots;
         if slots.is_none() {
@@ -63,13 +64,21 @@ impl<S, T> Waits<S, T> {
         slots.as_pin_mut().expect("filled above").project()
     }
 
+    #[inline]
     pub(crate) fn is_asleep(&self) -> bool {
         self.slots.as_ref().is_some_and(|slots| slots.sleep.is_some())
     }
 
-    /// Waits for `sleep` from now on.
-    pub(crate) fn sleep(self: Pin<&mut Self>, sleep: S) {
-        self.slots().sleep.set(Some(sleep));
+    /// Waits from now on for what `sleep` makes, in the place where it stays: a sleep is large, and to move it costs as
+    /// much as to make it.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line it would be moved after all")]
+    pub(crate) fn sleep(self: Pin<&mut Self>, sleep: impl FnOnce() -> S) {
+        let mut slots = self.project().slots;
+        match slots.as_mut().as_pin_mut() {
+            Some(slots) => slots.project().sleep.set(Some(sleep())),
+            None => slots.set(Some(Slots { sleep: Some(sleep()), cancelled: None })),
+        }
     }
 
     /// Waits for no sleep any more.
@@ -82,6 +91,7 @@ impl<S, T> Waits<S, T> {
 
 impl<S: Future<Output = ()>, T: Future<Output = ()>> Waits<S, T> {
     /// Ready once the sleep is over, or where there is none.
+    #[inline]
     pub(crate) fn poll_sleep(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         if !self.is_asleep() {
             return Poll::Ready(());
@@ -90,6 +100,7 @@ impl<S: Future<Output = ()>, T: Future<Output = ()>> Waits<S, T> {
     }
 
     /// Ready once `token` says stop.
+    #[inline]
     pub(crate) fn poll_cancelled<K: Cancel<Cancelled = T>>(
         self: Pin<&mut Self>,
         token: &K,
@@ -100,6 +111,8 @@ impl<S: Future<Output = ()>, T: Future<Output = ()>> Waits<S, T> {
     }
 
     /// What may cut an attempt in flight, which was polled and is pending: the token, then the deadline.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "for the sleep in it")]
     pub(crate) fn poll_limits<E, C, K, O, M, L>(
         mut self: Pin<&mut Self>,
         course: &mut Course<'_, E, C, K, O, M, L>,
@@ -121,8 +134,8 @@ impl<S: Future<Output = ()>, T: Future<Output = ()>> Waits<S, T> {
             if course.ends_at_once() {
                 return Poll::Ready(Stop::Deadline);
             }
-            let Some(deadline) = course.sleep_out() else { return Poll::Pending };
-            self.as_mut().sleep(deadline);
+            let Some(at) = course.ends_at() else { return Poll::Pending };
+            self.as_mut().sleep(|| course.timer.sleep_until(at));
         }
         ready!(self.poll_sleep(cx));
         Poll::Ready(Stop::Deadline)

@@ -27,22 +27,23 @@ impl Timer for TokioTimer {
     /// own limit from ever being asked.
     type Sleep = Unconstrained<tokio::time::Sleep>;
 
+    #[inline]
     fn now(&self) -> Duration {
         let now = Instant::now();
         now.saturating_duration_since(*ORIGIN.get_or_init(|| origin(now)))
     }
 
+    #[inline]
     fn sleep(&self, delay: Duration) -> Self::Sleep {
         unconstrained(tokio::time::sleep(delay))
     }
 
+    #[inline]
     fn sleep_until(&self, at: Duration) -> Self::Sleep {
         let origin = *ORIGIN.get_or_init(|| origin(Instant::now()));
         // With room for tokio's own rounding.
-        match origin.checked_add(at).filter(|at| at.checked_add(Duration::from_secs(1)).is_some()) {
-            Some(at) => unconstrained(tokio::time::sleep_until(at)),
-            None => self.sleep(Duration::MAX),
-        }
+        let at = origin.checked_add(at).filter(|at| at.checked_add(Duration::from_secs(1)).is_some());
+        unconstrained(tokio::time::sleep_until(at.unwrap_or_else(far)))
     }
 }
 
@@ -51,6 +52,13 @@ static ORIGIN: OnceLock<Instant> = OnceLock::new();
 
 /// Each paused runtime has a clock of its own, and one of them may stand before the origin that another thread has just
 /// set: the origin lies as far back as the system lets it, by up to 136 years.
+#[cold]
 fn origin(now: Instant) -> Instant {
     (0..=32).rev().find_map(|bits| now.checked_sub(Duration::from_secs(1 << bits))).unwrap_or(now)
+}
+
+/// As far as tokio looks ahead.
+#[cold]
+fn far() -> Instant {
+    Instant::now() + Duration::from_secs(30 * 365 * 86400)
 }

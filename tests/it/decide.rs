@@ -90,7 +90,19 @@ proptest! {
         let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_hint_cap(Duration::MAX);
         let failed = Attempt::new(1).with_remaining(Some(room));
         let decision = policy.decide(failed, Verdict::retry_after(hint), &mut ChaCha8Rng::seed_from_u64(seed));
-        prop_assert_eq!(matches!(decision, Decision::Retry(_)), hint < room, "{:?}", decision);
+        // An attempt holds no more than 584 years.
+        let fits = failed.remaining().is_some_and(|left| left <= room && hint < left);
+        prop_assert_eq!(matches!(decision, Decision::Retry(_)), fits, "{:?}", decision);
+    }
+
+    /// What an attempt is told comes back out of it, up to 584 years, and no deadline is none of any length.
+    #[test]
+    fn an_attempt_keeps_what_it_is_told(number in retries(), time in durations(), room in prop::option::of(durations())) {
+        let longest = Duration::from_nanos(u64::MAX);
+        let attempt = Attempt::new(number).with_elapsed(time).with_delay(time).with_remaining(room);
+        prop_assert_eq!(attempt.number(), number.max(1));
+        prop_assert_eq!((attempt.elapsed(), attempt.delay()), (time.min(longest), time.min(longest)));
+        prop_assert_eq!(attempt.remaining(), room.map(|room| room.min(Duration::from_nanos(u64::MAX - 1))));
     }
 }
 

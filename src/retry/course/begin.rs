@@ -9,7 +9,7 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::Observe;
 use crate::policy::{Attempt, Stop};
-use crate::time::Timer;
+use crate::time::{Timer, nanos};
 
 /// Why an attempt does not begin.
 pub(crate) enum Refusal {
@@ -85,7 +85,7 @@ where
             return Err(Stop::Cancelled.into());
         }
         let elapsed = self.elapsed();
-        if self.remaining(elapsed) == Some(Duration::ZERO) {
+        if self.is_over(elapsed) {
             return Err(Stop::Deadline.into());
         }
         self.pass_links()?;
@@ -107,7 +107,7 @@ where
     fn hold(&mut self, delay: Duration) -> Refusal {
         self.tally.hold();
         self.note_start();
-        if self.time_left().is_some_and(|left| delay >= left) {
+        if self.time_left().is_some_and(|left| nanos(delay) >= left) {
             return Refusal::End { stop: Stop::Deadline, retry_after: Some(delay) };
         }
         if self.observer.is_enabled() {
@@ -138,7 +138,7 @@ where
             return Err(Stop::Attempts.into());
         }
         let elapsed = self.elapsed();
-        if self.remaining(elapsed) == Some(Duration::ZERO) {
+        if self.is_over(elapsed) {
             return Err(Stop::Deadline.into());
         }
         if !self.tally.pay() {
@@ -157,7 +157,7 @@ where
     }
 
     #[inline]
-    fn begun(&mut self, elapsed: Duration) -> Attempt {
+    fn begun(&mut self, elapsed: u64) -> Attempt {
         self.tally.begin();
         self.attempt_at(elapsed)
     }

@@ -13,8 +13,8 @@ use crate::time::Timer;
 /// What follows from a failure that does not end the call.
 pub(crate) struct Next {
     pub(crate) delay: Duration,
-    /// When it was judged, since the start.
-    pub(super) elapsed: Duration,
+    /// When it was judged, in nanoseconds since the start.
+    pub(super) elapsed: u64,
 }
 
 impl Next {
@@ -23,6 +23,16 @@ impl Next {
     pub(crate) const fn waits(&self) -> bool {
         !self.delay.is_zero()
     }
+}
+
+/// A failed attempt, judged.
+struct Judged {
+    verdict: Verdict,
+    attempt: Attempt,
+    /// The same moment in nanoseconds since the start.
+    elapsed: u64,
+    /// Whether somebody was told.
+    told: bool,
 }
 
 /// How attempts, and the call, end.
@@ -34,18 +44,19 @@ where
     M: Timer,
     L: Steps,
 {
-    /// Judges a failed attempt and takes note of it: the verdict, when that was, and whether somebody is told.
+    /// Judges a failed attempt and takes note of it.
     #[inline]
-    fn judged(&mut self, error: E) -> (Verdict, Attempt, bool) {
+    fn judged(&mut self, error: E) -> Judged {
         let verdict = self.policy.classify().classify(&error).unwrap_or(Verdict::Fail);
         self.links.failed(verdict, || self.timer.now());
-        let attempt = self.attempt_at(self.elapsed());
+        let elapsed = self.elapsed();
+        let attempt = self.attempt_at(elapsed);
         let told = self.observer.is_enabled();
         if told {
             self.tell_failed(attempt, &error, verdict);
         }
         self.last = Some(Failure::new(error));
-        (verdict, attempt, told)
+        Judged { verdict, attempt, elapsed, told }
     }
 
     #[cold]
@@ -60,15 +71,16 @@ where
     #[cold]
     #[inline(never)]
     pub(crate) fn failed_for_good(&mut self, error: E, stop: Stop) -> GaveUp<E> {
-        let (verdict, ..) = self.judged(error);
+        let verdict = self.judged(error).verdict;
         let stop = if verdict == Verdict::Fail { Stop::Fatal } else { stop };
         self.give_up(stop, Some(verdict), verdict.after())
     }
 
     /// Judges a failed attempt: the delay before the next, which is then paid for, or the end.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a third of the cost of a failure is to pass this result on")]
     pub(crate) fn failed(&mut self, error: E) -> Result<Next, GaveUp<E>> {
-        let (verdict, attempt, told) = self.judged(error);
+        let Judged { verdict, attempt, elapsed, told } = self.judged(error);
         let delay = match self.policy.decide(attempt, verdict, &mut Draw) {
             Decision::Stop(stop) => return Err(self.give_up(stop, Some(verdict), verdict.after())),
             Decision::Retry(delay) => delay,
@@ -90,29 +102,27 @@ where
             self.note_start();
         }
         if told {
-            self.tell_waiting(attempt, verdict, delay);
+            self.tell_waiting(attempt, elapsed, verdict, delay);
             if self.token.is_cancelled() {
                 return Err(self.give_up(Stop::Cancelled, Some(verdict), verdict.after()));
             }
         }
-        Ok(Next { delay, elapsed: attempt.elapsed() })
+        Ok(Next { delay, elapsed })
     }
 
-    /// Waits for the next attempt: from the reading that was taken with the failure, as a sleep of a length would take
-    /// another.
-    pub(crate) fn sleep(&self, next: &Next) -> M::Sleep {
-        match self.at(next.elapsed) {
-            Some(judged) => self.timer.sleep_until(judged.saturating_add(next.delay)),
-            None => self.timer.sleep(next.delay),
-        }
+    /// When the delay is over, on the timer: counted from the reading that was taken with the failure, as a sleep of a
+    /// length would take another.
+    #[inline]
+    pub(crate) fn resumes_at(&self, next: &Next) -> Duration {
+        self.reading_at(next.elapsed).saturating_add(next.delay)
     }
 
     #[cold]
     #[inline(never)]
-    fn tell_waiting(&self, attempt: Attempt, verdict: Verdict, delay: Duration) {
+    fn tell_waiting(&self, attempt: Attempt, elapsed: u64, verdict: Verdict, delay: Duration) {
         let Verdict::Retry { after: hint, cause } = verdict else { return };
         let (allowed, tokens) = (self.policy.attempts(), self.tally.tokens());
-        let resumes_at = self.at(attempt.elapsed()).map(|judged| judged.saturating_add(delay));
+        let resumes_at = self.at(elapsed).map(|judged| judged.saturating_add(delay));
         self.observer.observe(&Event::Waiting { attempt, allowed, delay, hint, cause, resumes_at, tokens });
     }
 
@@ -135,7 +145,7 @@ where
     #[cold]
     #[inline(never)]
     fn tell_success(&self, attempts: u32) {
-        let elapsed = self.elapsed();
+        let elapsed = Duration::from_nanos(self.elapsed());
         self.observer.observe(&Event::Succeeded { attempts, elapsed });
     }
 
@@ -155,7 +165,7 @@ where
     #[inline(never)]
     fn give_up(&mut self, stop: Stop, verdict: Option<Verdict>, retry_after: Option<Duration>) -> GaveUp<E> {
         self.tally.take_back();
-        let (attempts, elapsed) = (self.tally.attempts(), self.elapsed());
+        let (attempts, elapsed) = (self.tally.attempts(), Duration::from_nanos(self.elapsed()));
         let retry_after = retry_after.filter(|hint| !hint.is_zero());
         if self.observer.is_enabled() {
             let (allowed, last, tokens) =

@@ -59,11 +59,8 @@ impl<E> Failure<E> {
     }
 
     #[inline]
-    const fn delay(&self) -> Duration {
-        match self.delay.get() {
-            1 => Duration::ZERO,
-            more => Duration::from_nanos(more - 1),
-        }
+    const fn delay(&self) -> u64 {
+        self.delay.get() - 1
     }
 }
 
@@ -155,13 +152,13 @@ impl<'a, E, C, K> Course<'a, E, C, K> {
 }
 
 impl<E, C, K, O, M: Timer, L> Course<'_, E, C, K, O, M, L> {
-    /// The time since the start, if the clock runs.
+    /// The time since the start in nanoseconds, if the clock runs.
     #[inline]
-    fn elapsed(&self) -> Duration {
+    fn elapsed(&self) -> u64 {
         if self.started == UNKNOWN {
-            return Duration::ZERO;
+            return 0;
         }
-        Duration::from_nanos(nanos(self.timer.now()).saturating_sub(self.started))
+        nanos(self.timer.now()).saturating_sub(self.started)
     }
 }
 
@@ -188,26 +185,31 @@ where
     M: Timer,
     L: Steps,
 {
+    /// The time left until the deadline in nanoseconds, if there is one.
     #[inline]
-    fn remaining(&self, elapsed: Duration) -> Option<Duration> {
-        let counted = elapsed.saturating_sub(self.links.forgiven());
-        self.policy.deadline().map(|limit| limit.saturating_sub(counted))
+    fn remaining(&self, elapsed: u64) -> Option<u64> {
+        let limit = self.policy.deadline()?;
+        Some(nanos(limit).saturating_sub(elapsed.saturating_sub(self.links.forgiven())))
     }
 
-    /// The time left until the deadline, if there is one.
-    pub(crate) fn time_left(&self) -> Option<Duration> {
+    /// The same at this moment. Reads no clock without a deadline.
+    fn time_left(&self) -> Option<u64> {
         self.policy.deadline()?;
         self.remaining(self.elapsed())
     }
 
-    /// Waits for the deadline, if there is one. It is taken from the reading that began the call; one that has passed
-    /// while an attempt blocked its thread ends that at the timer's next turn.
-    pub(crate) fn sleep_out(&self) -> Option<M::Sleep> {
+    /// Whether the deadline has passed.
+    #[inline]
+    fn is_over(&self, elapsed: u64) -> bool {
+        self.remaining(elapsed) == Some(0)
+    }
+
+    /// When the deadline passes, on the timer, if there is one. It counts from the reading that began the call; one that
+    /// has passed while an attempt blocked its thread ends that at the timer's next turn.
+    #[inline]
+    pub(crate) fn ends_at(&self) -> Option<Duration> {
         let limit = self.policy.deadline()?;
-        Some(match self.at(self.links.forgiven()) {
-            Some(began) => self.timer.sleep_until(began.saturating_add(limit)),
-            None => self.timer.sleep(limit),
-        })
+        Some(self.reading_at(self.links.forgiven()).saturating_add(limit))
     }
 
     /// Whether the deadline is zero: then it is the beginning.
@@ -215,17 +217,22 @@ where
         self.policy.deadline() == Some(Duration::ZERO)
     }
 
-    /// The reading of the timer that long after the start; `None` where a start is not known that exactly.
-    fn at(&self, elapsed: Duration) -> Option<Duration> {
-        (self.started < LATEST).then(|| Duration::from_nanos(self.started).saturating_add(elapsed))
+    /// The reading of the timer that long after the start, which was noted: now, where it is not known that exactly.
+    #[inline]
+    fn reading_at(&self, elapsed: u64) -> Duration {
+        self.at(elapsed).unwrap_or_else(|| self.timer.now())
+    }
+
+    /// The same; `None` where a start is not known that exactly.
+    #[inline]
+    fn at(&self, elapsed: u64) -> Option<Duration> {
+        (self.started < LATEST).then(|| Duration::from_nanos(self.started.saturating_add(elapsed)))
     }
 
     #[inline]
-    fn attempt_at(&self, elapsed: Duration) -> Attempt {
-        Attempt::new(self.tally.attempts())
-            .with_elapsed(elapsed)
-            .with_delay(self.last.as_ref().map_or(Duration::ZERO, Failure::delay))
-            .with_remaining(self.remaining(elapsed))
+    fn attempt_at(&self, elapsed: u64) -> Attempt {
+        let delay = self.last.as_ref().map_or(0, Failure::delay);
+        Attempt::of_call(self.tally.attempts(), elapsed, delay, self.remaining(elapsed))
     }
 
     /// Whether a retry must first let the runtime's other tasks have their turn, when its delay took no time: an

@@ -152,7 +152,8 @@ where
             }
         };
         if next.waits() {
-            this.waits.as_mut().sleep(this.course.sleep(&next));
+            let at = this.course.resumes_at(&next);
+            this.waits.as_mut().sleep(|| this.course.timer.sleep_until(at));
             this.state.set(State::Waiting);
         } else if this.course.must_yield() && marker.is_none() {
             this.state.set(State::Between);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use backon::{ConstantBuilder, Retryable};
 use layered::Service as _;
-use resile::{Backoff, Budget, Never, RetryPolicy};
+use resile::{Backoff, Budget, Jitter, Never, RetryPolicy};
 use tick::Clock as Tick;
 use tokio::time::timeout;
 use tokio_retry2::strategy::FixedInterval;
@@ -29,7 +29,7 @@ const LIMIT: Duration = Duration::from_secs(3600);
 const SHORT: Duration = Duration::from_millis(1);
 
 static AT_ONCE: RetryPolicy = RetryPolicy::new().with_attempts(5).with_backoff(Backoff::none());
-static LATER: RetryPolicy = AT_ONCE.with_backoff(Backoff::fixed(SHORT));
+static LATER: RetryPolicy = AT_ONCE.with_backoff(Backoff::fixed(SHORT).with_jitter(Jitter::None));
 static WITHIN: RetryPolicy = AT_ONCE.with_deadline(LIMIT);
 /// Pays for all retries of a call with each success.
 static BUDGET: Budget = Budget::new().with_deposit(10.0);
