@@ -130,24 +130,25 @@ impl Core {
         (refuses_for > nanos(delay)).then(|| Open::new((refuses_for < u64::MAX).then_some(refuses_for)))
     }
 
-    /// Takes the result of a call: no verdict is success.
+    /// Takes the result of a call: no verdict is success. `at` is the time, where that is known; of a success it may be
+    /// that of the beginning of its one turn.
     #[inline]
-    pub(super) fn settle(&self, ticket: Ticket, verdict: Option<Verdict>, host: &impl Host) {
+    pub(super) fn settle(&self, ticket: Ticket, verdict: Option<Verdict>, at: Option<u64>, host: &impl Host) {
         if verdict.is_some() || lower(ticket.stamp) != 0 {
-            return self.settle_trouble(ticket, verdict, host);
+            return self.settle_trouble(ticket, verdict, at, host);
         }
         // A success ends the streak. Written only where there is one to end, so that successes share the line.
         if failures(self.streak.load(Ordering::Relaxed)) != 0 {
             self.end_streak(ticket.generation());
         }
         if host.settings().counts_in_window() {
-            self.count(ticket, None, host);
+            self.count(ticket, None, at.filter(|_| !host.settings().times_calls()), host);
         }
     }
 
     /// Takes the result of a failure or of a probe.
     #[cold]
-    fn settle_trouble(&self, ticket: Ticket, verdict: Option<Verdict>, host: &impl Host) {
+    fn settle_trouble(&self, ticket: Ticket, verdict: Option<Verdict>, at: Option<u64>, host: &impl Host) {
         if let Some(probe) = ticket.probe() {
             return self.settle_probe(ticket, probe, verdict, host);
         }
@@ -159,14 +160,14 @@ impl Core {
             Some(Verdict::Retry { cause: Cause::Throttled, .. }) => 0,
             Some(Verdict::Retry { .. }) => self.lengthen_streak(ticket.generation()),
         };
-        let now = if host.settings().counts_in_window() { Some(self.count(ticket, verdict, host)) } else { None };
+        let now = if host.settings().counts_in_window() { Some(self.count(ticket, verdict, at, host)) } else { at };
         self.judge(ticket.generation(), streak, verdict, now, host);
     }
 
     /// Counts the call in the window; the time of its end. What is of an earlier generation is counted as that, which
     /// is to say nowhere.
-    fn count(&self, ticket: Ticket, verdict: Option<Verdict>, host: &impl Host) -> u64 {
-        let (settings, ended) = (host.settings(), nanos(host.now()));
+    fn count(&self, ticket: Ticket, verdict: Option<Verdict>, at: Option<u64>, host: &impl Host) -> u64 {
+        let (settings, ended) = (host.settings(), at.unwrap_or_else(|| nanos(host.now())));
         let slow = settings.is_slow(ended.saturating_sub(ticket.began));
         self.window.count(ended, settings.slot, ticket.generation(), verdict.is_some(), slow);
         if slow && verdict.is_none() {

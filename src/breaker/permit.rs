@@ -11,7 +11,8 @@ use crate::time::Timer;
 pub(crate) trait Guard: Sync {
     fn admit(&self) -> Result<Ticket, Open>;
     fn refusal_within(&self, delay: Duration) -> Option<Open>;
-    fn settle(&self, ticket: Ticket, verdict: Option<Verdict>);
+    /// `at` is the time on tokio's clock, in nanoseconds, where the run knows it.
+    fn settle(&self, ticket: Ticket, verdict: Option<Verdict>, at: Option<u64>);
     fn forget(&self, ticket: Ticket);
 }
 
@@ -29,8 +30,8 @@ where
         self.core.refusal_within(delay, self)
     }
 
-    fn settle(&self, ticket: Ticket, verdict: Option<Verdict>) {
-        self.core.settle(ticket, verdict, self);
+    fn settle(&self, ticket: Ticket, verdict: Option<Verdict>, at: Option<u64>) {
+        self.core.settle(ticket, verdict, at.filter(|_| self.timer.is_tokio()), self);
     }
 
     fn forget(&self, ticket: Ticket) {
@@ -74,7 +75,7 @@ where
     fn settle(self, verdict: Option<Verdict>) {
         let (breaker, ticket) = (self.breaker, self.ticket);
         std::mem::forget(self); // not dropped: it has an end to tell
-        breaker.core.settle(ticket, verdict, breaker);
+        breaker.core.settle(ticket, verdict, None, breaker);
     }
 }
 

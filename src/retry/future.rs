@@ -68,6 +68,9 @@ impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot, L> Retry<'a, F, Fut, E, C, K,
 
     /// Every attempt asks `breaker` first and tells it its outcome, by the policy's verdict. Refused, the call ends at
     /// once as [`Stop::Open`], with the breaker's `retry_after`; a delay after which it would be refused is not waited out.
+    ///
+    /// Where both are on tokio's clock, a success in the turn in which the call began counts as of that beginning, if there
+    /// is a deadline.
     #[inline]
     pub fn with_breaker<D, P, N>(self, breaker: &'a Breaker<D, P, N>) -> Retry<'a, F, Fut, E, C, K, O, M, Linked<'a>>
     where
@@ -147,7 +150,7 @@ where
                 match polled {
                     Poll::Ready(Ok(value)) => {
                         this.state.set(State::Done);
-                        this.course.succeeded_after(1);
+                        this.course.succeeded_at_once();
                         return Poll::Ready(Ok(value));
                     }
                     Poll::Ready(Err(error)) => {

@@ -48,11 +48,11 @@ mod sealed {
             None
         }
 
-        /// Tells that the attempt succeeded.
-        fn succeeded(&mut self);
+        /// Tells that the attempt succeeded; `at` is the time on tokio's clock, in nanoseconds, where that is known.
+        fn succeeded(&mut self, at: Option<u64>);
 
         /// Tells how the attempt failed.
-        fn failed(&mut self, verdict: Verdict, now: impl Fn() -> Duration);
+        fn failed(&mut self, verdict: Verdict, at: Option<u64>, now: impl Fn() -> Duration);
 
         /// The attempt was cut short: that says nothing.
         fn forget(&mut self);
@@ -72,10 +72,10 @@ mod sealed {
         }
 
         #[inline]
-        fn succeeded(&mut self) {}
+        fn succeeded(&mut self, _: Option<u64>) {}
 
         #[inline]
-        fn failed(&mut self, _: Verdict, _: impl Fn() -> Duration) {}
+        fn failed(&mut self, _: Verdict, _: Option<u64>, _: impl Fn() -> Duration) {}
 
         #[inline]
         fn forget(&mut self) {}
@@ -104,16 +104,16 @@ mod sealed {
         }
 
         #[inline]
-        fn succeeded(&mut self) {
-            self.settle(None);
+        fn succeeded(&mut self, at: Option<u64>) {
+            self.settle(None, at);
         }
 
         #[inline]
-        fn failed(&mut self, verdict: Verdict, now: impl Fn() -> Duration) {
+        fn failed(&mut self, verdict: Verdict, at: Option<u64>, now: impl Fn() -> Duration) {
             if let (Some(gate), Some(Cause::Throttled)) = (self.cooldown, verdict.cause()) {
                 gate.hold(now(), verdict);
             }
-            self.settle(Some(verdict));
+            self.settle(Some(verdict), at);
         }
 
         #[inline]
@@ -151,9 +151,9 @@ impl sealed::Sealed for Forgiving {
         Ok(())
     }
 
-    fn succeeded(&mut self) {}
+    fn succeeded(&mut self, _: Option<u64>) {}
 
-    fn failed(&mut self, _: Verdict, _: impl Fn() -> Duration) {}
+    fn failed(&mut self, _: Verdict, _: Option<u64>, _: impl Fn() -> Duration) {}
 
     fn forget(&mut self) {}
 }
@@ -187,9 +187,9 @@ impl<'a> Linked<'a> {
     }
 
     #[inline]
-    fn settle(&mut self, verdict: Option<Verdict>) {
+    fn settle(&mut self, verdict: Option<Verdict>, at: Option<u64>) {
         if let (Some(breaker), Some(ticket)) = (self.breaker, self.ticket.take()) {
-            breaker.settle(ticket, verdict);
+            breaker.settle(ticket, verdict, at);
         }
     }
 }

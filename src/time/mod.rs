@@ -64,6 +64,13 @@ pub trait Timer {
     fn park(&self, limit: Duration) {
         std::thread::park_timeout(limit);
     }
+
+    /// Whether this is tokio's clock: then what one part of a call read, another need not read again.
+    #[doc(hidden)]
+    #[inline]
+    fn is_tokio(&self) -> bool {
+        false
+    }
 }
 
 impl<M: Timer + ?Sized> Timer for &M {
@@ -83,6 +90,10 @@ impl<M: Timer + ?Sized> Timer for &M {
 
     fn park(&self, limit: Duration) {
         (**self).park(limit);
+    }
+
+    fn is_tokio(&self) -> bool {
+        (**self).is_tokio()
     }
 }
 

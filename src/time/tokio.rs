@@ -35,16 +35,27 @@ impl Timer for TokioTimer {
 
     #[inline]
     fn sleep(&self, delay: Duration) -> Self::Sleep {
-        unconstrained(tokio::time::sleep(delay))
+        sleep_until(Instant::now().checked_add(delay))
     }
 
     #[inline]
     fn sleep_until(&self, at: Duration) -> Self::Sleep {
         let origin = *ORIGIN.get_or_init(|| origin(Instant::now()));
-        // With room for tokio's own rounding.
-        let at = origin.checked_add(at).filter(|at| at.checked_add(Duration::from_secs(1)).is_some());
-        unconstrained(tokio::time::sleep_until(at.unwrap_or_else(far)))
+        sleep_until(origin.checked_add(at))
     }
+
+    #[inline]
+    fn is_tokio(&self) -> bool {
+        true
+    }
+}
+
+/// `None` is later than the clock can tell.
+#[inline]
+fn sleep_until(at: Option<Instant>) -> Unconstrained<tokio::time::Sleep> {
+    // With room for tokio's own rounding.
+    let at = at.filter(|at| at.checked_add(Duration::from_secs(1)).is_some());
+    unconstrained(tokio::time::sleep_until(at.unwrap_or_else(far)))
 }
 
 /// What readings of [`TokioTimer`] are counted from.

@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::breaker::{Event, Permit, State, Trip};
-use resile::{Backoff, Breaker, Error, Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy, Stop, Verdict, retry};
+use resile::{
+    Backoff, Breaker, Error, Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy, Stop, Timer, TokioTimer, Verdict,
+    retry,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -557,4 +560,59 @@ async fn a_guarded_future_that_is_refused_is_not_polled() {
     assert_eq!(call().guarded_by(&breaker).await, Err(Error::Operation("down")));
     assert!(matches!(call().guarded_by(&breaker).await, Err(Error::Open(_))));
     assert_eq!(polls.load(Ordering::Relaxed), 1);
+}
+
+// ---- on one clock and on two
+
+/// Never trips; its slots are seconds.
+fn counting() -> Breaker {
+    Breaker::new().without_consecutive().with_failure_rate(1.0, u32::MAX).with_window(16 * SECOND)
+}
+
+/// What a run read of its own clock it hands on to its breaker. That changes nothing of what is counted, and when.
+#[tokio::test(start_paused = true)]
+async fn a_breaker_on_the_clock_of_its_run_counts_as_one_alone() {
+    let (linked, alone) = (counting(), counting());
+    let once = RetryPolicy::new().with_attempts(1);
+    for policy in [once, once.with_deadline(60 * SECOND)] {
+        for step in 0_u64..300 {
+            let (waits, works) = (step % 3 == 0, step % 5 != 0);
+            let call = || async move {
+                if waits {
+                    tokio::time::sleep(Duration::from_millis(step * 37 % 2000)).await;
+                }
+                if works { Ok(()) } else { Err(Error::Operation("down")) }
+            };
+            let of_run = retry(|_| call(), &policy, Never).with_breaker(&linked);
+            let of_call = call().guarded_by(&alone);
+            let (of_run, of_call) = tokio::join!(of_run, of_call);
+            assert_eq!((of_run.is_ok(), of_call.is_ok()), (works, works));
+            assert_eq!(linked.snapshot(), alone.snapshot(), "step {step}, {policy:?}");
+            tokio::time::advance(Duration::from_millis(step * 91 % 1500)).await;
+        }
+    }
+    assert!(alone.snapshot().calls > 0);
+}
+
+/// Readings of two clocks do not compare: none is handed on.
+#[tokio::test(start_paused = true)]
+async fn a_breaker_on_another_clock_keeps_its_own_time() {
+    let policy = RetryPolicy::new().with_attempts(2).with_backoff(Backoff::none()).with_deadline(60 * SECOND);
+    let timer = ManualTimer::new();
+    let far = counting().with_timer(&timer);
+    let near = counting();
+    // Far from where readings begin, so that the two clocks' do not agree by chance.
+    let _ = TokioTimer::new().now();
+    tokio::time::advance(1000 * SECOND).await;
+    for works in [true, false] {
+        let call = || async move { if works { Ok(()) } else { Err("down") } };
+        let _ = retry(|_| call(), &policy, Never).with_breaker(&far).await;
+        let _ = retry(|_| call(), &policy, Never).with_timer(&timer).with_breaker(&near).await;
+    }
+    let seen = |now: resile::breaker::Snapshot| (now.calls, now.failures);
+    assert_eq!((seen(far.snapshot()), seen(near.snapshot())), ((3, 2), (3, 2)));
+    timer.advance(17 * SECOND);
+    assert_eq!((seen(far.snapshot()), seen(near.snapshot())), ((0, 0), (3, 2)));
+    tokio::time::advance(17 * SECOND).await;
+    assert_eq!(seen(near.snapshot()), (0, 0));
 }

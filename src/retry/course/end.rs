@@ -8,7 +8,7 @@ use crate::cancel::Cancel;
 use crate::classify::{Classify, Verdict};
 use crate::observe::Observe;
 use crate::policy::{Attempt, Decision, Stop};
-use crate::time::Timer;
+use crate::time::{Timer, nanos};
 
 /// What follows from a failure that does not end the call.
 pub(crate) struct Next {
@@ -48,8 +48,10 @@ where
     #[inline]
     fn judged(&mut self, error: E) -> Judged {
         let verdict = self.policy.classify().classify(&error).unwrap_or(Verdict::Fail);
-        self.links.failed(verdict, || self.timer.now());
-        let elapsed = self.elapsed();
+        let now = self.clock_runs().then(|| nanos(self.timer.now()));
+        let tell_time = || now.map_or_else(|| self.timer.now(), Duration::from_nanos);
+        self.links.failed(verdict, now.filter(|_| self.timer.is_tokio()), tell_time);
+        let elapsed = now.map_or(0, |now| now.saturating_sub(self.started));
         let attempt = self.attempt_at(elapsed);
         let told = self.observer.is_enabled();
         if told {
@@ -129,13 +131,19 @@ where
     /// The call succeeded.
     #[inline]
     pub(crate) fn succeeded(&mut self) {
-        self.succeeded_after(self.tally.attempts());
+        self.settle_success(self.tally.attempts(), None);
     }
 
-    /// The call succeeded with that many attempts; for who knows the number without looking.
+    /// The call succeeded in the turn in which it began.
     #[inline]
-    pub(crate) fn succeeded_after(&mut self, attempts: u32) {
-        self.links.succeeded();
+    pub(crate) fn succeeded_at_once(&mut self) {
+        let known = self.clock_runs() && self.timer.is_tokio();
+        self.settle_success(1, known.then_some(self.started));
+    }
+
+    #[inline]
+    fn settle_success(&mut self, attempts: u32, at: Option<u64>) {
+        self.links.succeeded(at);
         self.tally.deposit();
         if (!O::TROUBLE_ONLY || attempts > 1) && self.observer.is_enabled() {
             self.tell_success(attempts);

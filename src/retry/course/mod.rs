@@ -118,13 +118,18 @@ impl<'a, E, C, K, O, M, L> Course<'a, E, C, K, O, M, L> {
         self.tally.attempts()
     }
 
+    #[inline]
+    const fn clock_runs(&self) -> bool {
+        self.started != UNKNOWN
+    }
+
     /// Starts the clock, if there is one and it does not run yet: something is about to take time.
     #[inline]
     pub(crate) fn note_start(&mut self)
     where
         M: TimerSlot,
     {
-        if self.started == UNKNOWN {
+        if !self.clock_runs() {
             self.read_start();
         }
     }
@@ -155,7 +160,7 @@ impl<E, C, K, O, M: Timer, L> Course<'_, E, C, K, O, M, L> {
     /// The time since the start in nanoseconds, if the clock runs.
     #[inline]
     fn elapsed(&self) -> u64 {
-        if self.started == UNKNOWN {
+        if !self.clock_runs() {
             return 0;
         }
         nanos(self.timer.now()).saturating_sub(self.started)
