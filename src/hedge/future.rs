@@ -59,9 +59,10 @@ impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot> Hedge<'a, F, Fut, E, C, K, O,
     /// Hedges are paid from `budget`, and success refills it. A hedge that it cannot pay for is not made, and changes
     /// nothing else.
     #[inline]
-    pub fn with_budget(mut self, budget: &'a Budget) -> Self {
-        self.race.budget = Some(budget);
-        self
+    pub fn with_budget(self, budget: &'a Budget) -> Self {
+        let Self { op, mut race, first, hedges, sleep, cancelled, done } = self;
+        race.budget = Some(budget);
+        Self { op, race, first, hedges, sleep, cancelled, done }
     }
 
     /// The delay is what lately was the [quantile](Adaptive::latency) of latencies, at most the policy's delay, and the
@@ -70,9 +71,10 @@ impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot> Hedge<'a, F, Fut, E, C, K, O,
     /// It learns from each attempt that succeeds, and of a loser that had already taken longer than the delay, that it
     /// would have taken longer than it had. Do not put the same one on the attempts too: they would count twice.
     #[inline]
-    pub fn with_adaptive(mut self, adaptive: &'a Adaptive) -> Self {
-        self.race.adaptive = Some(adaptive);
-        self
+    pub fn with_adaptive(self, adaptive: &'a Adaptive) -> Self {
+        let Self { op, mut race, first, hedges, sleep, cancelled, done } = self;
+        race.adaptive = Some(adaptive);
+        Self { op, race, first, hedges, sleep, cancelled, done }
     }
 
     /// `observer` is told what happens, instead of [`Standard`]; for both give `(Standard, observer)`.

@@ -57,13 +57,16 @@ impl<'a, F, Fut, E, C, K: Cancel> Retry<'a, F, Fut, E, C, K> {
     }
 }
 
+// Each takes the call apart and puts it together again: changed in place, the whole would be moved, the room for an
+// attempt included.
 /// What is live and shared, attached before the first poll.
 impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot, L> Retry<'a, F, Fut, E, C, K, O, M, L> {
     /// Retries are paid from `budget`, and success refills it.
     #[inline]
-    pub fn with_budget(mut self, budget: &'a Budget) -> Self {
-        self.course.tally.set_budget(budget);
-        self
+    pub fn with_budget(self, budget: &'a Budget) -> Self {
+        let Self { op, mut course, state, waits } = self;
+        course.tally.set_budget(budget);
+        Self { op, course, state, waits }
     }
 
     /// Every attempt asks `breaker` first and tells it its outcome, by the policy's verdict. Refused, the call ends at
