@@ -162,12 +162,12 @@ impl Backoff {
             Jitter::Decorrelated => self.unjittered(1),
             _ => self.unjittered(retry),
         };
-        if delay.is_zero() {
+        if delay.is_zero() || matches!(self.jitter, Jitter::None) {
             return delay;
         }
         let (d, cap) = (nanos(delay), nanos(self.cap));
         let (low, high) = match self.jitter {
-            Jitter::None => return delay,
+            Jitter::None => (d, d),
             Jitter::Full => (0, d),
             Jitter::Equal => (d / 2, d),
             Jitter::Proportional(share) => {

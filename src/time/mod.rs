@@ -157,8 +157,9 @@ pub(crate) const DEFAULT_TIMER: DefaultTimer = {
 
 /// In nanoseconds, which last for 584 years: for a reading or a delay that is kept in an atomic.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "compared first")]
 pub(crate) const fn nanos(duration: Duration) -> u64 {
-    let nanos = duration.as_nanos();
-    if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 }
+    match duration.as_secs().checked_mul(1_000_000_000) {
+        Some(nanos) => nanos.saturating_add(duration.subsec_nanos() as u64),
+        None => u64::MAX,
+    }
 }
