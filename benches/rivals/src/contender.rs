@@ -14,12 +14,20 @@ pub struct Contender {
     /// What each call answers, and in how many attempts.
     pub answer: u64,
     pub attempts: u64,
+    /// Whether it does less than the row is about.
+    pub less: bool,
 }
 
 impl Contender {
     /// With another answer than 1, or another number of attempts than the row's.
     pub fn expecting(mut self, answer: u64, attempts: u64) -> Self {
         (self.answer, self.attempts) = (answer, attempts);
+        self
+    }
+
+    /// It cannot wait, has no budget, or counts calls instead of time.
+    pub fn doing_less(mut self) -> Self {
+        self.less = true;
         self
     }
 }
@@ -47,6 +55,7 @@ macro_rules! contender {
             }),
             answer: 1,
             attempts: $attempts,
+            less: false,
         }
     };
 }

@@ -7,8 +7,8 @@ use crate::measure::{Line, Table};
 /// All tables, a summary first.
 pub fn numbers(tables: &[Table]) -> String {
     let mut text = String::from("#### In short\n\n");
-    text.push_str("| | resile, ns | by hand, ns | quickest rival, ns | | resile ÷ rival | instructions ÷ |\n");
-    text.push_str("|---|--:|--:|--:|---|--:|--:|\n");
+    text.push_str("| | resile, ns | by hand, ns | quickest rival, ns | ÷ | instructions ÷ | |");
+    text.push_str(" quickest that does less °, ns | ÷ | |\n|---|--:|--:|--:|--:|--:|---|--:|--:|---|\n");
     for table in tables {
         text.push_str(&summary(table).unwrap_or_default());
     }
@@ -18,21 +18,27 @@ pub fn numbers(tables: &[Table]) -> String {
     text
 }
 
-/// The crate beside the quickest of the others in one row; `None` where it has no part in it.
+/// The crate beside the quickest of the others in one row, and beside the quickest of those that do less; `None` where
+/// it has no part in it.
 fn summary(table: &Table) -> Option<String> {
     let own = quickest(table, &is_own)?;
-    let rival = quickest(table, &|line| !is_own(line) && !by_hand(line))?;
-    let hand = nanos(table.figure(&table.lines[0]).nanos);
-    let instructions = own.instructions.zip(rival.instructions).map(|(own, rival)| format!("{:.2}", own / rival));
-    Some(format!(
-        "| {} | {} | {hand} | {} | {} | {:.2} | {} |\n",
-        capital(&table.title),
-        nanos(table.figure(own).nanos),
-        nanos(table.figure(rival).nanos),
-        rival.name,
-        table.figure(own).ratio / table.figure(rival).ratio,
-        instructions.as_deref().unwrap_or("–"),
-    ))
+    let rival = |less| quickest(table, &|line: &Line| !is_own(line) && !by_hand(line) && line.less == less);
+    let ratio = |line: &Line| format!("{:.2}", table.figure(own).ratio / table.figure(line).ratio);
+    let time = |line: &Line| nanos(table.figure(line).nanos);
+    let mut text = format!("| {} | {} | {} |", capital(&table.title), time(own), time(&table.lines[0]));
+    if let Some(rival) = rival(false) {
+        let instructions = own.instructions.zip(rival.instructions).map(|(own, rival)| format!("{:.2}", own / rival));
+        let instructions = instructions.as_deref().unwrap_or("–");
+        text.push_str(&format!(" {} | {} | {instructions} | {} |", time(rival), ratio(rival), rival.name));
+    } else {
+        text.push_str(" | | | |");
+    }
+    if let Some(rival) = rival(true) {
+        text.push_str(&format!(" {} | {} | {} |\n", time(rival), ratio(rival), rival.name));
+    } else {
+        text.push_str(" | | |\n");
+    }
+    Some(text)
 }
 
 fn quickest<'a>(table: &'a Table, wanted: &dyn Fn(&Line) -> bool) -> Option<&'a Line> {
@@ -57,8 +63,9 @@ fn table(table: &Table) -> String {
         let instructions = line.instructions.map_or("–".to_owned(), |count| format!("{count:.0}"));
         let _ = writeln!(
             text,
-            "| {} | {} | {:.2} | {:.0} % | {} | {} | {} |",
+            "| {}{} | {} | {:.2} | {:.0} % | {} | {} | {} |",
             line.name,
+            if line.less { " °" } else { "" },
             nanos(figure.nanos),
             figure.ratio,
             figure.spread * 100.0,

@@ -10,6 +10,8 @@ pub use token::by_hand_token;
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 /// The loop that people write: attempts, a delay, a sleep where there is one.
 pub async fn by_hand<F, T, E>(mut op: impl FnMut() -> F, attempts: u32, delay: Duration) -> Result<T, E>
 where
@@ -20,6 +22,30 @@ where
         match op().await {
             Ok(value) => return Ok(value),
             Err(error) if attempt >= attempts => return Err(error),
+            Err(_) => {
+                if !delay.is_zero() {
+                    tokio::time::sleep(delay).await;
+                }
+                attempt += 1;
+            }
+        }
+    }
+}
+
+/// The same, and the error says how long the call took.
+pub async fn by_hand_timed<F, T, E>(
+    mut op: impl FnMut() -> F,
+    attempts: u32,
+    delay: Duration,
+) -> Result<T, (E, Duration)>
+where
+    F: Future<Output = Result<T, E>>,
+{
+    let (mut attempt, began) = (1, Instant::now());
+    loop {
+        match op().await {
+            Ok(value) => return Ok(value),
+            Err(error) if attempt >= attempts => return Err((error, began.elapsed())),
             Err(_) => {
                 if !delay.is_zero() {
                     tokio::time::sleep(delay).await;

@@ -1,6 +1,10 @@
+use crate::contender::Contender;
+
 /// What is known of one contender in one row.
 pub struct Line {
     pub name: &'static str,
+    /// Whether it does less than the row is about.
+    pub less: bool,
     pub allocations: f64,
     pub bytes: usize,
     /// Nanoseconds per call, one value for each pass.
@@ -25,8 +29,9 @@ pub struct Figure {
 }
 
 impl Line {
-    pub fn new(name: &'static str, allocations: f64, bytes: usize) -> Self {
-        Self { name, allocations, bytes, passes: Vec::new(), instructions: None }
+    pub fn new(contender: &Contender, allocations: f64) -> Self {
+        let Contender { name, less, bytes, .. } = *contender;
+        Self { name, less, allocations, bytes, passes: Vec::new(), instructions: None }
     }
 }
 

@@ -62,7 +62,7 @@ fn check(row: &Row, runtime: &Runtime) -> Table {
         let many = allocation_counter::measure(|| _ = run(contender, 320, row.clock, runtime)).count_total;
         #[allow(clippy::cast_precision_loss)]
         let allocations = many.saturating_sub(few) as f64 / 256.0;
-        lines.push(Line::new(contender.name, allocations, contender.bytes));
+        lines.push(Line::new(contender, allocations));
     }
     Table { title: row.title.clone(), lines }
 }

@@ -75,10 +75,12 @@ fn rates() -> Vec<Contender> {
         contender!(1, "failsafe: in 30 s, and consecutive", [let guard = safe.clone();] => {
             guard.call(call(true))
         }),
-        contender!(1, "recloser: of the last 100 calls", [let guard = closer.clone();] => guard.call(call(true))),
+        contender!(1, "recloser: of the last 100 calls", [let guard = closer.clone();] => guard.call(call(true)))
+            .doing_less(),
         contender!(1, "tower-resilience: of 100 calls", [let mut guard = resilience.clone();] => {
             async { guard.ready().await?.call(true).await }
-        }),
+        })
+        .doing_less(),
         contender!(1, "seatbelt: in 30 s", [let guard = belt.clone();] => guard.execute(true)),
     ]
 }

@@ -20,7 +20,7 @@ use tower_resilience_timelimiter::TimeLimiterLayer;
 use super::{Clock, Row};
 use crate::contender;
 use crate::contender::Contender;
-use crate::hand::{HandBudget, by_hand, by_hand_budget, by_hand_token};
+use crate::hand::{HandBudget, by_hand, by_hand_budget, by_hand_timed, by_hand_token};
 use crate::job::{FailsThrice, Immediate, Job, PendsOnce};
 use crate::rival::{gax, seatbelt, tower as towers, tower_resilience};
 
@@ -66,7 +66,8 @@ macro_rules! rivals {
             contender!($J::ATTEMPTS, concat!("backon that never waits", $suffix), [] => {
                 let $call = (|| $job.attempt()).retry(black_box(BACKON)).sleep(|_| ready(()));
                 $around
-            }),
+            })
+            .doing_less(),
             contender!($J::ATTEMPTS, concat!("backon", $suffix), [] => {
                 let $call = (|| $job.attempt()).retry(black_box(BACKON));
                 $around
@@ -81,7 +82,8 @@ macro_rules! rivals {
             ] => {
                 let $call = async { service.ready().await?.call(()).await };
                 $around
-            }),
+            })
+            .doing_less(),
             contender!($J::ATTEMPTS, concat!("tower", $suffix), [
                 let policy = towers::Later(black_box(4), black_box(Duration::ZERO));
                 let mut service = tower::retry::Retry::new(policy, service_fn(move |()| $job.attempt()));
@@ -123,6 +125,9 @@ fn plain<J: Job>(job: J) -> Vec<Contender> {
             by_hand(|| job.attempt(), black_box(5), black_box(Duration::ZERO))
         }),
         contender!(J::ATTEMPTS, "**resile**", [] => resile::retry(|_| job.attempt(), black_box(&AT_ONCE), Never)),
+        contender!(J::ATTEMPTS, "hand-written loop that knows how long it took", [] => {
+            by_hand_timed(|| job.attempt(), black_box(5), black_box(Duration::ZERO))
+        }),
     ];
     all.extend(rivals!(job, J, "", call => call));
     all
@@ -142,7 +147,8 @@ fn paid<J: Job>(job: J) -> Vec<Contender> {
         }),
         contender!(J::ATTEMPTS, "tower that never waits, its `TpsBudget`", [let mut service = tower.clone();] => {
             async { service.ready().await?.call(()).await }
-        }),
+        })
+        .doing_less(),
         contender!(J::ATTEMPTS, "tower-resilience, its token bucket", [let mut service = resilience.clone();] => {
             async { service.ready().await?.call(()).await }
         }),
@@ -186,7 +192,8 @@ fn with_deadline<J: Job>(job: J) -> Vec<Contender> {
     all.extend([
         contender!(J::ATTEMPTS, "tower that never waits, its `Timeout`", [let mut service = tower.clone();] => {
             async { service.ready().await?.call(()).await }
-        }),
+        })
+        .doing_less(),
         contender!(J::ATTEMPTS, "tower-resilience, its time limiter", [let mut service = resilience.clone();] => {
             async { service.ready().await?.call(()).await }
         }),

@@ -94,11 +94,13 @@ fn stacks<J: Job>(job: J) -> Vec<Contender> {
         }),
         contender!(J::ATTEMPTS, "tower that never waits, tower-resilience's breaker", [let mut service = tower.clone();] => {
             async { service.ready().await?.call(()).await }
-        }),
+        })
+        .doing_less(),
         contender!(J::ATTEMPTS, "tower-resilience", [let mut service = resilience.clone();] => {
             async { service.ready().await?.call(()).await }
         }),
-        contender!(J::ATTEMPTS, "seatbelt (no budget)", [let service = belt.clone();] => service.execute(())),
+        contender!(J::ATTEMPTS, "seatbelt (no budget)", [let service = belt.clone();] => service.execute(()))
+            .doing_less(),
         contender!(J::ATTEMPTS, "backon that never waits, tokio's `timeout`, failsafe, `TpsBudget`", [
             let (breaker, budget) = (backon_breaker.clone(), backon_budget.clone());
         ] => async {
@@ -110,7 +112,8 @@ fn stacks<J: Job>(job: J) -> Vec<Contender> {
             let outcome = timeout(black_box(DEADLINE), call).await;
             budget.deposit();
             outcome
-        }),
+        })
+        .doing_less(),
         contender!(J::ATTEMPTS, "tokio-retry2, tokio's `timeout`, recloser, `TpsBudget`", [
             let (breaker, budget) = (recloser.clone(), tps.clone());
         ] => async {
