@@ -125,14 +125,16 @@ mod reqwest;
 mod rule;
 mod statuses;
 mod text;
+mod tokens;
 mod transport;
 mod wait;
 
 #[cfg(feature = "reqwest")]
 pub use self::reqwest::check;
 pub use classifier::Classifier;
-pub use failure::{Failure, Tokens};
+pub use failure::Failure;
 pub use kind::{Kind, Phase, Recovery, Scope};
 pub use policy::{batch, interactive};
 pub use reply::Reply;
 pub use rule::Rule;
+pub use tokens::Tokens;

@@ -1,6 +1,6 @@
 //! The numbers in a message: of tokens, and of statuses.
 
-use super::failure::Tokens;
+use super::tokens::Tokens;
 
 /// A number in a text, and where it stands.
 #[derive(Clone, Copy)]

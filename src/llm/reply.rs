@@ -3,11 +3,12 @@ use std::time::SystemTime;
 use http::HeaderMap;
 
 use super::body::{Found, Shape};
-use super::failure::{Failure, Tokens};
+use super::failure::Failure;
 use super::kind::{Kind, Phase, Scope};
 use super::phrases::Hit;
 use super::rule::Rule;
 use super::statuses::Statuses;
+use super::tokens::Tokens;
 use super::{codes, headers, numbers, phrases, text, wait};
 
 /// What came back from a call that failed, as far as it came: the parts that a failure is judged by.

@@ -6,15 +6,12 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use super::course::{Course, Refusal};
-use super::links::{Link, Linked, Links, Unlinked};
+use super::links::{Links, Unlinked};
 use super::nest::{self, Named};
 use super::waits::Waits;
 use super::{Event, GaveUp};
-use crate::breaker::{self, Breaker};
-use crate::budget::Budget;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::cooldown::Cooldown;
 use crate::observe::{Observe, Standard};
 use crate::policy::{Attempt, RetryPolicy, Stop};
 use crate::time::{DefaultTimer, Timer, TimerSlot};
@@ -27,18 +24,18 @@ pin_project! {
         K: Cancel,
         M: TimerSlot,
     {
-        op: F,
-        course: Course<'a, E, C, K, O, M, L>,
+        pub(super) op: F,
+        pub(super) course: Course<'a, E, C, K, O, M, L>,
         #[pin]
-        state: State<Fut>,
+        pub(super) state: State<Fut>,
         #[pin]
-        waits: Waits<M::Sleep, K::Cancelled>,
+        pub(super) waits: Waits<M::Sleep, K::Cancelled>,
     }
 }
 
 pin_project! {
     #[project = StateProj]
-    enum State<Fut> {
+    pub(super) enum State<Fut> {
         // Nothing has happened yet.
         Unstarted,
         // The next attempt may begin.
@@ -54,70 +51,6 @@ impl<'a, F, Fut, E, C, K: Cancel> Retry<'a, F, Fut, E, C, K> {
     #[track_caller]
     pub(super) fn new(op: F, policy: &'a RetryPolicy<C>, token: K) -> Self {
         Self { op, course: Course::new(policy, token), state: State::Unstarted, waits: Waits::none() }
-    }
-}
-
-// Each takes the call apart and puts it together again: changed in place, the whole would be moved, the room for an
-// attempt included.
-/// What is live and shared, attached before the first poll.
-impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot, L> Retry<'a, F, Fut, E, C, K, O, M, L> {
-    /// Retries are paid from `budget`, and success refills it.
-    #[inline]
-    pub fn with_budget(self, budget: &'a Budget) -> Self {
-        let Self { op, mut course, state, waits } = self;
-        course.tally.set_budget(budget);
-        Self { op, course, state, waits }
-    }
-
-    /// Every attempt asks `breaker` first and tells it its outcome, by the policy's verdict. Refused, the call ends at
-    /// once as [`Stop::Open`], with the breaker's `retry_after`; a delay after which it would be refused is not waited out.
-    ///
-    /// Where both are on tokio's clock, a success in the turn in which the call began counts as of that beginning, if there
-    /// is a deadline.
-    #[inline]
-    pub fn with_breaker<D, P, N>(self, breaker: &'a Breaker<D, P, N>) -> Retry<'a, F, Fut, E, C, K, O, M, Linked<'a>>
-    where
-        L: Link<'a>,
-        D: Sync,
-        P: Observe<breaker::Event> + Sync,
-        N: Timer + Sync,
-    {
-        let Self { op, course, state, waits } = self;
-        let mut course = course.linked();
-        course.links_mut().set_breaker(breaker);
-        Retry { op, course, state, waits }
-    }
-
-    /// Every attempt, the first included, waits while `cooldown` holds, and a `Throttled` verdict makes it hold all who
-    /// share it. A hold that does not fit the deadline ends the call. Give the cooldown the timer that the run has.
-    #[inline]
-    pub fn with_cooldown<D, N>(self, cooldown: &'a Cooldown<D, N>) -> Retry<'a, F, Fut, E, C, K, O, M, Linked<'a>>
-    where
-        L: Link<'a>,
-    {
-        let Self { op, course, state, waits } = self;
-        let mut course = course.linked();
-        course.links_mut().set_cooldown(cooldown.gate());
-        Retry { op, course, state, waits }
-    }
-
-    /// `observer` is told what happens, instead of [`Standard`]; for both give `(Standard, observer)`.
-    ///
-    /// A closure needs its argument's type spelled out: `|event: &Event<_>| …`.
-    #[inline]
-    pub fn with_observer<P>(self, observer: P) -> Retry<'a, F, Fut, E, C, K, P, M, L>
-    where
-        P: for<'e> Observe<Event<'e, E>>,
-    {
-        let Self { op, course, state, waits } = self;
-        Retry { op, course: course.observed(observer), state, waits }
-    }
-
-    /// Time is `timer`'s.
-    #[inline]
-    pub fn with_timer<N: Timer>(self, timer: N) -> Retry<'a, F, Fut, E, C, K, O, N, L> {
-        let Self { op, course, state, .. } = self;
-        Retry { op, course: course.timed(timer), state, waits: Waits::none() }
     }
 }
 

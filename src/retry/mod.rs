@@ -4,6 +4,7 @@
 //! which is why a [`Budget`](crate::Budget) belongs to every `retry` that many callers make. An operation that is not
 //! idempotent must be judged with care: an error does not prove that nothing happened.
 
+mod attach;
 mod attempting;
 mod course;
 mod error;

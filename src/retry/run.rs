@@ -7,13 +7,10 @@ use std::time::Duration;
 
 use super::attempting::Attempting;
 use super::course::{Course, Refusal};
-use super::links::{Link, Linked, Links, Unlinked};
+use super::links::{Links, Unlinked};
 use super::{Event, GaveUp};
-use crate::breaker::{self, Breaker};
-use crate::budget::Budget;
 use crate::cancel::{Cancel, poll_cancelled};
 use crate::classify::Classify;
-use crate::cooldown::Cooldown;
 use crate::observe::{Observe, Standard};
 use crate::policy::{RetryPolicy, Stop};
 use crate::time::{DefaultTimer, Timer};
@@ -85,52 +82,7 @@ impl<C> RetryPolicy<C> {
     }
 }
 
-impl<'a, E, C, K, O, M, L> Run<'a, E, C, K, O, M, L> {
-    /// Retries are paid from `budget`, and success refills it.
-    pub fn with_budget(mut self, budget: &'a Budget) -> Self {
-        self.course.tally.set_budget(budget);
-        self
-    }
-
-    /// Every attempt made by [`attempt`](Self::attempt) asks `breaker` first and tells it its outcome, by the policy's
-    /// verdict. Refused, the run ends at once as [`Stop::Open`], with the breaker's `retry_after`; a delay after which
-    /// it would be refused is not waited out. By hand, the breaker is asked before each retry only.
-    pub fn with_breaker<D, P, N>(self, breaker: &'a Breaker<D, P, N>) -> Run<'a, E, C, K, O, M, Linked<'a>>
-    where
-        L: Link<'a>,
-        D: Sync,
-        P: Observe<breaker::Event> + Sync,
-        N: Timer + Sync,
-    {
-        let mut course = self.course.linked();
-        course.links_mut().set_breaker(breaker);
-        Run { course, announced: self.announced }
-    }
-
-    /// Every attempt made by [`attempt`](Self::attempt), and by hand every retry, waits while `cooldown` holds, and a
-    /// `Throttled` verdict makes it hold all who share it. A hold that does not fit the deadline ends the run. Give the
-    /// cooldown the timer that the run has.
-    pub fn with_cooldown<D, N>(self, cooldown: &'a Cooldown<D, N>) -> Run<'a, E, C, K, O, M, Linked<'a>>
-    where
-        L: Link<'a>,
-    {
-        let mut course = self.course.linked();
-        course.links_mut().set_cooldown(cooldown.gate());
-        Run { course, announced: self.announced }
-    }
-
-    /// `observer` is told what happens, instead of [`Standard`]; for both give `(Standard, observer)`.
-    pub fn with_observer<P>(self, observer: P) -> Run<'a, E, C, K, P, M, L> {
-        Run { course: self.course.observed(observer), announced: self.announced }
-    }
-
-    /// Time is `timer`'s. The deadline counts from here.
-    pub fn with_timer<N: Timer>(self, timer: N) -> Run<'a, E, C, K, O, N, L> {
-        let mut course = self.course.timed(timer);
-        course.note_start();
-        Run { course, announced: self.announced }
-    }
-
+impl<E, C, K, O, M, L> Run<'_, E, C, K, O, M, L> {
     /// How many attempts were begun.
     #[must_use]
     pub const fn attempts(&self) -> u32 {

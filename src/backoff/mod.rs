@@ -1,9 +1,17 @@
 //! How long to wait before a retry: curve × cap × jitter, pure arithmetic.
 
+mod curve;
+mod draw;
+mod jitter;
+
+pub(crate) use curve::Curve;
+pub(crate) use draw::Draw;
+pub use jitter::Jitter;
+
 use std::fmt;
 use std::time::Duration;
 
-use rand::{Rng, RngExt, TryRng};
+use rand::{Rng, RngExt};
 
 use crate::time::nanos;
 
@@ -37,40 +45,6 @@ pub struct Backoff {
     pub(crate) factor: f64,
     pub(crate) cap: Duration,
     pub(crate) jitter: Jitter,
-}
-
-#[derive(Clone, Copy)]
-pub(crate) enum Curve {
-    None,
-    Fixed(Duration),
-    Linear(Duration),
-    Exponential(Duration),
-    Fibonacci(Duration),
-    Steps(&'static [Duration]),
-    Custom(fn(u32) -> Duration),
-}
-
-/// How a delay `d` is spread, so that clients which failed together do not come back together.
-///
-/// `Full`, `Equal` and `Decorrelated` are those of Brooker, "Exponential Backoff And Jitter" (AWS Architecture Blog,
-/// 2015), with one mend: where the formula clips at the cap, ours narrows or slides the interval, as clipping lets most
-/// delays *be* the cap.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub enum Jitter {
-    /// Exactly `d`.
-    None,
-    /// Uniform in `[0, d]`.
-    #[default]
-    Full,
-    /// Uniform in `[d/2, d]`: never less than half the delay.
-    Equal,
-    /// Uniform in `[d·(1−f), d·(1+f)]`, for f from 0 to 1 (NaN is 0). Where that would pass the cap, the whole interval
-    /// slides down until it ends at the cap, and keeps its width as far as zero lets it.
-    Proportional(f64),
-    /// Uniform in `[base, 3 × the previous delay]`, where `base` is the curve's first delay: a random walk that
-    /// replaces the curve's growth. The upper end is held to the cap and the lower end to a third of the cap.
-    Decorrelated,
 }
 
 const DEFAULT_CAP: Duration = Duration::from_secs(30);
@@ -165,22 +139,8 @@ impl Backoff {
         if delay.is_zero() || matches!(self.jitter, Jitter::None) {
             return delay;
         }
-        let (d, cap) = (nanos(delay), nanos(self.cap));
-        let (low, high) = match self.jitter {
-            Jitter::None => (d, d),
-            Jitter::Full => (0, d),
-            Jitter::Equal => (d / 2, d),
-            Jitter::Proportional(share) => {
-                let reach = scale(d, if share > 0.0 { share.min(1.0) } else { 0.0 });
-                let high = d.saturating_add(reach).min(cap);
-                (high.saturating_sub(reach.saturating_mul(2)), high)
-            }
-            Jitter::Decorrelated => {
-                let high = nanos(previous).max(d).saturating_mul(3).min(cap);
-                (d.min(cap / 3), high)
-            }
-        };
-        if low == high { Duration::from_nanos(low) } else { Duration::from_nanos(rng.random_range(low..=high)) }
+        let spread = self.jitter.spread(nanos(delay), nanos(previous), nanos(self.cap));
+        Duration::from_nanos(if spread.start() == spread.end() { *spread.end() } else { rng.random_range(spread) })
     }
 
     /// The un-jittered delays, capped, without end.
@@ -201,54 +161,13 @@ impl Backoff {
     }
 
     pub(crate) fn unjittered(&self, retry: u32) -> Duration {
-        let n = retry.max(1);
-        let delay = match self.curve {
-            Curve::None => Duration::ZERO,
-            Curve::Fixed(delay) => delay,
-            Curve::Linear(base) => base.saturating_mul(n),
-            Curve::Exponential(base) => grown(base, self.factor, n - 1, self.cap),
-            Curve::Fibonacci(base) => base.saturating_mul(fibonacci(n)),
-            Curve::Steps(delays) => {
-                let last = delays.len().saturating_sub(1);
-                let at = usize::try_from(n - 1).unwrap_or(usize::MAX).min(last);
-                delays.get(at).copied().unwrap_or(Duration::ZERO)
-            }
-            Curve::Custom(delay) => delay(n),
-        };
-        delay.min(self.cap)
+        self.curve.delay(retry, self.factor, self.cap)
     }
 }
 
 /// The cap of a curve that grows from `base`: never below the base itself.
 const fn cap_for(base: Duration) -> Duration {
     if base.as_nanos() > DEFAULT_CAP.as_nanos() { base } else { DEFAULT_CAP }
-}
-
-/// `d × share`, for a share from 0 to 1.
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn scale(d: u64, share: f64) -> u64 {
-    (d as f64 * share) as u64
-}
-
-/// `base × factor^exponent`, or the cap where that is less: in floating point, which overflows to infinity.
-fn grown(base: Duration, factor: f64, exponent: u32, cap: Duration) -> Duration {
-    if base.is_zero() || exponent == 0 {
-        return base;
-    }
-    let power = i32::try_from(exponent).map_or(f64::INFINITY, |exponent| factor.powi(exponent));
-    let power = if factor > 1.0 { power } else { 1.0 };
-    // An `Err` is overflow: base, factor and so the product are positive and no NaN. A base of 52 bits and more loses
-    // its last nanoseconds to the rounding, hence the `max`.
-    Duration::try_from_secs_f64(base.as_secs_f64() * power).unwrap_or(cap).max(base)
-}
-
-/// 1, 1, 2, 3, 5, … for n = 1, 2, 3, …; saturates at n = 48.
-fn fibonacci(n: u32) -> u32 {
-    let (mut this, mut next) = (1_u32, 1_u32);
-    for _ in 1..n.min(48) {
-        (this, next) = (next, this.saturating_add(next));
-    }
-    this
 }
 
 /// The un-jittered delays of a [`Backoff`], without end. Made by [`Backoff::schedule`].
@@ -267,44 +186,9 @@ impl Iterator for Schedule {
     }
 }
 
-/// The thread's generator, looked up only when something is drawn.
-pub(crate) struct Draw;
-
-impl TryRng for Draw {
-    type Error = std::convert::Infallible;
-
-    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
-        Ok(rand::rng().next_u32())
-    }
-
-    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
-        Ok(rand::rng().next_u64())
-    }
-
-    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Self::Error> {
-        rand::rng().fill_bytes(bytes);
-        Ok(())
-    }
-}
-
 impl PartialEq for Backoff {
     fn eq(&self, other: &Self) -> bool {
         self.curve == other.curve && self.factor == other.factor && self.cap == other.cap && self.jitter == other.jitter
-    }
-}
-
-impl PartialEq for Curve {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::None, Self::None) => true,
-            (Self::Fixed(a), Self::Fixed(b))
-            | (Self::Linear(a), Self::Linear(b))
-            | (Self::Exponential(a), Self::Exponential(b))
-            | (Self::Fibonacci(a), Self::Fibonacci(b)) => a == b,
-            (Self::Steps(a), Self::Steps(b)) => a == b,
-            (Self::Custom(a), Self::Custom(b)) => std::ptr::fn_addr_eq(*a, *b),
-            _ => false,
-        }
     }
 }
 
