@@ -104,7 +104,10 @@ impl Window {
         let (_, lap_before) = place(last.wrapping_sub(SLOTS as u64), generation);
         let used = self.used.load(Ordering::Relaxed);
         let mut sum = Counts::default();
-        for (_, shard) in self.shards.iter().enumerate().filter(|(index, _)| used & (1 << index) != 0) {
+        for (index, shard) in self.shards.iter().enumerate() {
+            if used & (1 << index) == 0 {
+                continue;
+            }
             for (index, slot) in shard.slots.iter().enumerate() {
                 let word = slot.load(Ordering::Relaxed);
                 if word >> (3 * COUNT_BITS) == if index <= newest { lap } else { lap_before } {
