@@ -26,6 +26,7 @@ pub(super) trait Host {
 /// 1. `phase` is written under the lock only, and is `generation << 1 | refusing`, where `refusing` says that the
 ///    machine must be asked.
 /// 2. `streak` is `generation << 32 | failures since the last success`; who is of another generation leaves it alone.
+///    While the breaker refuses, it is that of the move with which that began, which no call to be counted has.
 /// 3. `shut` is until when the machine refuses whoever asks, where that is certain, else 0. It is written under the lock
 ///    and before `phase`.
 /// 4. Events leave the queue in the order in which they entered it under the lock, and are told outside of it.
@@ -130,8 +131,8 @@ impl Core {
         (refuses_for > nanos(delay)).then(|| Open::new((refuses_for < u64::MAX).then_some(refuses_for)))
     }
 
-    /// Takes the result of a call: no verdict is success. `at` is the time, where that is known; of a success it may be
-    /// that of the beginning of its one turn.
+    /// Takes the result of a call: no verdict is success. `at` is when it ended, where that is known; of a success, when
+    /// its one turn began.
     #[inline]
     pub(super) fn settle(&self, ticket: Ticket, verdict: Option<Verdict>, at: Option<u64>, host: &impl Host) {
         if verdict.is_some() || lower(ticket.stamp) != 0 {
@@ -167,9 +168,15 @@ impl Core {
     /// Counts the call in the window; the time of its end. What is of an earlier generation is counted as that, which
     /// is to say nowhere.
     fn count(&self, ticket: Ticket, verdict: Option<Verdict>, at: Option<u64>, host: &impl Host) -> u64 {
-        let (settings, ended) = (host.settings(), at.unwrap_or_else(|| nanos(host.now())));
+        let (settings, failed) = (host.settings(), verdict.is_some());
+        if let (Some(at), false) = (at, failed) {
+            if self.window.join(at, settings.slot, ticket.generation(), Counts::of(false, false)) {
+                return at;
+            }
+        }
+        let ended = at.filter(|_| failed).unwrap_or_else(|| nanos(host.now()));
         let slow = settings.is_slow(ended.saturating_sub(ticket.began));
-        self.window.count(ended, settings.slot, ticket.generation(), verdict.is_some(), slow);
+        self.window.count(ended, settings.slot, ticket.generation(), Counts::of(failed, slow));
         if slow && verdict.is_none() {
             self.judge(ticket.generation(), 0, None, Some(ended), host);
         }

@@ -5,13 +5,14 @@ use super::core::Ticket;
 use super::{Breaker, Open};
 use crate::classify::Verdict;
 use crate::observe::Observe;
-use crate::time::Timer;
+use crate::time::{Asked, Timer};
 
 /// A breaker as a run sees it: with its own clock and observer, and without its type.
 pub(crate) trait Guard: Sync {
     fn admit(&self) -> Result<Ticket, Open>;
     fn refusal_within(&self, delay: Duration) -> Option<Open>;
-    /// `at` is the time on tokio's clock, in nanoseconds, where the run knows it.
+    /// `at` is when the attempt ended (a success: when its one turn began), in nanoseconds on tokio's clock, where the
+    /// run knows it.
     fn settle(&self, ticket: Ticket, verdict: Option<Verdict>, at: Option<u64>);
     fn forget(&self, ticket: Ticket);
 }
@@ -31,7 +32,7 @@ where
     }
 
     fn settle(&self, ticket: Ticket, verdict: Option<Verdict>, at: Option<u64>) {
-        self.core.settle(ticket, verdict, at.filter(|_| self.timer.is_tokio()), self);
+        self.core.settle(ticket, verdict, at.filter(|_| self.timer.is_tokio(Asked)), self);
     }
 
     fn forget(&self, ticket: Ticket) {

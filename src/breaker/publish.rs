@@ -15,8 +15,8 @@ impl Core {
         if phase != before {
             self.shut.store(machine.shut_until(), Ordering::Relaxed);
             // The streak goes first: who reads the new phase finds the new streak. Swapped, so that it has its place in
-            // one order with the steps that lengthen and end it. Nothing takes those from one state that refuses to the
-            // next.
+            // one order with the steps that lengthen and end it. From one state that refuses to the next it stays, as
+            // nobody lengthens or ends it there.
             if before & phase & 1 == 0 {
                 self.streak.swap(u64::from(generation) << 32, Ordering::Relaxed);
             }

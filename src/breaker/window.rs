@@ -24,7 +24,8 @@ const SHARDS: usize = 1;
 ///
 /// Invariants:
 /// 1. A slot counts for the lap (the how-many-th time around the ring) and the generation that it names, and for
-///    no other. Who counts for a later one starts it anew; who counts for an earlier generation is dropped.
+///    no other. Who counts for a later one starts it anew, and must have read the clock just now; who counts for an
+///    earlier generation is dropped.
 /// 2. A slot that counted anything is not zero: zero is one that nobody touched.
 /// 3. When a count would overflow, all counts of the slot are halved: their proportions stay.
 /// 4. A shard whose bit in `used` is not set counted nothing: whoever starts a slot sets it first, and whoever counts in
@@ -34,7 +35,7 @@ const SHARDS: usize = 1;
 /// count as fresh, once.
 pub(super) struct Window {
     shards: [Shard; SHARDS],
-    /// A bit for each shard that anybody counted in: most programs have fewer threads than there are shards.
+    /// A bit for each shard that anybody counted in: there may be fewer threads than shards.
     used: AtomicU64,
 }
 
@@ -64,23 +65,35 @@ impl Window {
 
     /// Counts a call that ended at `now` (nanoseconds).
     #[inline]
-    pub(super) fn count(&self, now: u64, slot: Slot, generation: u32, failed: bool, late: bool) {
-        let (index, tag) = place(slot.tick(now), generation);
-        let add = Counts { ok: u64::from(!failed), failed: u64::from(failed), slow: u64::from(late) };
-        let shard = shard() % SHARDS;
+    pub(super) fn count(&self, now: u64, slot: Slot, generation: u32, one: Counts) {
+        self.add(now, slot, generation, one, true);
+    }
+
+    /// Counts a call that ended at `then`, a while ago, where others counted in that slot already; else false, as it may
+    /// have been begun for a later time meanwhile.
+    #[inline]
+    pub(super) fn join(&self, then: u64, slot: Slot, generation: u32, one: Counts) -> bool {
+        self.add(then, slot, generation, one, false)
+    }
+
+    #[inline]
+    fn add(&self, at: u64, slot: Slot, generation: u32, one: Counts, begins: bool) -> bool {
+        let (index, tag) = place(slot.tick(at), generation);
+        let shard = own_shard() % SHARDS;
         let word = &self.shards[shard].slots[index % SLOTS];
         let mut seen = word.load(Ordering::Relaxed);
         loop {
             let next = match seen >> (3 * COUNT_BITS) {
-                same if same == tag && seen != 0 => pack(tag, Counts::unpack(seen).plus(add)),
-                other if seen != 0 && is_older_generation(tag, other) => return, // invariants 1, 2
+                same if same == tag && seen != 0 => pack(tag, Counts::unpack(seen).plus(one)),
+                other if seen != 0 && is_older_generation(tag, other) => return true, // invariants 1, 2
+                _ if !begins => return false,
                 _ => {
                     self.use_shard(shard); // invariant 4
-                    pack(tag, add)
+                    pack(tag, one)
                 }
             };
             match word.compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
-                Ok(_) => return,
+                Ok(_) => return true,
                 Err(now) => seen = now,
             }
         }
@@ -123,6 +136,12 @@ impl Window {
 }
 
 impl Counts {
+    /// One call.
+    #[inline]
+    pub(super) const fn of(failed: bool, slow: bool) -> Self {
+        Self { ok: !failed as u64, failed: failed as u64, slow: slow as u64 }
+    }
+
     pub(super) const fn total(&self) -> u64 {
         self.ok + self.failed
     }
@@ -187,7 +206,7 @@ impl Slot {
 
 /// This thread's shard.
 #[inline]
-fn shard() -> usize {
+fn own_shard() -> usize {
     thread_local! {
         static SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
     }

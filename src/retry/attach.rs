@@ -12,13 +12,13 @@ use crate::observe::Standard;
 use crate::policy::Stop;
 use crate::time::{Timer, TimerSlot};
 
-// Each takes the call apart and puts it together again: changed in place, the whole would be moved, the room for an
-// attempt included.
 /// What is live and shared, attached before the first poll.
 impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot, L> Retry<'a, F, Fut, E, C, K, O, M, L> {
     /// Retries are paid from `budget`, and success refills it.
     #[inline]
     pub fn with_budget(self, budget: &'a Budget) -> Self {
+        // Taken apart and put together again, as below: changed in place, the whole would be moved, the room for an
+        // attempt included.
         let Self { op, mut course, state, waits } = self;
         course.tally.set_budget(budget);
         Self { op, course, state, waits }
@@ -27,8 +27,8 @@ impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot, L> Retry<'a, F, Fut, E, C, K,
     /// Every attempt asks `breaker` first and tells it its outcome, by the policy's verdict. Refused, the call ends at
     /// once as [`Stop::Open`], with the breaker's `retry_after`; a delay after which it would be refused is not waited out.
     ///
-    /// Where both are on tokio's clock, a success in the turn in which the call began counts as of that beginning, if there
-    /// is a deadline.
+    /// Where the call and its breaker are both on tokio's clock, a success in the turn in which the call began may count
+    /// as of that beginning: if a deadline, or an observer that wants times, made the call read it.
     #[inline]
     pub fn with_breaker<D, P, N>(self, breaker: &'a Breaker<D, P, N>) -> Retry<'a, F, Fut, E, C, K, O, M, Linked<'a>>
     where

@@ -48,10 +48,11 @@ mod sealed {
             None
         }
 
-        /// Tells that the attempt succeeded; `at` is the time on tokio's clock, in nanoseconds, where that is known.
+        /// Tells that the attempt succeeded; `at` is when its one turn began, in nanoseconds on tokio's clock, where that
+        /// is known.
         fn succeeded(&mut self, at: Option<u64>);
 
-        /// Tells how the attempt failed.
+        /// Tells how the attempt failed; `at` is when, as above, and `now` the same on the run's timer, whichever it is.
         fn failed(&mut self, verdict: Verdict, at: Option<u64>, now: impl Fn() -> Duration);
 
         /// The attempt was cut short: that says nothing.
@@ -93,6 +94,8 @@ mod sealed {
         #[inline]
         fn admit(&mut self) -> Result<(), Open> {
             if let Some(breaker) = self.breaker {
+                // Where the operation panicked before it gave an attempt, there is still the one for that.
+                self.forget();
                 self.ticket = Some(breaker.admit()?);
             }
             Ok(())

@@ -112,7 +112,7 @@ impl<S: Future<Output = ()>, T: Future<Output = ()>> Waits<S, T> {
 
     /// What may cut an attempt in flight, which was polled and is pending: the token, then the deadline.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "for the sleep in it")]
+    #[expect(clippy::inline_always, reason = "the sleep that is made in it would be moved")]
     pub(crate) fn poll_limits<E, C, K, O, M, L>(
         mut self: Pin<&mut Self>,
         course: &mut Course<'_, E, C, K, O, M, L>,

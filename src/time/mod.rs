@@ -65,10 +65,11 @@ pub trait Timer {
         std::thread::park_timeout(limit);
     }
 
-    /// Whether this is tokio's clock: then what one part of a call read, another need not read again.
+    /// Whether this is tokio's clock: then what one part of a call read, another need not read again. Only this crate
+    /// can say so.
     #[doc(hidden)]
     #[inline]
-    fn is_tokio(&self) -> bool {
+    fn is_tokio(&self, _: Asked) -> bool {
         false
     }
 }
@@ -92,8 +93,9 @@ impl<M: Timer + ?Sized> Timer for &M {
         (**self).park(limit);
     }
 
-    fn is_tokio(&self) -> bool {
-        (**self).is_tokio()
+    #[inline]
+    fn is_tokio(&self, asked: Asked) -> bool {
+        (**self).is_tokio(asked)
     }
 }
 
@@ -116,7 +118,13 @@ impl<M: Timer> TimerSlot for M {
     }
 }
 
+pub(crate) use sealed::Asked;
+
 mod sealed {
+    /// What nobody outside can name.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Asked;
+
     pub trait Sealed {}
     impl<M: super::Timer> Sealed for M {}
     impl Sealed for super::NoTimer {}

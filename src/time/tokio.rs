@@ -4,7 +4,7 @@ use std::time::Duration;
 use tokio::task::coop::{Unconstrained, unconstrained};
 use tokio::time::Instant;
 
-use super::Timer;
+use super::{Asked, Timer};
 
 /// tokio's clock, the paused one of its tests included.
 ///
@@ -45,7 +45,7 @@ impl Timer for TokioTimer {
     }
 
     #[inline]
-    fn is_tokio(&self) -> bool {
+    fn is_tokio(&self, _: Asked) -> bool {
         true
     }
 }

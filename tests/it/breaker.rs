@@ -545,6 +545,24 @@ async fn a_run_that_is_dropped_or_cut_gives_its_probe_back() {
     assert_eq!(breaker.state(), State::Closed);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_panics_ahead_of_its_attempt_gives_its_probe_back() {
+    let breaker = Breaker::new().with_consecutive(1).with_probes(1, 1.0).with_open(opening_for(SECOND));
+    breaker.permit().unwrap().failure(Verdict::retry());
+    tokio::time::sleep(SECOND).await;
+    let (policy, mut calls) = (RetryPolicy::new(), 0);
+    let op = |_| {
+        calls += 1;
+        assert!(calls > 1, "no attempt");
+        std::future::ready(Ok::<_, ()>(()))
+    };
+    let mut call = Box::pin(retry(op, &policy, Never).with_breaker(&breaker));
+    let panics = std::panic::AssertUnwindSafe(|| futures_poll(call.as_mut()));
+    assert!(std::panic::catch_unwind(panics).is_err());
+    call.await.unwrap();
+    assert_eq!(breaker.state(), State::Closed);
+}
+
 fn futures_poll<F: Future>(future: std::pin::Pin<&mut F>) -> std::task::Poll<F::Output> {
     future.poll(&mut std::task::Context::from_waker(std::task::Waker::noop()))
 }
@@ -615,4 +633,28 @@ async fn a_breaker_on_another_clock_keeps_its_own_time() {
     assert_eq!((seen(far.snapshot()), seen(near.snapshot())), ((0, 0), (3, 2)));
     tokio::time::advance(17 * SECOND).await;
     assert_eq!(seen(near.snapshot()), (0, 0));
+}
+
+/// A turn that takes as long as the window, on whose end the clock is read anew: what others counted meanwhile stays.
+#[tokio::test(start_paused = true)]
+async fn a_long_turn_erases_nothing_that_was_counted_meanwhile() {
+    let once = RetryPolicy::new().with_attempts(1);
+    for policy in [once, once.with_deadline(60 * SECOND)] {
+        for windows in 1..4 {
+            let breaker = counting();
+            breaker.permit().unwrap().success();
+            let op = |_| {
+                let mut jump = Box::pin(tokio::time::advance(16 * windows * SECOND));
+                assert!(futures_poll(jump.as_mut()).is_pending(), "the clock has moved on and nobody ran");
+                drop(jump);
+                for _ in 0..7 {
+                    breaker.permit().unwrap().failure(Verdict::retry());
+                }
+                std::future::ready(Ok::<_, ()>(()))
+            };
+            retry(op, &policy, Never).with_breaker(&breaker).await.unwrap();
+            let seen = breaker.snapshot();
+            assert_eq!((seen.calls, seen.failures), (8, 7), "{windows} windows, {policy:?}");
+        }
+    }
 }

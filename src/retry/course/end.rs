@@ -8,7 +8,7 @@ use crate::cancel::Cancel;
 use crate::classify::{Classify, Verdict};
 use crate::observe::Observe;
 use crate::policy::{Attempt, Decision, Stop};
-use crate::time::{Timer, nanos};
+use crate::time::{Asked, Timer, nanos};
 
 /// What follows from a failure that does not end the call.
 pub(crate) struct Next {
@@ -29,7 +29,7 @@ impl Next {
 struct Judged {
     verdict: Verdict,
     attempt: Attempt,
-    /// The same moment in nanoseconds since the start.
+    /// When, in nanoseconds since the start: what `attempt` says too, in a form to reckon with.
     elapsed: u64,
     /// Whether somebody was told.
     told: bool,
@@ -49,8 +49,8 @@ where
     fn judged(&mut self, error: E) -> Judged {
         let verdict = self.policy.classify().classify(&error).unwrap_or(Verdict::Fail);
         let now = self.clock_runs().then(|| nanos(self.timer.now()));
-        let tell_time = || now.map_or_else(|| self.timer.now(), Duration::from_nanos);
-        self.links.failed(verdict, now.filter(|_| self.timer.is_tokio()), tell_time);
+        let reading = || now.map_or_else(|| self.timer.now(), Duration::from_nanos);
+        self.links.failed(verdict, now.filter(|_| self.timer.is_tokio(Asked)), reading);
         let elapsed = now.map_or(0, |now| now.saturating_sub(self.started));
         let attempt = self.attempt_at(elapsed);
         let told = self.observer.is_enabled();
@@ -137,7 +137,7 @@ where
     /// The call succeeded in the turn in which it began.
     #[inline]
     pub(crate) fn succeeded_at_once(&mut self) {
-        let known = self.clock_runs() && self.timer.is_tokio();
+        let known = self.clock_runs() && self.timer.is_tokio(Asked);
         self.settle_success(1, known.then_some(self.started));
     }
 

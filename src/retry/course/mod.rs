@@ -222,7 +222,8 @@ where
         self.policy.deadline() == Some(Duration::ZERO)
     }
 
-    /// The reading of the timer that long after the start, which was noted: now, where it is not known that exactly.
+    /// The reading of the timer that long after the start. Where the start is not known that exactly, the reading is taken
+    /// now.
     #[inline]
     fn reading_at(&self, elapsed: u64) -> Duration {
         self.at(elapsed).unwrap_or_else(|| self.timer.now())
