@@ -14,7 +14,7 @@ pub struct Contender {
     /// What each call answers, and in how many attempts.
     pub answer: u64,
     pub attempts: u64,
-    /// Whether it does less than the row is about.
+    /// Whether it does less than the job.
     pub less: bool,
 }
 
@@ -25,7 +25,7 @@ impl Contender {
         self
     }
 
-    /// It cannot wait, has no budget, or counts calls instead of time.
+    /// It cannot wait, cuts no attempt, has no budget, or counts calls where the row has a window of time.
     pub fn doing_less(mut self) -> Self {
         self.less = true;
         self

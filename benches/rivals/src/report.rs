@@ -7,8 +7,9 @@ use crate::measure::{Line, Table};
 /// All tables, a summary first.
 pub fn numbers(tables: &[Table]) -> String {
     let mut text = String::from("#### In short\n\n");
-    text.push_str("| | resile, ns | by hand, ns | quickest rival, ns | ÷ | instructions ÷ | |");
-    text.push_str(" quickest that does less °, ns | ÷ | |\n|---|--:|--:|--:|--:|--:|---|--:|--:|---|\n");
+    text.push_str("| | resile, ns | by hand, ns | quickest rival, ns | resile ÷ rival | in instructions | which | ");
+    text.push_str("quickest that does less °, ns | resile ÷ it | which |\n");
+    text.push_str("|---|--:|--:|--:|--:|--:|---|--:|--:|---|\n");
     for table in tables {
         text.push_str(&summary(table).unwrap_or_default());
     }

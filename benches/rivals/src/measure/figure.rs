@@ -3,7 +3,7 @@ use crate::contender::Contender;
 /// What is known of one contender in one row.
 pub struct Line {
     pub name: &'static str,
-    /// Whether it does less than the row is about.
+    /// Whether it does less than the job.
     pub less: bool,
     pub allocations: f64,
     pub bytes: usize,

@@ -1,6 +1,7 @@
 //! `tower`: policies for its `Retry`, which has none of its own.
 
 use std::future::{Ready, ready};
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,34 +51,39 @@ impl Policy<(), u64, Fault> for Later {
     }
 }
 
-/// That many attempts more, if the budget pays.
-pub struct Paid<E = Fault>(pub u32, pub Arc<TpsBudget>, std::marker::PhantomData<fn() -> E>);
+/// That many attempts more, if the budget pays, after what `wait` makes.
+pub struct Paid<F, E = Fault> {
+    retries: u32,
+    budget: Arc<TpsBudget>,
+    wait: fn() -> F,
+    error: PhantomData<fn() -> E>,
+}
 
-impl<E> Paid<E> {
-    pub fn new(retries: u32, budget: Arc<TpsBudget>) -> Self {
-        Self(retries, budget, std::marker::PhantomData)
+impl<F, E> Paid<F, E> {
+    pub fn new(retries: u32, budget: Arc<TpsBudget>, wait: fn() -> F) -> Self {
+        Self { retries, budget, wait, error: PhantomData }
     }
 }
 
-impl<E> Clone for Paid<E> {
+impl<F, E> Clone for Paid<F, E> {
     fn clone(&self) -> Self {
-        Self::new(self.0, self.1.clone())
+        Self::new(self.retries, self.budget.clone(), self.wait)
     }
 }
 
-impl<E> Policy<(), u64, E> for Paid<E> {
-    type Future = Ready<()>;
+impl<F: Future<Output = ()>, E> Policy<(), u64, E> for Paid<F, E> {
+    type Future = F;
 
-    fn retry(&mut self, _: &mut (), result: &mut Result<u64, E>) -> Option<Ready<()>> {
+    fn retry(&mut self, _: &mut (), result: &mut Result<u64, E>) -> Option<F> {
         if result.is_ok() {
-            self.1.deposit();
+            self.budget.deposit();
             return None;
         }
-        if self.0 == 0 || !self.1.withdraw() {
+        if self.retries == 0 || !self.budget.withdraw() {
             return None;
         }
-        self.0 -= 1;
-        Some(ready(()))
+        self.retries -= 1;
+        Some((self.wait)())
     }
 
     fn clone_request(&mut self, (): &()) -> Option<()> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{ConstantBuilder, Retryable};
+use failsafe::failure_policy::FailurePolicy as _;
 use failsafe::futures::CircuitBreaker as _;
 use failsafe::{backoff, failure_policy};
 use layered::Service as _;
@@ -30,6 +31,7 @@ use crate::rival::{gax, seatbelt, tower as towers, tower_resilience};
 
 const DEADLINE: Duration = Duration::from_secs(3600);
 const LIMIT: Duration = Duration::from_secs(60);
+const WINDOW: Duration = Duration::from_secs(10);
 /// The job fails in three of four attempts, which must not open a breaker.
 const SHARE: f64 = 0.9;
 
@@ -62,7 +64,7 @@ fn stacks<J: Job>(job: J) -> Vec<Contender> {
     let hand = Arc::new(HandBreaker::new(10, DEADLINE));
     let tower = ServiceBuilder::new()
         .layer(TimeoutLayer::new(DEADLINE))
-        .layer(tower::retry::RetryLayer::new(towers::Paid::new(4, towers::budget())))
+        .layer(tower::retry::RetryLayer::new(towers::Paid::new(4, towers::budget(), || ready(()))))
         .layer(guard())
         .layer(TimeoutLayer::new(LIMIT))
         .service(service_fn(move |()| job.attempt()));
@@ -73,12 +75,16 @@ fn stacks<J: Job>(job: J) -> Vec<Contender> {
         .layer(TimeLimiterLayer::builder().timeout_duration(LIMIT).build())
         .service(service_fn(move |()| job.attempt()));
     let belt = Arc::new(seatbelt::stack(job, &Tick::new_tokio(), DEADLINE, LIMIT));
-    let streak = failure_policy::consecutive_failures(10, backoff::constant(DEADLINE));
-    let failsafe = failsafe::Config::new().failure_policy(streak).build();
+    let streak = || failure_policy::consecutive_failures(10, backoff::constant(DEADLINE));
+    let rate = failure_policy::success_rate_over_time_window(1.0 - SHARE, 20, WINDOW, backoff::constant(DEADLINE));
+    let streaks = failsafe::Config::new().failure_policy(streak()).build();
+    let rates = failsafe::Config::new().failure_policy(rate.or_else(streak())).build();
     let recloser = AsyncRecloser::from(Recloser::custom().error_rate(0.9).build());
     let tps = towers::budget();
-    let (backon_breaker, backon_budget) = (failsafe.clone(), tps.clone());
+    let waits = (rates.clone(), tps.clone());
+    let never_waits = (streaks.clone(), tps.clone());
     let loops = gax::Gax::new(Duration::ZERO, Some(DEADLINE));
+    let (of_streaks, of_rates) = ((loops.clone(), streaks), (loops, rates));
     vec![
         contender!(J::ATTEMPTS, "hand-written: tokio's `timeout`, atomics", [let hand = hand.clone();] => timeout(
             black_box(DEADLINE),
@@ -98,11 +104,12 @@ fn stacks<J: Job>(job: J) -> Vec<Contender> {
         .doing_less(),
         contender!(J::ATTEMPTS, "tower-resilience", [let mut service = resilience.clone();] => {
             async { service.ready().await?.call(()).await }
-        }),
+        })
+        .doing_less(),
         contender!(J::ATTEMPTS, "seatbelt (no budget)", [let service = belt.clone();] => service.execute(()))
             .doing_less(),
-        contender!(J::ATTEMPTS, "backon that never waits, tokio's `timeout`, failsafe, `TpsBudget`", [
-            let (breaker, budget) = (backon_breaker.clone(), backon_budget.clone());
+        contender!(J::ATTEMPTS, "backon that never waits, tokio's `timeout`, failsafe (streaks), `TpsBudget`", [
+            let (breaker, budget) = never_waits.clone();
         ] => async {
             let policy = ConstantBuilder::new().with_delay(Duration::ZERO).with_max_times(4);
             let call = (|| breaker.call(limited(job, black_box(LIMIT))))
@@ -114,6 +121,17 @@ fn stacks<J: Job>(job: J) -> Vec<Contender> {
             outcome
         })
         .doing_less(),
+        contender!(J::ATTEMPTS, "backon, tokio's `timeout`, failsafe, `TpsBudget`", [
+            let (breaker, budget) = waits.clone();
+        ] => async {
+            let policy = ConstantBuilder::new().with_delay(Duration::ZERO).with_max_times(4);
+            let call = (|| breaker.call(limited(job, black_box(LIMIT))))
+                .retry(black_box(policy))
+                .when(|_| budget.withdraw());
+            let outcome = timeout(black_box(DEADLINE), call).await;
+            budget.deposit();
+            outcome
+        }),
         contender!(J::ATTEMPTS, "tokio-retry2, tokio's `timeout`, recloser, `TpsBudget`", [
             let (breaker, budget) = (recloser.clone(), tps.clone());
         ] => async {
@@ -124,9 +142,18 @@ fn stacks<J: Job>(job: J) -> Vec<Contender> {
             let outcome = timeout(black_box(DEADLINE), call).await;
             budget.deposit();
             outcome
-        }),
+        })
+        .doing_less(),
+        contender!(J::ATTEMPTS, "google-cloud-gax, tokio's `timeout`, failsafe (streaks)", [
+            let (loops, breaker) = of_streaks.clone();
+        ] => loops.call(|remaining| {
+            let limit = remaining.map_or(LIMIT, |remaining| remaining.min(LIMIT));
+            let call = breaker.call(limited(job, limit));
+            async { call.await.map_err(|_| Fault::Failed) }
+        }))
+        .doing_less(),
         contender!(J::ATTEMPTS, "google-cloud-gax, tokio's `timeout`, failsafe", [
-            let (loops, breaker) = (loops.clone(), failsafe.clone());
+            let (loops, breaker) = of_rates.clone();
         ] => loops.call(|remaining| {
             let limit = remaining.map_or(LIMIT, |remaining| remaining.min(LIMIT));
             let call = breaker.call(limited(job, limit));
