@@ -24,7 +24,7 @@ pub struct Linked<'a> {
 }
 
 mod sealed {
-    use super::{Cause, Draw, Duration, Linked, Open, Unlinked, Verdict};
+    use super::{Cause, Duration, Linked, Open, Unlinked, Verdict, wait_at};
 
     /// The steps of a run that concern what it is linked to.
     pub trait Sealed {
@@ -88,7 +88,7 @@ mod sealed {
         #[inline]
         fn hold(&self, now: impl Fn() -> Duration) -> Option<Duration> {
             let gate = self.cooldown.filter(|gate| !gate.is_free())?;
-            gate.wait(now(), &mut Draw)
+            wait_at(gate, now())
         }
 
         #[inline]
@@ -129,6 +129,13 @@ mod sealed {
 }
 
 pub(crate) use sealed::Sealed as Steps;
+
+/// Out of the way of calls that nothing holds.
+#[cold]
+#[inline(never)]
+fn wait_at(gate: &Gate, now: Duration) -> Option<Duration> {
+    gate.wait(now, &mut Draw)
+}
 
 /// Linked to nothing, under a deadline that may count anew: what a stream is.
 #[cfg(feature = "stream")]

@@ -42,7 +42,8 @@ where
 {
     /// Begins the first attempt, unless the token forbids it. It is not counted yet: that is for who goes on after it, as
     /// most calls end with it.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "what it returns is large, and most operations look at none of it")]
     pub(crate) fn begin_first(&mut self) -> Result<Attempt, Refusal> {
         if self.token.is_cancelled() {
             return Err(Stop::Cancelled.into());
@@ -94,7 +95,8 @@ where
     }
 
     /// Asks what is linked whether an attempt may begin.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "nothing where nothing is linked, and two questions where something is")]
     fn pass_links(&mut self) -> Result<(), Refusal> {
         match self.links.hold(|| self.timer.now()) {
             Some(delay) => Err(self.hold(delay)),
