@@ -134,7 +134,7 @@ impl Core {
     /// Takes the result of a call: no verdict is success. `at` is when it ended, where that is known; of a success, when
     /// its one turn began.
     #[inline]
-    pub(super) fn settle(&self, ticket: Ticket, verdict: Option<Verdict>, at: Option<u64>, host: &impl Host) {
+    pub(super) fn settle(&self, ticket: Ticket, verdict: Option<&Verdict>, at: Option<u64>, host: &impl Host) {
         if verdict.is_some() || lower(ticket.stamp) != 0 {
             return self.settle_trouble(ticket, verdict, at, host);
         }
@@ -149,7 +149,7 @@ impl Core {
 
     /// Takes the result of a failure or of a probe.
     #[cold]
-    fn settle_trouble(&self, ticket: Ticket, verdict: Option<Verdict>, at: Option<u64>, host: &impl Host) {
+    fn settle_trouble(&self, ticket: Ticket, verdict: Option<&Verdict>, at: Option<u64>, host: &impl Host) {
         if let Some(probe) = ticket.probe() {
             return self.settle_probe(ticket, probe, verdict, host);
         }
@@ -167,7 +167,7 @@ impl Core {
 
     /// Counts the call in the window; the time of its end. What is of an earlier generation is counted as that, which
     /// is to say nowhere.
-    fn count(&self, ticket: Ticket, verdict: Option<Verdict>, at: Option<u64>, host: &impl Host) -> u64 {
+    fn count(&self, ticket: Ticket, verdict: Option<&Verdict>, at: Option<u64>, host: &impl Host) -> u64 {
         let (settings, failed) = (host.settings(), verdict.is_some());
         if let (Some(at), false) = (at, failed) {
             if self.window.join(at, settings.slot, ticket.generation(), Counts::of(false, false)) {
@@ -185,12 +185,12 @@ impl Core {
 
     /// Something went wrong while closed: was it enough?
     #[cold]
-    fn judge(&self, generation: u32, streak: u32, verdict: Option<Verdict>, now: Option<u64>, host: &impl Host) {
+    fn judge(&self, generation: u32, streak: u32, verdict: Option<&Verdict>, now: Option<u64>, host: &impl Host) {
         let settings = host.settings();
         let counts = || now.map(|now| self.window.counts(now, settings.slot, generation)).unwrap_or_default();
         let Some(why) = settings.trips_on(streak, counts) else { return };
         let now = now.unwrap_or_else(|| nanos(host.now()));
-        let after = verdict.and_then(|verdict| verdict.after());
+        let after = verdict.and_then(Verdict::after);
         let (drawn, listens) = (settings.draw_open(Machine::FIRST_OPEN), host.listens());
         let mut guarded = self.lock();
         let event = guarded.machine.trip(generation, why, after, now, settings, drawn);
@@ -198,12 +198,12 @@ impl Core {
     }
 
     #[cold]
-    fn settle_probe(&self, ticket: Ticket, probe: Probe, verdict: Option<Verdict>, host: &impl Host) {
+    fn settle_probe(&self, ticket: Ticket, probe: Probe, verdict: Option<&Verdict>, host: &impl Host) {
         let settings = host.settings();
         let now = if verdict.is_some() || settings.times_calls() { nanos(host.now()) } else { 0 };
         let passed = verdict.is_none() && !settings.is_slow(now.saturating_sub(ticket.began));
-        let after = verdict.and_then(|verdict| verdict.after());
-        let neutral = verdict == Some(Verdict::Fail);
+        let after = verdict.and_then(Verdict::after);
+        let neutral = verdict == Some(&Verdict::Fail);
         // Not under the lock, as a curve may be a caller's function; should the breaker move meanwhile, what is drawn is
         // of no use to it.
         let next = || self.lock().machine.next_open();

@@ -119,13 +119,13 @@ impl Machine {
             Phase::Open { .. } => {
                 self.generation = self.generation.wrapping_add(1);
                 self.phase = Phase::HalfOpen { passed: 0, failed: 0 };
-                self.places.iter_mut().take(settings.probes()).for_each(|place| *place = FREE);
+                self.places.iter_mut().take(settings.probes.all).for_each(|place| *place = FREE);
                 event = Some(Event::HalfOpened);
             }
             Phase::HalfOpen { .. } => {}
         }
         let Phase::HalfOpen { passed, failed } = self.phase else { return (Ok(None), event) };
-        let places = self.places.get_mut(..settings.probes()).unwrap_or_default();
+        let places = self.places.get_mut(..settings.probes.all).unwrap_or_default();
         let allowed = places.len().saturating_sub((passed + failed) as usize);
         let held = places.iter().filter(|place| place.lease > now).count();
         // Invariant 3; there is a free place where fewer are held than allowed.
@@ -167,11 +167,11 @@ impl Machine {
         } else {
             *failed += 1;
         }
-        let (passed, failed, needed) = (*passed as usize, *failed as usize, settings.probes_to_pass());
+        let (passed, failed, needed) = (*passed as usize, *failed as usize, settings.probes.needed);
         if passed >= needed {
             return Some(self.close());
         }
-        let hopeless = failed > settings.probes() - needed;
+        let hopeless = failed > settings.probes.all - needed;
         hopeless.then(|| self.open(Trip::Probes, after, now, settings, drawn))
     }
 

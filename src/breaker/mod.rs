@@ -53,7 +53,7 @@ use std::time::Duration;
 
 use self::core::{Core, Host};
 use machine::Machine;
-use settings::{Rate, Settings};
+use settings::{Probes, Rate, Settings};
 use window::Slot;
 
 use crate::backoff::Backoff;
@@ -193,8 +193,7 @@ impl Breaker {
     /// at least one must.
     #[must_use]
     pub const fn with_probes(mut self, probes: u32, share: f64) -> Self {
-        self.settings.probes = probes;
-        self.settings.probe_share = share;
+        self.settings.probes = Probes::of(probes, share);
         self
     }
 

@@ -13,7 +13,7 @@ pub(crate) trait Guard: Sync {
     fn refusal_within(&self, delay: Duration) -> Option<Open>;
     /// `at` is when the attempt ended (a success: when its one turn began), in nanoseconds on tokio's clock, where the
     /// run knows it.
-    fn settle(&self, ticket: Ticket, verdict: Option<Verdict>, at: Option<u64>);
+    fn settle(&self, ticket: Ticket, verdict: Option<&Verdict>, at: Option<u64>);
     fn forget(&self, ticket: Ticket);
 }
 
@@ -31,7 +31,7 @@ where
         self.core.refusal_within(delay, self)
     }
 
-    fn settle(&self, ticket: Ticket, verdict: Option<Verdict>, at: Option<u64>) {
+    fn settle(&self, ticket: Ticket, verdict: Option<&Verdict>, at: Option<u64>) {
         self.core.settle(ticket, verdict, at.filter(|_| self.timer.is_tokio(Asked)), self);
     }
 
@@ -69,11 +69,11 @@ where
     /// The call failed, and this is what the failure means: `Fail` is neutral.
     #[inline]
     pub fn failure(self, verdict: Verdict) {
-        self.settle(Some(verdict));
+        self.settle(Some(&verdict));
     }
 
     #[inline]
-    fn settle(self, verdict: Option<Verdict>) {
+    fn settle(self, verdict: Option<&Verdict>) {
         let (breaker, ticket) = (self.breaker, self.ticket);
         std::mem::forget(self); // not dropped: it has an end to tell
         breaker.core.settle(ticket, verdict, None, breaker);

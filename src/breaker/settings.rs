@@ -17,8 +17,7 @@ pub(super) struct Settings {
     pub(super) slot: Slot,
     pub(super) open: Backoff,
     pub(super) hint_cap: Duration,
-    pub(super) probes: u32,
-    pub(super) probe_share: f64,
+    pub(super) probes: Probes,
     pub(super) lease: Duration,
 }
 
@@ -27,6 +26,32 @@ pub(super) struct Settings {
 pub(super) struct Rate {
     pub(super) share: f64,
     pub(super) of_at_least: u32,
+}
+
+/// How many probes there are, from 1 to [`MAX_PROBES`], and how many of them must pass: at least one, at most all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probes {
+    pub(super) all: usize,
+    pub(super) needed: usize,
+}
+
+impl Probes {
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    pub(super) const fn of(probes: u32, share: f64) -> Self {
+        let all = within(probes as usize, MAX_PROBES);
+        let wanted = all as f64 * share;
+        let whole = wanted as usize; // a share that is NaN or negative is none
+        let needed = if (whole as f64) < wanted { whole.saturating_add(1) } else { whole };
+        Self { all, needed: within(needed, all) }
+    }
+}
+
+const fn within(count: usize, most: usize) -> usize {
+    match count {
+        0 => 1,
+        _ if count > most => most,
+        _ => count,
+    }
 }
 
 impl Settings {
@@ -41,8 +66,7 @@ impl Settings {
                 .with_cap(Duration::from_secs(60))
                 .with_jitter(Jitter::Proportional(0.2)),
             hint_cap: Duration::from_secs(5 * 60),
-            probes: 5,
-            probe_share: 0.6,
+            probes: Probes::of(5, 0.6),
             lease: Duration::from_secs(30),
         }
     }
@@ -60,20 +84,9 @@ impl Settings {
         self.times_calls() && took > self.slow_limit
     }
 
-    pub(super) fn probes(&self) -> usize {
-        (self.probes as usize).clamp(1, MAX_PROBES)
-    }
-
     /// Draws for how long it opens: that often, and after it was open for that long.
     pub(super) fn draw_open(&self, (times, last): (u32, Duration)) -> Duration {
         self.open.delay(times, last, &mut Draw)
-    }
-
-    /// How many of the probes must pass: at least one, at most all.
-    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    pub(super) fn probes_to_pass(&self) -> usize {
-        let probes = self.probes();
-        ((probes as f64 * self.probe_share).ceil() as usize).clamp(1, probes)
     }
 
     /// Whether what was counted opens the breaker: the heart of it, pure. Asks for the counts of the window only if
@@ -100,5 +113,23 @@ impl Rate {
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     fn is_reached(&self, part: u64, whole: u64) -> bool {
         part > 0 && whole >= u64::from(self.of_at_least) && part as f64 >= self.share * whole as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// The share of the probes, rounded up, at least one and at most all.
+        #[test]
+        #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        fn probes_that_must_pass(probes in any::<u32>(), share in prop_oneof![any::<f64>(), 0.0..1.0]) {
+            let Probes { all, needed } = Probes::of(probes, share);
+            prop_assert_eq!(all, (probes as usize).clamp(1, MAX_PROBES));
+            prop_assert_eq!(needed, ((all as f64 * share).ceil() as usize).clamp(1, all));
+        }
     }
 }

@@ -116,7 +116,7 @@ mod sealed {
             if let (Some(gate), Some(Cause::Throttled)) = (self.cooldown, verdict.cause()) {
                 gate.hold(now(), verdict);
             }
-            self.settle(Some(verdict), at);
+            self.settle(Some(&verdict), at);
         }
 
         #[inline]
@@ -197,7 +197,7 @@ impl<'a> Linked<'a> {
     }
 
     #[inline]
-    fn settle(&mut self, verdict: Option<Verdict>, at: Option<u64>) {
+    fn settle(&mut self, verdict: Option<&Verdict>, at: Option<u64>) {
         if let (Some(breaker), Some(ticket)) = (self.breaker, self.ticket.take()) {
             breaker.settle(ticket, verdict, at);
         }
