@@ -121,8 +121,8 @@ mod sealed {
 
         #[inline]
         fn forget(&mut self) {
-            if let (Some(breaker), Some(ticket)) = (self.breaker, self.ticket.take()) {
-                breaker.forget(ticket);
+            if self.ticket.is_some() {
+                self.give_back();
             }
         }
     }
@@ -194,6 +194,14 @@ impl<'a> Linked<'a> {
 
     pub(super) const fn set_cooldown(&mut self, cooldown: &'a Gate) {
         self.cooldown = Some(cooldown);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn give_back(&mut self) {
+        if let (Some(breaker), Some(ticket)) = (self.breaker, self.ticket.take()) {
+            breaker.forget(ticket);
+        }
     }
 
     #[inline]
