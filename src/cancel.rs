@@ -50,6 +50,7 @@ impl Cancel for Never {
 }
 
 /// Ready once `token` says stop. Its future is made in `slot` the first time that it has to be waited for.
+#[inline]
 pub(crate) fn poll_cancelled<K: Cancel>(
     token: &K,
     mut slot: Pin<&mut Option<K::Cancelled>>,
