@@ -85,6 +85,15 @@ fn stacks<J: Job>(job: J) -> Vec<Contender> {
     let never_waits = (streaks.clone(), tps.clone());
     let loops = gax::Gax::new(Duration::ZERO, Some(DEADLINE));
     let (of_streaks, of_rates) = ((loops.clone(), streaks), (loops, rates));
+    macro_rules! with_gax {
+        ($name:literal, $parts:ident) => {
+            contender!(J::ATTEMPTS, $name, [let (loops, breaker) = $parts.clone();] => loops.call(|remaining| {
+                let limit = remaining.map_or(LIMIT, |remaining| remaining.min(LIMIT));
+                let call = breaker.call(limited(job, limit));
+                async { call.await.map_err(|_| Fault::Failed) }
+            }))
+        };
+    }
     vec![
         contender!(J::ATTEMPTS, "hand-written: tokio's `timeout`, atomics", [let hand = hand.clone();] => timeout(
             black_box(DEADLINE),
@@ -144,20 +153,7 @@ fn stacks<J: Job>(job: J) -> Vec<Contender> {
             outcome
         })
         .doing_less(),
-        contender!(J::ATTEMPTS, "google-cloud-gax, tokio's `timeout`, failsafe (streaks)", [
-            let (loops, breaker) = of_streaks.clone();
-        ] => loops.call(|remaining| {
-            let limit = remaining.map_or(LIMIT, |remaining| remaining.min(LIMIT));
-            let call = breaker.call(limited(job, limit));
-            async { call.await.map_err(|_| Fault::Failed) }
-        }))
-        .doing_less(),
-        contender!(J::ATTEMPTS, "google-cloud-gax, tokio's `timeout`, failsafe", [
-            let (loops, breaker) = of_rates.clone();
-        ] => loops.call(|remaining| {
-            let limit = remaining.map_or(LIMIT, |remaining| remaining.min(LIMIT));
-            let call = breaker.call(limited(job, limit));
-            async { call.await.map_err(|_| Fault::Failed) }
-        })),
+        with_gax!("google-cloud-gax, tokio's `timeout`, failsafe (streaks)", of_streaks).doing_less(),
+        with_gax!("google-cloud-gax, tokio's `timeout`, failsafe", of_rates),
     ]
 }
