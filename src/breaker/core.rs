@@ -142,8 +142,13 @@ impl Core {
         if failures(self.streak.load(Ordering::Relaxed)) != 0 {
             self.end_streak(ticket.generation());
         }
-        if host.settings().counts_in_window() {
-            self.count(ticket, None, at.filter(|_| !host.settings().times_calls()), host);
+        let settings = host.settings();
+        if settings.counts_in_window() {
+            // What began a while ago may only join a slot, and does not say how long a call took.
+            let joins = |at| self.window.join(at, settings.slot, ticket.generation(), Counts::of(false, false));
+            if settings.times_calls() || !at.is_some_and(joins) {
+                self.count(ticket, None, None, host);
+            }
         }
     }
 
@@ -168,15 +173,9 @@ impl Core {
     /// Counts the call in the window; the time of its end. What is of an earlier generation is counted as that, which
     /// is to say nowhere.
     fn count(&self, ticket: Ticket, verdict: Option<&Verdict>, at: Option<u64>, host: &impl Host) -> u64 {
-        let (settings, failed) = (host.settings(), verdict.is_some());
-        if let (Some(at), false) = (at, failed) {
-            if self.window.join(at, settings.slot, ticket.generation(), Counts::of(false, false)) {
-                return at;
-            }
-        }
-        let ended = at.filter(|_| failed).unwrap_or_else(|| nanos(host.now()));
+        let (settings, ended) = (host.settings(), at.unwrap_or_else(|| nanos(host.now())));
         let slow = settings.is_slow(ended.saturating_sub(ticket.began));
-        self.window.count(ended, settings.slot, ticket.generation(), Counts::of(failed, slow));
+        self.window.count(ended, settings.slot, ticket.generation(), Counts::of(verdict.is_some(), slow));
         if slow && verdict.is_none() {
             self.judge(ticket.generation(), 0, None, Some(ended), host);
         }

@@ -32,6 +32,12 @@ pub struct Attempt {
 
 const UNLIMITED: u64 = u64::MAX;
 
+/// What is left of a deadline is never `UNLIMITED`.
+#[inline]
+const fn limited(remaining: u64) -> u64 {
+    if remaining == UNLIMITED { UNLIMITED - 1 } else { remaining }
+}
+
 impl Attempt {
     /// The attempt of that number (the first is 1; 0 means 1), at the start of a call without a deadline. For calling
     /// an operation, or [`decide`](crate::RetryPolicy::decide), by hand.
@@ -44,7 +50,7 @@ impl Attempt {
     /// The same from what a call knows, in nanoseconds.
     #[inline]
     pub(crate) fn of_call(number: u32, elapsed: u64, delay: u64, remaining: Option<u64>) -> Self {
-        let remaining = remaining.map_or(UNLIMITED, |remaining| remaining.min(UNLIMITED - 1));
+        let remaining = remaining.map_or(UNLIMITED, limited);
         Self { number: number.max(1), elapsed, delay, remaining }
     }
 
@@ -66,8 +72,7 @@ impl Attempt {
     #[must_use]
     pub const fn with_remaining(mut self, remaining: Option<Duration>) -> Self {
         self.remaining = match remaining {
-            Some(remaining) if nanos(remaining) < UNLIMITED => nanos(remaining),
-            Some(_) => UNLIMITED - 1,
+            Some(remaining) => limited(nanos(remaining)),
             None => UNLIMITED,
         };
         self
@@ -92,6 +97,12 @@ impl Attempt {
     #[must_use]
     pub const fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.elapsed)
+    }
+
+    /// The same in nanoseconds.
+    #[inline]
+    pub(crate) const fn elapsed_nanos(&self) -> u64 {
+        self.elapsed
     }
 
     /// The delay before this attempt; zero before the first.

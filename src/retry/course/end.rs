@@ -29,8 +29,6 @@ impl Next {
 struct Judged {
     verdict: Verdict,
     attempt: Attempt,
-    /// When, in nanoseconds since the start: what `attempt` says too, in a form to reckon with.
-    elapsed: u64,
     /// Whether somebody was told.
     told: bool,
 }
@@ -58,7 +56,7 @@ where
             self.tell_failed(attempt, &error, verdict);
         }
         self.last = Some(Failure::new(error));
-        Judged { verdict, attempt, elapsed, told }
+        Judged { verdict, attempt, told }
     }
 
     #[cold]
@@ -82,7 +80,7 @@ where
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a third of the cost of a failure is to pass this result on")]
     pub(crate) fn failed(&mut self, error: E) -> Result<Next, GaveUp<E>> {
-        let Judged { verdict, attempt, elapsed, told } = self.judged(error);
+        let Judged { verdict, attempt, told } = self.judged(error);
         let delay = match self.policy.decide(attempt, verdict, &mut Draw) {
             Decision::Stop(stop) => return Err(self.give_up(stop, Some(verdict), verdict.after())),
             Decision::Retry(delay) => delay,
@@ -104,12 +102,12 @@ where
             self.note_start();
         }
         if told {
-            self.tell_waiting(attempt, elapsed, verdict, delay);
+            self.tell_waiting(attempt, verdict, delay);
             if self.token.is_cancelled() {
                 return Err(self.give_up(Stop::Cancelled, Some(verdict), verdict.after()));
             }
         }
-        Ok(Next { delay, elapsed })
+        Ok(Next { delay, elapsed: attempt.elapsed_nanos() })
     }
 
     /// When the delay is over, on the timer: counted from the reading that was taken with the failure, as a sleep of a
@@ -121,10 +119,10 @@ where
 
     #[cold]
     #[inline(never)]
-    fn tell_waiting(&self, attempt: Attempt, elapsed: u64, verdict: Verdict, delay: Duration) {
+    fn tell_waiting(&self, attempt: Attempt, verdict: Verdict, delay: Duration) {
         let Verdict::Retry { after: hint, cause } = verdict else { return };
         let (allowed, tokens) = (self.policy.attempts(), self.tally.tokens());
-        let resumes_at = self.at(elapsed).map(|judged| judged.saturating_add(delay));
+        let resumes_at = self.at(attempt.elapsed_nanos()).map(|judged| judged.saturating_add(delay));
         self.observer.observe(&Event::Waiting { attempt, allowed, delay, hint, cause, resumes_at, tokens });
     }
 

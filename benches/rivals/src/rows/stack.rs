@@ -85,6 +85,17 @@ fn stacks<J: Job>(job: J) -> Vec<Contender> {
     let never_waits = (streaks.clone(), tps.clone());
     let loops = gax::Gax::new(Duration::ZERO, Some(DEADLINE));
     let (of_streaks, of_rates) = ((loops.clone(), streaks), (loops, rates));
+    macro_rules! with_backon {
+        ($name:literal, $parts:ident, $call:ident => $waiting:expr) => {
+            contender!(J::ATTEMPTS, $name, [let (breaker, budget) = $parts.clone();] => async {
+                let policy = ConstantBuilder::new().with_delay(Duration::ZERO).with_max_times(4);
+                let $call = (|| breaker.call(limited(job, black_box(LIMIT)))).retry(black_box(policy));
+                let outcome = timeout(black_box(DEADLINE), $waiting.when(|_| budget.withdraw())).await;
+                budget.deposit();
+                outcome
+            })
+        };
+    }
     macro_rules! with_gax {
         ($name:literal, $parts:ident) => {
             contender!(J::ATTEMPTS, $name, [let (loops, breaker) = $parts.clone();] => loops.call(|remaining| {
@@ -117,30 +128,11 @@ fn stacks<J: Job>(job: J) -> Vec<Contender> {
         .doing_less(),
         contender!(J::ATTEMPTS, "seatbelt (no budget)", [let service = belt.clone();] => service.execute(()))
             .doing_less(),
-        contender!(J::ATTEMPTS, "backon that never waits, tokio's `timeout`, failsafe (streaks), `TpsBudget`", [
-            let (breaker, budget) = never_waits.clone();
-        ] => async {
-            let policy = ConstantBuilder::new().with_delay(Duration::ZERO).with_max_times(4);
-            let call = (|| breaker.call(limited(job, black_box(LIMIT))))
-                .retry(black_box(policy))
-                .sleep(|_| ready(()))
-                .when(|_| budget.withdraw());
-            let outcome = timeout(black_box(DEADLINE), call).await;
-            budget.deposit();
-            outcome
+        with_backon!("backon that never waits, tokio's `timeout`, failsafe (streaks), `TpsBudget`", never_waits, call => {
+            call.sleep(|_| ready(()))
         })
         .doing_less(),
-        contender!(J::ATTEMPTS, "backon, tokio's `timeout`, failsafe, `TpsBudget`", [
-            let (breaker, budget) = waits.clone();
-        ] => async {
-            let policy = ConstantBuilder::new().with_delay(Duration::ZERO).with_max_times(4);
-            let call = (|| breaker.call(limited(job, black_box(LIMIT))))
-                .retry(black_box(policy))
-                .when(|_| budget.withdraw());
-            let outcome = timeout(black_box(DEADLINE), call).await;
-            budget.deposit();
-            outcome
-        }),
+        with_backon!("backon, tokio's `timeout`, failsafe, `TpsBudget`", waits, call => call),
         contender!(J::ATTEMPTS, "tokio-retry2, tokio's `timeout`, recloser, `TpsBudget`", [
             let (breaker, budget) = (recloser.clone(), tps.clone());
         ] => async {
