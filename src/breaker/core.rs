@@ -4,8 +4,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::machine::{Machine, Probe};
+use super::publish::OnUnwind;
 use super::settings::Settings;
-use super::window::{Counts, Window};
+use super::ticket::{Ticket, lower, upper};
+use super::window::{Counts, Ended, Window};
 use super::{Event, Open, Snapshot, State};
 use crate::classify::{Cause, Verdict};
 use crate::sync::{AtomicU64, Mutex, MutexGuard};
@@ -34,7 +36,7 @@ pub(super) struct Core {
     pub(super) phase: AtomicU64,
     pub(super) shut: AtomicU64,
     pub(super) streak: AtomicU64,
-    window: Window,
+    pub(super) window: Window,
     guarded: Mutex<Guarded>,
 }
 
@@ -44,41 +46,6 @@ pub(super) struct Guarded {
     pub(super) untold: VecDeque<Event>,
     /// Somebody tells the events; what others add, that one tells.
     pub(super) telling: bool,
-}
-
-/// What an admitted call holds until it is settled or forgotten. Two whole words, so that it travels in registers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ticket {
-    /// `generation << 32 | probe`, where 0 is no probe.
-    stamp: u64,
-    /// When it was admitted, in nanoseconds, where calls are timed.
-    began: u64,
-}
-
-impl Ticket {
-    #[inline]
-    const fn new(generation: u32, probe: Option<Probe>, began: u64) -> Self {
-        let probe = match probe {
-            Some(probe) => probe.get(),
-            None => 0,
-        };
-        Self { stamp: (generation as u64) << 32 | probe as u64, began }
-    }
-
-    #[inline(never)] // out of the way of breakers that time nothing
-    fn timed(self, host: &impl Host) -> Self {
-        Self { began: nanos(host.now()), ..self }
-    }
-
-    #[inline]
-    const fn generation(self) -> u32 {
-        upper(self.stamp)
-    }
-
-    #[inline]
-    const fn probe(self) -> Option<Probe> {
-        Probe::new(lower(self.stamp))
-    }
 }
 
 impl Core {
@@ -92,6 +59,16 @@ impl Core {
         }
     }
 
+    /// A closed one after that many moves.
+    #[cfg(test)]
+    pub(super) fn after_moves(generation: u32) -> Self {
+        let core = Self::new();
+        core.phase.store(u64::from(generation) << 1, Ordering::Relaxed);
+        core.streak.store(u64::from(generation) << 32, Ordering::Relaxed);
+        core.lock().machine = Machine::after_moves(generation);
+        core
+    }
+
     /// Lets a call through or refuses it.
     #[inline]
     pub(super) fn admit(&self, host: &impl Host) -> Result<Ticket, Open> {
@@ -100,7 +77,7 @@ impl Core {
             return self.ask(host);
         }
         let ticket = Ticket { stamp: (phase >> 1) << 32, began: 0 };
-        Ok(if host.settings().times_calls() { ticket.timed(host) } else { ticket })
+        Ok(if host.settings().times_calls() { ticket.timed(|| host.now()) } else { ticket })
     }
 
     #[cold]
@@ -117,8 +94,12 @@ impl Core {
         let mut guarded = self.lock();
         let (admitted, event) = guarded.machine.admit(now, host.settings());
         let generation = guarded.machine.generation();
+        let admitted = admitted.map(|probe| Ticket::new(generation, probe, now));
+        // Nobody holds the ticket yet: an observer that panics must not keep a probe's place.
+        let give_back = OnUnwind(|| admitted.into_iter().for_each(|ticket| self.forget(ticket)));
         self.leave(guarded, event.filter(|_| listens), host);
-        admitted.map(|probe| Ticket::new(generation, probe, now))
+        give_back.disarm();
+        admitted
     }
 
     /// The refusal that whoever asks within `delay` from now will get, if that is certain.
@@ -145,11 +126,17 @@ impl Core {
         let settings = host.settings();
         if settings.counts_in_window() {
             // What began a while ago may only join a slot, and does not say how long a call took.
-            let joins = |at| self.window.join(at, settings.slot, ticket.generation(), Counts::of(false, false));
+            let joins = |at| self.window.join(settings.slot, at, ticket.generation(), || self.generation());
             if settings.times_calls() || !at.is_some_and(joins) {
                 self.count(ticket, None, None, host);
             }
         }
+    }
+
+    /// The generation that is live.
+    #[inline]
+    pub(super) fn generation(&self) -> u32 {
+        lower(self.phase.load(Ordering::Acquire) >> 1)
     }
 
     /// Takes the result of a failure or of a probe.
@@ -158,7 +145,7 @@ impl Core {
         if let Some(probe) = ticket.probe() {
             return self.settle_probe(ticket, probe, verdict, host);
         }
-        if lower(self.phase.load(Ordering::Acquire) >> 1) != ticket.generation() {
+        if self.generation() != ticket.generation() {
             return; // stale: it decides nothing
         }
         let streak = match verdict {
@@ -175,7 +162,8 @@ impl Core {
     fn count(&self, ticket: Ticket, verdict: Option<&Verdict>, at: Option<u64>, host: &impl Host) -> u64 {
         let (settings, ended) = (host.settings(), at.unwrap_or_else(|| nanos(host.now())));
         let slow = settings.is_slow(ended.saturating_sub(ticket.began));
-        self.window.count(ended, settings.slot, ticket.generation(), Counts::of(verdict.is_some(), slow));
+        let call = Ended { at: ended, generation: ticket.generation(), failed: verdict.is_some(), slow };
+        self.window.count(settings.slot, call, || self.generation());
         if slow && verdict.is_none() {
             self.judge(ticket.generation(), 0, None, Some(ended), host);
         }
@@ -199,6 +187,8 @@ impl Core {
     #[cold]
     fn settle_probe(&self, ticket: Ticket, probe: Probe, verdict: Option<&Verdict>, host: &impl Host) {
         let settings = host.settings();
+        // A timer, a curve and an observer are foreign: where one panics, the place is free all the same.
+        let give_back = OnUnwind(|| self.forget(ticket));
         let now = if verdict.is_some() || settings.times_calls() { nanos(host.now()) } else { 0 };
         let passed = verdict.is_none() && !settings.is_slow(now.saturating_sub(ticket.began));
         let after = verdict.and_then(Verdict::after);
@@ -208,6 +198,7 @@ impl Core {
         let next = || self.lock().machine.next_open();
         let drawn = if passed || neutral { Duration::ZERO } else { settings.draw_open(next()) };
         let listens = host.listens();
+        give_back.disarm();
         let mut guarded = self.lock();
         let ours = guarded.machine.take_back(probe, ticket.generation());
         let event = if ours && !neutral { guarded.machine.count(passed, after, now, settings, drawn) } else { None };
@@ -222,11 +213,34 @@ impl Core {
         }
     }
 
-    pub(super) fn by_hand(&self, step: fn(&mut Machine) -> Option<Event>, host: &impl Host) {
+    pub(super) fn reset(&self, host: &impl Host) {
         let listens = host.listens();
         let mut guarded = self.lock();
-        let event = step(&mut guarded.machine);
+        let event = guarded.machine.reset();
         self.leave(guarded, event.filter(|_| listens), host);
+    }
+
+    /// Isolates it, unless the observer panics: then whoever asked holds nothing that could release it.
+    pub(super) fn isolate(&self, host: &impl Host) {
+        let listens = host.listens();
+        let mut guarded = self.lock();
+        let event = guarded.machine.isolate();
+        let undo = OnUnwind(|| {
+            let mut guarded = self.lock();
+            // The observer is not called by a thread that unwinds: it hears of this ahead of the next event.
+            let event = guarded.machine.release();
+            guarded.untold.extend(event.filter(|_| listens));
+            self.publish(&guarded);
+        });
+        self.leave(guarded, event.filter(|_| listens), host);
+        undo.disarm();
+    }
+
+    pub(super) fn release(&self, host: &impl Host) {
+        // First of all, and without asking who listens: foreign code may panic, and whoever isolated it is gone.
+        let mut guarded = self.lock();
+        let event = guarded.machine.release();
+        self.leave(guarded, event, host);
     }
 
     pub(super) fn snapshot(&self, host: &impl Host) -> Snapshot {
@@ -272,17 +286,6 @@ impl Core {
         // Nothing foreign runs under the lock, so a poisoned one still holds a whole value.
         self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "that half")]
-const fn lower(word: u64) -> u32 {
-    word as u32
-}
-
-#[inline]
-const fn upper(word: u64) -> u32 {
-    lower(word >> 32)
 }
 
 #[inline]

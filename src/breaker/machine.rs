@@ -67,6 +67,12 @@ impl Machine {
         }
     }
 
+    /// A closed one after that many moves.
+    #[cfg(test)]
+    pub(super) fn after_moves(generation: u32) -> Self {
+        Self { generation, ..Self::new() }
+    }
+
     pub(super) const fn generation(&self) -> u32 {
         self.generation
     }
@@ -216,9 +222,9 @@ impl Machine {
         Event::Closed
     }
 
-    /// Closes by hand, whatever was.
+    /// Closes by hand, whatever was. While it is isolated nobody can see that, so it is no event.
     pub(super) fn reset(&mut self) -> Option<Event> {
-        let was_closed = matches!(self.phase, Phase::Closed);
+        let was_closed = self.isolations > 0 || matches!(self.phase, Phase::Closed);
         let event = self.close();
         (!was_closed).then_some(event)
     }

@@ -37,7 +37,10 @@ mod permit;
 mod publish;
 mod settings;
 mod state;
+mod ticket;
 mod window;
+#[cfg(test)]
+mod wraps;
 
 pub use error::Open;
 pub use event::Event;
@@ -45,14 +48,13 @@ pub use future::Guarded;
 pub use permit::{Isolation, Permit};
 pub use state::{Snapshot, State, Trip};
 
-pub(crate) use self::core::Ticket;
 pub(crate) use permit::Guard;
+pub(crate) use ticket::Ticket;
 
 use std::fmt;
 use std::time::Duration;
 
 use self::core::{Core, Host};
-use machine::Machine;
 use settings::{Probes, Rate, Settings};
 use window::Slot;
 
@@ -247,13 +249,13 @@ impl<C, O: Observe<Event>, M: Timer> Breaker<C, O, M> {
 
     /// Keeps the breaker open for as long as the guard, or another one, is held; the last one to go closes it.
     pub fn isolate(&self) -> Isolation<'_, C, O, M> {
-        self.core.by_hand(Machine::isolate, self);
+        self.core.isolate(self);
         Isolation { breaker: self }
     }
 
     /// Closes it and forgets what it counted. While it is isolated, it stays so.
     pub fn reset(&self) {
-        self.core.by_hand(Machine::reset, self);
+        self.core.reset(self);
     }
 
     /// What it knows at this moment.

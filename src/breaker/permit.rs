@@ -1,7 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::core::Ticket;
+use super::ticket::Ticket;
 use super::{Breaker, Open};
 use crate::classify::Verdict;
 use crate::observe::Observe;
@@ -117,7 +117,7 @@ where
     M: Timer,
 {
     fn drop(&mut self) {
-        self.breaker.core.by_hand(super::machine::Machine::release, self.breaker);
+        self.breaker.core.release(self.breaker);
     }
 }
 

@@ -8,23 +8,30 @@ use crate::sync::MutexGuard;
 impl Core {
     /// Publishes what the machine did, lets go of the lock and tells the event.
     pub(super) fn leave(&self, guarded: MutexGuard<'_, Guarded>, event: Option<Event>, host: &impl Host) {
+        self.publish(&guarded);
+        if event.is_some() || !guarded.untold.is_empty() {
+            self.pass_on(guarded, event, host);
+        }
+    }
+
+    /// Publishes what the machine did.
+    pub(super) fn publish(&self, guarded: &Guarded) {
         let machine = &guarded.machine;
         let (generation, refusing) = (machine.generation(), machine.state() != State::Closed);
         let phase = (u64::from(generation) << 1) | u64::from(refusing);
         let before = self.phase.load(Ordering::Relaxed);
-        if phase != before {
-            self.shut.store(machine.shut_until(), Ordering::Relaxed);
-            // The streak goes first: who reads the new phase finds the new streak. Swapped, so that it has its place in
-            // one order with the steps that lengthen and end it. From one state that refuses to the next it stays, as
-            // nobody lengthens or ends it there.
-            if before & phase & 1 == 0 {
-                self.streak.swap(u64::from(generation) << 32, Ordering::Relaxed);
-            }
-            self.phase.store(phase, Ordering::Release);
+        if phase == before {
+            return;
         }
-        if event.is_some() || !guarded.untold.is_empty() {
-            self.pass_on(guarded, event, host);
+        self.window.move_on(self.generation(), generation);
+        self.shut.store(machine.shut_until(), Ordering::Relaxed);
+        // The streak goes first: who reads the new phase finds the new streak. Swapped, so that it has its place in
+        // one order with the steps that lengthen and end it. From one state that refuses to the next it stays, as
+        // nobody lengthens or ends it there.
+        if before & phase & 1 == 0 {
+            self.streak.swap(u64::from(generation) << 32, Ordering::Relaxed);
         }
+        self.phase.store(phase, Ordering::Release);
     }
 
     /// Queues the event; tells what is queued, unless somebody does already.
@@ -44,24 +51,36 @@ impl Core {
 
     /// Tells an event and all that come meanwhile, in order.
     fn tell(&self, first: Event, host: &impl Host) {
-        /// Lets the next one tell, also when the observer panics.
-        struct Telling<'a>(&'a Core);
-        impl Drop for Telling<'_> {
-            fn drop(&mut self) {
-                self.0.lock().telling = false;
-            }
-        }
-        let telling = Telling(self);
+        // Lets the next one tell, also when the observer panics.
+        let stop = OnUnwind(|| self.lock().telling = false);
         let mut event = first;
         loop {
-            host.tell(&event);
+            if host.listens() {
+                host.tell(&event);
+            }
             let mut guarded = self.lock();
             let Some(next) = guarded.untold.pop_front() else {
                 guarded.telling = false; // under the same lock that saw nothing left
-                std::mem::forget(telling);
+                stop.disarm();
                 return;
             };
             event = next;
         }
+    }
+}
+
+/// Runs a step if foreign code panics before this is [disarmed](Self::disarm): an observer, a timer, a curve.
+pub(super) struct OnUnwind<F: FnMut()>(pub(super) F);
+
+impl<F: FnMut()> OnUnwind<F> {
+    #[inline]
+    pub(super) fn disarm(self) {
+        std::mem::forget(self); // the step borrows, and owns nothing
+    }
+}
+
+impl<F: FnMut()> Drop for OnUnwind<F> {
+    fn drop(&mut self) {
+        (self.0)();
     }
 }

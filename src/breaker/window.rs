@@ -5,46 +5,59 @@ use std::time::Duration;
 use crate::sync::AtomicU64;
 use crate::time::nanos;
 
-/// How many slots a window is cut into: it slides by a sixteenth of its length. A shard's are a cache line and the one
-/// that is fetched with it.
+/// How many slots a window is cut into: it slides by a sixteenth of its length.
 const SLOTS: usize = 1 << SLOT_BITS;
+#[cfg(not(loom))]
 const SLOT_BITS: u32 = 4;
 
 /// Threads count in shards of their own, so that successes on two cores do not fight for one cache line.
 #[cfg(not(loom))]
 const SHARDS: usize = 4;
-/// One, or loom could not walk all that happens.
+/// One shard of one slot, or loom could not walk all that happens.
 #[cfg(loom)]
 const SHARDS: usize = 1;
+#[cfg(loom)]
+const SLOT_BITS: u32 = 0;
 
 /// Counts of the calls that ended within the last window of time: constant time, constant memory, no lock.
 ///
-/// Each slot is one word, so it is read and replaced whole:
-/// `generation: 8 | lap: 14 | ok: 14 | failed: 14 | slow: 14`.
+/// Each slot has a word for each kind of count, which is read and replaced whole:
+/// `begun: 1 | generation: 7 | lap: 24 | count: 32`.
 ///
 /// Invariants:
-/// 1. A slot counts for the lap (the how-many-th time around the ring) and the generation that it names, and for
-///    no other. Who counts for a later one starts it anew, and must have read the clock just now; who counts for an
-///    earlier generation is dropped.
-/// 2. A slot that counted anything is not zero: zero is one that nobody touched.
-/// 3. When a count would overflow, all counts of the slot are halved: their proportions stay.
-/// 4. A shard whose bit in `used` is not set counted nothing: whoever starts a slot sets it first, and whoever counts in
+/// 1. A word counts for the generation and the lap (the how-many-th time around the ring) that its tag names, and for
+///    no other. Tags are equal or not; they have no order, as a number that wraps has none.
+/// 2. Only a call of the live generation counts or begins a slot. It compares generations after it has read the word, so it
+///    replaces nothing that a later generation has written.
+/// 3. At most `MOVES` moves of the breaker lie between two times at which the window is [emptied](Self::empty). So the
+///    seven bits of a tag name one generation among all that can have counts.
+/// 4. Whoever begins a slot gives all of its words the same tag. Where two words differ, somebody is about to do so.
+/// 5. A shard whose bit in `used` is not set counted nothing: whoever begins a slot sets it first, and whoever counts in
 ///    that slot after sees it set.
 ///
-/// A lap has 14 bits: counts that nothing touched for exactly 16,384 windows (two days, for windows of 10 s) would
-/// count as fresh, once.
+/// # Limits
+///
+/// A count stands still at `u32::MAX`: no window has that many calls of one kind in one slot of one shard.
+/// A lap has 24 bits: counts that nothing touched for exactly 16,777,216 windows (five years, for windows of 10 s) would
+/// count as fresh, once. A thread that stands still for a whole window between its reading of the clock and its count
+/// begins a slot of a later lap anew: the counts of one slot and shard are lost.
 pub(super) struct Window {
     shards: [Shard; SHARDS],
     /// A bit for each shard that anybody counted in: there may be fewer threads than shards.
     used: AtomicU64,
 }
 
+/// The words of one kind side by side: a call that succeeds touches few cache lines.
 #[repr(align(128))] // a cache line and the one that is fetched with it
 struct Shard {
-    slots: [AtomicU64; SLOTS],
+    ok: Words,
+    failed: Words,
+    slow: Words,
 }
 
-/// What ended within a window.
+type Words = [AtomicU64; SLOTS];
+
+/// Calls that ended within a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) ok: u64,
@@ -53,131 +66,179 @@ pub(super) struct Counts {
     pub(super) slow: u64,
 }
 
-const COUNT_BITS: u32 = 14;
+/// A call that ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    /// In nanoseconds on the breaker's timer.
+    pub(super) at: u64,
+    /// The generation that admitted it.
+    pub(super) generation: u32,
+    pub(super) failed: bool,
+    pub(super) slow: bool,
+}
+
+const COUNT_BITS: u32 = 32;
 const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
-const LAP_BITS: u32 = 14;
+const LAP_BITS: u32 = 24;
+const GENERATION_BITS: u32 = 7;
+/// A word that nobody touched is zero, and has no tag.
+const BEGUN: u64 = 1 << (GENERATION_BITS + LAP_BITS);
+
+/// How many generations may pass between two times at which the window is emptied (invariant 3): half of those that a tag
+/// can name. What a late call of the earlier half still writes is gone before the later half is over.
+const MOVES: u32 = 1 << (GENERATION_BITS - 1);
 
 impl Window {
     pub(super) const fn new() -> Self {
-        let shards = [const { Shard { slots: [const { AtomicU64::new(0) }; SLOTS] } }; SHARDS];
-        Self { shards, used: AtomicU64::new(0) }
+        Self { shards: [const { Shard::new() }; SHARDS], used: AtomicU64::new(0) }
     }
 
-    /// Counts a call that ended at `now` (nanoseconds).
+    /// Counts a call that ended just now. `live` reads the breaker's generation.
     #[inline]
-    pub(super) fn count(&self, now: u64, slot: Slot, generation: u32, one: Counts) {
-        self.add(now, slot, generation, one, true);
+    pub(super) fn count(&self, slot: Slot, call: Ended, live: impl Fn() -> u32) {
+        let (index, tag) = place(slot.tick(call.at), call.generation);
+        let is_live = || live() == call.generation;
+        let number = own_shard() % SHARDS;
+        let shard = &self.shards[number];
+        let (kind, other) = if call.failed { (&shard.failed, &shard.ok) } else { (&shard.ok, &shard.failed) };
+        let begin = || {
+            self.begin(number, [&other[index], &shard.slow[index]], tag, is_live);
+            true
+        };
+        if add_one(&kind[index], tag, is_live, begin) && call.slow {
+            add_one(&shard.slow[index], tag, is_live, || true);
+        }
     }
 
-    /// Counts a call that ended at `then`, a while ago, where others counted in that slot already; else false, as it may
+    /// Counts a call that succeeded a while ago, where others counted in that slot already; else false, as the slot may
     /// have been begun for a later time meanwhile.
     #[inline]
-    pub(super) fn join(&self, then: u64, slot: Slot, generation: u32, one: Counts) -> bool {
-        self.add(then, slot, generation, one, false)
+    pub(super) fn join(&self, slot: Slot, at: u64, generation: u32, live: impl Fn() -> u32) -> bool {
+        let (index, tag) = place(slot.tick(at), generation);
+        let shard = &self.shards[own_shard() % SHARDS];
+        // Of a later time is a slot that nobody has succeeded in since (invariant 4).
+        let begun_anew = tag_of(shard.failed[index].load(Ordering::Relaxed)) != tag;
+        !begun_anew && add_one(&shard.ok[index], tag, || live() == generation, || false)
     }
 
-    #[inline]
-    fn add(&self, at: u64, slot: Slot, generation: u32, one: Counts, begins: bool) -> bool {
-        let (index, tag) = place(slot.tick(at), generation);
-        let shard = own_shard() % SHARDS;
-        let word = &self.shards[shard].slots[index % SLOTS];
-        let mut seen = word.load(Ordering::Relaxed);
-        loop {
-            let next = match seen >> (3 * COUNT_BITS) {
-                same if same == tag && seen != 0 => pack(tag, Counts::unpack(seen).plus(one)),
-                other if seen != 0 && is_older_generation(tag, other) => return true, // invariants 1, 2
-                _ if !begins => return false,
-                _ => {
-                    self.use_shard(shard); // invariant 4
-                    pack(tag, one)
-                }
-            };
-            match word.compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
-                Ok(_) => return true,
-                Err(now) => seen = now,
+    /// Begins a slot: gives its other words the tag that the counting one is about to have, with nothing counted.
+    #[cold]
+    #[inline(never)]
+    fn begin(&self, shard: usize, others: [&AtomicU64; 2], tag: u64, is_live: impl Fn() -> bool) {
+        if self.used.load(Ordering::Relaxed) & (1 << shard) == 0 {
+            self.used.fetch_or(1 << shard, Ordering::Relaxed);
+        }
+        for word in others {
+            // A failed exchange is another's beginning, or a count of it.
+            let seen = word.load(Ordering::Acquire);
+            if tag_of(seen) != tag && is_live() {
+                let _ = word.compare_exchange(seen, tag << COUNT_BITS, Ordering::AcqRel, Ordering::Relaxed);
             }
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn use_shard(&self, shard: usize) {
-        if self.used.load(Ordering::Relaxed) & (1 << shard) == 0 {
-            self.used.fetch_or(1 << shard, Ordering::Relaxed);
-        }
-    }
-
-    /// What this generation counted within the window that ends at `now`.
+    /// The calls that this generation counted within the window that ends at `now`.
     pub(super) fn counts(&self, now: u64, slot: Slot, generation: u32) -> Counts {
         #[cfg(loom)] // whose atomics must all have been used before they are shared
-        self.shards.iter().flat_map(|shard| &shard.slots).for_each(|slot| _ = slot.load(Ordering::Relaxed));
+        self.words().for_each(|word| _ = word.load(Ordering::Relaxed));
         let last = slot.tick(now);
         let (newest, lap) = place(last, generation);
         // The slots after the newest are of the lap before.
         let (_, lap_before) = place(last.wrapping_sub(SLOTS as u64), generation);
+        let sum = |words: &Words| -> u64 {
+            let of_lap = |(index, word): (usize, &AtomicU64)| {
+                let word = word.load(Ordering::Acquire);
+                if tag_of(word) == if index <= newest { lap } else { lap_before } { word & COUNT_MAX } else { 0 }
+            };
+            words.iter().enumerate().map(of_lap).sum()
+        };
         let used = self.used.load(Ordering::Relaxed);
-        let mut sum = Counts::default();
+        let mut counts = Counts::default();
         for (index, shard) in self.shards.iter().enumerate() {
-            if used & (1 << index) == 0 {
-                continue;
-            }
-            for (index, slot) in shard.slots.iter().enumerate() {
-                let word = slot.load(Ordering::Relaxed);
-                if word >> (3 * COUNT_BITS) == if index <= newest { lap } else { lap_before } {
-                    let counts = Counts::unpack(word);
-                    sum.ok += counts.ok;
-                    sum.failed += counts.failed;
-                    sum.slow += counts.slow;
-                }
+            if used & (1 << index) != 0 {
+                // Slow ones first: a call is counted as slow after it is counted.
+                counts.slow += sum(&shard.slow);
+                counts.failed += sum(&shard.failed);
+                counts.ok += sum(&shard.ok);
             }
         }
-        sum
+        counts
+    }
+
+    /// The breaker moves from one generation to a later one, which it publishes after this.
+    #[inline]
+    pub(super) fn move_on(&self, from: u32, to: u32) {
+        if from / MOVES != to / MOVES {
+            self.empty();
+        }
+    }
+
+    #[cold]
+    fn empty(&self) {
+        // Swapped, so that it has its place in one order with the steps that count.
+        self.words().for_each(|word| _ = word.swap(0, Ordering::AcqRel));
+    }
+
+    fn words(&self) -> impl Iterator<Item = &AtomicU64> {
+        self.shards.iter().flat_map(Shard::kinds).flatten()
+    }
+}
+
+impl Shard {
+    const fn new() -> Self {
+        Self {
+            ok: [const { AtomicU64::new(0) }; SLOTS],
+            failed: [const { AtomicU64::new(0) }; SLOTS],
+            slow: [const { AtomicU64::new(0) }; SLOTS],
+        }
+    }
+
+    const fn kinds(&self) -> [&Words; 3] {
+        [&self.ok, &self.failed, &self.slow]
     }
 }
 
 impl Counts {
-    /// One call.
-    #[inline]
-    pub(super) const fn of(failed: bool, slow: bool) -> Self {
-        Self { ok: !failed as u64, failed: failed as u64, slow: slow as u64 }
-    }
-
     pub(super) const fn total(&self) -> u64 {
         self.ok + self.failed
     }
+}
 
-    const fn unpack(word: u64) -> Self {
-        Self {
-            ok: (word >> (2 * COUNT_BITS)) & COUNT_MAX,
-            failed: (word >> COUNT_BITS) & COUNT_MAX,
-            slow: word & COUNT_MAX,
+/// Counts one more under that tag, unless the call is not of the live generation. `begin` says whether a word with another
+/// tag may be given this one. False where nothing was counted.
+#[inline]
+fn add_one(word: &AtomicU64, tag: u64, is_live: impl Fn() -> bool, begin: impl Fn() -> bool) -> bool {
+    // Acquire: who reads what a later generation wrote, then finds that generation live (invariant 2).
+    let mut seen = word.load(Ordering::Acquire);
+    loop {
+        if !is_live() {
+            return false;
         }
-    }
-
-    /// The sum, halved as often as it takes to fit (invariant 3).
-    const fn plus(self, other: Self) -> Self {
-        let (ok, failed, slow) = (self.ok + other.ok, self.failed + other.failed, self.slow + other.slow);
-        let half = (ok > COUNT_MAX || failed > COUNT_MAX || slow > COUNT_MAX) as u64;
-        Self { ok: ok >> half, failed: failed >> half, slow: slow >> half }
+        let next = match tag_of(seen) == tag {
+            true if seen & COUNT_MAX == COUNT_MAX => return true,
+            true => seen + 1,
+            false if begin() => (tag << COUNT_BITS) | 1,
+            false => return false,
+        };
+        match word.compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return true,
+            Err(now) => seen = now,
+        }
     }
 }
 
-const fn pack(tag: u64, counts: Counts) -> u64 {
-    (tag << (3 * COUNT_BITS)) | (counts.ok << (2 * COUNT_BITS)) | (counts.failed << COUNT_BITS) | counts.slow
+#[inline]
+const fn tag_of(word: u64) -> u64 {
+    word >> COUNT_BITS
 }
 
 /// The slot of a tick, and the tag that it has there.
+#[inline]
 #[expect(clippy::cast_possible_truncation, reason = "less than SLOTS")]
 const fn place(tick: u64, generation: u32) -> (usize, u64) {
     let lap = (tick >> SLOT_BITS) & ((1 << LAP_BITS) - 1);
-    (tick as usize % SLOTS, ((generation as u64 & 0xff) << LAP_BITS) | lap)
-}
-
-/// Whether `tag` is of an earlier generation than `other`, as far as eight bits tell.
-#[expect(clippy::cast_possible_truncation, reason = "eight bits are what a tag has of it")]
-const fn is_older_generation(tag: u64, other: u64) -> bool {
-    let behind = ((other >> LAP_BITS) as u8).wrapping_sub((tag >> LAP_BITS) as u8);
-    behind != 0 && behind < 128
+    let generation = generation as u64 & ((1 << GENERATION_BITS) - 1);
+    (tick as usize % SLOTS, BEGUN | (generation << LAP_BITS) | lap)
 }
 
 /// The length of a slot, kept as what divides by it in one multiplication.

@@ -3,6 +3,8 @@
 mod adaptive;
 mod backoff;
 mod breaker;
+mod breaker_counts;
+mod breaker_panics;
 mod budget;
 mod bulkhead;
 mod cancel;

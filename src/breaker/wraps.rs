@@ -1,0 +1,169 @@
+//! Tests of a breaker after any number of moves: its generation and the tags of its window wrap around.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::core::Core;
+use super::{Breaker, Permit, State};
+use crate::backoff::Backoff;
+use crate::classify::{Always, Verdict};
+use crate::time::ManualTimer;
+
+type Manual = Breaker<Always, (), ManualTimer>;
+
+/// A slot of the window, in milliseconds.
+const SLOT: u64 = 100;
+const SLOTS: u64 = 16;
+const SLOW: u64 = 250;
+
+/// A breaker that counts both rates and never opens by itself, as no share reaches NaN.
+fn counting(timer: &ManualTimer, moves: u32) -> Manual {
+    let breaker = Breaker::new()
+        .without_consecutive()
+        .with_failure_rate(f64::NAN, 1)
+        .with_slow_rate(Duration::from_millis(SLOW), f64::NAN, 1)
+        .with_window(Duration::from_millis(SLOT * SLOTS))
+        .with_observer(())
+        .with_timer(timer.clone());
+    Breaker { core: Core::after_moves(moves), ..breaker }
+}
+
+/// Numbers of moves around which something wraps: a sign or the whole of 8, 16 and 32 bits.
+fn moves() -> impl Strategy<Value = u32> {
+    let edge = prop::sample::select(vec![0, 1 << 6, 1 << 7, 1 << 8, 1 << 15, 1 << 16, 1 << 31, u32::MAX]);
+    prop_oneof![
+        3 => (edge, 0..260_u32, any::<bool>())
+            .prop_map(|(edge, off, above)| if above { edge.wrapping_add(off) } else { edge.wrapping_sub(off) }),
+        1 => any::<u32>(),
+    ]
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Advance(u64),
+    Admit,
+    Settle { which: usize, failed: bool },
+    Moves(u32),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let few = prop::sample::select(vec![1, 2, 3, 63, 64, 65, 127, 128, 129, 130, 191, 254, 255, 256, 257, 384, 512]);
+    let step = prop_oneof![
+        4 => (0..SLOT * 3).prop_map(Step::Advance),
+        1 => (0..SLOT * SLOTS * 2).prop_map(Step::Advance),
+        12 => Just(Step::Admit),
+        14 => (any::<usize>(), any::<bool>()).prop_map(|(which, failed)| Step::Settle { which, failed }),
+        3 => few.prop_map(Step::Moves),
+    ];
+    prop::collection::vec(step, 1..120)
+}
+
+/// A call of the model: the move after which it was admitted, and when.
+struct Admitted {
+    moves: u64,
+    at: u64,
+}
+
+struct Counted {
+    slot: u64,
+    failed: bool,
+    slow: bool,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// The counts are those of a plain list: of the calls admitted since the last move, those that ended in the window.
+    #[test]
+    fn counts_are_exact_after_any_number_of_moves(start in moves(), steps in steps()) {
+        let timer = ManualTimer::new();
+        let breaker = counting(&timer, start);
+        let (mut now, mut moved) = (0_u64, 0_u64);
+        let mut calls: VecDeque<(Permit<'_, Always, (), ManualTimer>, Admitted)> = VecDeque::new();
+        let mut counted: Vec<Counted> = vec![];
+        for step in steps {
+            match step {
+                Step::Advance(by) => {
+                    timer.advance(Duration::from_millis(by));
+                    now += by;
+                }
+                Step::Admit => calls.push_back((breaker.permit().unwrap(), Admitted { moves: moved, at: now })),
+                Step::Settle { which, failed } => {
+                    let Some((permit, admitted)) = (!calls.is_empty()).then(|| calls.remove(which % calls.len())).flatten()
+                    else {
+                        continue;
+                    };
+                    if failed {
+                        permit.failure(Verdict::retry());
+                    } else {
+                        permit.success();
+                    }
+                    if admitted.moves == moved {
+                        counted.push(Counted { slot: now / SLOT, failed, slow: now - admitted.at > SLOW });
+                    }
+                }
+                Step::Moves(moves) => {
+                    (0..moves).for_each(|_| breaker.reset());
+                    moved += u64::from(moves);
+                    counted.clear();
+                }
+            }
+            let inside = |call: &&Counted| call.slot + SLOTS > now / SLOT;
+            let count = |of: fn(&Counted) -> bool| counted.iter().filter(inside).filter(|call| of(call)).count() as u64;
+            let seen = breaker.snapshot();
+            prop_assert_eq!(seen.calls, count(|_| true));
+            prop_assert_eq!(seen.failures, count(|call| call.failed));
+            prop_assert_eq!(seen.slow, count(|call| call.slow));
+        }
+    }
+
+    /// It opens and closes as a new one does, in a row of calls that fail and probes that pass.
+    #[test]
+    fn opens_and_closes_after_any_number_of_moves(start in moves()) {
+        let timer = ManualTimer::new();
+        let second = Duration::from_secs(1);
+        let breaker = Breaker::new()
+            .with_consecutive(3)
+            .with_probes(1, 1.0)
+            .with_open(Backoff::fixed(second))
+            .with_observer(())
+            .with_timer(timer.clone());
+        let breaker = Breaker { core: Core::after_moves(start), ..breaker };
+        for _ in 0..5 {
+            let early = breaker.permit().unwrap();
+            for _ in 0..3 {
+                prop_assert_eq!(breaker.state(), State::Closed);
+                breaker.permit().unwrap().failure(Verdict::retry());
+            }
+            prop_assert_eq!(breaker.state(), State::Open);
+            prop_assert!(breaker.permit().is_err());
+            timer.advance(second);
+            let probe = breaker.permit().unwrap();
+            early.failure(Verdict::retry());
+            prop_assert_eq!(breaker.state(), State::HalfOpen);
+            prop_assert!(breaker.permit().is_err());
+            probe.success();
+            prop_assert_eq!(breaker.state(), State::Closed);
+            prop_assert_eq!(breaker.snapshot().streak, 0);
+        }
+    }
+}
+
+/// The wrap itself, step by step: two minutes in a release build.
+#[test]
+#[ignore = "four billion moves"]
+fn counts_are_exact_after_four_billion_moves() {
+    let timer = ManualTimer::new();
+    let breaker = counting(&timer, 0);
+    let early = breaker.permit().unwrap();
+    for _ in 0..(1_u64 << 32) + 1 {
+        breaker.reset();
+    }
+    breaker.permit().unwrap().failure(Verdict::retry());
+    early.success();
+    breaker.permit().unwrap().success();
+    let seen = breaker.snapshot();
+    assert_eq!((seen.calls, seen.failures), (2, 1));
+}

@@ -1,0 +1,157 @@
+//! What a breaker's window counts: all of it, however many calls there are and however often the breaker moved before.
+
+use std::time::Duration;
+
+use resile::breaker::State;
+use resile::{Always, Breaker, ManualTimer, Timer, Verdict};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+type Manual = Breaker<Always, (), ManualTimer>;
+
+fn breaker(timer: &ManualTimer, settings: impl FnOnce(Breaker) -> Breaker) -> Manual {
+    settings(Breaker::new()).with_observer(()).with_timer(timer.clone())
+}
+
+fn fail(breaker: &Manual) {
+    breaker.permit().unwrap().failure(Verdict::retry());
+}
+
+fn succeed(breaker: &Manual) {
+    breaker.permit().unwrap().success();
+}
+
+/// Each of these numbers of moves is a distance at which a tag of few bits wraps, or looks as if it had.
+const MOVES: [u32; 15] = [0, 1, 2, 127, 128, 129, 200, 254, 255, 256, 257, 400, 65_535, 65_536, 65_537];
+
+#[test]
+fn opens_after_any_number_of_moves() {
+    for moves in MOVES {
+        let timer = ManualTimer::new();
+        let breaker = breaker(&timer, |b| b.without_consecutive().with_failure_rate(0.5, 10));
+        succeed(&breaker);
+        (0..moves).for_each(|_| breaker.reset());
+        (0..9).for_each(|_| fail(&breaker));
+        if moves > 0 {
+            assert_eq!(breaker.state(), State::Closed, "after {moves} moves");
+            fail(&breaker);
+        }
+        assert_eq!(breaker.state(), State::Open, "after {moves} moves");
+    }
+}
+
+#[test]
+fn counts_nothing_of_before_a_move() {
+    for moves in MOVES.into_iter().filter(|moves| *moves > 0) {
+        let timer = ManualTimer::new();
+        let breaker = breaker(&timer, |b| b.without_consecutive().with_failure_rate(f64::NAN, 1));
+        (0..7).for_each(|_| fail(&breaker));
+        (0..moves).for_each(|_| breaker.reset());
+        assert_eq!(breaker.snapshot().calls, 0, "after {moves} moves");
+    }
+}
+
+/// A long stream, say, that was admitted before an outage and ends after it.
+#[test]
+fn a_call_that_was_admitted_many_moves_ago_wipes_nothing() {
+    for moves in MOVES.into_iter().filter(|moves| *moves > 0) {
+        let timer = ManualTimer::new();
+        let breaker = breaker(&timer, |b| b.without_consecutive().with_failure_rate(0.5, 10));
+        let (one, other) = (breaker.permit().unwrap(), breaker.permit().unwrap());
+        (0..moves).for_each(|_| breaker.reset());
+        (0..5).for_each(|_| fail(&breaker));
+        one.success();
+        other.failure(Verdict::retry());
+        let seen = breaker.snapshot();
+        assert_eq!((seen.calls, seen.failures), (5, 5), "after {moves} moves");
+        (0..5).for_each(|_| fail(&breaker));
+        assert_eq!(breaker.state(), State::Open, "after {moves} moves");
+    }
+}
+
+/// With the defaults: calls that succeed, an outage in which all probes fail, a day of health, then a bad minute.
+#[test]
+fn opens_for_a_rate_after_an_outage_of_any_length() {
+    for minutes in [10, 70, 130, 200] {
+        let timer = ManualTimer::new();
+        let breaker = breaker(&timer, |b| b);
+        let healthy = |seconds| {
+            for _ in 0..seconds * 4 {
+                timer.advance(SECOND / 4);
+                succeed(&breaker);
+            }
+        };
+        healthy(60);
+        while timer.now() < minutes * 60 * SECOND {
+            while let Ok(permit) = breaker.permit() {
+                permit.failure(Verdict::retry());
+            }
+            timer.advance(SECOND);
+        }
+        while breaker.state() != State::Closed {
+            timer.advance(SECOND);
+            while let (Ok(permit), false) = (breaker.permit(), breaker.state() == State::Closed) {
+                permit.success();
+            }
+        }
+        healthy(86_400);
+        // Six of ten fail, never ten in a row.
+        let failed = (0..1000).any(|call| {
+            timer.advance(SECOND / 20);
+            let Ok(permit) = breaker.permit() else { return true };
+            if call % 10 < 6 {
+                permit.failure(Verdict::retry())
+            } else {
+                permit.success()
+            }
+            false
+        });
+        assert!(failed, "after an outage of {minutes} minutes");
+    }
+}
+
+#[test]
+fn counts_are_exact() {
+    let timer = ManualTimer::new();
+    let breaker =
+        breaker(&timer, |b| b.without_consecutive().with_failure_rate(f64::NAN, 1).with_slow_rate(SECOND, f64::NAN, 1));
+    for call in 0..100_000_u32 {
+        if call % 9 == 0 { fail(&breaker) } else { succeed(&breaker) }
+    }
+    let slow = breaker.permit().unwrap();
+    timer.advance(2 * SECOND);
+    slow.success();
+    let seen = breaker.snapshot();
+    assert_eq!((seen.calls, seen.failures, seen.slow), (100_001, 11_112, 1));
+}
+
+/// Half of the calls in one burst, the others spread: each counts as much as another.
+#[test]
+fn a_burst_weighs_no_less_than_calls_that_are_spread() {
+    let timer = ManualTimer::new();
+    // The share is 0.1. It would be 0.15 if the burst counted a third.
+    let breaker = breaker(&timer, |b| b.without_consecutive().with_failure_rate(0.15, 100));
+    (0..40_000).for_each(|_| succeed(&breaker));
+    for call in 0..40_000_u32 {
+        timer.advance(SECOND / 8_000);
+        if call % 5 == 0 { fail(&breaker) } else { succeed(&breaker) }
+    }
+    assert_eq!(breaker.state(), State::Closed);
+    let seen = breaker.snapshot();
+    assert_eq!((seen.calls, seen.failures), (80_000, 8_000));
+}
+
+#[test]
+fn a_large_number_of_calls_is_reached() {
+    let timer = ManualTimer::new();
+    // Within one slot, and over the window.
+    for step in [Duration::ZERO, SECOND / 50_000] {
+        let breaker = breaker(&timer, |b| b.without_consecutive().with_failure_rate(0.5, 300_000));
+        for call in 1..=300_000_u32 {
+            timer.advance(step);
+            assert_eq!(breaker.state(), State::Closed, "before call {call}");
+            fail(&breaker);
+        }
+        assert_eq!(breaker.state(), State::Open);
+    }
+}
