@@ -13,6 +13,11 @@ pub(crate) enum Curve {
 }
 
 impl Curve {
+    /// Whether each delay was spelled out, and does not follow from a base.
+    pub(super) const fn is_spelled_out(self) -> bool {
+        matches!(self, Self::Fixed(_) | Self::Steps(_) | Self::Custom(_))
+    }
+
     /// The delay before the given retry, 1 being the first; at most `cap`. `factor` is the growth of `Exponential`.
     pub(super) fn delay(self, retry: u32, factor: f64, cap: Duration) -> Duration {
         let n = retry.max(1);

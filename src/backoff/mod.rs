@@ -27,7 +27,10 @@ use crate::time::nanos;
 /// | factor | 2 | doubling reaches any overload's scale in a few steps; used by `exponential` only |
 /// | cap, where the curve grows | 30 s, or the base where that is longer | longer waits help no caller that still waits |
 /// | cap of `fixed`, `steps`, `custom` | none | each delay was spelled out |
-/// | jitter | [`Jitter::Full`] | the fewest calls for nearly the least time (Brooker, "Exponential Backoff And Jitter", AWS 2015) |
+/// | jitter, where the curve grows | [`Jitter::Full`] | the fewest calls for nearly the least time (Brooker, "Exponential Backoff And Jitter", AWS 2015) |
+/// | jitter of `fixed`, `steps`, `custom` | [`Jitter::None`] | each delay was spelled out; ask for jitter where many clients may fail together |
+///
+/// A [`Breaker`](crate::Breaker::with_open) has a default of its own for a curve that grows.
 ///
 /// # Examples
 ///
@@ -44,7 +47,8 @@ pub struct Backoff {
     pub(crate) curve: Curve,
     pub(crate) factor: f64,
     pub(crate) cap: Duration,
-    pub(crate) jitter: Jitter,
+    /// `None` until one is given: then it depends on the curve.
+    jitter: Option<Jitter>,
 }
 
 const DEFAULT_CAP: Duration = Duration::from_secs(30);
@@ -56,7 +60,7 @@ impl Backoff {
         Self::new(Curve::None, Duration::MAX)
     }
 
-    /// The same delay each time. Uncapped.
+    /// The same delay each time. Uncapped, and without jitter unless one is given.
     #[must_use]
     pub const fn fixed(delay: Duration) -> Self {
         Self::new(Curve::Fixed(delay), Duration::MAX)
@@ -80,20 +84,21 @@ impl Backoff {
         Self::new(Curve::Fibonacci(base), cap_for(base))
     }
 
-    /// The delays as listed; the last one repeats, an empty list is no delay. Uncapped.
+    /// The delays as listed; the last one repeats, an empty list is no delay. Uncapped, and without jitter unless one is
+    /// given.
     #[must_use]
     pub const fn steps(delays: &'static [Duration]) -> Self {
         Self::new(Curve::Steps(delays), Duration::MAX)
     }
 
-    /// Whatever `delay` says for retry 1, 2, 3, … Uncapped.
+    /// Whatever `delay` says for retry 1, 2, 3, … Uncapped, and without jitter unless one is given.
     #[must_use]
     pub const fn custom(delay: fn(u32) -> Duration) -> Self {
         Self::new(Curve::Custom(delay), Duration::MAX)
     }
 
     const fn new(curve: Curve, cap: Duration) -> Self {
-        Self { curve, factor: 2.0, cap, jitter: Jitter::Full }
+        Self { curve, factor: 2.0, cap, jitter: None }
     }
 
     /// The growth of `exponential` per retry. Below 1 (delays never shrink) and NaN are taken as 1.
@@ -110,11 +115,26 @@ impl Backoff {
         self
     }
 
-    /// How delays are spread.
+    /// How delays are spread. Without this it depends on the curve: see [Defaults](#defaults).
     #[must_use]
     pub const fn with_jitter(mut self, jitter: Jitter) -> Self {
-        self.jitter = jitter;
+        self.jitter = Some(jitter);
         self
+    }
+
+    /// Uses that jitter where the curve grows and none was given.
+    #[must_use]
+    pub(crate) const fn or_jitter(self, jitter: Jitter) -> Self {
+        if self.jitter.is_none() && !self.curve.is_spelled_out() { self.with_jitter(jitter) } else { self }
+    }
+
+    /// The jitter that was given, or the curve's own.
+    pub(crate) const fn jitter(&self) -> Jitter {
+        match self.jitter {
+            Some(jitter) => jitter,
+            None if self.curve.is_spelled_out() => Jitter::None,
+            None => Jitter::Full,
+        }
     }
 
     /// The delay before the given retry (1 is the first), drawn with `rng`; `previous` is the delay before the
@@ -132,14 +152,15 @@ impl Backoff {
 
     #[inline(never)] // a delay is worth a call
     fn drawn<R: Rng + ?Sized>(&self, retry: u32, previous: Duration, rng: &mut R) -> Duration {
-        let delay = match self.jitter {
+        let jitter = self.jitter();
+        let delay = match jitter {
             Jitter::Decorrelated => self.unjittered(1),
             _ => self.unjittered(retry),
         };
-        if delay.is_zero() || matches!(self.jitter, Jitter::None) {
+        if delay.is_zero() || matches!(jitter, Jitter::None) {
             return delay;
         }
-        let spread = self.jitter.spread(nanos(delay), nanos(previous), nanos(self.cap));
+        let spread = jitter.spread(nanos(delay), nanos(previous), nanos(self.cap));
         Duration::from_nanos(if spread.start() == spread.end() { *spread.end() } else { rng.random_range(spread) })
     }
 
@@ -151,10 +172,10 @@ impl Backoff {
 
     /// The wait after a peer's `hint`: the hint or more, spread upwards, as those who got the same hint would
     /// otherwise all come back at one instant. `room` is the longest wait that is of use: the spread is squeezed to
-    /// stay below it.
+    /// stay below it. A hint is not a delay that was spelled out here: it is spread unless `Jitter::None` was asked for.
     pub(crate) fn on_top<R: Rng + ?Sized>(&self, hint: Duration, retry: u32, room: Duration, rng: &mut R) -> Duration {
         let spread = self.unjittered(retry).max(hint / 10).min(room.saturating_sub(hint) / 2);
-        if self.jitter == Jitter::None || spread.is_zero() {
+        if self.jitter == Some(Jitter::None) || spread.is_zero() {
             return hint;
         }
         hint.saturating_add(Duration::from_nanos(rng.random_range(0..=nanos(spread))))
@@ -186,9 +207,13 @@ impl Iterator for Schedule {
     }
 }
 
+/// Equal if they give the same delays.
 impl PartialEq for Backoff {
     fn eq(&self, other: &Self) -> bool {
-        self.curve == other.curve && self.factor == other.factor && self.cap == other.cap && self.jitter == other.jitter
+        self.curve == other.curve
+            && self.factor == other.factor
+            && self.cap == other.cap
+            && self.jitter() == other.jitter()
     }
 }
 
@@ -206,6 +231,6 @@ impl fmt::Debug for Backoff {
             Curve::Steps(delays) => all.field("curve", &"steps").field("delays", delays),
             Curve::Custom(_) => all.field("curve", &"custom"),
         };
-        all.field("cap", &self.cap).field("jitter", &self.jitter).finish()
+        all.field("cap", &self.cap).field("jitter", &self.jitter()).finish()
     }
 }

@@ -55,7 +55,7 @@ use std::fmt;
 use std::time::Duration;
 
 use self::core::{Core, Host};
-use settings::{Probes, Rate, Settings};
+use settings::{OPEN_JITTER, Probes, Rate, Settings};
 use window::Slot;
 
 use crate::backoff::Backoff;
@@ -178,9 +178,13 @@ impl Breaker {
     }
 
     /// How long it stays open: the first time, the second in a row, …
+    ///
+    /// A time that is spelled out is that time: [`Backoff::fixed`], `steps` and `custom` have no jitter unless one is
+    /// given. A curve that grows has ± 20 % unless another jitter is given, as `Jitter::Full` would let a breaker go
+    /// half-open at once.
     #[must_use]
     pub const fn with_open(mut self, open: Backoff) -> Self {
-        self.settings.open = open;
+        self.settings.open = open.or_jitter(OPEN_JITTER);
         self
     }
 

@@ -5,6 +5,9 @@ use super::machine::MAX_PROBES;
 use super::window::{Counts, Slot};
 use crate::backoff::{Backoff, Draw, Jitter};
 
+/// The jitter of the times for which a breaker opens, where they grow.
+pub(super) const OPEN_JITTER: Jitter = Jitter::Proportional(0.2);
+
 /// When a breaker opens, for how long, and what closes it again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
@@ -64,7 +67,7 @@ impl Settings {
             slot: Slot::of(Duration::from_secs(10)),
             open: Backoff::exponential(Duration::from_secs(5))
                 .with_cap(Duration::from_secs(60))
-                .with_jitter(Jitter::Proportional(0.2)),
+                .with_jitter(OPEN_JITTER),
             hint_cap: Duration::from_secs(5 * 60),
             probes: Probes::of(5, 0.6),
             lease: Duration::from_secs(30),

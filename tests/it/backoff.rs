@@ -239,3 +239,25 @@ fn trap_01_jitter_lost_at_the_cap() {
         }
     }
 }
+
+/// A delay that was spelled out is that delay; one that follows from a base is spread.
+#[test]
+fn a_delay_that_was_spelled_out_has_no_jitter_unless_asked() {
+    let spelled_out = [Backoff::fixed(BASE), Backoff::steps(&[BASE, CAP]), Backoff::custom(|retry| BASE * retry)];
+    for backoff in spelled_out {
+        for (retry, delay) in (1..10).zip(backoff.schedule()) {
+            assert_eq!(backoff.delay(retry, Duration::ZERO, &mut Untouched), delay, "{backoff:?}");
+        }
+        assert_eq!(backoff, backoff.with_jitter(Jitter::None));
+    }
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let growing = [Backoff::linear(BASE), Backoff::exponential(BASE), Backoff::fibonacci(BASE)];
+    let asked = spelled_out.map(|backoff| backoff.with_jitter(Jitter::Full));
+    for backoff in growing.into_iter().chain(asked) {
+        let delays: Vec<_> = (0..100).map(|_| backoff.delay(1, Duration::ZERO, &mut rng)).collect();
+        assert!(
+            delays.iter().any(|delay| *delay < BASE / 4) && delays.iter().all(|delay| *delay <= BASE),
+            "{backoff:?}"
+        );
+    }
+}

@@ -658,3 +658,29 @@ async fn a_long_turn_erases_nothing_that_was_counted_meanwhile() {
         }
     }
 }
+
+/// A time that was spelled out is that time. One that grows has a little jitter, and any other that is asked for.
+#[test]
+fn opens_for_as_long_as_was_said() {
+    let opened = |open: Backoff| -> Vec<Duration> {
+        let open_once = || {
+            let timer = ManualTimer::new();
+            let breaker = breaker(&timer, |b| b.with_consecutive(1).with_open(open));
+            breaker.permit().unwrap().failure(Verdict::retry());
+            breaker.permit().unwrap_err().retry_after().unwrap()
+        };
+        (0..200).map(|_| open_once()).collect()
+    };
+    for spelled_out in [Backoff::fixed(SECOND), Backoff::steps(&[SECOND]), Backoff::custom(|_| SECOND)] {
+        assert!(opened(spelled_out).iter().all(|time| *time == SECOND), "{spelled_out:?}");
+        let asked = opened(spelled_out.with_jitter(Jitter::Full));
+        assert!(asked.iter().any(|time| *time < SECOND / 4), "{spelled_out:?}");
+    }
+    for growing in [Backoff::linear(SECOND), Backoff::exponential(SECOND), Backoff::fibonacci(SECOND)] {
+        let times = opened(growing);
+        assert!(times.iter().all(|time| (SECOND * 4 / 5..=SECOND * 6 / 5).contains(time)), "{growing:?}: {times:?}");
+        assert!(times.iter().any(|time| *time < SECOND) && times.iter().any(|time| *time > SECOND), "{growing:?}");
+        assert!(opened(growing.with_jitter(Jitter::Full)).iter().any(|time| *time < SECOND / 4), "{growing:?}");
+        assert!(opened(growing.with_jitter(Jitter::None)).iter().all(|time| *time == SECOND), "{growing:?}");
+    }
+}

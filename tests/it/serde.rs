@@ -319,3 +319,31 @@ proptest! {
         }
     }
 }
+
+/// A list could be read as the settings in their order, and nobody means that.
+#[test]
+fn a_list_is_no_policy() {
+    let right = "expected a retry policy to be a map of `attempts`, `deadline`, `hint_cap`, `backoff`";
+    for list in ["[]", r#"[7, "1s"]"#] {
+        assert_eq!(wrong(list), format!("invalid type: sequence, {right}"), "{list}");
+    }
+    let right = "expected `backoff` to be a map of `curve`, `base`, `factor`, `cap`, `jitter`";
+    for list in ["[]", r#"["fixed", "1s"]"#] {
+        assert_eq!(wrong(&format!(r#"{{ "backoff": {list} }}"#)), format!("invalid type: sequence, {right}"), "{list}");
+    }
+    let jitter = wrong_backoff(r#""jitter": [0.5]"#);
+    assert!(jitter.starts_with("invalid type: sequence, expected `jitter` to be"), "{jitter}");
+}
+
+/// A delay that was spelled out is that delay, also in a configuration.
+#[test]
+fn a_fixed_delay_has_no_jitter_unless_asked() {
+    let fixed =
+        |more: &str| policy(&format!(r#"{{ "backoff": {{ "curve": "fixed", "base": "5s"{more} }} }}"#)).backoff();
+    let delays =
+        |backoff: Backoff| -> Vec<_> { (1..20).map(|n| backoff.delay(n, Duration::ZERO, &mut rand::rng())).collect() };
+    assert_eq!(delays(fixed("")), [Duration::from_secs(5); 19]);
+    assert_ne!(delays(fixed(r#", "jitter": "full""#)), [Duration::from_secs(5); 19]);
+    let written = to_string(&Backoff::fixed(Duration::from_secs(5))).unwrap();
+    assert_eq!(written, r#"{"curve":"fixed","base":"5s","jitter":"none"}"#);
+}

@@ -12,12 +12,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::RetryPolicy;
 use crate::backoff::{Backoff, Curve, Jitter};
 use crate::classify::Always;
-use visit::{Attempts, CurveOf, IN_CODE, JitterOf, Number, Time};
+use visit::{Attempts, CurveOf, IN_CODE, JitterOf, MapOf, Number, Time};
 
 /// Every setting may be left out, and is then as in [`RetryPolicy::new`]; see [Configuration](#configuration).
 impl<'de> Deserialize<'de> for RetryPolicy<Always> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let PolicySettings { attempts, deadline, hint_cap, backoff } = Deserialize::deserialize(deserializer)?;
+        let policy = MapOf::new("a retry policy to be a map of `attempts`, `deadline`, `hint_cap`, `backoff`");
+        let PolicySettings { attempts, deadline, hint_cap, backoff } = deserializer.deserialize_map(policy)?;
         Ok(Self { attempts, deadline, backoff, hint_cap, classify: Always })
     }
 }
@@ -40,8 +41,10 @@ impl<C> Serialize for RetryPolicy<C> {
 /// own function sets it. What the curve has no use for is checked, and has no effect.
 impl<'de> Deserialize<'de> for Backoff {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let BackoffSettings { curve, base, factor, cap, jitter } = Deserialize::deserialize(deserializer)?;
-        let backoff = (curve.0)(base).with_factor(factor).with_jitter(jitter);
+        let backoff = MapOf::new("`backoff` to be a map of `curve`, `base`, `factor`, `cap`, `jitter`");
+        let BackoffSettings { curve, base, factor, cap, jitter } = deserializer.deserialize_map(backoff)?;
+        let backoff = (curve.0)(base).with_factor(factor);
+        let backoff = jitter.map_or(backoff, |jitter| backoff.with_jitter(jitter));
         Ok(cap.map_or(backoff, |cap| backoff.with_cap(cap)))
     }
 }
@@ -65,7 +68,7 @@ impl Serialize for Backoff {
             factor: (curve == "exponential" || self.factor > 2.0 || self.factor < 2.0)
                 .then(|| self.factor.min(f64::MAX)),
             cap: (grows || self.cap != Duration::MAX).then(|| text_or_none(self.cap)),
-            jitter: self.jitter,
+            jitter: self.jitter(),
         }
         .serialize(serializer)
     }
@@ -118,7 +121,6 @@ struct BackoffText {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[serde(expecting = "a retry policy to be a map of `attempts`, `deadline`, `hint_cap`, `backoff`")]
 struct PolicySettings {
     #[serde(deserialize_with = "attempts")]
     attempts: u32,
@@ -138,7 +140,6 @@ impl Default for PolicySettings {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[serde(expecting = "`backoff` to be a map of `curve`, `base`, `factor`, `cap`, `jitter`")]
 struct BackoffSettings {
     curve: CurveOf,
     #[serde(deserialize_with = "base")]
@@ -147,14 +148,15 @@ struct BackoffSettings {
     factor: f64,
     #[serde(deserialize_with = "cap")]
     cap: Option<Duration>,
-    jitter: Jitter,
+    #[serde(deserialize_with = "jitter")]
+    jitter: Option<Jitter>,
 }
 
 impl Default for BackoffSettings {
     fn default() -> Self {
         let backoff = RetryPolicy::new().backoff;
         let base = backoff.unjittered(1);
-        Self { curve: CurveOf(Backoff::exponential), base, factor: backoff.factor, cap: None, jitter: backoff.jitter }
+        Self { curve: CurveOf(Backoff::exponential), base, factor: backoff.factor, cap: None, jitter: None }
     }
 }
 
@@ -174,6 +176,10 @@ fn hint_cap<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::E
 fn cap<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let limit = deserializer.deserialize_option(Time { setting: "cap", optional: true })?;
     Ok(Some(limit.unwrap_or(Duration::MAX)))
+}
+
+fn jitter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Jitter>, D::Error> {
+    Jitter::deserialize(deserializer).map(Some)
 }
 
 fn base<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {

@@ -1,6 +1,7 @@
 //! Readers of single settings. Derived ones would know the type that they expect, but not the setting to name.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use jiff::fmt::friendly::SpanParser;
@@ -9,6 +10,30 @@ use serde::de::{Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::backoff::{Backoff, Jitter};
+
+/// Reads settings by their names. A derived reader takes a list of them in their order as well.
+pub(super) struct MapOf<T> {
+    right: &'static str,
+    settings: PhantomData<T>,
+}
+
+impl<T> MapOf<T> {
+    pub(super) const fn new(right: &'static str) -> Self {
+        Self { right, settings: PhantomData }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for MapOf<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.right)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map))
+    }
+}
 
 /// Reads a duration, `None` for "none" where that may be.
 pub(super) struct Time {
