@@ -128,6 +128,8 @@ impl<F: Future> ResilienceExt for F {}
 ///
 /// Only waiting counts: a limit runs from when the stream was first found pending, so a consumer that is slow to ask
 /// does not use it up. A limit of zero gives the stream one poll.
+///
+/// An item that is an error is an item: it restarts each of these limits, and meets that on the first item.
 #[cfg(feature = "stream")]
 pub trait StreamResilienceExt: futures_core::Stream + Sized {
     /// No item may take longer than `limit`; each one, whatever it says, starts it anew.
@@ -163,6 +165,7 @@ pub trait StreamResilienceExt: futures_core::Stream + Sized {
     }
 
     /// No item of which `is_progress` is true may take longer than `limit`, however many others come in between.
+    /// An error counts as progress, as the consumer sees it and can stop.
     ///
     /// Against peers that are alive and do nothing: pings, empty deltas. Between two items of progress this limit
     /// also counts the time that the consumer takes.

@@ -47,6 +47,12 @@ pub trait Watch<T>: sealed::Sealed {
     #[doc(hidden)]
     fn meets(&mut self, item: &T) -> Meets;
 
+    /// What an item that is an error means: its sender is not silent.
+    #[doc(hidden)]
+    fn meets_error(&mut self) -> Meets {
+        Meets::Again
+    }
+
     #[doc(hidden)]
     fn elapsed(limit: Duration) -> Elapsed;
 }
@@ -75,6 +81,10 @@ impl<T> Watch<T> for Every {
 
 impl<T> Watch<T> for First {
     fn meets(&mut self, _: &T) -> Meets {
+        Meets::ForGood
+    }
+
+    fn meets_error(&mut self) -> Meets {
         Meets::ForGood
     }
 
@@ -159,20 +169,22 @@ where
         let mut this = self.as_mut().project();
         let Some(stream) = this.stream.as_mut().as_pin_mut() else { return Poll::Ready(None) };
         match stream.poll_next(cx) {
-            Poll::Ready(Some(Ok(item))) => match this.watch.meets(&item) {
-                Meets::Not => {
+            Poll::Ready(Some(item)) => {
+                let meets = match &item {
+                    Ok(item) => this.watch.meets(item),
+                    Err(_) => this.watch.meets_error(),
+                };
+                if meets == Meets::Not {
                     // Asked here too: a peer that is never silent would otherwise never be found out.
                     if self.as_mut().poll_limit(cx).is_pending() {
-                        return Poll::Ready(Some(Ok(item)));
+                        return Poll::Ready(Some(item));
                     }
-                }
-                meets => {
+                } else {
                     *this.met |= meets == Meets::ForGood;
                     this.sleep.set(None);
-                    return Poll::Ready(Some(Ok(item)));
+                    return Poll::Ready(Some(item));
                 }
-            },
-            Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
+            }
             Poll::Ready(None) => {
                 self.end();
                 return Poll::Ready(None);

@@ -365,6 +365,33 @@ async fn limits_on_silence() {
 }
 
 /// A peer that is never silent and never gets on: no poll is pending, and yet it is cut.
+/// Each item comes after so many seconds: lines, of which one is malformed.
+fn lines<const N: usize>(after: [(u64, Step); N]) -> impl Stream<Item = Step> {
+    stream::iter(after).then(|(seconds, item)| async move {
+        tokio::time::sleep(SECOND * u32::try_from(seconds).unwrap()).await;
+        item
+    })
+}
+
+/// An error is an item: whoever sends it is not silent.
+#[tokio::test(start_paused = true)]
+async fn an_error_item_restarts_the_limits() {
+    let limit = SECOND * 10;
+    let even = |item: &u32| item % 2 == 0;
+    let all = [RESET, Ok(2), Ok(4)];
+    let steps = || lines([(9, all[0]), (5, all[1]), (9, all[2])]);
+    assert_eq!(steps().idle_timeout(limit).collect::<Vec<_>>().await, all);
+    assert_eq!(steps().first_item_timeout(limit).collect::<Vec<_>>().await, all);
+    assert_eq!(steps().progress_timeout(limit, even).collect::<Vec<_>>().await, all);
+    // They are limits all the same, counted from the error.
+    let words = |items: Vec<Step>| items.into_iter().map(|item| item.err().map(|e| e.to_string())).collect::<Vec<_>>();
+    let silent = || lines([(9, RESET), (11, Ok(2))]);
+    let cut = |what: &str| vec![Some("reset".to_owned()), Some(format!("no {what} within 10s"))];
+    assert_eq!(words(silent().idle_timeout(limit).collect().await), cut("item"));
+    assert_eq!(words(silent().progress_timeout(limit, even).collect().await), cut("progress"));
+    assert_eq!(words(silent().first_item_timeout(limit).collect().await), [Some("reset".to_owned()), None]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_flood_without_progress_is_cut() {
     let began = Instant::now();
