@@ -240,6 +240,10 @@ where
         }
         if this.sleep.is_none() {
             if let Some(left) = this.course.remaining(this.course.elapsed()) {
+                // A timer may round a sleep of zero up.
+                if left.is_zero() {
+                    return Poll::Ready(Stop::Deadline);
+                }
                 this.sleep.set(Some(this.course.timer.sleep(left)));
             }
         }
