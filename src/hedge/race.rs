@@ -7,7 +7,7 @@ use crate::classify::{Cause, Classify, Verdict};
 use crate::observe::{Observe, Standard};
 use crate::policy::{Attempt, Stop};
 use crate::retry::GaveUp;
-use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer};
+use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, nanos};
 use crate::timeout::Adaptive;
 
 /// What a hedged call knows of its attempts, and the steps that it takes: it judges, pays and tells; it holds no
@@ -23,6 +23,8 @@ pub(super) struct Race<'a, E, C, K, O = Standard, M = DefaultTimer> {
     started: Option<Duration>,
     /// When the attempt was begun that was begun last (the first: when it had to be waited for).
     latest: Duration,
+    /// How long after that a hedge was denied, in nanoseconds: from there the delay before the next one counts.
+    denied: u64,
     attempts: u32,
     /// How many hedges may still start.
     left: u32,
@@ -41,6 +43,7 @@ impl<'a, E, C, K> Race<'a, E, C, K> {
             timer: DEFAULT_TIMER,
             started: None,
             latest: Duration::ZERO,
+            denied: 0,
             attempts: 0,
             left: policy.hedges(),
             last: None,
@@ -51,14 +54,16 @@ impl<'a, E, C, K> Race<'a, E, C, K> {
 impl<'a, E, C, K, O, M> Race<'a, E, C, K, O, M> {
     #[inline]
     pub(super) fn observed<P>(self, observer: P) -> Race<'a, E, C, K, P, M> {
-        let Self { policy, token, budget, adaptive, observer: _, timer, started, latest, attempts, left, last } = self;
-        Race { policy, token, budget, adaptive, observer, timer, started, latest, attempts, left, last }
+        let Self { policy, token, budget, adaptive, observer: _, timer, started, latest, denied, attempts, left, last } =
+            self;
+        Race { policy, token, budget, adaptive, observer, timer, started, latest, denied, attempts, left, last }
     }
 
     #[inline]
     pub(super) fn timed<N>(self, timer: N) -> Race<'a, E, C, K, O, N> {
-        let Self { policy, token, budget, adaptive, observer, timer: _, started, latest, attempts, left, last } = self;
-        Race { policy, token, budget, adaptive, observer, timer, started, latest, attempts, left, last }
+        let Self { policy, token, budget, adaptive, observer, timer: _, started, latest, denied, attempts, left, last } =
+            self;
+        Race { policy, token, budget, adaptive, observer, timer, started, latest, denied, attempts, left, last }
     }
 
     #[inline]
@@ -107,13 +112,18 @@ where
         self.adaptive.and_then(Adaptive::latency).map_or(longest, |usual| usual.min(longest))
     }
 
+    /// From when the delay before the next hedge counts.
+    fn waits_from(&self) -> Duration {
+        self.latest.saturating_add(Duration::from_nanos(self.denied))
+    }
+
     fn ends_at(&self) -> Option<Duration> {
         Some(self.started?.saturating_add(self.policy.deadline()?))
     }
 
     /// How long until something is due, if anything is: the next hedge, or the end.
     pub(super) fn until_due(&self) -> Option<Duration> {
-        let hedge = (self.left > 0).then(|| self.latest.saturating_add(self.delay()));
+        let hedge = (self.left > 0).then(|| self.waits_from().saturating_add(self.delay()));
         let due = match (hedge, self.ends_at()) {
             (Some(hedge), Some(end)) => hedge.min(end),
             (one, other) => one.or(other)?,
@@ -132,10 +142,11 @@ where
             return Ok(None);
         }
         self.left -= 1;
+        let delay = now.saturating_sub(self.latest);
         let paid = match self.budget.map(Budget::withdraw) {
             Some(None) => {
                 // Forgone rather than put off: whether the call is hedged at all is then decided at one moment.
-                self.latest = now;
+                self.denied = nanos(delay);
                 if self.observer.is_enabled() {
                     self.observer.observe(&Event::Denied { attempts: self.attempts });
                 }
@@ -144,8 +155,7 @@ where
             Some(paid) => paid,
             None => None,
         };
-        let delay = now.saturating_sub(self.latest);
-        self.latest = now;
+        (self.latest, self.denied) = (now, 0);
         let attempt = Attempt::new(self.attempts.saturating_add(1))
             .with_elapsed(self.started.map_or(Duration::ZERO, |started| now.saturating_sub(started)))
             .with_delay(delay)

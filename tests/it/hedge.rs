@@ -397,3 +397,33 @@ proptest! {
         prop_assert_eq!(Some(got), wanted);
     }
 }
+
+/// A hedge that was denied is no attempt: it does not count as the one before.
+#[tokio::test(start_paused = true)]
+async fn the_delay_of_a_hedge_is_the_time_since_the_attempt_before() {
+    static BUDGET: Budget = Budget::new().with_capacity(1).with_deposit(1.0);
+    let policy = HedgePolicy::new().with_delay(100 * MS).with_hedges(3);
+    let delays = RefCell::new(vec![]);
+    BUDGET.withdraw().unwrap().spend();
+    let op = |attempt: Attempt| {
+        delays.borrow_mut().push((attempt.number(), attempt.delay()));
+        async move {
+            let seconds = if attempt.number() < 3 { 10 } else { 0 };
+            tokio::time::sleep(seconds * SECOND).await;
+            Ok::<_, &str>(attempt.number())
+        }
+    };
+    let refill = async {
+        tokio::time::sleep(150 * MS).await;
+        BUDGET.deposit(); // after the hedge at 100 ms was denied
+        tokio::time::sleep(100 * MS).await;
+        BUDGET.deposit();
+        std::future::pending::<()>().await;
+    };
+    let call = hedge(op, &policy, Never).with_budget(&BUDGET);
+    tokio::select! {
+        won = call => assert_eq!(won, Ok(3)),
+        () = refill => unreachable!(),
+    }
+    assert_eq!(*delays.borrow(), [(1, Duration::ZERO), (2, 200 * MS), (3, 100 * MS)]);
+}
