@@ -122,6 +122,14 @@ pub trait Classify<E: ?Sized> {
     /// The verdict on `error`; `None` is no opinion. What nobody has an opinion on fails.
     fn classify(&self, error: &E) -> Option<Verdict>;
 
+    /// Returns the verdict on an attempt that was cut off before it came to an error of its own: by a timeout, or as its
+    /// stream ended early. The upstream may have done all that was asked of it.
+    ///
+    /// `None` is no opinion. [`Lift`](crate::Lift) then sends such an attempt again.
+    fn classify_cut(&self) -> Option<Verdict> {
+        None
+    }
+
     /// Asks `other` where this one has no opinion.
     fn or_else<C: Classify<E>>(self, other: C) -> OrElse<Self, C>
     where
@@ -202,5 +210,10 @@ impl<E: ?Sized, A: Classify<E>, B: Classify<E>> Classify<E> for OrElse<A, B> {
     #[inline]
     fn classify(&self, error: &E) -> Option<Verdict> {
         self.first.classify(error).or_else(|| self.second.classify(error))
+    }
+
+    #[inline]
+    fn classify_cut(&self) -> Option<Verdict> {
+        self.first.classify_cut().or_else(|| self.second.classify_cut())
     }
 }

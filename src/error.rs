@@ -109,20 +109,44 @@ impl<E: std::error::Error> std::error::Error for Error<E> {
     }
 }
 
-/// Lifts a classifier of `E` to one of [`Error<E>`]: the operation's errors are judged by it; of the refusals,
-/// `Elapsed`, `Full` and a stream that was cut off are retried as passing faults, and `Open` no sooner than the breaker
-/// says, if it says. (`Full` is not throttled: the peer asked for nothing, so nobody else needs to wait.)
+/// Lifts a classifier of `E` to one of [`Error<E>`]: it classifies the operation's own errors.
+///
+/// | variant | verdict |
+/// |---|---|
+/// | `Operation` | the classifier's |
+/// | `Elapsed`, `CutOff` | the classifier's [`classify_cut`](Classify::classify_cut); without an opinion, a retry |
+/// | `Full` | a retry, not throttled: the upstream asked for nothing, so no other call needs to wait |
+/// | `Open` | a retry no sooner than the breaker says; a failure where it does not say |
+///
+/// An attempt that was cut off may have been executed. So give `Lift` a classifier that knows whether the request may be
+/// sent again, such as [`http::Classifier`](crate::http::Classifier). A closure has no opinion on attempts that were cut
+/// off, also where it asks such a classifier inside: compose them by [`or_else`](Classify::or_else) inside of `Lift`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lift<C>(pub C);
+
+impl<C> Lift<C> {
+    /// The verdict on an attempt that was cut off.
+    fn cut<E>(&self) -> Verdict
+    where
+        C: Classify<E>,
+    {
+        self.0.classify_cut().unwrap_or(Verdict::retry())
+    }
+}
 
 impl<E, C: Classify<E>> Classify<Error<E>> for Lift<C> {
     fn classify(&self, error: &Error<E>) -> Option<Verdict> {
         match error {
             Error::Operation(error) => self.0.classify(error),
-            Error::Elapsed(_) | Error::Full(_) => Some(Verdict::retry()),
+            Error::Elapsed(_) => Some(self.cut::<E>()),
+            Error::Full(_) => Some(Verdict::retry()),
             Error::Open(open) => Some(open.retry_after().map_or(Verdict::Fail, Verdict::retry_after)),
             #[cfg(feature = "stream")]
-            Error::CutOff(_) => Some(Verdict::retry()),
+            Error::CutOff(_) => Some(self.cut::<E>()),
         }
+    }
+
+    fn classify_cut(&self) -> Option<Verdict> {
+        self.0.classify_cut()
     }
 }

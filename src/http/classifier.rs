@@ -7,7 +7,9 @@ use crate::classify::{Classify, Verdict};
 
 /// Judges HTTP answers by status and idempotency; the [table](super) says how, and why.
 ///
-/// It has an opinion on every [`Refused`]. To except a status, ask your own classifier first, with
+/// It has an opinion on every [`Refused`], and on attempts that were cut off ([`classify_cut`](Classify::classify_cut)):
+/// under [`Lift`](crate::Lift), a request that is not idempotent is not sent again after a timeout. A closure that asks
+/// this classifier inside loses that opinion: give the classifier itself. To except a status, ask your own classifier first, with
 /// [`or_else`](Classify::or_else) this one.
 ///
 /// # Defaults
@@ -85,9 +87,12 @@ impl Classifier {
     pub const fn verdict(&self, status: StatusCode, after: Option<Duration>) -> Verdict {
         let throttled = match status.as_u16() {
             429 => true,
+            403 if after.is_some() => true,
+            413 if after.is_some() => false,
             408 | 425 => false,
             409 if self.conflict => false,
-            501 | 505 => return Verdict::Fail,
+            501 | 505 | 506 | 508 | 510 | 511 => return Verdict::Fail,
+            507 if after.is_none() => return Verdict::Fail,
             503 if self.idempotent => after.is_some(),
             500..=599 if self.idempotent => false,
             _ => return Verdict::Fail,
@@ -114,6 +119,10 @@ impl Classify<Refused> for Classifier {
     fn classify(&self, refused: &Refused) -> Option<Verdict> {
         Some(self.verdict(refused.status(), refused.retry_after()))
     }
+
+    fn classify_cut(&self) -> Option<Verdict> {
+        Some(self.unanswered(true))
+    }
 }
 
 /// No opinion on what is neither 4xx nor 5xx.
@@ -121,11 +130,19 @@ impl Classify<Parts> for Classifier {
     fn classify(&self, parts: &Parts) -> Option<Verdict> {
         Refused::check(parts.status, &parts.headers).err().and_then(|refused| self.classify(&refused))
     }
+
+    fn classify_cut(&self) -> Option<Verdict> {
+        Some(self.unanswered(true))
+    }
 }
 
 /// No opinion on what is neither 4xx nor 5xx.
 impl<B> Classify<Response<B>> for Classifier {
     fn classify(&self, response: &Response<B>) -> Option<Verdict> {
         Refused::check(response.status(), response.headers()).err().and_then(|refused| self.classify(&refused))
+    }
+
+    fn classify_cut(&self) -> Option<Verdict> {
+        Some(self.unanswered(true))
     }
 }

@@ -7,15 +7,23 @@
 //!
 //! | answer | idempotent | not idempotent | why |
 //! |---|---|---|---|
+//! | 403 Forbidden with `Retry-After` | retry, throttled | retry, throttled | refused for now, not for good: so GitHub reports its secondary rate limits. Not executed |
+//! | 403 Forbidden without | fail | fail | the same credentials are refused again (RFC 9110 §15.5.4) |
 //! | 408 Request Timeout | retry | retry | the server did not receive the whole request (RFC 9110 §15.5.9): it had nothing to execute |
 //! | 409 Conflict | retry, or [fail](Classifier::with_conflict) | as left | the request could not be completed in the state that the resource was in (§15.5.10): not executed; whether the conflict passes depends on the service |
+//! | 413 Content Too Large with `Retry-After` | retry | retry | the condition is temporary (§15.5.14): not executed. It concerns this request, so it is not throttled |
+//! | 413 Content Too Large without | fail | fail | the same content is too large again |
 //! | 425 Too Early | retry | retry | the server would not process what may be a replay (RFC 8470 §5.2): not executed |
 //! | 429 Too Many Requests | retry, throttled | retry, throttled | refused for its rate, in place of being served (RFC 6585 §4) |
 //! | 500 Internal Server Error | retry | fail | the server failed on the way: parts may be done |
 //! | 502 Bad Gateway | retry | fail | a gateway did not understand the upstream's answer: the upstream had begun |
 //! | 503 Service Unavailable | retry; throttled if it says `Retry-After` | fail | meant as "not now", but proxies say it too when the upstream hangs up half-way |
 //! | 504 Gateway Timeout | retry | fail | the gateway stopped waiting, the upstream may not have stopped working |
-//! | 501, 505 | fail | fail | the server cannot do this, in this version: it will not learn by the next attempt |
+//! | 507 Insufficient Storage with `Retry-After` | retry | fail | the server says that space will be there again; parts may be done |
+//! | 507 Insufficient Storage without | fail | fail | must not be repeated without a new action of the user (RFC 4918 §11.5) |
+//! | 501, 505, 506, 510 | fail | fail | the server cannot do this, in this version, as configured, or without an extension: it will not learn by the next attempt |
+//! | 508 Loop Detected | fail | fail | the resource contains itself (RFC 5842 §7.2), and still does at the next attempt |
+//! | 511 Network Authentication Required | fail | fail | a network in between wants a login (RFC 6585 §6): the server never saw the request, and no repeat logs in |
 //! | any other 5xx | retry | fail | as 500, which RFC 9110 §15 says to take it for |
 //! | any other answer | fail | fail | the request is at fault, or it is no failure |
 //! | none: never connected | retry | retry | nobody saw the request: see [`Classifier::unanswered`] |

@@ -126,3 +126,40 @@ fn lift_judges_the_operation_and_retries_the_refusal() {
     assert_eq!(lifted.classify(&Error::Operation(Down(1))), None);
     assert_eq!(lifted.classify(&elapsed().into()), Some(Verdict::retry()));
 }
+
+/// A classifier that has an opinion on attempts that were cut keeps it under `Lift`.
+#[test]
+fn lift_asks_the_classifier_about_what_was_cut() {
+    use resile::http::{Classifier, Refused};
+    use resile::{CutOff, OrElse};
+
+    type Union = Error<Refused>;
+    let cut: [Union; 2] = [elapsed().into(), CutOff::default().into()];
+    let no_opinion = |_: &Refused| None::<Verdict>;
+    for error in cut {
+        assert_eq!(Lift(Classifier::non_idempotent()).classify(&error), Some(Verdict::fail()));
+        assert_eq!(Lift(Classifier::idempotent()).classify(&error), Some(Verdict::retry()));
+        let asked: OrElse<_, _> = no_opinion.or_else(Classifier::non_idempotent());
+        assert_eq!(Lift(asked).classify(&error), Some(Verdict::fail()));
+        assert_eq!(Lift(no_opinion).classify(&error), Some(Verdict::retry()));
+    }
+}
+
+/// The composition that the README teaches: a limit on each attempt, and `Lift` around the classifier.
+#[test]
+fn a_request_that_is_not_idempotent_is_sent_once_if_it_times_out() {
+    use resile::http::{Classifier, Refused};
+
+    for (classifier, times, stop) in
+        [(Classifier::non_idempotent(), 1, Stop::Fatal), (Classifier::idempotent(), 3, Stop::Attempts)]
+    {
+        let (timer, sent) = (ManualTimer::new(), std::cell::Cell::new(0));
+        let policy = RetryPolicy::new().with_classify(Lift(classifier));
+        let post = |_| {
+            sent.set(sent.get() + 1);
+            std::future::pending::<Result<(), Error<Refused>>>().timeout(SECOND).with_timer(&timer)
+        };
+        let gave_up = drive(retry(post, &policy, Never).with_timer(&timer), &timer).unwrap_err();
+        assert_eq!((sent.get(), gave_up.stop()), (times, stop));
+    }
+}

@@ -126,8 +126,10 @@ fn verdicts_by_status() {
         (500..=500, retry, fail),
         (501..=501, fail, fail),
         (502..=504, retry, fail),
-        (505..=505, fail, fail),
-        (506..=599, retry, fail),
+        (505..=508, fail, fail),
+        (509..=509, retry, fail),
+        (510..=511, fail, fail),
+        (512..=599, retry, fail),
         (600..=999, fail, fail),
     ];
     let mut next = 100;
@@ -138,9 +140,12 @@ fn verdicts_by_status() {
             let status = StatusCode::from_u16(code).unwrap();
             assert_eq!(READ.verdict(status, None), idempotent, "{code}");
             assert_eq!(BOOK.verdict(status, None), not, "{code}");
-            // A hint changes whether to wait, and for a 503 who is at fault: never whether to retry.
+            // A hint changes whether to wait, and for a 503 who is at fault. It says of three that they pass.
             for (classifier, verdict) in [(READ, idempotent), (BOOK, not)] {
                 let hinted = match verdict {
+                    _ if code == 403 => Verdict::throttled(Some(TWO)),
+                    _ if code == 413 => Verdict::retry_after(TWO),
+                    _ if code == 507 && classifier == READ => Verdict::retry_after(TWO),
                     Verdict::Fail => Verdict::Fail,
                     _ if matches!(code, 429 | 503) => Verdict::throttled(Some(TWO)),
                     Verdict::Retry { .. } => Verdict::retry_after(TWO),
@@ -238,5 +243,15 @@ proptest! {
         prop_assert!(verdict == Verdict::fail() || verdict == free.verdict(status, hint));
         prop_assert!(!free.verdict(status, hint).is_retry() || free.verdict(status, hint).after() == hint);
         prop_assert_eq!(cautious.assume_idempotent(), free);
+    }
+}
+
+/// An attempt that was cut off may have been executed, whatever the answer would have come as.
+#[test]
+fn an_attempt_that_was_cut_off() {
+    for (classifier, verdict) in [(READ, Verdict::retry()), (BOOK, Verdict::fail())] {
+        assert_eq!(Classify::<Refused>::classify_cut(&classifier), Some(verdict));
+        assert_eq!(Classify::<Response<()>>::classify_cut(&classifier), Some(verdict));
+        assert_eq!(Classify::<::http::response::Parts>::classify_cut(&classifier), Some(verdict));
     }
 }
