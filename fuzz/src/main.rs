@@ -88,7 +88,7 @@ const HEADERS: [&str; 12] = [
     "x-codex-primary-reset-after-seconds",
 ];
 
-const VALUES: [&str; 18] = [
+const VALUES: [&str; 20] = [
     "0",
     "1",
     "-1",
@@ -105,6 +105,8 @@ const VALUES: [&str; 18] = [
     "100",
     "Fri, 29 Sep 2023 16:26:57 GMT",
     "Sun, 06 Nov 1994 08:49:37 GMT",
+    "Thu, 01 Jan 1970 00:00:00 GMT",
+    "Fri, 31 Dec 9999 23:59:59 GMT",
     "9999-12-31T23:59:59Z",
     "-9999-01-01T00:00:00Z",
 ];

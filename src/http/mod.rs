@@ -72,4 +72,6 @@ mod classifier;
 mod refused;
 
 pub use classifier::Classifier;
+#[cfg(feature = "llm")]
+pub(crate) use refused::answered;
 pub use refused::{Refused, retry_after};

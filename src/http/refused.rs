@@ -1,5 +1,6 @@
 use std::fmt;
-use std::time::{Duration, SystemTime};
+use std::ops::Range;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ::http::header::{DATE, RETRY_AFTER};
 use ::http::{HeaderMap, StatusCode};
@@ -10,6 +11,9 @@ use ::http::{HeaderMap, StatusCode};
 /// the three forms of an HTTP-date. A date is measured against the answer's own `Date`, so that a wrong clock on either
 /// side does not matter; against `now` where there is no `Date` that can be read. `None` when the wait is zero,
 /// negative or over, or cannot be read. Of several fields (a proxy may add its own) the longest wait counts.
+///
+/// A `Date` before 1990 or after 2999 comes from a clock that is not set. It counts only where `Retry-After` is out
+/// of these years too, by the same clock; else `now` counts.
 ///
 /// RFC 9110 §10.2.3 and §5.6.7.
 ///
@@ -31,11 +35,11 @@ pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 
 /// [`retry_after`], where `now` is asked only if it matters.
 fn hint(headers: &HeaderMap, now: impl Fn() -> SystemTime) -> Option<Duration> {
-    let answered = || headers.get(DATE).and_then(|date| instant(date.to_str().ok()?)).unwrap_or_else(&now);
+    let answered = |until| date(headers).filter(|date| is_set(*date) || !is_set(until)).unwrap_or_else(&now);
     let wait = |text: &str| match text.as_bytes().first()? {
         // So it is neither negative nor NaN, and no word like "inf"; an infinity is then a number too large for an f64.
         b'0'..=b'9' | b'.' => text.parse().ok().map(|s| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX)),
-        _ => instant(text)?.duration_since(answered()).ok(),
+        _ => instant(text).and_then(|until| until.duration_since(answered(until)).ok()),
     };
     let waits = headers.get_all(RETRY_AFTER).into_iter().filter_map(|value| wait(value.to_str().ok()?.trim()));
     waits.max().filter(|wait| !wait.is_zero())
@@ -44,6 +48,25 @@ fn hint(headers: &HeaderMap, now: impl Fn() -> SystemTime) -> Option<Duration> {
 /// An HTTP-date.
 fn instant(text: &str) -> Option<SystemTime> {
     httpdate::parse_http_date(text).ok()
+}
+
+/// When the answer was made, by the clock of its sender.
+fn date(headers: &HeaderMap) -> Option<SystemTime> {
+    instant(headers.get(DATE)?.to_str().ok()?.trim())
+}
+
+/// The years 1990 to 2999, in seconds since 1970.
+const SET: Range<u64> = 631_152_000..32_503_680_000;
+
+/// Whether a clock that shows this moment is set.
+fn is_set(at: SystemTime) -> bool {
+    at.duration_since(UNIX_EPOCH).is_ok_and(|since| SET.contains(&since.as_secs()))
+}
+
+/// When the answer was made, by the clock of its sender, if that clock is set.
+#[cfg(feature = "llm")]
+pub(crate) fn answered(headers: &HeaderMap) -> Option<SystemTime> {
+    date(headers).filter(|date| is_set(*date))
 }
 
 /// An answer that is not a success: its status, and how long it asks to wait.

@@ -115,8 +115,8 @@ impl Failure {
         self.0.retryable
     }
 
-    /// How long the provider asks to wait; for [`Kind::QuotaExhausted`], when it resets. Never zero. A number too large
-    /// to hold is `Duration::MAX`.
+    /// How long the provider asks to wait, counted from when it answered; for [`Kind::QuotaExhausted`], when it resets.
+    /// Never zero. A number too large to hold is `Duration::MAX`.
     #[must_use]
     pub fn wait(&self) -> Option<Duration> {
         self.0.wait

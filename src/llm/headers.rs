@@ -2,11 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::header::{AsHeaderName, DATE};
+use http::header::AsHeaderName;
 use http::{HeaderMap, HeaderName};
 
 use super::wait;
-use crate::http::retry_after;
+use crate::http::{answered, retry_after};
 
 /// Milliseconds, a fraction allowed.
 static MILLISECONDS: [HeaderName; 3] = [
@@ -46,9 +46,9 @@ pub(super) fn asked(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     exact.or_else(|| retry_after(headers, now).filter(|wait| !wait.is_zero()))
 }
 
-/// The moment that the answer was made by its own clock, against which its other moments are to be read; else `now`.
+/// The moment at which the answer was made by its own clock, against which its other moments are read; else `now`.
 pub(super) fn date(headers: &HeaderMap, now: SystemTime) -> SystemTime {
-    text(headers, DATE).and_then(|date| httpdate::parse_http_date(date.trim()).ok()).unwrap_or(now)
+    answered(headers).unwrap_or(now)
 }
 
 /// Until the limits that are used up are reset: the longest, by pairs of headers that say what remains and when it

@@ -55,13 +55,18 @@
 //!
 //! 1. `retry-after-ms`, `x-ms-retry-after-ms`, `x-amz-retry-after`.
 //! 2. `Retry-After`: see [`retry_after`](crate::http::retry_after).
-//! 3. Fields of the body: `retryDelay`, `quotaResetDelay`, `estimated_time`, `resets_at`, `resets_in_seconds`,
-//!    `retry_after`, and the headers that a gateway passes on in it.
+//! 3. Fields of the body: `retryDelay`, `quotaResetDelay`, `estimated_time`, `resets_at`, `quotaResetTimeStamp`,
+//!    `resets_in_seconds`, `retry_after`, and the headers that a gateway passes on in it.
 //! 4. Reset headers, only of limits of which nothing remains.
 //! 5. The provider's sentence: "try again in 9m38.016s". Not "adjust your input and try again".
 //!
 //! What is not a number, negative, infinite, zero or past is no hint. A number too large to hold is `Duration::MAX`, so
 //! that a policy's hint cap stops at it.
+//!
+//! A moment ("resets at 08:54:20") is read against the `Date` of the answer, wherever it is named: in the headers, in the
+//! body, in a sentence. Where there is no such header, or none of the years 1990 to 2999, it is read against the clock of
+//! this machine, or the `now` that [`Reply::judge`] was given. Headers that a gateway passes on in a body are read
+//! against a `Date` among them, if there is one.
 //!
 //! # Bounds
 //!

@@ -53,7 +53,8 @@ impl<'a> Reply<'a> {
         self
     }
 
-    /// The headers of the answer.
+    /// The headers of the answer. Its moments are read against its `Date`, in the body too; see
+    /// [`judge`](Self::judge).
     pub const fn with_headers(mut self, headers: &'a HeaderMap) -> Self {
         self.headers = Some(headers);
         self
@@ -65,10 +66,17 @@ impl<'a> Reply<'a> {
         self
     }
 
-    /// What it means, at `now`, which matters only to moments that the provider names. Pure, and total: any bytes give
-    /// an answer, in time linear in the first 256 KiB of them.
+    /// What it means, at `now`. Pure, and total: any bytes give an answer, in time linear in the first 256 KiB of them.
+    ///
+    /// `now` matters only where the provider names a moment, and the headers have no `Date`. With a `Date` every moment
+    /// is read against that one, so that a wrong clock on either side does not matter: those in the headers, in the
+    /// body and in its words. A `Date` that cannot be read, or is before 1990 or after 2999, does not count.
+    ///
+    /// A `Date` is the moment at which the answer began. So a wait that a late event of a stream names as a moment comes
+    /// out longer, by the time since. For such an event leave the headers out.
     #[must_use]
     pub fn judge(&self, now: SystemTime) -> Failure {
+        let now = self.answered(now);
         self.failure(Found::read(self.body, now), now)
     }
 
@@ -78,16 +86,21 @@ impl<'a> Reply<'a> {
     /// ending, no content.
     #[must_use]
     pub fn find(&self, now: SystemTime) -> Option<Failure> {
+        let now = self.answered(now);
         let found = Found::read(self.body, now);
         let good =
             self.status.is_none_or(|status| status < 400) && found.shape == Shape::Answer && found.finish.is_none();
         (!good).then(|| self.failure(found, now))
     }
 
+    /// The moment against which every moment in the answer is read.
+    fn answered(&self, now: SystemTime) -> SystemTime {
+        self.headers.map_or(now, |headers| headers::date(headers, now))
+    }
+
     fn failure(&self, mut found: Found, now: SystemTime) -> Failure {
         let none = HeaderMap::new();
         let headers = self.headers.unwrap_or(&none);
-        let now = headers::date(headers, now);
         let message = found.message.take().unwrap_or_default();
         let status = self.status(&found);
         let asked = headers::asked(headers, now);

@@ -12,7 +12,8 @@ use super::reply::Reply;
 use super::rule::Rule;
 use crate::timeout::Elapsed;
 
-/// The ways that read the wall clock do so because an answer may name a moment.
+/// The ways that read the wall clock do so because an answer, or the words of an error, may name a moment. Of an answer
+/// with a `Date` that one counts instead.
 impl Failure {
     /// From an answer and its body.
     #[must_use]
@@ -64,7 +65,7 @@ impl Failure {
         }
         let words = words.trim_end_matches(": ");
         // Not read as an answer: an error's words may quote whatever was sent.
-        Reply::new(words.as_bytes()).with_phase(Phase::Connect).judge(SystemTime::UNIX_EPOCH)
+        Reply::new(words.as_bytes()).with_phase(Phase::Connect).judge(SystemTime::now())
     }
 }
 

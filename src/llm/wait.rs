@@ -76,7 +76,9 @@ pub(super) fn until(text: &str, now: SystemTime) -> Option<Duration> {
         return until_epoch(value, now);
     }
     let moment: jiff::Timestamp = text.parse().ok()?;
-    let left = SystemTime::from(moment).duration_since(now).ok()?;
+    // Before 1970 it is past, whatever this platform's clock can show.
+    let moment = UNIX_EPOCH.checked_add(Duration::try_from(moment.as_duration()).ok()?)?;
+    let left = moment.duration_since(now).ok()?;
     (!left.is_zero()).then_some(left)
 }
 
@@ -283,5 +285,9 @@ mod tests {
         for text in ["1760000000", "1759999999", "2025-10-09T08:53:20Z", "2025-13-09T08:53:20Z", "tomorrow"] {
             assert_eq!(until(text, now), None, "{text}");
         }
+        for text in ["0001-01-01T00:00:00Z", "-009999-01-02T01:59:59Z", "1969-12-31T23:59:59Z"] {
+            assert_eq!(until(text, UNIX_EPOCH), None, "{text}");
+        }
+        assert!(until("9999-12-30T22:00:00Z", UNIX_EPOCH).is_some());
     }
 }

@@ -64,6 +64,7 @@ fn dates_are_measured_against_the_answers_own() {
     assert_eq!(with("Sun, 06 Nov 1994 08:49:29 GMT"), Some(Duration::from_secs(10)));
     assert_eq!(with("Sun, 06 Nov 1994 08:49:40 GMT"), None);
     assert_eq!(with("yesterday"), Some(TWO));
+    assert_eq!(with(" Sun, 06 Nov 1994 08:49:29 GMT\t"), Some(Duration::from_secs(10)));
     // Seconds count from the answer, whatever its clock says.
     assert_eq!(retry_after(&headers(&[("retry-after", "2"), ("date", at)]), now()), Some(TWO));
 }
@@ -188,6 +189,22 @@ fn unanswered_is_retried_unless_it_may_have_been_done() {
     {
         assert_eq!(classifier.unanswered(reached).is_retry(), retried, "{classifier:?}, reached: {reached}");
     }
+}
+
+/// A clock that is not set counts only for a `Retry-After` by the same clock.
+#[test]
+fn an_absurd_date_counts_only_for_what_is_as_absurd() {
+    let with = |date, at| retry_after(&headers(&[("retry-after", at), ("date", date)]), now());
+    let at = "Sun, 06 Nov 1994 08:49:39 GMT";
+    for date in ["Thu, 01 Jan 1970 00:00:00 GMT", "Wed, 01 Jan 3000 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"] {
+        assert_eq!(with(date, at), Some(TWO), "{date}");
+    }
+    assert_eq!(with("Thu, 01 Jan 1970 00:00:00 GMT", "Thu, 01 Jan 1970 00:00:02 GMT"), Some(TWO));
+    assert_eq!(with("Fri, 31 Dec 9999 23:59:57 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"), Some(TWO));
+    assert_eq!(with(at, "Thu, 01 Jan 1970 00:00:00 GMT"), None);
+    // The first and the last moment that count.
+    assert_eq!(with("Mon, 01 Jan 1990 00:00:00 GMT", "Mon, 01 Jan 1990 00:00:02 GMT"), Some(TWO));
+    assert_eq!(with("Tue, 31 Dec 2999 23:59:57 GMT", "Tue, 31 Dec 2999 23:59:59 GMT"), Some(TWO));
 }
 
 /// Header values as a hostile or a broken server sends them.

@@ -68,7 +68,7 @@ impl Reader {
                 return Err(Failure::invalid_output("the answer is too long"));
             }
         }
-        Delta::whole(&body)
+        Delta::whole(&body, self.answer.headers())
     }
 
     async fn chunk(&mut self) -> Result<Option<impl AsRef<[u8]> + std::ops::Deref<Target = [u8]> + use<>>, Failure> {

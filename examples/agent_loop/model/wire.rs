@@ -1,5 +1,6 @@
 //! Chat completions: what is sent, and what comes back.
 
+use reqwest::header::HeaderMap;
 use resile::llm::{Failure, Phase, Reply};
 use resile::stream::Part;
 use serde_json::{Value, json};
@@ -78,8 +79,8 @@ impl Delta {
     }
 
     /// From the body of an answer that is no stream.
-    pub(super) fn whole(body: &[u8]) -> Result<Self, Failure> {
-        if let Some(failure) = Reply::new(body).with_status(200).find(SystemTime::now()) {
+    pub(super) fn whole(body: &[u8], headers: &HeaderMap) -> Result<Self, Failure> {
+        if let Some(failure) = Reply::new(body).with_status(200).with_headers(headers).find(SystemTime::now()) {
             return Err(failure);
         }
         let answer: Value = serde_json::from_slice(body)

@@ -151,7 +151,7 @@ impl Found {
         }
     }
 
-    /// The headers of an answer that a gateway passes on inside its own.
+    /// The headers of an answer that a gateway passes on inside its own. They may have a `Date` of their own.
     fn headers(&mut self, fields: &Map<String, Value>, now: SystemTime) {
         let mut map = HeaderMap::new();
         for (name, value) in fields.iter().take(64) {
@@ -164,6 +164,7 @@ impl Found {
                 map.append(name, value);
             }
         }
+        let now = headers::date(&map, now);
         let wait = headers::asked(&map, now).or_else(|| headers::reset(&map, now));
         self.wait = self.wait.max(wait);
     }
