@@ -2,7 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::classify::Verdict;
-use crate::observe::{Figure, Line, Report};
+use crate::observe::{CALLS, Figure, Line, Report};
 use crate::policy::Stop;
 
 /// What a [`fallback`](crate::fallback()) tells its observer. Alternatives are told by their index; the first is 0.
@@ -110,13 +110,17 @@ impl<E> Report for Event<'_, E> {
     }
 
     fn figures(&self, put: &mut dyn FnMut(Figure)) {
-        let mut count = |value| put(Figure::Count { name: "resile_fallbacks_total", key: "outcome", value });
-        match *self {
-            Self::Trying { .. } => {}
-            Self::Failed { .. } => count("failed"),
-            Self::Answered { index: 0, .. } => count("first"),
-            Self::Answered { .. } => count("later"),
-            Self::NoAnswer { stop, .. } => count(stop.as_str()),
+        let (outcome, ended) = match *self {
+            Self::Trying { .. } => return,
+            Self::Failed { .. } => ("failed", None),
+            Self::Answered { index: 0, .. } => ("first", Some("ok")),
+            Self::Answered { .. } => ("later", Some("ok")),
+            Self::NoAnswer { stop, .. } => (stop.as_str(), Some(stop.as_str())),
+        };
+        let mut count = |name, value| put(Figure::Count { name, key: "outcome", value });
+        count("resile_fallbacks_total", outcome);
+        if let Some(ended) = ended {
+            count(CALLS, ended);
         }
     }
 }

@@ -8,7 +8,7 @@ use pin_project_lite::pin_project;
 use super::{Alternative, Event, FallbackPolicy, NoAnswer};
 use crate::cancel::{Cancel, poll_cancelled};
 use crate::classify::{Classify, Verdict};
-use crate::observe::{Observe, Standard};
+use crate::observe::{CALLS, Observe, Standard};
 use crate::policy::Stop;
 use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot};
 
@@ -197,7 +197,7 @@ where
                 },
                 StateProj::Done => panic!("`Fallback` polled after completion"),
             };
-            match attempt.poll(cx) {
+            match this.course.observer.within(&[CALLS], || attempt.poll(cx)) {
                 Poll::Ready(Ok(answer)) => {
                     this.state.set(State::Done);
                     this.course.answered();

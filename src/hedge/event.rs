@@ -2,7 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::classify::Verdict;
-use crate::observe::{Figure, Line, Report};
+use crate::observe::{ATTEMPTS, CALLS, Figure, Line, Report};
 use crate::policy::{Attempt, Stop};
 
 /// What a [`hedge`](crate::hedge()) tells its observer.
@@ -120,18 +120,18 @@ impl<E> Report for Event<'_, E> {
             Self::Denied { .. } => count("resile_hedges_total", "event", "denied"),
             Self::Failed { verdict, .. } => {
                 let outcome = verdict.cause().map_or("permanent", |cause| cause.as_str());
-                count("resile_attempts_total", "outcome", outcome);
+                count(ATTEMPTS, "outcome", outcome);
             }
             Self::Won { attempt, .. } => {
                 if attempt > 1 {
                     count("resile_hedges_total", "event", "won");
                 }
-                count("resile_attempts_total", "outcome", "ok");
-                count("resile_calls_total", "outcome", "ok");
+                count(ATTEMPTS, "outcome", "ok");
+                count(CALLS, "outcome", "ok");
             }
             Self::Lost { attempt: 1 } => {}
             Self::Lost { .. } => count("resile_hedges_total", "event", "lost"),
-            Self::GaveUp { stop, .. } => count("resile_calls_total", "outcome", stop.as_str()),
+            Self::GaveUp { stop, .. } => count(CALLS, "outcome", stop.as_str()),
         }
     }
 }

@@ -120,7 +120,7 @@ where
             this.first.set(Some((this.op)(attempt)));
         }
         if let Some(first) = this.first.as_mut().as_pin_mut() {
-            if let Poll::Ready(outcome) = first.poll(cx) {
+            if let Poll::Ready(outcome) = this.race.within(|| first.poll(cx)) {
                 this.first.set(None);
                 let begun = this.race.started();
                 if let Poll::Ready(outcome) = self.as_mut().settle(1, begun, outcome) {
@@ -146,8 +146,10 @@ where
     fn poll_slowly(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
         let mut from = 0;
         loop {
-            while let Some(joined) = self.as_mut().project().hedges.get_mut(from) {
-                let Poll::Ready(outcome) = joined.attempt.as_mut().poll(cx) else {
+            loop {
+                let this = self.as_mut().project();
+                let Some(joined) = this.hedges.get_mut(from) else { break };
+                let Poll::Ready(outcome) = this.race.within(|| joined.attempt.as_mut().poll(cx)) else {
                     from += 1;
                     continue;
                 };

@@ -4,7 +4,7 @@ use super::{Event, HedgePolicy};
 use crate::budget::{Budget, Withdrawal};
 use crate::cancel::Cancel;
 use crate::classify::{Cause, Classify, Verdict};
-use crate::observe::{Observe, Standard};
+use crate::observe::{ATTEMPTS, CALLS, Observe, Standard};
 use crate::policy::{Attempt, Stop};
 use crate::retry::GaveUp;
 use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, nanos};
@@ -79,6 +79,12 @@ where
     O: for<'e> Observe<Event<'e, E>>,
     M: Timer,
 {
+    /// Runs `poll`, which polls an attempt.
+    #[inline]
+    pub(super) fn within<T>(&self, poll: impl FnOnce() -> T) -> T {
+        self.observer.within(&[CALLS, ATTEMPTS], poll)
+    }
+
     #[inline]
     pub(super) fn begin_first(&mut self) -> Attempt {
         self.attempts = 1;

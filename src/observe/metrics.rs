@@ -1,3 +1,4 @@
+use super::outer::{self, Entered};
 use super::{Figure, Observe, Report};
 
 /// Publishes what happens through the `metrics` facade. Attach it beside what else observes:
@@ -7,9 +8,9 @@ use super::{Figure, Observe, Report};
 ///
 /// | series | kind | labels | counts |
 /// |---|---|---|---|
-/// | `resile_attempts_total` | counter | `outcome`: `ok`, `transient`, `throttled`, `permanent` | attempts that ended by themselves |
+/// | `resile_attempts_total` | counter | `outcome`: `ok`, `transient`, `throttled`, `permanent` | attempts that ended by themselves, of a retry, a run, a stream or a hedge |
 /// | `resile_retries_total` | counter | `cause`: `transient`, `throttled` | retries that were decided on |
-/// | `resile_calls_total` | counter | `outcome`: `ok`, or why it was given up, as [`Stop::as_str`](crate::Stop::as_str) | calls that ended |
+/// | `resile_calls_total` | counter | `outcome`: `ok`, or why it was given up, as [`Stop::as_str`](crate::Stop::as_str) | calls that ended, of a retry, a run, a stream, a hedge or a fallback |
 /// | `resile_wait_seconds` | histogram | | delays before retries, and holds by a cooldown |
 /// | `resile_holds_total` | counter | `by`: `cooldown` | attempts that a cooldown held |
 /// | `resile_budget_tokens` | gauge | | retries that the budget could pay, as last seen by a failing call |
@@ -20,6 +21,29 @@ use super::{Figure, Observe, Report};
 /// | `resile_fallbacks_total` | counter | `outcome`: `failed`, `first`, `later`, or why none answered | alternatives that failed, and calls that ended: by the first alternative, a later one, or none |
 ///
 /// Each event costs a look-up in the recorder that the program installed; without one, next to nothing.
+///
+/// # Calls within calls
+///
+/// A call that runs within an attempt of another call of the same name is a part of that call. `resile_calls_total`
+/// counts the outer one alone. So its sum over all outcomes is the number of calls that the program made under that
+/// name, whether it retries a hedge, hedges a retry, or has a fallback over retries. `resile_attempts_total` counts the
+/// attempts of the outer one alone; a fallback has no attempts, so those of the calls within it count. The other series
+/// count what happens at every level.
+///
+/// Calls of another name count under that name, wherever they run. Give each level a name of its own to see what each
+/// does.
+///
+/// That a call runs within another is known while an attempt of the other one is polled. So a call counts by itself
+///
+/// * in a task that an attempt spawns;
+/// * as a stream that is read after the attempt which returned it;
+/// * in an attempt of a [`Run`](crate::Run) by hand (`again`, `blocking_again`, `success`), which nobody polls for the
+///   run;
+/// * if the outer call's observer is a closure that hands its events on to a `Metrics`: it does not hand on
+///   [`within`](Observe::within).
+///
+/// Two `Metrics` of the same name on one call count it twice, and a [`Run`](crate::Run) that is used after it gave up
+/// counts again. A call that is dropped is not counted.
 ///
 /// # Examples
 ///
@@ -48,8 +72,14 @@ impl Metrics {
 }
 
 impl<Ev: Report + ?Sized> Observe<Ev> for Metrics {
+    fn within<T>(&self, counted: &'static [&'static str], poll: impl FnOnce() -> T) -> T {
+        let _entered = Entered::new(self.name, counted);
+        poll()
+    }
+
     fn observe(&self, event: &Ev) {
         event.figures(&mut |figure| match figure {
+            Figure::Count { name, .. } if outer::counts(self.name, name) => {}
             Figure::Count { name, key, value } => {
                 ::metrics::counter!(name, "name" => self.name, key => value).increment(1);
             }

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "metrics")]
 mod metrics;
+#[cfg(feature = "metrics")]
+mod outer;
 mod standard;
 
 #[cfg(feature = "metrics")]
@@ -52,7 +54,24 @@ pub trait Observe<Ev: ?Sized> {
 
     /// Takes note of `event`.
     fn observe(&self, event: &Ev);
+
+    /// Runs `poll`, which polls an attempt of the call that is observed. `counted` names the series that the call counts
+    /// in.
+    ///
+    /// By this an observer may know which calls run within an attempt of another one. A pair hands `poll` through both of
+    /// its observers, and an observer that wraps another one should do the same. By default it runs `poll` and does
+    /// nothing else.
+    #[inline]
+    fn within<T>(&self, counted: &'static [&'static str], poll: impl FnOnce() -> T) -> T {
+        let _ = counted;
+        poll()
+    }
 }
+
+/// The series of calls that ended.
+pub(crate) const CALLS: &str = "resile_calls_total";
+/// The series of attempts that ended by themselves.
+pub(crate) const ATTEMPTS: &str = "resile_attempts_total";
 
 impl<Ev: ?Sized> Observe<Ev> for () {
     const TROUBLE_ONLY: bool = true;
@@ -85,6 +104,11 @@ impl<Ev: ?Sized, A: Observe<Ev>, B: Observe<Ev>> Observe<Ev> for (A, B) {
     fn observe(&self, event: &Ev) {
         self.0.observe(event);
         self.1.observe(event);
+    }
+
+    #[inline]
+    fn within<T>(&self, counted: &'static [&'static str], poll: impl FnOnce() -> T) -> T {
+        self.0.within(counted, || self.1.within(counted, poll))
     }
 }
 

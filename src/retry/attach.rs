@@ -95,7 +95,7 @@ impl<'a, E, C, K, O, M, L> Run<'a, E, C, K, O, M, L> {
     {
         let mut course = self.course.linked();
         course.links_mut().set_breaker(breaker);
-        Run { course, announced: self.announced }
+        Run { course, announced: self.announced, succeeded: self.succeeded }
     }
 
     /// Every attempt made by [`attempt`](Self::attempt), and by hand every retry, waits while `cooldown` holds, and a
@@ -107,18 +107,18 @@ impl<'a, E, C, K, O, M, L> Run<'a, E, C, K, O, M, L> {
     {
         let mut course = self.course.linked();
         course.links_mut().set_cooldown(cooldown.gate());
-        Run { course, announced: self.announced }
+        Run { course, announced: self.announced, succeeded: self.succeeded }
     }
 
     /// `observer` is told what happens, instead of [`Standard`]; for both give `(Standard, observer)`.
     pub fn with_observer<P>(self, observer: P) -> Run<'a, E, C, K, P, M, L> {
-        Run { course: self.course.observed(observer), announced: self.announced }
+        Run { course: self.course.observed(observer), announced: self.announced, succeeded: self.succeeded }
     }
 
     /// Time is `timer`'s. The deadline counts from here.
     pub fn with_timer<N: Timer>(self, timer: N) -> Run<'a, E, C, K, O, N, L> {
         let mut course = self.course.timed(timer);
         course.note_start();
-        Run { course, announced: self.announced }
+        Run { course, announced: self.announced, succeeded: self.succeeded }
     }
 }

@@ -83,7 +83,7 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        let Run { course, announced } = &mut **this.run;
+        let Run { course, announced, succeeded } = &mut **this.run;
         if let StateProj::Attempting { begun, operation } = this.state.as_mut().project() {
             if course.tally.attempts() == 0 && !course.tally.is_held() && !*begun && !this.waits.is_asleep() {
                 course.note_nesting();
@@ -119,7 +119,7 @@ where
             }
             let polled = {
                 let _named = Named::enter(course.site);
-                operation.poll(cx)
+                course.within(|| operation.poll(cx))
             };
             let Poll::Ready(outcome) = polled else {
                 let stop = ready!(this.waits.poll_limits(course, cx));
@@ -132,6 +132,7 @@ where
             let error = match outcome {
                 Ok(value) => {
                     course.succeeded();
+                    *succeeded = true;
                     return Poll::Ready(Ok(Some(value)));
                 }
                 Err(error) => error,

@@ -3,7 +3,7 @@ use std::panic::Location;
 use std::time::Duration;
 
 use crate::classify::{Cause, Verdict};
-use crate::observe::{Figure, Line, Report};
+use crate::observe::{ATTEMPTS, CALLS, Figure, Line, Report};
 use crate::policy::{Attempt, Stop};
 
 /// What a [`retry`](crate::retry()) or a [`Run`](crate::Run) tells its observer.
@@ -189,7 +189,7 @@ impl<E> Report for Event<'_, E> {
         match *self {
             Self::Failed { verdict, .. } => {
                 let outcome = verdict.cause().map_or("permanent", |cause| cause.as_str());
-                count("resile_attempts_total", "outcome", outcome);
+                count(ATTEMPTS, "outcome", outcome);
             }
             Self::Waiting { cause, delay, tokens, .. } => {
                 count("resile_retries_total", "cause", cause.as_str());
@@ -202,11 +202,11 @@ impl<E> Report for Event<'_, E> {
             }
             Self::Nested { .. } => count("resile_nested_total", "where", "attempt"),
             Self::Succeeded { .. } => {
-                count("resile_attempts_total", "outcome", "ok");
-                count("resile_calls_total", "outcome", "ok");
+                count(ATTEMPTS, "outcome", "ok");
+                count(CALLS, "outcome", "ok");
             }
             Self::GaveUp { stop, tokens, .. } => {
-                count("resile_calls_total", "outcome", stop.as_str());
+                count(CALLS, "outcome", stop.as_str());
                 put_tokens(tokens, put);
             }
         }

@@ -81,7 +81,7 @@ where
             if let StateProj::Attempting { attempt } = this.state.as_mut().project() {
                 let polled = {
                     let _named = Named::outermost(this.course.site);
-                    attempt.poll(cx)
+                    this.course.within(|| attempt.poll(cx))
                 };
                 match polled {
                     Poll::Ready(Ok(value)) => {
@@ -155,7 +155,7 @@ where
             }
             let polled = {
                 let _named = Named::enter(this.course.site);
-                attempt.poll(cx)
+                this.course.within(|| attempt.poll(cx))
             };
             match polled {
                 Poll::Ready(Ok(value)) => {

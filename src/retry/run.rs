@@ -70,6 +70,8 @@ pub struct Run<'a, E, C, K, O = Standard, M = DefaultTimer, L = Unlinked> {
     pub(super) course: Course<'a, E, C, K, O, M, L>,
     /// Whether an attempt was counted that the caller has yet to make: [`again`](Self::again) returned.
     pub(super) announced: bool,
+    /// Whether [`attempt`](Self::attempt) has brought the success.
+    pub(super) succeeded: bool,
 }
 
 impl<C> RetryPolicy<C> {
@@ -78,7 +80,7 @@ impl<C> RetryPolicy<C> {
     pub fn start<E, K: Cancel>(&self, token: K) -> Run<'_, E, C, K> {
         let mut course = Course::new(self, token);
         course.note_start();
-        Run { course, announced: false }
+        Run { course, announced: false, succeeded: false }
     }
 }
 
@@ -187,10 +189,14 @@ where
     }
 
     /// Tells the budget and the observer of the success, and hands `value` through.
+    ///
+    /// The success of an [`attempt`](Self::attempt) they know already, so of that it tells nothing.
     #[must_use = "this is the value that the run was for"]
     pub fn success<T>(mut self, value: T) -> T {
-        self.begin_unseen();
-        self.course.succeeded();
+        if !self.succeeded {
+            self.begin_unseen();
+            self.course.succeeded();
+        }
         value
     }
 

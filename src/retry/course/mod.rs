@@ -20,7 +20,7 @@ use super::tally::Tally;
 use crate::budget::Budget;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::observe::{Observe, Standard};
+use crate::observe::{ATTEMPTS, CALLS, Observe, Standard};
 use crate::policy::{Attempt, RetryPolicy};
 use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot, nanos};
 
@@ -190,6 +190,12 @@ where
     M: Timer,
     L: Steps,
 {
+    /// Runs `poll`, which polls an attempt.
+    #[inline]
+    pub(crate) fn within<T>(&self, poll: impl FnOnce() -> T) -> T {
+        self.observer.within(&[CALLS, ATTEMPTS], poll)
+    }
+
     /// The time left until the deadline in nanoseconds, if there is one.
     #[inline]
     fn remaining(&self, elapsed: u64) -> Option<u64> {

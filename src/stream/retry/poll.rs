@@ -54,7 +54,7 @@ where
                 StateProj::Opening { attempt } => {
                     let opened = {
                         let _named = Named::enter(this.course.site);
-                        attempt.poll(cx)
+                        this.course.within(|| attempt.poll(cx))
                     };
                     match opened {
                         Poll::Ready(Ok(stream)) => {
@@ -67,7 +67,7 @@ where
                 }
                 // To ask for the next item is to start something: the token comes first.
                 StateProj::Reading { .. } if this.course.token.is_cancelled() => return self.cut(Stop::Cancelled),
-                StateProj::Reading { stream } => stream.poll_next(cx),
+                StateProj::Reading { stream } => this.course.within(|| stream.poll_next(cx)),
             };
             let error = match polled {
                 Poll::Pending => {
