@@ -28,10 +28,18 @@
 #![cfg_attr(feature = "metrics", doc = "[`Metrics`]: observe::Metrics")]
 #![doc = "[`Timer`]: Timer"]
 #![doc = "[`ManualTimer`]: ManualTimer"]
+// What is not there without its feature: to the table of features.
+#![doc = "[`retry_stream`]: #features"]
+#![doc = "[`Chaos`]: #features"]
+#![doc = "[`http`]: #features"]
+#![doc = "[`llm`]: #features"]
+#![doc = "[`Metrics`]: #features"]
+// The pictures are files of the repository, which this page cannot show: empty ones, and not shown.
+#![doc = "[collapse]: data:image/svg+xml,"]
+#![doc = "[storm]: data:image/svg+xml,"]
 #![doc = ""]
 #![doc = include_str!("../README.md")]
-// Its pictures are files of the repository, out of this page's reach.
-#![doc = "<style>img[src^='docs/'] { display: none }</style>"]
+#![doc = "<style>img[src='data:image/svg+xml,'] { display: none }</style>"]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 

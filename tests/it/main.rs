@@ -26,6 +26,7 @@ mod http_sockets;
 mod input;
 mod keyed;
 mod layers;
+mod links;
 mod llm;
 mod metrics;
 mod nested;

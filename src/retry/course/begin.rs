@@ -130,7 +130,7 @@ where
 
     /// Begins the next attempt after a wait, unless the token or the deadline forbids it.
     ///
-    /// It was allowed and paid for before the wait, except where a [`Run`](super::Run) goes on after an attempt or a
+    /// It was allowed and paid for before the wait, except where a [`Run`](crate::Run) goes on after an attempt or a
     /// wait that was dropped: no attempt is free by that, and there are not more of them.
     pub(crate) fn begin_later(&mut self) -> Result<Attempt, Refusal> {
         if self.token.is_cancelled() {
