@@ -33,7 +33,7 @@ use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot};
 ///
 /// | setting | default | why |
 /// |---|---|---|
-/// | capacity | 1,024 | more hosts or models than one process talks to; a few hundred bytes each |
+/// | capacity | 1,024 | more hosts or models than one process talks to; with a breaker for each, 2.5 KiB for a key |
 /// | idle | 15 min | well above the longest hold of a [`Cooldown`](crate::Cooldown) and above the usual minute for which a breaker opens, so that what is forgotten had nothing left to say |
 ///
 /// # Cost

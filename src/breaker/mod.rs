@@ -147,6 +147,9 @@ impl Breaker {
 
     /// Opens when this share (0 to 1) of at least so many calls within the window failed. A share above 1 or NaN
     /// never does.
+    ///
+    /// Each failure asks this question. A success does not, also where it completes the number of calls. The counts are
+    /// exact up to `u32::MAX` calls of one kind in a sixteenth of the window.
     #[must_use]
     pub const fn with_failure_rate(mut self, share: f64, of_at_least: u32) -> Self {
         self.settings.failure_rate = Some(Rate { share, of_at_least });

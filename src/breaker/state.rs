@@ -67,7 +67,7 @@ pub struct Snapshot {
     pub trips: u32,
     /// Failures in a row, while closed.
     pub streak: u32,
-    /// Calls within the window.
+    /// Calls within the window: all of them, as long as each kind is at most `u32::MAX` in a sixteenth of the window.
     pub calls: u64,
     /// Failed ones among them.
     pub failures: u64,

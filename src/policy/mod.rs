@@ -77,8 +77,8 @@ use crate::classify::Always;
 /// * Durations are text in hours and smaller units: `"1.5s"`, `"500ms"`, `"2m 30s"`.
 /// * `deadline`, `hint_cap` and `cap` may be `"none"`, or null where the format has one: no limit.
 /// * `curve` is `"none"`, `"fixed"`, `"linear"`, `"exponential"` or `"fibonacci"`. `steps` and `custom` live in code:
-///   to
-///   read or to write one is an error.
+///   to read or to write one is an error.
+/// * Without a `jitter` a curve that grows has full jitter, and `"fixed"` has none.
 /// * `jitter` is `"none"`, `"full"`, `"equal"`, `"decorrelated"` or `{ "proportional": 0.5 }`.
 ///
 /// The classifier is code too: it is not written, and a policy that was read gets its own by

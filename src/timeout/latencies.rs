@@ -23,6 +23,8 @@ struct Half {
 /// The finest step is 2^13 ns (8 µs), finer than any timer; the last bucket begins at 37 hours.
 const FINEST: u32 = 13;
 const BUCKETS: usize = 256;
+/// A bucket counts no further. So far below the end of its 32 bits, it does not wrap for the threads that count at once.
+const FULL: u32 = u32::MAX / 2;
 
 impl Half {
     const fn new() -> Self {
@@ -39,7 +41,12 @@ impl Half {
         if bucket >= self.end.load(Ordering::Relaxed) {
             self.end.fetch_max(bucket + 1, Ordering::Relaxed);
         }
-        self.buckets.get(bucket).map_or(0, |count| count.fetch_add(1, Ordering::Relaxed))
+        let Some(count) = self.buckets.get(bucket) else { return 0 };
+        let before = count.fetch_add(1, Ordering::Relaxed);
+        if before >= FULL {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
+        before
     }
 
     fn empty(&self) {
@@ -195,6 +202,20 @@ mod tests {
         latencies.count(5);
         assert!(!latencies.turn_to(3, 10));
         assert!(latencies.quantile(0.5, 1).is_some());
+    }
+
+    /// A window of days holds more calls than a bucket can count.
+    #[test]
+    fn a_full_bucket_stays_full() {
+        let latencies = Latencies::new();
+        let (short, long) = (bucket_of(1_000_000), bucket_of(1_000_000_000));
+        latencies.count(1_000_000);
+        latencies.halves[0].buckets[short].store(FULL, Ordering::Relaxed);
+        (0..100).for_each(|_| assert_eq!(latencies.count(1_000_000), FULL));
+        latencies.count(1_000_000_000);
+        assert_eq!(latencies.quantile(0.99, 1), Some(upper_edge(short)));
+        assert_eq!(latencies.quantile(1.0, 1), Some(upper_edge(long)));
+        assert_eq!(latencies.quantile(0.5, FULL), Some(upper_edge(short)));
     }
 
     #[test]

@@ -136,3 +136,72 @@ proptest! {
         prop_assert_eq!((script.starts(), script.drops()), (gave_up.attempts(), gave_up.attempts()));
     }
 }
+
+/// Counts its polls, and never comes to an end.
+async fn hangs<E>(polls: &std::cell::Cell<u32>) -> Result<u8, E> {
+    std::future::poll_fn(|_| {
+        polls.set(polls.get() + 1);
+        std::task::Poll::Pending
+    })
+    .await
+}
+
+/// tokio's running clock rounds a sleep of zero up to the next millisecond. Whatever has a limit of zero gives one poll
+/// all the same.
+#[tokio::test]
+async fn a_limit_of_zero_is_one_poll_on_a_running_clock() {
+    use futures_util::StreamExt;
+    use resile::{
+        Elapsed, FallbackPolicy, HedgePolicy, ResilienceExt, StreamResilienceExt, fallback, hedge, retry_stream,
+    };
+
+    const ZERO: Duration = Duration::ZERO;
+    let polls = std::cell::Cell::new(0);
+    let polled_once = |what: &str| assert_eq!(polls.replace(0), 1, "{what}");
+    let policy = RetryPolicy::new().with_deadline(ZERO);
+
+    let stop = retry(|_| hangs::<Elapsed>(&polls), &policy, Never).await.unwrap_err().stop();
+    assert_eq!(stop, Stop::Deadline);
+    polled_once("retry");
+
+    let stop = policy.start(Never).attempt(hangs::<Elapsed>(&polls)).await.unwrap_err().stop();
+    assert_eq!(stop, Stop::Deadline);
+    polled_once("a run");
+
+    let open = |_| async {
+        let opened = hangs::<Elapsed>(&polls).await?;
+        Ok::<_, Elapsed>(futures_util::stream::iter([Ok::<_, Elapsed>(opened)]))
+    };
+    let stop = Box::pin(retry_stream(open, &policy, Never)).next().await.unwrap().unwrap_err().stop();
+    assert_eq!(stop, Stop::Deadline);
+    polled_once("a stream that opens");
+
+    let silent = |_| async {
+        let item = futures_util::stream::once(hangs::<Elapsed>(&polls));
+        Ok::<_, Elapsed>(item)
+    };
+    let stop = Box::pin(retry_stream(silent, &policy, Never)).next().await.unwrap().unwrap_err().stop();
+    assert_eq!(stop, Stop::Deadline);
+    polled_once("a stream that is silent");
+
+    let hedges = HedgePolicy::new().with_deadline(ZERO);
+    let stop = hedge(|_| hangs::<Elapsed>(&polls), &hedges, Never).await.unwrap_err().stop();
+    assert_eq!(stop, Stop::Deadline);
+    polled_once("hedge");
+
+    let alternatives = FallbackPolicy::new().with_deadline(ZERO);
+    let stop = fallback(&[1, 2], |_| hangs::<Elapsed>(&polls), &alternatives, Never).await.unwrap_err().stop();
+    assert_eq!(stop, Stop::Deadline);
+    polled_once("fallback");
+
+    hangs::<Elapsed>(&polls).timeout(ZERO).await.unwrap_err();
+    polled_once("timeout");
+
+    let item = || futures_util::stream::once(hangs::<Elapsed>(&polls));
+    Box::pin(item().idle_timeout(ZERO)).next().await.unwrap().unwrap_err();
+    polled_once("idle timeout");
+    Box::pin(item().first_item_timeout(ZERO)).next().await.unwrap().unwrap_err();
+    polled_once("first item timeout");
+    Box::pin(item().progress_timeout(ZERO, |_| true)).next().await.unwrap().unwrap_err();
+    polled_once("progress timeout");
+}
