@@ -32,6 +32,7 @@ mod metrics;
 mod nested;
 mod observe;
 
+mod panics;
 mod places;
 mod retry;
 mod run;
