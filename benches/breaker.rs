@@ -1,5 +1,7 @@
 //! What a closed breaker costs over the bare call, at one and at two threads. `cargo bench --bench breaker`.
 
+#![allow(missing_docs)] // `criterion_group!` writes a function without them.
+
 mod together;
 
 use std::hint::black_box;

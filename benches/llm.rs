@@ -1,5 +1,7 @@
 //! What it costs to judge a failure of an LLM provider. `cargo bench --bench llm`.
 
+#![allow(missing_docs)] // `criterion_group!` writes a function without them.
+
 use std::hint::black_box;
 use std::time::{Duration, SystemTime};
 

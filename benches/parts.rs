@@ -1,5 +1,7 @@
 //! What the parts cost by themselves: a backoff's draw, a budget's deposit, a limit. `cargo bench --bench parts`.
 
+#![allow(missing_docs)] // `criterion_group!` writes a function without them.
+
 mod together;
 
 use std::future::poll_fn;

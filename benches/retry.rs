@@ -5,6 +5,8 @@
 //! are fair: each checks, waits and counts what the retry beside it does.
 //! `cargo bench --bench retry`.
 
+#![allow(missing_docs)] // `criterion_group!` writes a function without them.
+
 mod ratio;
 
 use std::future::{Future, Ready, poll_fn, ready};
