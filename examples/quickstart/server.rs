@@ -3,6 +3,7 @@
 use std::future::pending;
 use std::io;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use hyper::header::RETRY_AFTER;
 use hyper::server::conn::http1;
@@ -40,7 +41,8 @@ pub(crate) async fn start() -> io::Result<String> {
 async fn serve(mut stream: TcpStream, step: Step) -> io::Result<()> {
     if let Step::Reset = step {
         stream.read_u8().await?; // The request is on its way:
-        return stream.set_zero_linger(); // dropped so, the connection is reset and not closed.
+        #[allow(deprecated)] // Only a zero does not block, and tokio has `set_zero_linger` since 1.50 alone.
+        return stream.set_linger(Some(Duration::ZERO)); // Dropped so, the connection is reset and not closed.
     }
     // The next attempt is to meet the next step, so it must not come through this connection.
     let connection = http1::Builder::new()

@@ -7,6 +7,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -54,7 +55,7 @@ impl Server {
             match server.listener.accept().await {
                 Ok((stream, _)) => _ = tokio::spawn(Arc::clone(&server).connection(stream)),
                 // Out of descriptors, or a client that is gone already: the next one may have more luck.
-                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
         }
     }
@@ -66,7 +67,8 @@ impl Server {
         let act = (first == *b"P").then(|| self.script.lock().unwrap_or_else(PoisonError::into_inner).next());
         if matches!(act, Some(Act::Fail(Fault::Reset))) {
             stream.read_u8().await?; // The request is on its way:
-            return stream.set_zero_linger(); // dropped so, the connection is reset and not closed.
+            #[allow(deprecated)] // Only a zero does not block, and tokio has `set_zero_linger` since 1.50 alone.
+            return stream.set_linger(Some(Duration::ZERO)); // Dropped so, the connection is reset and not closed.
         }
         // The next request is to meet the next act, so it must not come through this connection.
         let service = service_fn(|request| self.respond(request, act));

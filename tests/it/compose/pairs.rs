@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::error::Error as StdError;
 use std::time::Duration;
 
+use futures_util::future::join3;
 use resile::chaos::Chaos;
 use resile::{
     Adaptive, Always, Backoff, Breaker, Bulkhead, Cooldown, Elapsed, Error, Full, Never, Open, ResilienceExt,
@@ -292,7 +293,8 @@ async fn told<E: Failure>(
         Some((began.elapsed().as_secs(), outcome.map_err(|gave_up| gave_up.last().unwrap().seen())))
     };
     let until = began + HOUR * 2;
-    let ((), (), end) = tokio::join!(biased; outer.occupy(until), inner.occupy(until), call);
+    // Polled in this order: both layers are occupied before the call begins.
+    let ((), (), end) = join3(outer.occupy(until), inner.occupy(until), call).await;
     for rig in [&outer, &inner] {
         assert_eq!((rig.bulkhead.in_flight(), rig.bulkhead.waiting()), (0, 0), "{layers:?} {op:?}");
     }
