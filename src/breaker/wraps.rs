@@ -158,7 +158,7 @@ fn counts_are_exact_after_four_billion_moves() {
     let timer = ManualTimer::new();
     let breaker = counting(&timer, 0);
     let early = breaker.permit().unwrap();
-    for _ in 0..(1_u64 << 32) + 1 {
+    for _ in 0..=1_u64 << 32 {
         breaker.reset();
     }
     breaker.permit().unwrap().failure(Verdict::retry());

@@ -9,8 +9,9 @@ use crate::classify::{Classify, Verdict};
 ///
 /// It has an opinion on every [`Refused`], and on attempts that were cut off ([`classify_cut`](Classify::classify_cut)):
 /// under [`Lift`](crate::Lift), a request that is not idempotent is not sent again after a timeout. A closure that asks
-/// this classifier inside loses that opinion: give the classifier itself. To except a status, ask your own classifier first, with
-/// [`or_else`](Classify::or_else) this one.
+/// this classifier inside loses that opinion, so give the classifier itself.
+///
+/// To except a status, ask your own classifier first, with [`or_else`](Classify::or_else) this one.
 ///
 /// # Defaults
 ///

@@ -100,9 +100,9 @@ fn opens_for_a_rate_after_an_outage_of_any_length() {
             timer.advance(SECOND / 20);
             let Ok(permit) = breaker.permit() else { return true };
             if call % 10 < 6 {
-                permit.failure(Verdict::retry())
+                permit.failure(Verdict::retry());
             } else {
-                permit.success()
+                permit.success();
             }
             false
         });
