@@ -24,7 +24,7 @@ use crate::sync::AtomicU64;
 ///
 /// | setting | default | why |
 /// |---|---|---|
-/// | capacity | 8 tokens | the largest with which a peer of 40 calls a second that is ramped beyond its limit keeps 95 % of the good calls that it had without retries; between the 5 of the source and the 10 of a gRPC channel |
+/// | capacity | 8 tokens | an upstream of 40 calls a second that is ramped beyond its limit keeps 95 % of the good calls that it had without retries, with half a point to spare; between the 5 of the source and the 10 of a gRPC channel |
 /// | deposit | 0.1 token per success | at most 10 % more load in the long run, and no less success than with unlimited retries until 1 call in 11 fails; gRPC's `tokenRatio` |
 ///
 /// The reserve is what a burst of failures may take at once, and what an overload costs: at its worst moment about one

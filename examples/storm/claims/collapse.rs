@@ -1,8 +1,9 @@
 //! Congestive collapse: a server that slows down under load, and retries that keep it there (Brooker, "What is
 //! Backoff For?", 2022, and its `simple_collapse_sim`).
 //!
-//! Open Poisson arrivals; a request takes the server 1 s and 10 ms more for each request in flight at its start; each
-//! hop takes an exponential 0.1 s; the client waits 3 s, and the server finishes what nobody waits for any more.
+//! Open Poisson arrivals; a request takes the server 1 s and 10 ms more for each request in flight at its start, itself
+//! included; each hop takes an exponential 0.1 s; the client waits 3 s, and the server finishes what nobody waits for any
+//! more.
 
 use std::time::Duration;
 
@@ -65,8 +66,8 @@ fn run(rate: fn(f64) -> f64, until: u64, policy: &RetryPolicy, budget: Option<&B
                 agenda.after(TIMEOUT, Event::Timeout { call, attempt });
             }
             Event::Start { call, attempt } => {
-                agenda.after(seconds(1.0 + 0.01 * f64::from(in_flight)), Event::Served { call, attempt });
                 in_flight += 1;
+                agenda.after(seconds(1.0 + 0.01 * f64::from(in_flight)), Event::Served { call, attempt });
             }
             Event::Served { call, attempt } => {
                 in_flight -= 1;
