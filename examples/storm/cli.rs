@@ -16,7 +16,10 @@ usage: storm [options]
   --quick       fewer seeds and shorter runs, as in `cargo test`
   --list        the names of the claims
 
-exit code: 0 every claim holds, 1 one does not, 2 usage, 3 a picture could not be written";
+A row holds if the measured figure is within the tolerance beside the published one, and only then. It says
+\"outcome only\" where the figure is not, but what the claim concludes from it holds; the reason is below it.
+
+exit code: 0 no row fails, 1 one does, 2 usage, 3 a picture could not be written";
 
 pub(crate) struct Options {
     pub(crate) out: PathBuf,

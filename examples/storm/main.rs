@@ -16,6 +16,7 @@ mod claims;
 mod cli;
 mod panel;
 mod plots;
+mod tally;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -24,6 +25,7 @@ use claims::{Check, Progress, Size};
 use cli::{Options, Print};
 use panel::Panel;
 use plots::Drawn;
+use tally::Tally;
 
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
@@ -80,7 +82,7 @@ const CLAIMS: [Claim; 8] = [
         title: "5  A retry storm that outlives its outage (Bronson et al. 2021)",
         run: |size, progress| {
             let lines = claims::storm::measure(size, progress);
-            Outcome::of(claims::storm::checks(&lines), Some(plots::storm(&lines)))
+            Outcome::of(claims::storm::checks(&lines, size), Some(plots::storm(&lines)))
         },
     },
     Claim {
@@ -119,8 +121,8 @@ fn cost(size: Size) -> String {
     let memory = allocation_counter::measure(|| crowd = Some(claims::fleet::alone(size)));
     let Some(claims::fleet::Crowd { agents, future }) = crowd else { unreachable!("it was run") };
     format!(
-        "  {agents} agents on one thread: {:.2} s, at most {:.1} MB allocated ({} bytes an agent, models included); an agent's \
-         future, with its retry, cooldown and request, is {future} bytes",
+        "  {agents} agents on one thread: {:.2} s, at most {:.1} MB allocated ({} bytes an agent, models included)\n  \
+         the future of an agent, with its retry, cooldown and request, is {future} bytes",
         began.elapsed().as_secs_f64(),
         memory.bytes_max as f64 / 1e6,
         memory.bytes_max / agents as u64,
@@ -150,7 +152,7 @@ fn run(options: &Options) -> ExitCode {
     let asked = |claim: &&Claim| options.only.is_empty() || options.only.iter().any(|name| name == claim.name);
     let claims: Vec<_> = CLAIMS.iter().filter(asked).collect();
     let (panel, began) = (Panel::new(claims.len()), Instant::now());
-    let (mut held, mut all) = (0, 0);
+    let mut tally = Tally::default();
     for (done, claim) in claims.iter().enumerate() {
         panel.show(done, 0.0, claim.name);
         let began = Instant::now();
@@ -159,8 +161,7 @@ fn run(options: &Options) -> ExitCode {
         if let Some(note) = outcome.note {
             panel.say(&note);
         }
-        all += outcome.checks.len();
-        held += outcome.checks.iter().filter(|check| check.holds).count();
+        tally.add(claim.name, &outcome.checks);
         let Some(picture) = outcome.picture else { continue };
         let path = options.out.join(format!("{}.svg", claim.name));
         let written = picture.and_then(|svg| Ok(std::fs::write(&path, svg)?));
@@ -170,9 +171,13 @@ fn run(options: &Options) -> ExitCode {
         }
     }
     panel.end();
+    panel.say("");
+    for line in tally.named() {
+        panel.say(&line);
+    }
     let took = began.elapsed().as_secs_f64();
-    panel.say(&format!("\n{held} of {all} hold, in {took:.0} s; the pictures are in {}", options.out.display()));
-    if held == all { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }
+    panel.say(&format!("{tally}, in {took:.0} s; the pictures are in {}", options.out.display()));
+    if tally.fails() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
 }
 
 fn wrong_with(code: u8, wrong: &str) -> ExitCode {

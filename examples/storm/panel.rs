@@ -35,19 +35,15 @@ impl Panel {
         self.bar.set_position(((done as f64 + share) * STEPS) as u64);
     }
 
-    /// A line that stays.
+    /// Lines that stay.
     pub(crate) fn say(&self, line: &str) {
         self.bar.suspend(|| print(line));
     }
 
     pub(crate) fn table(&self, title: &str, took: Duration, checks: &[Check]) {
-        let row = |what: &str, published: &str, measured: &str, verdict: &str| {
-            self.say(&format!("  {what:<62} {published:>16}  {measured:>16}  {verdict}"));
-        };
-        self.say(&format!("\n{title} ({:.1} s)", took.as_secs_f64()));
-        row("claim", "published", "measured", "verdict");
-        for Check { what, published, measured, holds } in checks {
-            row(what, published, measured, if *holds { "holds" } else { "FAILS" });
+        self.say(&format!("\n{title} ({:.1} s)\n{}", took.as_secs_f64(), Check::header()));
+        for check in checks {
+            self.say(&check.to_string());
         }
     }
 

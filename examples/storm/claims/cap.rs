@@ -7,6 +7,7 @@ use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
 use resile::{Backoff, Jitter};
 
+use super::Published::{AtMost, Below, Between};
 use super::sim::{on_all_cores, seeded};
 use super::{Check, Progress, Size};
 
@@ -74,17 +75,17 @@ pub(crate) fn checks(spreads: &[Spread]) -> Vec<Check> {
     for (Spread { name, delays }, (_, formula)) in spreads.iter().zip(FORMULAS) {
         let fullest = delays.chunks_exact(CLIENTS).filter_map(|crowd| slots(crowd).into_iter().max()).max();
         let fullest = (f64::from(fullest.unwrap_or(u32::MAX)), 0, " of 1000");
-        let what = format!("{name}: at most in 0.1 s");
+        let what = format!("{name}: most in 0.1 s");
         if matches!(formula, Formula::Ours(Jitter::None) | Formula::Clipped) {
-            checks.push(Check::new(what, "999 to 1000", fullest, 999.0..));
+            checks.push(Check::new(what, Between(999.0, 1000.0), fullest));
             continue;
         }
         let longest = delays.iter().max().copied().unwrap_or_default();
         let at_cap = delays.iter().filter(|&&delay| delay == CAP).count() as f64 / delays.len() as f64;
-        checks.push(Check::new(what, "up to 25", fullest, ..=25.0));
+        checks.push(Check::new(what, AtMost(25.0, 0.0), fullest));
         let what = format!("{name}: the longest");
-        checks.push(Check::new(what, "up to 30 s", (longest.as_secs_f64(), 3, " s"), ..=CAP.as_secs_f64()));
-        checks.push(Check::new(format!("{name}: are the cap"), "below 0.1 %", (100.0 * at_cap, 3, " %"), ..0.1));
+        checks.push(Check::new(what, AtMost(CAP.as_secs_f64(), 0.0), (longest.as_secs_f64(), 3, " s")));
+        checks.push(Check::new(format!("{name}: are the cap"), Below(0.1), (100.0 * at_cap, 3, " %")));
     }
     checks
 }

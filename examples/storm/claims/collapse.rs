@@ -4,14 +4,23 @@
 //! Open Poisson arrivals; a request takes the server 1 s and 10 ms more for each request in flight at its start, itself
 //! included; each hop takes an exponential 0.1 s; the client waits 3 s, and the server finishes what nobody waits for any
 //! more.
+//!
+//! The published figures are means of ten runs, and ten are few. After the spike a run with three attempts at once is
+//! either at the arrivals or at zero, so a mean of ten is a multiple of 4/s: 16.2/s is what four runs of ten make that
+//! recover. When the overload of a ramp ends depends on its arrivals, and the goodput behind its peak varies by 6/s from
+//! run to run. Thousands of runs of this model have means of 9.9/s and 22.4/s; 200 runs of the source's own program have
+//! 10.6/s and 21.9/s. So where such a figure differs its row says `outcome only`, and the row below says by how many
+//! standard errors of ten runs.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use rand::RngExt;
 use resile::{Attempt, Backoff, Budget, Decision, RetryPolicy, Verdict};
 
+use super::Published::{AtLeast, AtMost, Percent, PlusMinus};
 use super::sim::{Agenda, Series, exponential, mean, on_all_cores, seconds, seeded};
-use super::{Check, Progress, Size};
+use super::{Check, Progress, Published, Size};
 
 const TIMEOUT: Duration = Duration::from_secs(3);
 const HOP: f64 = 0.1;
@@ -132,12 +141,15 @@ const HOARD: Client = Client {
     budget: Some(|| Budget::new().with_capacity(100).with_deposit(0.1)),
 };
 
-/// Means over several seeds, per second.
+/// Several seeds of one client.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) name: &'static str,
+    /// Means, per second.
     pub(crate) arrived: Vec<f64>,
     pub(crate) good: Vec<f64>,
+    /// Successes of each seed.
+    runs: Vec<Series>,
 }
 
 #[derive(Debug)]
@@ -146,9 +158,25 @@ pub(crate) struct Collapse {
     pub(crate) ramp: Vec<Line>,
 }
 
+/// How many runs the published figures are means of.
+const PUBLISHED_RUNS: usize = 10;
+
 impl Line {
-    fn goodput(&self, over: std::ops::Range<usize>) -> f64 {
+    fn goodput(&self, over: Range<usize>) -> f64 {
         mean(self.good[over].iter().copied())
+    }
+
+    /// The standard error of a mean of so many runs.
+    fn error(&self, over: Range<usize>, runs: usize) -> f64 {
+        let average = self.goodput(over.clone());
+        let variance = mean(self.runs.iter().map(|run| (run.mean(over.clone()) - average).powi(2)));
+        (variance / runs as f64).sqrt()
+    }
+
+    /// The runs of which less than half of the arrivals succeed.
+    fn down(&self, over: Range<usize>) -> impl Iterator<Item = &Series> {
+        let half = 0.5 * mean(self.arrived[over.clone()].iter().copied());
+        self.runs.iter().filter(move |run| run.mean(over.clone()) < half)
     }
 }
 
@@ -163,52 +191,105 @@ fn lines(rate: Rate, until: u64, clients: &[Client], seeds: usize, progress: Pro
         name: client.name,
         arrived: Series::average(runs.iter().map(|run| &run.arrived)),
         good: Series::average(runs.iter().map(|run| &run.good)),
+        runs: runs.iter().map(|run| run.good.clone()).collect(),
     };
     lines.map(line).collect()
 }
 
 pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Collapse {
-    // When a seed's collapse ends varies by seconds, so the ramp needs many.
-    let (spikes, ramps) = size.pick((2, 15), (10, 600));
+    // Whether a run collapses is chance, and when its collapse ends varies by seconds: it takes many.
+    let (spikes, ramps) = size.pick((10, 15), (600, 600));
     Collapse {
-        spike: lines(spike, 80, &[NONE, STORM, SAVED, DEFAULT], spikes, &|done| progress(0.2 * done)),
-        ramp: lines(ramp, 60, &[NONE, STORM, JITTER, SAVED, DEFAULT, HOARD], ramps, &|done| progress(0.2 + 0.8 * done)),
+        spike: lines(spike, 80, &[NONE, STORM, SAVED, DEFAULT], spikes, &|done| progress(0.5 * done)),
+        ramp: lines(ramp, 60, &[NONE, STORM, JITTER, SAVED, DEFAULT, HOARD], ramps, &|done| progress(0.5 + 0.5 * done)),
     }
 }
 
 pub(crate) fn checks(measured: &Collapse, size: Size) -> Vec<Check> {
+    let mut checks = spikes(&measured.spike, size);
+    checks.extend(ramps(&measured.ramp, size));
+    checks
+}
+
+/// A row that compares with a mean of ten runs, and a row that says how far apart the two are.
+fn with_error(when: &str, line: &Line, over: Range<usize>, published: f64, outcome: Published) -> [Check; 2] {
+    let good = line.goodput(over.clone());
+    let [few, many] = [PUBLISHED_RUNS, line.runs.len()].map(|runs| line.error(over.clone(), runs));
+    let reason = format!(
+        "it was published as a mean of {PUBLISHED_RUNS} runs, and such a mean has a standard error of {few:.1}/s."
+    );
+    let errors = (good - published).abs() / few.hypot(many);
+    [
+        Check::new(format!("{when}: {}", line.name), Percent(published, 10.0), (good, 1, "/s"))
+            .or_outcome(outcome, reason),
+        Check::new("  the distance, in standard errors", AtMost(3.0, 0.0), (errors, 1, "")).ours(),
+    ]
+}
+
+fn spikes(lines: &[Line], size: Size) -> Vec<Check> {
+    let [none, storm, saved, default] = lines else { unreachable!("four lines") };
+    let late = 60..80;
+    let good = |line: &Line, published: f64| {
+        let figure = (line.goodput(late.clone()), 1, "/s");
+        Check::new(format!("spike, 60-80 s: {}", line.name), Percent(published, 5.0), figure)
+    };
+    let share = |line: &Line| {
+        let arrived = mean(line.arrived[late.clone()].iter().copied());
+        let figure = (100.0 * line.goodput(late.clone()) / arrived, 1, " %");
+        Check::new(format!("spike, of arrivals: {}", line.name), AtLeast(95.0, 0.0), figure)
+    };
+    let down = storm.down(40..60).count() as f64;
+    let stayed = storm.down(40..60).filter(|run| storm.down(late.clone()).any(|other| std::ptr::eq(*run, other)));
+    let stayed = 100.0 * stayed.count() as f64 / down;
+    let collapsed = 100.0 * down / storm.runs.len() as f64;
+    let mut checks = vec![good(none, 40.2)];
+    // Well below what comes, 40/s.
+    checks.extend(with_error("spike, 60-80 s", storm, late.clone(), 16.2, AtMost(24.0, 0.0)));
+    checks.extend([
+        Check::new(
+            format!("spike, runs down at 40 s: {}", storm.name),
+            PlusMinus(75.0, size.pick(25.0, 10.0)),
+            (collapsed, 0, " %"),
+        )
+        .ours(),
+        Check::new("  of these, still down at 60-80 s", PlusMinus(100.0, 0.0), (stayed, 1, " %")),
+        good(saved, 39.9),
+        share(saved),
+        share(default),
+    ]);
+    checks
+}
+
+fn ramps(lines: &[Line], size: Size) -> Vec<Check> {
+    let [none, storm, jitter, saved, default, hoard] = lines else { unreachable!("six lines") };
+    let peak = 35..50;
+    let good = |line: &Line| line.goodput(peak.clone());
+    let alone = good(none);
     let mut checks = Vec::new();
-    let published = ["40.2", "16.2, for good", "39.9", "39.9"];
-    for (line, published) in measured.spike.iter().zip(published) {
-        let good = line.goodput(60..80);
-        let arrived = mean(line.arrived[60..80].iter().copied());
-        let accepted = if line.name == STORM.name { 0.0..=0.6 * arrived } else { 0.95 * arrived..=f64::INFINITY };
-        checks.push(Check::new(format!("spike, {}: 60-80 s", line.name), published, (good, 1, "/s"), accepted));
+    for (line, published) in [(none, 18.8), (saved, 19.2)] {
+        // Far from what retries without a budget leave, which is nothing.
+        checks.extend(with_error("ramp, 35-50 s", line, peak.clone(), published, AtLeast(15.0, 0.0)));
     }
-    let [none, storm, jitter, saved, default, hoard] = &measured.ramp[..] else { unreachable!("six lines") };
-    let peak = |line: &Line| line.goodput(35..50);
-    let alone = peak(none);
-    let at = |line: &Line| format!("ramp, {}: 35-50 s", line.name);
-    checks.push(Check::new(at(none), "18.8", (alone, 1, "/s"), 10.0..));
-    checks.push(Check::new(at(storm), "0.0", (peak(storm), 2, "/s"), ..1.0));
-    checks.push(Check::new(at(jitter), "0.0", (peak(jitter), 2, "/s"), ..1.0));
+    for line in [storm, jitter] {
+        checks.push(Check::new(format!("ramp, 35-50 s: {}", line.name), PlusMinus(0.0, 0.5), (good(line), 2, "/s")));
+    }
     // Fewer seeds, a wider tolerance.
-    let least = size.pick(0.85, 0.95);
+    let slack = size.pick(5.0, 0.0);
     for line in [saved, default] {
-        let share = 100.0 * peak(line) / alone;
-        checks.push(Check::new(
-            format!("{}, of no retry", at(line)),
-            "at least 95 %",
-            (share, 1, " %"),
-            100.0 * least..,
-        ));
+        let figure = (100.0 * good(line) / alone, 1, " %");
+        checks.push(Check::new(format!("ramp, of no retry: {}", line.name), AtLeast(95.0, slack), figure));
     }
     // A large reserve is spent at the worst moment, about a good call for each token. It delays the recovery and cannot
     // prevent it.
-    let lost = (alone - peak(hoard)) * 15.0;
-    let most = 100.0 * size.pick(1.55, 1.25);
-    checks.push(Check::new("ramp, 100 tokens: good calls lost", "up to 100", (lost, 0, ""), 20.0..=most));
     let late = 100.0 * hoard.goodput(50..60) / none.goodput(50..60);
-    checks.push(Check::new("ramp, 100 tokens: 50-60 s, of no retry", "recovers", (late, 1, " %"), 95.0..));
+    checks.extend([
+        Check::new(
+            "ramp, good calls lost: 100 tokens",
+            Percent(100.0, size.pick(40.0, 20.0)),
+            ((alone - good(hoard)) * 15.0, 0, ""),
+        )
+        .ours(),
+        Check::new("ramp, 50-60 s, of no retry: 100 tokens", AtLeast(95.0, 0.0), (late, 1, " %")).ours(),
+    ]);
     checks
 }

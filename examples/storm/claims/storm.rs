@@ -10,8 +10,9 @@ use resile::{
     Verdict, breaker,
 };
 
+use super::Published::{AtLeast, AtMost, Between, Percent, PlusMinus};
 use super::sim::{Agenda, Series, exponential, mean, on_all_cores, seeded};
-use super::{Check, Progress, Size};
+use super::{Check, Progress, Published, Size};
 
 const TIMEOUT: Duration = Duration::from_secs(1);
 const OUTAGE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(40));
@@ -151,38 +152,40 @@ const BOTH: Client = Client { name: "one retry, breaker and budget", budget: Tok
 const DEFAULTS: Client =
     Client { name: "one retry, default breaker and budget", budget: Tokens::Default, breaker: Trips::Default, ..STORM };
 
-/// What a row is to show; of a recovery, the earliest and latest second.
-enum Fate {
-    Recovers(usize, usize),
-    Never,
-}
-
 /// A row of the published table.
 struct Row {
     /// Arrivals a second.
     rate: f64,
     client: Client,
-    /// Goodput at 45-60 s as published, and what is accepted.
-    soon: (&'static str, f64, f64),
-    fate: Fate,
-    recovered: &'static str,
+    /// Goodput at 45-60 s.
+    soon: Published,
+    /// Goodput near the end.
+    late: Published,
+    /// When it recovers, in seconds: the mean of the seeds lies in the published range. `None` is never.
+    recovers: Option<Published>,
 }
 
-const fn row(rate: f64, client: Client, soon: (&'static str, f64, f64), fate: Fate, recovered: &'static str) -> Row {
-    Row { rate, client, soon, fate, recovered }
+const fn row(rate: f64, client: Client, soon: Published, late: Published, recovers: Option<Published>) -> Row {
+    Row { rate, client, soon, late, recovers }
 }
 
-const TABLE: [Row; 9] = [
-    row(280.0, ALONE, ("0", 0.0, 1.0), Fate::Recovers(110, 250), "145-194 s"),
-    row(280.0, STORM, ("0", 0.0, 1.0), Fate::Never, "never"),
-    row(140.0, STORM, ("0", 0.0, 1.0), Fate::Recovers(90, 230), "131-179 s"),
-    row(160.0, STORM, ("0", 0.0, 1.0), Fate::Never, "never"),
-    row(280.0, REQUESTS, ("0", 0.0, 1.0), Fate::Never, "never"),
-    row(280.0, BUDGET, ("0", 0.0, 1.0), Fate::Recovers(110, 250), "158-200 s"),
-    row(280.0, BREAKER, ("178", 100.0, 280.0), Fate::Recovers(40, 65), "51 s"),
-    row(280.0, BOTH, ("251", 200.0, 290.0), Fate::Recovers(40, 55), "46 s"),
-    row(280.0, DEFAULTS, ("-", 0.0, 290.0), Fate::Recovers(40, 100), "-"),
+const NOTHING: Published = PlusMinus(0.0, 0.5);
+
+/// The published goodputs are means of 5 seeds; 5 % are about five of their standard errors. A recovery was published
+/// as the range of the seeds, or as the second that all of them share.
+const TABLE: [Row; 8] = [
+    row(280.0, ALONE, NOTHING, Percent(279.0, 5.0), Some(Between(145.0, 194.0))),
+    row(280.0, STORM, NOTHING, NOTHING, None),
+    row(140.0, STORM, NOTHING, Percent(140.0, 5.0), Some(Between(131.0, 179.0))),
+    row(160.0, STORM, NOTHING, NOTHING, None),
+    row(280.0, REQUESTS, NOTHING, NOTHING, None),
+    row(280.0, BUDGET, NOTHING, Percent(279.0, 5.0), Some(Between(158.0, 200.0))),
+    row(280.0, BREAKER, Percent(178.0, 5.0), Percent(279.0, 5.0), Some(PlusMinus(51.0, 1.0))),
+    row(280.0, BOTH, Percent(251.0, 5.0), Percent(279.0, 5.0), Some(PlusMinus(46.0, 1.0))),
 ];
+
+/// No source has the crate's defaults.
+const OURS: (f64, Client) = (280.0, DEFAULTS);
 
 /// Several seeds of one row.
 #[derive(Debug)]
@@ -226,14 +229,22 @@ impl Line {
         }
     }
 
-    fn recovery(&self) -> String {
-        let (first, last) = (self.recovered.iter().min(), self.recovered.iter().max());
-        match (first.copied().flatten(), last.copied().flatten()) {
-            (Some(first), Some(last)) if first == last => format!("{first} s"),
-            (Some(first), Some(last)) => format!("{first}-{last} s"),
-            _ if self.recovered.iter().all(Option::is_none) => "never".to_owned(),
-            _ => "not always".to_owned(),
+    /// How the seeds recover, beside what is expected of their mean.
+    fn recovery(&self, what: String, recovers: Option<Published>) -> Check {
+        let all: Option<Vec<f64>> = self.recovered.iter().map(|at| at.map(|second| second as f64)).collect();
+        match (recovers, all) {
+            (Some(published), Some(all)) => Check::new(what, published, (mean(all), 0, " s")),
+            (published, _) => {
+                let published = published.map_or("never".to_owned(), |range| range.text(" s"));
+                let none = self.recovered.iter().all(Option::is_none);
+                Check::text(what, published, if none { "never" } else { "not always" })
+            }
         }
+    }
+
+    /// The claim of a row. Every client but the first retries once, so the names of the rest need not say it.
+    fn what(&self, what: &str) -> String {
+        format!("{}/s, {}: {what}", self.rate, self.name.trim_start_matches("one retry, "))
     }
 }
 
@@ -242,43 +253,49 @@ fn late(series: &[f64]) -> f64 {
     mean(series[series.len() - 100..series.len() - 10].iter().copied())
 }
 
-pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
-    // Every recovery lies in little more than half of the time.
-    let (until, seeds) = size.pick((360, 1), (600, 5));
-    let runs = on_all_cores(TABLE.len() * seeds, progress, |job| {
-        let Row { rate, client, .. } = &TABLE[job / seeds];
-        one(*rate, until, client, (job % seeds) as u64)
-    });
-    let rows = TABLE.iter().zip(runs.chunks(seeds));
-    rows.map(|(row, runs)| Line::of(row.rate, row.client.name, until, runs)).collect()
+fn soon(series: &[f64]) -> f64 {
+    mean(series[45..60].iter().copied())
 }
 
-pub(crate) fn checks(lines: &[Line]) -> Vec<Check> {
+pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
+    // Every recovery lies in little more than half of the time.
+    let (until, seeds) = size.pick((360, 1), (600, 20));
+    let models: Vec<_> = TABLE.into_iter().map(|row| (row.rate, row.client)).chain([OURS]).collect();
+    let runs = on_all_cores(models.len() * seeds, progress, |job| {
+        let (rate, client) = &models[job / seeds];
+        one(*rate, until, client, (job % seeds) as u64)
+    });
+    let lines = models.iter().zip(runs.chunks(seeds));
+    lines.map(|((rate, client), runs)| Line::of(*rate, client.name, until, runs)).collect()
+}
+
+pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
     let mut checks = Vec::new();
-    for (line, Row { rate, client, soon: (soon, low, high), fate, recovered }) in lines.iter().zip(TABLE) {
-        let name = format!("{rate}/s, {}", client.name);
-        let got = mean(line.good[45..60].iter().copied());
-        checks.push(Check::new(format!("{name}: good at 45-60 s"), soon, (got, 0, "/s"), low..=high));
-        let end = late(&line.good);
-        let (published, accepted, all) = match fate {
-            Fate::Never => (0.0, 0.0..=1.0, line.recovered.iter().all(Option::is_none)),
-            Fate::Recovers(first, last) => {
-                let between = |at: &Option<usize>| at.is_some_and(|at| (first..=last).contains(&at));
-                (rate - 1.0, 0.95 * rate..=1.05 * rate, line.recovered.iter().all(between))
-            }
-        };
-        checks.push(Check::new(format!("{name}: good at the end"), published, (end, 0, "/s"), accepted));
-        checks.push(Check {
-            what: format!("{name}: recovered at"),
-            published: recovered.to_owned(),
-            measured: line.recovery(),
-            holds: all,
+    for (line, row) in lines.iter().zip(TABLE) {
+        let check = Check::new(line.what("good, 45-60 s"), row.soon, (soon(&line.good), 0, "/s"));
+        checks.push(if row.client.name == BREAKER.name {
+            check.or_outcome(
+                AtLeast(140.0, 0.0),
+                "here the breaker closes at about 51.4 s, and 178/s means 50.5 s; how its window of 10 s slides was \
+                 not published.",
+            )
+        } else {
+            check
         });
+        checks.push(Check::new(line.what("good, late"), row.late, (late(&line.good), 1, "/s")));
+        checks.push(line.recovery(line.what("recovers at"), row.recovers));
     }
-    for (row, published, accepted) in [(1, 560, 540.0..=580.0), (4, 308, 300.0..=316.0)] {
+    for (row, published) in [(1, Percent(560.0, 3.0)), (4, Percent(308.0, 3.0))] {
         let line = &lines[row];
-        let what = format!("{}/s, {}: load at the end", line.rate, line.name);
-        checks.push(Check::new(what, published, (late(&line.load), 0, "/s"), accepted));
+        checks.push(Check::new(line.what("load, late"), published, (late(&line.load), 0, "/s")));
     }
+    // The default breaker draws its pause by chance: the mean of 20 seeds has a deviation of 5/s, a single one 24/s.
+    let defaults = &lines[TABLE.len()];
+    let (least, latest) = size.pick((100.0, 55.0), (200.0, 50.0));
+    checks.extend([
+        Check::new(defaults.what("good, 45-60 s"), AtLeast(least, 0.0), (soon(&defaults.good), 0, "/s")).ours(),
+        Check::new(defaults.what("good, late"), Percent(280.0, 5.0), (late(&defaults.good), 1, "/s")).ours(),
+    ]);
+    checks.push(defaults.recovery(defaults.what("recovers at"), Some(AtMost(latest, 0.0))).ours());
     checks
 }

@@ -1,0 +1,46 @@
+//! How many rows have which verdict.
+
+use std::fmt;
+
+use crate::claims::{Check, Verdict};
+
+#[derive(Default)]
+pub(crate) struct Tally {
+    hold: usize,
+    /// By the name of their claim, and their own.
+    outcome_only: Vec<String>,
+    fail: Vec<String>,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, claim: &str, checks: &[Check]) {
+        for check in checks {
+            let name = || format!("{claim}: {}", check.what().trim_start());
+            match check.verdict() {
+                Verdict::Holds => self.hold += 1,
+                Verdict::OutcomeOnly => self.outcome_only.push(name()),
+                Verdict::Fails => self.fail.push(name()),
+            }
+        }
+    }
+
+    pub(crate) fn fails(&self) -> bool {
+        !self.fail.is_empty()
+    }
+
+    /// The rows that do not hold, by name, each with its verdict.
+    pub(crate) fn named(&self) -> impl Iterator<Item = String> {
+        let verdicts = [(Verdict::OutcomeOnly, &self.outcome_only), (Verdict::Fails, &self.fail)];
+        verdicts
+            .into_iter()
+            .flat_map(|(verdict, names)| names.iter().map(move |name| format!("{}: {name}", verdict.name())))
+    }
+}
+
+/// The verdicts, counted.
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (outcome, fail) = (self.outcome_only.len(), self.fail.len());
+        write!(f, "{} rows hold, {outcome} in their outcome only, {fail} fail", self.hold)
+    }
+}
