@@ -27,13 +27,14 @@ const SLOT_BITS: u32 = 0;
 /// Invariants:
 /// 1. A word counts for the generation and the lap (the how-many-th time around the ring) that its tag names, and for
 ///    no other. Tags are equal or not; they have no order, as a number that wraps has none.
-/// 2. Only a call of the live generation counts or begins a slot. It compares generations after it has read the word, so it
-///    replaces nothing that a later generation has written.
+/// 2. Only a call of the live generation counts or gives a word a tag. It compares generations after it has read the word,
+///    so it replaces nothing that a later generation has written.
 /// 3. At most `MOVES` moves of the breaker lie between two times at which the window is [emptied](Self::empty). So the
 ///    seven bits of a tag name one generation among all that can have counts.
-/// 4. Whoever begins a slot gives all of its words the same tag. Where two words differ, somebody is about to do so.
-/// 5. A shard whose bit in `used` is not set counted nothing: whoever begins a slot sets it first, and whoever counts in
-///    that slot after sees it set.
+/// 4. A success that begins a slot gives the failures of the slot the same tag. So where the tags differ a failure has begun
+///    the slot for another time since.
+/// 5. A shard whose bit in `used` is not set counted nothing: whoever gives a word a tag sets it first, and whoever counts
+///    under that tag after sees it set.
 ///
 /// # Limits
 ///
@@ -100,11 +101,14 @@ impl Window {
         let is_live = || live() == call.generation;
         let number = own_shard() % SHARDS;
         let shard = &self.shards[number];
-        let (kind, other) = if call.failed { (&shard.failed, &shard.ok) } else { (&shard.ok, &shard.failed) };
         let begin = || {
-            self.begin(number, [&other[index], &shard.slow[index]], tag, is_live);
+            self.use_shard(number); // invariant 5
+            if !call.failed {
+                retag(&shard.failed[index], tag, is_live); // invariant 4
+            }
             true
         };
+        let kind = if call.failed { &shard.failed } else { &shard.ok };
         if add_one(&kind[index], tag, is_live, begin) && call.slow {
             add_one(&shard.slow[index], tag, is_live, || true);
         }
@@ -116,24 +120,16 @@ impl Window {
     pub(super) fn join(&self, slot: Slot, at: u64, generation: u32, live: impl Fn() -> u32) -> bool {
         let (index, tag) = place(slot.tick(at), generation);
         let shard = &self.shards[own_shard() % SHARDS];
-        // Of a later time is a slot that nobody has succeeded in since (invariant 4).
+        // Else a failure has begun the slot for a later time (invariant 4).
         let begun_anew = tag_of(shard.failed[index].load(Ordering::Relaxed)) != tag;
         !begun_anew && add_one(&shard.ok[index], tag, || live() == generation, || false)
     }
 
-    /// Begins a slot: gives its other words the tag that the counting one is about to have, with nothing counted.
     #[cold]
     #[inline(never)]
-    fn begin(&self, shard: usize, others: [&AtomicU64; 2], tag: u64, is_live: impl Fn() -> bool) {
+    fn use_shard(&self, shard: usize) {
         if self.used.load(Ordering::Relaxed) & (1 << shard) == 0 {
             self.used.fetch_or(1 << shard, Ordering::Relaxed);
-        }
-        for word in others {
-            // A failed exchange is another's beginning, or a count of it.
-            let seen = word.load(Ordering::Acquire);
-            if tag_of(seen) != tag && is_live() {
-                let _ = word.compare_exchange(seen, tag << COUNT_BITS, Ordering::AcqRel, Ordering::Relaxed);
-            }
         }
     }
 
@@ -175,8 +171,9 @@ impl Window {
 
     #[cold]
     fn empty(&self) {
-        // Swapped, so that it has its place in one order with the steps that count.
-        self.words().for_each(|word| _ = word.swap(0, Ordering::AcqRel));
+        for word in self.words().filter(|word| word.load(Ordering::Relaxed) != 0) {
+            word.swap(0, Ordering::AcqRel); // so that it has its place in one order with the steps that count
+        }
     }
 
     fn words(&self) -> impl Iterator<Item = &AtomicU64> {
@@ -224,6 +221,16 @@ fn add_one(word: &AtomicU64, tag: u64, is_live: impl Fn() -> bool, begin: impl F
             Ok(_) => return true,
             Err(now) => seen = now,
         }
+    }
+}
+
+/// Gives a word that tag, with nothing counted, unless the call is not of the live generation.
+#[cold]
+fn retag(word: &AtomicU64, tag: u64, is_live: impl Fn() -> bool) {
+    let seen = word.load(Ordering::Acquire);
+    if tag_of(seen) != tag && is_live() {
+        // It fails where a failure has just counted: under this tag, or a later one.
+        let _ = word.compare_exchange(seen, tag << COUNT_BITS, Ordering::AcqRel, Ordering::Relaxed);
     }
 }
 

@@ -170,7 +170,6 @@ fn no_failure_within_the_window_is_lost() {
 fn after_moves(moves: u32, model: impl Fn(Arc<Manual>) + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.max_branches = 100_000; // the moves ahead of the threads are steps too
-    builder.preemption_bound = Some(3); // all interleavings of so many words are too many
     builder.check(move || {
         let (breaker, _) = shared(|b| b.without_consecutive().with_failure_rate(f64::NAN, 1));
         breaker.permit().unwrap().success();
