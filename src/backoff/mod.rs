@@ -128,6 +128,12 @@ impl Backoff {
         if self.jitter.is_none() && !self.curve.is_spelled_out() { self.with_jitter(jitter) } else { self }
     }
 
+    /// The jitter that was given.
+    #[cfg(feature = "serde")]
+    pub(crate) const fn given_jitter(&self) -> Option<Jitter> {
+        self.jitter
+    }
+
     /// The jitter that was given, or the curve's own.
     pub(crate) const fn jitter(&self) -> Jitter {
         match self.jitter {
@@ -207,7 +213,8 @@ impl Iterator for Schedule {
     }
 }
 
-/// Equal if they give the same delays.
+/// Equal if they give the same delays. Whether a jitter was given or is the curve's own does not matter here; it does for
+/// hints, and for [`Breaker::with_open`](crate::Breaker::with_open).
 impl PartialEq for Backoff {
     fn eq(&self, other: &Self) -> bool {
         self.curve == other.curve

@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::machine::{Machine, Probe};
-use super::publish::OnUnwind;
 use super::settings::Settings;
 use super::ticket::{Ticket, lower, upper};
+use super::unwind::OnUnwind;
 use super::window::{Counts, Ended, Window};
 use super::{Event, Open, Snapshot, State};
 use crate::classify::{Cause, Verdict};
@@ -59,13 +59,13 @@ impl Core {
         }
     }
 
-    /// A closed one after that many moves.
+    /// A closed one after that many transitions.
     #[cfg(test)]
-    pub(super) fn after_moves(generation: u32) -> Self {
+    pub(super) fn after_transitions(generation: u32) -> Self {
         let core = Self::new();
         core.phase.store(u64::from(generation) << 1, Ordering::Relaxed);
         core.streak.store(u64::from(generation) << 32, Ordering::Relaxed);
-        core.lock().machine = Machine::after_moves(generation);
+        core.lock().machine = Machine::after_transitions(generation);
         core
     }
 

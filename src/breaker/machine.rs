@@ -67,9 +67,9 @@ impl Machine {
         }
     }
 
-    /// A closed one after that many moves.
+    /// A closed one after that many transitions.
     #[cfg(test)]
-    pub(super) fn after_moves(generation: u32) -> Self {
+    pub(super) fn after_transitions(generation: u32) -> Self {
         Self { generation, ..Self::new() }
     }
 

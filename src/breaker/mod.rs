@@ -38,6 +38,7 @@ mod publish;
 mod settings;
 mod state;
 mod ticket;
+mod unwind;
 mod window;
 #[cfg(test)]
 mod wraps;

@@ -1,6 +1,7 @@
 use std::sync::atomic::Ordering;
 
 use super::core::{Core, Guarded, Host};
+use super::unwind::OnUnwind;
 use super::{Event, State};
 use crate::sync::MutexGuard;
 
@@ -23,7 +24,7 @@ impl Core {
         if phase == before {
             return;
         }
-        self.window.move_on(self.generation(), generation);
+        self.window.transition(self.generation(), generation);
         self.shut.store(machine.shut_until(), Ordering::Relaxed);
         // The streak goes first: who reads the new phase finds the new streak. Swapped, so that it has its place in
         // one order with the steps that lengthen and end it. From one state that refuses to the next it stays, as
@@ -66,21 +67,5 @@ impl Core {
             };
             event = next;
         }
-    }
-}
-
-/// Runs a step if foreign code panics before this is [disarmed](Self::disarm): an observer, a timer, a curve.
-pub(super) struct OnUnwind<F: FnMut()>(pub(super) F);
-
-impl<F: FnMut()> OnUnwind<F> {
-    #[inline]
-    pub(super) fn disarm(self) {
-        std::mem::forget(self); // the step borrows, and owns nothing
-    }
-}
-
-impl<F: FnMut()> Drop for OnUnwind<F> {
-    fn drop(&mut self) {
-        (self.0)();
     }
 }

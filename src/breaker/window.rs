@@ -29,7 +29,7 @@ const SLOT_BITS: u32 = 0;
 ///    no other. Tags are equal or not; they have no order, as a number that wraps has none.
 /// 2. Only a call of the live generation counts or gives a word a tag. It compares generations after it has read the word,
 ///    so it replaces nothing that a later generation has written.
-/// 3. At most `MOVES` moves of the breaker lie between two times at which the window is [emptied](Self::empty). So the
+/// 3. At most `TRANSITIONS` transitions of the breaker lie between two times at which the window is [emptied](Self::empty). So the
 ///    seven bits of a tag name one generation among all that can have counts.
 /// 4. A success that begins a slot gives the failures of the slot the same tag. So where the tags differ a failure has begun
 ///    the slot for another time since.
@@ -87,7 +87,7 @@ const BEGUN: u64 = 1 << (GENERATION_BITS + LAP_BITS);
 
 /// How many generations may pass between two times at which the window is emptied (invariant 3): half of those that a tag
 /// can name. What a late call of the earlier half still writes is gone before the later half is over.
-const MOVES: u32 = 1 << (GENERATION_BITS - 1);
+const TRANSITIONS: u32 = 1 << (GENERATION_BITS - 1);
 
 impl Window {
     pub(super) const fn new() -> Self {
@@ -161,10 +161,10 @@ impl Window {
         counts
     }
 
-    /// The breaker moves from one generation to a later one, which it publishes after this.
+    /// The breaker goes from one generation to a later one, which it publishes after this.
     #[inline]
-    pub(super) fn move_on(&self, from: u32, to: u32) {
-        if from / MOVES != to / MOVES {
+    pub(super) fn transition(&self, from: u32, to: u32) {
+        if from / TRANSITIONS != to / TRANSITIONS {
             self.empty();
         }
     }

@@ -1,4 +1,4 @@
-//! Tests of a breaker after any number of moves: its generation and the tags of its window wrap around.
+//! Tests of a breaker after any number of transitions: its generation and the tags of its window wrap around.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const SLOTS: u64 = 16;
 const SLOW: u64 = 250;
 
 /// A breaker that counts both rates and never opens by itself, as no share reaches NaN.
-fn counting(timer: &ManualTimer, moves: u32) -> Manual {
+fn counting(timer: &ManualTimer, transitions: u32) -> Manual {
     let breaker = Breaker::new()
         .without_consecutive()
         .with_failure_rate(f64::NAN, 1)
@@ -27,11 +27,11 @@ fn counting(timer: &ManualTimer, moves: u32) -> Manual {
         .with_window(Duration::from_millis(SLOT * SLOTS))
         .with_observer(())
         .with_timer(timer.clone());
-    Breaker { core: Core::after_moves(moves), ..breaker }
+    Breaker { core: Core::after_transitions(transitions), ..breaker }
 }
 
-/// Numbers of moves around which something wraps: a sign or the whole of 8, 16 and 32 bits.
-fn moves() -> impl Strategy<Value = u32> {
+/// Numbers of transitions around which something wraps: a sign or the whole of 8, 16 and 32 bits.
+fn transitions() -> impl Strategy<Value = u32> {
     let edge = prop::sample::select(vec![0, 1 << 6, 1 << 7, 1 << 8, 1 << 15, 1 << 16, 1 << 31, u32::MAX]);
     prop_oneof![
         3 => (edge, 0..260_u32, any::<bool>())
@@ -45,7 +45,7 @@ enum Step {
     Advance(u64),
     Admit,
     Settle { which: usize, failed: bool },
-    Moves(u32),
+    Transitions(u32),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -55,14 +55,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0..SLOT * SLOTS * 2).prop_map(Step::Advance),
         12 => Just(Step::Admit),
         14 => (any::<usize>(), any::<bool>()).prop_map(|(which, failed)| Step::Settle { which, failed }),
-        3 => few.prop_map(Step::Moves),
+        3 => few.prop_map(Step::Transitions),
     ];
     prop::collection::vec(step, 1..120)
 }
 
-/// A call of the model: the move after which it was admitted, and when.
+/// A call of the model: the transition after which it was admitted, and when.
 struct Admitted {
-    moves: u64,
+    transitions: u64,
     at: u64,
 }
 
@@ -75,12 +75,12 @@ struct Counted {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// The counts are those of a plain list: of the calls admitted since the last move, those that ended in the window.
+    /// The counts are those of a plain list: of the calls admitted since the last transition, those that ended in the window.
     #[test]
-    fn counts_are_exact_after_any_number_of_moves(start in moves(), steps in steps()) {
+    fn counts_are_exact_after_any_number_of_transitions(start in transitions(), steps in steps()) {
         let timer = ManualTimer::new();
         let breaker = counting(&timer, start);
-        let (mut now, mut moved) = (0_u64, 0_u64);
+        let (mut now, mut transitioned) = (0_u64, 0_u64);
         let mut calls: VecDeque<(Permit<'_, Always, (), ManualTimer>, Admitted)> = VecDeque::new();
         let mut counted: Vec<Counted> = vec![];
         for step in steps {
@@ -89,7 +89,7 @@ proptest! {
                     timer.advance(Duration::from_millis(by));
                     now += by;
                 }
-                Step::Admit => calls.push_back((breaker.permit().unwrap(), Admitted { moves: moved, at: now })),
+                Step::Admit => calls.push_back((breaker.permit().unwrap(), Admitted { transitions: transitioned, at: now })),
                 Step::Settle { which, failed } => {
                     let Some((permit, admitted)) = (!calls.is_empty()).then(|| calls.remove(which % calls.len())).flatten()
                     else {
@@ -100,13 +100,13 @@ proptest! {
                     } else {
                         permit.success();
                     }
-                    if admitted.moves == moved {
+                    if admitted.transitions == transitioned {
                         counted.push(Counted { slot: now / SLOT, failed, slow: now - admitted.at > SLOW });
                     }
                 }
-                Step::Moves(moves) => {
-                    (0..moves).for_each(|_| breaker.reset());
-                    moved += u64::from(moves);
+                Step::Transitions(transitions) => {
+                    (0..transitions).for_each(|_| breaker.reset());
+                    transitioned += u64::from(transitions);
                     counted.clear();
                 }
             }
@@ -121,7 +121,7 @@ proptest! {
 
     /// It opens and closes as a new one does, in a row of calls that fail and probes that pass.
     #[test]
-    fn opens_and_closes_after_any_number_of_moves(start in moves()) {
+    fn opens_and_closes_after_any_number_of_transitions(start in transitions()) {
         let timer = ManualTimer::new();
         let second = Duration::from_secs(1);
         let breaker = Breaker::new()
@@ -130,7 +130,7 @@ proptest! {
             .with_open(Backoff::fixed(second))
             .with_observer(())
             .with_timer(timer.clone());
-        let breaker = Breaker { core: Core::after_moves(start), ..breaker };
+        let breaker = Breaker { core: Core::after_transitions(start), ..breaker };
         for _ in 0..5 {
             let early = breaker.permit().unwrap();
             for _ in 0..3 {
@@ -153,8 +153,8 @@ proptest! {
 
 /// The wrap itself, step by step: two minutes in a release build.
 #[test]
-#[ignore = "four billion moves"]
-fn counts_are_exact_after_four_billion_moves() {
+#[ignore = "four billion transitions"]
+fn counts_are_exact_after_four_billion_transitions() {
     let timer = ManualTimer::new();
     let breaker = counting(&timer, 0);
     let early = breaker.permit().unwrap();

@@ -11,7 +11,7 @@
 //! | 403 Forbidden without | fail | fail | the same credentials are refused again (RFC 9110 §15.5.4) |
 //! | 408 Request Timeout | retry | retry | the server did not receive the whole request (RFC 9110 §15.5.9): it had nothing to execute |
 //! | 409 Conflict | retry, or [fail](Classifier::with_conflict) | as left | the request could not be completed in the state that the resource was in (§15.5.10): not executed; whether the conflict passes depends on the service |
-//! | 413 Content Too Large with `Retry-After` | retry | retry | the condition is temporary (§15.5.14): not executed. It concerns this request, so it is not throttled |
+//! | 413 Content Too Large with `Retry-After` | retry | retry | the condition is temporary (§15.5.14): not executed. It concerns this request, so it is not throttled; a breaker counts it as a failure |
 //! | 413 Content Too Large without | fail | fail | the same content is too large again |
 //! | 425 Too Early | retry | retry | the server would not process what may be a replay (RFC 8470 §5.2): not executed |
 //! | 429 Too Many Requests | retry, throttled | retry, throttled | refused for its rate, in place of being served (RFC 6585 §4) |
@@ -72,6 +72,6 @@ mod classifier;
 mod refused;
 
 pub use classifier::Classifier;
-#[cfg(feature = "llm")]
-pub(crate) use refused::answered;
 pub use refused::{Refused, retry_after};
+#[cfg(feature = "llm")]
+pub(crate) use refused::{answered, wall_clock};

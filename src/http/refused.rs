@@ -45,6 +45,15 @@ fn hint(headers: &HeaderMap, now: impl Fn() -> SystemTime) -> Option<Duration> {
     waits.max().filter(|wait| !wait.is_zero())
 }
 
+/// The clock of this machine. In a browser there is none to read without another crate: there it is so late that no moment
+/// which an upstream names is still to come.
+pub(crate) fn wall_clock() -> SystemTime {
+    #[cfg(all(target_family = "wasm", target_os = "unknown"))]
+    return UNIX_EPOCH + Duration::from_secs(SET.end);
+    #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+    SystemTime::now()
+}
+
 /// An HTTP-date.
 fn instant(text: &str) -> Option<SystemTime> {
     httpdate::parse_http_date(text).ok()
@@ -100,7 +109,7 @@ impl Refused {
     ///
     /// `Refused` for 4xx and 5xx.
     pub fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), Self> {
-        Self::check_by(status, headers, SystemTime::now)
+        Self::check_by(status, headers, wall_clock)
     }
 
     /// [`check`](Self::check) for an answer that came at `now`: reads no clock.

@@ -1,13 +1,13 @@
 //! From the answers and errors of `reqwest`.
 
 use std::error::Error;
-use std::time::SystemTime;
 
 use reqwest::Response;
 
 use super::failure::Failure;
 use super::kind::Kind;
 use super::reply::Reply;
+use crate::http::wall_clock;
 
 /// How much of the body of an error is read.
 const READ: usize = 256 * 1024;
@@ -47,7 +47,7 @@ pub async fn check(mut answer: Response) -> Result<Response, Failure> {
         }
     }
     let reply = Reply::new(&body).with_status(status.as_u16()).with_headers(answer.headers());
-    Err(reply.judge(SystemTime::now()))
+    Err(reply.judge(wall_clock()))
 }
 
 /// As [`from_transport`](Failure::from_transport), with the error as the source; without its URL, which may hold a key.

@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
-use std::time::SystemTime;
 
 use http::response::Parts;
 
@@ -10,6 +9,7 @@ use super::failure::Failure;
 use super::kind::{Kind, Phase};
 use super::reply::Reply;
 use super::rule::Rule;
+use crate::http::wall_clock;
 use crate::timeout::Elapsed;
 
 /// The ways that read the wall clock do so because an answer, or the words of an error, may name a moment. Of an answer
@@ -19,19 +19,19 @@ impl Failure {
     #[must_use]
     pub fn from_parts(parts: &Parts, body: impl AsRef<[u8]>) -> Self {
         let reply = Reply::new(body.as_ref()).with_status(parts.status.as_u16()).with_headers(&parts.headers);
-        reply.judge(SystemTime::now())
+        reply.judge(wall_clock())
     }
 
     /// From a status and a body, where that is all there is.
     #[must_use]
     pub fn from_text(status: u16, body: &str) -> Self {
-        Reply::new(body.as_bytes()).with_status(status).judge(SystemTime::now())
+        Reply::new(body.as_bytes()).with_status(status).judge(wall_clock())
     }
 
     /// From the data of one event of a stream (with or without `data:`), whose answer had a good status.
     #[must_use]
     pub fn from_event(data: &str, phase: Phase) -> Self {
-        Reply::new(data.as_bytes()).with_status(200).with_phase(phase).judge(SystemTime::now())
+        Reply::new(data.as_bytes()).with_status(200).with_phase(phase).judge(wall_clock())
     }
 
     /// The same, if the event is a failure: `None` for content, for what comes around it, and for a good end.
@@ -40,7 +40,7 @@ impl Failure {
         if matches!(data.trim(), "" | "[DONE]" | "data: [DONE]") {
             return None;
         }
-        Reply::new(data.as_bytes()).with_status(200).with_phase(phase).find(SystemTime::now())
+        Reply::new(data.as_bytes()).with_status(200).with_phase(phase).find(wall_clock())
     }
 
     /// From a transport's error: by the types in its chain of sources, and where they say nothing by their words. An
@@ -65,7 +65,7 @@ impl Failure {
         }
         let words = words.trim_end_matches(": ");
         // Not read as an answer: an error's words may quote whatever was sent.
-        Reply::new(words.as_bytes()).with_phase(Phase::Connect).judge(SystemTime::now())
+        Reply::new(words.as_bytes()).with_phase(Phase::Connect).judge(wall_clock())
     }
 }
 

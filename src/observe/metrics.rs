@@ -36,6 +36,7 @@ use super::{Figure, Observe, Report};
 /// That a call runs within another is known while an attempt of the other one is polled. So a call counts by itself
 ///
 /// * in a task that an attempt spawns;
+/// * in the closure that makes an attempt, ahead of the future that it returns;
 /// * as a stream that is read after the attempt which returned it;
 /// * in an attempt of a [`Run`](crate::Run) by hand (`again`, `blocking_again`, `success`), which nobody polls for the
 ///   run;

@@ -42,11 +42,10 @@ impl Half {
             self.end.fetch_max(bucket + 1, Ordering::Relaxed);
         }
         let Some(count) = self.buckets.get(bucket) else { return 0 };
-        let before = count.fetch_add(1, Ordering::Relaxed);
-        if before >= FULL {
-            count.fetch_sub(1, Ordering::Relaxed);
+        if count.load(Ordering::Relaxed) >= FULL {
+            return FULL;
         }
-        before
+        count.fetch_add(1, Ordering::Relaxed)
     }
 
     fn empty(&self) {

@@ -1,4 +1,4 @@
-//! What a breaker's window counts: all of it, however many calls there are and however often the breaker moved before.
+//! What a breaker's window counts: all of it, however many calls there are and however many transitions there were before.
 
 use std::time::Duration;
 
@@ -21,51 +21,51 @@ fn succeed(breaker: &Manual) {
     breaker.permit().unwrap().success();
 }
 
-/// Each of these numbers of moves is a distance at which a tag of few bits wraps, or looks as if it had.
-const MOVES: [u32; 15] = [0, 1, 2, 127, 128, 129, 200, 254, 255, 256, 257, 400, 65_535, 65_536, 65_537];
+/// Each of these numbers of transitions is a distance at which a tag of few bits wraps, or looks as if it had.
+const TRANSITIONS: [u32; 15] = [0, 1, 2, 127, 128, 129, 200, 254, 255, 256, 257, 400, 65_535, 65_536, 65_537];
 
 #[test]
-fn opens_after_any_number_of_moves() {
-    for moves in MOVES {
+fn opens_after_any_number_of_transitions() {
+    for transitions in TRANSITIONS {
         let timer = ManualTimer::new();
         let breaker = breaker(&timer, |b| b.without_consecutive().with_failure_rate(0.5, 10));
         succeed(&breaker);
-        (0..moves).for_each(|_| breaker.reset());
+        (0..transitions).for_each(|_| breaker.reset());
         (0..9).for_each(|_| fail(&breaker));
-        if moves > 0 {
-            assert_eq!(breaker.state(), State::Closed, "after {moves} moves");
+        if transitions > 0 {
+            assert_eq!(breaker.state(), State::Closed, "after {transitions} transitions");
             fail(&breaker);
         }
-        assert_eq!(breaker.state(), State::Open, "after {moves} moves");
+        assert_eq!(breaker.state(), State::Open, "after {transitions} transitions");
     }
 }
 
 #[test]
-fn counts_nothing_of_before_a_move() {
-    for moves in MOVES.into_iter().filter(|moves| *moves > 0) {
+fn counts_nothing_of_before_a_transition() {
+    for transitions in TRANSITIONS.into_iter().filter(|transitions| *transitions > 0) {
         let timer = ManualTimer::new();
         let breaker = breaker(&timer, |b| b.without_consecutive().with_failure_rate(f64::NAN, 1));
         (0..7).for_each(|_| fail(&breaker));
-        (0..moves).for_each(|_| breaker.reset());
-        assert_eq!(breaker.snapshot().calls, 0, "after {moves} moves");
+        (0..transitions).for_each(|_| breaker.reset());
+        assert_eq!(breaker.snapshot().calls, 0, "after {transitions} transitions");
     }
 }
 
 /// A long stream, say, that was admitted before an outage and ends after it.
 #[test]
-fn a_call_that_was_admitted_many_moves_ago_wipes_nothing() {
-    for moves in MOVES.into_iter().filter(|moves| *moves > 0) {
+fn a_call_that_was_admitted_many_transitions_ago_wipes_nothing() {
+    for transitions in TRANSITIONS.into_iter().filter(|transitions| *transitions > 0) {
         let timer = ManualTimer::new();
         let breaker = breaker(&timer, |b| b.without_consecutive().with_failure_rate(0.5, 10));
         let (one, other) = (breaker.permit().unwrap(), breaker.permit().unwrap());
-        (0..moves).for_each(|_| breaker.reset());
+        (0..transitions).for_each(|_| breaker.reset());
         (0..5).for_each(|_| fail(&breaker));
         one.success();
         other.failure(Verdict::retry());
         let seen = breaker.snapshot();
-        assert_eq!((seen.calls, seen.failures), (5, 5), "after {moves} moves");
+        assert_eq!((seen.calls, seen.failures), (5, 5), "after {transitions} transitions");
         (0..5).for_each(|_| fail(&breaker));
-        assert_eq!(breaker.state(), State::Open, "after {moves} moves");
+        assert_eq!(breaker.state(), State::Open, "after {transitions} transitions");
     }
 }
 

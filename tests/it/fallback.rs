@@ -282,18 +282,3 @@ proptest! {
         prop_assert!(failed == begun || failed + 1 == begun);
     }
 }
-
-/// A running clock rounds a sleep of nothing up; the deadline of zero is over all the same.
-#[tokio::test]
-async fn a_deadline_of_zero_is_one_poll_on_a_running_clock_too() {
-    let polls = AtomicU32::new(0);
-    let op = |_: Alternative<'_, u8>| {
-        std::future::poll_fn(|_| {
-            polls.fetch_add(1, Ordering::Relaxed);
-            Poll::<Result<u8, u8>>::Pending
-        })
-    };
-    let policy = FallbackPolicy::new().with_deadline(Duration::ZERO);
-    let no_answer = fallback(&[1, 2], op, &policy, Never).await.unwrap_err();
-    assert_eq!((no_answer.stop(), polls.load(Ordering::Relaxed)), (Stop::Deadline, 1));
-}

@@ -31,7 +31,6 @@ mod llm;
 mod metrics;
 mod nested;
 mod observe;
-
 mod panics;
 mod places;
 mod retry;

@@ -92,11 +92,14 @@ fn what_is_written() {
     let text = to_string(&RetryPolicy::new().with_deadline(Duration::from_millis(90_500))).unwrap();
     assert_eq!(
         text,
-        r#"{"attempts":3,"deadline":"1m 30s 500ms","hint_cap":"2m","backoff":{"curve":"exponential","base":"500ms","factor":2.0,"cap":"30s","jitter":"full"}}"#
+        r#"{"attempts":3,"deadline":"1m 30s 500ms","hint_cap":"2m","backoff":{"curve":"exponential","base":"500ms","factor":2.0,"cap":"30s"}}"#
     );
     let fixed = Backoff::fixed(Duration::from_secs(1)).with_jitter(Jitter::Proportional(0.5));
     assert_eq!(to_string(&fixed).unwrap(), r#"{"curve":"fixed","base":"1s","jitter":{"proportional":0.5}}"#);
-    assert_eq!(to_string(&Backoff::none()).unwrap(), r#"{"curve":"none","jitter":"full"}"#);
+    // A jitter that was not given is not written: the curve's own says more than its kind.
+    assert_eq!(to_string(&Backoff::none()).unwrap(), r#"{"curve":"none"}"#);
+    let full = Backoff::linear(Duration::from_secs(1)).with_jitter(Jitter::Full);
+    assert_eq!(to_string(&full).unwrap(), r#"{"curve":"linear","base":"1s","cap":"30s","jitter":"full"}"#);
     assert_eq!(to_value(RetryPolicy::new()).unwrap()["deadline"], Value::Null);
 }
 
@@ -271,15 +274,15 @@ fn policies() -> impl Strategy<Value = RetryPolicy> {
         durations().prop_map(Backoff::exponential),
         durations().prop_map(Backoff::fibonacci),
     ];
-    let backoffs = (curves, proptest::option::of(1.0..=f64::MAX), proptest::option::of(durations()), jitters());
-    let backoffs = backoffs.prop_map(|(mut backoff, factor, cap, jitter)| {
+    let backoffs = (curves, proptest::option::of(1.0..=f64::MAX), proptest::option::of(durations()));
+    let backoffs = (backoffs, proptest::option::of(jitters())).prop_map(|((mut backoff, factor, cap), jitter)| {
         if let Some(factor) = factor {
             backoff = backoff.with_factor(factor);
         }
         if let Some(cap) = cap {
             backoff = backoff.with_cap(cap);
         }
-        backoff.with_jitter(jitter)
+        jitter.map_or(backoff, |jitter| backoff.with_jitter(jitter))
     });
     (any::<u32>(), proptest::option::of(durations()), durations(), backoffs).prop_map(
         |(attempts, deadline, hint_cap, backoff)| {
@@ -345,5 +348,23 @@ fn a_fixed_delay_has_no_jitter_unless_asked() {
     assert_eq!(delays(fixed("")), [Duration::from_secs(5); 19]);
     assert_ne!(delays(fixed(r#", "jitter": "full""#)), [Duration::from_secs(5); 19]);
     let written = to_string(&Backoff::fixed(Duration::from_secs(5))).unwrap();
-    assert_eq!(written, r#"{"curve":"fixed","base":"5s","jitter":"none"}"#);
+    assert_eq!(written, r#"{"curve":"fixed","base":"5s"}"#);
+}
+
+/// A hint is spread unless no jitter was asked for, so what was not asked for must not be written as if it had been.
+#[test]
+fn a_jitter_that_was_not_given_is_not_given_after_reading() {
+    use resile::{Attempt, Decision, Verdict};
+
+    let hint = Duration::from_secs(10);
+    let spreads = |backoff: Backoff| {
+        let policy = RetryPolicy::new().with_backoff(backoff);
+        let delay = || policy.decide(Attempt::new(1), Verdict::retry_after(hint), &mut rand::rng());
+        (0..50).any(|_| delay() != Decision::Retry(hint))
+    };
+    let again = |backoff: Backoff| from_value::<Backoff>(to_value(backoff).unwrap()).unwrap();
+    let fixed = Backoff::fixed(Duration::from_secs(5));
+    assert!(spreads(fixed) && spreads(again(fixed)));
+    let none = fixed.with_jitter(Jitter::None);
+    assert!(!spreads(none) && !spreads(again(none)));
 }

@@ -364,7 +364,6 @@ async fn limits_on_silence() {
     assert_eq!(until_cut(progress).await, (2, "no progress within 10s".into(), 10));
 }
 
-/// A peer that is never silent and never gets on: no poll is pending, and yet it is cut.
 /// Each item comes after so many seconds: lines, of which one is malformed.
 fn lines<const N: usize>(after: [(u64, Step); N]) -> impl Stream<Item = Step> {
     stream::iter(after).then(|(seconds, item)| async move {
@@ -392,6 +391,7 @@ async fn an_error_item_restarts_the_limits() {
     assert_eq!(words(silent().first_item_timeout(limit).collect().await), [Some("reset".to_owned()), None]);
 }
 
+/// A peer that is never silent and never gets on: no poll is pending, and yet it is cut.
 #[tokio::test(start_paused = true)]
 async fn a_flood_without_progress_is_cut() {
     let began = Instant::now();

@@ -166,14 +166,14 @@ fn no_failure_within_the_window_is_lost() {
     });
 }
 
-/// A model of a breaker that counts and never opens by itself, after that many moves.
-fn after_moves(moves: u32, model: impl Fn(Arc<Manual>) + Sync + Send + 'static) {
+/// A model of a breaker that counts and never opens by itself, after that many transitions.
+fn after_transitions(transitions: u32, model: impl Fn(Arc<Manual>) + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.max_branches = 100_000; // the moves ahead of the threads are steps too
+    builder.max_branches = 100_000; // the transitions before the threads are steps too
     builder.check(move || {
         let (breaker, _) = shared(|b| b.without_consecutive().with_failure_rate(f64::NAN, 1));
         breaker.permit().unwrap().success();
-        (0..moves).for_each(|_| breaker.reset());
+        (0..transitions).for_each(|_| breaker.reset());
         model(breaker);
     });
 }
@@ -183,24 +183,24 @@ const WRAPS: [u32; 2] = [64, 128];
 
 #[test]
 fn a_late_call_wipes_no_count_of_now() {
-    for moves in WRAPS {
-        after_moves(0, move |breaker| {
+    for transitions in WRAPS {
+        after_transitions(0, move |breaker| {
             let early = breaker.permit().unwrap();
-            (0..moves).for_each(|_| breaker.reset());
+            (0..transitions).for_each(|_| breaker.reset());
             let other = Arc::clone(&breaker);
             let thread = thread::spawn(move || other.permit().unwrap().failure(Verdict::retry()));
             early.success();
             thread.join().unwrap();
             let seen = breaker.snapshot();
-            assert_eq!((seen.calls, seen.failures), (1, 1), "after {moves} moves");
+            assert_eq!((seen.calls, seen.failures), (1, 1), "after {transitions} transitions");
         });
     }
 }
 
 #[test]
-fn a_move_that_empties_the_window_loses_no_count_after_it() {
-    for moves in WRAPS {
-        after_moves(moves - 1, move |breaker| {
+fn a_transition_that_empties_the_window_loses_no_count_after_it() {
+    for transitions in WRAPS {
+        after_transitions(transitions - 1, move |breaker| {
             let early = breaker.permit().unwrap();
             let other = Arc::clone(&breaker);
             let thread = thread::spawn(move || {
@@ -209,14 +209,14 @@ fn a_move_that_empties_the_window_loses_no_count_after_it() {
             });
             early.failure(Verdict::retry());
             thread.join().unwrap();
-            assert_eq!(breaker.snapshot().calls, 1, "at move {moves}");
+            assert_eq!(breaker.snapshot().calls, 1, "at transition {transitions}");
         });
     }
 }
 
 #[test]
 fn two_who_begin_a_slot_lose_no_count() {
-    after_moves(1, |breaker| {
+    after_transitions(1, |breaker| {
         let other = Arc::clone(&breaker);
         let thread = thread::spawn(move || other.permit().unwrap().success());
         breaker.permit().unwrap().failure(Verdict::retry());

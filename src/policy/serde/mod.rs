@@ -17,8 +17,10 @@ use visit::{Attempts, CurveOf, IN_CODE, JitterOf, MapOf, Number, Time};
 /// Every setting may be left out, and is then as in [`RetryPolicy::new`]; see [Configuration](#configuration).
 impl<'de> Deserialize<'de> for RetryPolicy<Always> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        const SETTINGS: &[&str] = &["attempts", "deadline", "hint_cap", "backoff"];
         let policy = MapOf::new("a retry policy to be a map of `attempts`, `deadline`, `hint_cap`, `backoff`");
-        let PolicySettings { attempts, deadline, hint_cap, backoff } = deserializer.deserialize_map(policy)?;
+        let read = deserializer.deserialize_struct("RetryPolicy", SETTINGS, policy)?;
+        let PolicySettings { attempts, deadline, hint_cap, backoff } = read;
         Ok(Self { attempts, deadline, backoff, hint_cap, classify: Always })
     }
 }
@@ -41,8 +43,10 @@ impl<C> Serialize for RetryPolicy<C> {
 /// own function sets it. What the curve has no use for is checked, and has no effect.
 impl<'de> Deserialize<'de> for Backoff {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        const SETTINGS: &[&str] = &["curve", "base", "factor", "cap", "jitter"];
         let backoff = MapOf::new("`backoff` to be a map of `curve`, `base`, `factor`, `cap`, `jitter`");
-        let BackoffSettings { curve, base, factor, cap, jitter } = deserializer.deserialize_map(backoff)?;
+        let read = deserializer.deserialize_struct("Backoff", SETTINGS, backoff)?;
+        let BackoffSettings { curve, base, factor, cap, jitter } = read;
         let backoff = (curve.0)(base).with_factor(factor);
         let backoff = jitter.map_or(backoff, |jitter| backoff.with_jitter(jitter));
         Ok(cap.map_or(backoff, |cap| backoff.with_cap(cap)))
@@ -68,7 +72,7 @@ impl Serialize for Backoff {
             factor: (curve == "exponential" || self.factor > 2.0 || self.factor < 2.0)
                 .then(|| self.factor.min(f64::MAX)),
             cap: (grows || self.cap != Duration::MAX).then(|| text_or_none(self.cap)),
-            jitter: self.jitter(),
+            jitter: self.given_jitter(),
         }
         .serialize(serializer)
     }
@@ -116,7 +120,8 @@ struct BackoffText {
     factor: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cap: Option<String>,
-    jitter: Jitter,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jitter: Option<Jitter>,
 }
 
 #[derive(Deserialize)]
