@@ -174,9 +174,9 @@ pub(crate) fn checks(measured: &Bucket, size: Size) -> Vec<Check> {
         if f <= 0.05 {
             let what = |what| format!("{:.0} % fail: success lost to the {what}", 100.0 * f);
             let default = at(&measured.default, f);
-            for (what, saved) in [(what("bucket"), bucket), (what("default budget"), default)] {
-                checks.push(Check::new(what, AtMost(0.1, 0.0), (three.success - saved.success, 3, " %")));
-            }
+            let lost =
+                |to, saved: &Measured| Check::new(what(to), AtMost(0.1, 0.0), (three.success - saved.success, 3, " %"));
+            checks.extend([lost("bucket", &bucket), lost("default budget", &default).ours()]);
         }
     }
     for ((name, held), (_, got)) in RESERVES.iter().zip(&measured.spent) {

@@ -254,8 +254,8 @@ fn spikes(lines: &[Line], size: Size) -> Vec<Check> {
         .ours(),
         Check::new("  of these, still down at 60-80 s", PlusMinus(100.0, 0.0), (stayed, 1, " %")),
         good(saved, 39.9),
-        share(saved),
-        share(default),
+        share(saved).ours(),
+        share(default).ours(),
     ]);
     checks
 }
@@ -277,7 +277,7 @@ fn ramps(lines: &[Line], size: Size) -> Vec<Check> {
     let slack = size.pick(5.0, 0.0);
     for line in [saved, default] {
         let figure = (100.0 * good(line) / alone, 1, " %");
-        checks.push(Check::new(format!("ramp, of no retry: {}", line.name), AtLeast(95.0, slack), figure));
+        checks.push(Check::new(format!("ramp, of no retry: {}", line.name), AtLeast(95.0, slack), figure).ours());
     }
     // A large reserve is spent at the worst moment, about a good call for each token. It delays the recovery and cannot
     // prevent it.

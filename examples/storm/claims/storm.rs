@@ -283,7 +283,7 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
             check
         });
         checks.push(Check::new(line.what("good, late"), row.late, (late(&line.good), 1, "/s")));
-        checks.push(line.recovery(line.what("recovers at"), row.recovers));
+        checks.push(line.recovery(line.what("recovers, mean"), row.recovers));
     }
     for (row, published) in [(1, Percent(560.0, 3.0)), (4, Percent(308.0, 3.0))] {
         let line = &lines[row];
@@ -296,6 +296,6 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
         Check::new(defaults.what("good, 45-60 s"), AtLeast(least, 0.0), (soon(&defaults.good), 0, "/s")).ours(),
         Check::new(defaults.what("good, late"), Percent(280.0, 5.0), (late(&defaults.good), 1, "/s")).ours(),
     ]);
-    checks.push(defaults.recovery(defaults.what("recovers at"), Some(AtMost(latest, 0.0))).ours());
+    checks.push(defaults.recovery(defaults.what("recovers, mean"), Some(AtMost(latest, 0.0))).ours());
     checks
 }
