@@ -13,7 +13,7 @@ pub(crate) enum Curve {
 }
 
 impl Curve {
-    /// Whether each delay was spelled out, and does not follow from a base.
+    /// Returns whether each delay was spelled out, instead of following from a base.
     pub(super) const fn is_spelled_out(self) -> bool {
         matches!(self, Self::Fixed(_) | Self::Steps(_) | Self::Custom(_))
     }

@@ -91,7 +91,7 @@ impl Backoff {
         Self::new(Curve::Steps(delays), Duration::MAX)
     }
 
-    /// Whatever `delay` says for retry 1, 2, 3, … Uncapped, and without jitter unless one is given.
+    /// Asks `delay` for the delay before retry 1, 2, 3, … Uncapped, and without jitter unless one is given.
     #[must_use]
     pub const fn custom(delay: fn(u32) -> Duration) -> Self {
         Self::new(Curve::Custom(delay), Duration::MAX)
@@ -115,7 +115,7 @@ impl Backoff {
         self
     }
 
-    /// How delays are spread. Without this it depends on the curve: see [Defaults](#defaults).
+    /// Sets how delays are spread. Without this the curve decides: see [Defaults](#defaults).
     #[must_use]
     pub const fn with_jitter(mut self, jitter: Jitter) -> Self {
         self.jitter = Some(jitter);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::sync::AtomicU64;
 use crate::time::nanos;
 
-/// How many slots a window is cut into: it slides by a sixteenth of its length.
+/// The number of slots in a window: it slides by a sixteenth of its length.
 const SLOTS: usize = 1 << SLOT_BITS;
 #[cfg(not(loom))]
 const SLOT_BITS: u32 = 4;
@@ -29,8 +29,8 @@ const SLOT_BITS: u32 = 0;
 ///    no other. Tags are equal or not; they have no order, as a number that wraps has none.
 /// 2. Only a call of the live generation counts or gives a word a tag. It compares generations after it has read the word,
 ///    so it replaces nothing that a later generation has written.
-/// 3. At most `TRANSITIONS` transitions of the breaker lie between two times at which the window is [emptied](Self::empty). So the
-///    seven bits of a tag name one generation among all that can have counts.
+/// 3. The window is [emptied](Self::empty) at every 64th transition of the breaker, so the seven bits of a tag name one
+///    generation among all that can have counts.
 /// 4. A success that begins a slot gives the failures of the slot the same tag. So where the tags differ a failure has begun
 ///    the slot for another time since.
 /// 5. A shard whose bit in `used` is not set counted nothing: whoever gives a word a tag sets it first, and whoever counts
@@ -85,8 +85,9 @@ const GENERATION_BITS: u32 = 7;
 /// A word that nobody touched is zero, and has no tag.
 const BEGUN: u64 = 1 << (GENERATION_BITS + LAP_BITS);
 
-/// How many generations may pass between two times at which the window is emptied (invariant 3): half of those that a tag
-/// can name. What a late call of the earlier half still writes is gone before the later half is over.
+/// The most transitions between two times at which the window is emptied (invariant 3): half of the generations that a tag
+/// can name. A late call of one half may still write after that half was emptied. The next emptying removes it, before a
+/// generation of the same tag begins.
 const TRANSITIONS: u32 = 1 << (GENERATION_BITS - 1);
 
 impl Window {

@@ -23,7 +23,8 @@ pub(super) struct Race<'a, E, C, K, O = Standard, M = DefaultTimer> {
     started: Option<Duration>,
     /// When the attempt was begun that was begun last (the first: when it had to be waited for).
     latest: Duration,
-    /// How long after that a hedge was denied, in nanoseconds: from there the delay before the next one counts.
+    /// The time from `latest` to the denial of a hedge since, in nanoseconds. The delay before the next hedge counts from
+    /// there.
     denied: u64,
     attempts: u32,
     /// How many hedges may still start.

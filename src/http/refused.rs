@@ -59,7 +59,7 @@ fn instant(text: &str) -> Option<SystemTime> {
     httpdate::parse_http_date(text).ok()
 }
 
-/// When the answer was made, by the clock of its sender.
+/// Returns when the answer was made, by the clock of its sender.
 fn date(headers: &HeaderMap) -> Option<SystemTime> {
     instant(headers.get(DATE)?.to_str().ok()?.trim())
 }
@@ -67,12 +67,12 @@ fn date(headers: &HeaderMap) -> Option<SystemTime> {
 /// The years 1990 to 2999, in seconds since 1970.
 const SET: Range<u64> = 631_152_000..32_503_680_000;
 
-/// Whether a clock that shows this moment is set.
+/// Returns whether a clock that shows this moment is set.
 fn is_set(at: SystemTime) -> bool {
     at.duration_since(UNIX_EPOCH).is_ok_and(|since| SET.contains(&since.as_secs()))
 }
 
-/// When the answer was made, by the clock of its sender, if that clock is set.
+/// Returns when the answer was made, by the clock of its sender, if that clock is set.
 #[cfg(feature = "llm")]
 pub(crate) fn answered(headers: &HeaderMap) -> Option<SystemTime> {
     date(headers).filter(|date| is_set(*date))

@@ -29,7 +29,7 @@ impl Drop for Entered {
     }
 }
 
-/// Whether a call of that name, within whose attempt this is called, counts in that series.
+/// Returns whether this runs within an attempt of a call of that name which counts in that series.
 pub(super) fn counts(name: &str, series: &str) -> bool {
     let counts = |outer: &Outer| outer.name == name && outer.counted.contains(&series);
     OUTER.try_with(|outer| outer.borrow().iter().any(counts)).unwrap_or(false)

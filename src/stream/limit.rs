@@ -47,7 +47,7 @@ pub trait Watch<T>: sealed::Sealed {
     #[doc(hidden)]
     fn meets(&mut self, item: &T) -> Meets;
 
-    /// What an item that is an error means: its sender is not silent.
+    /// Returns the meaning of an item that is an error: its sender is not silent.
     #[doc(hidden)]
     fn meets_error(&mut self) -> Meets {
         Meets::Again
