@@ -294,3 +294,19 @@ fn own_shard() -> usize {
         })
         .unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_count_stays_full() {
+        let full = (BEGUN << COUNT_BITS) | COUNT_MAX;
+        let word = AtomicU64::new(full - 1);
+        for _ in 0..3 {
+            assert!(add_one(&word, BEGUN, || true, || false));
+            assert_eq!(word.load(Ordering::Relaxed), full);
+        }
+        assert!(!add_one(&word, BEGUN + 1, || true, || false), "of another time");
+    }
+}

@@ -155,3 +155,17 @@ fn a_large_number_of_calls_is_reached() {
         assert_eq!(breaker.state(), State::Open);
     }
 }
+
+/// Threads count in places of their own, and are summed.
+#[test]
+fn calls_of_all_threads_are_counted() {
+    let timer = ManualTimer::new();
+    let breaker = breaker(&timer, |b| b.without_consecutive().with_failure_rate(f64::NAN, 1));
+    std::thread::scope(|scope| {
+        for _ in 0..9 {
+            scope.spawn(|| (0..1_000).for_each(|call| if call % 4 == 0 { fail(&breaker) } else { succeed(&breaker) }));
+        }
+    });
+    let seen = breaker.snapshot();
+    assert_eq!((seen.calls, seen.failures), (9_000, 2_250));
+}
