@@ -48,7 +48,7 @@ pub struct Backoff {
     pub(crate) factor: f64,
     pub(crate) cap: Duration,
     /// `None` until one is given: then it depends on the curve.
-    jitter: Option<Jitter>,
+    pub(crate) jitter: Option<Jitter>,
 }
 
 const DEFAULT_CAP: Duration = Duration::from_secs(30);
@@ -128,14 +128,8 @@ impl Backoff {
         if self.jitter.is_none() && !self.curve.is_spelled_out() { self.with_jitter(jitter) } else { self }
     }
 
-    /// The jitter that was given.
-    #[cfg(feature = "serde")]
-    pub(crate) const fn given_jitter(&self) -> Option<Jitter> {
-        self.jitter
-    }
-
     /// The jitter that was given, or the curve's own.
-    pub(crate) const fn jitter(&self) -> Jitter {
+    const fn jitter(&self) -> Jitter {
         match self.jitter {
             Some(jitter) => jitter,
             None if self.curve.is_spelled_out() => Jitter::None,

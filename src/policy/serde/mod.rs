@@ -17,10 +17,9 @@ use visit::{Attempts, CurveOf, IN_CODE, JitterOf, MapOf, Number, Time};
 /// Every setting may be left out, and is then as in [`RetryPolicy::new`]; see [Configuration](#configuration).
 impl<'de> Deserialize<'de> for RetryPolicy<Always> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        const SETTINGS: &[&str] = &["attempts", "deadline", "hint_cap", "backoff"];
-        let policy = MapOf::new("a retry policy to be a map of `attempts`, `deadline`, `hint_cap`, `backoff`");
-        let read = deserializer.deserialize_struct("RetryPolicy", SETTINGS, policy)?;
-        let PolicySettings { attempts, deadline, hint_cap, backoff } = read;
+        let settings = &["attempts", "deadline", "hint_cap", "backoff"];
+        let PolicySettings { attempts, deadline, hint_cap, backoff } =
+            MapOf::read(deserializer, "RetryPolicy", "a retry policy", settings)?;
         Ok(Self { attempts, deadline, backoff, hint_cap, classify: Always })
     }
 }
@@ -43,10 +42,9 @@ impl<C> Serialize for RetryPolicy<C> {
 /// own function sets it. What the curve has no use for is checked, and has no effect.
 impl<'de> Deserialize<'de> for Backoff {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        const SETTINGS: &[&str] = &["curve", "base", "factor", "cap", "jitter"];
-        let backoff = MapOf::new("`backoff` to be a map of `curve`, `base`, `factor`, `cap`, `jitter`");
-        let read = deserializer.deserialize_struct("Backoff", SETTINGS, backoff)?;
-        let BackoffSettings { curve, base, factor, cap, jitter } = read;
+        let settings = &["curve", "base", "factor", "cap", "jitter"];
+        let BackoffSettings { curve, base, factor, cap, jitter } =
+            MapOf::read(deserializer, "Backoff", "`backoff`", settings)?;
         let backoff = (curve.0)(base).with_factor(factor);
         let backoff = jitter.map_or(backoff, |jitter| backoff.with_jitter(jitter));
         Ok(cap.map_or(backoff, |cap| backoff.with_cap(cap)))
@@ -72,7 +70,7 @@ impl Serialize for Backoff {
             factor: (curve == "exponential" || self.factor > 2.0 || self.factor < 2.0)
                 .then(|| self.factor.min(f64::MAX)),
             cap: (grows || self.cap != Duration::MAX).then(|| text_or_none(self.cap)),
-            jitter: self.given_jitter(),
+            jitter: self.jitter,
         }
         .serialize(serializer)
     }

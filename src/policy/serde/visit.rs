@@ -13,13 +13,20 @@ use crate::backoff::{Backoff, Jitter};
 
 /// Reads settings by their names. A derived reader takes a list of them in their order as well.
 pub(super) struct MapOf<T> {
-    right: &'static str,
-    settings: PhantomData<T>,
+    what: &'static str,
+    settings: &'static [&'static str],
+    read: PhantomData<T>,
 }
 
-impl<T> MapOf<T> {
-    pub(super) const fn new(right: &'static str) -> Self {
-        Self { right, settings: PhantomData }
+impl<'de, T: Deserialize<'de>> MapOf<T> {
+    /// Reads a `T`, the struct of that name. `what` names it in errors.
+    pub(super) fn read<D: Deserializer<'de>>(
+        deserializer: D,
+        name: &'static str,
+        what: &'static str,
+        settings: &'static [&'static str],
+    ) -> Result<T, D::Error> {
+        deserializer.deserialize_struct(name, settings, Self { what, settings, read: PhantomData })
     }
 }
 
@@ -27,7 +34,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for MapOf<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.right)
+        write!(f, "{} to be a map of `{}`", self.what, self.settings.join("`, `"))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
