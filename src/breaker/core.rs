@@ -135,7 +135,7 @@ impl Core {
 
     /// The generation that is live.
     #[inline]
-    pub(super) fn generation(&self) -> u32 {
+    fn generation(&self) -> u32 {
         lower(self.phase.load(Ordering::Acquire) >> 1)
     }
 

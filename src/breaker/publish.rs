@@ -1,6 +1,7 @@
 use std::sync::atomic::Ordering;
 
 use super::core::{Core, Guarded, Host};
+use super::ticket::lower;
 use super::unwind::OnUnwind;
 use super::{Event, State};
 use crate::sync::MutexGuard;
@@ -24,7 +25,7 @@ impl Core {
         if phase == before {
             return;
         }
-        self.window.transition(self.generation(), generation);
+        self.window.transition(lower(before >> 1), generation);
         self.shut.store(machine.shut_until(), Ordering::Relaxed);
         // The streak goes first: who reads the new phase finds the new streak. Swapped, so that it has its place in
         // one order with the steps that lengthen and end it. From one state that refuses to the next it stays, as
