@@ -18,9 +18,9 @@ fn opening_for(delay: Duration) -> Backoff {
     Backoff::fixed(delay).with_jitter(Jitter::None)
 }
 
-type Manual<O = ()> = Breaker<resile::Always, O, ManualTimer>;
+pub(crate) type Manual<O = ()> = Breaker<resile::Always, O, ManualTimer>;
 
-fn breaker(timer: &ManualTimer, settings: impl FnOnce(Breaker) -> Breaker) -> Manual {
+pub(crate) fn breaker(timer: &ManualTimer, settings: impl FnOnce(Breaker) -> Breaker) -> Manual {
     settings(Breaker::new()).with_observer(()).with_timer(timer.clone())
 }
 

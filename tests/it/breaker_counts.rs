@@ -3,15 +3,11 @@
 use std::time::Duration;
 
 use resile::breaker::{Permit, State};
-use resile::{Always, Breaker, ManualTimer, Verdict};
+use resile::{ManualTimer, Verdict};
+
+use super::breaker::{Manual, breaker};
 
 const SECOND: Duration = Duration::from_secs(1);
-
-type Manual = Breaker<Always, (), ManualTimer>;
-
-fn breaker(timer: &ManualTimer, settings: impl FnOnce(Breaker) -> Breaker) -> Manual {
-    settings(Breaker::new()).with_observer(()).with_timer(timer.clone())
-}
 
 fn fail(breaker: &Manual) {
     breaker.permit().unwrap().failure(Verdict::retry());
