@@ -1,42 +1,40 @@
-//! What may stop us: a token that the caller holds, or nothing.
+//! What stops a call from outside: a token that the caller holds, or nothing.
 
-use std::fmt;
-use std::future::{Pending, pending};
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-/// What may stop a call from outside.
+/// Stops a call from outside.
 ///
-/// It is asked before an attempt starts and before a wait, and raced against both. A result in hand beats it.
+/// It is asked before an attempt begins and before a wait, and raced against both. A result in hand beats it.
+///
+/// `&CancellationToken` and `CancellationToken` of `tokio-util` are tokens with the feature `tokio`. An `Option` of a
+/// token is one too: `None` never stops the call.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no token that can stop a call",
+    note = "give `Never`, a `CancellationToken` or a reference to one"
+)]
 pub trait Cancel {
     /// Completes once the call must stop.
     type Cancelled: Future<Output = ()>;
 
-    /// Whether it can ever stop the call. Where it says that it cannot, [`cancelled`](Self::cancelled) is not waited for;
-    /// [`is_cancelled`](Self::is_cancelled) is asked all the same. A wrapper hands the question on.
-    #[inline]
-    fn stops(&self) -> bool {
-        true
-    }
-
-    /// Whether the call must stop now.
+    /// Returns whether the call must stop now.
     fn is_cancelled(&self) -> bool;
 
-    /// Completes once the call must stop; made only when something has to be waited for.
-    fn cancelled(&self) -> Self::Cancelled;
+    /// Returns what completes once the call must stop. `None`: it never will.
+    ///
+    /// It is made only when something has to be waited for.
+    fn cancelled(&self) -> Option<Self::Cancelled>;
+
+    /// Returns whether the token also stops an attempt in flight. See [`Drain`].
+    #[inline]
+    fn stops_attempts(&self) -> bool {
+        true
+    }
 }
 
-/// Nothing stops the call. Costs nothing.
+/// Never stops the call. Costs nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Never;
 
 impl Cancel for Never {
-    type Cancelled = Pending<()>;
-
-    #[inline]
-    fn stops(&self) -> bool {
-        false
-    }
+    type Cancelled = std::future::Pending<()>;
 
     #[inline]
     fn is_cancelled(&self) -> bool {
@@ -44,38 +42,54 @@ impl Cancel for Never {
     }
 
     #[inline]
-    fn cancelled(&self) -> Pending<()> {
-        pending()
+    fn cancelled(&self) -> Option<Self::Cancelled> {
+        None
     }
 }
 
-/// Ready once `token` says stop. Its future is made in `slot` the first time that it has to be waited for.
-#[inline]
-pub(crate) fn poll_cancelled<K: Cancel>(
-    token: &K,
-    mut slot: Pin<&mut Option<K::Cancelled>>,
-    cx: &mut Context<'_>,
-) -> Poll<()> {
-    if !token.stops() {
-        return Poll::Pending;
+/// Lets an attempt in flight finish: the token inside stops waits and keeps new attempts from beginning, and no more.
+///
+/// For a graceful shutdown, which ends what was begun and begins nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drain<K>(pub K);
+
+impl<K: Cancel> Cancel for Drain<K> {
+    type Cancelled = K::Cancelled;
+
+    #[inline]
+    fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
     }
-    if slot.is_none() {
-        slot.set(Some(token.cancelled()));
+
+    #[inline]
+    fn cancelled(&self) -> Option<Self::Cancelled> {
+        self.0.cancelled()
     }
-    slot.as_pin_mut().map_or(Poll::Pending, |cancelled| cancelled.poll(cx))
+
+    #[inline]
+    fn stops_attempts(&self) -> bool {
+        false
+    }
 }
 
-/// A wait ended because the token said stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Cancelled;
+impl<K: Cancel> Cancel for Option<K> {
+    type Cancelled = K::Cancelled;
 
-impl fmt::Display for Cancelled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("cancelled")
+    #[inline]
+    fn is_cancelled(&self) -> bool {
+        self.as_ref().is_some_and(K::is_cancelled)
+    }
+
+    #[inline]
+    fn cancelled(&self) -> Option<Self::Cancelled> {
+        self.as_ref().and_then(K::cancelled)
+    }
+
+    #[inline]
+    fn stops_attempts(&self) -> bool {
+        self.as_ref().is_none_or(K::stops_attempts)
     }
 }
-
-impl std::error::Error for Cancelled {}
 
 #[cfg(feature = "tokio")]
 mod token {
@@ -90,8 +104,8 @@ mod token {
             CancellationToken::is_cancelled(self)
         }
 
-        fn cancelled(&self) -> WaitForCancellationFuture<'a> {
-            CancellationToken::cancelled(self)
+        fn cancelled(&self) -> Option<WaitForCancellationFuture<'a>> {
+            Some(CancellationToken::cancelled(self))
         }
     }
 
@@ -103,8 +117,8 @@ mod token {
             CancellationToken::is_cancelled(self)
         }
 
-        fn cancelled(&self) -> WaitForCancellationFutureOwned {
-            self.clone().cancelled_owned()
+        fn cancelled(&self) -> Option<WaitForCancellationFutureOwned> {
+            Some(self.clone().cancelled_owned())
         }
     }
 }

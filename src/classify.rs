@@ -1,141 +1,65 @@
-//! One judgement of an error, shared by everything that acts on it.
+//! One classification of each error, shared by everything that acts on it.
 
-use std::fmt;
-use std::time::Duration;
+use std::sync::Arc;
 
-/// What an error means for the effort that met it.
+use crate::verdict::{Cut, Verdict};
+
+/// Classifies errors of type `E`.
 ///
-/// One verdict, many consumers: the retry, its budget, breakers, cooldowns and hedges all read the same one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verdict {
-    /// Trying again may help.
-    Retry {
-        /// What the peer asked us to wait, if it said: a floor that no delay undercuts.
-        after: Option<Duration>,
-        /// Why trying again may help.
-        cause: Cause,
-    },
-    /// Trying again cannot help: the request itself is at fault, or nobody knows better.
-    Fail,
-}
-
-/// Why trying again may help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Cause {
-    /// A passing fault: a reset, a timeout, an internal error.
-    Transient,
-    /// The peer is well and asks for less: a rate limit, an overload.
-    Throttled,
-}
-
-impl Verdict {
-    /// Try again; a passing fault.
-    #[must_use]
-    pub const fn retry() -> Self {
-        Self::Retry { after: None, cause: Cause::Transient }
-    }
-
-    /// Try again, no sooner than `after` from now; a passing fault.
-    #[must_use]
-    pub const fn retry_after(after: Duration) -> Self {
-        Self::Retry { after: Some(after), cause: Cause::Transient }
-    }
-
-    /// Try again; the peer asks for less, and may have said when to come back.
-    #[must_use]
-    pub const fn throttled(after: Option<Duration>) -> Self {
-        Self::Retry { after, cause: Cause::Throttled }
-    }
-
-    /// Do not try again.
-    #[must_use]
-    pub const fn fail() -> Self {
-        Self::Fail
-    }
-
-    /// What the peer asked us to wait, if it said.
-    #[must_use]
-    pub const fn after(&self) -> Option<Duration> {
-        match self {
-            Self::Retry { after, .. } => *after,
-            Self::Fail => None,
-        }
-    }
-
-    /// Why trying again may help; `None` when it cannot.
-    #[must_use]
-    pub const fn cause(&self) -> Option<Cause> {
-        match self {
-            Self::Retry { cause, .. } => Some(*cause),
-            Self::Fail => None,
-        }
-    }
-
-    /// Whether trying again may help.
-    #[must_use]
-    pub const fn is_retry(&self) -> bool {
-        matches!(self, Self::Retry { .. })
-    }
-}
-
-impl Cause {
-    /// A stable word for logs and metrics: `transient`, `throttled`.
-    #[must_use]
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Transient => "transient",
-            Self::Throttled => "throttled",
-        }
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// Judges errors of type `E`.
-///
-/// Closures judge: `|e: &MyError| e.is_transient()` when they return `bool` (true retries, false fails), a
-/// [`Verdict`], or an `Option<Verdict>`.
+/// A closure classifies: `|e: &MyError| e.is_transient()` where it returns `bool` (true is [`Verdict::transient`], false
+/// is [`Verdict::fatal`]), a [`Verdict`], or an `Option<Verdict>`. A pair asks its second where its first has no
+/// opinion. A classifier goes by value, in an `Arc`, or as `&dyn Classify<E>`.
 ///
 /// # Examples
 ///
 /// ```
 /// use resile::{Classify, Verdict};
-/// use std::{io, time::Duration};
+/// use std::io;
 ///
-/// let resets = |e: &io::Error| (e.kind() == io::ErrorKind::ConnectionReset).then(Verdict::retry);
-/// let busy = |e: &io::Error| (e.kind() == io::ErrorKind::WouldBlock).then(|| Verdict::throttled(None));
-/// let both = resets.or_else(busy);
+/// let resets = |e: &io::Error| (e.kind() == io::ErrorKind::ConnectionReset).then(Verdict::transient);
+/// let busy = |e: &io::Error| (e.kind() == io::ErrorKind::WouldBlock).then(Verdict::throttled);
+/// let both = (resets, busy);
 ///
-/// assert_eq!(both.classify(&io::ErrorKind::WouldBlock.into()), Some(Verdict::throttled(None)));
-/// assert_eq!(both.classify(&io::ErrorKind::NotFound.into()), None); // no opinion: it will not be retried
+/// assert_eq!(both.classify(&io::ErrorKind::WouldBlock.into()), Some(Verdict::throttled()));
+/// assert_eq!(both.classify(&io::ErrorKind::NotFound.into()), None); // no opinion: the call ends
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not judge errors of type `{E}`",
-    note = "a classifier is a closure `|error: &{E}| …` that returns `bool`, `Verdict` or `Option<Verdict>`"
+    message = "`{Self}` does not classify errors of type `{E}`",
+    note = "a classifier is a closure `|error: &{E}| …` that returns `bool`, `Verdict` or `Option<Verdict>`, with its argument's type spelled out"
 )]
 pub trait Classify<E: ?Sized> {
-    /// The verdict on `error`; `None` is no opinion. What nobody has an opinion on fails.
+    /// Returns the verdict on `error`. `None` is no opinion: the call ends as
+    /// [`Unclassified`](crate::StopReason::Unclassified).
     fn classify(&self, error: &E) -> Option<Verdict>;
 
-    /// Returns the verdict on an attempt that was cut off before it came to an error of its own: by a timeout, or as its
-    /// stream ended early. The upstream may have done all that was asked of it.
+    /// Returns the verdict on an attempt that was cut before it came to an error of its own. The upstream may have done
+    /// all that was asked of it.
     ///
-    /// `None` is no opinion. [`Lift`](crate::Lift) then sends such an attempt again.
-    fn classify_cut(&self) -> Option<Verdict> {
+    /// `None`, the default, is no opinion: such an attempt is sent again, and its upstream is failing.
+    fn classify_cut(&self, cut: Cut) -> Option<Verdict> {
+        let _ = cut;
         None
     }
 
-    /// Asks `other` where this one has no opinion.
-    fn or_else<C: Classify<E>>(self, other: C) -> OrElse<Self, C>
+    /// Adds the verdict on attempts that were cut: for a closure, which has no opinion on those.
+    ///
+    /// # Examples
+    ///
+    /// A booking that timed out may have been made:
+    ///
+    /// ```
+    /// use resile::{Classify, RetryPolicy, Verdict};
+    /// use std::io;
+    ///
+    /// let refused = |e: &io::Error| e.kind() == io::ErrorKind::ConnectionRefused;
+    /// let policy = RetryPolicy::new().with_classifier(refused.cut_is(Verdict::transient().not_again()));
+    /// # let _ = policy;
+    /// ```
+    fn cut_is(self, verdict: Verdict) -> CutIs<Self>
     where
         Self: Sized,
     {
-        OrElse { first: self, second: other }
+        CutIs { classifier: self, verdict }
     }
 }
 
@@ -150,10 +74,45 @@ where
     }
 }
 
-/// What a closure that judges may return. Nobody needs to implement it.
+impl<E: ?Sized, A: Classify<E>, B: Classify<E>> Classify<E> for (A, B) {
+    #[inline]
+    fn classify(&self, error: &E) -> Option<Verdict> {
+        self.0.classify(error).or_else(|| self.1.classify(error))
+    }
+
+    #[inline]
+    fn classify_cut(&self, cut: Cut) -> Option<Verdict> {
+        self.0.classify_cut(cut).or_else(|| self.1.classify_cut(cut))
+    }
+}
+
+impl<E: ?Sized, C: Classify<E> + ?Sized> Classify<E> for Arc<C> {
+    #[inline]
+    fn classify(&self, error: &E) -> Option<Verdict> {
+        (**self).classify(error)
+    }
+
+    #[inline]
+    fn classify_cut(&self, cut: Cut) -> Option<Verdict> {
+        (**self).classify_cut(cut)
+    }
+}
+
+/// A reference to a closure is a closure, so a reference to any classifier is one only behind `dyn`.
+impl<E: ?Sized> Classify<E> for &(dyn Classify<E> + Send + Sync) {
+    fn classify(&self, error: &E) -> Option<Verdict> {
+        (**self).classify(error)
+    }
+
+    fn classify_cut(&self, cut: Cut) -> Option<Verdict> {
+        (**self).classify_cut(cut)
+    }
+}
+
+/// What a closure that classifies may return: `bool`, [`Verdict`] or `Option<Verdict>`. Sealed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no verdict",
-    note = "a closure that judges errors returns `bool` (true retries), `Verdict` or `Option<Verdict>`"
+    note = "a closure that classifies errors returns `bool` (true may be sent again), `Verdict` or `Option<Verdict>`"
 )]
 pub trait Opinion: sealed::Sealed {
     #[doc(hidden)]
@@ -163,7 +122,7 @@ pub trait Opinion: sealed::Sealed {
 impl Opinion for bool {
     #[inline]
     fn verdict(self) -> Option<Verdict> {
-        Some(if self { Verdict::retry() } else { Verdict::Fail })
+        Some(if self { Verdict::transient() } else { Verdict::fatal() })
     }
 }
 
@@ -188,32 +147,31 @@ mod sealed {
     impl Sealed for Option<super::Verdict> {}
 }
 
-/// Retries every error, as a passing fault: the default, right where every failure of an operation passes.
+/// Classifies every error as [`Verdict::transient`]. The default, right where every failure of an operation passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Always;
 
 impl<E: ?Sized> Classify<E> for Always {
     #[inline]
     fn classify(&self, _: &E) -> Option<Verdict> {
-        Some(Verdict::retry())
+        Some(Verdict::transient())
     }
 }
 
-/// Two classifiers, the second asked where the first has no opinion. Made by [`Classify::or_else`].
+/// A classifier with a verdict on attempts that were cut. Made by [`Classify::cut_is`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OrElse<A, B> {
-    first: A,
-    second: B,
+pub struct CutIs<C> {
+    classifier: C,
+    verdict: Verdict,
 }
 
-impl<E: ?Sized, A: Classify<E>, B: Classify<E>> Classify<E> for OrElse<A, B> {
+impl<E: ?Sized, C: Classify<E>> Classify<E> for CutIs<C> {
     #[inline]
     fn classify(&self, error: &E) -> Option<Verdict> {
-        self.first.classify(error).or_else(|| self.second.classify(error))
+        self.classifier.classify(error)
     }
 
-    #[inline]
-    fn classify_cut(&self) -> Option<Verdict> {
-        self.first.classify_cut().or_else(|| self.second.classify_cut())
+    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
+        Some(self.verdict)
     }
 }

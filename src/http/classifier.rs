@@ -3,15 +3,22 @@ use std::time::Duration;
 use ::http::{Method, Response, StatusCode, response::Parts};
 
 use super::Refused;
-use crate::classify::{Classify, Verdict};
+use crate::classify::Classify;
+use crate::verdict::{Cut, Health, Verdict};
 
-/// Judges HTTP answers by status and idempotency; the [table](super) says how, and why.
+/// Classifies HTTP answers by status and idempotency; the [table](super) says how, and why.
 ///
-/// It has an opinion on every [`Refused`], and on attempts that were cut off ([`classify_cut`](Classify::classify_cut)):
-/// under [`Lift`](crate::Lift), a request that is not idempotent is not sent again after a timeout. A closure that asks
-/// this classifier inside loses that opinion, so give the classifier itself.
+/// It has an opinion on every [`Refused`], and on attempts that were cut ([`classify_cut`](Classify::classify_cut)): a
+/// request that is not idempotent is not sent again after a timeout. A closure that asks this classifier inside loses that
+/// opinion, so give the classifier itself.
 ///
-/// To except a status, ask your own classifier first, with [`or_else`](Classify::or_else) this one.
+/// To except a status, put your own classifier first: `(mine, Classifier::idempotent())`.
+///
+/// # Health
+///
+/// A failure of the server (5xx, no answer) is [`Failing`](Health::Failing) also where the request must not be sent again,
+/// so a breaker sees the failures of `POST`s. An answer that is no failure of the server (404, 401, 501) is
+/// [`Healthy`](Health::Healthy). 429, and 503 or 403 with `Retry-After`, are [`Throttling`](Health::Throttling).
 ///
 /// # Defaults
 ///
@@ -27,11 +34,11 @@ use crate::classify::{Classify, Verdict};
 /// use resile::{Verdict, http::Classifier};
 ///
 /// let booking = Classifier::for_method(&Method::POST);
-/// assert_eq!(booking.verdict(StatusCode::TOO_MANY_REQUESTS, None), Verdict::throttled(None));
-/// assert_eq!(booking.verdict(StatusCode::BAD_GATEWAY, None), Verdict::fail());
+/// assert_eq!(booking.verdict(StatusCode::TOO_MANY_REQUESTS, None), Verdict::throttled());
+/// assert_eq!(booking.verdict(StatusCode::BAD_GATEWAY, None), Verdict::transient().not_again());
 ///
 /// let keyed = booking.assume_idempotent(); // the request has an `Idempotency-Key`
-/// assert_eq!(keyed.verdict(StatusCode::BAD_GATEWAY, None), Verdict::retry());
+/// assert_eq!(keyed.verdict(StatusCode::BAD_GATEWAY, None), Verdict::transient());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a classifier does nothing until it is asked"]
@@ -83,36 +90,41 @@ impl Classifier {
         self.conflict
     }
 
-    /// The verdict on an answer of that status, which asked to wait for `after`.
-    #[must_use]
+    /// Returns the verdict on an answer of that status, which asked to wait for `after`.
     pub const fn verdict(&self, status: StatusCode, after: Option<Duration>) -> Verdict {
-        let throttled = match status.as_u16() {
-            429 => true,
-            403 if after.is_some() => true,
-            413 if after.is_some() => false,
-            408 | 425 => false,
-            409 if self.conflict => false,
-            501 | 505 | 506 | 508 | 510 | 511 => return Verdict::Fail,
-            507 if after.is_none() => return Verdict::Fail,
-            503 if self.idempotent => after.is_some(),
-            500..=599 if self.idempotent => false,
-            _ => return Verdict::Fail,
+        let verdict = match status.as_u16() {
+            429 => Verdict::throttled(),
+            403 if after.is_some() => Verdict::throttled(),
+            413 if after.is_some() => Verdict::transient(),
+            408 | 425 => Verdict::transient(),
+            409 if self.conflict => Verdict::transient().with_health(Health::Healthy),
+            511 => Verdict::fatal(), // a network in between answered
+            501 | 505 | 506 | 508 | 510 => Verdict::fatal().with_health(Health::Healthy),
+            507 if after.is_none() => Verdict::transient().not_again(),
+            503 if after.is_some() => self.once(Verdict::throttled()),
+            500..=599 => self.once(Verdict::transient()),
+            _ => Verdict::fatal().with_health(Health::Healthy),
         };
         match after {
-            _ if throttled => Verdict::throttled(after),
-            Some(after) => Verdict::retry_after(after),
-            None => Verdict::retry(),
+            Some(after) if verdict.is_again() || matches!(verdict.health(), Health::Throttling | Health::Failing) => {
+                verdict.after(after)
+            }
+            _ => verdict,
         }
     }
 
-    /// The verdict on a request that failed without an answer.
+    /// Keeps a request that is not idempotent from being sent again. What it shows of the upstream stays.
+    const fn once(self, verdict: Verdict) -> Verdict {
+        if self.idempotent { verdict } else { verdict.not_again() }
+    }
+
+    /// Returns the verdict on a request that failed without an answer.
     ///
     /// `reached`: whether any of it may have reached the server. False only where no connection came about: with
     /// `reqwest`, `!error.is_connect()`. A reset, an answer cut off and a timeout are true, and so is whatever is in
     /// doubt.
-    #[must_use]
     pub const fn unanswered(&self, reached: bool) -> Verdict {
-        if reached && !self.idempotent { Verdict::Fail } else { Verdict::retry() }
+        if reached { self.once(Verdict::transient()) } else { Verdict::transient() }
     }
 }
 
@@ -121,7 +133,7 @@ impl Classify<Refused> for Classifier {
         Some(self.verdict(refused.status(), refused.retry_after()))
     }
 
-    fn classify_cut(&self) -> Option<Verdict> {
+    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.unanswered(true))
     }
 }
@@ -132,7 +144,7 @@ impl Classify<Parts> for Classifier {
         Refused::check(parts.status, &parts.headers).err().and_then(|refused| self.classify(&refused))
     }
 
-    fn classify_cut(&self) -> Option<Verdict> {
+    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.unanswered(true))
     }
 }
@@ -143,7 +155,7 @@ impl<B> Classify<Response<B>> for Classifier {
         Refused::check(response.status(), response.headers()).err().and_then(|refused| self.classify(&refused))
     }
 
-    fn classify_cut(&self) -> Option<Verdict> {
+    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.unanswered(true))
     }
 }

@@ -33,6 +33,24 @@ pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     hint(headers, || now)
 }
 
+/// Returns `wait` in whole seconds, rounded up and at least 1: for a `Retry-After` header of your own, such as that of a
+/// 503 when a call was given up with [`GaveUp::retry_after`](crate::GaveUp::retry_after).
+///
+/// # Examples
+///
+/// ```
+/// use resile::http::retry_after_secs;
+/// use std::time::Duration;
+///
+/// assert_eq!(retry_after_secs(Duration::from_millis(400)), 1);
+/// assert_eq!(retry_after_secs(Duration::from_millis(29_990)), 30);
+/// ```
+#[must_use]
+pub const fn retry_after_secs(wait: Duration) -> u64 {
+    let whole = wait.as_secs().saturating_add((wait.subsec_nanos() > 0) as u64);
+    if whole == 0 { 1 } else { whole }
+}
+
 /// [`retry_after`], where `now` is asked only if it matters.
 fn hint(headers: &HeaderMap, now: impl Fn() -> SystemTime) -> Option<Duration> {
     let answered = |until| date(headers).filter(|date| is_set(*date) || !is_set(until)).unwrap_or_else(&now);

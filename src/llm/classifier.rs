@@ -5,17 +5,20 @@ use std::time::Duration;
 use super::failure::Failure;
 use super::kind::Kind;
 use super::transport;
-use crate::classify::{Cause, Classify, Verdict};
+use crate::bulkhead::Full;
+use crate::classify::Classify;
 use crate::error::Lift;
 use crate::timeout::Elapsed;
+use crate::verdict::{Health, Verdict};
 
-/// Judges errors that are, or come from, a [`Failure`].
+/// Classifies errors that are, or come from, a [`Failure`].
 ///
 /// It follows the error's chain of sources to the first `Failure`, [`Elapsed`] or [`io::Error`], so that an error type
 /// of one's own needs only say where it comes from (`#[from]` or `#[source]` with `thiserror`; not
-/// `#[error(transparent)]`, which hides it). It has no opinion where there is none of them: add your own with
-/// [`or_else`](Classify::or_else). It knows [`resile::Error<Failure>`](crate::Error); for `anyhow::Error` say
-/// `|e: &anyhow::Error| Classifier::new().judge(e.as_ref())`.
+/// `#[error(transparent)]`, which hides it). It has no opinion where there is none of them, and the
+/// call then ends as [`Unclassified`](crate::StopReason::Unclassified): put your own beside it, `(Classifier::new(), mine)`.
+/// It knows [`resile::Error<Failure>`](crate::Error); for `anyhow::Error` say
+/// `|e: &anyhow::Error| Classifier::new().classify_dyn(e.as_ref())`.
 ///
 /// # Defaults
 ///
@@ -27,20 +30,20 @@ use crate::timeout::Elapsed;
 ///
 /// ```
 /// use resile::llm::{self, Failure};
-/// use resile::{Elapsed, RetryPolicy};
+/// use resile::{Classify, RetryPolicy};
 ///
 /// #[derive(Debug, thiserror::Error)]
 /// enum MyError {
 ///     #[error("the model failed")]
 ///     Llm(#[from] Failure),
-///     #[error("the model is too slow")]
-///     Slow(#[from] Elapsed),
+///     #[error("no such prompt")]
+///     Prompt,
 /// }
 ///
-/// use resile::Classify;
-/// let policy = RetryPolicy::new().with_classify(llm::Classifier::new());
+/// let policy = RetryPolicy::new().with_classifier(llm::Classifier::new());
 /// let refused = MyError::from(Failure::from_text(401, "Incorrect API key provided"));
-/// assert!(!policy.classify().classify(&refused).unwrap().is_retry());
+/// assert!(!policy.classifier().classify(&refused).unwrap().is_again());
+/// assert_eq!(policy.classifier().classify(&MyError::Prompt), None); // no opinion
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a classifier does nothing until it is asked"]
@@ -78,20 +81,20 @@ impl Classifier {
         self.overload_floor
     }
 
-    /// The verdict on a failure.
-    #[must_use]
+    /// Returns the verdict on a failure.
     pub fn verdict(&self, failure: &Failure) -> Verdict {
-        match failure.verdict() {
-            Verdict::Retry { after: None, cause: Cause::Throttled } if failure.kind() == Kind::Overloaded => {
-                Verdict::throttled(self.overload_floor)
+        let verdict = failure.verdict();
+        match self.overload_floor {
+            Some(floor) if failure.kind() == Kind::Overloaded && verdict.is_again() && verdict.hint().is_none() => {
+                verdict.after(floor)
             }
-            verdict => verdict,
+            _ => verdict,
         }
     }
 
-    /// The verdict on an error of any type, by the first of its sources that says something.
+    /// Returns the verdict on an error of any type, by the first of its sources that says something.
     #[must_use]
-    pub fn judge(&self, error: &(dyn Error + 'static)) -> Option<Verdict> {
+    pub fn classify_dyn(&self, error: &(dyn Error + 'static)) -> Option<Verdict> {
         let mut next = Some(error);
         while let Some(error) = next {
             if let Some(failure) = error.downcast_ref::<Failure>() {
@@ -102,7 +105,10 @@ impl Classifier {
                 return Lift(*self).classify(union);
             }
             if error.is::<Elapsed>() {
-                return Some(Verdict::retry());
+                return Some(Verdict::transient());
+            }
+            if error.is::<Full>() {
+                return Some(Verdict::transient().with_health(Health::Unknown));
             }
             if error.is::<io::Error>() || transport::is_known(error) {
                 return Some(self.verdict(&Failure::from_transport(error)));
@@ -115,6 +121,6 @@ impl Classifier {
 
 impl<E: Error + 'static> Classify<E> for Classifier {
     fn classify(&self, error: &E) -> Option<Verdict> {
-        self.judge(error)
+        self.classify_dyn(error)
     }
 }

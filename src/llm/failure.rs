@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::kind::{Kind, Phase, Recovery, Scope};
 use super::rule::Rule;
 use super::tokens::Tokens;
-use crate::classify::{Cause, Verdict};
+use crate::verdict::{Health, Verdict};
 
 /// A failed call to a model: what it means, and every raw fact that says so.
 ///
@@ -182,15 +182,20 @@ impl Failure {
         self.0.provider.as_deref()
     }
 
-    /// What follows for the effort: [`Verdict::Fail`], or a retry after [`wait`](Self::wait), whose cause is
-    /// [`Cause::Throttled`] for `RateLimit` and `Overloaded` and [`Cause::Transient`] else.
-    #[must_use]
+    /// Returns the verdict. The request may be sent again where it [is retryable](Self::is_retryable), after
+    /// [`wait`](Self::wait). The provider is [`Throttling`](Health::Throttling) for `RateLimit` and `Overloaded`,
+    /// [`Failing`](Health::Failing) for `Server`, `Timeout` and `Network`, [`Unknown`](Health::Unknown) for `Cancelled` and
+    /// `Unknown`, and else [`Healthy`](Health::Healthy): it refused the request, as it should.
     pub fn verdict(&self) -> Verdict {
-        let cause = match self.kind() {
-            Kind::RateLimit | Kind::Overloaded => Cause::Throttled,
-            _ => Cause::Transient,
+        let health = match self.kind() {
+            Kind::RateLimit | Kind::Overloaded => Health::Throttling,
+            Kind::Server | Kind::Timeout | Kind::Network => Health::Failing,
+            Kind::Cancelled | Kind::Unknown => Health::Unknown,
+            _ => Health::Healthy,
         };
-        if self.is_retryable() { Verdict::Retry { after: self.wait(), cause } } else { Verdict::Fail }
+        let verdict = if self.is_retryable() { Verdict::transient() } else { Verdict::fatal() };
+        let verdict = verdict.with_health(health);
+        self.wait().map_or(verdict, |wait| verdict.after(wait))
     }
 }
 
