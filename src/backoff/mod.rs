@@ -1,17 +1,14 @@
 //! How long to wait before a retry: curve × cap × jitter, pure arithmetic.
 
 mod curve;
-mod draw;
 mod jitter;
 
 pub(crate) use curve::Curve;
-pub(crate) use draw::Draw;
 pub use jitter::Jitter;
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
-
-use rand::{Rng, RngExt};
 
 use crate::time::nanos;
 
@@ -122,14 +119,21 @@ impl Backoff {
         self
     }
 
+    /// Returns the longest delay, jitter included. [`Duration::MAX`] is no cap.
+    #[must_use]
+    pub const fn cap(&self) -> Duration {
+        self.cap
+    }
+
     /// Uses that jitter where the curve grows and none was given.
     #[must_use]
     pub(crate) const fn or_jitter(self, jitter: Jitter) -> Self {
         if self.jitter.is_none() && !self.curve.is_spelled_out() { self.with_jitter(jitter) } else { self }
     }
 
-    /// The jitter that was given, or the curve's own.
-    const fn jitter(&self) -> Jitter {
+    /// Returns how delays are spread: the jitter that was given, or the curve's own.
+    #[must_use]
+    pub const fn jitter(&self) -> Jitter {
         match self.jitter {
             Some(jitter) => jitter,
             None if self.curve.is_spelled_out() => Jitter::None,
@@ -137,21 +141,21 @@ impl Backoff {
         }
     }
 
-    /// The delay before the given retry (1 is the first), drawn with `rng`; `previous` is the delay before the
-    /// retry that came ahead of it (zero if none). Never more than the cap.
+    /// Returns the delay before retry `retry` (1 is the first). It is never more than the cap.
     ///
-    /// Draws nothing where jitter has nothing to spread. Spread delays saturate at `u64::MAX` nanoseconds (584
-    /// years).
+    /// `previous` is the delay before the retry ahead of it, zero if there was none. `draw` returns a number of a range
+    /// of nanoseconds, evenly: with the crate `rand`, `|range| rng.random_range(range)`. It is not called where the
+    /// jitter has nothing to spread. Spread delays saturate at `u64::MAX` nanoseconds (584 years).
     #[inline]
-    pub fn delay<R: Rng + ?Sized>(&self, retry: u32, previous: Duration, rng: &mut R) -> Duration {
+    pub fn delay(&self, retry: u32, previous: Duration, draw: impl FnOnce(RangeInclusive<u64>) -> u64) -> Duration {
         match self.curve {
             Curve::None => Duration::ZERO,
-            _ => self.drawn(retry, previous, rng),
+            _ => self.drawn(retry, previous, draw),
         }
     }
 
     #[inline(never)] // a delay is worth a call
-    fn drawn<R: Rng + ?Sized>(&self, retry: u32, previous: Duration, rng: &mut R) -> Duration {
+    fn drawn(&self, retry: u32, previous: Duration, draw: impl FnOnce(RangeInclusive<u64>) -> u64) -> Duration {
         let jitter = self.jitter();
         let delay = match jitter {
             Jitter::Decorrelated => self.unjittered(1),
@@ -161,7 +165,7 @@ impl Backoff {
             return delay;
         }
         let spread = jitter.spread(nanos(delay), nanos(previous), nanos(self.cap));
-        Duration::from_nanos(if spread.start() == spread.end() { *spread.end() } else { rng.random_range(spread) })
+        Duration::from_nanos(if spread.start() == spread.end() { *spread.end() } else { draw(spread) })
     }
 
     /// The un-jittered delays, capped, without end.
@@ -173,12 +177,18 @@ impl Backoff {
     /// The wait after a peer's `hint`: the hint or more, spread upwards, as those who got the same hint would
     /// otherwise all come back at one instant. `room` is the longest wait that is of use: the spread is squeezed to
     /// stay below it. A hint is not a delay that was spelled out here: it is spread unless `Jitter::None` was asked for.
-    pub(crate) fn on_top<R: Rng + ?Sized>(&self, hint: Duration, retry: u32, room: Duration, rng: &mut R) -> Duration {
+    pub(crate) fn on_top(
+        &self,
+        hint: Duration,
+        retry: u32,
+        room: Duration,
+        draw: impl FnOnce(RangeInclusive<u64>) -> u64,
+    ) -> Duration {
         let spread = self.unjittered(retry).max(hint / 10).min(room.saturating_sub(hint) / 2);
         if self.jitter == Some(Jitter::None) || spread.is_zero() {
             return hint;
         }
-        hint.saturating_add(Duration::from_nanos(rng.random_range(0..=nanos(spread))))
+        hint.saturating_add(Duration::from_nanos(draw(0..=nanos(spread))))
     }
 
     pub(crate) fn unjittered(&self, retry: u32) -> Duration {
@@ -232,6 +242,11 @@ impl fmt::Debug for Backoff {
             Curve::Steps(delays) => all.field("curve", &"steps").field("delays", delays),
             Curve::Custom(_) => all.field("curve", &"custom"),
         };
-        all.field("cap", &self.cap).field("jitter", &self.jitter()).finish()
+        if self.cap == Duration::MAX {
+            all.field("cap", &"none")
+        } else {
+            all.field("cap", &self.cap)
+        };
+        all.field("jitter", &self.jitter()).finish()
     }
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use crate::time::nanos;
 
-/// What an operation is told of the attempt that it makes.
+/// The attempt that an operation makes.
 ///
 /// # Examples
 ///
@@ -47,11 +47,10 @@ impl Attempt {
         Self { number, elapsed: 0, delay: 0, remaining: UNLIMITED }
     }
 
-    /// The same from what a call knows, in nanoseconds.
+    /// The same from what a call knows, in nanoseconds. `u64::MAX` remains without a deadline.
     #[inline]
-    pub(crate) fn of_call(number: u32, elapsed: u64, delay: u64, remaining: Option<u64>) -> Self {
-        let remaining = remaining.map_or(UNLIMITED, limited);
-        Self { number: number.max(1), elapsed, delay, remaining }
+    pub(crate) const fn of_call(number: u32, elapsed: u64, delay: u64, remaining: u64) -> Self {
+        Self { number, elapsed, delay, remaining }
     }
 
     /// The same with that much time since the call began, at most 584 years.

@@ -1,22 +1,27 @@
 //! What a retry may do, as plain data, and the decision that follows from it.
 
+mod as_policy;
 mod attempt;
+mod common;
 mod decide;
-#[cfg(feature = "serde")]
-mod serde;
 
+pub use as_policy::AsPolicy;
 pub use attempt::Attempt;
-pub use decide::{Decision, Stop};
+pub(crate) use common::{Rules, common_settings, rules};
+pub use decide::{Decision, StopReason};
 
 use std::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::classify::Always;
+use crate::rng;
+use crate::verdict::Verdict;
 
-/// How a call is retried: how often, how long in all, after what delays, and on which errors.
+/// Says how often a call is retried, for how long, after what delays, and on which errors.
 ///
 /// Plain data: `Copy` with its classifier, built in `const`, comparable, (de)serialisable with the feature `serde`.
-/// What is live and shared (a budget, a breaker, a cooldown, an observer, a timer) is attached to the run instead.
+/// What calls share (a budget, a breaker, a cooldown, an observer, a timer) is in an [`Upstream`](crate::Upstream) instead.
+/// A call takes its policy by value, by reference or in an `Arc`.
 ///
 /// # Defaults
 ///
@@ -28,7 +33,8 @@ use crate::classify::Always;
 /// | cap | 30 s | 60 s | past that, only load is saved, and little |
 /// | jitter | full | full | the fewest calls for nearly the least time |
 /// | hint cap | 2 min | 5 min | a caller who is still there waits a per-minute quota out, not an hourly one; OpenAI's client draws the line at 2 min, Gemini's command line at 5 min |
-/// | deadline | none | 30 min | only the caller knows how long an answer is worth waiting for: set one, as without it an attempt that hangs hangs for ever |
+/// | total timeout | none | 30 min | only the caller knows how long an answer is worth waiting for: set one, as without it an attempt that hangs hangs for ever |
+/// | attempt timeout | none | none | only the caller knows what is slow |
 /// | classifier | every error is retried | | right only where every error passes: give one where some cannot |
 ///
 /// [`Budget`](crate::Budget) has its defaults on its own page.
@@ -41,11 +47,11 @@ use crate::classify::Always;
 ///
 /// static POLICY: RetryPolicy = RetryPolicy::new()
 ///     .with_attempts(5)
-///     .with_deadline(Duration::from_secs(60))
+///     .with_total_timeout(Duration::from_secs(60))
 ///     .with_backoff(Backoff::exponential(Duration::from_millis(50)));
 ///
-/// let judging = POLICY.with_classify(|e: &io::Error| e.kind() != io::ErrorKind::NotFound);
-/// assert_eq!(judging.attempts(), 5);
+/// let policy = POLICY.with_classifier(|e: &io::Error| e.kind() != io::ErrorKind::NotFound);
+/// assert_eq!(policy.attempts(), 5);
 /// ```
 ///
 /// # Configuration
@@ -59,14 +65,15 @@ use crate::classify::Always;
 /// let policy: RetryPolicy = serde_json::from_str(
 ///     r#"{
 ///         "attempts": 5,
-///         "deadline": "2m",
+///         "total_timeout": "2m",
+///         "attempt_timeout": "20s",
 ///         "hint_cap": "1m 30s",
 ///         "backoff": { "curve": "exponential", "base": "250ms", "factor": 1.5, "cap": "10s", "jitter": "equal" }
 ///     }"#,
 /// )?;
-/// assert_eq!(policy.deadline(), Some(Duration::from_secs(120)));
+/// assert_eq!(policy.total_timeout(), Some(Duration::from_secs(120)));
 ///
-/// // What a person got wrong is told by name.
+/// // An error names the setting.
 /// let error = serde_json::from_str::<RetryPolicy>(r#"{ "attempts": 0 }"#).unwrap_err();
 /// assert!(error.to_string().starts_with("invalid value: integer `0`, expected `attempts`"));
 /// # Ok::<(), serde_json::Error>(())
@@ -75,48 +82,56 @@ use crate::classify::Always;
 /// Every setting may be left out, and is then as in [`new`](Self::new); one that is not known is an error.
 ///
 /// * Durations are text in hours and smaller units: `"1.5s"`, `"500ms"`, `"2m 30s"`.
-/// * `deadline`, `hint_cap` and `cap` may be `"none"`, or null where the format has one: no limit.
+/// * `total_timeout`, `attempt_timeout`, `hint_cap` and `cap` may be `"none"`, or null where the format has one: no limit.
+/// * `learned_attempt_timeout` is true or false.
 /// * `curve` is `"none"`, `"fixed"`, `"linear"`, `"exponential"` or `"fibonacci"`. `steps` and `custom` live in code:
 ///   to read or to write one is an error.
 /// * Without a `jitter` a curve that grows has full jitter, and `"fixed"` has none.
 /// * `jitter` is `"none"`, `"full"`, `"equal"`, `"decorrelated"` or `{ "proportional": 0.5 }`.
 ///
 /// The classifier is code too: it is not written, and a policy that was read gets its own by
-/// [`with_classify`](Self::with_classify).
+/// [`with_classifier`](Self::with_classifier).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a policy does nothing until a call is made under it"]
 pub struct RetryPolicy<C = Always> {
     attempts: u32,
-    deadline: Option<Duration>,
+    total_timeout: Option<Duration>,
+    attempt_timeout: Option<Duration>,
+    /// Whether the attempt timeout is the one that the upstream has learned.
+    learned: bool,
     backoff: Backoff,
     hint_cap: Duration,
-    classify: C,
+    classifier: C,
 }
 
 impl RetryPolicy {
-    /// Three attempts with short delays: for a caller who waits for the answer.
+    /// Creates a policy of three attempts with short delays: for a caller who waits for the answer.
     pub const fn new() -> Self {
         Self {
             attempts: 3,
-            deadline: None,
+            total_timeout: None,
+            attempt_timeout: None,
+            learned: false,
             backoff: Backoff::exponential(Duration::from_millis(500)),
             hint_cap: Duration::from_secs(2 * 60),
-            classify: Always,
+            classifier: Always,
         }
     }
 
-    /// Ten attempts within half an hour: for work that nobody watches.
+    /// Creates a policy of ten attempts within half an hour: for work that nobody watches.
     pub const fn patient() -> Self {
         Self {
             attempts: 10,
-            deadline: Some(Duration::from_secs(30 * 60)),
+            total_timeout: Some(Duration::from_secs(30 * 60)),
+            attempt_timeout: None,
+            learned: false,
             backoff: Backoff::exponential(Duration::from_secs(1)).with_cap(Duration::from_secs(60)),
             hint_cap: Duration::from_secs(5 * 60),
-            classify: Always,
+            classifier: Always,
         }
     }
 
-    /// One attempt, no retries; the deadline, if one is set, still holds.
+    /// Creates a policy of one attempt, without retries. Its timeouts, if set, still hold.
     pub const fn none() -> Self {
         Self::new().with_attempts(1)
     }
@@ -129,73 +144,74 @@ impl Default for RetryPolicy {
 }
 
 impl<C> RetryPolicy<C> {
-    /// How many attempts a call may make, the first included. 0 means 1.
+    /// Sets how many attempts a call may make, the first included. 0 means 1.
     pub const fn with_attempts(mut self, attempts: u32) -> Self {
         self.attempts = if attempts == 0 { 1 } else { attempts };
         self
     }
 
-    /// How long the whole call may take: every attempt and every delay. It cuts an attempt in flight. Counted from the
-    /// first poll.
-    ///
-    /// Zero gives the first attempt one poll.
-    pub const fn with_deadline(mut self, limit: Duration) -> Self {
-        self.deadline = Some(limit);
+    /// Lets each attempt take what its upstream has [learned](crate::Upstream::with_adaptive_timeout), and no longer than
+    /// the [attempt timeout](Self::with_attempt_timeout) of this policy, if there is one. On an upstream that learns
+    /// nothing it changes nothing.
+    pub const fn with_learned_attempt_timeout(mut self) -> Self {
+        self.learned = true;
         self
     }
 
-    /// The call may take as long as its attempts and delays do.
-    pub const fn without_deadline(mut self) -> Self {
-        self.deadline = None;
-        self
-    }
-
-    /// The delays between attempts.
+    /// Sets the delays between attempts.
     pub const fn with_backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
     }
 
-    /// The longest wait that a peer may ask for. One that asks for more ends the call at once, with
-    /// [`Stop::HintTooLong`] and [`GaveUp::retry_after`](crate::GaveUp::retry_after).
+    /// Sets the longest wait that an upstream may ask for. One that asks for more ends the call at once, with
+    /// [`StopReason::HintTooLong`] and [`GaveUp::retry_after`](crate::GaveUp::retry_after).
     pub const fn with_hint_cap(mut self, cap: Duration) -> Self {
         self.hint_cap = cap;
         self
     }
 
-    /// The same policy with that judge of errors.
-    pub const fn with_classify<D>(&self, classify: D) -> RetryPolicy<D> {
-        let Self { attempts, deadline, backoff, hint_cap, .. } = *self;
-        RetryPolicy { attempts, deadline, backoff, hint_cap, classify }
+    /// Sets the classifier of errors.
+    pub const fn with_classifier<D>(self, classifier: D) -> RetryPolicy<D>
+    where
+        C: Copy,
+    {
+        let Self { attempts, total_timeout, attempt_timeout, learned, backoff, hint_cap, classifier: _ } = self;
+        RetryPolicy { attempts, total_timeout, attempt_timeout, learned, backoff, hint_cap, classifier }
     }
 
-    /// How many attempts a call may make; at least 1.
+    /// Returns how many attempts a call may make; at least 1.
     #[must_use]
     pub const fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// How long the whole call may take.
+    /// Returns whether each attempt may take what its upstream has learned.
     #[must_use]
-    pub const fn deadline(&self) -> Option<Duration> {
-        self.deadline
+    pub const fn learns_attempt_timeout(&self) -> bool {
+        self.learned
     }
 
-    /// The delays between attempts.
+    /// Returns the delays between attempts.
     #[must_use]
     pub const fn backoff(&self) -> Backoff {
         self.backoff
     }
 
-    /// The longest wait that a peer may ask for.
+    /// Returns the longest wait that an upstream may ask for.
     #[must_use]
     pub const fn hint_cap(&self) -> Duration {
         self.hint_cap
     }
-
-    /// What judges the errors.
-    #[must_use]
-    pub const fn classify(&self) -> &C {
-        &self.classify
-    }
 }
+
+common_settings!(RetryPolicy, "attempt", learned);
+rules!(
+    RetryPolicy,
+    |policy| policy.learned,
+    policy.attempts,
+    #[inline]
+    fn decide_renewed(&self, failed: Attempt, verdict: Option<Verdict>, renewed: u32) -> Decision {
+        self.decide_by(failed, verdict, renewed, rng::draw)
+    }
+);
