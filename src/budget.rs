@@ -15,7 +15,7 @@ use crate::sync::AtomicU64;
 /// SDKs and gRPC.
 ///
 /// The first attempt of a call is always free. A retry is paid before its delay, so a call that cannot pay ends at
-/// once, with its own error and [`Stop::Budget`](crate::Stop::Budget); a token is given back if the delay does not run
+/// once, with its own error and [`StopReason::Budget`](crate::StopReason::Budget); a token is given back if the delay does not run
 /// out.
 ///
 /// Share one among the calls that go to one peer, as a `static` or in an `Arc`.
@@ -171,12 +171,7 @@ pub struct Withdrawal<'a> {
     budget: &'a Budget,
 }
 
-impl<'a> Withdrawal<'a> {
-    /// The owner of a token that was spent in its place.
-    pub(crate) const fn of(budget: &'a Budget) -> Self {
-        Self { budget }
-    }
-
+impl Withdrawal<'_> {
     /// The retry starts: the token is gone.
     pub fn spend(self) {
         std::mem::forget(self);

@@ -16,7 +16,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot};
+use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer};
 
 /// Values by key, made on first use, bounded in number, dropped when idle.
 ///
@@ -47,17 +47,18 @@ use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot};
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
-/// use resile::{Budget, Keyed, Never, RetryPolicy, retry};
+/// use resile::{Budget, Keyed, Never, RetryPolicy, Upstream, retry};
 ///
-/// static BUDGETS: Keyed<String, Budget> = Keyed::new(|_| Budget::new().with_capacity(10));
+/// static HOSTS: Keyed<String, Upstream> = Keyed::new(|host| {
+///     Upstream::named(host.as_str()).with_budget(Budget::new().with_capacity(10))
+/// });
 ///
-/// let budget = BUDGETS.get("api.example.com");
-/// let policy = RetryPolicy::new();
-/// let outcome = retry(|_| async { Err::<(), _>("down") }, &policy, Never).with_budget(&budget).await;
-/// assert!(outcome.is_err());
+/// let host = HOSTS.get("api.example.com");
+/// let outcome = retry(|_| async { Err::<(), _>("down") }, RetryPolicy::new(), Never).on(&host).await;
+/// assert_eq!(outcome.unwrap_err().upstream(), Some("api.example.com"));
 ///
-/// assert_eq!(BUDGETS.get("api.example.com").available(), 8);
-/// assert_eq!(BUDGETS.get("example.org").available(), 10);
+/// let left = |host| HOSTS.get(host).budget().map(Budget::available);
+/// assert_eq!((left("api.example.com"), left("example.org")), (Some(8), Some(10)));
 /// # }
 /// ```
 #[must_use = "it does nothing unless calls share it"]
@@ -280,7 +281,7 @@ impl<K: Hash + Eq, T> Table<K, T> {
     }
 }
 
-impl<K, T, F, M: TimerSlot> fmt::Debug for Keyed<K, T, F, M> {
+impl<K, T, F, M> fmt::Debug for Keyed<K, T, F, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Keyed")
             .field("len", &self.len())

@@ -8,18 +8,19 @@ use super::settings::Settings;
 use super::ticket::{Ticket, lower, upper};
 use super::unwind::OnUnwind;
 use super::window::{Counts, Ended, Window};
-use super::{Event, Open, Snapshot, State};
-use crate::classify::{Cause, Verdict};
+use super::{Open, Snapshot, State, Transition};
 use crate::sync::{AtomicU64, Mutex, MutexGuard};
 use crate::time::nanos;
+use crate::verdict::Health;
 
-/// What the state needs of the breaker around it.
-pub(super) trait Host {
-    fn settings(&self) -> &Settings;
-    fn now(&self) -> Duration;
-    /// Whether anybody wants to be told; not to be asked under the lock.
+/// What a breaker needs of the upstream that owns it.
+pub(crate) trait Owner {
+    /// Reads the clock, in nanoseconds.
+    fn now(&self) -> u64;
+    /// Returns whether anybody observes. It is foreign code, so it is not called under the lock.
     fn listens(&self) -> bool;
-    fn tell(&self, event: &Event);
+    /// Reports a transition. It is foreign code, so it is not called under the lock.
+    fn tell(&self, transition: Transition);
 }
 
 /// The shared state of a breaker: counters that closed calls touch, and the machine behind a lock for all else.
@@ -33,6 +34,7 @@ pub(super) trait Host {
 ///    and before `phase`.
 /// 4. Events leave the queue in the order in which they entered it under the lock, and are told outside of it.
 pub(super) struct Core {
+    pub(super) settings: Settings,
     pub(super) phase: AtomicU64,
     pub(super) shut: AtomicU64,
     pub(super) streak: AtomicU64,
@@ -43,14 +45,26 @@ pub(super) struct Core {
 #[derive(Default)]
 pub(super) struct Guarded {
     pub(super) machine: Machine,
-    pub(super) untold: VecDeque<Event>,
+    pub(super) untold: VecDeque<Transition>,
     /// Somebody tells the events; what others add, that one tells.
     pub(super) telling: bool,
+}
+
+/// How a call ended, as a breaker sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct Outcome {
+    pub(crate) health: Health,
+    pub(crate) hint: Option<Duration>,
+}
+
+impl Outcome {
+    pub(crate) const HEALTHY: Self = Self { health: Health::Healthy, hint: None };
 }
 
 impl Core {
     pub(super) const fn new() -> Self {
         Self {
+            settings: Settings::new(),
             phase: AtomicU64::new(0),
             shut: AtomicU64::new(0),
             streak: AtomicU64::new(0),
@@ -71,64 +85,73 @@ impl Core {
 
     /// Lets a call through or refuses it.
     #[inline]
-    pub(super) fn admit(&self, host: &impl Host) -> Result<Ticket, Open> {
+    pub(super) fn admit(&self, owner: &impl Owner) -> Result<Ticket, Open> {
+        match self.admit_closed(owner) {
+            Some(ticket) => Ok(ticket),
+            None => self.ask(owner),
+        }
+    }
+
+    /// Lets a call through where the machine need not be asked.
+    #[inline]
+    pub(super) fn admit_closed(&self, owner: &impl Owner) -> Option<Ticket> {
         let phase = self.phase.load(Ordering::Acquire);
         if phase & 1 != 0 {
-            return self.ask(host);
+            return None;
         }
-        let ticket = Ticket { stamp: (phase >> 1) << 32, began: 0 };
-        Ok(if host.settings().times_calls() { ticket.timed(|| host.now()) } else { ticket })
+        let ticket = Ticket::of_closed(phase >> 1);
+        Some(if self.settings.times_calls() { ticket.timed(|| owner.now()) } else { ticket })
     }
 
     #[cold]
-    fn ask(&self, host: &impl Host) -> Result<Ticket, Open> {
-        let now = nanos(host.now());
+    fn ask(&self, owner: &impl Owner) -> Result<Ticket, Open> {
+        let now = owner.now();
         // Most who come while it is open need no lock to be told so.
         let shut = self.shut.load(Ordering::Relaxed);
-        if now < shut { Err(Open::new(Some(shut - now))) } else { self.ask_machine(now, host) }
+        if now < shut { Err(Open::new(Some(shut - now))) } else { self.ask_machine(now, owner) }
     }
 
     #[inline(never)]
-    fn ask_machine(&self, now: u64, host: &impl Host) -> Result<Ticket, Open> {
-        let listens = host.listens();
+    fn ask_machine(&self, now: u64, owner: &impl Owner) -> Result<Ticket, Open> {
+        let listens = owner.listens();
         let mut guarded = self.lock();
-        let (admitted, event) = guarded.machine.admit(now, host.settings());
+        let (admitted, event) = guarded.machine.admit(now, &self.settings);
         let generation = guarded.machine.generation();
         let admitted = admitted.map(|probe| Ticket::new(generation, probe, now));
         // Nobody holds the ticket yet: an observer that panics must not keep a probe's place.
         let give_back = OnUnwind(|| admitted.into_iter().for_each(|ticket| self.forget(ticket)));
-        self.leave(guarded, event.filter(|_| listens), host);
+        self.leave(guarded, event.filter(|_| listens), owner);
         give_back.disarm();
         admitted
     }
 
     /// The refusal that whoever asks within `delay` from now will get, if that is certain.
-    pub(super) fn refusal_within(&self, delay: Duration, host: &impl Host) -> Option<Open> {
+    pub(super) fn refusal_within(&self, delay: Duration, owner: &impl Owner) -> Option<Open> {
         if self.phase.load(Ordering::Acquire) & 1 == 0 {
             return None;
         }
-        let now = nanos(host.now());
+        let now = owner.now();
         let refuses_for = self.lock().machine.refuses_for(now);
         (refuses_for > nanos(delay)).then(|| Open::new((refuses_for < u64::MAX).then_some(refuses_for)))
     }
 
-    /// Takes the result of a call: no verdict is success. `at` is when it ended, where that is known; of a success, when
-    /// its one turn began.
+    /// Counts the outcome of a call. `at` is when it ended, where that is known; of a healthy one, when its one turn
+    /// began.
     #[inline]
-    pub(super) fn settle(&self, ticket: Ticket, verdict: Option<&Verdict>, at: Option<u64>, host: &impl Host) {
-        if verdict.is_some() || lower(ticket.stamp) != 0 {
-            return self.settle_trouble(ticket, verdict, at, host);
+    pub(super) fn settle(&self, ticket: Ticket, outcome: Outcome, at: Option<u64>, owner: &impl Owner) {
+        if outcome.health != Health::Healthy || lower(ticket.stamp) != 0 {
+            return self.settle_trouble(ticket, outcome, at, owner);
         }
         // A success ends the streak. Written only where there is one to end, so that successes share the line.
         if failures(self.streak.load(Ordering::Relaxed)) != 0 {
             self.end_streak(ticket.generation());
         }
-        let settings = host.settings();
+        let settings = &self.settings;
         if settings.counts_in_window() {
             // What began a while ago may only join a slot, and does not say how long a call took.
             let joins = |at| self.window.join(settings.slot, at, ticket.generation(), || self.generation());
             if settings.times_calls() || !at.is_some_and(joins) {
-                self.count(ticket, None, None, host);
+                self.count(ticket, Outcome::HEALTHY, None, owner);
             }
         }
     }
@@ -141,68 +164,70 @@ impl Core {
 
     /// Takes the result of a failure or of a probe.
     #[cold]
-    fn settle_trouble(&self, ticket: Ticket, verdict: Option<&Verdict>, at: Option<u64>, host: &impl Host) {
+    fn settle_trouble(&self, ticket: Ticket, outcome: Outcome, at: Option<u64>, owner: &impl Owner) {
         if let Some(probe) = ticket.probe() {
-            return self.settle_probe(ticket, probe, verdict, host);
+            return self.settle_probe(ticket, probe, outcome, owner);
         }
         if self.generation() != ticket.generation() {
             return; // stale: it decides nothing
         }
-        let streak = match verdict {
-            None | Some(Verdict::Fail) => return, // neutral
-            Some(Verdict::Retry { cause: Cause::Throttled, .. }) => 0,
-            Some(Verdict::Retry { .. }) => self.lengthen_streak(ticket.generation()),
+        let streak = match outcome.health {
+            Health::Failing => self.lengthen_streak(ticket.generation()),
+            Health::Throttling => 0,
+            Health::Healthy | Health::Unknown => return, // neutral: a healthy one does not come here
         };
-        let now = if host.settings().counts_in_window() { Some(self.count(ticket, verdict, at, host)) } else { at };
-        self.judge(ticket.generation(), streak, verdict, now, host);
+        let now = if self.settings.counts_in_window() { Some(self.count(ticket, outcome, at, owner)) } else { at };
+        self.judge(ticket.generation(), streak, outcome, now, owner);
     }
 
     /// Counts the call in the window; the time of its end. What is of an earlier generation is counted as that, which
     /// is to say nowhere.
-    fn count(&self, ticket: Ticket, verdict: Option<&Verdict>, at: Option<u64>, host: &impl Host) -> u64 {
-        let (settings, ended) = (host.settings(), at.unwrap_or_else(|| nanos(host.now())));
-        let slow = settings.is_slow(ended.saturating_sub(ticket.began));
-        let call = Ended { at: ended, generation: ticket.generation(), failed: verdict.is_some(), slow };
+    fn count(&self, ticket: Ticket, outcome: Outcome, at: Option<u64>, owner: &impl Owner) -> u64 {
+        let (settings, ended) = (&self.settings, at.unwrap_or_else(|| owner.now()));
+        let slow = settings.is_slow(ended.saturating_sub(ticket.began().unwrap_or_default()));
+        let failed = outcome.health != Health::Healthy;
+        let call = Ended { at: ended, generation: ticket.generation(), failed, slow };
         self.window.count(settings.slot, call, || self.generation());
-        if slow && verdict.is_none() {
-            self.judge(ticket.generation(), 0, None, Some(ended), host);
+        if slow && !failed {
+            self.judge(ticket.generation(), 0, outcome, Some(ended), owner);
         }
         ended
     }
 
     /// Something went wrong while closed: was it enough?
     #[cold]
-    fn judge(&self, generation: u32, streak: u32, verdict: Option<&Verdict>, now: Option<u64>, host: &impl Host) {
-        let settings = host.settings();
+    fn judge(&self, generation: u32, streak: u32, outcome: Outcome, now: Option<u64>, owner: &impl Owner) {
+        let settings = &self.settings;
         let counts = || now.map(|now| self.window.counts(now, settings.slot, generation)).unwrap_or_default();
         let Some(why) = settings.trips_on(streak, counts) else { return };
-        let now = now.unwrap_or_else(|| nanos(host.now()));
-        let after = verdict.and_then(Verdict::after);
-        let (drawn, listens) = (settings.draw_open(Machine::FIRST_OPEN), host.listens());
+        let now = now.unwrap_or_else(|| owner.now());
+        let after = outcome.hint;
+        let (drawn, listens) = (settings.draw_open(Machine::FIRST_OPEN), owner.listens());
         let mut guarded = self.lock();
         let event = guarded.machine.trip(generation, why, after, now, settings, drawn);
-        self.leave(guarded, event.filter(|_| listens), host);
+        self.leave(guarded, event.filter(|_| listens), owner);
     }
 
     #[cold]
-    fn settle_probe(&self, ticket: Ticket, probe: Probe, verdict: Option<&Verdict>, host: &impl Host) {
-        let settings = host.settings();
+    fn settle_probe(&self, ticket: Ticket, probe: Probe, outcome: Outcome, owner: &impl Owner) {
+        let settings = &self.settings;
         // A timer, a curve and an observer are foreign: where one panics, the place is free all the same.
         let give_back = OnUnwind(|| self.forget(ticket));
-        let now = if verdict.is_some() || settings.times_calls() { nanos(host.now()) } else { 0 };
-        let passed = verdict.is_none() && !settings.is_slow(now.saturating_sub(ticket.began));
-        let after = verdict.and_then(Verdict::after);
-        let neutral = verdict == Some(&Verdict::Fail);
+        let healthy = outcome.health == Health::Healthy;
+        let now = if !healthy || settings.times_calls() { owner.now() } else { 0 };
+        let passed = healthy && !settings.is_slow(now.saturating_sub(ticket.began().unwrap_or_default()));
+        let after = outcome.hint;
+        let neutral = outcome.health == Health::Unknown;
         // Not under the lock, as a curve may be a caller's function; should the breaker move meanwhile, what is drawn is
         // of no use to it.
         let next = || self.lock().machine.next_open();
         let drawn = if passed || neutral { Duration::ZERO } else { settings.draw_open(next()) };
-        let listens = host.listens();
+        let listens = owner.listens();
         give_back.disarm();
         let mut guarded = self.lock();
         let ours = guarded.machine.take_back(probe, ticket.generation());
         let event = if ours && !neutral { guarded.machine.count(passed, after, now, settings, drawn) } else { None };
-        self.leave(guarded, event.filter(|_| listens), host);
+        self.leave(guarded, event.filter(|_| listens), owner);
     }
 
     /// The call was dropped unfinished: that says nothing, and gives a probe's place back.
@@ -213,16 +238,16 @@ impl Core {
         }
     }
 
-    pub(super) fn reset(&self, host: &impl Host) {
-        let listens = host.listens();
+    pub(super) fn reset(&self, owner: &impl Owner) {
+        let listens = owner.listens();
         let mut guarded = self.lock();
         let event = guarded.machine.reset();
-        self.leave(guarded, event.filter(|_| listens), host);
+        self.leave(guarded, event.filter(|_| listens), owner);
     }
 
     /// Isolates it, unless the observer panics: then whoever asked holds nothing that could release it.
-    pub(super) fn isolate(&self, host: &impl Host) {
-        let listens = host.listens();
+    pub(super) fn isolate(&self, owner: &impl Owner) {
+        let listens = owner.listens();
         let mut guarded = self.lock();
         let event = guarded.machine.isolate();
         let undo = OnUnwind(|| {
@@ -232,30 +257,42 @@ impl Core {
             guarded.untold.extend(event.filter(|_| listens));
             self.publish(&guarded);
         });
-        self.leave(guarded, event.filter(|_| listens), host);
+        self.leave(guarded, event.filter(|_| listens), owner);
         undo.disarm();
     }
 
-    pub(super) fn release(&self, host: &impl Host) {
+    pub(super) fn release(&self, owner: &impl Owner) {
         // First of all, and without asking who listens: foreign code may panic, and whoever isolated it is gone.
         let mut guarded = self.lock();
         let event = guarded.machine.release();
-        self.leave(guarded, event, host);
+        self.leave(guarded, event, owner);
     }
 
-    pub(super) fn snapshot(&self, host: &impl Host) -> Snapshot {
+    pub(super) fn snapshot(&self, owner: &impl Owner) -> Snapshot {
         let guarded = self.lock();
         let machine = &guarded.machine;
         let (state, why, trips, generation) = (machine.state(), machine.why(), machine.trips(), machine.generation());
+        let refuses = state == State::Open;
         drop(guarded);
-        let settings = host.settings();
+        let retry_after =
+            if refuses { self.refusal_within(Duration::ZERO, owner).and_then(Open::retry_after) } else { None };
+        let settings = &self.settings;
         let counts = if settings.counts_in_window() {
-            self.window.counts(nanos(host.now()), settings.slot, generation)
+            self.window.counts(owner.now(), settings.slot, generation)
         } else {
             Counts::default()
         };
         let streak = failures(self.streak.load(Ordering::Relaxed));
-        Snapshot { state, why, trips, streak, calls: counts.total(), failures: counts.failed, slow: counts.slow }
+        Snapshot {
+            state,
+            why,
+            trips,
+            streak,
+            calls: counts.total(),
+            failures: counts.failed,
+            slow: counts.slow,
+            retry_after,
+        }
     }
 
     pub(super) fn state(&self) -> State {

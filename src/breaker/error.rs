@@ -1,9 +1,8 @@
-use std::fmt;
 use std::time::Duration;
 
-/// A breaker refused the call: nothing was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Open {
+/// A breaker refused a call: nothing was sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open {
     /// In nanoseconds; `UNKNOWN` while isolated. One word, so that a refusal costs admission nothing.
     retry_after: u64,
 }
@@ -20,25 +19,12 @@ impl Open {
         Self { retry_after }
     }
 
-    /// When it is worth asking again, counted from the refusal: when the breaker lets probes through, or the next
-    /// probe must be done. `None` while it is isolated.
-    #[must_use]
-    pub const fn retry_after(&self) -> Option<Duration> {
+    /// Returns when the breaker lets probes through, or when the next probe must be done, counted from the refusal.
+    /// `None` while it is isolated.
+    pub(crate) const fn retry_after(self) -> Option<Duration> {
         match self.retry_after {
             UNKNOWN => None,
             nanos => Some(Duration::from_nanos(nanos)),
         }
     }
 }
-
-impl fmt::Display for Open {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("refused by an open circuit breaker")?;
-        match self.retry_after() {
-            Some(after) => write!(f, ", ask again in {after:.1?}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl std::error::Error for Open {}

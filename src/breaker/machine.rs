@@ -1,12 +1,9 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::settings::Settings;
-use super::{Event, Open, State, Trip};
+use super::settings::{MAX_PROBES, Settings};
+use super::{Open, State, Transition, TripReason};
 use crate::time::nanos;
-
-/// The most probes that a half-open breaker lets out at once.
-pub(super) const MAX_PROBES: usize = 32;
 
 /// What the breaker does when it does not simply let calls through: pure, with time and chance as arguments.
 ///
@@ -21,7 +18,7 @@ pub(super) struct Machine {
     /// How often it opened since it was last closed.
     trips: u32,
     last_open: Duration,
-    why: Option<Trip>,
+    why: Option<TripReason>,
     isolations: u32,
     /// The next probe's name.
     next: Probe,
@@ -77,7 +74,7 @@ impl Machine {
         self.generation
     }
 
-    pub(super) const fn why(&self) -> Option<Trip> {
+    pub(super) const fn why(&self) -> Option<TripReason> {
         self.why
     }
 
@@ -112,7 +109,7 @@ impl Machine {
     }
 
     /// Lets a call through, as a probe where it is one, or not. The event is that of a move this made.
-    pub(super) fn admit(&mut self, now: u64, settings: &Settings) -> (Result<Option<Probe>, Open>, Option<Event>) {
+    pub(super) fn admit(&mut self, now: u64, settings: &Settings) -> (Result<Option<Probe>, Open>, Option<Transition>) {
         if self.isolations > 0 {
             return (Err(Open::new(None)), None);
         }
@@ -126,7 +123,7 @@ impl Machine {
                 self.generation = self.generation.wrapping_add(1);
                 self.phase = Phase::HalfOpen { passed: 0, failed: 0 };
                 self.places.iter_mut().take(settings.probes.all).for_each(|place| *place = FREE);
-                event = Some(Event::HalfOpened);
+                event = Some(Transition::HalfOpened);
             }
             Phase::HalfOpen { .. } => {}
         }
@@ -166,7 +163,7 @@ impl Machine {
         now: u64,
         settings: &Settings,
         drawn: Duration,
-    ) -> Option<Event> {
+    ) -> Option<Transition> {
         let Phase::HalfOpen { passed, failed } = &mut self.phase else { return None };
         if probe_passed {
             *passed += 1;
@@ -178,7 +175,7 @@ impl Machine {
             return Some(self.close());
         }
         let hopeless = failed > settings.probes.all - needed;
-        hopeless.then(|| self.open(Trip::Probes, after, now, settings, drawn))
+        hopeless.then(|| self.open(TripReason::Probes, after, now, settings, drawn))
     }
 
     /// What a closed breaker's [`next_open`](Self::next_open) is (invariant 4).
@@ -193,54 +190,61 @@ impl Machine {
     pub(super) fn trip(
         &mut self,
         generation: u32,
-        why: Trip,
+        why: TripReason,
         after: Option<Duration>,
         now: u64,
         settings: &Settings,
         drawn: Duration,
-    ) -> Option<Event> {
+    ) -> Option<Transition> {
         let current = generation == self.generation && matches!(self.phase, Phase::Closed);
         current.then(|| self.open(why, after, now, settings, drawn))
     }
 
-    fn open(&mut self, why: Trip, after: Option<Duration>, now: u64, settings: &Settings, drawn: Duration) -> Event {
+    fn open(
+        &mut self,
+        why: TripReason,
+        after: Option<Duration>,
+        now: u64,
+        settings: &Settings,
+        drawn: Duration,
+    ) -> Transition {
         self.trips = self.trips.saturating_add(1);
         self.generation = self.generation.wrapping_add(1);
         self.why = Some(why);
         let duration = drawn.max(after.unwrap_or_default().min(settings.hint_cap));
         self.last_open = drawn;
         self.phase = Phase::Open { until: now.saturating_add(nanos(duration)) };
-        Event::Opened { why, duration, trips: self.trips }
+        Transition::Opened { why, duration, trips: self.trips }
     }
 
-    fn close(&mut self) -> Event {
+    fn close(&mut self) -> Transition {
         self.generation = self.generation.wrapping_add(1);
         self.trips = 0;
         self.last_open = Duration::ZERO;
         self.why = None;
         self.phase = Phase::Closed;
-        Event::Closed
+        Transition::Closed
     }
 
     /// Closes by hand, whatever was. While it is isolated nobody can see that, so it is no event.
-    pub(super) fn reset(&mut self) -> Option<Event> {
+    pub(super) fn reset(&mut self) -> Option<Transition> {
         let was_closed = self.isolations > 0 || matches!(self.phase, Phase::Closed);
         let event = self.close();
         (!was_closed).then_some(event)
     }
 
     /// One more holder keeps it open.
-    pub(super) fn isolate(&mut self) -> Option<Event> {
+    pub(super) fn isolate(&mut self) -> Option<Transition> {
         self.isolations = self.isolations.saturating_add(1);
         if self.isolations > 1 {
             return None;
         }
         self.generation = self.generation.wrapping_add(1);
-        Some(Event::Isolated)
+        Some(Transition::Isolated)
     }
 
     /// A holder let go; the last one closes the breaker.
-    pub(super) fn release(&mut self) -> Option<Event> {
+    pub(super) fn release(&mut self) -> Option<Transition> {
         self.isolations = self.isolations.saturating_sub(1);
         if self.isolations > 0 {
             return None;

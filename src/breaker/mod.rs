@@ -1,85 +1,86 @@
-//! A circuit breaker: calls to a peer that is down are refused at once, until a few of them show that it is back.
+//! A circuit breaker: calls to an upstream that is down are refused at once, until a few of them show that it is back.
 //!
 //! A retry spends effort on one call; a breaker saves it across all of them. It spares the caller the wait for what
-//! will fail anyway, and the peer the load while it comes back up. It is worth having where many calls share one peer
-//! and a call that fails is slow or costs something.
+//! will fail anyway, and the upstream the load while it comes back up. It is worth having where many calls share one
+//! upstream and a call that fails is slow or costs something.
 //!
 //! It is the wrong tool where calls that share a breaker do not share a fate: one tenant's, shard's or model's
-//! failures then refuse the calls of all (give each its own). And it does not replace a
+//! failures then refuse the calls of all (give each its own [`Upstream`](crate::Upstream)). And it does not replace a
 //! [`Budget`](crate::Budget): below its threshold it does nothing, and that is where retries add their load.
 //!
 //! # What opens it
 //!
 //! Any of three, as each sees what the others miss:
-//! * **consecutive failures**: the peer is gone. Sees an outage at low traffic, and misses one that lets some calls
+//! * **consecutive failures**: the upstream is gone. Sees an outage at low traffic, and misses one that lets some calls
 //!   through;
 //! * **failure rate** over a sliding window, of at least so many calls: sees a partial outage, and needs traffic;
-//! * **slow-call rate**: the peer answers, too late to be of use. Off unless a limit is given.
+//! * **slow-call rate**: the upstream answers, too late to be of use. Off unless a limit is given.
 //!
 //! # What counts
 //!
+//! The [health](crate::Health) of the upstream in the verdict on each attempt:
+//!
 //! | outcome | consecutive | rate | a probe |
 //! |---|---|---|---|
-//! | success | ends the streak | counts as good | passes |
-//! | `Verdict::Retry`, transient | counts | counts as bad | fails |
-//! | `Verdict::Retry`, throttled | | counts as bad | fails |
-//! | `Verdict::Fail`, no opinion, or dropped unfinished | | | gives its place back |
+//! | success, or `Healthy` | ends the streak | counts as good | passes |
+//! | `Failing` | counts | counts as bad | fails |
+//! | `Throttling` | | counts as bad | fails |
+//! | `Unknown`, no opinion, or dropped unfinished | | | gives its place back |
 //!
-//! A permanent error says nothing about the peer's health; a throttled call shows that the peer is there. What was
-//! admitted before the breaker moved decides nothing after.
+//! Whether the request may be sent again does not matter here: a `POST` that failed counts like a `GET`. An error that
+//! shows the upstream at work (a 404) is a good sign; a throttled call shows that the upstream is there. What was
+//! admitted before a transition decides nothing after it.
+//!
+//! An attempt that was cut by the attempt timeout counts by the verdict on the cut, which is `Failing` unless the
+//! classifier says otherwise. An attempt that was cut by the total timeout counts too, if it had at least half of the
+//! shorter of the two timeouts; less time shows nothing.
 
 mod core;
 mod error;
-mod event;
-mod future;
 mod machine;
-mod permit;
 mod publish;
 mod settings;
 mod state;
 mod ticket;
+mod transition;
 mod unwind;
 mod window;
 #[cfg(test)]
 mod wraps;
 
-pub use error::Open;
-pub use event::Event;
-pub use future::Guarded;
-pub use permit::{Isolation, Permit};
-pub use state::{Snapshot, State, Trip};
+pub use state::{Snapshot, State, TripReason};
+pub use transition::Transition;
 
-pub(crate) use permit::Guard;
+pub(crate) use self::core::{Outcome, Owner};
+pub(crate) use error::Open;
 pub(crate) use ticket::Ticket;
 
 use std::fmt;
 use std::time::Duration;
 
-use self::core::{Core, Host};
-use settings::{OPEN_JITTER, Probes, Rate, Settings};
+use self::core::Core;
+use settings::{OPEN_JITTER, Probes, Rate};
 use window::Slot;
 
 use crate::backoff::Backoff;
-use crate::classify::Always;
-use crate::observe::{Observe, Standard};
-use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, nanos};
+use crate::time::nanos;
 
-/// A circuit breaker for one peer, shared by the calls to it: as a `static`, in an `Arc`, or one per key.
+/// A circuit breaker, a part of an [`Upstream`](crate::Upstream).
 ///
-/// As a postfix adapter, [`.guarded_by(&breaker)`](crate::ResilienceExt::guarded_by), it judges errors with its own
-/// classifier; attached to a run, [`with_breaker`](crate::Retry::with_breaker), it shares the policy's verdict. By
-/// hand, take a [`permit`](Self::permit) and tell it how the call ended.
+/// Each attempt on the upstream asks it first and reports its outcome. Refused, a call ends at once as
+/// [`StopReason::Open`](crate::StopReason::Open), with the time until the breaker lets calls through; a delay after which
+/// the retry would be refused is not waited out.
 ///
 /// # Defaults
 ///
 /// | setting | default | why |
 /// |---|---|---|
-/// | consecutive failures | 10 | a peer that fails a third of its calls would see 10 in a row once in 60,000 calls |
+/// | consecutive failures | 10 | an upstream that fails a third of its calls would see 10 in a row once in 60,000 calls |
 /// | failure rate | half of at least 20 calls | below half, most retries still succeed; fewer calls than 20 are noise |
 /// | window | 10 s, sliding by a sixteenth | long enough to hold 20 calls, short enough to notice |
 /// | slow-call rate | off | only the caller knows what is slow |
 /// | open | 5 s, then 10 s, … 60 s, ± 20 % | most restarts take seconds; clients must not come back together |
-/// | hint cap | 5 min | a peer that asks for a longer pause is not waited for blindly |
+/// | hint cap | 5 min | an upstream that asks for a longer pause is not waited for blindly |
 /// | probes | 5, of which 3 must pass | one lucky or unlucky call should not decide |
 /// | lease of a probe | 30 s | longer than most calls take; a hung probe gives its place up |
 ///
@@ -93,56 +94,47 @@ use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, nanos};
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
-/// use resile::{Breaker, Error, Lift, ResilienceExt, breaker};
+/// use resile::{Breaker, StopReason, Upstream, breaker};
 /// use std::io;
 ///
-/// static BREAKER: Breaker = Breaker::new().with_consecutive(3);
+/// static STORE: Upstream = Upstream::new("store").with_breaker(Breaker::new().with_consecutive(3));
 ///
-/// async fn call() -> Result<(), Error<io::Error>> {
-///     Err(Error::Operation(io::ErrorKind::ConnectionRefused.into()))
+/// async fn get() -> io::Result<()> {
+///     Err(io::ErrorKind::ConnectionRefused.into())
 /// }
 /// for _ in 0..3 {
-///     call().guarded_by(&BREAKER).await.unwrap_err();
+///     STORE.call(get(), resile::Always).await.unwrap_err();
 /// }
-/// assert_eq!(BREAKER.state(), breaker::State::Open);
+/// assert_eq!(STORE.breaker().map(Breaker::state), Some(breaker::State::Open));
 ///
-/// // From now on `call` is not even polled.
-/// let Err(Error::Open(open)) = call().guarded_by(&BREAKER).await else { panic!() };
-/// assert!(open.retry_after().is_some());
+/// // From now on `get` is not even polled.
+/// let refused = STORE.call(get(), resile::Always).await.unwrap_err();
+/// assert_eq!((refused.reason(), refused.attempts()), (StopReason::Open, 0));
+/// assert!(refused.retry_after().is_some());
 /// # }
 /// ```
-pub struct Breaker<C = Always, O = Standard, M = DefaultTimer> {
-    settings: Settings,
+pub struct Breaker {
     core: Core,
-    classify: C,
-    observer: O,
-    timer: M,
 }
 
 impl Breaker {
-    /// A closed breaker with the defaults.
+    /// Creates a closed breaker with the defaults.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            settings: Settings::new(),
-            core: Core::new(),
-            classify: Always,
-            observer: Standard,
-            timer: DEFAULT_TIMER,
-        }
+        Self { core: Core::new() }
     }
 
     /// Opens after that many failures in a row; 0 means 1.
     #[must_use]
     pub const fn with_consecutive(mut self, failures: u32) -> Self {
-        self.settings.consecutive = Some(failures);
+        self.core.settings.consecutive = Some(failures);
         self
     }
 
     /// Failures in a row do not open it.
     #[must_use]
     pub const fn without_consecutive(mut self) -> Self {
-        self.settings.consecutive = None;
+        self.core.settings.consecutive = None;
         self
     }
 
@@ -153,14 +145,14 @@ impl Breaker {
     /// exact up to `u32::MAX` calls of one kind in a sixteenth of the window.
     #[must_use]
     pub const fn with_failure_rate(mut self, share: f64, of_at_least: u32) -> Self {
-        self.settings.failure_rate = Some(Rate { share, of_at_least });
+        self.core.settings.failure_rate = Some(Rate { share, of_at_least });
         self
     }
 
     /// No share of failures opens it. Without any rate, a success does not read the clock.
     #[must_use]
     pub const fn without_failure_rate(mut self) -> Self {
-        self.settings.failure_rate = None;
+        self.core.settings.failure_rate = None;
         self
     }
 
@@ -168,8 +160,15 @@ impl Breaker {
     /// `limit`.
     #[must_use]
     pub const fn with_slow_rate(mut self, limit: Duration, share: f64, of_at_least: u32) -> Self {
-        self.settings.slow_limit = nanos(limit);
-        self.settings.slow_rate = Some(Rate { share, of_at_least });
+        self.core.settings.slow_limit = nanos(limit);
+        self.core.settings.slow_rate = Some(Rate { share, of_at_least });
+        self
+    }
+
+    /// No share of slow calls opens it.
+    #[must_use]
+    pub const fn without_slow_rate(mut self) -> Self {
+        self.core.settings.slow_rate = None;
         self
     }
 
@@ -177,7 +176,7 @@ impl Breaker {
     /// between fifteen and sixteen sixteenths of it old, at most.
     #[must_use]
     pub const fn with_window(mut self, window: Duration) -> Self {
-        self.settings.slot = Slot::of(window);
+        self.core.settings.slot = Slot::of(window);
         self
     }
 
@@ -188,109 +187,88 @@ impl Breaker {
     /// half-open at once.
     #[must_use]
     pub const fn with_open(mut self, open: Backoff) -> Self {
-        self.settings.open = open.or_jitter(OPEN_JITTER);
+        self.core.settings.open = open.or_jitter(OPEN_JITTER);
         self
     }
 
     /// The longest time for which a peer's hint may open it.
     #[must_use]
     pub const fn with_hint_cap(mut self, cap: Duration) -> Self {
-        self.settings.hint_cap = cap;
+        self.core.settings.hint_cap = cap;
         self
     }
 
-    /// How many probes it lets through half-open (1 to 32), and which share of them (0 to 1) must pass to close it;
-    /// at least one must.
+    /// Sets which share (0 to 1) of how many probes (1 to 32) must pass to close it; at least one must. Half-open, it lets
+    /// so many through.
     #[must_use]
-    pub const fn with_probes(mut self, probes: u32, share: f64) -> Self {
-        self.settings.probes = Probes::of(probes, share);
+    pub const fn with_probes(mut self, share: f64, of: u32) -> Self {
+        self.core.settings.probes = Probes::of(of, share);
         self
     }
 
     /// After what time a probe that has not ended gives its place to the next one.
     #[must_use]
     pub const fn with_lease(mut self, lease: Duration) -> Self {
-        self.settings.lease = lease;
+        self.core.settings.lease = lease;
         self
     }
-}
 
-impl<C, O, M> Breaker<C, O, M> {
-    /// What judges errors where the breaker is a postfix adapter.
-    #[must_use]
-    pub fn with_classify<D>(self, classify: D) -> Breaker<D, O, M> {
-        let Self { settings, core, classify: _, observer, timer } = self;
-        Breaker { settings, core, classify, observer, timer }
-    }
-
-    /// `observer` is told its moves, in order, instead of [`Standard`].
-    #[must_use]
-    pub fn with_observer<P: Observe<Event>>(self, observer: P) -> Breaker<C, P, M> {
-        let Self { settings, core, classify, observer: _, timer } = self;
-        Breaker { settings, core, classify, observer, timer }
-    }
-
-    /// Time is `timer`'s.
-    #[must_use]
-    pub fn with_timer<N: Timer>(self, timer: N) -> Breaker<C, O, N> {
-        let Self { settings, core, classify, observer, timer: _ } = self;
-        Breaker { settings, core, classify, observer, timer }
-    }
-
-    /// Its state. An open breaker becomes half-open when the next call comes after its time, not before.
+    /// Returns its state. An open breaker becomes half-open when the next call comes after its time, not before.
     #[must_use]
     pub fn state(&self) -> State {
         self.core.state()
     }
 }
 
-impl<C, O: Observe<Event>, M: Timer> Breaker<C, O, M> {
-    /// Asks to make a call.
-    ///
-    /// # Errors
-    ///
-    /// [`Open`] when calls are refused, with the time until it is worth asking again.
+/// What its upstream does with it.
+impl Breaker {
+    /// Admits a call or refuses it.
     #[inline]
-    pub fn permit(&self) -> Result<Permit<'_, C, O, M>, Open> {
-        self.core.admit(self).map(|ticket| Permit::new(self, ticket))
+    pub(crate) fn admit(&self, owner: &impl Owner) -> Result<Ticket, Open> {
+        self.core.admit(owner)
     }
 
-    /// Keeps the breaker open for as long as the guard, or another one, is held; the last one to go closes it.
-    pub fn isolate(&self) -> Isolation<'_, C, O, M> {
-        self.core.isolate(self);
-        Isolation { breaker: self }
-    }
-
-    /// Closes it and forgets what it counted. While it is isolated, it stays so.
-    pub fn reset(&self) {
-        self.core.reset(self);
-    }
-
-    /// What it knows at this moment.
-    #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
-        self.core.snapshot(self)
-    }
-}
-
-impl<C, O: Observe<Event>, M: Timer> Host for Breaker<C, O, M> {
+    /// Admits a call if it is closed. `None`: it must be asked.
     #[inline]
-    fn settings(&self) -> &Settings {
-        &self.settings
+    pub(crate) fn admit_closed(&self, owner: &impl Owner) -> Option<Ticket> {
+        self.core.admit_closed(owner)
     }
 
+    /// Returns the refusal that a call `delay` from now will get, where that is certain.
     #[inline]
-    fn now(&self) -> Duration {
-        self.timer.now()
+    pub(crate) fn refusal_within(&self, delay: Duration, owner: &impl Owner) -> Option<Open> {
+        self.core.refusal_within(delay, owner)
     }
 
+    /// Counts the outcome of an admitted call. `at` is when it ended, where that is known; of a healthy one, when its
+    /// one turn began.
     #[inline]
-    fn listens(&self) -> bool {
-        self.observer.is_enabled()
+    pub(crate) fn settle(&self, ticket: Ticket, outcome: Outcome, at: Option<u64>, owner: &impl Owner) {
+        self.core.settle(ticket, outcome, at, owner);
     }
 
-    fn tell(&self, event: &Event) {
-        self.observer.observe(event);
+    /// Forgets an admitted call that was dropped.
+    #[inline]
+    pub(crate) fn forget(&self, ticket: Ticket) {
+        self.core.forget(ticket);
+    }
+
+    /// Keeps the breaker open until as many releases.
+    pub(crate) fn isolate(&self, owner: &impl Owner) {
+        self.core.isolate(owner);
+    }
+
+    pub(crate) fn release(&self, owner: &impl Owner) {
+        self.core.release(owner);
+    }
+
+    /// Closes it and forgets what it counted.
+    pub(crate) fn reset(&self, owner: &impl Owner) {
+        self.core.reset(owner);
+    }
+
+    pub(crate) fn snapshot(&self, owner: &impl Owner) -> Snapshot {
+        self.core.snapshot(owner)
     }
 }
 
@@ -300,11 +278,11 @@ impl Default for Breaker {
     }
 }
 
-impl<C, O, M> fmt::Debug for Breaker<C, O, M> {
+impl fmt::Debug for Breaker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Breaker")
             .field("state", &self.state())
-            .field("settings", &self.settings)
+            .field("settings", &self.core.settings)
             .finish_non_exhaustive()
     }
 }

@@ -1,18 +1,18 @@
 use std::sync::atomic::Ordering;
 
-use super::core::{Core, Guarded, Host};
+use super::core::{Core, Guarded, Owner};
 use super::ticket::lower;
 use super::unwind::OnUnwind;
-use super::{Event, State};
+use super::{State, Transition};
 use crate::sync::MutexGuard;
 
 /// What follows a step of the machine.
 impl Core {
     /// Publishes what the machine did, lets go of the lock and tells the event.
-    pub(super) fn leave(&self, guarded: MutexGuard<'_, Guarded>, event: Option<Event>, host: &impl Host) {
+    pub(super) fn leave(&self, guarded: MutexGuard<'_, Guarded>, event: Option<Transition>, owner: &impl Owner) {
         self.publish(&guarded);
         if event.is_some() || !guarded.untold.is_empty() {
-            self.pass_on(guarded, event, host);
+            self.pass_on(guarded, event, owner);
         }
     }
 
@@ -39,7 +39,7 @@ impl Core {
     /// Queues the event; tells what is queued, unless somebody does already.
     #[cold]
     #[inline(never)]
-    fn pass_on(&self, mut guarded: MutexGuard<'_, Guarded>, event: Option<Event>, host: &impl Host) {
+    fn pass_on(&self, mut guarded: MutexGuard<'_, Guarded>, event: Option<Transition>, owner: &impl Owner) {
         guarded.untold.extend(event);
         if guarded.telling {
             return;
@@ -48,17 +48,17 @@ impl Core {
         let Some(first) = guarded.untold.pop_front() else { return };
         guarded.telling = true;
         drop(guarded);
-        self.tell(first, host);
+        self.tell(first, owner);
     }
 
     /// Tells an event and all that come meanwhile, in order.
-    fn tell(&self, first: Event, host: &impl Host) {
+    fn tell(&self, first: Transition, owner: &impl Owner) {
         // Lets the next one tell, also when the observer panics.
         let stop = OnUnwind(|| self.lock().telling = false);
         let mut event = first;
         loop {
-            if host.listens() {
-                host.tell(&event);
+            if owner.listens() {
+                owner.tell(event);
             }
             let mut guarded = self.lock();
             let Some(next) = guarded.untold.pop_front() else {

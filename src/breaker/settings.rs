@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use super::Trip;
-use super::machine::MAX_PROBES;
+use super::TripReason;
 use super::window::{Counts, Slot};
-use crate::backoff::{Backoff, Draw, Jitter};
+use crate::backoff::{Backoff, Jitter};
+use crate::rng;
 
 /// The jitter of the times for which a breaker opens, where they grow.
 pub(super) const OPEN_JITTER: Jitter = Jitter::Proportional(0.2);
@@ -30,6 +30,9 @@ pub(super) struct Rate {
     pub(super) share: f64,
     pub(super) of_at_least: u32,
 }
+
+/// The most probes that a half-open breaker lets out at once.
+pub(super) const MAX_PROBES: usize = 32;
 
 /// How many probes there are, from 1 to [`MAX_PROBES`], and how many of them must pass: at least one, at most all.
 #[derive(Clone, Copy, Debug)]
@@ -89,24 +92,24 @@ impl Settings {
 
     /// Draws for how long it opens: that often, and after it was open for that long.
     pub(super) fn draw_open(&self, (times, last): (u32, Duration)) -> Duration {
-        self.open.delay(times, last, &mut Draw)
+        self.open.delay(times, last, rng::draw)
     }
 
     /// Whether what was counted opens the breaker: the heart of it, pure. Asks for the counts of the window only if
     /// they matter.
-    pub(super) fn trips_on(&self, streak: u32, counts: impl FnOnce() -> Counts) -> Option<Trip> {
+    pub(super) fn trips_on(&self, streak: u32, counts: impl FnOnce() -> Counts) -> Option<TripReason> {
         if self.consecutive.is_some_and(|limit| streak >= limit.max(1)) {
-            return Some(Trip::Consecutive);
+            return Some(TripReason::Consecutive);
         }
         if !self.counts_in_window() {
             return None;
         }
         let counts = counts();
         if self.failure_rate.is_some_and(|rate| rate.is_reached(counts.failed, counts.total())) {
-            return Some(Trip::FailureRate);
+            return Some(TripReason::FailureRate);
         }
         if self.slow_rate.is_some_and(|rate| rate.is_reached(counts.slow, counts.total())) {
-            return Some(Trip::SlowRate);
+            return Some(TripReason::SlowRate);
         }
         None
     }

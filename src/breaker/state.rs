@@ -1,4 +1,5 @@
 use std::fmt;
+use std::time::Duration;
 
 #[cfg(doc)]
 use super::Breaker;
@@ -13,14 +14,14 @@ pub enum State {
     Open,
     /// A few calls pass, as probes.
     HalfOpen,
-    /// Somebody holds it open.
+    /// It is held open by hand.
     Isolated,
 }
 
 /// What opened a [`Breaker`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Trip {
+pub enum TripReason {
     /// So many failures in a row.
     Consecutive,
     /// Such a share of failures.
@@ -31,8 +32,8 @@ pub enum Trip {
     Probes,
 }
 
-impl Trip {
-    /// A stable word for logs and metrics: `consecutive`, `failure_rate`, `slow_rate`, `probes`.
+impl TripReason {
+    /// Returns a stable word for logs and metrics: `consecutive`, `failure_rate`, `slow_rate`, `probes`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -44,7 +45,7 @@ impl Trip {
     }
 }
 
-impl fmt::Display for Trip {
+impl fmt::Display for TripReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Consecutive => "too many failures in a row",
@@ -62,7 +63,7 @@ pub struct Snapshot {
     /// Its state.
     pub state: State,
     /// What opened it last; `None` since it was last closed.
-    pub why: Option<Trip>,
+    pub why: Option<TripReason>,
     /// How often it opened since it was last closed.
     pub trips: u32,
     /// Failures in a row, while closed.
@@ -73,4 +74,6 @@ pub struct Snapshot {
     pub failures: u64,
     /// Slow ones among them.
     pub slow: u64,
+    /// How long until it lets a call through, while it refuses all of them; `None` while it does not, or is isolated.
+    pub retry_after: Option<Duration>,
 }

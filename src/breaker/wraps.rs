@@ -6,12 +6,60 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::core::Core;
-use super::{Breaker, Permit, State};
+use super::{Breaker, Outcome, Owner, Snapshot, State, Ticket, Transition};
 use crate::backoff::Backoff;
-use crate::classify::{Always, Verdict};
-use crate::time::ManualTimer;
+use crate::time::{ManualTimer, Timer, nanos};
+use crate::verdict::Health;
 
-type Manual = Breaker<Always, (), ManualTimer>;
+/// A breaker after a number of transitions, with the clock of an upstream that nobody observes.
+struct Manual {
+    breaker: Breaker,
+    clock: Clock,
+}
+
+struct Clock(ManualTimer);
+
+impl Owner for Clock {
+    fn now(&self) -> u64 {
+        nanos(self.0.now())
+    }
+
+    fn listens(&self) -> bool {
+        false
+    }
+
+    fn tell(&self, transition: Transition) {
+        unreachable!("nobody listens, and hears {transition}")
+    }
+}
+
+impl Manual {
+    fn new(breaker: &Breaker, timer: &ManualTimer, transitions: u32) -> Self {
+        let mut core = Core::after_transitions(transitions);
+        core.settings = breaker.core.settings;
+        Self { breaker: Breaker { core }, clock: Clock(timer.clone()) }
+    }
+
+    fn admit(&self) -> Option<Ticket> {
+        self.breaker.admit(&self.clock).ok()
+    }
+
+    fn settle(&self, ticket: Ticket, health: Health) {
+        self.breaker.settle(ticket, Outcome { health, hint: None }, None, &self.clock);
+    }
+
+    fn fail(&self) {
+        self.settle(self.admit().unwrap(), Health::Failing);
+    }
+
+    fn reset(&self) {
+        self.breaker.reset(&self.clock);
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        self.breaker.snapshot(&self.clock)
+    }
+}
 
 /// A slot of the window, in milliseconds.
 const SLOT: u64 = 100;
@@ -24,10 +72,8 @@ fn counting(timer: &ManualTimer, transitions: u32) -> Manual {
         .without_consecutive()
         .with_failure_rate(f64::NAN, 1)
         .with_slow_rate(Duration::from_millis(SLOW), f64::NAN, 1)
-        .with_window(Duration::from_millis(SLOT * SLOTS))
-        .with_observer(())
-        .with_timer(timer.clone());
-    Breaker { core: Core::after_transitions(transitions), ..breaker }
+        .with_window(Duration::from_millis(SLOT * SLOTS));
+    Manual::new(&breaker, timer, transitions)
 }
 
 /// Numbers of transitions around which something wraps: a sign or the whole of 8, 16 and 32 bits.
@@ -81,7 +127,7 @@ proptest! {
         let timer = ManualTimer::new();
         let breaker = counting(&timer, start);
         let (mut now, mut transitioned) = (0_u64, 0_u64);
-        let mut calls: VecDeque<(Permit<'_, Always, (), ManualTimer>, Admitted)> = VecDeque::new();
+        let mut calls: VecDeque<(Ticket, Admitted)> = VecDeque::new();
         let mut counted: Vec<Counted> = vec![];
         for step in steps {
             match step {
@@ -89,17 +135,13 @@ proptest! {
                     timer.advance(Duration::from_millis(by));
                     now += by;
                 }
-                Step::Admit => calls.push_back((breaker.permit().unwrap(), Admitted { transitions: transitioned, at: now })),
+                Step::Admit => calls.push_back((breaker.admit().unwrap(), Admitted { transitions: transitioned, at: now })),
                 Step::Settle { which, failed } => {
-                    let Some((permit, admitted)) = (!calls.is_empty()).then(|| calls.remove(which % calls.len())).flatten()
+                    let Some((ticket, admitted)) = (!calls.is_empty()).then(|| calls.remove(which % calls.len())).flatten()
                     else {
                         continue;
                     };
-                    if failed {
-                        permit.failure(Verdict::retry());
-                    } else {
-                        permit.success();
-                    }
+                    breaker.settle(ticket, if failed { Health::Failing } else { Health::Healthy });
                     if admitted.transitions == transitioned {
                         counted.push(Counted { slot: now / SLOT, failed, slow: now - admitted.at > SLOW });
                     }
@@ -126,26 +168,24 @@ proptest! {
         let second = Duration::from_secs(1);
         let breaker = Breaker::new()
             .with_consecutive(3)
-            .with_probes(1, 1.0)
-            .with_open(Backoff::fixed(second))
-            .with_observer(())
-            .with_timer(timer.clone());
-        let breaker = Breaker { core: Core::after_transitions(start), ..breaker };
+            .with_probes(1.0, 1)
+            .with_open(Backoff::fixed(second));
+        let breaker = Manual::new(&breaker, &timer, start);
         for _ in 0..5 {
-            let early = breaker.permit().unwrap();
+            let early = breaker.admit().unwrap();
             for _ in 0..3 {
-                prop_assert_eq!(breaker.state(), State::Closed);
-                breaker.permit().unwrap().failure(Verdict::retry());
+                prop_assert_eq!(breaker.breaker.state(), State::Closed);
+                breaker.fail();
             }
-            prop_assert_eq!(breaker.state(), State::Open);
-            prop_assert!(breaker.permit().is_err());
+            prop_assert_eq!(breaker.breaker.state(), State::Open);
+            prop_assert!(breaker.admit().is_none());
             timer.advance(second);
-            let probe = breaker.permit().unwrap();
-            early.failure(Verdict::retry());
-            prop_assert_eq!(breaker.state(), State::HalfOpen);
-            prop_assert!(breaker.permit().is_err());
-            probe.success();
-            prop_assert_eq!(breaker.state(), State::Closed);
+            let probe = breaker.admit().unwrap();
+            breaker.settle(early, Health::Failing);
+            prop_assert_eq!(breaker.breaker.state(), State::HalfOpen);
+            prop_assert!(breaker.admit().is_none());
+            breaker.settle(probe, Health::Healthy);
+            prop_assert_eq!(breaker.breaker.state(), State::Closed);
             prop_assert_eq!(breaker.snapshot().streak, 0);
         }
     }
@@ -157,13 +197,13 @@ proptest! {
 fn counts_are_exact_after_four_billion_transitions() {
     let timer = ManualTimer::new();
     let breaker = counting(&timer, 0);
-    let early = breaker.permit().unwrap();
+    let early = breaker.admit().unwrap();
     for _ in 0..=1_u64 << 32 {
         breaker.reset();
     }
-    breaker.permit().unwrap().failure(Verdict::retry());
-    early.success();
-    breaker.permit().unwrap().success();
+    breaker.fail();
+    breaker.settle(early, Health::Healthy);
+    breaker.settle(breaker.admit().unwrap(), Health::Healthy);
     let seen = breaker.snapshot();
     assert_eq!((seen.calls, seen.failures), (2, 1));
 }

@@ -7,7 +7,7 @@ use pin_project_lite::pin_project;
 use super::line::Entry;
 use super::{Bulkhead, Full, Permit};
 
-/// A wait for a [`Permit`]. Made by [`Bulkhead::permit`].
+/// A wait for a [`Permit`]. Made by [`Bulkhead::acquire`].
 #[must_use = "futures do nothing unless `.await`ed or polled"]
 pub struct Acquire<'a> {
     bulkhead: &'a Bulkhead,
@@ -28,15 +28,15 @@ impl<'a> Future for Acquire<'a> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let bulkhead = self.bulkhead;
         if let Some(ticket) = self.ticket {
-            let permit = ready!(bulkhead.poll_ticket(ticket, cx.waker()));
+            ready!(bulkhead.poll_ticket(ticket, cx.waker()));
             self.ticket = None;
-            return Poll::Ready(Ok(permit));
+            return Poll::Ready(Ok(Permit { bulkhead }));
         }
-        if let Ok(permit) = bulkhead.try_permit() {
+        if let Ok(permit) = bulkhead.try_acquire() {
             return Poll::Ready(Ok(permit));
         }
         match bulkhead.line_up(cx.waker()) {
-            Ok(Entry::In(permit)) => Poll::Ready(Ok(permit)),
+            Ok(Entry::In) => Poll::Ready(Ok(Permit { bulkhead })),
             Ok(Entry::Waits(ticket)) => {
                 self.ticket = Some(ticket);
                 Poll::Pending
@@ -82,7 +82,7 @@ enum Place<'a> {
 impl<'a, F> Limited<'a, F> {
     #[inline]
     pub(crate) const fn new(future: F, bulkhead: &'a Bulkhead) -> Self {
-        Self { future: Some(future), place: Place::Wanted { acquire: bulkhead.permit() } }
+        Self { future: Some(future), place: Place::Wanted { acquire: bulkhead.acquire() } }
     }
 }
 

@@ -3,7 +3,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 
-use super::{Bulkhead, Full, IN, ONE_WAITING, Permit};
+use super::{Bulkhead, Full, IN, ONE_WAITING};
 use crate::sync::{Mutex, MutexGuard};
 
 /// Those who wait, in the order of their tickets.
@@ -28,15 +28,15 @@ impl Line {
 }
 
 /// How a call that finds no room goes on.
-pub(super) enum Entry<'a> {
-    In(Permit<'a>),
+pub(crate) enum Entry {
+    In,
     Waits(u64),
 }
 
 impl Bulkhead {
     /// A place in line, or in the house if one has become free meanwhile.
     #[cold]
-    pub(super) fn line_up(&self, waker: &Waker) -> Result<Entry<'_>, Full> {
+    pub(crate) fn line_up(&self, waker: &Waker) -> Result<Entry, Full> {
         let waker = waker.clone();
         let mut queue = self.line.lock();
         let mut state = self.state.load(Ordering::Relaxed);
@@ -50,7 +50,7 @@ impl Bulkhead {
             match self.state.compare_exchange_weak(state, changed, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) if room => {
                     drop(queue);
-                    return Ok(Entry::In(Permit { bulkhead: self }));
+                    return Ok(Entry::In);
                 }
                 Ok(_) => break,
                 Err(seen) => state = seen,
@@ -63,17 +63,17 @@ impl Bulkhead {
     }
 
     /// Whether `ticket` was called.
-    pub(super) fn poll_ticket(&self, ticket: u64, waker: &Waker) -> Poll<Permit<'_>> {
+    pub(crate) fn poll_ticket(&self, ticket: u64, waker: &Waker) -> Poll<()> {
         let mut waker = waker.clone();
         let mut queue = self.line.lock();
         let waits = queue.tickets.get_mut(&ticket).map(|kept| std::mem::swap(kept, &mut waker)).is_some();
         drop(queue);
-        if waits { Poll::Pending } else { Poll::Ready(Permit { bulkhead: self }) }
+        if waits { Poll::Pending } else { Poll::Ready(()) }
     }
 
     /// Gives up a place in line; the place in the house where the ticket was called already.
     #[cold]
-    pub(super) fn give_up(&self, ticket: u64) {
+    pub(crate) fn give_up(&self, ticket: u64) {
         let mut queue = self.line.lock();
         let waker = queue.tickets.remove(&ticket);
         if waker.is_some() {
@@ -85,7 +85,7 @@ impl Bulkhead {
         }
     }
 
-    /// Somebody leaves while others wait: the first of them has the place.
+    /// Hands a place that becomes free to the first waiter.
     #[cold]
     pub(super) fn hand_over(&self) {
         let mut queue = self.line.lock();

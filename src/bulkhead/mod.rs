@@ -6,16 +6,16 @@
 //!
 //! The queue is bounded, as an unbounded one turns an overload into waits that nobody is still there to see the end of:
 //! what is not answered in time is better refused at once, while the caller can still do something else. It bounds how
-//! many wait, not how long: that is what the deadline or [`timeout`](crate::ResilienceExt::timeout) around it is for.
+//! many wait; [`with_max_wait`](Bulkhead::with_max_wait) and the call's total timeout bound how long.
 //!
 //! It is not for limits per second (calls that are quick pass a bulkhead in any number), and not for CPU work, which
 //! has thread pools.
 //!
 //! # Where it stands
 //!
-//! Outside a breaker: `op.guarded_by(&breaker).limited_by(&bulkhead)`. [`Full`] is this side's own doing, so a breaker
-//! that saw it would count against the peer what the peer never heard of. Inside a retry, so that the delay between two
-//! attempts holds no place. Around a timeout if waiting should not count towards it, else inside.
+//! As a part of an [`Upstream`](crate::Upstream) each attempt takes a place, and the delay between two attempts holds
+//! none. Ahead of a breaker: a call that finds no room says nothing about the upstream. As a postfix adapter,
+//! [`.limited_by(&bulkhead)`](crate::ResilienceExt::limited_by), it covers any future.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -41,11 +41,14 @@ mod future;
 mod line;
 
 pub use future::{Acquire, Limited};
+pub(crate) use line::Entry;
 
 use std::fmt;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::sync::AtomicU64;
+use crate::time::nanos;
 use line::Line;
 
 /// At most n at once, at most m waiting; who comes beyond that is refused with [`Full`].
@@ -74,11 +77,11 @@ use line::Line;
 ///
 /// static BULKHEAD: Bulkhead = Bulkhead::new(1).with_queue(0);
 ///
-/// let permit = BULKHEAD.try_permit().expect("nobody is in it");
-/// let full = BULKHEAD.try_permit().unwrap_err();
+/// let permit = BULKHEAD.try_acquire().expect("nobody is in it");
+/// let full = BULKHEAD.try_acquire().unwrap_err();
 /// assert_eq!((full.limit(), full.waiting()), (1, 0));
 /// drop(permit);
-/// assert!(BULKHEAD.try_permit().is_ok());
+/// assert!(BULKHEAD.try_acquire().is_ok());
 /// ```
 #[must_use = "a bulkhead does nothing unless calls share it"]
 pub struct Bulkhead {
@@ -90,6 +93,8 @@ pub struct Bulkhead {
     line: Line,
     limit: u32,
     queue: u32,
+    /// In nanoseconds; `u64::MAX` is none.
+    max_wait: u64,
 }
 
 /// The part of the state that counts who is in; above it is who waits, in steps of `ONE_WAITING`.
@@ -99,13 +104,25 @@ const ONE_WAITING: u64 = IN + 1;
 impl Bulkhead {
     /// At most `limit` at once, and as many waiting. With 0 all are refused.
     pub const fn new(limit: u32) -> Self {
-        Self { state: AtomicU64::new(0), line: Line::new(), limit, queue: limit }
+        Self { state: AtomicU64::new(0), line: Line::new(), limit, queue: limit, max_wait: u64::MAX }
     }
 
     /// At most `waiting` may wait; with 0 who finds no room is refused at once. With a limit of 0 nobody waits.
     pub const fn with_queue(mut self, waiting: u32) -> Self {
         self.queue = if self.limit == 0 { 0 } else { waiting };
         self
+    }
+
+    /// Limits how long a call of an [`Upstream`](crate::Upstream) waits in line. Then it ends as
+    /// [`StopReason::Full`](crate::StopReason::Full).
+    pub const fn with_max_wait(mut self, limit: Duration) -> Self {
+        self.max_wait = nanos(limit);
+        self
+    }
+
+    /// Returns how long a call waits in line at most, in nanoseconds; `u64::MAX` is without end.
+    pub(crate) const fn max_wait(&self) -> u64 {
+        self.max_wait
     }
 
     /// How many it lets in at once.
@@ -132,27 +149,17 @@ impl Bulkhead {
         count(self.state.load(Ordering::Relaxed) >> u32::BITS)
     }
 
-    /// A permit if there is room at once.
+    /// Takes a place if there is room at once.
     ///
     /// # Errors
     ///
-    /// [`Full`]: there is no room. Somebody who waits comes first.
+    /// [`Full`]: there is no room. Whoever waits comes first.
     #[inline]
-    pub fn try_permit(&self) -> Result<Permit<'_>, Full> {
-        let mut state = self.state.load(Ordering::Relaxed);
-        loop {
-            // By invariant 2 this also lets those who wait go first.
-            if state & IN >= u64::from(self.limit) {
-                return Err(self.full(state));
-            }
-            match self.state.compare_exchange_weak(state, state + 1, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return Ok(Permit { bulkhead: self }),
-                Err(seen) => state = seen,
-            }
-        }
+    pub fn try_acquire(&self) -> Result<Permit<'_>, Full> {
+        self.enter().map(|()| Permit { bulkhead: self })
     }
 
-    /// A permit, waiting in line for it where there is no room. The place in line is taken at the first poll.
+    /// Takes a place, waiting in line for it where there is no room. The place in line is taken at the first poll.
     ///
     /// # Errors
     ///
@@ -161,8 +168,24 @@ impl Bulkhead {
     /// # Cancel safety
     ///
     /// Dropping it gives up the place in line; a permit that was on its way passes on to the next.
-    pub const fn permit(&self) -> Acquire<'_> {
+    pub const fn acquire(&self) -> Acquire<'_> {
         Acquire::new(self)
+    }
+
+    /// Enters if there is room; who enters must [leave](Self::leave).
+    #[inline]
+    pub(crate) fn enter(&self) -> Result<(), Full> {
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            // By invariant 2 this also lets those who wait go first.
+            if state & IN >= u64::from(self.limit) {
+                return Err(self.full(state));
+            }
+            match self.state.compare_exchange_weak(state, state + 1, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Ok(()),
+                Err(seen) => state = seen,
+            }
+        }
     }
 
     const fn full(&self, state: u64) -> Full {
@@ -171,7 +194,7 @@ impl Bulkhead {
 
     /// Gives a place up, or hands it to whoever waits longest.
     #[inline]
-    fn leave(&self) {
+    pub(crate) fn leave(&self) {
         let mut state = self.state.load(Ordering::Relaxed);
         while state <= IN {
             match self.state.compare_exchange_weak(state, state - 1, Ordering::Release, Ordering::Relaxed) {
@@ -216,8 +239,7 @@ impl Drop for Permit<'_> {
 
 /// There was no room in a [`Bulkhead`], nor a place in its queue.
 ///
-/// It says nothing about the peer, which was not asked: [`Lift`](crate::Lift) judges it as a passing fault, and not as
-/// throttled, which would make other calls wait.
+/// It says nothing about the upstream, which was not asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Full {
     limit: u32,

@@ -1,16 +1,13 @@
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rand::{Rng, RngExt};
-
-use crate::classify::{Cause, Verdict};
 use crate::sync::AtomicU64;
 use crate::time::nanos;
 
-/// A cooldown without its classifier and timer: time and randomness are arguments, so a call under a timer of its
-/// own can use it too. All times are readings of one timer, in nanoseconds (584 years' worth).
-pub(crate) struct Gate {
+/// The state of a cooldown: pure, with time and chance as arguments. All times are readings of one timer, in nanoseconds.
+pub(super) struct Gate {
     /// When the hold ends; 0 while nothing is held or released. Invariant 1: it only grows, except that it may become 0
     /// once all waiters have been released.
     until: AtomicU64,
@@ -50,26 +47,17 @@ impl Gate {
 
     /// Whether nothing is held, as far as can be said without a clock.
     #[inline]
-    pub(crate) fn is_free(&self) -> bool {
+    pub(super) fn is_free(&self) -> bool {
         self.until.load(Ordering::Relaxed) == 0
     }
 
-    /// Learns from a verdict given at `now`: [`Cause::Throttled`] holds, nothing else does.
-    #[inline]
-    pub(crate) fn hold(&self, now: Duration, verdict: Verdict) {
-        if let Verdict::Retry { after, cause: Cause::Throttled } = verdict {
-            self.hold_for(now, after.unwrap_or(self.settings.default_hold));
-        }
-    }
-
-    /// Holds for `after` from `now`, held to the cap.
+    /// Holds for `after` from `now`, held to the cap; without a time, for the default.
     #[cold]
-    pub(crate) fn hold_for(&self, now: Duration, after: Duration) {
-        let after = nanos(after.min(self.settings.cap));
+    pub(super) fn hold(&self, now: u64, after: Option<Duration>) {
+        let after = nanos(after.unwrap_or(self.settings.default_hold).min(self.settings.cap));
         if after == 0 {
             return;
         }
-        let now = nanos(now);
         let until = self.until.load(Ordering::Relaxed);
         // A refusal amid a release says that it was too fast: the hold goes on, and the next release takes longer.
         if self.is_over(until, now) {
@@ -84,10 +72,9 @@ impl Gate {
     }
 
     /// What is left of the hold at `now`, without the release.
-    pub(crate) fn remaining(&self, now: Duration) -> Option<Duration> {
+    pub(super) fn remaining(&self, now: u64) -> Option<Duration> {
         // Acquire: whether it is over, is a matter of its beginning (invariant 2).
         let until = self.until.load(Ordering::Acquire);
-        let now = nanos(now);
         if until > now {
             return Some(Duration::from_nanos(until - now));
         }
@@ -102,27 +89,26 @@ impl Gate {
     /// During a release each call asks at every turn, and goes with the chance that lets them all go evenly until its
     /// end. Nothing is kept of a call between two turns, so the one that comes anew is not ahead of those that wait, and
     /// all of them see soon that a hold has begun, or that the release has become shorter.
-    pub(crate) fn wait<R: Rng + ?Sized>(&self, now: Duration, rng: &mut R) -> Option<Duration> {
+    pub(super) fn wait(&self, now: u64, mut draw: impl FnMut(RangeInclusive<u64>) -> u64) -> Option<Duration> {
         // Acquire pairs with the Release of the hold: the reader of this end sees its beginning (invariant 2).
         let until = self.until.load(Ordering::Acquire);
         if until == 0 {
             return None;
         }
-        let now = nanos(now);
         let spread = self.spread(until);
         let turn = spread / TURNS;
         if until > now {
-            return Some(Duration::from_nanos((until - now).saturating_add(rng.random_range(0..=turn))));
+            return Some(Duration::from_nanos((until - now).saturating_add(draw(0..=turn))));
         }
         let left = until.saturating_add(spread).saturating_sub(now);
         if left == 0 {
             self.clear(until);
             return None;
         }
-        if rng.random_range(0..left) <= turn {
+        if draw(0..=left - 1) <= turn {
             return None;
         }
-        Some(Duration::from_nanos((turn / 2 + rng.random_range(0..=turn)).clamp(1, left)))
+        Some(Duration::from_nanos((turn / 2 + draw(0..=turn)).clamp(1, left)))
     }
 
     /// Spares the next caller the clock. Fails where somebody has just held again.

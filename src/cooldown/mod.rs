@@ -9,29 +9,28 @@
 //! run into it. It is no breaker either: it delays calls and never refuses them, so a call under it needs a deadline or
 //! a token of its own. For a peer that is *down*, waiting in line is the wrong cure: that is the breaker's.
 //!
-//! # Where it stands
-//!
-//! As an adapter inside a retry, so that each attempt waits first:
+//! # Examples
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() {
-//! use resile::{Cooldown, Never, ResilienceExt, RetryPolicy, Verdict, retry};
+//! use resile::{Cooldown, Never, RetryPolicy, Upstream, Verdict, retry};
 //! use std::time::Duration;
 //!
-//! #[derive(Debug)]
+//! #[derive(Debug, thiserror::Error)]
+//! #[error("too many requests")]
 //! struct TooMany { wait: Duration }
-//! fn judge(e: &TooMany) -> Verdict { Verdict::throttled(Some(e.wait)) }
+//! fn classify(e: &TooMany) -> Verdict { Verdict::throttled().after(e.wait) }
 //!
-//! static COOLDOWN: Cooldown<fn(&TooMany) -> Verdict> = Cooldown::new().with_classify(judge);
+//! static SEARCH: Upstream = Upstream::new("search").with_cooldown(Cooldown::new());
 //!
 //! async fn ask(refused: bool) -> Result<&'static str, TooMany> {
 //!     if refused { Err(TooMany { wait: Duration::from_secs(20) }) } else { Ok("yes") }
 //! }
 //!
-//! let policy = RetryPolicy::new().with_deadline(Duration::from_secs(60)).with_classify(judge);
-//! let first = retry(|attempt| ask(attempt.is_first()).paced_by(&COOLDOWN), &policy, Never);
-//! let second = retry(|_| ask(false).paced_by(&COOLDOWN), &policy, Never);
+//! let policy = RetryPolicy::new().with_total_timeout(Duration::from_secs(60)).with_classifier(classify);
+//! let first = retry(|attempt| ask(attempt.is_first()), policy, Never).on(&SEARCH);
+//! let second = retry(|_| ask(false), policy, Never).on(&SEARCH);
 //!
 //! let began = tokio::time::Instant::now();
 //! let answers = tokio::join!(first, second);
@@ -40,19 +39,13 @@
 //! # }
 //! ```
 
-mod future;
 mod gate;
-
-pub use future::{Paced, Until};
-pub(crate) use gate::Gate;
 
 use std::fmt;
 use std::time::Duration;
 
-use crate::cancel::Cancel;
-use crate::classify::Always;
-use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot};
-use gate::Settings;
+use crate::rng;
+use gate::{Gate, Settings};
 
 /// Makes every call that shares it wait when one of them is told to come back later.
 ///
@@ -70,10 +63,9 @@ use gate::Settings;
 /// second", each 100 calls cost 17 refusals; with the hint and no cooldown, 203 with jitter and 977 without. The peer is
 /// used to its limit all the same, and the last agent is done no later than with the hint alone.
 ///
-/// It learns from [`hold`](Self::hold), and under [`paced_by`](crate::ResilienceExt::paced_by) from each error that its
-/// own classifier judges as [`Cause::Throttled`](crate::Cause::Throttled); with the default classifier, which judges
-/// none so, it learns from `hold` alone. Other errors say nothing about the calls beside them, a wait that they ask for
-/// included.
+/// It learns from each attempt on its [`Upstream`](crate::Upstream) whose verdict says
+/// [`Throttling`](crate::Health::Throttling), and from [`Upstream::hold`](crate::Upstream::hold). Other errors say
+/// nothing about the calls beside them, a wait that they ask for included.
 ///
 /// # Defaults
 ///
@@ -83,7 +75,6 @@ use gate::Settings;
 /// | least spread | 250 ms | the quarter of one second, the shortest wait that a `Retry-After` header can state: however short the wait, a crowd needs room |
 /// | cap | 2 min | that of [`RetryPolicy`](crate::RetryPolicy): nobody waits longer on another's word than on their own. A quota that is gone for the day must not hold the process for the day: after the cap each call hears it for itself |
 /// | default hold | 1 s | where the peer refused and gave no time: long enough for a limit counted per second, and short as it is a guess; further refusals extend it |
-/// | classifier | none is throttled | only the caller knows the errors |
 ///
 /// # Cost
 ///
@@ -93,31 +84,13 @@ use gate::Settings;
 ///
 /// No order: waiters are released at random, and a call that comes amid the release has the same chance as one that has
 /// waited long.
-///
-/// # Examples
-///
-/// ```
-/// use resile::{Cooldown, ManualTimer};
-/// use std::time::Duration;
-///
-/// let timer = ManualTimer::new();
-/// let cooldown = Cooldown::new().with_timer(&timer);
-/// assert_eq!(cooldown.remaining(), None);
-///
-/// cooldown.hold(Duration::from_secs(20));
-/// timer.advance(Duration::from_secs(5));
-/// cooldown.hold(Duration::from_secs(2)); // ends sooner: changes nothing
-/// assert_eq!(cooldown.remaining(), Some(Duration::from_secs(15)));
-/// ```
 #[must_use = "a cooldown does nothing unless calls share it"]
-pub struct Cooldown<C = Always, M = DefaultTimer> {
+pub struct Cooldown {
     gate: Gate,
-    classify: C,
-    timer: M,
 }
 
 impl Cooldown {
-    /// Holds nothing yet.
+    /// Creates a cooldown that holds nothing yet.
     pub const fn new() -> Self {
         let settings = Settings {
             jitter: 0.25,
@@ -125,18 +98,12 @@ impl Cooldown {
             cap: Duration::from_secs(2 * 60),
             default_hold: Duration::from_secs(1),
         };
-        Self { gate: Gate::new(settings), classify: Always, timer: DEFAULT_TIMER }
-    }
-}
-
-impl Default for Cooldown {
-    fn default() -> Self {
-        Self::new()
+        Self { gate: Gate::new(settings) }
     }
 }
 
 /// Settings: before it is shared.
-impl<C, M> Cooldown<C, M> {
+impl Cooldown {
     /// Over what share of the hold the waiters are released: from 0 to 1, NaN is 0. The hold is counted from the hint
     /// that began it to the end of the one that ends last, and as no more than the cap, nor than thirty-two times the longest of
     /// its hints since it last ended. A hint that comes before all waiters are released belongs to the same hold.
@@ -164,24 +131,6 @@ impl<C, M> Cooldown<C, M> {
         self
     }
 
-    /// The same with that judge of errors. Last in the row where a `static` names its type as a function pointer.
-    pub const fn with_classify<D>(self, classify: D) -> Cooldown<D, M>
-    where
-        C: Copy,
-        M: Copy,
-    {
-        Cooldown { gate: self.gate, classify, timer: self.timer }
-    }
-
-    /// Time is `timer`'s.
-    pub const fn with_timer<N: Timer>(self, timer: N) -> Cooldown<C, N>
-    where
-        C: Copy,
-        M: Copy,
-    {
-        Cooldown { gate: self.gate, classify: self.classify, timer }
-    }
-
     /// The share of a hold over which its waiters are released.
     #[must_use]
     pub const fn jitter(&self) -> f64 {
@@ -205,77 +154,41 @@ impl<C, M> Cooldown<C, M> {
     pub const fn default_hold(&self) -> Duration {
         self.gate.settings().default_hold
     }
+}
 
-    /// What judges the errors.
-    #[must_use]
-    pub const fn classify(&self) -> &C {
-        &self.classify
+/// What its upstream does with it. Times are readings of the upstream's timer.
+impl Cooldown {
+    /// Returns whether nothing is held, as far as can be said without a clock.
+    #[inline]
+    pub(crate) fn is_free(&self) -> bool {
+        self.gate.is_free()
     }
 
-    /// The cooldown without its timer, for a call that has its own.
-    pub(crate) const fn gate(&self) -> &Gate {
-        &self.gate
+    /// Holds for `after` from `now`; without a time, for the default.
+    pub(crate) fn hold(&self, now: u64, after: Option<Duration>) {
+        self.gate.hold(now, after);
+    }
+
+    /// Returns how long calls are still held, without the release.
+    pub(crate) fn remaining(&self, now: u64) -> Option<Duration> {
+        self.gate.remaining(now)
+    }
+
+    /// Returns how long a call that comes at `now` waits. It must ask again afterwards. `None`: it may go.
+    #[cold]
+    #[inline(never)] // out of the way of calls that nothing holds
+    pub(crate) fn wait(&self, now: u64) -> Option<Duration> {
+        self.gate.wait(now, rng::draw)
     }
 }
 
-impl<C, M: TimerSlot> Cooldown<C, M> {
-    /// Somebody was told to come back after `after`: all wait that long from now, held to the cap, unless they wait
-    /// longer already.
-    pub fn hold(&self, after: Duration)
-    where
-        M: Timer,
-    {
-        self.gate().hold_for(self.timer.now(), after);
-    }
-
-    /// How long calls are still held; `None` if not. The release comes on top, for calls that come during it as well.
-    ///
-    /// For a caller who would rather do something else than wait that long.
-    #[must_use]
-    pub fn remaining(&self) -> Option<Duration>
-    where
-        M: Timer,
-    {
-        if self.gate().is_free() { None } else { self.gate().remaining(self.timer.now()) }
-    }
-
-    /// Waits until calls may go, or until `token` says stop.
-    ///
-    /// # Errors
-    ///
-    /// [`Cancelled`](crate::Cancelled): the token said stop. It beats the release.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it leaves nothing behind.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-    /// # async fn main() {
-    /// use resile::{Cancelled, Cooldown};
-    /// use std::time::Duration;
-    /// use tokio_util::sync::CancellationToken;
-    ///
-    /// static COOLDOWN: Cooldown = Cooldown::new();
-    ///
-    /// let token = CancellationToken::new();
-    /// COOLDOWN.hold(Duration::from_secs(20));
-    /// assert_eq!(COOLDOWN.until(&token).await, Ok(()));
-    /// assert_eq!(COOLDOWN.remaining(), None);
-    ///
-    /// COOLDOWN.hold(Duration::from_secs(20));
-    /// token.cancel();
-    /// assert_eq!(COOLDOWN.until(&token).await, Err(Cancelled));
-    /// # }
-    /// ```
-    pub fn until<K: Cancel>(&self, token: K) -> Until<'_, K, M> {
-        Until::new(self.gate(), &self.timer, token)
+impl Default for Cooldown {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
-impl<C, M> fmt::Debug for Cooldown<C, M> {
+impl fmt::Debug for Cooldown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cooldown").field("gate", &self.gate).finish_non_exhaustive()
     }

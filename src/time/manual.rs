@@ -15,18 +15,18 @@ use super::Timer;
 /// # Examples
 ///
 /// ```
-/// use resile::{ManualTimer, Never, RetryPolicy, retry};
+/// use resile::{Attempt, ManualTimer, Never, RetryPolicy, Upstream, retry};
 /// use std::{pin::pin, task::{Context, Poll, Waker}, time::Duration};
 ///
 /// let timer = ManualTimer::new();
-/// let policy = RetryPolicy::new();
-/// let run = retry(|attempt| async move { if attempt.is_first() { Err("down") } else { Ok("up") } }, &policy, Never)
-///     .with_timer(&timer);
+/// let store = Upstream::new("store").with_timer(timer.clone());
+/// let op = |attempt: Attempt| async move { if attempt.is_first() { Err("down") } else { Ok("up") } };
+/// let run = retry(op, RetryPolicy::new(), Never).on(&store);
 /// let (mut run, mut cx) = (pin!(run), Context::from_waker(Waker::noop()));
 ///
 /// assert!(run.as_mut().poll(&mut cx).is_pending()); // the first attempt failed, the delay runs
 /// timer.advance(Duration::from_secs(1));
-/// assert_eq!(run.as_mut().poll(&mut cx), Poll::Ready(Ok("up")));
+/// assert!(matches!(run.as_mut().poll(&mut cx), Poll::Ready(Ok("up"))));
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ManualTimer {

@@ -8,6 +8,7 @@ mod tokio;
 pub use self::tokio::TokioTimer;
 pub use manual::{ManualSleep, ManualTimer};
 
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A monotonic clock that can be waited on.
@@ -38,7 +39,7 @@ use std::time::Duration;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no clock to wait on",
-    note = "without the feature `tokio` there is no default timer: give one with `.with_timer(…)`"
+    note = "without the feature `tokio` there is no default timer: go `.on(&upstream)`, with an `Upstream` that has `.with_timer(…)`"
 )]
 pub trait Timer {
     /// What [`sleep`](Timer::sleep) returns.
@@ -57,20 +58,12 @@ pub trait Timer {
         self.sleep(at.saturating_sub(self.now()))
     }
 
-    /// Blocks the thread for at most `limit`, or until it is unparked: how [`Run::blocking_again`] waits.
+    /// Blocks the thread for at most `limit`, or until it is unparked: how [`Run::blocking_next`] waits.
     /// Waking early is allowed.
     ///
-    /// [`Run::blocking_again`]: crate::Run::blocking_again
+    /// [`Run::blocking_next`]: crate::Run::blocking_next
     fn park(&self, limit: Duration) {
         std::thread::park_timeout(limit);
-    }
-
-    /// Whether this is tokio's clock: then what one part of a call read, another need not read again. Only this crate
-    /// can say so.
-    #[doc(hidden)]
-    #[inline]
-    fn is_tokio(&self, _: Asked) -> bool {
-        false
     }
 }
 
@@ -92,62 +85,38 @@ impl<M: Timer + ?Sized> Timer for &M {
     fn park(&self, limit: Duration) {
         (**self).park(limit);
     }
-
-    #[inline]
-    fn is_tokio(&self, asked: Asked) -> bool {
-        (**self).is_tokio(asked)
-    }
 }
 
-/// What may stand where a timer goes: any [`Timer`], or [`NoTimer`], the empty place that
-/// `with_timer` fills. Nobody needs to implement it.
-pub trait TimerSlot: sealed::Sealed {
-    /// What the place must hold while waiting.
-    type Sleep;
-
-    /// The time, if there is a timer to ask.
-    #[doc(hidden)]
-    fn reading(&self) -> Option<Duration>;
-}
-
-impl<M: Timer> TimerSlot for M {
+impl<M: Timer + ?Sized> Timer for Arc<M> {
     type Sleep = M::Sleep;
 
-    fn reading(&self) -> Option<Duration> {
-        Some(self.now())
+    fn now(&self) -> Duration {
+        (**self).now()
+    }
+
+    fn sleep(&self, delay: Duration) -> Self::Sleep {
+        (**self).sleep(delay)
+    }
+
+    fn sleep_until(&self, at: Duration) -> Self::Sleep {
+        (**self).sleep_until(at)
+    }
+
+    fn park(&self, limit: Duration) {
+        (**self).park(limit);
     }
 }
 
-pub(crate) use sealed::Asked;
-
-mod sealed {
-    /// What nobody outside can name.
-    #[derive(Clone, Copy, Debug)]
-    pub struct Asked;
-
-    pub trait Sealed {}
-    impl<M: super::Timer> Sealed for M {}
-    impl Sealed for super::NoTimer {}
-}
-
-/// No timer yet: the default without the feature `tokio`. What holds it cannot be awaited before
-/// `with_timer` has given it one, and the compiler says so.
+/// No timer: the default without the feature `tokio`. A call cannot be awaited before it is
+/// [on an upstream](crate::Retry::on) that [has one](crate::Upstream::with_timer), and the compiler says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NoTimer;
 
-impl TimerSlot for NoTimer {
-    type Sleep = std::convert::Infallible;
-
-    fn reading(&self) -> Option<Duration> {
-        None
-    }
-}
-
-/// The timer that is used when nobody gave one: [`TokioTimer`] with the feature `tokio`, otherwise [`NoTimer`].
+/// The timer of an upstream that is given no other: [`TokioTimer`] with the feature `tokio`, otherwise [`NoTimer`].
 #[cfg(feature = "tokio")]
 pub type DefaultTimer = TokioTimer;
-/// The timer that is used when nobody gave one: `TokioTimer` with the feature `tokio`, otherwise [`NoTimer`].
+/// The timer of an upstream that is given no other: `TokioTimer` with the feature `tokio`, otherwise [`NoTimer`].
 #[cfg(not(feature = "tokio"))]
 pub type DefaultTimer = NoTimer;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 use tokio::task::coop::{Unconstrained, unconstrained};
 use tokio::time::Instant;
 
-use super::{Asked, Timer};
+use super::Timer;
 
 /// tokio's clock, the paused one of its tests included.
 ///
@@ -42,11 +42,6 @@ impl Timer for TokioTimer {
     fn sleep_until(&self, at: Duration) -> Self::Sleep {
         let origin = *ORIGIN.get_or_init(|| origin(Instant::now()));
         sleep_until(origin.checked_add(at))
-    }
-
-    #[inline]
-    fn is_tokio(&self, _: Asked) -> bool {
-        true
     }
 }
 

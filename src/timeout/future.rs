@@ -5,49 +5,45 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
-use super::{Elapsed, Limit};
-use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot};
+use super::{Elapsed, Missed};
+use crate::time::Timer;
+use crate::upstream::{Alone, Target, Where};
 
 pin_project! {
     /// A future with a limit. Made by [`ResilienceExt::timeout`](crate::ResilienceExt::timeout).
     #[must_use = "futures do nothing unless `.await`ed or polled"]
-    pub struct Timeout<F, M = DefaultTimer, L = Duration>
+    pub struct Timeout<F, X = Alone>
     where
-        M: TimerSlot,
-        L: Limit,
+        X: Target,
     {
-        limit: L,
-        timer: M,
+        limit: Duration,
+        target: X,
         #[pin]
         future: F,
-        // These two are made when the future first had to be waited for.
-        call: Option<L::Call>,
+        // Made when the future first had to be waited for.
         #[pin]
-        sleep: Option<M::Sleep>,
+        sleep: Option<X::Sleep>,
     }
 }
 
-impl<F, L: Limit> Timeout<F, DefaultTimer, L> {
+impl<F> Timeout<F> {
     #[inline]
-    pub(crate) fn new(future: F, limit: L) -> Self {
-        Self { limit, timer: DEFAULT_TIMER, future, call: None, sleep: None }
+    pub(crate) fn new(future: F, limit: Duration) -> Self {
+        Self { limit, target: Alone, future, sleep: None }
     }
-}
 
-impl<F, M: TimerSlot, L: Limit> Timeout<F, M, L> {
-    /// Time is `timer`'s.
+    /// Takes the time from the timer of an [`Upstream`](crate::Upstream).
     #[inline]
-    pub fn with_timer<N: Timer>(self, timer: N) -> Timeout<F, N, L> {
-        Timeout { limit: self.limit, timer, future: self.future, call: None, sleep: None }
+    pub fn on<Y: Target>(self, target: Y) -> Timeout<F, Y> {
+        Timeout { limit: self.limit, target, future: self.future, sleep: None }
     }
 }
 
-impl<F, T, E, M, L> Future for Timeout<F, M, L>
+impl<F, T, E, X> Future for Timeout<F, X>
 where
     F: Future<Output = Result<T, E>>,
     E: From<Elapsed>,
-    M: Timer,
-    L: Limit,
+    X: Target + Where<Timer: Timer<Sleep = <X as Where>::Sleep>, Sleep: Future<Output = ()>>,
 {
     type Output = Result<T, E>;
 
@@ -55,29 +51,22 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if let Poll::Ready(output) = this.future.poll(cx) {
-            if let (Some(call), Ok(_)) = (*this.call, &output) {
-                this.limit.succeeded(call, this.timer);
-            }
             return Poll::Ready(output);
         }
-        let call = *this.call.get_or_insert_with(|| this.limit.begin(this.timer));
-        let limit = this.limit.of(call);
-        if !limit.is_zero() {
+        if !this.limit.is_zero() {
             if this.sleep.is_none() {
-                this.sleep.set(Some(this.limit.sleep(call, this.timer)));
+                this.sleep.set(Some(this.target.timer().sleep(*this.limit)));
             }
             if let Some(sleep) = this.sleep.as_pin_mut() {
                 ready!(sleep.poll(cx));
             }
         }
-        this.limit.ran_out(call, this.timer);
-        Poll::Ready(Err(Elapsed::finish(limit).into()))
+        Poll::Ready(Err(Elapsed::new(*this.limit, Missed::Finish).into()))
     }
 }
 
-impl<F, M: TimerSlot, L: Limit> fmt::Debug for Timeout<F, M, L> {
+impl<F, X: Target> fmt::Debug for Timeout<F, X> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let limit = self.call.map_or_else(|| self.limit.current(), |call| self.limit.of(call));
-        f.debug_struct("Timeout").field("limit", &limit).finish_non_exhaustive()
+        f.debug_struct("Timeout").field("limit", &self.limit).finish_non_exhaustive()
     }
 }

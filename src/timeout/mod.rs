@@ -1,23 +1,16 @@
 //! A limit on the time that one future takes.
 //!
-//! Put it on each attempt, inside the closure of a retry, so that one that hangs leaves time for the next; the policy's
-//! deadline is the limit of the whole call. A timeout says nothing of what the peer did: the work may have been done.
-//!
-//! The limit is a [`Duration`], or an [`Adaptive`] one that follows what was lately usual.
+//! The attempts of a retry have their own: [`RetryPolicy::with_attempt_timeout`](crate::RetryPolicy::with_attempt_timeout).
+//! This one is for single futures. A timeout says nothing of what the upstream did: the work may have been done.
 
-mod adaptive;
 mod future;
-mod latencies;
-mod limit;
 
-pub use adaptive::Adaptive;
 pub use future::Timeout;
-pub use limit::Limit;
 
 use std::fmt;
 use std::time::Duration;
 
-/// Something did not come within its limit.
+/// A future or an item did not come within its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Elapsed {
     limit: Duration,
@@ -26,7 +19,7 @@ pub struct Elapsed {
 
 /// What did not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Missed {
+pub(crate) enum Missed {
     Finish,
     #[cfg(feature = "stream")]
     Item,
@@ -37,26 +30,11 @@ enum Missed {
 }
 
 impl Elapsed {
-    pub(crate) const fn finish(limit: Duration) -> Self {
-        Self { limit, missed: Missed::Finish }
+    pub(crate) const fn new(limit: Duration, missed: Missed) -> Self {
+        Self { limit, missed }
     }
 
-    #[cfg(feature = "stream")]
-    pub(crate) const fn item(limit: Duration) -> Self {
-        Self { limit, missed: Missed::Item }
-    }
-
-    #[cfg(feature = "stream")]
-    pub(crate) const fn first_item(limit: Duration) -> Self {
-        Self { limit, missed: Missed::FirstItem }
-    }
-
-    #[cfg(feature = "stream")]
-    pub(crate) const fn progress(limit: Duration) -> Self {
-        Self { limit, missed: Missed::Progress }
-    }
-
-    /// The limit that ran out.
+    /// Returns the limit that ran out.
     #[must_use]
     pub const fn limit(&self) -> Duration {
         self.limit

@@ -1,17 +1,22 @@
+//! A timeout that follows the latencies of recent calls.
+
+mod latencies;
+
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::latencies::Latencies;
 use crate::time::nanos;
+use latencies::Latencies;
 
 /// A limit that follows the latencies of recent calls: a quantile of them times a factor, between a floor and a
 /// ceiling.
 ///
-/// A fixed limit is either too long, and each call to a hung peer waits all of it, or too short on the day
-/// on which the peer is a little slower. This one is what was lately usual, and some more. Give it to
-/// [`timeout`](crate::ResilienceExt::timeout) by reference, one for all calls of one kind (of one model, of one
-/// endpoint: latencies of different kinds have no quantile in common), as a `static` or in an `Arc`.
+/// A fixed limit is either too long, and each call to a hung upstream waits all of it, or too short on the day on which
+/// the upstream is a little slower. This one is what was lately usual, and some more. It is a part of an
+/// [`Upstream`](crate::Upstream), one for all calls of one kind: latencies of different kinds have no quantile in common.
+/// A policy uses it [as attempt timeout](crate::RetryPolicy::with_learned_attempt_timeout) or [as the delay before a
+/// hedge](crate::HedgePolicy::with_learned_delay).
 ///
 /// # What it learns
 ///
@@ -60,26 +65,28 @@ use crate::time::nanos;
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-/// # async fn main() -> anyhow::Result<()> {
-/// use resile::{Adaptive, ResilienceExt};
-/// use std::time::Duration;
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use resile::{AdaptiveTimeout, Always, Upstream};
+/// use std::{io, time::Duration};
 ///
-/// static LIMIT: Adaptive = Adaptive::new().with_ceiling(Duration::from_secs(10));
+/// static STORE: Upstream = Upstream::new("store")
+///     .with_adaptive_timeout(AdaptiveTimeout::new().with_ceiling(Duration::from_secs(10)));
 ///
-/// async fn fetch(latency: Duration) -> anyhow::Result<()> {
+/// async fn fetch(latency: Duration) -> io::Result<()> {
 ///     tokio::time::sleep(latency).await;
 ///     Ok(())
 /// }
-/// assert_eq!(LIMIT.limit(), Duration::from_secs(10));
+/// let limit = || STORE.adaptive_timeout().map(AdaptiveTimeout::limit);
+/// assert_eq!(limit(), Some(Duration::from_secs(10)));
 /// for _ in 0..30 {
-///     fetch(Duration::from_millis(400)).timeout(&LIMIT).await?;
+///     STORE.call(fetch(Duration::from_millis(400)), Always).await?;
 /// }
-/// assert!(LIMIT.limit() < Duration::from_secs(1)); // twice 400 ms, at most an eighth more
-/// assert!(fetch(Duration::from_secs(1)).timeout(&LIMIT).await.is_err());
+/// assert!(limit() < Some(Duration::from_secs(1))); // twice 400 ms, at most an eighth more
+/// assert!(STORE.call(fetch(Duration::from_secs(1)), Always).await.is_err());
 /// # Ok(())
 /// # }
 /// ```
-pub struct Adaptive {
+pub struct AdaptiveTimeout {
     quantile: f64,
     factor: f64,
     floor: Duration,
@@ -94,7 +101,7 @@ pub struct Adaptive {
 
 const UNKNOWN: u64 = u64::MAX;
 
-impl Adaptive {
+impl AdaptiveTimeout {
     /// Twice the 95th percentile of the last two minutes, between 250 ms and 30 s.
     #[must_use]
     pub const fn new() -> Self {
@@ -183,7 +190,7 @@ impl Adaptive {
     /// The quantile of the recent latencies itself, without factor, floor and ceiling, by what was known at the
     /// last call: at most an eighth above the true one. `None` while too little is known.
     ///
-    /// This is what to hedge after: [`Hedge::with_adaptive`](crate::Hedge::with_adaptive).
+    /// This is what to hedge after: [`HedgePolicy::with_learned_delay`](crate::HedgePolicy::with_learned_delay).
     #[must_use]
     pub fn latency(&self) -> Option<Duration> {
         let known = self.known.load(Ordering::Relaxed);
@@ -202,7 +209,7 @@ impl Adaptive {
     }
 
     /// Counts a call that was cut at `limit`.
-    pub(super) fn record_cut(&self, now: Duration, limit: Duration) {
+    pub(crate) fn record_cut(&self, now: Duration, limit: Duration) {
         self.record(now, limit.saturating_mul(2).min(self.ceiling).max(limit));
     }
 
@@ -217,7 +224,7 @@ impl Adaptive {
 
     /// The limit of a call that begins at `now`.
     #[inline]
-    pub(super) fn limit_at(&self, now: Duration) -> Duration {
+    pub(crate) fn limit_at(&self, now: Duration) -> Duration {
         self.forget(now);
         self.limit()
     }
@@ -243,15 +250,15 @@ fn times(nanos: u64, factor: f64) -> Duration {
     Duration::from_nanos((nanos as f64 * factor) as u64)
 }
 
-impl Default for Adaptive {
+impl Default for AdaptiveTimeout {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for Adaptive {
+impl fmt::Debug for AdaptiveTimeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Adaptive")
+        f.debug_struct("AdaptiveTimeout")
             .field("limit", &self.limit())
             .field("latency", &self.latency())
             .finish_non_exhaustive()
