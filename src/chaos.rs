@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
-use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot};
+use crate::time::Timer;
+use crate::upstream::{Alone, Target, Where};
 
 /// What goes wrong how often, and how many calls it was asked about.
 ///
@@ -42,14 +43,13 @@ use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, TimerSlot};
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
 /// use resile::chaos::Chaos;
-/// use resile::{Elapsed, Error, Never, ResilienceExt, RetryPolicy, retry};
+/// use resile::{Never, ResilienceExt, RetryPolicy, retry};
 /// use std::time::Duration;
 ///
-/// let chaos = Chaos::new(42).with_hangs(0.2).with_errors(0.3, || Error::Operation("reset"));
-/// let policy = RetryPolicy::new().with_attempts(20);
+/// let chaos = Chaos::new(42).with_hangs(0.2).with_errors(0.3, || "reset");
+/// let policy = RetryPolicy::new().with_attempts(20).with_attempt_timeout(Duration::from_secs(1));
 /// for _ in 0..100 {
-///     let call = |_| async { Ok(7) }.chaos(&chaos).timeout(Duration::from_secs(1));
-///     assert_eq!(retry(call, &policy, Never).await.unwrap(), 7);
+///     assert_eq!(retry(|_| async { Ok(7) }.chaos(&chaos), policy, Never).await.unwrap(), 7);
 /// }
 /// assert!(chaos.calls() > 150); // half of all attempts met a fault
 /// # }
@@ -230,40 +230,40 @@ impl<F> fmt::Debug for Chaos<F> {
 pin_project! {
     /// A call under [`Chaos`]. Made by [`ResilienceExt::chaos`](crate::ResilienceExt::chaos).
     #[must_use = "futures do nothing unless `.await`ed or polled"]
-    pub struct Disturbed<'a, Fut, F, M = DefaultTimer>
+    pub struct Disturbed<'a, Fut, F, X = Alone>
     where
-        M: TimerSlot,
+        X: Target,
     {
         chaos: &'a Chaos<F>,
-        timer: M,
+        target: X,
         #[pin]
         call: Fut,
         fault: Option<Fault>,
         #[pin]
-        sleep: Option<M::Sleep>,
+        sleep: Option<X::Sleep>,
         begun: bool,
     }
 }
 
 impl<'a, Fut, F> Disturbed<'a, Fut, F> {
     pub(crate) fn new(call: Fut, chaos: &'a Chaos<F>) -> Self {
-        Self { chaos, timer: DEFAULT_TIMER, call, fault: None, sleep: None, begun: false }
+        Self { chaos, target: Alone, call, fault: None, sleep: None, begun: false }
     }
 }
 
-impl<'a, Fut, F, M: TimerSlot> Disturbed<'a, Fut, F, M> {
-    /// Time is `timer`'s.
-    pub fn with_timer<N: Timer>(self, timer: N) -> Disturbed<'a, Fut, F, N> {
+impl<'a, Fut, F> Disturbed<'a, Fut, F> {
+    /// Takes the time from the timer of an [`Upstream`](crate::Upstream).
+    pub fn on<Y: Target>(self, target: Y) -> Disturbed<'a, Fut, F, Y> {
         let Self { chaos, call, fault, begun, .. } = self;
-        Disturbed { chaos, timer, call, fault, sleep: None, begun }
+        Disturbed { chaos, target, call, fault, sleep: None, begun }
     }
 }
 
-impl<Fut, F, T, E, M> Future for Disturbed<'_, Fut, F, M>
+impl<Fut, F, T, E, X> Future for Disturbed<'_, Fut, F, X>
 where
     Fut: Future<Output = Result<T, E>>,
     F: MakeError<E>,
-    M: Timer,
+    X: Target + Where<Timer: Timer<Sleep = <X as Where>::Sleep>, Sleep: Future<Output = ()>>,
 {
     type Output = Result<T, E>;
 
@@ -274,7 +274,7 @@ where
             let (delay, fault) = this.chaos.next();
             *this.fault = fault;
             if !delay.is_zero() {
-                this.sleep.set(Some(this.timer.sleep(delay)));
+                this.sleep.set(Some(this.target.timer().sleep(delay)));
             }
         }
         if let Some(sleep) = this.sleep.as_mut().as_pin_mut() {
@@ -293,7 +293,7 @@ where
     }
 }
 
-impl<Fut, F, M: TimerSlot> fmt::Debug for Disturbed<'_, Fut, F, M> {
+impl<Fut, F, X: Target> fmt::Debug for Disturbed<'_, Fut, F, X> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Disturbed").field("chaos", self.chaos).finish_non_exhaustive()
     }

@@ -3,23 +3,18 @@
 #[cfg(feature = "chaos")]
 use crate::chaos::{Chaos, Disturbed};
 #[cfg(feature = "stream")]
-use crate::stream::{Every, First, Progress, StreamTimeout};
-use crate::timeout::{Limit, Timeout};
+use crate::stream::StreamTimeout;
 #[cfg(feature = "stream")]
+use crate::timeout::Missed;
+use crate::timeout::Timeout;
 use std::time::Duration;
 
-use crate::breaker::{self, Breaker, Guarded};
 use crate::bulkhead::{Bulkhead, Limited};
-use crate::cooldown::{Cooldown, Paced};
-use crate::observe::Observe;
-use crate::time::{DefaultTimer, Timer, TimerSlot};
 
 /// Postfix adapters for any future. Where an adapter stands says what it covers.
 pub trait ResilienceExt: Future + Sized {
     /// Gives the future `limit` from its first poll to finish. Its error type must be able to say so:
     /// `E: From<Elapsed>`.
-    ///
-    /// The limit is a [`Duration`](std::time::Duration), or a reference to an [`Adaptive`](crate::Adaptive) one.
     ///
     /// The future is polled before the limit: a result in hand beats it. A limit of zero gives it one poll. No
     /// timer is made for a future that is ready at once.
@@ -44,47 +39,8 @@ pub trait ResilienceExt: Future + Sized {
     /// # }
     /// ```
     #[inline]
-    fn timeout<L: Limit>(self, limit: L) -> Timeout<Self, DefaultTimer, L> {
+    fn timeout(self, limit: Duration) -> Timeout<Self> {
         Timeout::new(self, limit)
-    }
-
-    /// Refuses the future while `breaker` is open, and tells it how the future ended, by the breaker's own classifier.
-    /// Its error type must be able to say so: `E: From<Open>`.
-    ///
-    /// A future that is refused is not polled.
-    ///
-    /// # Cancel safety
-    ///
-    /// As that of the future; dropped unfinished, it tells the breaker nothing.
-    ///
-    /// # Examples
-    ///
-    /// See [`Breaker`].
-    #[inline]
-    fn guarded_by<C, O, M>(self, breaker: &Breaker<C, O, M>) -> Guarded<'_, Self, C, O, M>
-    where
-        O: Observe<breaker::Event>,
-        M: Timer,
-    {
-        Guarded::new(self, breaker)
-    }
-
-    /// Waits until `cooldown` lets calls go, then runs the future. An error that the cooldown's classifier judges as
-    /// throttled makes the other calls wait.
-    ///
-    /// The future is not polled before. The wait has no limit of its own: put a [`timeout`](Self::timeout) around it,
-    /// or the deadline or token of a retry.
-    ///
-    /// # Cancel safety
-    ///
-    /// As that of the future; dropped while it waits, it has started nothing and holds nothing.
-    ///
-    /// # Examples
-    ///
-    /// On the page of [`cooldown`](crate::cooldown).
-    #[inline]
-    fn paced_by<C, M: TimerSlot>(self, cooldown: &Cooldown<C, M>) -> Paced<'_, Self, C, M> {
-        Paced::new(self, cooldown)
     }
 
     /// Runs the future with a place in `bulkhead`, waiting in line for one; where there is no place in line either it
@@ -153,15 +109,21 @@ pub trait StreamResilienceExt: futures_core::Stream + Sized {
     /// assert!(told.next().await.is_none());
     /// # }
     /// ```
-    fn idle_timeout(self, limit: Duration) -> StreamTimeout<Self, Every> {
-        StreamTimeout::new(self, limit, Every)
+    fn idle_timeout<T, E>(self, limit: Duration) -> StreamTimeout<Self, fn(&T) -> bool>
+    where
+        Self: futures_core::Stream<Item = Result<T, E>>,
+    {
+        StreamTimeout::new(self, limit, Missed::Item, |_| true)
     }
 
     /// The first item may take no longer than `limit`. Later ones may.
     ///
     /// Against peers that accept and then queue: it takes them longer to begin than to go on.
-    fn first_item_timeout(self, limit: Duration) -> StreamTimeout<Self, First> {
-        StreamTimeout::new(self, limit, First)
+    fn first_item_timeout<T, E>(self, limit: Duration) -> StreamTimeout<Self, fn(&T) -> bool>
+    where
+        Self: futures_core::Stream<Item = Result<T, E>>,
+    {
+        StreamTimeout::new(self, limit, Missed::FirstItem, |_| true)
     }
 
     /// No item of which `is_progress` is true may take longer than `limit`, however many others come in between.
@@ -169,12 +131,12 @@ pub trait StreamResilienceExt: futures_core::Stream + Sized {
     ///
     /// Against peers that are alive and do nothing: pings, empty deltas. Between two items of progress this limit
     /// also counts the time that the consumer takes.
-    fn progress_timeout<T, E, F>(self, limit: Duration, is_progress: F) -> StreamTimeout<Self, Progress<F>>
+    fn progress_timeout<T, E, F>(self, limit: Duration, is_progress: F) -> StreamTimeout<Self, F>
     where
         Self: futures_core::Stream<Item = Result<T, E>>,
         F: FnMut(&T) -> bool,
     {
-        StreamTimeout::new(self, limit, Progress(is_progress))
+        StreamTimeout::new(self, limit, Missed::Progress, is_progress)
     }
 }
 

@@ -18,13 +18,14 @@
 #![cfg_attr(feature = "stream", doc = "[`retry_stream`]: retry_stream()")]
 #![cfg_attr(feature = "chaos", doc = "[`Chaos`]: chaos::Chaos")]
 #![doc = "[`Run`]: Run"]
-#![doc = "[timeout]: ResilienceExt::timeout"]
-#![doc = "[`Adaptive`]: Adaptive"]
+#![doc = "[`Upstream`]: Upstream"]
+#![doc = "[`AdaptiveTimeout`]: AdaptiveTimeout"]
 #![doc = "[`GaveUp`]: GaveUp"]
-#![doc = "[`Error`]: Error"]
+#![doc = "[GaveUp]: StopReason::Unclassified"]
 #![cfg_attr(feature = "http", doc = "[`http`]: mod@http")]
 #![cfg_attr(feature = "llm", doc = "[`llm`]: mod@llm")]
-#![doc = "[`Observe`]: Observe"]
+#![cfg_attr(feature = "llm", doc = "[llm]: llm::Failure")]
+#![doc = "[`Observe`]: observe::Observe"]
 #![cfg_attr(feature = "metrics", doc = "[`Metrics`]: observe::Metrics")]
 #![doc = "[`Timer`]: Timer"]
 #![doc = "[`ManualTimer`]: ManualTimer"]
@@ -33,6 +34,7 @@
 #![doc = "[`Chaos`]: #features"]
 #![doc = "[`http`]: #features"]
 #![doc = "[`llm`]: #features"]
+#![doc = "[llm]: #features"]
 #![doc = "[`Metrics`]: #features"]
 // The pictures are files of the repository, which this page cannot show: empty ones, and not shown.
 #![doc = "[collapse]: data:image/svg+xml,"]
@@ -43,14 +45,18 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
+mod adaptive;
 mod backoff;
 pub mod breaker;
 mod budget;
 pub mod bulkhead;
+mod call;
 mod cancel;
 #[cfg(feature = "chaos")]
 pub mod chaos;
 mod classify;
+#[cfg(feature = "serde")]
+mod config;
 pub mod cooldown;
 mod error;
 mod ext;
@@ -64,32 +70,41 @@ pub mod llm;
 pub mod observe;
 mod policy;
 pub mod retry;
+mod rng;
+mod single;
 #[cfg(feature = "stream")]
 pub mod stream;
 mod sync;
 mod time;
 pub mod timeout;
+pub mod upstream;
+mod verdict;
 
+pub use adaptive::AdaptiveTimeout;
 pub use backoff::{Backoff, Jitter, Schedule};
-pub use breaker::{Breaker, Open};
+pub use breaker::Breaker;
 pub use budget::{Budget, Withdrawal};
-pub use bulkhead::{Bulkhead, Full, Permit};
-pub use cancel::{Cancel, Cancelled, Never};
-pub use classify::{Always, Cause, Classify, Opinion, OrElse, Verdict};
-pub use cooldown::{Cooldown, Paced, Until};
+pub use bulkhead::Bulkhead;
+pub use call::{Boxed, GaveUp, Source};
+pub use cancel::{Cancel, Drain, Never};
+pub use classify::{Always, Classify, CutIs, Opinion};
+#[cfg(feature = "serde")]
+pub use config::duration;
+pub use cooldown::Cooldown;
 pub use error::{Error, Lift};
 pub use ext::ResilienceExt;
 #[cfg(feature = "stream")]
 pub use ext::StreamResilienceExt;
-pub use fallback::{Alternative, Fallback, FallbackPolicy, NoAnswer, fallback};
+pub use fallback::{Alternative, Fallback, FallbackPolicy, fallback};
 pub use hedge::{Hedge, HedgePolicy, hedge};
 pub use keyed::Keyed;
-pub use observe::{Observe, Standard};
-pub use policy::{Attempt, Decision, RetryPolicy, Stop};
-pub use retry::{Event, GaveUp, Retry, Run, retry};
+pub use policy::{AsPolicy, Attempt, Decision, RetryPolicy, StopReason};
+pub use retry::{Retry, Run, retry};
+pub use single::Admission;
 #[cfg(feature = "stream")]
-pub use stream::{CutOff, RetryStream, retry_stream};
+pub use stream::{RetryStream, retry_stream};
 #[cfg(feature = "tokio")]
 pub use time::TokioTimer;
-pub use time::{DefaultTimer, ManualSleep, ManualTimer, NoTimer, Timer, TimerSlot};
-pub use timeout::{Adaptive, Elapsed, Limit, Timeout};
+pub use time::{DefaultTimer, ManualSleep, ManualTimer, NoTimer, Timer};
+pub use upstream::Upstream;
+pub use verdict::{Cut, Health, Verdict};

@@ -1,10 +1,10 @@
 //! Alternatives for one answer, tried in their order: another model, another provider, a cached answer.
 //!
-//! A retry asks the same peer again, which mends what passes. What does not pass (a quota that is gone, a model
-//! withdrawn, a provider down for an hour) is mended only elsewhere. So a fallback asks of each error another question
+//! A retry asks the same upstream again, which helps against what passes. Against what does not pass (a quota that is
+//! gone, a model withdrawn, a provider down for an hour) only another one helps. So a fallback asks of each error another question
 //! than a retry does: not "may it succeed later?" but "may it succeed elsewhere?". "Quota exhausted" is no and yes,
 //! "this prompt is malformed" is no and no, and "the reply was cut off" may be yes and yes. Hence it has a classifier
-//! of its own, whose [`Verdict::Retry`](crate::Verdict) means: go on to the next.
+//! of its own, whose [`is_again`](crate::Verdict::is_again) means: go on to the next.
 //!
 //! An alternative must be good enough to be given without asking: a smaller model, an older answer. Where it is not,
 //! fail instead, as a fallback hides that the first choice is down: watch its events. And where the alternatives share
@@ -12,53 +12,48 @@
 //!
 //! # Where it stands
 //!
-//! Outermost: around the retries, one for each alternative. All share one token, and one deadline, of which each retry
-//! may be given its part:
+//! Outermost: around the retries, one for each alternative, each on its own [`Upstream`](crate::Upstream). All share one
+//! token, and one total timeout, of which each retry may be given its part:
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() {
-//! use resile::{FallbackPolicy, GaveUp, Never, RetryPolicy, Stop, fallback, retry};
+//! use resile::{Alternative, Breaker, FallbackPolicy, GaveUp, Never, RetryPolicy, Upstream, Verdict, fallback, retry};
 //! use std::time::Duration;
 //!
-//! #[derive(Debug)]
+//! #[derive(Debug, thiserror::Error)]
+//! #[error("{self:?}")]
 //! enum CallError { Overloaded, QuotaGone, Malformed }
 //!
 //! /// May asking the same model again help?
 //! fn later(e: &CallError) -> bool { matches!(e, CallError::Overloaded) }
-//! /// May asking another one? A retry that was not fatal has had its chances: yes.
-//! fn elsewhere(gave_up: &GaveUp<CallError>) -> bool {
-//!     gave_up.stop() != Stop::Fatal || matches!(gave_up.last(), Some(CallError::QuotaGone))
-//! }
+//! /// May asking another one? Only where the request itself is well.
+//! fn elsewhere(gave_up: &GaveUp<CallError>) -> bool { !matches!(gave_up.last(), Some(CallError::Malformed)) }
 //!
 //! # async fn ask(model: &str) -> Result<String, CallError> {
 //! #     match model { "large" => Err(CallError::QuotaGone), "medium" => Err(CallError::Overloaded), _ => Ok(format!("{model} says hello")) }
 //! # }
-//! static MODELS: [&str; 3] = ["large", "medium", "small"];
-//! let policy = FallbackPolicy::new().with_deadline(Duration::from_secs(60)).with_classify(elsewhere);
+//! static LARGE: Upstream = Upstream::new("large").with_breaker(Breaker::new());
+//! static MEDIUM: Upstream = Upstream::new("medium").with_breaker(Breaker::new());
+//! static SMALL: Upstream = Upstream::new("small").with_breaker(Breaker::new());
+//! let policy = FallbackPolicy::new().with_total_timeout(Duration::from_secs(60)).with_classifier(elsewhere);
 //!
-//! let answer = fallback(
-//!     &MODELS,
-//!     |alternative| async move {
-//!         let policy = RetryPolicy::new().with_classify(later);
-//!         let policy = alternative.share().map_or(policy, |share| policy.with_deadline(share));
-//!         retry(|_| ask(alternative.value()), &policy, Never).await
-//!     },
-//!     &policy,
-//!     Never,
-//! )
-//! .await;
+//! let ask_one = |alternative: Alternative<'_, &'static Upstream>| {
+//!     let (upstream, share) = (*alternative.value(), alternative.share());
+//!     async move {
+//!         let policy = RetryPolicy::new().with_classifier(later);
+//!         let policy = share.map_or(policy, |share| policy.with_total_timeout(share));
+//!         retry(|_| ask(upstream.name()), policy, Never).on(upstream).await
+//!     }
+//! };
+//! let answer = fallback(&[&LARGE, &MEDIUM, &SMALL], ask_one, policy, Never).await.map_err(GaveUp::flatten);
 //! assert_eq!(answer.unwrap(), "small says hello");
 //! # }
 //! ```
 
-mod error;
-mod event;
 mod future;
 mod policy;
 
-pub use error::NoAnswer;
-pub use event::Event;
 pub use future::Fallback;
 pub use policy::FallbackPolicy;
 
@@ -66,10 +61,9 @@ use std::time::Duration;
 
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::observe::Standard;
-use crate::time::DefaultTimer;
+use crate::policy::AsPolicy;
 
-/// What an operation is told of the alternative that it is to try.
+/// The alternative that an operation tries. Made by [`fallback`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alternative<'a, A> {
     value: &'a A,
@@ -80,37 +74,37 @@ pub struct Alternative<'a, A> {
 }
 
 impl<'a, A> Alternative<'a, A> {
-    /// The alternative itself.
+    /// Returns the alternative itself.
     #[must_use]
     pub const fn value(&self) -> &'a A {
         self.value
     }
 
-    /// Where it stands among the alternatives; the first is 0.
+    /// Returns where it stands among the alternatives; the first is 0.
     #[must_use]
     pub const fn index(&self) -> usize {
         self.index
     }
 
-    /// Whether none is left after it.
+    /// Returns whether none is left after it.
     #[must_use]
     pub const fn is_last(&self) -> bool {
         self.index + 1 == self.count
     }
 
-    /// Time from the start of the call to the start of this alternative; zero for the first.
+    /// Returns the time from the start of the call to the start of this alternative; zero for the first.
     #[must_use]
     pub const fn elapsed(&self) -> Duration {
         self.elapsed
     }
 
-    /// Time left until the deadline of the whole call; `None` without one.
+    /// Returns the time left until the deadline of the whole call; `None` without one.
     #[must_use]
     pub const fn remaining(&self) -> Option<Duration> {
         self.remaining
     }
 
-    /// An even share of the time left: as much for each that comes after. `None` without a deadline.
+    /// Returns an even share of the time left: as much for each that comes after. `None` without a deadline.
     ///
     /// As a limit on this alternative, it lets one that hangs leave time for the others; the last may have all that is
     /// left.
@@ -124,18 +118,19 @@ impl<'a, A> Alternative<'a, A> {
 /// Tries `alternatives` in their order until one answers, as `policy` allows and until `token` says stop.
 ///
 /// `op` is called once for each alternative that is tried, for the first when the returned future is first polled.
-/// After an error the policy's classifier says whether to go on: [`Verdict::Retry`](crate::Verdict) tries the next one
-/// at once, [`Verdict::Fail`](crate::Verdict) and no opinion end the call. The future of an alternative is dropped
+/// After an error the policy's classifier says whether to go on: where the request may be [sent
+/// again](crate::Verdict::is_again) the next one is tried at once; otherwise, and without an opinion, the call ends. The future of an alternative is dropped
 /// before the next is made.
 ///
 /// What an alternative has in hand beats the token and the deadline, and they beat starting the next one.
 ///
-/// An observer and a timer are attached before the first poll: [`with_observer`](Fallback::with_observer),
-/// [`with_timer`](Fallback::with_timer).
+/// Each alternative is best called on an [`Upstream`](crate::Upstream) of its own, within `op`. The fallback itself may
+/// be given a name, or an upstream that all alternatives share: then each of them is an attempt on that.
 ///
 /// # Errors
 ///
-/// [`NoAnswer`], which says why, which alternatives were tried and how long it took, and holds the last error.
+/// [`GaveUp`](crate::GaveUp), with [`StopReason::Alternatives`](crate::StopReason::Alternatives) where all have failed; it
+/// says how many were tried and how long that took, and holds the last error.
 ///
 /// # Cancel safety
 ///
@@ -149,15 +144,17 @@ impl<'a, A> Alternative<'a, A> {
 ///
 /// On the page of [the module](mod@crate::fallback).
 #[inline]
-pub fn fallback<'a, A, F, Fut, T, E, C, K>(
+#[track_caller]
+pub fn fallback<'a, A, F, Fut, T, E, P, C, K>(
     alternatives: &'a [A],
     op: F,
-    policy: &'a FallbackPolicy<C>,
+    policy: P,
     token: K,
-) -> Fallback<'a, A, F, Fut, E, C, K, Standard, DefaultTimer>
+) -> Fallback<'a, A, F, Fut, E, P, K>
 where
     F: FnMut(Alternative<'a, A>) -> Fut,
     Fut: Future<Output = Result<T, E>>,
+    P: AsPolicy<Policy = FallbackPolicy<C>>,
     C: Classify<E>,
     K: Cancel,
 {

@@ -5,125 +5,127 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
-use super::race::Race;
-use super::{Event, HedgePolicy};
-use crate::budget::Budget;
-use crate::cancel::{Cancel, poll_cancelled};
+use super::HedgePolicy;
+use super::pace::Pace;
+use super::policy::MOST;
+use crate::adaptive::AdaptiveTimeout;
+use crate::call::{Begin, CallPolicy, Classified, Course, Failed, GaveUp, NO_LIMIT, Plain, Waits, WaitsOf};
+use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::observe::{Observe, Standard};
-use crate::policy::{Attempt, Stop};
-use crate::retry::GaveUp;
-use crate::time::{DefaultTimer, Timer, TimerSlot};
-use crate::timeout::Adaptive;
+use crate::observe::{EventKind, Shell};
+use crate::policy::{AsPolicy, Attempt, StopReason};
+use crate::time::nanos;
+use crate::upstream::{Alone, Target, TargetFor};
+use crate::verdict::{Cut, Health};
+
+/// A slot for the first attempt and for each hedge.
+const SLOTS: usize = MOST as usize + 1;
 
 pin_project! {
     /// A call that others join where it is slow. Made by [`hedge`](crate::hedge()).
     #[must_use = "futures do nothing unless `.await`ed or polled"]
-    pub struct Hedge<'a, F, Fut, E, C, K, O = Standard, M = DefaultTimer>
+    pub struct Hedge<F, Fut, E, P, K, X = Alone>
     where
         K: Cancel,
-        M: TimerSlot,
+        X: Target,
     {
         op: F,
-        race: Race<'a, E, C, K, O, M>,
+        // Dropped before what they hold at the upstream is given back.
         #[pin]
         first: Option<Fut>,
         // In the order of their start.
         hedges: Vec<Joined<Fut>>,
-        // Until the next hedge or the deadline, once the call had to be waited for.
+        course: Course<E, Plain<P>, K, X, SLOTS>,
+        pace: Pace,
+        state: State,
+        // Until something is due, once the call had to be waited for.
         #[pin]
-        sleep: Option<M::Sleep>,
-        #[pin]
-        cancelled: Option<K::Cancelled>,
-        done: bool,
+        waits: WaitsOf<X, K>,
+        // What the sleep in `waits` is for.
+        asleep_until: u64,
     }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Unstarted,
+    Between,
+    Racing,
+    Done,
 }
 
 /// A hedge in flight.
 struct Joined<Fut> {
     number: u32,
-    begun: Duration,
+    began: u64,
     attempt: Pin<Box<Fut>>,
 }
 
-impl<'a, F, Fut, E, C, K: Cancel> Hedge<'a, F, Fut, E, C, K> {
+impl<F, Fut, E, P, K: Cancel> Hedge<F, Fut, E, P, K> {
     #[inline]
-    pub(super) fn new(op: F, policy: &'a HedgePolicy<C>, token: K) -> Self {
-        let race = Race::new(policy, token);
-        Self { op, race, first: None, hedges: Vec::new(), sleep: None, cancelled: None, done: false }
-    }
-}
-
-/// What is live and shared, attached before the first poll.
-impl<'a, F, Fut, E, C, K: Cancel, O, M: TimerSlot> Hedge<'a, F, Fut, E, C, K, O, M> {
-    /// Hedges are paid from `budget`, and success refills it. A hedge that it cannot pay for is not made, and changes
-    /// nothing else.
-    #[inline]
-    pub fn with_budget(self, budget: &'a Budget) -> Self {
-        let Self { op, mut race, first, hedges, sleep, cancelled, done } = self;
-        race.budget = Some(budget);
-        Self { op, race, first, hedges, sleep, cancelled, done }
-    }
-
-    /// The delay is what lately was the [quantile](Adaptive::latency) of latencies, at most the policy's delay, and the
-    /// policy's while it is not known. Factor, floor and ceiling do not matter here.
-    ///
-    /// It learns from each attempt that succeeds, and of a loser that had already taken longer than the delay, that it
-    /// would have taken longer than it had. Do not put the same one on the attempts too: they would count twice.
-    #[inline]
-    pub fn with_adaptive(self, adaptive: &'a Adaptive) -> Self {
-        let Self { op, mut race, first, hedges, sleep, cancelled, done } = self;
-        race.adaptive = Some(adaptive);
-        Self { op, race, first, hedges, sleep, cancelled, done }
-    }
-
-    /// `observer` is told what happens, instead of [`Standard`]; for both give `(Standard, observer)`.
-    ///
-    /// A closure needs its argument's type spelled out: `|event: &hedge::Event<_>| …`.
-    #[inline]
-    pub fn with_observer<P>(self, observer: P) -> Hedge<'a, F, Fut, E, C, K, P, M>
+    #[track_caller]
+    pub(super) fn new<C>(op: F, policy: P, token: K) -> Self
     where
-        P: for<'e> Observe<Event<'e, E>>,
+        P: AsPolicy<Policy = HedgePolicy<C>>,
     {
-        let Self { op, race, first, hedges, sleep, cancelled, done } = self;
-        Hedge { op, race: race.observed(observer), first, hedges, sleep, cancelled, done }
+        let pace = Pace::new(policy.as_policy().hedges());
+        let course = Course::new(Shell::Hedge, Plain(policy), token).on(Alone);
+        Self::of(op, course, pace)
     }
 
-    /// Time is `timer`'s.
+    /// Sends the call to an [`Upstream`](crate::Upstream), which its attempts share with other calls; or gives it a name.
+    /// Before the first poll, and once.
     #[inline]
-    pub fn with_timer<N: Timer>(self, timer: N) -> Hedge<'a, F, Fut, E, C, K, O, N> {
-        let Self { op, race, first, hedges, cancelled, done, .. } = self;
-        Hedge { op, race: race.timed(timer), first, hedges, sleep: None, cancelled, done }
+    pub fn on<Y: TargetFor<E>>(self, target: Y) -> Hedge<F, Fut, E, P, K, Y> {
+        Hedge::of(self.op, self.course.on(target), self.pace)
     }
 }
 
-impl<F, Fut, T, E, C, K, O, M> Future for Hedge<'_, F, Fut, E, C, K, O, M>
+impl<F, Fut, E, P, K: Cancel, X: Target> Hedge<F, Fut, E, P, K, X> {
+    #[inline]
+    fn of(op: F, course: Course<E, Plain<P>, K, X, SLOTS>, pace: Pace) -> Self {
+        let (state, waits) = (State::Unstarted, Waits::none());
+        Self { op, course, pace, state, first: None, hedges: Vec::new(), waits, asleep_until: NO_LIMIT }
+    }
+}
+
+impl<F, Fut, T, E, P, C, K, X> Future for Hedge<F, Fut, E, P, K, X>
 where
     F: FnMut(Attempt) -> Fut,
     Fut: Future<Output = Result<T, E>>,
+    P: AsPolicy<Policy = HedgePolicy<C>>,
     C: Classify<E>,
     K: Cancel,
-    O: for<'e> Observe<Event<'e, E>>,
-    M: Timer,
+    X: TargetFor<E>,
 {
     type Output = Result<T, GaveUp<E>>;
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.as_mut().project();
-        assert!(!*this.done, "`Hedge` polled after completion");
-        if this.race.attempts() == 0 {
-            if this.race.token.is_cancelled() {
-                return self.end(Stop::Cancelled);
+        match *this.state {
+            State::Unstarted => {
+                if let Begin::Go(attempt) = this.course.begin(0, Some(cx.waker())) {
+                    *this.state = State::Racing;
+                    this.first.set(Some((this.op)(attempt)));
+                } else {
+                    *this.state = State::Between;
+                    ready!(self.as_mut().poll_between(cx))?;
+                }
             }
-            let attempt = this.race.begin_first();
-            this.first.set(Some((this.op)(attempt)));
+            State::Between => ready!(self.as_mut().poll_between(cx))?,
+            State::Racing => {}
+            State::Done => panic!("`Hedge` polled after completion"),
         }
+        let mut this = self.as_mut().project();
         if let Some(first) = this.first.as_mut().as_pin_mut() {
-            if let Poll::Ready(outcome) = this.race.within(|| first.poll(cx)) {
+            let polled = {
+                let _polled = this.course.polled();
+                first.poll(cx)
+            };
+            if let Poll::Ready(outcome) = polled {
                 this.first.set(None);
-                let begun = this.race.started();
-                if let Poll::Ready(outcome) = self.as_mut().settle(1, begun, outcome) {
+                if let Poll::Ready(outcome) = self.as_mut().settle(1, outcome) {
                     return Poll::Ready(outcome);
                 }
             }
@@ -133,15 +135,25 @@ where
     }
 }
 
-impl<F, Fut, T, E, C, K, O, M> Hedge<'_, F, Fut, E, C, K, O, M>
+impl<F, Fut, T, E, P, C, K, X> Hedge<F, Fut, E, P, K, X>
 where
     F: FnMut(Attempt) -> Fut,
     Fut: Future<Output = Result<T, E>>,
+    P: AsPolicy<Policy = HedgePolicy<C>>,
     C: Classify<E>,
     K: Cancel,
-    O: for<'e> Observe<Event<'e, E>>,
-    M: Timer,
+    X: TargetFor<E>,
 {
+    /// The first attempt waits for its admission.
+    #[cold]
+    fn poll_between(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), GaveUp<E>>> {
+        let mut this = self.project();
+        let begun = ready!(this.course.poll_between(0, this.waits, cx));
+        *this.state = if begun.is_ok() { State::Racing } else { State::Done };
+        this.first.set(Some((this.op)(begun?)));
+        Poll::Ready(Ok(()))
+    }
+
     /// Polls the hedges, then what may end the call or let another one join.
     fn poll_slowly(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
         let mut from = 0;
@@ -149,111 +161,207 @@ where
             loop {
                 let this = self.as_mut().project();
                 let Some(joined) = this.hedges.get_mut(from) else { break };
-                let Poll::Ready(outcome) = this.race.within(|| joined.attempt.as_mut().poll(cx)) else {
+                let polled = {
+                    let _polled = this.course.polled();
+                    joined.attempt.as_mut().poll(cx)
+                };
+                let Poll::Ready(outcome) = polled else {
                     from += 1;
                     continue;
                 };
-                let Joined { number, begun, .. } = self.as_mut().project().hedges.remove(from);
-                if let Poll::Ready(outcome) = self.as_mut().settle(number, Some(begun), outcome) {
+                let number = self.as_mut().project().hedges.remove(from).number;
+                if let Poll::Ready(outcome) = self.as_mut().settle(number, outcome) {
                     return Poll::Ready(outcome);
                 }
             }
-            let stop = match ready!(self.as_mut().poll_limits(cx)) {
-                Ok(()) => continue, // from the new one on
-                Err(stop) => stop,
-            };
-            return self.end(stop);
+            match ready!(self.as_mut().poll_due(cx)) {
+                // Another attempt may have joined, which must be polled; one that was cut may have been before it.
+                None => from = 0,
+                Some(outcome) => return Poll::Ready(outcome),
+            }
         }
     }
 
-    /// `Ok` where another attempt may have joined, which must be polled.
-    fn poll_limits(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Stop>> {
-        let mut this = self.project();
-        this.race.note_start();
-        if poll_cancelled(&this.race.token, this.cancelled, cx).is_ready() {
-            return Poll::Ready(Err(Stop::Cancelled));
-        }
-        if this.sleep.is_none() {
-            let Some(due) = this.race.until_due() else { return Poll::Pending };
-            if !due.is_zero() {
-                this.sleep.set(Some(this.race.timer.sleep(due)));
+    /// Waits for what is due next: a hedge, the limit of an attempt, or that of the call. `Some` ends it.
+    fn poll_due(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<T, GaveUp<E>>>> {
+        let mut this = self.as_mut().project();
+        if this.pace.first().is_none() {
+            this.course.note_start();
+            // Not when the call began: the first attempt may have waited for its admission.
+            let began = this.course.desk.began(0).or(this.course.started()).unwrap_or_default();
+            this.course.desk.note_began(0, began);
+            this.pace.start(began);
+            if let Some(adaptive) = this.course.learns() {
+                adaptive.forget(Duration::from_nanos(began));
             }
         }
-        if let Some(sleep) = this.sleep.as_mut().as_pin_mut() {
-            ready!(sleep.poll(cx));
-            this.sleep.set(None);
+        if this.course.token.stops_attempts() && this.waits.as_mut().poll_cancelled(&this.course.token, cx).is_ready() {
+            return Poll::Ready(Some(self.end(StopReason::Cancelled)));
         }
-        if let Some((attempt, paid)) = this.race.due()? {
-            let joined = Box::pin((this.op)(attempt));
-            if let Some(paid) = paid {
-                paid.spend();
+        let (own, ends_at) = (this.course.policy.attempt_timeout(), this.course.ends_at());
+        let due = this.pace.due(delay(this.course));
+        let began = this.pace.first().filter(|_| this.first.is_some());
+        let oldest = began.into_iter().chain(this.hedges.iter().map(|joined| joined.began)).min();
+        let cut_at = oldest.filter(|_| own != NO_LIMIT).map_or(NO_LIMIT, |began| began.saturating_add(own));
+        let at = due.min(cut_at).min(ends_at);
+        if at == NO_LIMIT {
+            return Poll::Pending;
+        }
+        if *this.asleep_until != at {
+            this.waits.as_mut().wake();
+            *this.asleep_until = at;
+        }
+        // A timer may round a sleep of zero up.
+        if this.pace.first().is_none_or(|first| at > first) {
+            ready!(this.course.poll_time(at, this.waits.as_mut(), cx));
+        }
+        this.waits.as_mut().wake();
+        *this.asleep_until = NO_LIMIT;
+        if at == ends_at {
+            return Poll::Ready(Some(self.end(StopReason::Deadline)));
+        }
+        if at == cut_at {
+            return Poll::Ready(self.cut_oldest(own));
+        }
+        self.join();
+        Poll::Ready(None)
+    }
+
+    /// Makes a hedge, unless the budget or the upstream denies it.
+    fn join(self: Pin<&mut Self>) {
+        let this = self.project();
+        let now = this.course.now();
+        let slot = this.course.attempts() as usize;
+        let waited = this.pace.take(now);
+        this.course.set_delay(waited);
+        if slot < SLOTS && this.course.desk.pay() {
+            if let Begin::Go(attempt) = this.course.begin(slot, None) {
+                this.pace.began(now);
+                this.course.desk.note_began(slot, now);
+                let joined = Box::pin((this.op)(attempt));
+                this.hedges.push(Joined { number: attempt.number(), began: now, attempt: joined });
+                return;
             }
-            let begun = this.race.hedged(attempt);
-            this.hedges.push(Joined { number: attempt.number(), begun, attempt: joined });
         }
-        Poll::Ready(Ok(()))
+        this.course.desk.refund();
+        this.pace.denied(now);
+        this.course.tell(EventKind::Denied { attempts: this.course.attempts() });
+    }
+
+    /// The attempt that began first has taken longer than its limit.
+    #[cold]
+    fn cut_oldest(mut self: Pin<&mut Self>, own: u64) -> Option<Result<T, GaveUp<E>>> {
+        let mut this = self.as_mut().project();
+        let number = if this.first.is_some() {
+            this.first.set(None);
+            1
+        } else {
+            this.hedges.remove(0).number
+        };
+        let failed = Failed::Cut(Cut::AttemptTimeout(Duration::from_nanos(own)));
+        match self.fail(number, failed) {
+            Poll::Ready(outcome) => Some(outcome),
+            Poll::Pending => None,
+        }
     }
 
     /// Takes the outcome of an attempt, which was dropped; pending while others may do better.
-    fn settle(
-        mut self: Pin<&mut Self>,
-        number: u32,
-        begun: Option<Duration>,
-        outcome: Result<T, E>,
-    ) -> Poll<Result<T, GaveUp<E>>> {
-        let this = self.as_mut().project();
+    fn settle(mut self: Pin<&mut Self>, number: u32, outcome: Result<T, E>) -> Poll<Result<T, GaveUp<E>>> {
         let error = match outcome {
             Ok(value) => {
-                *this.done = true;
-                if this.race.attempts() > 1 || this.race.adaptive.is_some() {
-                    let lost = self.as_mut().drop_attempts(begun);
-                    self.race.succeeded(number, lost.iter().copied());
+                let this = self.as_mut().project();
+                *this.state = State::Done;
+                if this.course.attempts() == 1 && this.pace.first().is_none() {
+                    this.course.succeeded(0, 1);
+                } else if this.course.attempts() == 1 {
+                    this.course.learn_from(0);
+                    this.course.succeeded_at(0, 1, None);
                 } else {
-                    this.race.succeeded(number, std::iter::empty());
+                    self.as_mut().drop_losers(Some(number));
+                    let this = self.project();
+                    this.course.succeeded_at(number as usize - 1, number, None);
                 }
                 return Poll::Ready(Ok(value));
             }
             Err(error) => error,
         };
-        if this.race.failed(number, error) {
-            self.end(Stop::Fatal)
-        } else if this.first.is_none() && this.hedges.is_empty() {
-            self.end(Stop::Attempts)
-        } else {
-            Poll::Pending
-        }
+        self.fail(number, Failed::Error(error))
     }
 
-    /// Drops what is in flight, having learned from it. Returns which those were.
     #[cold]
-    fn drop_attempts(self: Pin<&mut Self>, won: Option<Duration>) -> Vec<u32> {
+    fn fail(mut self: Pin<&mut Self>, number: u32, failed: Failed<E>) -> Poll<Result<T, GaveUp<E>>> {
+        let this = self.as_mut().project();
+        let classified = this.course.classified(number as usize - 1, number, failed);
+        let verdict = classified.verdict;
+        if verdict.is_some_and(|verdict| verdict.health() == Health::Throttling || verdict.hint().is_some()) {
+            this.pace.stop();
+        }
+        let is_over = this.first.is_none() && this.hedges.is_empty();
+        if is_over || !verdict.is_some_and(|verdict| verdict.is_again()) {
+            return Poll::Ready(self.end_after(classified));
+        }
+        Poll::Pending
+    }
+
+    fn end_after(mut self: Pin<&mut Self>, classified: Classified) -> Result<T, GaveUp<E>> {
+        *self.as_mut().project().state = State::Done;
+        self.as_mut().drop_losers(None);
+        Err(self.project().course.end_after(classified, StopReason::Attempts))
+    }
+
+    /// Drops what is in flight, having learned from it.
+    #[cold]
+    fn drop_losers(self: Pin<&mut Self>, won: Option<u32>) {
         let mut this = self.project();
-        let first = this.first.is_some();
-        let started = this.race.started().filter(|_| first);
+        let first = this.first.is_some().then_some(1);
         this.first.set(None);
         let hedges = std::mem::take(this.hedges);
-        let begun = started.into_iter().chain(hedges.iter().map(|joined| joined.begun));
-        this.race.learn(won, begun);
-        first.then_some(1).into_iter().chain(hedges.into_iter().map(|joined| joined.number)).collect()
+        let lost: Vec<u32> = first.into_iter().chain(hedges.iter().map(|joined| joined.number)).collect();
+        drop(hedges);
+        for number in &lost {
+            this.course.learn_overtaken(*number as usize - 1, delay(this.course));
+        }
+        if let Some(number) = won {
+            this.course.learn_from(number as usize - 1);
+        }
+        for number in lost {
+            this.course.desk.forget(number as usize - 1);
+            this.course.tell(EventKind::Lost { attempt: number });
+        }
     }
 
-    /// Ends the call without success.
+    /// Ends the call from outside.
     #[cold]
-    fn end(mut self: Pin<&mut Self>, stop: Stop) -> Poll<Result<T, GaveUp<E>>> {
-        *self.as_mut().project().done = true;
-        let lost = self.as_mut().drop_attempts(None);
-        let this = self.project();
-        if stop == Stop::Fatal {
-            this.race.tell_lost(lost.into_iter());
-        }
-        Poll::Ready(Err(this.race.give_up(stop)))
+    fn end(self: Pin<&mut Self>, reason: StopReason) -> Result<T, GaveUp<E>> {
+        let mut this = self.project();
+        *this.state = State::Done;
+        let first = this.first.is_some().then_some(0);
+        this.first.set(None);
+        let hedges = std::mem::take(this.hedges);
+        let slots: Vec<usize> =
+            first.into_iter().chain(hedges.iter().map(|joined| joined.number as usize - 1)).collect();
+        drop(hedges);
+        Err(this.course.cut_by_call(slots.into_iter(), reason))
     }
 }
 
-impl<F, Fut, E, C, K: Cancel, O, M: TimerSlot> fmt::Debug for Hedge<'_, F, Fut, E, C, K, O, M> {
+/// How long an attempt may take before the next joins it, in nanoseconds. Where many hang, the quantile is among those,
+/// and has no bound but the policy's.
+fn delay<E, P, C, K, X>(course: &Course<E, Plain<P>, K, X, SLOTS>) -> u64
+where
+    P: AsPolicy<Policy = HedgePolicy<C>>,
+    C: Classify<E>,
+    K: Cancel,
+    X: TargetFor<E>,
+{
+    let longest = course.policy.0.as_policy().delay();
+    nanos(course.learns().and_then(AdaptiveTimeout::latency).map_or(longest, |usual| usual.min(longest)))
+}
+
+impl<F, Fut, E, P, K: Cancel, X: Target> fmt::Debug for Hedge<F, Fut, E, P, K, X> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hedge")
-            .field("attempts", &self.race.attempts())
+            .field("attempts", &self.course.attempts())
             .field("in_flight", &(usize::from(self.first.is_some()) + self.hedges.len()))
             .finish_non_exhaustive()
     }

@@ -7,14 +7,14 @@
 //! more calls).
 //!
 //! Give the delay as the 95th percentile of your call, or let it follow what was lately usual, with
-//! [`with_adaptive`](Hedge::with_adaptive). Shorter delays buy little and cost much.
+//! [`with_learned_delay`](HedgePolicy::with_learned_delay). Shorter delays buy little and cost much.
 //!
 //! # When not
 //!
-//! * The call must not be made twice at once: it books, pays, sends. A loser is dropped, which tells the peer nothing:
+//! * The call must not be made twice at once: it books, pays, sends. A loser is dropped, which tells the upstream nothing:
 //!   what it began may still be done.
-//! * All calls are slow, as the peer is overloaded. Hedges then double the load. That is what the
-//!   [`Budget`](Hedge::with_budget) is for: with it, in the long run at most one call in ten is hedged (by its default
+//! * All calls are slow, as the upstream is overloaded. Hedges then double the load. That is what the
+//!   [`Budget`](crate::Budget) is for: with it, in the long run at most one call in ten is hedged (by its default
 //!   deposit), whatever the delay. Do not hedge without one.
 //! * Calls are billed and long, such as completions of a model: each hedge that starts is paid for in full.
 //! * The slowness is your own: a lock, a full connection pool. The second call waits behind the first.
@@ -23,27 +23,23 @@
 //!
 //! # Which outcome wins
 //!
-//! The first that is *accepted*: a success, or an error that the policy's classifier judges to be one that trying again
-//! cannot mend ([`Verdict::Fail`](crate::Verdict::Fail)): the other attempts would meet it too. An error that may pass
+//! The first that is *accepted*: a success, or an error after which, by the policy's classifier, the
+//! request must not be sent again: the other attempts would meet it too. An error that may pass
 //! does not win while others are in flight, however early it comes: a machine that refuses at once must not beat one
 //! that answers. Once every attempt in flight has failed, the call ends with the last error: no further hedge is
-//! started, as that would be a retry without a backoff. If a peer answers that it wants less (a throttling, a hint to
+//! started, as that would be a retry without a backoff. If an upstream answers that it wants less (a throttling, a hint to
 //! wait), no more hedges are started either.
 
-mod event;
 mod future;
+mod pace;
 mod policy;
-mod race;
 
-pub use event::Event;
 pub use future::Hedge;
 pub use policy::HedgePolicy;
 
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::observe::Standard;
-use crate::policy::Attempt;
-use crate::time::DefaultTimer;
+use crate::policy::{AsPolicy, Attempt};
 
 /// Calls `op`, and again where that takes long, and takes the first outcome that is
 /// [accepted](self#which-outcome-wins). The others are dropped.
@@ -53,20 +49,22 @@ use crate::time::DefaultTimer;
 /// the oldest first: an outcome in hand beats the token and the deadline. Once the token is cancelled nothing is
 /// started.
 ///
-/// What is live and shared is attached before the first poll: [`with_budget`](Hedge::with_budget),
-/// [`with_adaptive`](Hedge::with_adaptive), [`with_observer`](Hedge::with_observer), [`with_timer`](Hedge::with_timer).
+/// On an [`Upstream`](crate::Upstream) the first attempt waits for its admission like that of a retry. A hedge does not:
+/// where it is not admitted at once, or the budget cannot pay for it, it is not made. Each attempt reports its own
+/// outcome; a loser that was dropped in flight says nothing of the upstream.
 ///
 /// # Cost
 ///
-/// A call that is ready at its first poll reads no clock and makes no timer. The first attempt is held inside the
+/// A call that is ready at its first poll makes no timer, and reads the clock only for a total timeout or an
+/// observer of all events. The first attempt is held inside the
 /// future; a hedge is boxed when it starts. So the future is as large as one attempt rather than as all that might be
 /// needed, in each of the many calls that never hedge; the allocation comes only in those that have just waited out the
 /// delay.
 ///
 /// # Errors
 ///
-/// [`GaveUp`](crate::GaveUp), with [`Stop::Fatal`](crate::Stop::Fatal) for an error that was accepted,
-/// [`Stop::Attempts`](crate::Stop::Attempts) where every attempt failed, `Deadline` and `Cancelled`; it holds the last
+/// [`GaveUp`](crate::GaveUp), with [`StopReason::Fatal`](crate::StopReason::Fatal) for an error that was accepted,
+/// [`StopReason::Attempts`](crate::StopReason::Attempts) where every attempt failed, `Deadline` and `Cancelled`; it holds the last
 /// error.
 ///
 /// # Cancel safety
@@ -84,11 +82,11 @@ use crate::time::DefaultTimer;
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
-/// use resile::{Budget, HedgePolicy, Never, hedge};
+/// use resile::{Budget, HedgePolicy, Never, Upstream, hedge};
 /// use std::{io, time::Duration};
 ///
 /// static POLICY: HedgePolicy = HedgePolicy::new().with_delay(Duration::from_millis(50));
-/// static BUDGET: Budget = Budget::new();
+/// static SEARCH: Upstream = Upstream::new("search").with_budget(Budget::new());
 ///
 /// // The first machine that is asked has fallen asleep.
 /// async fn ask(attempt: resile::Attempt) -> io::Result<u32> {
@@ -97,12 +95,12 @@ use crate::time::DefaultTimer;
 ///     Ok(attempt.number())
 /// }
 /// let began = tokio::time::Instant::now();
-/// assert_eq!(hedge(ask, &POLICY, Never).with_budget(&BUDGET).await.unwrap(), 2);
+/// assert_eq!(hedge(ask, &POLICY, Never).on(&SEARCH).await.unwrap(), 2);
 /// assert!(began.elapsed() < Duration::from_millis(70));
 /// # }
 /// ```
 ///
-/// Each attempt of a retry hedged; what the retry judges is the hedge's last error:
+/// Each attempt of a retry hedged; the retry reads the verdict that the hedge ended with:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -111,21 +109,19 @@ use crate::time::DefaultTimer;
 /// use std::io;
 ///
 /// # async fn ask(_: resile::Attempt) -> io::Result<u32> { Ok(7) }
-/// static HEDGE: HedgePolicy = HedgePolicy::new();
-/// let passes = |e: &GaveUp<io::Error>| e.last().is_none_or(|e| e.kind() == io::ErrorKind::ConnectionReset);
-/// let policy = RetryPolicy::new().with_classify(passes);
-/// assert_eq!(retry(|_| hedge(ask, &HEDGE, Never), &policy, Never).await.unwrap(), 7);
+/// let hedging = HedgePolicy::new().with_classifier(|e: &io::Error| e.kind() == io::ErrorKind::ConnectionReset);
+/// let policy = RetryPolicy::new().with_classifier(|e: &GaveUp<io::Error>| e.verdict());
+/// let answer = retry(|_| hedge(ask, hedging, Never), policy, Never).await.map_err(GaveUp::flatten);
+/// assert_eq!(answer.unwrap(), 7);
 /// # }
 /// ```
 #[inline]
-pub fn hedge<F, Fut, T, E, C, K>(
-    op: F,
-    policy: &HedgePolicy<C>,
-    token: K,
-) -> Hedge<'_, F, Fut, E, C, K, Standard, DefaultTimer>
+#[track_caller]
+pub fn hedge<F, Fut, T, E, P, C, K>(op: F, policy: P, token: K) -> Hedge<F, Fut, E, P, K>
 where
     F: FnMut(Attempt) -> Fut,
     Fut: Future<Output = Result<T, E>>,
+    P: AsPolicy<Policy = HedgePolicy<C>>,
     C: Classify<E>,
     K: Cancel,
 {

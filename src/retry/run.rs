@@ -1,29 +1,26 @@
 use std::fmt;
 use std::future::poll_fn;
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
 
-use super::attempting::Attempting;
-use super::course::{Course, Refusal};
-use super::links::{Links, Unlinked};
-use super::{Event, GaveUp};
-use crate::cancel::{Cancel, poll_cancelled};
+use pin_project_lite::pin_project;
+
+use crate::call::{Course, Failed, GaveUp, Renewed, Waits, WaitsOf};
+use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::observe::{Observe, Standard};
-use crate::policy::{RetryPolicy, Stop};
-use crate::time::{DefaultTimer, Timer};
+use crate::observe::Shell;
+use crate::policy::{AsPolicy, Attempt, RetryPolicy};
+use crate::upstream::{Alone, Target, TargetFor};
 
 /// The retry loop in the caller's hands, for operations that borrow `&mut` state.
 ///
-/// [`attempt`](Self::attempt) takes the operation's future, holds it to the token and the deadline, and settles
-/// its outcome, good or bad:
+/// [`attempt`](Self::attempt) takes the operation's future, waits until the attempt may begin, holds it to the token and
+/// the timeouts, and settles its outcome, good or bad:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), resile::GaveUp<std::io::Error>> {
-/// # use resile::{Never, RetryPolicy};
+/// # use resile::{Never, RetryPolicy, Run};
 /// # struct Agent(u32);
 /// # impl Agent {
 /// #     async fn turn(&mut self) -> std::io::Result<u32> {
@@ -32,8 +29,7 @@ use crate::time::{DefaultTimer, Timer};
 /// #     }
 /// # }
 /// # let mut agent = Agent(0);
-/// let policy = RetryPolicy::new();
-/// let mut run = policy.start(Never);
+/// let mut run = Run::new(RetryPolicy::new(), Never);
 /// let reply = loop {
 ///     if let Some(reply) = run.attempt(agent.turn()).await? {
 ///         break reply;
@@ -44,21 +40,22 @@ use crate::time::{DefaultTimer, Timer};
 /// # }
 /// ```
 ///
-/// By hand, where the operation must not be cut, each failure goes to [`again`](Self::again) (or, on a thread without
-/// a runtime, to [`blocking_again`](Self::blocking_again)) and the success through [`success`](Self::success), which
-/// tells the budget and the observer; a run that is dropped without one of these counts as abandoned, which is neither:
+/// By hand, where the operation must not be cut, [`next`](Self::next) (or, on a thread without a runtime,
+/// [`blocking_next`](Self::blocking_next)) waits until the next attempt may begin. Its failure goes to
+/// [`failed`](Self::failed) and its success through [`succeeded`](Self::succeeded); an attempt that is followed by
+/// neither was dropped, which says nothing of the upstream:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), resile::GaveUp<std::io::Error>> {
-/// # use resile::{Never, RetryPolicy};
+/// # use resile::{Never, RetryPolicy, Run};
 /// # async fn turn() -> std::io::Result<u32> { Ok(3) }
-/// let policy = RetryPolicy::new();
-/// let mut run = policy.start(Never);
+/// let mut run = Run::new(RetryPolicy::new(), Never);
 /// let reply = loop {
+///     run.next().await?;
 ///     match turn().await {
-///         Ok(reply) => break run.success(reply),
-///         Err(e) => run.again(e).await?,
+///         Ok(reply) => break run.succeeded(reply),
+///         Err(error) => run.failed(error)?,
 ///     }
 /// };
 /// # assert_eq!(reply, 3);
@@ -66,42 +63,61 @@ use crate::time::{DefaultTimer, Timer};
 /// # }
 /// ```
 #[must_use = "a run does nothing unless attempts are made under it"]
-pub struct Run<'a, E, C, K, O = Standard, M = DefaultTimer, L = Unlinked> {
-    pub(super) course: Course<'a, E, C, K, O, M, L>,
-    /// Whether an attempt was counted that the caller has yet to make: [`again`](Self::again) returned.
-    pub(super) announced: bool,
-    /// Whether [`attempt`](Self::attempt) has brought the success.
-    pub(super) succeeded: bool,
+pub struct Run<E, P, K, X: Target = Alone> {
+    course: Course<E, Renewed<P>, K, X>,
+    /// Whether its latest attempt succeeded, and that was reported.
+    has_succeeded: bool,
+    /// The number of the attempt that was last reported to have failed.
+    failed: u32,
 }
 
-impl<C> RetryPolicy<C> {
-    /// Starts a [`Run`]: the loop in the caller's hands. The deadline counts from here.
+impl<E, P, K: Cancel> Run<E, P, K> {
+    /// Starts a run. The total timeout counts from here.
     #[track_caller]
-    pub fn start<E, K: Cancel>(&self, token: K) -> Run<'_, E, C, K> {
-        let mut course = Course::new(self, token);
+    pub fn new<C>(policy: P, token: K) -> Self
+    where
+        P: AsPolicy<Policy = RetryPolicy<C>>,
+        C: Classify<E>,
+    {
+        let mut course = Course::new(Shell::Run, Renewed::new(policy), token);
         course.note_start();
-        Run { course, announced: false, succeeded: false }
+        Self { course, has_succeeded: false, failed: 0 }
+    }
+
+    /// Sends the run to an [`Upstream`](crate::Upstream), which its attempts share with other calls; or gives it a name.
+    /// Before the first attempt, and once. The total timeout counts from here.
+    pub fn on<Y: TargetFor<E>>(self, target: Y) -> Run<E, P, K, Y> {
+        let mut course = self.course.on(target);
+        course.note_start();
+        Run { course, has_succeeded: false, failed: 0 }
     }
 }
 
-impl<E, C, K, O, M, L> Run<'_, E, C, K, O, M, L> {
-    /// How many attempts were begun.
+impl<E, P, K, X: Target> Run<E, P, K, X> {
+    /// Returns how many attempts were begun.
     #[must_use]
     pub const fn attempts(&self) -> u32 {
-        self.course.tally.attempts()
+        self.course.attempts()
+    }
+
+    /// Lets the attempts and the growth of the delays count anew from here: for work that goes on for long and has just
+    /// made progress.
+    pub const fn progressed(&mut self) {
+        let attempts = self.course.attempts();
+        self.course.policy.renew(attempts);
     }
 }
 
-impl<E, C, K, O, M, L> Run<'_, E, C, K, O, M, L>
+impl<E, P, C, K, X> Run<E, P, K, X>
 where
+    P: AsPolicy<Policy = RetryPolicy<C>>,
     C: Classify<E>,
     K: Cancel,
-    O: for<'e> Observe<Event<'e, E>>,
-    M: Timer,
-    L: Links,
+    X: TargetFor<E>,
 {
-    /// Makes one attempt: polls `operation` under the token and the deadline, and settles its outcome. `Some` is
-    /// the success, and the end; after `None`, which comes when the delay is over, call it again with the next attempt.
+    /// Makes one attempt: waits until it may begin, polls `operation` under the token and the timeouts, and settles its
+    /// outcome. `Some` is the success, and the end; after `None` call it again with the next attempt, which then waits
+    /// out the delay.
     ///
     /// # Errors
     ///
@@ -109,9 +125,9 @@ where
     ///
     /// # Cancel safety
     ///
-    /// Dropped in flight, it drops `operation`, tells a breaker nothing (a probe's place is free at once), and gives
-    /// back a budget token whose retry has not started. The run may go on: the next attempt counts and is paid for as
-    /// the retry that it is, and comes without a delay.
+    /// Dropped in flight, it drops `operation` and says nothing of the upstream: a probe's place is free at once. Dropped
+    /// while it waits, it leaves the line; the delay goes on. The run may go on in both cases: the next attempt counts and
+    /// is paid for as the retry that it is. A budget token whose retry has not begun goes back with the run.
     ///
     /// # Panics
     ///
@@ -120,10 +136,10 @@ where
     where
         Fut: Future<Output = Result<T, E>>,
     {
-        Attempting::new(self, operation)
+        Attempting { run: self, phase: Phase::Unstarted, operation: Some(operation), waits: Waits::none() }
     }
 
-    /// Takes the error of an attempt that the caller made, and waits until the next may be made.
+    /// Waits until the next attempt may begin: the delay, a hold, the line, and its admission.
     ///
     /// # Errors
     ///
@@ -131,28 +147,22 @@ where
     ///
     /// # Cancel safety
     ///
-    /// Dropped while it waits, it gives back the budget token; the run may end, or go on with the next attempt, which
-    /// is then paid for when it is made known.
-    pub async fn again(&mut self, error: E) -> Result<(), GaveUp<E>> {
-        self.begin_unseen();
-        self.pause(error).await?;
-        while let Some(hold) = self.announce()? {
-            let lent = self.course.tally.lend();
-            if cancelled_in(self.course.timer.sleep(hold), &self.course.token).await {
-                drop(lent);
-                return Err(self.course.cut(Stop::Cancelled));
-            }
-            self.course.tally.restore(lent);
+    /// Dropped while it waits, it leaves the line; the delay goes on, and the run may go on.
+    pub async fn next(&mut self) -> Result<Attempt, GaveUp<E>> {
+        if self.course.attempts() == 0 {
+            self.course.note_nesting();
         }
-        Ok(())
+        self.has_succeeded = false;
+        let mut wait = pin!(NextAttempt { course: &mut self.course, is_done: false, waits: Waits::none() });
+        poll_fn(|cx| wait.as_mut().poll(cx)).await
     }
 
-    /// The twin of [`again`](Self::again) for a thread without a runtime: blocks it for the delay, or until the
-    /// token is cancelled.
+    /// The twin of [`next`](Self::next) for a thread without a runtime: blocks it until the next attempt may begin, or
+    /// until the token is cancelled.
     ///
     /// Within a tokio runtime it blocks all that this thread would poll, and where the runtime's clock is paused it
     /// never returns: that clock moves on only when the thread that is blocked has nothing to do. In such a test give
-    /// the run a [`ManualTimer`](crate::ManualTimer).
+    /// the upstream a [`ManualTimer`](crate::ManualTimer).
     ///
     /// # Errors
     ///
@@ -161,132 +171,177 @@ where
     /// # Examples
     ///
     /// ```
-    /// # use resile::{ManualTimer, Never, RetryPolicy};
+    /// # use resile::{ManualTimer, Never, RetryPolicy, Run, Upstream};
     /// # let mut calls = 0;
     /// # let mut read = || { calls += 1; if calls < 3 { Err("busy") } else { Ok("data") } };
-    /// let policy = RetryPolicy::new();
-    /// let mut run = policy.start(Never);
-    /// # let mut run = run.with_timer(ManualTimer::new());
+    /// # let disk = Upstream::new("disk").with_timer(ManualTimer::new());
+    /// let mut run = Run::new(RetryPolicy::new(), Never).on(&disk);
     /// let data = loop {
+    ///     run.blocking_next()?;
     ///     match read() {
-    ///         Ok(data) => break run.success(data),
-    ///         Err(e) => run.blocking_again(e)?,
+    ///         Ok(data) => break run.succeeded(data),
+    ///         Err(error) => run.failed(error)?,
     ///     }
     /// };
     /// # assert_eq!(data, "data");
     /// # Ok::<(), resile::GaveUp<&str>>(())
     /// ```
-    pub fn blocking_again(&mut self, error: E) -> Result<(), GaveUp<E>> {
-        self.begin_unseen();
-        let delay = self.course.failed(error)?.delay;
-        if !delay.is_zero() {
-            self.park(delay).map_err(|stop| self.course.cut(stop))?;
+    pub fn blocking_next(&mut self) -> Result<Attempt, GaveUp<E>> {
+        if self.course.attempts() == 0 {
+            self.course.note_nesting();
         }
-        while let Some(hold) = self.announce()? {
-            self.park(hold).map_err(|stop| self.course.cut(stop))?;
-        }
-        Ok(())
+        self.has_succeeded = false;
+        self.course.block_between(0)
     }
 
-    /// Tells the budget and the observer of the success, and hands `value` through.
+    /// Reports that the attempt failed. One that was made without a [`next`](Self::next) counts all the same.
     ///
-    /// The success of an [`attempt`](Self::attempt) they know already, so of that it tells nothing.
+    /// # Errors
+    ///
+    /// [`GaveUp`] ends the run. `Ok`: another attempt may be made.
+    pub fn failed(&mut self, error: E) -> Result<(), GaveUp<E>> {
+        if self.failed == self.course.attempts() {
+            self.course.count_unseen();
+        }
+        self.failed = self.course.attempts();
+        self.course.failed(0, Failed::Error(error)).map(|_| ())
+    }
+
+    /// Reports that the attempt succeeded, unless [`attempt`](Self::attempt) did, and hands `value` through.
     #[must_use = "this is the value that the run was for"]
-    pub fn success<T>(mut self, value: T) -> T {
-        if !self.succeeded {
-            self.begin_unseen();
-            self.course.succeeded();
+    pub fn succeeded<T>(mut self, value: T) -> T {
+        if !self.has_succeeded {
+            let attempts = self.course.attempts();
+            self.course.succeeded_at(0, attempts, None);
         }
         value
     }
-
-    /// Counts the attempt whose outcome the caller brings, unless it was announced.
-    fn begin_unseen(&mut self) {
-        if !std::mem::take(&mut self.announced) {
-            self.course.begin_unseen();
-        }
-    }
-
-    /// Lets the next attempt begin, before the caller makes it; or says how long a cooldown holds it.
-    fn announce(&mut self) -> Result<Option<Duration>, GaveUp<E>> {
-        match self.course.begin_later() {
-            Ok(_) => {
-                self.announced = true;
-                Ok(None)
-            }
-            Err(Refusal::Hold(delay)) => Ok(Some(delay)),
-            Err(refusal) => Err(self.course.cut(refusal)),
-        }
-    }
-
-    /// Judges `error` and waits out the delay.
-    async fn pause(&mut self, error: E) -> Result<(), GaveUp<E>> {
-        let next = self.course.failed(error)?;
-        let lent = self.course.tally.lend();
-        if next.waits() {
-            let at = self.course.resumes_at(&next);
-            if cancelled_in(self.course.timer.sleep_until(at), &self.course.token).await {
-                drop(lent);
-                return Err(self.course.cut(Stop::Cancelled));
-            }
-        }
-        if self.course.must_yield() {
-            yield_now().await;
-        }
-        self.course.tally.restore(lent);
-        Ok(())
-    }
-
-    /// Blocks for `delay`, or until the token is cancelled.
-    fn park(&self, delay: Duration) -> Result<(), Stop> {
-        struct Unpark(std::thread::Thread);
-        impl Wake for Unpark {
-            fn wake(self: Arc<Self>) {
-                self.0.unpark();
-            }
-        }
-        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-        let mut cancelled = pin!(self.course.token.cancelled());
-        let until = self.course.timer.now().saturating_add(delay);
-        loop {
-            if cancelled.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
-                return Err(Stop::Cancelled);
-            }
-            let left = until.saturating_sub(self.course.timer.now());
-            if left.is_zero() {
-                return Ok(());
-            }
-            self.course.timer.park(left);
-        }
-    }
 }
 
-impl<E, C, K, O, M, L> fmt::Debug for Run<'_, E, C, K, O, M, L> {
+impl<E, P, K, X: Target> fmt::Debug for Run<E, P, K, X> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run").field("attempts", &self.course.tally.attempts()).finish_non_exhaustive()
+        f.debug_struct("Run").field("attempts", &self.course.attempts()).finish_non_exhaustive()
     }
 }
 
-/// Waits for `sleep`; true if the token was cancelled first.
-async fn cancelled_in<K: Cancel>(sleep: impl Future<Output = ()>, token: &K) -> bool {
-    let mut sleep = pin!(sleep);
-    let mut cancelled = pin!(None);
-    poll_fn(|cx| match sleep.as_mut().poll(cx) {
-        Poll::Ready(()) => Poll::Ready(false),
-        Poll::Pending => poll_cancelled(token, cancelled.as_mut(), cx).map(|()| true),
-    })
-    .await
+pin_project! {
+    /// The wait for the next attempt. Dropped, it leaves the line.
+    struct NextAttempt<'r, E, P, K, X>
+    where
+        K: Cancel,
+        X: Target,
+    {
+        course: &'r mut Course<E, Renewed<P>, K, X>,
+        is_done: bool,
+        #[pin]
+        waits: WaitsOf<X, K>,
+    }
+
+    impl<E, P, K: Cancel, X: Target> PinnedDrop for NextAttempt<'_, E, P, K, X> {
+        fn drop(this: Pin<&mut Self>) {
+            let this = this.project();
+            if !*this.is_done {
+                this.course.leave_line(0);
+            }
+        }
+    }
 }
 
-async fn yield_now() {
-    let mut yielded = false;
-    poll_fn(|cx| {
-        if yielded {
-            return Poll::Ready(());
+impl<E, P, C, K, X> NextAttempt<'_, E, P, K, X>
+where
+    P: AsPolicy<Policy = RetryPolicy<C>>,
+    C: Classify<E>,
+    K: Cancel,
+    X: TargetFor<E>,
+{
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Attempt, GaveUp<E>>> {
+        let this = self.project();
+        let begun = ready!(this.course.poll_between(0, this.waits, cx));
+        *this.is_done = true;
+        Poll::Ready(begun)
+    }
+}
+
+pin_project! {
+    /// One attempt of a [`Run`]. By hand, as an `async fn` would hold the operation twice: as its argument and where it is
+    /// polled.
+    struct Attempting<'r, Fut, E, P, K, X>
+    where
+        K: Cancel,
+        X: Target,
+    {
+        run: &'r mut Run<E, P, K, X>,
+        phase: Phase,
+        // `None` once it has ended.
+        #[pin]
+        operation: Option<Fut>,
+        #[pin]
+        waits: WaitsOf<X, K>,
+    }
+
+    // The run outlives it: what an attempt holds at an upstream must not wait for the run to end.
+    impl<Fut, E, P, K: Cancel, X: Target> PinnedDrop for Attempting<'_, Fut, E, P, K, X> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            match this.phase {
+                Phase::Polling => {
+                    this.operation.set(None);
+                    this.run.course.drop_attempt(0);
+                }
+                Phase::Waiting => this.run.course.leave_line(0),
+                Phase::Unstarted | Phase::Done => {}
+            }
         }
-        yielded = true;
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Phase {
+    Unstarted,
+    // Until the attempt may begin.
+    Waiting,
+    Polling,
+    Done,
+}
+
+impl<Fut, T, E, P, C, K, X> Future for Attempting<'_, Fut, E, P, K, X>
+where
+    Fut: Future<Output = Result<T, E>>,
+    P: AsPolicy<Policy = RetryPolicy<C>>,
+    C: Classify<E>,
+    K: Cancel,
+    X: TargetFor<E>,
+{
+    type Output = Result<Option<T>, GaveUp<E>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let course = &mut this.run.course;
+        if let Phase::Unstarted = this.phase {
+            if course.attempts() == 0 {
+                course.note_nesting();
+            }
+            *this.phase = Phase::Waiting;
+        }
+        if let Phase::Waiting = this.phase {
+            let begun = ready!(course.poll_between(0, this.waits.as_mut(), cx));
+            *this.phase = if begun.is_ok() { Phase::Polling } else { Phase::Done };
+            this.run.has_succeeded = false;
+            begun?;
+        }
+        let operation = this.operation.as_mut().as_pin_mut().expect("`Run::attempt` polled after completion");
+        let outcome = ready!(course.poll_attempt(0, operation, this.waits.as_mut(), cx));
+        // The operation is dropped before anybody hears of its outcome.
+        this.operation.set(None);
+        *this.phase = Phase::Done;
+        Poll::Ready(match outcome {
+            Ok(value) => {
+                let attempts = course.attempts();
+                course.succeeded(0, attempts);
+                this.run.has_succeeded = true;
+                Ok(Some(value))
+            }
+            Err(ended) => course.ended(0, ended).map(|_| None),
+        })
+    }
 }

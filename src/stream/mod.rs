@@ -10,18 +10,20 @@
 //! |---|---|---|
 //! | which items are preamble, content, the end | [`with_parts`](RetryStream::with_parts) | all are content |
 //! | that a stream without its last item was cut off | [`with_required_end`](RetryStream::with_required_end) | an end is an end |
-//! | what to do once content was handed over | [`with_mend`](RetryStream::with_mend) | [`Mend::Fail`]: what has arrived stays, the error says [`Stop::Partial`](crate::Stop::Partial) |
+//! | what to do once content was handed over | [`with_mend`](RetryStream::with_mend) | [`Mend::Fail`]: what has arrived stays, the error says [`StopReason::Partial`](crate::StopReason::Partial) |
 //!
 //! # Limits
 //!
-//! The policy's **deadline** holds until content: it is how long a consumer may be kept waiting with nothing in hand,
-//! all attempts and delays included. It does not cut a stream that flows, as how long a good answer takes says nothing
-//! of whether it is stuck (a model may write for minutes). If a stream that has flowed is opened again, the deadline
-//! counts anew from there. Attempts and their delays are counted over the whole life of the stream.
+//! The policy's **total timeout** holds until content: it is how long a consumer may be kept waiting with nothing in hand,
+//! all attempts and delays included. So does its **attempt timeout**, for each time that the stream is opened. They do not
+//! cut a stream that flows, as how long a good answer takes says nothing of whether it is stuck (a model may write for
+//! minutes). If a stream that has flowed is opened again, the total timeout counts anew from there. Attempts and their
+//! delays are counted over the whole life of the stream, unless they are
+//! [renewed](RetryStream::with_attempts_renewed).
 //!
 //! What flows is bounded by its silences, with the adapters of [`StreamResilienceExt`](crate::StreamResilienceExt). Put
 //! them on what `open` returns, *inside*: there they see each item as it comes, the preamble too, and their
-//! [`Elapsed`](crate::Elapsed) is judged like any other error. For a bound on the whole, cancel the token after that
+//! [`Elapsed`](crate::timeout::Elapsed) is classified like any other error. For a bound on the whole, cancel the token after that
 //! time.
 //!
 //! # Defaults
@@ -44,22 +46,22 @@ mod limit;
 mod part;
 mod retry;
 
-pub use limit::{Every, First, Meets, Progress, StreamTimeout, Watch};
-pub use part::{CutOff, Mend, Part};
+pub use limit::StreamTimeout;
+pub use part::{Mend, Part};
 pub use retry::RetryStream;
 
 use futures_core::Stream;
 
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::policy::{Attempt, RetryPolicy};
+use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 
 /// Opens a stream, and opens it again where it fails before it has yielded content, as `policy` allows and until
 /// `token` says stop.
 ///
 /// Nothing runs before the first poll. Items of the preamble are held back,
 /// [boundedly](RetryStream::with_preamble_cap), until the first item of content, and are forgotten with the attempt
-/// that fails before. The first error of an opened stream ends it, and is judged by the policy's classifier like the
+/// that fails before. The first error of an opened stream ends it, and is classified by the policy's classifier like the
 /// error of an attempt to open one. What was taken from the stream is handed over before the token is looked at; once
 /// it is cancelled, nothing more is taken.
 ///
@@ -103,8 +105,8 @@ use crate::policy::{Attempt, RetryPolicy};
 ///     "stop" => Part::End,
 ///     _ => Part::Content,
 /// };
-/// let policy = RetryPolicy::new().with_deadline(Duration::from_secs(60));
-/// let told: Vec<_> = retry_stream(open, &policy, Never).with_parts(parts).try_collect().await.unwrap();
+/// let policy = RetryPolicy::new().with_total_timeout(Duration::from_secs(60));
+/// let told: Vec<_> = retry_stream(open, policy, Never).with_parts(parts).try_collect().await.unwrap();
 /// assert_eq!(told, ["start", "Hello", "stop"]);
 /// # }
 /// ```
@@ -122,21 +124,19 @@ use crate::policy::{Attempt, RetryPolicy};
 /// #     Ok(stream::iter(if a.is_first() { vec![Ok("Hel"), Err("reset")] } else { vec![Ok("Hello")] }))
 /// # }
 /// let policy = RetryPolicy::new();
-/// let shown = retry_stream(open, &policy, Never).with_mend(|_| Mend::Restart("(clear)"));
+/// let shown = retry_stream(open, policy, Never).with_mend(|_| Mend::Restart("(clear)"));
 /// let shown: Vec<_> = shown.try_collect().await.unwrap();
 /// assert_eq!(shown, ["Hel", "(clear)", "Hello"]);
 /// # }
 /// ```
 #[inline]
-pub fn retry_stream<F, Fut, S, T, E, C, K>(
-    open: F,
-    policy: &RetryPolicy<C>,
-    token: K,
-) -> RetryStream<'_, F, Fut, S, T, E, C, K>
+#[track_caller]
+pub fn retry_stream<F, Fut, S, T, E, P, C, K>(open: F, policy: P, token: K) -> RetryStream<F, Fut, S, T, E, P, K>
 where
     F: FnMut(Attempt) -> Fut,
     Fut: Future<Output = Result<S, E>>,
     S: Stream<Item = Result<T, E>>,
+    P: AsPolicy<Policy = RetryPolicy<C>>,
     C: Classify<E>,
     K: Cancel,
 {

@@ -1,164 +1,355 @@
-mod poll;
-
 use std::collections::VecDeque;
 use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 use futures_core::stream::FusedStream;
 use pin_project_lite::pin_project;
 
-use super::{CutOff, Mend, Part};
-use crate::budget::Budget;
+use super::{Mend, Part};
+use crate::call::{Course, Ended, Failed, GaveUp, Renewed, Waits, WaitsOf};
 use crate::cancel::Cancel;
-use crate::observe::{Observe, Standard};
-use crate::policy::RetryPolicy;
-use crate::retry::{Course, Event, Forgiving, Waits};
-use crate::time::{DefaultTimer, Timer, TimerSlot};
+use crate::classify::Classify;
+use crate::observe::Shell;
+use crate::policy::{AsPolicy, Attempt, RetryPolicy, StopReason};
+use crate::upstream::{Alone, Target, TargetFor};
+use crate::verdict::Cut;
 
 pin_project! {
     /// A stream that is opened again as its policy says. Made by [`retry_stream`](crate::retry_stream()).
     ///
     /// An error is its last item. Polled again after its end it stays ended.
     #[must_use = "streams do nothing unless polled"]
-    pub struct RetryStream<'a, F, Fut, S, T, E, C, K, P = fn(&T) -> Part, A = fn(&E) -> Mend<T>, O = Standard, M = DefaultTimer>
+    pub struct RetryStream<F, Fut, S, T, E, P, K, X = Alone, Q = fn(&T) -> Part, A = fn(Option<&E>) -> Mend<T>>
     where
         K: Cancel,
-        M: TimerSlot,
+        X: Target,
     {
         open: F,
-        parts: P,
+        parts: Q,
         mend: A,
-        course: Course<'a, E, C, K, O, M, Forgiving>,
+        // Dropped before what it holds at the upstream is given back.
         #[pin]
         state: State<Fut, S>,
-        // Its deadline is waited for until there is content.
+        course: Course<E, Renewed<P>, K, X>,
+        // Its limits are waited for until there is content.
         #[pin]
-        waits: Waits<M::Sleep, K::Cancelled>,
+        waits: WaitsOf<X, K>,
         // Invariant: while not `flowing`, the preamble of this attempt; else what is to be handed over ahead of what
         // the stream yields next.
         held: VecDeque<T>,
-        cap: usize,
+        rules: Rules,
         // Whether content has come since the stream was last opened for the consumer to see.
         flowing: bool,
-        cut_off: Option<fn() -> E>,
+        // Whether the item that completes the answer has come.
+        complete: bool,
     }
+}
+
+/// What the caller has said of the stream, in short.
+#[derive(Clone, Copy)]
+struct Rules {
+    preamble_cap: usize,
+    requires_end: bool,
+    renews: bool,
 }
 
 pin_project! {
     #[project = StateProj]
     enum State<Fut, S> {
         Unstarted,
+        // The next attempt waits until it may begin.
         Between,
         Opening { #[pin] attempt: Fut },
         Reading { #[pin] stream: S },
-        Waiting,
         Done,
     }
 }
 
 const PREAMBLE_CAP: usize = 64;
 
-impl<'a, F, Fut, S, T, E, C, K: Cancel> RetryStream<'a, F, Fut, S, T, E, C, K> {
+impl<F, Fut, S, T, E, P, K: Cancel> RetryStream<F, Fut, S, T, E, P, K> {
     #[inline]
-    pub(super) fn new(open: F, policy: &'a RetryPolicy<C>, token: K) -> Self {
+    #[track_caller]
+    pub(super) fn new(open: F, policy: P, token: K) -> Self {
         Self {
             open,
             parts: |_| Part::Content,
             mend: |_| Mend::Fail,
-            course: Course::forgiving(policy, token),
+            course: Course::new(Shell::Stream, Renewed::new(policy), token),
             state: State::Unstarted,
             waits: Waits::none(),
             held: VecDeque::new(),
-            cap: PREAMBLE_CAP,
+            rules: Rules { preamble_cap: PREAMBLE_CAP, requires_end: false, renews: false },
             flowing: false,
-            cut_off: None,
+            complete: false,
         }
     }
 }
 
-/// What the caller knows of the stream, and what is live and shared: attached before the first poll.
-impl<'a, F, Fut, S, T, E, C, K: Cancel, P, A, O, M: TimerSlot> RetryStream<'a, F, Fut, S, T, E, C, K, P, A, O, M> {
-    /// `parts` says what each item is. Without it, every item is content.
-    pub fn with_parts<Q>(self, parts: Q) -> RetryStream<'a, F, Fut, S, T, E, C, K, Q, A, O, M>
-    where
-        Q: FnMut(&T) -> Part,
-    {
-        let Self { open, parts: _, mend, course, state, waits, held, cap, flowing, cut_off } = self;
-        RetryStream { open, parts, mend, course, state, waits, held, cap, flowing, cut_off }
-    }
-
-    /// `mend` says what becomes of the stream when it breaks off after content. Without it, it fails.
+impl<F, Fut, S, T, E, P, K: Cancel, Q, A> RetryStream<F, Fut, S, T, E, P, K, Alone, Q, A> {
+    /// Sends the stream to an [`Upstream`](crate::Upstream), which its attempts share with other calls; or gives it a name.
+    /// Before the first poll, and once.
     ///
-    /// It only speaks of what has been handed over: the policy must still allow another attempt, and the error be one
-    /// that this may mend.
-    pub fn with_mend<B>(self, mend: B) -> RetryStream<'a, F, Fut, S, T, E, C, K, P, B, O, M>
-    where
-        B: FnMut(&E) -> Mend<T>,
-    {
-        let Self { open, parts, mend: _, course, state, waits, held, cap, flowing, cut_off } = self;
-        RetryStream { open, parts, mend, course, state, waits, held, cap, flowing, cut_off }
-    }
-
-    /// A stream that ends without a [`Part::End`] has failed, with [`CutOff`] as its error.
-    pub fn with_required_end(mut self) -> Self
-    where
-        E: From<CutOff>,
-    {
-        self.cut_off = Some(|| CutOff.into());
-        self
-    }
-
-    /// How many items of the preamble are held back at most. The one after counts as content.
-    pub fn with_preamble_cap(mut self, items: usize) -> Self {
-        self.cap = items;
-        self
-    }
-
-    /// Retries are paid from `budget`. A stream that has come to its end refills it; one that is dropped does not.
-    pub fn with_budget(mut self, budget: &'a Budget) -> Self {
-        self.course.set_budget(budget);
-        self
-    }
-
-    /// `observer` is told what happens, instead of [`Standard`]; for both give `(Standard, observer)`.
-    pub fn with_observer<B>(self, observer: B) -> RetryStream<'a, F, Fut, S, T, E, C, K, P, A, B, M>
-    where
-        B: for<'e> Observe<Event<'e, E>>,
-    {
-        let Self { open, parts, mend, course, state, waits, held, cap, flowing, cut_off } = self;
-        let course = course.observed(observer);
-        RetryStream { open, parts, mend, course, state, waits, held, cap, flowing, cut_off }
-    }
-
-    /// Time is `timer`'s.
-    pub fn with_timer<N: Timer>(self, timer: N) -> RetryStream<'a, F, Fut, S, T, E, C, K, P, A, O, N> {
-        let Self { open, parts, mend, course, state, held, cap, flowing, cut_off, .. } = self;
-        let course = course.timed(timer);
-        RetryStream { open, parts, mend, course, state, waits: Waits::none(), held, cap, flowing, cut_off }
+    /// Each time that the stream is opened is an attempt, which ends with the stream: an error in mid-stream counts like
+    /// one of opening it.
+    pub fn on<Y: TargetFor<E>>(self, target: Y) -> RetryStream<F, Fut, S, T, E, P, K, Y, Q, A> {
+        let Self { open, parts, mend, course, held, rules, flowing, complete, .. } = self;
+        let (course, state, waits) = (course.on(target), State::Unstarted, Waits::none());
+        RetryStream { open, parts, mend, state, course, waits, held, rules, flowing, complete }
     }
 }
 
-impl<F, Fut, S, T, E, C, K, P, A, O, M> FusedStream for RetryStream<'_, F, Fut, S, T, E, C, K, P, A, O, M>
+/// What the caller knows of the stream, said before the first poll.
+impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> RetryStream<F, Fut, S, T, E, P, K, X, Q, A> {
+    /// Sets what says which part of the stream each item is. Without it, every item is content.
+    pub fn with_parts<R>(self, parts: R) -> RetryStream<F, Fut, S, T, E, P, K, X, R, A>
+    where
+        R: FnMut(&T) -> Part,
+    {
+        let Self { open, parts: _, mend, state, course, waits, held, rules, flowing, complete } = self;
+        RetryStream { open, parts, mend, state, course, waits, held, rules, flowing, complete }
+    }
+
+    /// Sets what says how a stream goes on that broke off after content. Without it, the stream fails.
+    ///
+    /// `mend` gets the error; `None` where the stream was cut. It only speaks of what has been handed over: the policy
+    /// must still allow another attempt, and the request be one that may be sent again.
+    pub fn with_mend<B>(self, mend: B) -> RetryStream<F, Fut, S, T, E, P, K, X, Q, B>
+    where
+        B: FnMut(Option<&E>) -> Mend<T>,
+    {
+        let Self { open, parts, mend: _, state, course, waits, held, rules, flowing, complete } = self;
+        RetryStream { open, parts, mend, state, course, waits, held, rules, flowing, complete }
+    }
+
+    /// Says that a stream which ends without a [`Part::End`] or a [`Part::Complete`] was cut: [`Cut::Stream`].
+    pub fn with_required_end(mut self) -> Self {
+        self.rules.requires_end = true;
+        self
+    }
+
+    /// Sets how many items of the preamble are held back at most. The one after counts as content.
+    pub fn with_preamble_cap(mut self, items: usize) -> Self {
+        self.rules.preamble_cap = items;
+        self
+    }
+
+    /// Lets attempts and the growth of the delays count anew whenever a stream had content before it broke off: for
+    /// streams that live long and break now and then.
+    pub fn with_attempts_renewed(mut self) -> Self {
+        self.rules.renews = true;
+        self
+    }
+}
+
+/// What a stream yields when it has something to yield.
+type Yielded<T, E> = Option<Result<T, GaveUp<E>>>;
+
+impl<F, Fut, S, T, E, P, C, K, X, Q, A> Stream for RetryStream<F, Fut, S, T, E, P, K, X, Q, A>
+where
+    F: FnMut(Attempt) -> Fut,
+    Fut: Future<Output = Result<S, E>>,
+    S: Stream<Item = Result<T, E>>,
+    P: AsPolicy<Policy = RetryPolicy<C>>,
+    C: Classify<E>,
+    K: Cancel,
+    X: TargetFor<E>,
+    Q: FnMut(&T) -> Part,
+    A: FnMut(Option<&E>) -> Mend<T>,
+{
+    type Item = Result<T, GaveUp<E>>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Yielded<T, E>> {
+        loop {
+            let mut this = self.as_mut().project();
+            if *this.flowing {
+                if let Some(item) = this.held.pop_front() {
+                    return Poll::Ready(Some(Ok(item)));
+                }
+            }
+            let polled = match this.state.as_mut().project() {
+                StateProj::Done => return Poll::Ready(None),
+                StateProj::Unstarted => {
+                    this.course.note_nesting();
+                    this.state.set(State::Between);
+                    continue;
+                }
+                StateProj::Between => {
+                    let begun = ready!(this.course.poll_between(0, this.waits, cx));
+                    this.state.set(State::Done);
+                    match begun {
+                        Ok(attempt) => this.state.set(State::Opening { attempt: (this.open)(attempt) }),
+                        Err(gave_up) => return self.end(gave_up),
+                    }
+                    continue;
+                }
+                StateProj::Opening { attempt } => {
+                    let opened = {
+                        let _polled = this.course.polled();
+                        attempt.poll(cx)
+                    };
+                    match opened {
+                        Poll::Ready(Ok(stream)) => {
+                            this.state.set(State::Reading { stream });
+                            continue;
+                        }
+                        Poll::Ready(Err(error)) => Poll::Ready(Some(Err(error))),
+                        Poll::Pending => Poll::Pending,
+                    }
+                }
+                // To ask for the next item is to start something: the token comes first.
+                StateProj::Reading { .. } if this.course.stops_reading() => {
+                    this.state.set(State::Done);
+                    let gave_up = this.course.give_up(StopReason::Cancelled, None);
+                    return self.end(gave_up);
+                }
+                StateProj::Reading { stream } => {
+                    let _polled = this.course.polled();
+                    stream.poll_next(cx)
+                }
+            };
+            let ended = match polled {
+                Poll::Pending => ready!(self.as_mut().poll_limits(cx)),
+                Poll::Ready(Some(Ok(item))) => {
+                    self.as_mut().take(item);
+                    continue;
+                }
+                // What was whole stays whole.
+                Poll::Ready(Some(Err(_)) | None) if *this.complete => {
+                    self.as_mut().succeed();
+                    continue;
+                }
+                Poll::Ready(Some(Err(error))) => Ended::Attempt(Failed::Error(error)),
+                Poll::Ready(None) if this.rules.requires_end => Ended::Attempt(Failed::Cut(Cut::Stream)),
+                Poll::Ready(None) => {
+                    self.as_mut().succeed();
+                    continue;
+                }
+            };
+            if let Some(yielded) = self.as_mut().fail(ended) {
+                return Poll::Ready(Some(yielded));
+            }
+        }
+    }
+}
+
+impl<F, Fut, S, T, E, P, C, K, X, Q, A> RetryStream<F, Fut, S, T, E, P, K, X, Q, A>
+where
+    P: AsPolicy<Policy = RetryPolicy<C>>,
+    C: Classify<E>,
+    K: Cancel,
+    X: TargetFor<E>,
+    Q: FnMut(&T) -> Part,
+    A: FnMut(Option<&E>) -> Mend<T>,
+{
+    /// Takes an item in: what is held is handed over from then on, unless this one belongs to the preamble.
+    fn take(mut self: Pin<&mut Self>, item: T) {
+        let mut this = self.as_mut().project();
+        let part = (this.parts)(&item);
+        let holds = part == Part::Preamble && this.held.len() < this.rules.preamble_cap;
+        this.held.push_back(item);
+        match part {
+            Part::End => return self.succeed(),
+            Part::Complete => *this.complete = true,
+            Part::Preamble | Part::Content => {}
+        }
+        if !*this.flowing && !holds {
+            *this.flowing = true;
+            // Content has come: the limits were met.
+            this.waits.as_mut().wake();
+            this.course.met_limits(0);
+        }
+    }
+
+    /// The stream came to its end. What is held is handed over.
+    fn succeed(self: Pin<&mut Self>) {
+        let mut this = self.project();
+        this.state.set(State::Done);
+        this.waits.as_mut().wake();
+        if !std::mem::replace(this.flowing, true) {
+            this.course.met_limits(0);
+        }
+        let attempts = this.course.attempts();
+        this.course.succeeded_at(0, attempts, None);
+    }
+
+    /// The attempt failed. `None` where the next one is waited for.
+    fn fail(self: Pin<&mut Self>, ended: Ended<E>) -> Yielded<T, E> {
+        let mut this = self.project();
+        // The failed stream is dropped before anybody hears of it and before the next one is opened.
+        this.state.set(State::Done);
+        this.waits.as_mut().wake();
+        this.held.clear();
+        let failed = match ended {
+            Ended::Attempt(failed) => failed,
+            Ended::Call(_) => return this.course.ended(0, ended).err().map(Err),
+        };
+        let mut marker = None;
+        if std::mem::take(this.flowing) {
+            let error = match &failed {
+                Failed::Error(error) => Some(error),
+                Failed::Cut(_) => None,
+            };
+            match (this.mend)(error) {
+                Mend::Fail => return Some(Err(this.course.failed_for_good(0, failed, StopReason::Partial))),
+                Mend::Restart(item) => marker = Some(item),
+                Mend::Resume => {}
+            }
+            let (elapsed, attempts) = (this.course.elapsed(), this.course.attempts());
+            this.course.policy.forgive(elapsed);
+            if this.rules.renews {
+                this.course.policy.renew(attempts.saturating_sub(1));
+            }
+        }
+        match this.course.failed(0, failed) {
+            Ok(_) => this.state.set(State::Between),
+            Err(gave_up) => return Some(Err(gave_up)),
+        }
+        marker.map(Ok)
+    }
+
+    /// What may cut the attempt in flight, which is pending.
+    fn poll_limits(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended<E>> {
+        let this = self.project();
+        if !*this.flowing {
+            return this.course.poll_limits(0, this.waits, cx);
+        }
+        if !this.course.token.stops_attempts() {
+            return Poll::Pending;
+        }
+        this.waits.poll_cancelled(&this.course.token, cx).map(|()| Ended::Call(StopReason::Cancelled))
+    }
+
+    /// Ends the stream from outside.
+    #[cold]
+    fn end(self: Pin<&mut Self>, gave_up: GaveUp<E>) -> Poll<Yielded<T, E>> {
+        let mut this = self.project();
+        this.waits.as_mut().wake();
+        this.held.clear();
+        Poll::Ready(Some(Err(gave_up)))
+    }
+}
+
+impl<F, Fut, S, T, E, P, K, X, Q, A> FusedStream for RetryStream<F, Fut, S, T, E, P, K, X, Q, A>
 where
     Self: Stream,
     K: Cancel,
-    M: TimerSlot,
+    X: Target,
 {
     fn is_terminated(&self) -> bool {
         matches!(self.state, State::Done) && self.held.is_empty()
     }
 }
 
-impl<F, Fut, S, T, E, C, K: Cancel, P, A, O, M: TimerSlot> fmt::Debug
-    for RetryStream<'_, F, Fut, S, T, E, C, K, P, A, O, M>
-{
+impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> fmt::Debug for RetryStream<F, Fut, S, T, E, P, K, X, Q, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
             State::Unstarted => "unstarted",
             State::Between => "between attempts",
             State::Opening { .. } => "opening",
             State::Reading { .. } => "reading",
-            State::Waiting => "waiting",
             State::Done => "done",
         };
         f.debug_struct("RetryStream")

@@ -1,16 +1,13 @@
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use super::Event;
-use super::course::Course;
-use super::links::Links;
-use crate::cancel::{Cancel, poll_cancelled};
-use crate::classify::Classify;
-use crate::observe::Observe;
-use crate::policy::Stop;
-use crate::time::Timer;
+use crate::cancel::Cancel;
+use crate::upstream::Where;
+
+/// What a call with that target and token waits for.
+pub(crate) type WaitsOf<X, K> = Waits<<X as Where>::Sleep, <K as Cancel>::Cancelled>;
 
 pin_project! {
     /// What a call waits for beside its work, each made the first time that it has to be waited for.
@@ -23,7 +20,6 @@ pin_project! {
 pin_project! {
     #[project = SlotsProj]
     struct Slots<S, T> {
-        // While an attempt is in flight: the deadline. Between attempts: the delay.
         #[pin]
         sleep: Option<S>,
         // The token's future.
@@ -82,7 +78,8 @@ impl<S, T> Waits<S, T> {
     }
 
     /// Waits for no sleep any more.
-    pub(crate) fn clear_sleep(self: Pin<&mut Self>) {
+    #[inline]
+    pub(crate) fn wake(self: Pin<&mut Self>) {
         if self.is_asleep() {
             self.slots().sleep.set(None);
         }
@@ -99,45 +96,21 @@ impl<S: Future<Output = ()>, T: Future<Output = ()>> Waits<S, T> {
         self.slots().sleep.as_pin_mut().map_or(Poll::Ready(()), |sleep| sleep.poll(cx))
     }
 
-    /// Ready once `token` says stop.
+    /// Ready once `token` is cancelled.
     #[inline]
     pub(crate) fn poll_cancelled<K: Cancel<Cancelled = T>>(
         self: Pin<&mut Self>,
         token: &K,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
-        // Not even room is made for what never comes.
-        if token.stops() { poll_cancelled(token, self.slots().cancelled, cx) } else { Poll::Pending }
-    }
-
-    /// What may cut an attempt in flight, which was polled and is pending: the token, then the deadline.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the sleep that is made in it would be moved")]
-    pub(crate) fn poll_limits<E, C, K, O, M, L>(
-        mut self: Pin<&mut Self>,
-        course: &mut Course<'_, E, C, K, O, M, L>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Stop>
-    where
-        C: Classify<E>,
-        K: Cancel<Cancelled = T>,
-        O: for<'e> Observe<Event<'e, E>>,
-        M: Timer<Sleep = S>,
-        L: Links,
-    {
-        course.note_start();
-        if self.as_mut().poll_cancelled(&course.token, cx).is_ready() {
-            return Poll::Ready(Stop::Cancelled);
+        let is_waiting = self.slots.as_ref().is_some_and(|slots| slots.cancelled.is_some());
+        if !is_waiting {
+            // Not even room is made for what never comes.
+            let Some(cancelled) = token.cancelled() else { return Poll::Pending };
+            let mut slots = self.slots();
+            slots.cancelled.set(Some(cancelled));
+            return slots.cancelled.as_pin_mut().map_or(Poll::Pending, |cancelled| cancelled.poll(cx));
         }
-        if !self.is_asleep() {
-            // A timer may round a sleep of zero up.
-            if course.ends_at_once() {
-                return Poll::Ready(Stop::Deadline);
-            }
-            let Some(at) = course.ends_at() else { return Poll::Pending };
-            self.as_mut().sleep(|| course.timer.sleep_until(at));
-        }
-        ready!(self.poll_sleep(cx));
-        Poll::Ready(Stop::Deadline)
+        self.slots().cancelled.as_pin_mut().map_or(Poll::Pending, |cancelled| cancelled.poll(cx))
     }
 }

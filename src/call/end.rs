@@ -1,0 +1,327 @@
+use std::time::Duration;
+
+use super::gave_up::Inner;
+use super::{CallPolicy, Course, GaveUp, NO_LIMIT, wait_end};
+use crate::breaker::{Outcome, Ticket};
+use crate::cancel::Cancel;
+use crate::classify::Classify;
+use crate::observe::EventKind;
+use crate::policy::{Attempt, Decision, Rules, StopReason};
+use crate::time::nanos;
+use crate::upstream::TargetFor;
+use crate::verdict::{Cut, Health, Verdict};
+
+/// How an attempt failed: with an error of its own, or because it was cut.
+pub(crate) enum Failed<E> {
+    Error(E),
+    Cut(Cut),
+}
+
+/// What ended an attempt without success.
+pub(crate) enum Ended<E> {
+    /// The attempt failed.
+    Attempt(Failed<E>),
+    /// The call ends, and the attempt with it.
+    Call(StopReason),
+}
+
+/// A failed attempt, classified and reported.
+#[derive(Clone, Copy)]
+pub(crate) struct Classified {
+    pub(crate) verdict: Option<Verdict>,
+    pub(crate) cut: Option<Cut>,
+    attempt: Attempt,
+}
+
+impl<E, P, K, X, const N: usize> Course<E, P, K, X, N>
+where
+    P: CallPolicy<Rules: Rules<Classifier: Classify<E>>>,
+    K: Cancel,
+    X: TargetFor<E>,
+{
+    /// The attempt that [`begin_first`](Self::begin_first) let begin was ready at once, and succeeded.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "it is a few instructions, which a call of it would double")]
+    pub(crate) fn succeeded_at_once(&mut self, slot: usize) {
+        if !X::ALONE {
+            self.desk.report_success(slot, Ticket::began);
+            self.desk.deposit();
+        }
+    }
+
+    /// The attempt, number `attempt`, succeeded, and with it the call.
+    #[inline]
+    pub(crate) fn succeeded(&mut self, slot: usize, attempt: u32) {
+        // An attempt that never had to be waited for ended when it began: one reading less.
+        let at = if !X::ALONE && self.resumes_at == 0 { self.desk.began(slot) } else { None };
+        self.succeeded_at(slot, attempt, at);
+    }
+
+    #[inline]
+    pub(crate) fn succeeded_at(&mut self, slot: usize, attempt: u32, at: Option<u64>) {
+        if X::ALONE {
+            if self.desk.notes.attempts > 1 {
+                self.tell_success(attempt, None, None);
+            }
+            return;
+        }
+        let wants_all = self.desk.target.wants_all();
+        // What is ready at once needed no limit.
+        if self.resumes_at != 0 && self.learns().is_some() {
+            self.learn_from(slot);
+        }
+        // One reading for the attempt and the call.
+        let now = wants_all.then(|| self.now());
+        let began = if wants_all { self.desk.began(slot) } else { None };
+        self.desk.report_success(slot, |_| at);
+        self.desk.deposit();
+        if wants_all || self.desk.notes.attempts > 1 {
+            self.tell_success(attempt, began, now);
+        }
+    }
+
+    /// The upstream learns the latency of an attempt that had to be waited for and succeeded.
+    #[inline(never)]
+    pub(crate) fn learn_from(&mut self, slot: usize) {
+        let began = self.desk.began(slot);
+        if let (Some(adaptive), Some(began)) = (self.learns(), began) {
+            let now = self.now();
+            adaptive.record(Duration::from_nanos(now), Duration::from_nanos(now.saturating_sub(began)));
+        }
+    }
+
+    /// The upstream learns of an attempt that was overtaken after more than `slow`.
+    #[cold]
+    pub(crate) fn learn_overtaken(&mut self, slot: usize, at_least: u64) {
+        let began = self.desk.began(slot);
+        if let (Some(adaptive), Some(began)) = (self.learns(), began) {
+            let now = self.now();
+            let waited = now.saturating_sub(began);
+            if waited >= at_least {
+                adaptive.record_overtaken(Duration::from_nanos(now), Duration::from_nanos(waited));
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell_success(&self, attempt: u32, began: Option<u64>, now: Option<u64>) {
+        if self.desk.target.listens() {
+            let elapsed = now.map_or_else(|| self.elapsed(), |now| now.saturating_sub(self.started));
+            let elapsed = Duration::from_nanos(elapsed);
+            let latency = began.zip(now).map(|(began, now)| Duration::from_nanos(now.saturating_sub(began)));
+            self.tell(EventKind::Succeeded { attempt, attempts: self.desk.notes.attempts, elapsed, latency });
+        }
+    }
+
+    /// Classifies a failed attempt, reports it, and takes note of it.
+    pub(crate) fn classified(&mut self, slot: usize, number: u32, failed: Failed<E>) -> Classified {
+        let classifier = self.policy.rules().classifier();
+        let (verdict, cut) = match &failed {
+            Failed::Error(error) => (classifier.classify(error), None),
+            // Without an opinion, what was cut may be sent again.
+            Failed::Cut(cut) => {
+                (Some(Classify::<E>::classify_cut(classifier, *cut).unwrap_or(Verdict::transient())), Some(*cut))
+            }
+        };
+        let now = self.clock_runs().then(|| self.now());
+        self.resumes_at = 0;
+        let elapsed = now.map_or(0, |now| now.saturating_sub(self.started));
+        let attempt = Attempt::of_call(number, elapsed, self.delay, self.remaining(elapsed));
+        let result = Classified { verdict, cut, attempt };
+        let began = if X::ALONE { None } else { self.desk.began(slot) };
+        if let Failed::Error(error) = failed {
+            self.last = Some(error);
+        }
+        if !X::ALONE {
+            self.desk.report(slot, outcome(verdict), now);
+        }
+        if self.desk.target.listens() {
+            self.tell_failure(&result, began, now);
+        }
+        result
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell_failure(&self, failed: &Classified, began: Option<u64>, now: Option<u64>) {
+        let Classified { verdict, cut, attempt } = *failed;
+        let wants_all = self.desk.target.wants_all();
+        let took = |began: u64| Some(Duration::from_nanos(now?.saturating_sub(began)));
+        let latency = began.filter(|_| wants_all).and_then(took);
+        self.with_failure(cut, verdict, |course, failure| {
+            course.tell(EventKind::Failed { attempt, failure, latency });
+        });
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell_wait(&self, failed: &Classified, delay: Duration) {
+        let Classified { verdict, cut, attempt } = *failed;
+        let resumes_at = match self.resumes_at {
+            0 => None,
+            at => Some(Duration::from_nanos(at)),
+        };
+        self.with_failure(cut, verdict, |course, failure| {
+            course.tell(EventKind::Waiting { attempt, failure, delay, resumes_at });
+        });
+    }
+
+    /// An attempt ended without success: `Ok` where another one follows, which is then paid for. Returns the time since the
+    /// start, if the clock runs.
+    #[inline]
+    pub(crate) fn ended(&mut self, slot: usize, ended: Ended<E>) -> Result<u64, GaveUp<E>> {
+        match ended {
+            Ended::Attempt(failed) => self.failed(slot, failed),
+            Ended::Call(reason) => Err(self.cut_by_call(std::iter::once(slot), reason)),
+        }
+    }
+
+    /// A failed attempt in `slot`: `Ok` where another one follows, which is then paid for. Returns the time since the start,
+    /// if the clock runs.
+    #[inline]
+    pub(crate) fn failed(&mut self, slot: usize, failed: Failed<E>) -> Result<u64, GaveUp<E>> {
+        let classified = self.classified(slot, self.desk.notes.attempts, failed);
+        let Classified { verdict, attempt, .. } = classified;
+        let hint = verdict.and_then(|verdict| verdict.hint_to_wait());
+        let delay = match self.policy.decide(attempt, verdict) {
+            Decision::Stop(reason) => return Err(self.end(reason, classified, hint)),
+            Decision::Retry(delay) => delay,
+        };
+        if self.token.is_cancelled() {
+            return Err(self.end(StopReason::Cancelled, classified, hint));
+        }
+        if !X::ALONE {
+            // It would be refused after the delay: it does not wait for that.
+            if let Some(open) = self.desk.refusal_within(delay) {
+                return Err(self.end(StopReason::Open, classified, open.retry_after()));
+            }
+            if !self.desk.pay() {
+                return Err(self.end(StopReason::Budget, classified, hint));
+            }
+        }
+        self.delay = nanos(delay);
+        self.desk.notes.must_yield = self.desk.notes.attempts % 32 == 0;
+        if !delay.is_zero() {
+            self.note_start();
+            // From the reading that was taken with the failure, or from the one that has just begun the clock.
+            let now = self.started.saturating_add(attempt.elapsed_nanos());
+            self.resumes_at = wait_end(now, self.delay);
+        }
+        if self.desk.target.listens() {
+            self.tell_wait(&classified, delay);
+        }
+        Ok(attempt.elapsed_nanos())
+    }
+
+    /// The caller's own attempt failed, and that is the end.
+    #[cold]
+    pub(crate) fn settle(&mut self, slot: usize, verdict: Verdict) {
+        let now = self.clock_runs().then(|| self.now());
+        let began = self.desk.began(slot);
+        self.desk.report(slot, outcome(Some(verdict)), now);
+        let elapsed = Duration::from_nanos(now.map_or(0, |now| now.saturating_sub(self.started)));
+        let attempt = Attempt::of_call(self.desk.notes.attempts, nanos(elapsed), self.delay, NO_LIMIT);
+        let took = |began: u64| Some(Duration::from_nanos(now?.saturating_sub(began)));
+        let (latency, verdict) = (began.and_then(took), Some(verdict));
+        self.with_failure(None, verdict, |course, failure| {
+            course.tell(EventKind::Failed { attempt, failure, latency });
+        });
+        let reason =
+            if verdict.is_some_and(|verdict| verdict.is_again()) { StopReason::Attempts } else { StopReason::Fatal };
+        drop(self.close(reason, verdict, None, None));
+    }
+
+    /// A failed attempt after which there is no other, whatever the policy would allow: `reason` says why, unless the
+    /// verdict ends the call anyway.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn failed_for_good(&mut self, slot: usize, failed: Failed<E>, reason: StopReason) -> GaveUp<E> {
+        let classified = self.classified(slot, self.desk.notes.attempts, failed);
+        self.end_after(classified, reason)
+    }
+
+    /// Ends the call after a failure.
+    #[cold]
+    pub(crate) fn end_after(&mut self, classified: Classified, reason: StopReason) -> GaveUp<E> {
+        let reason = match classified.verdict {
+            None => StopReason::Unclassified,
+            Some(verdict) if !verdict.is_again() => StopReason::Fatal,
+            Some(_) => reason,
+        };
+        self.end(reason, classified, classified.verdict.and_then(|verdict| verdict.hint_to_wait()))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end(&mut self, reason: StopReason, classified: Classified, retry_after: Option<Duration>) -> GaveUp<E> {
+        let Classified { verdict, cut, .. } = classified;
+        self.close(reason, verdict, cut, retry_after)
+    }
+
+    /// Ends the call from outside, before, in or after an attempt.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn give_up(&mut self, reason: StopReason, retry_after: Option<Duration>) -> GaveUp<E> {
+        let verdict = self.last.as_ref().and_then(|last| self.policy.rules().classifier().classify(last));
+        self.close(reason, verdict, None, retry_after)
+    }
+
+    /// The call's own limit cuts the attempt in flight.
+    ///
+    /// Where it had time enough to show something, it counts like one that its own timeout cut: at least half of the
+    /// shorter of both timeouts.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn cut_by_call(&mut self, slots: impl Iterator<Item = usize>, reason: StopReason) -> GaveUp<E> {
+        if reason != StopReason::Deadline {
+            return self.give_up(reason, None);
+        }
+        let cut = Cut::Deadline;
+        let verdict =
+            Classify::<E>::classify_cut(self.policy.rules().classifier(), cut).unwrap_or(Verdict::transient());
+        let total = self.policy.total_timeout().saturating_sub(self.policy.forgiven());
+        let enough = total.min(self.policy.attempt_timeout()) / 2;
+        if !X::ALONE && self.policy.total_timeout() != NO_LIMIT {
+            let now = self.now();
+            for slot in slots {
+                if self.desk.began(slot).is_some_and(|began| now.saturating_sub(began) >= enough) {
+                    self.desk.report(slot, outcome(Some(verdict)), Some(now));
+                }
+            }
+        }
+        self.close(reason, Some(verdict), Some(cut), None)
+    }
+
+    fn close(
+        &mut self,
+        reason: StopReason,
+        verdict: Option<Verdict>,
+        cut: Option<Cut>,
+        retry_after: Option<Duration>,
+    ) -> GaveUp<E> {
+        if !X::ALONE {
+            self.desk.forget_all();
+        }
+        self.resumes_at = 0;
+        let (attempts, elapsed) = (self.desk.notes.attempts, Duration::from_nanos(self.elapsed()));
+        let retry_after = retry_after.filter(|after| !after.is_zero());
+        if self.desk.target.listens() {
+            let error_type = if cut.is_some() { "timeout" } else { std::any::type_name::<E>() };
+            self.with_failure(cut, verdict, |course, failure| {
+                course.tell(EventKind::GaveUp { reason, attempts, elapsed, failure, retry_after, error_type });
+            });
+        }
+        let upstream = self.desk.target.owned_name();
+        let last = self.last.take();
+        GaveUp::new(Inner { reason, attempts, elapsed, retry_after, verdict, cut, last, upstream })
+    }
+}
+
+/// What an attempt with that verdict shows of its upstream.
+fn outcome(verdict: Option<Verdict>) -> Outcome {
+    verdict.map_or(Outcome { health: Health::Unknown, hint: None }, |verdict| Outcome {
+        health: verdict.health(),
+        hint: verdict.hint(),
+    })
+}

@@ -1,0 +1,143 @@
+use std::time::Duration;
+
+use crate::policy::{AsPolicy, Attempt, Decision, Rules, StopReason};
+use crate::time::nanos;
+use crate::verdict::Verdict;
+
+/// No limit, in nanoseconds.
+pub(crate) const NO_LIMIT: u64 = u64::MAX;
+
+/// The policy of a call, as its shell has it. Times are in nanoseconds.
+pub(crate) trait CallPolicy {
+    type Rules: Rules;
+
+    fn rules(&self) -> &Self::Rules;
+
+    /// How much of the elapsed time the deadline does not count.
+    #[inline]
+    fn forgiven(&self) -> u64 {
+        0
+    }
+
+    /// How many attempts do not count.
+    #[inline]
+    fn spent(&self) -> u32 {
+        0
+    }
+
+    /// How many attempts there may be.
+    #[inline]
+    fn allowed(&self) -> u32 {
+        self.rules().allowed().saturating_add(self.spent())
+    }
+
+    /// The limit on the whole call.
+    #[inline]
+    fn total_timeout(&self) -> u64 {
+        match self.rules().timeouts().0 {
+            None => NO_LIMIT,
+            limit => limit_of(limit).saturating_add(self.forgiven()).min(NO_LIMIT - 1),
+        }
+    }
+
+    /// The limit on an attempt.
+    #[inline]
+    fn attempt_timeout(&self) -> u64 {
+        limit_of(self.rules().timeouts().1)
+    }
+
+    /// What follows from a failed attempt.
+    #[inline]
+    fn decide(&self, failed: Attempt, verdict: Option<Verdict>) -> Decision {
+        self.rules().decide_renewed(failed, verdict, self.spent())
+    }
+}
+
+/// A limit in nanoseconds; one that is given is never `NO_LIMIT`.
+#[inline]
+const fn limit_of(limit: Option<Duration>) -> u64 {
+    match limit {
+        None => NO_LIMIT,
+        Some(limit) => {
+            let limit = nanos(limit);
+            if limit == NO_LIMIT { NO_LIMIT - 1 } else { limit }
+        }
+    }
+}
+
+/// A policy as it is.
+pub(crate) struct Plain<P>(pub(crate) P);
+
+impl<P: AsPolicy<Policy: Rules>> CallPolicy for Plain<P> {
+    type Rules = P::Policy;
+
+    #[inline]
+    fn rules(&self) -> &P::Policy {
+        self.0.as_policy()
+    }
+}
+
+/// A policy for that many alternatives.
+pub(crate) struct Counted<P> {
+    pub(crate) policy: P,
+    pub(crate) count: u32,
+}
+
+impl<P: AsPolicy<Policy: Rules>> CallPolicy for Counted<P> {
+    type Rules = P::Policy;
+
+    fn rules(&self) -> &P::Policy {
+        self.policy.as_policy()
+    }
+
+    fn allowed(&self) -> u32 {
+        self.count
+    }
+
+    fn decide(&self, failed: Attempt, verdict: Option<Verdict>) -> Decision {
+        match self.rules().decide_renewed(failed, verdict, 0) {
+            Decision::Retry(_) if failed.number() >= self.count => Decision::Stop(StopReason::Alternatives),
+            decision => decision,
+        }
+    }
+}
+
+/// A policy whose deadline and attempts may count anew.
+pub(crate) struct Renewed<P> {
+    policy: P,
+    forgiven: u64,
+    spent: u32,
+}
+
+impl<P> Renewed<P> {
+    pub(crate) const fn new(policy: P) -> Self {
+        Self { policy, forgiven: 0, spent: 0 }
+    }
+
+    /// The deadline counts anew after that time.
+    #[cfg(feature = "stream")]
+    pub(crate) const fn forgive(&mut self, elapsed: u64) {
+        self.forgiven = elapsed;
+    }
+
+    /// The attempts count anew after that many.
+    pub(crate) const fn renew(&mut self, attempts: u32) {
+        self.spent = attempts;
+    }
+}
+
+impl<P: AsPolicy<Policy: Rules>> CallPolicy for Renewed<P> {
+    type Rules = P::Policy;
+
+    fn rules(&self) -> &P::Policy {
+        self.policy.as_policy()
+    }
+
+    fn forgiven(&self) -> u64 {
+        self.forgiven
+    }
+
+    fn spent(&self) -> u32 {
+        self.spent
+    }
+}

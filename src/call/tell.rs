@@ -1,0 +1,63 @@
+use super::{CallPolicy, Course, nesting};
+use crate::cancel::Cancel;
+use crate::classify::Classify;
+use crate::observe::{Call, Event, EventKind, Failure, Shell};
+use crate::policy::Rules;
+use crate::upstream::{Parts, TargetFor, Words};
+use crate::verdict::{Cut, Verdict};
+
+/// What the observer hears.
+impl<E, P, K, X, const N: usize> Course<E, P, K, X, N>
+where
+    P: CallPolicy<Rules: Rules<Classifier: Classify<E>>>,
+    K: Cancel,
+    X: TargetFor<E>,
+{
+    /// Reports an event to the observer, if it listens.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn tell(&self, kind: EventKind<'_>) {
+        let target = &self.desk.target;
+        if !target.listens() {
+            return;
+        }
+        let upstream = target.name();
+        let (is_part, has_attempts) = upstream.map(nesting::is_part).unwrap_or_default();
+        let call = Call {
+            shell: self.desk.notes.shell,
+            site: self.site,
+            allowed: self.policy.allowed(),
+            is_part,
+            counts_attempts: !has_attempts && self.desk.notes.shell != Shell::Fallback,
+        };
+        let gauges = target.parts().map(Parts::gauges).unwrap_or_default();
+        target.observe(&Event { upstream, call: Some(call), kind, gauges });
+    }
+
+    /// Puts the last failure in words.
+    #[cold]
+    pub(super) fn with_failure(
+        &self,
+        cut: Option<Cut>,
+        verdict: Option<Verdict>,
+        report: impl FnOnce(&Self, Failure<'_>),
+    ) {
+        // What was cut has no error; the last one is that of an earlier attempt.
+        match self.last.as_ref().filter(|_| cut.is_none()) {
+            Some(last) => X::Words::with(last, |error| report(self, Failure { error, cut, verdict })),
+            None => report(self, Failure { error: None, cut, verdict }),
+        }
+    }
+
+    /// Once for a call, before anything else of it: says so if it runs within an attempt of another call.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_nesting(&mut self) {
+        if std::mem::replace(&mut self.desk.notes.is_nesting_noted, true) {
+            return;
+        }
+        if let Some(outer) = nesting::outer() {
+            self.tell(EventKind::Nested { outer });
+        }
+    }
+}

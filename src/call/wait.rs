@@ -1,0 +1,260 @@
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use super::{Begin, CallPolicy, Course, Ended, Failed, GaveUp, LATEST, NO_LIMIT, WaitsOf};
+use crate::adaptive::AdaptiveTimeout;
+use crate::cancel::Cancel;
+use crate::classify::Classify;
+use crate::policy::{Attempt, Rules, StopReason};
+use crate::time::{Timer, nanos};
+use crate::upstream::TargetFor;
+use crate::verdict::Cut;
+
+/// What is over when a call was waited for.
+enum Over {
+    Cancelled,
+    Time,
+}
+
+impl<E, P, K, X, const N: usize> Course<E, P, K, X, N>
+where
+    P: CallPolicy<Rules: Rules<Classifier: Classify<E>>>,
+    K: Cancel,
+    X: TargetFor<E>,
+{
+    /// The wait before an attempt: the delay, a hold, the line, and then its admission. The token ends each of them.
+    #[inline]
+    pub(crate) fn poll_between(
+        &mut self,
+        slot: usize,
+        waits: Pin<&mut WaitsOf<X, K>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Attempt, GaveUp<E>>> {
+        // Most attempts have nothing to wait for.
+        if !waits.is_asleep() {
+            if let Some(begun) = self.begin_at_once(slot, cx.waker(), None).transpose() {
+                return Poll::Ready(begun);
+            }
+        }
+        self.poll_wait(slot, waits, cx)
+    }
+
+    #[inline(never)]
+    fn poll_wait(
+        &mut self,
+        slot: usize,
+        mut waits: Pin<&mut WaitsOf<X, K>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Attempt, GaveUp<E>>> {
+        loop {
+            if self.resumes_at != 0 {
+                match std::task::ready!(self.poll_until(self.resumes_at, waits.as_mut(), cx)) {
+                    Over::Cancelled => return Poll::Ready(Err(self.give_up(StopReason::Cancelled, None))),
+                    Over::Time => self.resumes_at = 0,
+                }
+            }
+            waits.as_mut().wake();
+            // After a delay too, as a timer may have sleeps that are over at once: as good as no delay.
+            if std::mem::take(&mut self.desk.notes.must_yield) {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            match self.begin(slot, Some(cx.waker())) {
+                Begin::Go(attempt) => return Poll::Ready(Ok(attempt)),
+                Begin::Hold(_) => {}
+                Begin::InLine { until } => {
+                    return match std::task::ready!(self.poll_until(until, waits, cx)) {
+                        Over::Cancelled => Poll::Ready(Err(self.give_up(StopReason::Cancelled, None))),
+                        Over::Time if until >= self.ends_at() => {
+                            Poll::Ready(Err(self.give_up(StopReason::Deadline, None)))
+                        }
+                        Over::Time => Poll::Ready(Err(self.give_up(StopReason::Full, None))),
+                    };
+                }
+                Begin::End(reason, retry_after) => return Poll::Ready(Err(self.give_up(reason, retry_after))),
+            }
+        }
+    }
+
+    /// Waits for that reading of the clock, or for the token.
+    #[inline]
+    fn poll_until(&self, at: u64, mut waits: Pin<&mut WaitsOf<X, K>>, cx: &mut Context<'_>) -> Poll<Over> {
+        if at != NO_LIMIT && self.poll_time(at, waits.as_mut(), cx).is_ready() {
+            return Poll::Ready(Over::Time);
+        }
+        waits.poll_cancelled(&self.token, cx).map(|()| Over::Cancelled)
+    }
+
+    /// Waits for that reading of the clock.
+    pub(crate) fn poll_time(&self, at: u64, mut waits: Pin<&mut WaitsOf<X, K>>, cx: &mut Context<'_>) -> Poll<()> {
+        if !waits.is_asleep() {
+            let (timer, delay) = (self.desk.target.timer(), Duration::from_nanos(self.delay));
+            // Where readings have come to their end, the delay itself is waited out.
+            waits.as_mut().sleep(|| match at {
+                LATEST => timer.sleep(delay),
+                at => timer.sleep_until(Duration::from_nanos(at)),
+            });
+        }
+        waits.poll_sleep(cx)
+    }
+
+    /// Polls an attempt, and then what may cut it.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the sleep that is made in it would be moved")]
+    pub(crate) fn poll_attempt<T>(
+        &mut self,
+        slot: usize,
+        attempt: Pin<&mut impl Future<Output = Result<T, E>>>,
+        waits: Pin<&mut WaitsOf<X, K>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<T, Ended<E>>> {
+        let polled = {
+            let _polled = self.polled();
+            attempt.poll(cx)
+        };
+        match polled {
+            Poll::Ready(outcome) => Poll::Ready(outcome.map_err(|error| Ended::Attempt(Failed::Error(error)))),
+            Poll::Pending => self.poll_limits(slot, waits, cx).map(Err),
+        }
+    }
+
+    /// What may cut the attempt in flight, which was polled and is pending: the token, then the earlier of its own
+    /// timeout and the call's, on one timer.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the sleep that is made in it would be moved")]
+    pub(crate) fn poll_limits(
+        &mut self,
+        slot: usize,
+        mut waits: Pin<&mut WaitsOf<X, K>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Ended<E>> {
+        if self.token.stops_attempts() && waits.as_mut().poll_cancelled(&self.token, cx).is_ready() {
+            return Poll::Ready(Ended::Call(StopReason::Cancelled));
+        }
+        if self.resumes_at == 0 {
+            self.resumes_at = self.cuts_at(slot).max(1);
+            if self.resumes_at == NO_LIMIT {
+                return Poll::Pending;
+            }
+            // A timer may round a sleep of zero up.
+            if self.policy.total_timeout() == 0 || self.policy.attempt_timeout() == 0 {
+                return Poll::Ready(self.cut(slot));
+            }
+            let at = Duration::from_nanos(self.resumes_at);
+            waits.as_mut().sleep(|| self.desk.target.timer().sleep_until(at));
+        }
+        if self.resumes_at == NO_LIMIT {
+            return Poll::Pending;
+        }
+        std::task::ready!(waits.as_mut().poll_sleep(cx));
+        waits.wake();
+        Poll::Ready(self.cut(slot))
+    }
+
+    /// When the attempt that is first found pending is cut.
+    #[inline]
+    fn cuts_at(&mut self, slot: usize) -> u64 {
+        let starts = !self.clock_runs();
+        self.note_start();
+        let own = self.attempt_limit();
+        if own == NO_LIMIT {
+            return self.ends_at();
+        }
+        let now = if starts { self.started } else { self.now() };
+        self.desk.note_began(slot, now);
+        now.saturating_add(own).min(self.ends_at())
+    }
+
+    /// How long an attempt may take by itself.
+    #[inline]
+    pub(crate) fn attempt_limit(&self) -> u64 {
+        let fixed = self.policy.attempt_timeout();
+        match self.learns() {
+            Some(adaptive) if self.policy.rules().is_learned() => {
+                nanos(adaptive.limit_at(Duration::from_nanos(self.now()))).min(NO_LIMIT - 1).min(fixed)
+            }
+            _ => fixed,
+        }
+    }
+
+    /// The upstream's learned limit, where the policy goes by it.
+    #[inline]
+    pub(crate) fn learns(&self) -> Option<&AdaptiveTimeout> {
+        if X::ALONE || !self.policy.rules().is_learned() {
+            return None;
+        }
+        self.desk.target.parts()?.adaptive.as_ref()
+    }
+
+    /// The attempt goes on without limits: a stream that flows. The upstream learns how long that took.
+    #[cfg(feature = "stream")]
+    pub(crate) fn met_limits(&mut self, slot: usize) {
+        if self.resumes_at != 0 {
+            self.learn_from(slot);
+            self.resumes_at = 0;
+        }
+    }
+
+    /// Whether the token keeps an attempt in flight from going on.
+    #[cfg(feature = "stream")]
+    pub(crate) fn stops_reading(&self) -> bool {
+        self.token.stops_attempts() && self.token.is_cancelled()
+    }
+
+    /// The time is over at `resumes_at`: whose was it?
+    #[cold]
+    fn cut(&mut self, slot: usize) -> Ended<E> {
+        let at = std::mem::take(&mut self.resumes_at);
+        if at >= self.ends_at() || self.policy.total_timeout() == 0 {
+            return Ended::Call(StopReason::Deadline);
+        }
+        let fixed = self.policy.attempt_timeout();
+        let began = self.desk.began(slot);
+        let limit = match (self.learns(), began) {
+            (Some(adaptive), Some(began)) => {
+                let limit = Duration::from_nanos(at.saturating_sub(began));
+                adaptive.record_cut(Duration::from_nanos(self.now()), limit);
+                limit
+            }
+            _ => Duration::from_nanos(fixed),
+        };
+        Ended::Attempt(Failed::Cut(Cut::AttemptTimeout(limit)))
+    }
+
+    /// The wait before an attempt for a thread without a runtime: blocks it.
+    pub(crate) fn block_between(&mut self, slot: usize) -> Result<Attempt, GaveUp<E>> {
+        struct Unpark(std::thread::Thread);
+        impl Wake for Unpark {
+            fn wake(self: Arc<Self>) {
+                self.0.unpark();
+            }
+        }
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let mut cx = Context::from_waker(&waker);
+        let token_wakes = self.token.cancelled();
+        let mut cancelled = pin!(token_wakes);
+        loop {
+            let (until, stop) = match self.resumes_at {
+                0 => match self.begin(slot, Some(&waker)) {
+                    Begin::Go(attempt) => return Ok(attempt),
+                    Begin::Hold(_) => continue,
+                    Begin::InLine { until } if until >= self.ends_at() => (until, Some(StopReason::Deadline)),
+                    Begin::InLine { until } => (until, Some(StopReason::Full)),
+                    Begin::End(reason, retry_after) => return Err(self.give_up(reason, retry_after)),
+                },
+                until => (until, None),
+            };
+            if cancelled.as_mut().as_pin_mut().is_some_and(|cancelled| cancelled.poll(&mut cx).is_ready()) {
+                return Err(self.give_up(StopReason::Cancelled, None));
+            }
+            let left = until.saturating_sub(self.now());
+            match stop {
+                _ if left > 0 => self.desk.target.timer().park(Duration::from_nanos(left)),
+                None => self.resumes_at = 0,
+                Some(stop) => return Err(self.give_up(stop, None)),
+            }
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! One attempt on an upstream, without a retry: of a future, or by hand.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+
+use crate::call::{CallPolicy, Course, Ended, Failed, GaveUp, Waits, WaitsOf};
+use crate::cancel::{Cancel, Never};
+use crate::classify::{Always, Classify};
+use crate::observe::Shell;
+use crate::policy::{Rules, StopReason};
+use crate::time::Timer;
+use crate::upstream::{TargetFor, Upstream};
+use crate::verdict::Verdict;
+
+impl<M: Timer> Upstream<M> {
+    /// Runs `future` as one attempt on the upstream: it waits for its admission, and its outcome is reported by
+    /// `classifier`. There is no retry, and no budget is asked.
+    ///
+    /// An attempt is cut by what the upstream has [learned](Self::with_adaptive_timeout), if it learns.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`]: the attempt failed, was refused, or was cut.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped while it waits, it leaves the line. Dropped in flight, it drops `future` and says nothing of the upstream.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// use resile::{Always, Bulkhead, Upstream};
+    ///
+    /// static STORE: Upstream = Upstream::new("store").with_bulkhead(Bulkhead::new(10));
+    ///
+    /// # async fn get() -> std::io::Result<u32> { Ok(7) }
+    /// assert_eq!(STORE.call(get(), Always).await.unwrap(), 7);
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn call<F, T, E, C>(&self, future: F, classifier: C) -> impl Future<Output = Result<T, GaveUp<E>>>
+    where
+        F: Future<Output = Result<T, E>>,
+        E: fmt::Display,
+        C: Classify<E>,
+    {
+        let course = Course::new(Shell::Single, Once(classifier), Never).on(self);
+        Single { course, has_begun: false, future: Some(future), waits: Waits::none() }
+    }
+
+    /// Waits for the admission of one attempt that the caller makes: the token, the cooldown, the bulkhead, the breaker.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`], which says why the attempt was refused and, where that is known, when it is worth asking again.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it leaves the line.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use resile::{Breaker, Never, Upstream, Verdict};
+    ///
+    /// static STORE: Upstream = Upstream::new("store").with_breaker(Breaker::new());
+    ///
+    /// # fn get() -> Result<u32, &'static str> { Ok(7) }
+    /// let admission = STORE.admit(Never).await?;
+    /// match get() {
+    ///     Ok(_) => admission.succeeded(),
+    ///     Err(_) => admission.settle(&Verdict::transient()),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn admit<K: Cancel>(&self, token: K) -> impl Future<Output = Result<Admission<&Self, K>, GaveUp<Infallible>>> {
+        admit(Course::new(Shell::Single, Once(Always), token).on(self))
+    }
+
+    /// The same with an admission that borrows nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`admit`](Self::admit).
+    #[track_caller]
+    pub fn admit_owned<K: Cancel>(
+        self: Arc<Self>,
+        token: K,
+    ) -> impl Future<Output = Result<Admission<Arc<Self>, K>, GaveUp<Infallible>>> {
+        admit(Course::new(Shell::Single, Once(Always), token).on(self))
+    }
+
+    /// Admits one attempt that the caller makes, if it need not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`], which says why the attempt was refused and, where that is known, when it is worth asking again.
+    #[track_caller]
+    pub fn try_admit(&self) -> Result<Admission<&Self, Never>, GaveUp<Infallible>> {
+        let mut course = Course::new(Shell::Single, Once(Always), Never).on(self);
+        course.begin_now(0)?;
+        Ok(Admission { course })
+    }
+}
+
+async fn admit<K: Cancel, X: TargetFor<Infallible>>(
+    course: Course<Infallible, Once<Always>, K, X>,
+) -> Result<Admission<X, K>, GaveUp<Infallible>> {
+    let mut admission = Admission { course };
+    let mut waits = pin!(Waits::none());
+    poll_fn(|cx| admission.course.poll_between(0, waits.as_mut(), cx)).await?;
+    Ok(admission)
+}
+
+/// An attempt that an [`Upstream`] admitted and that the caller makes. Dropped without a report, it says nothing of the
+/// upstream and gives back what it holds.
+#[must_use = "an admission that is dropped says nothing of the upstream"]
+pub struct Admission<X: TargetFor<Infallible>, K = Never> {
+    course: Course<Infallible, Once<Always>, K, X>,
+}
+
+impl<X: TargetFor<Infallible>, K: Cancel> Admission<X, K> {
+    /// Reports that the attempt succeeded.
+    #[inline]
+    pub fn succeeded(mut self) {
+        self.course.succeeded_at(0, 1, None);
+    }
+
+    /// Reports that the attempt failed, and what that means.
+    #[inline]
+    pub fn settle(mut self, verdict: &Verdict) {
+        self.course.settle(0, *verdict);
+    }
+}
+
+impl<X: TargetFor<Infallible>, K> fmt::Debug for Admission<X, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admission").finish_non_exhaustive()
+    }
+}
+
+/// One attempt, as long as it takes.
+struct Once<C>(C);
+
+impl<C> Rules for Once<C> {
+    type Classifier = C;
+
+    #[inline]
+    fn classifier(&self) -> &C {
+        &self.0
+    }
+
+    #[inline]
+    fn timeouts(&self) -> (Option<Duration>, Option<Duration>) {
+        (None, None)
+    }
+
+    #[inline]
+    fn is_learned(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn allowed(&self) -> u32 {
+        1
+    }
+}
+
+impl<C> CallPolicy for Once<C> {
+    type Rules = Self;
+
+    #[inline]
+    fn rules(&self) -> &Self {
+        self
+    }
+}
+
+pin_project! {
+    /// A future under one attempt.
+    struct Single<F, E, C, X>
+    where
+        X: TargetFor<E>,
+    {
+        // `None` once it has ended. Dropped before what it holds at the upstream is given back.
+        #[pin]
+        future: Option<F>,
+        course: Course<E, Once<C>, Never, X>,
+        has_begun: bool,
+        #[pin]
+        waits: WaitsOf<X, Never>,
+    }
+}
+
+impl<F, T, E, C, X> Future for Single<F, E, C, X>
+where
+    F: Future<Output = Result<T, E>>,
+    C: Classify<E>,
+    X: TargetFor<E>,
+{
+    type Output = Result<T, GaveUp<E>>;
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "what is ahead of the rest is short, and all that most attempts need")]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.as_mut().project();
+        // Ahead of all else, the one turn that most attempts have. Nobody counts it, so it need not be named.
+        if !*this.has_begun && this.course.begin_first(0).is_some() {
+            *this.has_begun = true;
+            let future = this.future.as_mut().as_pin_mut().expect("`Upstream::call` polled after completion");
+            let Poll::Ready(outcome) = future.poll(cx) else { return self.poll_in_flight(cx) };
+            this.future.set(None);
+            return Poll::Ready(match outcome {
+                Ok(value) => {
+                    this.course.succeeded_at_once(0);
+                    Ok(value)
+                }
+                Err(error) => Err(this.course.failed_for_good(0, Failed::Error(error), StopReason::Attempts)),
+            });
+        }
+        self.poll_on(cx)
+    }
+}
+
+impl<F, T, E, C, X> Single<F, E, C, X>
+where
+    F: Future<Output = Result<T, E>>,
+    C: Classify<E>,
+    X: TargetFor<E>,
+{
+    /// Polls an attempt that had to ask whether it may begin, or that was pending.
+    #[inline(never)]
+    fn poll_on(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
+        let mut this = self.project();
+        if !*this.has_begun {
+            let begun = ready!(this.course.poll_between(0, this.waits.as_mut(), cx));
+            if let Err(gave_up) = begun {
+                this.future.set(None);
+                return Poll::Ready(Err(gave_up));
+            }
+            *this.has_begun = true;
+        }
+        let future = this.future.as_mut().as_pin_mut().expect("`Upstream::call` polled after completion");
+        let outcome = ready!(this.course.poll_attempt(0, future, this.waits, cx));
+        this.future.set(None);
+        Poll::Ready(match outcome {
+            Ok(value) => {
+                this.course.succeeded(0, 1);
+                Ok(value)
+            }
+            Err(ended) => Err(Self::end(this.course, ended)),
+        })
+    }
+
+    /// The attempt was pending when it was first polled.
+    #[inline(never)]
+    fn poll_in_flight(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
+        let mut this = self.project();
+        let ended = ready!(this.course.poll_limits(0, this.waits, cx));
+        this.future.set(None);
+        Poll::Ready(Err(Self::end(this.course, ended)))
+    }
+
+    #[cold]
+    fn end(course: &mut Course<E, Once<C>, Never, X>, ended: Ended<E>) -> GaveUp<E> {
+        match ended {
+            Ended::Attempt(failed) => course.failed_for_good(0, failed, StopReason::Attempts),
+            Ended::Call(reason) => course.give_up(reason, None),
+        }
+    }
+}

@@ -1,0 +1,354 @@
+use std::mem;
+use std::task::Waker;
+use std::time::Duration;
+
+use super::{Held, Parts, Slot, Where};
+use crate::breaker::{Open, Outcome, Owner, Ticket, Transition};
+use crate::budget::Budget;
+use crate::bulkhead::{Bulkhead, Entry};
+use crate::cooldown::Cooldown;
+use crate::observe::{Event, EventKind, Shell};
+use crate::policy::StopReason;
+use crate::time::{Timer, nanos};
+use crate::verdict::Health;
+
+/// The answer to the question whether an attempt may begin.
+pub(crate) enum Admission {
+    Go,
+    /// Not yet: the cooldown holds it that long, then it must ask again.
+    Hold(Duration),
+    /// Not yet: it waits in line, no longer than to that reading. It asks again when it is woken.
+    InLine {
+        until: u64,
+        is_new: bool,
+    },
+    Refused {
+        reason: StopReason,
+        retry_after: Option<Duration>,
+    },
+}
+
+/// What a call holds at its target: a slot for each attempt that may be in flight, and a budget token for an attempt
+/// that has not begun. Dropped, it gives everything back.
+pub(crate) struct Desk<X: Where, const N: usize> {
+    pub(crate) target: X,
+    slots: [X::Slot; N],
+    pub(crate) notes: Notes,
+}
+
+/// What a call notes of itself, all in one word.
+pub(crate) struct Notes {
+    /// How many attempts were begun.
+    pub(crate) attempts: u32,
+    pub(crate) shell: Shell,
+    /// Whether the runtime's other tasks must have their turn before the next attempt.
+    pub(crate) must_yield: bool,
+    /// Whether it was asked whether the call is nested.
+    pub(crate) is_nesting_noted: bool,
+    /// Whether it holds a budget token.
+    is_paid: bool,
+}
+
+impl<X: Where, const N: usize> Desk<X, N> {
+    #[inline]
+    pub(crate) fn new(target: X, shell: Shell) -> Self {
+        let notes = Notes { attempts: 0, shell, must_yield: false, is_nesting_noted: false, is_paid: false };
+        Self { target, slots: std::array::from_fn(|_| X::Slot::default()), notes }
+    }
+
+    fn budget(&self) -> Option<&Budget> {
+        self.target.parts()?.budget.as_ref()
+    }
+
+    /// Takes the token for the next attempt; false if there is none to take. Free without a budget.
+    #[inline]
+    pub(crate) fn pay(&mut self) -> bool {
+        if !X::ALONE && !self.notes.is_paid {
+            let Some(budget) = self.budget() else { return true };
+            let Some(token) = budget.withdraw() else { return false };
+            token.spend();
+            self.notes.is_paid = true;
+        }
+        true
+    }
+
+    /// Spends the token: the attempt begins.
+    #[inline]
+    pub(crate) const fn spend(&mut self) {
+        self.notes.is_paid = false;
+    }
+
+    /// Gives back the token of an attempt that will not begin.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn refund(&mut self) {
+        if mem::take(&mut self.notes.is_paid) {
+            if let Some(budget) = self.budget() {
+                budget.refund();
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn deposit(&self) {
+        if let Some(budget) = self.budget() {
+            budget.deposit();
+        }
+    }
+
+    /// Gives back what an attempt held, as if there had been none.
+    #[inline]
+    pub(crate) fn forget(&mut self, slot: usize) {
+        let held = self.slots[slot].held().map_or(Held::Nothing, mem::take);
+        if !matches!(held, Held::Nothing) {
+            self.give_back(held);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn give_back(&self, held: Held) {
+        if let Some(parts) = self.target.parts() {
+            give_back(held, parts);
+        }
+    }
+
+    /// Gives back what all attempts held.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn forget_all(&mut self) {
+        (0..N).for_each(|slot| self.forget(slot));
+        self.refund();
+    }
+
+    /// Gives up an attempt's place in line.
+    pub(crate) fn leave_line(&mut self, slot: usize) {
+        if let Some(Held::InLine { .. }) = self.slots[slot].held() {
+            self.forget(slot);
+        }
+    }
+
+    /// Notes when the attempt began, unless it is known.
+    #[inline]
+    pub(crate) fn note_began(&mut self, slot: usize, now: u64) {
+        if let Some(Held::Admitted(ticket)) = self.slots[slot].held() {
+            if ticket.began().is_none() {
+                *ticket = ticket.starting_at(now);
+            }
+        }
+    }
+
+    /// Returns when the attempt began, where that is known.
+    #[inline]
+    pub(crate) fn began(&mut self, slot: usize) -> Option<u64> {
+        match self.slots[slot].held() {
+            Some(Held::Admitted(ticket)) => ticket.began(),
+            _ => None,
+        }
+    }
+}
+
+impl<X: Where<Timer: Timer>, const N: usize> Desk<X, N> {
+    /// Admits an attempt that nothing keeps from beginning. False: it must ask.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "it is a few instructions, which a call of it would double")]
+    pub(crate) fn admit_at_once(&mut self, slot: usize, now: Option<u64>) -> bool {
+        let Some(parts) = self.target.parts() else { return true };
+        let Some(held) = self.slots[slot].held() else { return true };
+        let is_free = parts.cooldown.as_ref().is_none_or(Cooldown::is_free);
+        if held.is_some() || parts.bulkhead.is_some() || !is_free {
+            return false;
+        }
+        let ticket = match &parts.breaker {
+            None => Ticket::NONE,
+            Some(breaker) => match breaker.admit_closed(&Owned(&self.target)) {
+                Some(ticket) => ticket,
+                None => return false,
+            },
+        };
+        *held = Held::Admitted(if let Some(now) = now { ticket.starting_at(now) } else { ticket });
+        true
+    }
+
+    /// Asks whether an attempt may begin at `now`, where that is known. Without a `waker` it does not wait in line.
+    #[inline]
+    pub(crate) fn admit(&mut self, slot: usize, now: Option<u64>, waker: Option<&Waker>) -> Admission {
+        let Some(parts) = self.target.parts() else { return Admission::Go };
+        let Some(held) = self.slots[slot].held() else { return Admission::Go };
+        let owned = Owned(&self.target);
+        if !matches!(held, Held::Nothing) {
+            if let Some(admission) = resume(held, parts, waker, &owned) {
+                return admission;
+            }
+        }
+        if let Some(cooldown) = parts.cooldown.as_ref().filter(|cooldown| !cooldown.is_free()) {
+            if let Some(delay) = cooldown.wait(now.unwrap_or_else(|| owned.now())) {
+                give_back(mem::take(held), parts);
+                return Admission::Hold(delay);
+            }
+        }
+        if parts.bulkhead.is_some() && matches!(held, Held::Nothing) {
+            if let Some(admission) = enter(held, parts, waker, &owned) {
+                return admission;
+            }
+        }
+        let ticket = match &parts.breaker {
+            None => Ticket::NONE,
+            Some(breaker) => match breaker.admit(&owned) {
+                Ok(ticket) => ticket,
+                Err(open) => {
+                    give_back(mem::take(held), parts);
+                    return Admission::Refused { reason: StopReason::Open, retry_after: open.retry_after() };
+                }
+            },
+        };
+        *held = Held::Admitted(if let Some(now) = now { ticket.starting_at(now) } else { ticket });
+        Admission::Go
+    }
+
+    /// Returns the refusal that an attempt after `delay` would meet, where that is certain.
+    pub(crate) fn refusal_within(&self, delay: Duration) -> Option<Open> {
+        let breaker = self.target.parts()?.breaker.as_ref()?;
+        breaker.refusal_within(delay, &Owned(&self.target))
+    }
+
+    /// Reports that an attempt succeeded. `at` returns when its one turn began, where that is known.
+    #[inline]
+    pub(crate) fn report_success(&mut self, slot: usize, at: impl FnOnce(Ticket) -> Option<u64>) {
+        let Some(parts) = self.target.parts() else { return };
+        let Some(held) = self.slots[slot].held() else { return };
+        let Held::Admitted(ticket) = *held else { return };
+        *held = Held::Nothing;
+        let _place = parts.bulkhead.as_ref().map(Place);
+        if let Some(breaker) = &parts.breaker {
+            breaker.settle(ticket, Outcome::HEALTHY, at(ticket), &Owned(&self.target));
+        }
+    }
+
+    /// Reports how an attempt failed, `at` that time, where it is known.
+    pub(crate) fn report(&mut self, slot: usize, outcome: Outcome, at: Option<u64>) {
+        let Some(parts) = self.target.parts() else { return };
+        let Some(held) = self.slots[slot].held() else { return };
+        let Held::Admitted(ticket) = *held else { return };
+        let owned = Owned(&self.target);
+        // A timer is foreign: where it panics, the attempt still holds what is given back then.
+        if let (Some(cooldown), Health::Throttling) = (&parts.cooldown, outcome.health) {
+            cooldown.hold(owned.now(), outcome.hint);
+        }
+        *held = Held::Nothing;
+        let _place = parts.bulkhead.as_ref().map(Place);
+        if let Some(breaker) = &parts.breaker {
+            breaker.settle(ticket, outcome, at, &owned);
+        }
+    }
+}
+
+/// A place in a bulkhead. It is left when the breaker has counted the attempt, or has panicked: whoever is next then meets
+/// the breaker that this attempt has opened.
+struct Place<'a>(&'a Bulkhead);
+
+impl Drop for Place<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+/// Goes on with an attempt that has waited, or whose maker panicked after it was admitted. `None`: it may go on to ask.
+#[cold]
+#[inline(never)]
+fn resume(held: &mut Held, parts: &Parts, waker: Option<&Waker>, owner: &impl Owner) -> Option<Admission> {
+    let (Held::InLine { ticket, since }, Some(bulkhead), Some(waker)) = (&*held, &parts.bulkhead, waker) else {
+        give_back(mem::take(held), parts);
+        return None;
+    };
+    let until = since.saturating_add(bulkhead.max_wait());
+    if bulkhead.poll_ticket(*ticket, waker).is_ready() {
+        *held = Held::Entered;
+        return None;
+    }
+    if bulkhead.max_wait() != u64::MAX && owner.now() >= until {
+        bulkhead.give_up(*ticket);
+        *held = Held::Nothing;
+        return Some(Admission::Refused { reason: StopReason::Full, retry_after: None });
+    }
+    Some(Admission::InLine { until, is_new: false })
+}
+
+/// Enters the bulkhead, or its line. `None`: it has entered.
+#[inline(never)]
+fn enter(held: &mut Held, parts: &Parts, waker: Option<&Waker>, owner: &impl Owner) -> Option<Admission> {
+    let bulkhead = parts.bulkhead.as_ref()?;
+    if bulkhead.enter().is_ok() {
+        *held = Held::Entered;
+        return None;
+    }
+    // Whom the breaker refuses need not wait for that.
+    if let Some(open) = parts.breaker.as_ref().and_then(|breaker| breaker.refusal_within(Duration::ZERO, owner)) {
+        return Some(Admission::Refused { reason: StopReason::Open, retry_after: open.retry_after() });
+    }
+    match waker.map(|waker| bulkhead.line_up(waker)) {
+        Some(Ok(Entry::In)) => {
+            *held = Held::Entered;
+            None
+        }
+        Some(Ok(Entry::Waits(ticket))) => {
+            let since = if bulkhead.max_wait() == u64::MAX { 0 } else { owner.now() };
+            *held = Held::InLine { ticket, since };
+            Some(Admission::InLine { until: since.saturating_add(bulkhead.max_wait()), is_new: true })
+        }
+        Some(Err(_)) | None => Some(Admission::Refused { reason: StopReason::Full, retry_after: None }),
+    }
+}
+
+/// Gives back what an attempt held, as if there had been none.
+#[cold]
+fn give_back(held: Held, parts: &Parts) {
+    match (held, &parts.bulkhead) {
+        (Held::InLine { ticket, .. }, Some(bulkhead)) => bulkhead.give_up(ticket),
+        (Held::Entered | Held::Admitted(_), Some(bulkhead)) => bulkhead.leave(),
+        _ => {}
+    }
+    if let (Held::Admitted(ticket), Some(breaker)) = (held, &parts.breaker) {
+        breaker.forget(ticket);
+    }
+}
+
+impl<X: Where, const N: usize> Drop for Desk<X, N> {
+    #[inline]
+    fn drop(&mut self) {
+        if !X::ALONE
+            && (self.notes.is_paid || self.slots.iter_mut().any(|slot| slot.held().is_some_and(|held| held.is_some())))
+        {
+            self.forget_all();
+        }
+    }
+}
+
+impl Held {
+    #[inline]
+    const fn is_some(&self) -> bool {
+        !matches!(self, Self::Nothing)
+    }
+}
+
+/// A target as the owner of its breaker.
+pub(crate) struct Owned<'a, X>(pub(crate) &'a X);
+
+impl<X: Where<Timer: Timer>> Owner for Owned<'_, X> {
+    #[inline]
+    fn now(&self) -> u64 {
+        nanos(self.0.timer().now())
+    }
+
+    #[inline]
+    fn listens(&self) -> bool {
+        self.0.listens()
+    }
+
+    fn tell(&self, transition: Transition) {
+        let gauges = self.0.parts().map(Parts::gauges).unwrap_or_default();
+        let kind = EventKind::Breaker(transition);
+        self.0.observe(&Event { upstream: self.0.name(), call: None, kind, gauges });
+    }
+}

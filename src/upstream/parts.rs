@@ -1,0 +1,110 @@
+use std::fmt;
+use std::mem;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::Arc;
+
+use crate::adaptive::AdaptiveTimeout;
+use crate::breaker::Breaker;
+use crate::budget::Budget;
+use crate::bulkhead::Bulkhead;
+use crate::cooldown::Cooldown;
+use crate::observe::{Gauges, Log, Observe};
+
+/// What an upstream is made of, beside its timer.
+#[derive(Debug)]
+pub struct Parts {
+    pub(crate) name: Name,
+    pub(crate) observer: Observer,
+    pub(crate) budget: Option<Budget>,
+    pub(crate) breaker: Option<Breaker>,
+    pub(crate) cooldown: Option<Cooldown>,
+    pub(crate) bulkhead: Option<Bulkhead>,
+    pub(crate) adaptive: Option<AdaptiveTimeout>,
+}
+
+impl Parts {
+    pub(super) const fn new(name: Name) -> Self {
+        Self {
+            name,
+            observer: Observer::Log,
+            budget: None,
+            breaker: None,
+            cooldown: None,
+            bulkhead: None,
+            adaptive: None,
+        }
+    }
+
+    /// Takes the parts out of `this`, which is then empty: in `const` nothing may be dropped.
+    pub(super) const fn take(this: &mut Self) -> Self {
+        mem::replace(this, Self::new(Name::Static("")))
+    }
+
+    pub(crate) fn gauges(&self) -> Gauges {
+        Gauges {
+            tokens: self.budget.as_ref().map(Budget::available),
+            breaker: self.breaker.as_ref().map(Breaker::state),
+            in_flight: self.bulkhead.as_ref().map(Bulkhead::in_flight),
+            waiting: self.bulkhead.as_ref().map(Bulkhead::waiting),
+        }
+    }
+}
+
+/// The name of an upstream.
+#[derive(Clone)]
+pub enum Name {
+    Static(&'static str),
+    Shared(Arc<str>),
+}
+
+impl Name {
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Self::Static(name) => name,
+            Self::Shared(name) => name,
+        }
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_str().fmt(f)
+    }
+}
+
+/// The observer of an upstream.
+pub(crate) enum Observer {
+    Log,
+    Static(&'static (dyn Observe + Send + Sync)),
+    Shared(Arc<dyn Observe + Send + Sync>),
+}
+
+/// No part of the upstream is left halfway by an observer that panics. What the observer itself is left with is its own.
+impl UnwindSafe for Observer {}
+impl RefUnwindSafe for Observer {}
+
+impl Observer {
+    /// Returns it for a call, with the log resolved statically: most upstreams have no other.
+    #[inline]
+    pub(super) fn get(&self) -> &dyn Observe {
+        match self {
+            Self::Log => &Log,
+            Self::Static(observer) => *observer,
+            Self::Shared(observer) => &**observer,
+        }
+    }
+
+    #[inline]
+    pub(super) fn wants_all(&self) -> bool {
+        match self {
+            Self::Log => false,
+            other => other.get().is_enabled() && other.get().wants_all(),
+        }
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if matches!(self, Self::Log) { "Log" } else { "custom" })
+    }
+}

@@ -1,0 +1,426 @@
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use super::{Name, Parts, Upstream};
+use crate::observe::{Event, Log, Observe};
+use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer};
+
+/// Where a call may go: `&Upstream`, `Arc<Upstream>`, `&LazyLock<Upstream>`, or a name alone. Sealed.
+///
+/// A name alone, `.on("weather")`, shares nothing: the log has the name and the error's words.
+pub trait Target: Where {}
+
+impl<X: Where> Target for X {}
+
+/// Where a call with errors of type `E` may go: a [`Target`] that has a timer and words for the error. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "a call with errors of type `{E}` cannot go on `{Self}`",
+    note = "it goes on `&Upstream`, `Arc<Upstream>`, `&LazyLock<Upstream>`, or a name alone such as \"weather\"",
+    note = "the log prints the error: it needs `Display`. For an error that has only `Debug` go `.on(upstream.debug())`",
+    note = "without the feature `tokio` an upstream needs `.with_timer(…)`"
+)]
+pub trait TargetFor<E: ?Sized>:
+    Target + Where<Timer: Timer<Sleep = <Self as Where>::Sleep>, Sleep: Future<Output = ()>, Words: Words<E>>
+{
+}
+
+impl<E: ?Sized, X> TargetFor<E> for X where
+    X: Where<Timer: Timer<Sleep = <X as Where>::Sleep>, Sleep: Future<Output = ()>, Words: Words<E>>
+{
+}
+
+pub(crate) use sealed::{Slot, Where, Words};
+
+mod sealed {
+    use super::{Event, Name, Parts, fmt};
+    use crate::breaker::Ticket;
+
+    /// What a call asks of where it goes.
+    pub trait Where {
+        type Timer;
+        /// The sleep of the timer, if it is one.
+        type Sleep;
+        type Words;
+        /// What an attempt in flight holds there.
+        type Slot: Slot;
+        /// Whether nothing is shared, not even a name.
+        const ALONE: bool = false;
+
+        fn timer(&self) -> &Self::Timer;
+        /// Reads the clock in nanoseconds, if there is one.
+        fn reading(&self) -> Option<u64>;
+        fn parts(&self) -> Option<&Parts>;
+        fn name(&self) -> Option<&str>;
+        /// The name, to keep.
+        fn owned_name(&self) -> Option<Name>;
+        fn listens(&self) -> bool;
+        fn wants_all(&self) -> bool;
+        fn observe(&self, event: &Event<'_>);
+    }
+
+    /// Gives the words of an error to the log.
+    pub trait Words<E: ?Sized> {
+        fn with<R>(error: &E, use_words: impl FnOnce(Option<&dyn fmt::Display>) -> R) -> R;
+    }
+
+    /// What an attempt holds at an upstream.
+    pub trait Slot: Default {
+        fn held(&mut self) -> Option<&mut Held>;
+    }
+
+    /// Nothing, where nothing is shared.
+    impl Slot for () {
+        #[inline]
+        fn held(&mut self) -> Option<&mut Held> {
+            None
+        }
+    }
+
+    #[derive(Clone, Copy, Debug, Default)]
+    pub enum Held {
+        #[default]
+        Nothing,
+        /// A place in the line in front of the bulkhead, since that reading.
+        InLine { ticket: u64, since: u64 },
+        /// A place in the bulkhead, if there is one.
+        Entered,
+        /// The same, and the breaker's ticket; its `began` is when the attempt began, where that is known.
+        Admitted(Ticket),
+    }
+
+    impl Slot for Held {
+        #[inline]
+        fn held(&mut self) -> Option<&mut Held> {
+            Some(self)
+        }
+    }
+}
+
+pub(crate) use sealed::Held;
+
+/// An error in the words of its `Display`, which an observer prints as `{:#}`.
+#[derive(Debug)]
+pub struct ByDisplay;
+
+/// An error in the words of its `Debug`.
+#[derive(Debug)]
+pub struct ByDebug;
+
+/// No words.
+#[derive(Debug)]
+pub struct Mute;
+
+impl<E: fmt::Display> Words<E> for ByDisplay {
+    #[inline]
+    fn with<R>(error: &E, use_words: impl FnOnce(Option<&dyn fmt::Display>) -> R) -> R {
+        use_words(Some(error))
+    }
+}
+
+impl<E: fmt::Debug> Words<E> for ByDebug {
+    #[inline]
+    fn with<R>(error: &E, use_words: impl FnOnce(Option<&dyn fmt::Display>) -> R) -> R {
+        use_words(Some(&format_args!("{error:?}")))
+    }
+}
+
+impl<E> Words<E> for Mute {
+    #[inline]
+    fn with<R>(_: &E, use_words: impl FnOnce(Option<&dyn fmt::Display>) -> R) -> R {
+        use_words(None)
+    }
+}
+
+#[cfg(feature = "tokio")]
+type DefaultSleep = <DefaultTimer as Timer>::Sleep;
+#[cfg(not(feature = "tokio"))]
+type DefaultSleep = std::convert::Infallible;
+
+#[inline]
+#[cfg_attr(feature = "tokio", expect(clippy::unnecessary_wraps, reason = "without tokio there is no clock"))]
+fn default_reading() -> Option<u64> {
+    #[cfg(feature = "tokio")]
+    return Some(crate::time::nanos(DEFAULT_TIMER.now()));
+    #[cfg(not(feature = "tokio"))]
+    return None;
+}
+
+/// On no upstream: where a call goes unless it is sent `.on(…)` one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Alone;
+
+impl Where for Alone {
+    type Timer = DefaultTimer;
+    type Sleep = DefaultSleep;
+    type Words = Mute;
+    type Slot = ();
+    const ALONE: bool = true;
+
+    #[inline]
+    fn timer(&self) -> &DefaultTimer {
+        &DEFAULT_TIMER
+    }
+
+    #[inline]
+    fn reading(&self) -> Option<u64> {
+        default_reading()
+    }
+
+    #[inline]
+    fn parts(&self) -> Option<&Parts> {
+        None
+    }
+
+    #[inline]
+    fn name(&self) -> Option<&str> {
+        None
+    }
+
+    fn owned_name(&self) -> Option<Name> {
+        None
+    }
+
+    #[inline]
+    fn listens(&self) -> bool {
+        Log.is_enabled()
+    }
+
+    #[inline]
+    fn wants_all(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn observe(&self, event: &Event<'_>) {
+        Log.observe(event);
+    }
+}
+
+/// A name alone.
+impl Where for &'static str {
+    type Timer = DefaultTimer;
+    type Sleep = DefaultSleep;
+    type Words = ByDisplay;
+    type Slot = ();
+
+    #[inline]
+    fn timer(&self) -> &DefaultTimer {
+        &DEFAULT_TIMER
+    }
+
+    #[inline]
+    fn reading(&self) -> Option<u64> {
+        default_reading()
+    }
+
+    #[inline]
+    fn parts(&self) -> Option<&Parts> {
+        None
+    }
+
+    #[inline]
+    fn name(&self) -> Option<&str> {
+        Some(self)
+    }
+
+    fn owned_name(&self) -> Option<Name> {
+        Some(Name::Static(self))
+    }
+
+    #[inline]
+    fn listens(&self) -> bool {
+        Log.is_enabled()
+    }
+
+    #[inline]
+    fn wants_all(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn observe(&self, event: &Event<'_>) {
+        Log.observe(event);
+    }
+}
+
+impl<M: Timer> Where for Upstream<M> {
+    type Timer = M;
+    type Sleep = M::Sleep;
+    type Words = ByDisplay;
+    type Slot = Held;
+
+    #[inline]
+    fn timer(&self) -> &M {
+        Self::timer(self)
+    }
+
+    #[inline]
+    fn reading(&self) -> Option<u64> {
+        Some(self.now())
+    }
+
+    #[inline]
+    fn parts(&self) -> Option<&Parts> {
+        Some(&self.parts)
+    }
+
+    #[inline]
+    fn name(&self) -> Option<&str> {
+        Some(self.parts.name.as_str())
+    }
+
+    fn owned_name(&self) -> Option<Name> {
+        Some(self.parts.name.clone())
+    }
+
+    #[inline]
+    fn listens(&self) -> bool {
+        self.parts.observer.get().is_enabled()
+    }
+
+    #[inline]
+    fn wants_all(&self) -> bool {
+        self.parts.observer.wants_all()
+    }
+
+    fn observe(&self, event: &Event<'_>) {
+        self.parts.observer.get().observe(event);
+    }
+}
+
+/// Implements [`Where`] by what another one says, but for some of it.
+macro_rules! forward {
+    (timer, $($rest:ident),*) => {
+        #[inline]
+        fn timer(&self) -> &Self::Timer { self.inner().timer() }
+        #[inline]
+        fn reading(&self) -> Option<u64> { self.inner().reading() }
+        #[inline]
+        fn parts(&self) -> Option<&Parts> { self.inner().parts() }
+        #[inline]
+        fn name(&self) -> Option<&str> { self.inner().name() }
+        fn owned_name(&self) -> Option<Name> { self.inner().owned_name() }
+        $(forward!($rest);)*
+    };
+    (observer) => {
+        #[inline]
+        fn listens(&self) -> bool { self.inner().listens() }
+        #[inline]
+        fn wants_all(&self) -> bool { self.inner().wants_all() }
+        #[inline]
+        fn observe(&self, event: &Event<'_>) { self.inner().observe(event); }
+    };
+    () => {};
+}
+
+/// What hands all questions on.
+trait Wrapper {
+    type Inner: Where;
+    fn inner(&self) -> &Self::Inner;
+}
+
+macro_rules! pointers {
+    ($($pointer:ty),*) => {$(
+        impl<X: Where> Wrapper for $pointer {
+            type Inner = X;
+            #[inline]
+            fn inner(&self) -> &X { self }
+        }
+
+        impl<X: Where> Where for $pointer {
+            type Timer = X::Timer;
+            type Sleep = X::Sleep;
+            type Words = X::Words;
+            type Slot = X::Slot;
+            const ALONE: bool = X::ALONE;
+            forward!(timer, observer);
+        }
+    )*};
+}
+
+pointers!(&X, Arc<X>, LazyLock<X>);
+
+/// An upstream with a further observer, for one call. Made by [`Upstream::observed_by`].
+pub struct Observed<'a, X, O: ?Sized> {
+    target: X,
+    observer: &'a O,
+}
+
+impl<'a, X, O: ?Sized> Observed<'a, X, O> {
+    pub(super) const fn new(target: X, observer: &'a O) -> Self {
+        Self { target, observer }
+    }
+}
+
+impl<X: Where, O: ?Sized> Wrapper for Observed<'_, X, O> {
+    type Inner = X;
+    #[inline]
+    fn inner(&self) -> &X {
+        &self.target
+    }
+}
+
+impl<X: Where, O: Observe + ?Sized> Where for Observed<'_, X, O> {
+    type Timer = X::Timer;
+    type Sleep = X::Sleep;
+    type Words = X::Words;
+    type Slot = X::Slot;
+    forward!(timer,);
+
+    #[inline]
+    fn listens(&self) -> bool {
+        self.target.listens() || self.observer.is_enabled()
+    }
+
+    #[inline]
+    fn wants_all(&self) -> bool {
+        self.target.wants_all() || (self.observer.is_enabled() && self.observer.wants_all())
+    }
+
+    fn observe(&self, event: &Event<'_>) {
+        self.target.observe(event);
+        self.observer.observe(event);
+    }
+}
+
+/// An upstream for calls whose error has `Debug` and no `Display`. Made by [`Upstream::debug`].
+#[derive(Clone, Copy, Debug)]
+pub struct Debugged<X> {
+    target: X,
+}
+
+impl<X> Debugged<X> {
+    pub(super) const fn new(target: X) -> Self {
+        Self { target }
+    }
+
+    /// Returns the same with a further observer, for one call.
+    pub const fn observed_by<O: Observe + ?Sized>(self, observer: &O) -> Observed<'_, Self, O> {
+        Observed::new(self, observer)
+    }
+}
+
+impl<X: Where> Wrapper for Debugged<X> {
+    type Inner = X;
+    #[inline]
+    fn inner(&self) -> &X {
+        &self.target
+    }
+}
+
+impl<X: Where> Where for Debugged<X> {
+    type Timer = X::Timer;
+    type Sleep = X::Sleep;
+    type Words = ByDebug;
+    type Slot = X::Slot;
+    forward!(timer, observer);
+}
+
+impl<X, O: ?Sized> fmt::Debug for Observed<'_, X, O>
+where
+    X: fmt::Debug,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observed").field("target", &self.target).finish_non_exhaustive()
+    }
+}
