@@ -1,0 +1,147 @@
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use serde::de::{Error, MapAccess};
+use serde::{Deserialize, Deserializer};
+
+use super::settings::{Reader, Settings, read, settings};
+use super::visit::{Number, OrNone, Time, Whole};
+use crate::adaptive::AdaptiveTimeout;
+use crate::backoff::Backoff;
+use crate::breaker::Breaker;
+use crate::budget::Budget;
+use crate::bulkhead::Bulkhead;
+use crate::cooldown::Cooldown;
+
+const fn share(right: &'static str) -> Number {
+    Number { right, least: 0.0, most: 1.0 }
+}
+
+settings! {
+    /// Every setting may be left out, and is then as in [`Budget::new`]: `capacity`, `deposit`.
+    Budget, "a budget", Budget::new(), {
+        "capacity": Whole::of("`capacity`", 0) => |budget, tokens| budget.with_capacity(tokens),
+        "deposit": Number { right: "`deposit` to be a number from 0 to 4294967295", least: 0.0, most: 4_294_967_295.0 }
+            => |budget, tokens| budget.with_deposit(tokens),
+    }
+
+    /// Every setting may be left out, and is then as in [`Breaker::new`]: `consecutive`, `failure_rate` and `slow_rate`
+    /// (maps of `share`, `of` and, of a slow rate, `limit`), each of which may be `"none"`; `window`, `open` (a
+    /// [`Backoff`]), `hint_cap`, `probes` (a map of `share` and `of`), `lease`.
+    Breaker, "a breaker", Breaker::new(), {
+        "consecutive": OrNone(Whole::of("`consecutive`", 1)) => |breaker, failures| match failures {
+            Some(failures) => breaker.with_consecutive(failures),
+            None => breaker.without_consecutive(),
+        },
+        "failure_rate": OrNone(Reader::<Rate<false>>::NEW) => |breaker, rate| match rate {
+            Some((share, of, _)) => breaker.with_failure_rate(share, of),
+            None => breaker.without_failure_rate(),
+        },
+        "slow_rate": OrNone(Reader::<Rate<true>>::NEW) => |breaker, rate| match rate {
+            Some((share, of, Some(limit))) => breaker.with_slow_rate(limit, share, of),
+            Some((.., None)) => return Err(A::Error::missing_field("limit")),
+            None => breaker.without_slow_rate(),
+        },
+        "window": Time::required("window") => |breaker, window| breaker.with_window(window.unwrap_or_default()),
+        "open": PhantomData::<Backoff> => |breaker, open| breaker.with_open(open),
+        "hint_cap": Time::required("hint_cap") => |breaker, cap| breaker.with_hint_cap(cap.unwrap_or_default()),
+        "probes": Reader::<Rate<false>>::NEW => |breaker, rate| {
+            let (share, of, _) = rate;
+            breaker.with_probes(share, of)
+        },
+        "lease": Time::required("lease") => |breaker, lease| breaker.with_lease(lease.unwrap_or_default()),
+    }
+
+    /// Every setting may be left out, and is then as in [`Cooldown::new`]: `jitter`, `least_spread`, `cap`,
+    /// `default_hold`.
+    Cooldown, "a cooldown", Cooldown::new(), {
+        "jitter": share("`jitter` to be a number from 0 to 1") => |cooldown, share| cooldown.with_jitter(share),
+        "least_spread": Time::required("least_spread")
+            => |cooldown, spread| cooldown.with_least_spread(spread.unwrap_or_default()),
+        "cap": Time::required("cap") => |cooldown, cap| cooldown.with_cap(cap.unwrap_or_default()),
+        "default_hold": Time::required("default_hold")
+            => |cooldown, hold| cooldown.with_default_hold(hold.unwrap_or_default()),
+    }
+
+    /// Every setting may be left out, and is then as in [`AdaptiveTimeout::new`]: `quantile`, `factor`, `floor`,
+    /// `ceiling`, `window`, `samples`.
+    AdaptiveTimeout, "an adaptive timeout", AdaptiveTimeout::new(), {
+        "quantile": share("`quantile` to be a number from 0 to 1") => |adaptive, share| adaptive.with_quantile(share),
+        "factor": Number::FACTOR => |adaptive, factor| adaptive.with_factor(factor),
+        "floor": Time::required("floor") => |adaptive, floor| adaptive.with_floor(floor.unwrap_or_default()),
+        "ceiling": Time::required("ceiling") => |adaptive, ceiling| adaptive.with_ceiling(ceiling.unwrap_or_default()),
+        "window": Time::required("window") => |adaptive, window| adaptive.with_window(window.unwrap_or_default()),
+        "samples": Whole::of("`samples`", 1) => |adaptive, samples| adaptive.with_samples(samples),
+    }
+}
+
+/// A share of at least so many calls, and of a slow rate the limit above which a call is slow.
+#[derive(Default)]
+struct Rate<const SLOW: bool> {
+    share: Option<f64>,
+    of: Option<u32>,
+    limit: Option<Duration>,
+}
+
+impl<const SLOW: bool> Settings for Rate<SLOW> {
+    type Made = (f64, u32, Option<Duration>);
+    const WHAT: &'static str = "a rate";
+    const NAMES: &'static [&'static str] = if SLOW { &["share", "of", "limit"] } else { &["share", "of"] };
+
+    fn start() -> Self {
+        Self::default()
+    }
+
+    fn set<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+        match name {
+            "share" => self.share = Some(map.next_value_seed(share("`share` to be a number from 0 to 1"))?),
+            "of" => self.of = Some(map.next_value_seed(Whole::of("`of`", 1))?),
+            _ => self.limit = map.next_value_seed(Time::required("limit"))?,
+        }
+        Ok(())
+    }
+
+    fn finish<E: Error>(self) -> Result<Self::Made, E> {
+        let share = self.share.ok_or_else(|| E::missing_field("share"))?;
+        Ok((share, self.of.ok_or_else(|| E::missing_field("of"))?, self.limit))
+    }
+}
+
+/// `limit`, and optionally `queue`, `max_wait`, as in [`Bulkhead::new`].
+impl<'de> Deserialize<'de> for Bulkhead {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read::<BulkheadSettings, D>(deserializer)
+    }
+}
+
+#[derive(Default)]
+struct BulkheadSettings {
+    limit: Option<u32>,
+    queue: Option<u32>,
+    max_wait: Option<Duration>,
+}
+
+impl Settings for BulkheadSettings {
+    type Made = Bulkhead;
+    const WHAT: &'static str = "a bulkhead";
+    const NAMES: &'static [&'static str] = &["limit", "queue", "max_wait"];
+
+    fn start() -> Self {
+        Self::default()
+    }
+
+    fn set<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+        match name {
+            "limit" => self.limit = Some(map.next_value_seed(Whole::of("`limit`", 0))?),
+            "queue" => self.queue = Some(map.next_value_seed(Whole::of("`queue`", 0))?),
+            _ => self.max_wait = map.next_value_seed(Time::optional("max_wait"))?,
+        }
+        Ok(())
+    }
+
+    fn finish<E: Error>(self) -> Result<Bulkhead, E> {
+        let limit = self.limit.ok_or_else(|| E::missing_field("limit"))?;
+        let bulkhead = Bulkhead::new(limit).with_queue(self.queue.unwrap_or(limit));
+        Ok(bulkhead.with_max_wait(self.max_wait.unwrap_or(Duration::MAX)))
+    }
+}

@@ -1,0 +1,84 @@
+use serde::de::{Error, MapAccess};
+use serde::{Deserialize, Deserializer};
+
+use super::settings::{Settings, read};
+use crate::adaptive::AdaptiveTimeout;
+use crate::breaker::Breaker;
+use crate::budget::Budget;
+use crate::bulkhead::Bulkhead;
+use crate::cooldown::Cooldown;
+use crate::upstream::Upstream;
+
+/// `name`, and optionally the parts, each a map of its own settings: `budget`, `breaker`, `cooldown`, `bulkhead`,
+/// `adaptive_timeout`. An empty map is a part with its defaults. Observer and timer are code.
+///
+/// A `static` is read by a `LazyLock`, and a call goes `.on(&STATIC)`.
+///
+/// # Examples
+///
+/// ```
+/// use resile::Upstream;
+///
+/// let upstream: Upstream = serde_json::from_str(
+///     r#"{ "name": "openai", "budget": { "capacity": 20 }, "breaker": { "consecutive": 5 }, "cooldown": {} }"#,
+/// )?;
+/// assert_eq!((upstream.name(), upstream.budget().unwrap().capacity()), ("openai", 20));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+impl<'de> Deserialize<'de> for Upstream {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read::<UpstreamSettings, D>(deserializer)
+    }
+}
+
+#[derive(Default)]
+struct UpstreamSettings {
+    name: Option<String>,
+    budget: Option<Budget>,
+    breaker: Option<Breaker>,
+    cooldown: Option<Cooldown>,
+    bulkhead: Option<Bulkhead>,
+    adaptive: Option<AdaptiveTimeout>,
+}
+
+impl Settings for UpstreamSettings {
+    type Made = Upstream;
+    const WHAT: &'static str = "an upstream";
+    const NAMES: &'static [&'static str] = &["name", "budget", "breaker", "cooldown", "bulkhead", "adaptive_timeout"];
+
+    fn start() -> Self {
+        Self::default()
+    }
+
+    fn set<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+        match name {
+            "name" => self.name = Some(map.next_value()?),
+            "budget" => self.budget = Some(map.next_value()?),
+            "breaker" => self.breaker = Some(map.next_value()?),
+            "cooldown" => self.cooldown = Some(map.next_value()?),
+            "bulkhead" => self.bulkhead = Some(map.next_value()?),
+            _ => self.adaptive = Some(map.next_value()?),
+        }
+        Ok(())
+    }
+
+    fn finish<E: Error>(self) -> Result<Upstream, E> {
+        let mut upstream = Upstream::named(self.name.ok_or_else(|| E::missing_field("name"))?);
+        if let Some(budget) = self.budget {
+            upstream = upstream.with_budget(budget);
+        }
+        if let Some(breaker) = self.breaker {
+            upstream = upstream.with_breaker(breaker);
+        }
+        if let Some(cooldown) = self.cooldown {
+            upstream = upstream.with_cooldown(cooldown);
+        }
+        if let Some(bulkhead) = self.bulkhead {
+            upstream = upstream.with_bulkhead(bulkhead);
+        }
+        if let Some(adaptive) = self.adaptive {
+            upstream = upstream.with_adaptive_timeout(adaptive);
+        }
+        Ok(upstream)
+    }
+}

@@ -1,0 +1,279 @@
+//! Readers of single settings. Derived ones would know the type that they expect, but not the setting to name.
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::fmt::friendly::SpanParser;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, Error, MapAccess, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::backoff::{Backoff, Jitter};
+
+/// Reads a duration, `None` for "none" where that may be.
+pub(super) struct Time {
+    pub(super) setting: &'static str,
+    pub(super) optional: bool,
+}
+
+impl<'de> Visitor<'de> for Time {
+    type Value = Option<Duration>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { setting, optional } = self;
+        write!(f, "`{setting}` to be a duration, not negative, in h, m, s, ms, us or ns")?;
+        write!(f, ", such as \"1.5s\", \"500ms\" or \"2m 30s\"{}", if *optional { ", or \"none\"" } else { "" })
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        if self.optional && text == "none" {
+            return Ok(None);
+        }
+        match SpanParser::new().parse_unsigned_duration(text) {
+            Ok(duration) => Ok(Some(duration)),
+            Err(_) => Err(E::invalid_value(Unexpected::Str(text), &self)),
+        }
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
+        self.visit_unit()
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        if self.optional { Ok(None) } else { Err(E::invalid_type(Unexpected::Unit, &self)) }
+    }
+}
+
+impl Time {
+    /// One that may be "none".
+    pub(super) const fn optional(setting: &'static str) -> Self {
+        Self { setting, optional: true }
+    }
+
+    pub(super) const fn required(setting: &'static str) -> Self {
+        Self { setting, optional: false }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Time {
+    type Value = Option<Duration>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        if self.optional { deserializer.deserialize_option(self) } else { deserializer.deserialize_str(self) }
+    }
+}
+
+/// Reads a whole number from `least` on.
+#[derive(Clone, Copy)]
+pub(super) struct Whole {
+    pub(super) setting: &'static str,
+    pub(super) least: u32,
+}
+
+impl Whole {
+    pub(super) const ATTEMPTS: Self = Self { setting: "`attempts`, which counts the first,", least: 1 };
+
+    pub(super) const fn of(setting: &'static str, least: u32) -> Self {
+        Self { setting, least }
+    }
+}
+
+impl Visitor<'_> for Whole {
+    type Value = u32;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to be a whole number from {} to {}", self.setting, self.least, u32::MAX)
+    }
+
+    fn visit_u64<E: Error>(self, n: u64) -> Result<u32, E> {
+        let whole = u32::try_from(n).ok().filter(|n| *n >= self.least);
+        whole.ok_or_else(|| E::invalid_value(Unexpected::Unsigned(n), &self))
+    }
+
+    fn visit_i64<E: Error>(self, n: i64) -> Result<u32, E> {
+        u64::try_from(n).map_or_else(|_| Err(E::invalid_value(Unexpected::Signed(n), &self)), |n| self.visit_u64(n))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Whole {
+    type Value = u32;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u32, D::Error> {
+        deserializer.deserialize_u32(self)
+    }
+}
+
+/// Reads what another visitor reads, or "none" and null.
+pub(super) struct OrNone<V>(pub(super) V);
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for OrNone<V> {
+    type Value = Option<V::Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.expecting(f)?;
+        f.write_str(", or \"none\"")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        if text == "none" { Ok(None) } else { Err(E::invalid_value(Unexpected::Str(text), &self)) }
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_u64<E: Error>(self, n: u64) -> Result<Self::Value, E> {
+        self.0.visit_u64(n).map(Some)
+    }
+
+    fn visit_i64<E: Error>(self, n: i64) -> Result<Self::Value, E> {
+        self.0.visit_i64(n).map(Some)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        self.0.visit_map(map).map(Some)
+    }
+}
+
+impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for OrNone<V> {
+    type Value = Option<V::Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+/// Reads a number from `least` to `most`.
+pub(super) struct Number {
+    pub(super) right: &'static str,
+    pub(super) least: f64,
+    pub(super) most: f64,
+}
+
+impl Visitor<'_> for Number {
+    type Value = f64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.right)
+    }
+
+    fn visit_f64<E: Error>(self, n: f64) -> Result<f64, E> {
+        // No NaN is in the range.
+        if (self.least..=self.most).contains(&n) { Ok(n) } else { Err(E::invalid_value(Unexpected::Float(n), &self)) }
+    }
+
+    #[expect(clippy::cast_precision_loss)] // as the format's own reader would round it
+    fn visit_u64<E: Error>(self, n: u64) -> Result<f64, E> {
+        self.visit_f64(n as f64)
+    }
+
+    #[expect(clippy::cast_precision_loss)]
+    fn visit_i64<E: Error>(self, n: i64) -> Result<f64, E> {
+        self.visit_f64(n as f64)
+    }
+}
+
+impl Number {
+    pub(super) const FACTOR: Self =
+        Self { right: "`factor` to be a finite number of 1 or more", least: 1.0, most: f64::MAX };
+}
+
+impl<'de> DeserializeSeed<'de> for Number {
+    type Value = f64;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<f64, D::Error> {
+        deserializer.deserialize_f64(self)
+    }
+}
+
+/// The function that makes the curve of that name, from its base.
+pub(super) struct CurveOf(pub(super) fn(Duration) -> Backoff);
+
+/// The curves that no configuration can hold.
+pub(super) const IN_CODE: [(&str, &str); 2] = [
+    ("steps", "`curve` cannot be \"steps\" in a configuration: its delays are written in code, `Backoff::steps`"),
+    ("custom", "`curve` cannot be \"custom\" in a configuration: it is a function in code, `Backoff::custom`"),
+];
+
+impl<'de> Deserialize<'de> for CurveOf {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(ACurve)
+    }
+}
+
+struct ACurve;
+
+impl Visitor<'_> for ACurve {
+    type Value = CurveOf;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("`curve` to be \"none\", \"fixed\", \"linear\", \"exponential\" or \"fibonacci\"")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<CurveOf, E> {
+        Ok(CurveOf(match name {
+            "none" => |_| Backoff::none(),
+            "fixed" => Backoff::fixed,
+            "linear" => Backoff::linear,
+            "exponential" => Backoff::exponential,
+            "fibonacci" => Backoff::fibonacci,
+            _ => {
+                let in_code = IN_CODE.iter().find(|(curve, _)| *curve == name);
+                return Err(
+                    in_code.map_or_else(|| E::invalid_value(Unexpected::Str(name), &self), |(_, why)| E::custom(why))
+                );
+            }
+        }))
+    }
+}
+
+/// `"none"`, `"full"`, `"equal"`, `"decorrelated"`, or a map: `{ "proportional": 0.5 }`.
+impl<'de> Deserialize<'de> for Jitter {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(JitterOf)
+    }
+}
+
+struct JitterOf;
+
+impl<'de> Visitor<'de> for JitterOf {
+    type Value = Jitter;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("`jitter` to be \"none\", \"full\", \"equal\", \"decorrelated\" or { \"proportional\": 0.5 }")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Jitter, E> {
+        match name {
+            "none" => Ok(Jitter::None),
+            "full" => Ok(Jitter::Full),
+            "equal" => Ok(Jitter::Equal),
+            "decorrelated" => Ok(Jitter::Decorrelated),
+            _ => Err(E::invalid_value(Unexpected::Str(name), &self)),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Jitter, A::Error> {
+        let Proportional { proportional } = Deserialize::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(Jitter::Proportional(proportional))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Proportional {
+    #[serde(deserialize_with = "proportional")]
+    proportional: f64,
+}
+
+fn proportional<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    deserializer.deserialize_f64(Number { right: "`proportional` to be a number from 0 to 1", least: 0.0, most: 1.0 })
+}
