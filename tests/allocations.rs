@@ -6,11 +6,27 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use allocation_counter::measure;
-use resile::{Backoff, Budget, Never, ResilienceExt, RetryPolicy, retry};
+use resile::{
+    AdaptiveTimeout, Always, Backoff, Breaker, Budget, Bulkhead, Cooldown, HedgePolicy, Never, ResilienceExt,
+    RetryPolicy, Run, Upstream, hedge, retry,
+};
 use tokio_util::sync::CancellationToken;
 
 static POLICY: RetryPolicy = RetryPolicy::new().with_attempts(5).with_backoff(Backoff::none());
-static SLOWLY: RetryPolicy = POLICY.with_deadline(Duration::from_secs(3600));
+static SLOWLY: RetryPolicy =
+    POLICY.with_total_timeout(Duration::from_secs(3600)).with_attempt_timeout(Duration::from_secs(60));
+
+/// With all parts.
+static UPSTREAM: Upstream = upstream();
+
+const fn upstream() -> Upstream {
+    Upstream::new("all")
+        .with_budget(Budget::new().with_deposit(10.0))
+        .with_breaker(Breaker::new().without_consecutive().without_failure_rate())
+        .with_cooldown(Cooldown::new())
+        .with_bulkhead(Bulkhead::new(10))
+        .with_adaptive_timeout(AdaptiveTimeout::new())
+}
 
 /// Polls to the end, as often as it takes.
 fn drive<F: Future>(future: F) -> F::Output {
@@ -46,26 +62,68 @@ fn the_counter_counts() {
     assert_eq!(allocations(|| drop(black_box(Box::new(1)))), 1);
 }
 
+/// A run to its end, by attempts.
+async fn run(
+    mut run: Run<u32, &RetryPolicy, &CancellationToken, impl resile::upstream::TargetFor<u32>>,
+    failures: u32,
+) -> bool {
+    for number in 1.. {
+        match run.attempt(after(failures, resile::Attempt::new(number))).await {
+            Ok(None) => {}
+            Ok(Some(_)) => return true,
+            Err(_) => return false,
+        }
+    }
+    unreachable!("u32::MAX attempts")
+}
+
+/// The same by hand.
+async fn run_by_hand(
+    mut run: Run<u32, &RetryPolicy, &CancellationToken, impl resile::upstream::TargetFor<u32>>,
+    failures: u32,
+) -> bool {
+    while let Ok(attempt) = run.next().await {
+        match after(failures, attempt).await {
+            Ok(value) => return run.succeeded(value) > 0,
+            Err(error) if run.failed(error).is_err() => return false,
+            Err(_) => {}
+        }
+    }
+    false
+}
+
 #[test]
 fn success_and_three_failures_allocate_nothing() {
-    let (token, budget) = (CancellationToken::new(), Budget::new().with_deposit(10.0));
+    let token = CancellationToken::new();
     for failures in [0, 3] {
         assert_eq!(allocations(|| assert!(drive(retry(|n| after(failures, n), &POLICY, Never)).is_ok())), 0);
-        let all = || retry(|n| after(failures, n), &SLOWLY, &token).with_budget(&budget);
-        assert_eq!(allocations(|| assert!(drive(all()).is_ok())), 0, "with token, deadline and budget");
-        let by_hand = || async {
-            let mut run = SLOWLY.start(&token).with_budget(&budget);
-            for number in 1.. {
-                if let Some(value) = run.attempt(after(failures, resile::Attempt::new(number))).await? {
-                    return Ok::<_, resile::GaveUp<_>>(value);
-                }
-            }
-            unreachable!("u32::MAX attempts")
-        };
-        assert_eq!(allocations(|| assert!(drive(by_hand()).is_ok())), 0, "by hand");
+        let limited = || retry(|n| after(failures, n), &SLOWLY, &token);
+        assert_eq!(allocations(|| assert!(drive(limited()).is_ok())), 0, "with token and limits");
+        assert_eq!(allocations(|| assert!(drive(limited().on("named")).is_ok())), 0, "with a name");
+        assert_eq!(allocations(|| assert!(drive(limited().on(&UPSTREAM)).is_ok())), 0, "on an upstream");
+        let new = || Run::new(&SLOWLY, &token);
+        assert_eq!(allocations(|| assert!(drive(run(new(), failures)))), 0, "a run");
+        assert_eq!(allocations(|| assert!(drive(run(new().on(&UPSTREAM), failures)))), 0, "a run on an upstream");
+        assert_eq!(allocations(|| assert!(drive(run_by_hand(new(), failures)))), 0, "by hand");
+        assert_eq!(allocations(|| assert!(drive(run_by_hand(new().on(&UPSTREAM), failures)))), 0, "by hand, on one");
     }
-    let given_up = || assert!(drive(retry(|n| after(9, n), &POLICY, &token)).is_err());
-    assert_eq!(allocations(given_up), 0, "given up");
+    let one = || after(0, resile::Attempt::new(1));
+    assert_eq!(allocations(|| assert!(drive(UPSTREAM.call(one(), Always)).is_ok())), 0, "without a retry");
+    assert_eq!(allocations(|| drive(UPSTREAM.admit(&token)).unwrap().succeeded()), 0, "by hand, without a retry");
+    let hedged = || hedge(|_| one(), HedgePolicy::new(), &token);
+    assert_eq!(allocations(|| assert!(drive(hedged()).is_ok())), 0, "hedged");
+    assert_eq!(allocations(|| assert!(drive(hedged().on(&UPSTREAM)).is_ok())), 0, "hedged on an upstream");
+}
+
+/// A call that was given up pays for its error, which is one word, and for no more.
+#[test]
+fn giving_up_allocates_the_error() {
+    let token = CancellationToken::new();
+    assert_eq!(allocations(|| assert!(drive(retry(|n| after(9, n), &POLICY, &token)).is_err())), 1);
+    assert_eq!(allocations(|| assert!(drive(retry(|n| after(9, n), &POLICY, &token).on(&UPSTREAM)).is_err())), 1);
+    assert_eq!(allocations(|| assert!(!drive(run(Run::new(&POLICY, &token).on(&UPSTREAM), 9)))), 1, "a run");
+    token.cancel();
+    assert_eq!(allocations(|| assert!(drive(UPSTREAM.admit(&token)).is_err())), 1, "refused");
 }
 
 /// The runtime's own timer entries are part of the future.
@@ -73,13 +131,16 @@ fn success_and_three_failures_allocate_nothing() {
 fn a_call_that_waits_allocates_nothing() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let _inside = runtime.enter();
-    let (token, budget) = (CancellationToken::new(), Budget::new());
-    let call = || retry(|_| pends(), &SLOWLY, &token).with_budget(&budget);
+    let token = CancellationToken::new();
+    let call = || retry(|_| pends(), &SLOWLY, &token);
     assert_eq!(allocations(|| assert!(drive(call()).is_ok())), 0);
+    assert_eq!(allocations(|| assert!(drive(call().on(&UPSTREAM)).is_ok())), 0, "on an upstream");
     let limited = || retry(|_| pends().timeout(Duration::from_secs(9)), &SLOWLY, &token);
-    assert_eq!(allocations(|| assert!(drive(limited()).is_ok())), 0);
-    let by_hand = || async { SLOWLY.start(&token).with_budget(&budget).attempt(pends()).await };
-    assert_eq!(allocations(|| assert!(drive(by_hand()).is_ok())), 0);
+    assert_eq!(allocations(|| assert!(drive(limited()).is_ok())), 0, "each attempt under a limit of its own");
+    let by_run = || async { Run::new(&SLOWLY, &token).on(&UPSTREAM).attempt(pends()).await };
+    assert_eq!(allocations(|| assert!(drive(by_run()).is_ok())), 0, "a run");
+    assert_eq!(allocations(|| assert!(drive(UPSTREAM.call(pends(), Always)).is_ok())), 0, "without a retry");
+    assert_eq!(allocations(|| assert!(drive(hedge(|_| pends(), HedgePolicy::new(), &token)).is_ok())), 0, "a hedge");
 }
 
 /// A clock of which each sleep is pending once.
@@ -110,17 +171,12 @@ impl Future for BlinkSleep {
 /// Nor does a delay, but for what a caller's own timer does.
 #[test]
 fn delays_allocate_nothing() {
-    let (token, budget) = (CancellationToken::new(), Budget::new().with_deposit(10.0));
-    let policy = SLOWLY.with_backoff(Backoff::exponential(Duration::from_secs(1)));
-    let call = || retry(|n| after(3, n), &policy, &token).with_timer(Blink).with_budget(&budget);
+    let token = CancellationToken::new();
+    let upstream = upstream().with_timer(Blink);
+    let policy = POLICY.with_backoff(Backoff::exponential(Duration::from_secs(1)));
+    let call = || retry(|n| after(3, n), &policy, &token).on(&upstream);
     assert_eq!(allocations(|| assert!(drive(call()).is_ok())), 0);
-    let by_hand = || async {
-        let mut run = policy.start(&token).with_timer(Blink).with_budget(&budget);
-        for number in 1..4 {
-            let error = after(3, resile::Attempt::new(number)).await.unwrap_err();
-            run.again(error).await.unwrap();
-        }
-        run.success(true)
-    };
-    assert_eq!(allocations(|| assert!(drive(by_hand()))), 0);
+    let new = || Run::new(&policy, &token).on(&upstream);
+    assert_eq!(allocations(|| assert!(drive(run(new(), 3)))), 0, "a run");
+    assert_eq!(allocations(|| assert!(drive(run_by_hand(new(), 3)))), 0, "by hand");
 }

@@ -1,11 +1,11 @@
 //! `Backoff` and `Jitter`: bounds of every curve, cap and jitter.
 
-use std::convert::Infallible;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use rand::rngs::ChaCha8Rng;
-use rand::{SeedableRng, TryRng};
+use rand::{RngExt, SeedableRng};
 use resile::{Backoff, Jitter};
 
 const BASE: Duration = Duration::from_secs(1);
@@ -21,23 +21,15 @@ const SPREADING: [Jitter; 6] = [
     Jitter::Decorrelated,
 ];
 
-/// A generator that must not be asked.
-pub(crate) struct Untouched;
+/// A draw that must not be made.
+pub(crate) fn untouched(_: RangeInclusive<u64>) -> u64 {
+    panic!("drawn")
+}
 
-impl TryRng for Untouched {
-    type Error = Infallible;
-
-    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-        panic!("drawn")
-    }
-
-    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        panic!("drawn")
-    }
-
-    fn try_fill_bytes(&mut self, _: &mut [u8]) -> Result<(), Infallible> {
-        panic!("drawn")
-    }
+/// Draws from a generator of that seed.
+pub(crate) fn seeded(seed: u64) -> impl FnMut(RangeInclusive<u64>) -> u64 {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    move |range| rng.random_range(range)
 }
 
 pub(crate) fn durations() -> impl Strategy<Value = Duration> {
@@ -100,7 +92,7 @@ pub(crate) fn backoffs() -> impl Strategy<Value = Backoff> {
 
 /// The un-jittered delay before that retry.
 pub(crate) fn plain(backoff: Backoff, retry: u32) -> Duration {
-    backoff.with_jitter(Jitter::None).delay(retry, Duration::ZERO, &mut Untouched)
+    backoff.with_jitter(Jitter::None).delay(retry, Duration::ZERO, untouched)
 }
 
 /// What spread delays saturate at.
@@ -114,7 +106,7 @@ proptest! {
         retry in retries(), previous in durations(), seed in any::<u64>(),
     ) {
         let backoff = backoff.with_cap(cap).with_jitter(jitter);
-        let delay = backoff.delay(retry, previous, &mut ChaCha8Rng::seed_from_u64(seed));
+        let delay = backoff.delay(retry, previous, seeded(seed));
         let (d, base) = (plain(backoff, retry), plain(backoff, 1).min(LONGEST));
         prop_assert!(delay <= cap, "{delay:?} above the cap");
         prop_assert!(d <= cap);
@@ -159,7 +151,7 @@ proptest! {
     /// Equal seeds draw equal delays.
     #[test]
     fn delays_are_pure(backoff in backoffs(), retry in retries(), previous in durations(), seed in any::<u64>()) {
-        let draw = || backoff.delay(retry, previous, &mut ChaCha8Rng::seed_from_u64(seed));
+        let draw = || backoff.delay(retry, previous, seeded(seed));
         prop_assert_eq!(draw(), draw());
     }
 }
@@ -190,22 +182,22 @@ fn nothing_is_drawn_where_nothing_is_spread() {
         for backoff in
             [Backoff::none(), Backoff::fixed(Duration::ZERO), Backoff::exponential(BASE).with_cap(Duration::ZERO)]
         {
-            assert_eq!(backoff.with_jitter(jitter).delay(9, BASE, &mut Untouched), Duration::ZERO);
+            assert_eq!(backoff.with_jitter(jitter).delay(9, BASE, untouched), Duration::ZERO);
         }
     }
     for share in [0.0, -0.5, f64::NAN, f64::NEG_INFINITY] {
         let backoff = Backoff::exponential(BASE).with_jitter(Jitter::Proportional(share));
-        assert_eq!(backoff.delay(3, BASE, &mut Untouched), BASE * 4);
+        assert_eq!(backoff.delay(3, BASE, untouched), BASE * 4);
     }
 }
 
 /// Nor where the curve begins at the cap.
 #[test]
 fn trap_01_a_base_at_the_cap_is_spread_too() {
-    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut draw = seeded(1);
     for jitter in SPREADING {
         let backoff = Backoff::fixed(CAP).with_cap(CAP).with_jitter(jitter);
-        let delays: Vec<_> = (0..1000).map(|_| backoff.delay(1, Duration::ZERO, &mut rng)).collect();
+        let delays: Vec<_> = (0..1000).map(|_| backoff.delay(1, Duration::ZERO, &mut draw)).collect();
         let (least, most) = (delays.iter().min().unwrap(), delays.iter().max().unwrap());
         assert!(most.saturating_sub(*least) > CAP / 3, "{jitter:?}: from {least:?} to {most:?}");
     }
@@ -216,13 +208,13 @@ fn trap_01_a_base_at_the_cap_is_spread_too() {
 fn trap_01_jitter_lost_at_the_cap() {
     const RETRY: u32 = 12;
     const SLOT: u128 = 100;
-    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut draw = seeded(1);
     for jitter in SPREADING {
         let backoff = Backoff::exponential(BASE).with_cap(CAP).with_jitter(jitter);
         assert_eq!(plain(backoff, RETRY), CAP);
         // What one client waits before its twelfth retry, after the eleven before it.
         let mut client =
-            || (1..=RETRY).fold(Duration::ZERO, |previous, retry| backoff.delay(retry, previous, &mut rng));
+            || (1..=RETRY).fold(Duration::ZERO, |previous, retry| backoff.delay(retry, previous, &mut draw));
 
         let draws: Vec<_> = (0..20_000).map(|_| client()).collect();
         assert!(draws.iter().all(|delay| *delay <= CAP), "{jitter:?}: above the cap");
@@ -246,15 +238,15 @@ fn a_delay_that_was_spelled_out_has_no_jitter_unless_asked() {
     let spelled_out = [Backoff::fixed(BASE), Backoff::steps(&[BASE, CAP]), Backoff::custom(|retry| BASE * retry)];
     for backoff in spelled_out {
         for (retry, delay) in (1..10).zip(backoff.schedule()) {
-            assert_eq!(backoff.delay(retry, Duration::ZERO, &mut Untouched), delay, "{backoff:?}");
+            assert_eq!(backoff.delay(retry, Duration::ZERO, untouched), delay, "{backoff:?}");
         }
         assert_eq!(backoff, backoff.with_jitter(Jitter::None));
     }
-    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut draw = seeded(1);
     let growing = [Backoff::linear(BASE), Backoff::exponential(BASE), Backoff::fibonacci(BASE)];
     let asked = spelled_out.map(|backoff| backoff.with_jitter(Jitter::Full));
     for backoff in growing.into_iter().chain(asked) {
-        let delays: Vec<_> = (0..100).map(|_| backoff.delay(1, Duration::ZERO, &mut rng)).collect();
+        let delays: Vec<_> = (0..100).map(|_| backoff.delay(1, Duration::ZERO, &mut draw)).collect();
         assert!(
             delays.iter().any(|delay| *delay < BASE / 4) && delays.iter().all(|delay| *delay <= BASE),
             "{backoff:?}"

@@ -2,20 +2,12 @@
 
 use std::time::Duration;
 
-use resile::breaker::{Permit, State};
-use resile::{ManualTimer, Verdict};
+use resile::breaker::State;
+use resile::{Admission, ManualTimer, Verdict};
 
-use super::breaker::{Manual, breaker};
+use super::guard::guard;
 
 const SECOND: Duration = Duration::from_secs(1);
-
-fn fail(breaker: &Manual) {
-    breaker.permit().unwrap().failure(Verdict::retry());
-}
-
-fn succeed(breaker: &Manual) {
-    breaker.permit().unwrap().success();
-}
 
 /// Each of these numbers of transitions is a distance at which a tag of few bits wraps, or looks as if it had.
 const TRANSITIONS: [u32; 15] = [0, 1, 2, 127, 128, 129, 200, 254, 255, 256, 257, 400, 65_535, 65_536, 65_537];
@@ -24,13 +16,13 @@ const TRANSITIONS: [u32; 15] = [0, 1, 2, 127, 128, 129, 200, 254, 255, 256, 257,
 fn opens_after_any_number_of_transitions() {
     for transitions in TRANSITIONS {
         let timer = ManualTimer::new();
-        let breaker = breaker(&timer, |b| b.without_consecutive().with_failure_rate(0.5, 10));
-        succeed(&breaker);
+        let breaker = guard(&timer, |b| b.without_consecutive().with_failure_rate(0.5, 10));
+        breaker.succeed();
         (0..transitions).for_each(|_| breaker.reset());
-        (0..9).for_each(|_| fail(&breaker));
+        (0..9).for_each(|_| breaker.fail());
         if transitions > 0 {
             assert_eq!(breaker.state(), State::Closed, "after {transitions} transitions");
-            fail(&breaker);
+            breaker.fail();
         }
         assert_eq!(breaker.state(), State::Open, "after {transitions} transitions");
     }
@@ -40,8 +32,8 @@ fn opens_after_any_number_of_transitions() {
 fn counts_nothing_of_before_a_transition() {
     for transitions in TRANSITIONS.into_iter().filter(|transitions| *transitions > 0) {
         let timer = ManualTimer::new();
-        let breaker = breaker(&timer, |b| b.without_consecutive().with_failure_rate(f64::NAN, 1));
-        (0..7).for_each(|_| fail(&breaker));
+        let breaker = guard(&timer, |b| b.without_consecutive().with_failure_rate(f64::NAN, 1));
+        (0..7).for_each(|_| breaker.fail());
         (0..transitions).for_each(|_| breaker.reset());
         assert_eq!(breaker.snapshot().calls, 0, "after {transitions} transitions");
     }
@@ -52,15 +44,15 @@ fn counts_nothing_of_before_a_transition() {
 fn a_call_that_was_admitted_many_transitions_ago_wipes_nothing() {
     for transitions in TRANSITIONS.into_iter().filter(|transitions| *transitions > 0) {
         let timer = ManualTimer::new();
-        let breaker = breaker(&timer, |b| b.without_consecutive().with_failure_rate(0.5, 10));
+        let breaker = guard(&timer, |b| b.without_consecutive().with_failure_rate(0.5, 10));
         let (one, other) = (breaker.permit().unwrap(), breaker.permit().unwrap());
         (0..transitions).for_each(|_| breaker.reset());
-        (0..5).for_each(|_| fail(&breaker));
-        one.success();
-        other.failure(Verdict::retry());
+        (0..5).for_each(|_| breaker.fail());
+        one.succeeded();
+        other.settle(&Verdict::transient());
         let seen = breaker.snapshot();
         assert_eq!((seen.calls, seen.failures), (5, 5), "after {transitions} transitions");
-        (0..5).for_each(|_| fail(&breaker));
+        (0..5).for_each(|_| breaker.fail());
         assert_eq!(breaker.state(), State::Open, "after {transitions} transitions");
     }
 }
@@ -70,23 +62,23 @@ fn a_call_that_was_admitted_many_transitions_ago_wipes_nothing() {
 fn opens_for_a_rate_after_an_outage_of_any_length() {
     for minutes in [10, 70, 130, 200] {
         let timer = ManualTimer::new();
-        let breaker = breaker(&timer, |b| b);
+        let breaker = guard(&timer, |b| b);
         let healthy = |seconds| {
             for _ in 0..seconds * 4 {
                 timer.advance(SECOND / 4);
-                succeed(&breaker);
+                breaker.succeed();
             }
         };
         healthy(60);
         // More calls a second than it takes to open it, closed or half-open.
         for _ in 0..minutes * 60 {
             timer.advance(SECOND);
-            (0..12).filter_map(|_| breaker.permit().ok()).for_each(|permit| permit.failure(Verdict::retry()));
+            (0..12).filter_map(|_| breaker.permit().ok()).for_each(|permit| permit.settle(&Verdict::transient()));
         }
         assert_ne!(breaker.state(), State::Closed, "in an outage of {minutes} minutes");
         for _ in 0..2 * 60 {
             timer.advance(SECOND);
-            (0..3).filter_map(|_| breaker.permit().ok()).for_each(Permit::success);
+            (0..3).filter_map(|_| breaker.permit().ok()).for_each(Admission::succeeded);
         }
         assert_eq!(breaker.state(), State::Closed, "after an outage of {minutes} minutes");
         healthy(86_400);
@@ -95,9 +87,9 @@ fn opens_for_a_rate_after_an_outage_of_any_length() {
             timer.advance(SECOND / 20);
             let Ok(permit) = breaker.permit() else { return true };
             if call % 10 < 6 {
-                permit.failure(Verdict::retry());
+                permit.settle(&Verdict::transient());
             } else {
-                permit.success();
+                permit.succeeded();
             }
             false
         });
@@ -109,13 +101,13 @@ fn opens_for_a_rate_after_an_outage_of_any_length() {
 fn counts_are_exact() {
     let timer = ManualTimer::new();
     let breaker =
-        breaker(&timer, |b| b.without_consecutive().with_failure_rate(f64::NAN, 1).with_slow_rate(SECOND, f64::NAN, 1));
+        guard(&timer, |b| b.without_consecutive().with_failure_rate(f64::NAN, 1).with_slow_rate(SECOND, f64::NAN, 1));
     for call in 0..100_000_u32 {
-        if call % 9 == 0 { fail(&breaker) } else { succeed(&breaker) }
+        if call % 9 == 0 { breaker.fail() } else { breaker.succeed() }
     }
     let slow = breaker.permit().unwrap();
     timer.advance(2 * SECOND);
-    slow.success();
+    slow.succeeded();
     let seen = breaker.snapshot();
     assert_eq!((seen.calls, seen.failures, seen.slow), (100_001, 11_112, 1));
 }
@@ -125,11 +117,11 @@ fn counts_are_exact() {
 fn a_burst_weighs_no_less_than_calls_that_are_spread() {
     let timer = ManualTimer::new();
     // The share is 0.1. It would be 0.15 if the burst counted a third.
-    let breaker = breaker(&timer, |b| b.without_consecutive().with_failure_rate(0.15, 100));
-    (0..40_000).for_each(|_| succeed(&breaker));
+    let breaker = guard(&timer, |b| b.without_consecutive().with_failure_rate(0.15, 100));
+    (0..40_000).for_each(|_| breaker.succeed());
     for call in 0..40_000_u32 {
         timer.advance(SECOND / 8_000);
-        if call % 5 == 0 { fail(&breaker) } else { succeed(&breaker) }
+        if call % 5 == 0 { breaker.fail() } else { breaker.succeed() }
     }
     assert_eq!(breaker.state(), State::Closed);
     let seen = breaker.snapshot();
@@ -141,11 +133,11 @@ fn a_large_number_of_calls_is_reached() {
     let timer = ManualTimer::new();
     // Within one slot, and over the window.
     for step in [Duration::ZERO, SECOND / 50_000] {
-        let breaker = breaker(&timer, |b| b.without_consecutive().with_failure_rate(0.5, 300_000));
+        let breaker = guard(&timer, |b| b.without_consecutive().with_failure_rate(0.5, 300_000));
         for call in 1..=300_000_u32 {
             timer.advance(step);
             assert_eq!(breaker.state(), State::Closed, "before call {call}");
-            fail(&breaker);
+            breaker.fail();
         }
         assert_eq!(breaker.state(), State::Open);
     }
@@ -155,10 +147,10 @@ fn a_large_number_of_calls_is_reached() {
 #[test]
 fn calls_of_all_threads_are_counted() {
     let timer = ManualTimer::new();
-    let breaker = breaker(&timer, |b| b.without_consecutive().with_failure_rate(f64::NAN, 1));
+    let breaker = guard(&timer, |b| b.without_consecutive().with_failure_rate(f64::NAN, 1));
     std::thread::scope(|scope| {
         for _ in 0..9 {
-            scope.spawn(|| (0..1_000).for_each(|call| if call % 4 == 0 { fail(&breaker) } else { succeed(&breaker) }));
+            scope.spawn(|| (0..1_000).for_each(|call| if call % 4 == 0 { breaker.fail() } else { breaker.succeed() }));
         }
     });
     let seen = breaker.snapshot();

@@ -1,168 +1,247 @@
 //! What a breaker keeps when foreign code panics in the middle of it: an observer, a curve, a timer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use resile::breaker::{Event, State};
-use resile::{Always, Backoff, Breaker, ManualTimer, Observe, Timer, Verdict};
+use resile::breaker::{State, Transition};
+use resile::observe::{Event, EventKind, Observe};
+use resile::{Backoff, Breaker, Bulkhead, Cooldown, ManualTimer, Timer, Upstream, Verdict};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Writes down what it hears, and panics once when it is told to.
-#[derive(Default)]
-struct Fragile {
-    heard: Mutex<Vec<String>>,
-    panics_at_event: AtomicBool,
-    panics_when_asked: AtomicBool,
+/// Panics the n-th time from when it is armed with n, and never at 0.
+#[derive(Debug, Default)]
+struct Fuse(AtomicU32);
+
+impl Fuse {
+    fn arm(&self, nth: u32) {
+        self.0.store(nth, Relaxed);
+    }
+
+    fn burn(&self) {
+        let left = self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+        assert_ne!(left, Ok(1), "the fuse has burned down");
+    }
 }
 
-impl Observe<Event> for &Fragile {
+/// Writes down the transitions that it hears of, and panics once when it is told to.
+#[derive(Debug, Default)]
+struct Fragile {
+    heard: Mutex<Vec<&'static str>>,
+    at_event: Fuse,
+    when_asked: Fuse,
+    hands: ManualTimer,
+    at_reading: Fuse,
+}
+
+impl Observe for Fragile {
     fn is_enabled(&self) -> bool {
-        assert!(!self.panics_when_asked.swap(false, Ordering::Relaxed), "asked");
+        self.when_asked.burn();
         true
     }
 
-    fn observe(&self, event: &Event) {
-        let word = event.to_string().split(' ').nth(1).unwrap().to_owned();
-        self.heard.lock().unwrap().push(word);
-        assert!(!self.panics_at_event.swap(false, Ordering::Relaxed), "told");
+    fn observe(&self, event: &Event<'_>) {
+        if let EventKind::Breaker(transition) = event.kind {
+            self.heard.lock().unwrap().push(match transition {
+                Transition::Opened { .. } => "opened",
+                Transition::HalfOpened => "half-open",
+                Transition::Closed => "closed",
+                Transition::Isolated => "isolated",
+                _ => "else",
+            });
+        }
+        self.at_event.burn();
     }
 }
+
+impl Timer for Fragile {
+    type Sleep = std::future::Pending<()>;
+
+    fn now(&self) -> Duration {
+        self.at_reading.burn();
+        self.hands.now()
+    }
+
+    fn sleep(&self, _: Duration) -> Self::Sleep {
+        std::future::pending()
+    }
+}
+
+type Fragiles = Upstream<Arc<Fragile>>;
 
 impl Fragile {
-    fn heard(&self) -> Vec<String> {
+    fn heard(&self) -> Vec<&'static str> {
         self.heard.lock().unwrap().clone()
+    }
+
+    fn fuse(&self, what: What) -> &Fuse {
+        match what {
+            What::Event => &self.at_event,
+            What::Question => &self.when_asked,
+            What::Reading => &self.at_reading,
+        }
     }
 }
 
-type Fragiles<'a> = Breaker<Always, &'a Fragile, ManualTimer>;
-
-fn half_open<'a>(observer: &'a Fragile, timer: &ManualTimer) -> Fragiles<'a> {
-    let breaker = Breaker::new().with_consecutive(1).with_probes(1, 1.0).with_open(Backoff::fixed(SECOND));
-    let breaker = breaker.with_observer(observer).with_timer(timer.clone());
-    breaker.permit().unwrap().failure(Verdict::retry());
-    timer.advance(SECOND);
-    breaker
+/// What panics.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum What {
+    Event,
+    Question,
+    Reading,
 }
 
-fn panics<T>(step: impl FnOnce() -> T) {
-    assert!(catch_unwind(AssertUnwindSafe(|| drop(step()))).is_err(), "it was to panic");
+fn fragile(breaker: Breaker) -> (Arc<Fragile>, Fragiles) {
+    let fragile = Arc::new(Fragile::default());
+    let upstream = Upstream::new("fragile")
+        .with_breaker(breaker)
+        .with_bulkhead(Bulkhead::new(1).with_queue(0))
+        .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO).with_cap(SECOND))
+        .with_shared_observer(Arc::clone(&fragile))
+        .with_timer(Arc::clone(&fragile));
+    (fragile, upstream)
+}
+
+/// With one probe, whose lease is much longer than the times in these tests.
+fn breaker() -> Breaker {
+    Breaker::new().with_consecutive(1).with_probes(1.0, 1).with_open(Backoff::fixed(SECOND))
+}
+
+fn half_open(breaker: Breaker) -> (Arc<Fragile>, Fragiles) {
+    let (fragile, upstream) = fragile(breaker);
+    upstream.try_admit().unwrap().settle(&Verdict::transient());
+    fragile.hands.advance(SECOND);
+    (fragile, upstream)
+}
+
+fn state(upstream: &Fragiles) -> State {
+    upstream.breaker().unwrap().state()
+}
+
+fn panics<T>(step: impl FnOnce() -> T) -> bool {
+    catch_unwind(AssertUnwindSafe(|| drop(step()))).is_err()
+}
+
+/// The only probe's place is free, or its outcome has been counted; so is the only place in the bulkhead.
+fn goes_on(upstream: &Fragiles, fragile: &Fragile, context: &str) {
+    assert_eq!(upstream.bulkhead().map(Bulkhead::in_flight), Some(0), "{context}");
+    if state(upstream) == State::Open || upstream.held().is_some() {
+        fragile.hands.advance(SECOND);
+    }
+    upstream.try_admit().unwrap_or_else(|refused| panic!("{refused}, {context}")).succeeded();
+    assert_eq!(state(upstream), State::Closed, "{context}");
+}
+
+/// Takes the step again and again, with a panic at each place of that kind that it passes.
+fn at_each(what: What, step: impl Fn(&Fragiles, &Fragile), check: impl Fn(&Fragiles, &Fragile, &str)) {
+    for nth in 1.. {
+        let (fragile, upstream) = half_open(breaker());
+        let panicked = panics(|| {
+            fragile.fuse(what).arm(nth);
+            step(&upstream, &fragile);
+        });
+        fragile.fuse(what).arm(0);
+        if !panicked {
+            assert!(nth > 1, "no {what:?} in that step");
+            return;
+        }
+        assert!(nth < 50, "it panics of itself");
+        check(&upstream, &fragile, &format!("{what:?} {nth} panicked"));
+    }
 }
 
 #[test]
-fn an_observer_that_panics_keeps_no_probe_from_going() {
-    let (observer, timer) = (Fragile::default(), ManualTimer::new());
-    let breaker = half_open(&observer, &timer);
-    observer.panics_at_event.store(true, Ordering::Relaxed);
-    panics(|| breaker.permit());
-    assert_eq!(breaker.state(), State::HalfOpen);
-    breaker.permit().expect("the place of the only probe is free").success();
-    assert_eq!(breaker.state(), State::Closed);
-    assert_eq!(observer.heard(), ["opened", "half-open", "closed"]);
+fn what_panics_at_an_admission_keeps_no_probe_from_going() {
+    for what in [What::Event, What::Question, What::Reading] {
+        let check = |upstream: &Fragiles, fragile: &Fragile, context: &str| {
+            goes_on(upstream, fragile, context);
+            if what == What::Event {
+                assert_eq!(fragile.heard(), ["opened", "half-open", "closed"], "{context}");
+            }
+        };
+        at_each(what, |upstream, _| drop(upstream.try_admit()), check);
+    }
 }
 
 #[test]
-fn an_observer_that_panics_at_a_question_keeps_no_probe() {
-    let (observer, timer) = (Fragile::default(), ManualTimer::new());
-    let breaker = half_open(&observer, &timer);
-    let probe = breaker.permit().unwrap();
-    observer.panics_when_asked.store(true, Ordering::Relaxed);
-    panics(|| probe.success());
-    breaker.permit().expect("the place is free").success();
-    assert_eq!(breaker.state(), State::Closed);
+fn what_panics_at_a_report_keeps_no_probe() {
+    for what in [What::Event, What::Question, What::Reading] {
+        for verdict in [None, Some(Verdict::transient()), Some(Verdict::throttled()), Some(Verdict::fatal())] {
+            let step = |upstream: &Fragiles, fragile: &Fragile| {
+                let nth = fragile.fuse(what).0.swap(0, Relaxed);
+                let probe = upstream.try_admit().unwrap();
+                fragile.fuse(what).arm(nth);
+                match verdict {
+                    None => probe.succeeded(),
+                    Some(verdict) => probe.settle(&verdict),
+                }
+            };
+            let check = |upstream: &Fragiles, fragile: &Fragile, context: &str| {
+                goes_on(upstream, fragile, &format!("{context} at the report of {verdict:?}"));
+            };
+            at_each(what, step, check);
+        }
+    }
 }
 
 #[test]
 fn a_curve_that_panics_keeps_no_probe() {
-    let timer = ManualTimer::new();
-    let breaker = Breaker::new()
-        .with_consecutive(1)
-        .with_probes(1, 1.0)
-        .with_open(Backoff::custom(|times| if times == 1 { SECOND } else { panic!("no curve for that") }))
-        .with_observer(())
-        .with_timer(timer.clone());
-    breaker.permit().unwrap().failure(Verdict::retry());
-    timer.advance(SECOND);
-    let probe = breaker.permit().unwrap();
-    panics(|| probe.failure(Verdict::retry()));
-    breaker.permit().expect("the place is free").success();
-    assert_eq!(breaker.state(), State::Closed);
-}
-
-#[test]
-fn a_timer_that_panics_keeps_no_probe() {
-    struct Broken<'a>(&'a ManualTimer, &'a AtomicBool);
-
-    impl Timer for Broken<'_> {
-        type Sleep = std::future::Pending<()>;
-
-        fn now(&self) -> Duration {
-            assert!(!self.1.swap(false, Ordering::Relaxed), "no clock");
-            self.0.now()
-        }
-
-        fn sleep(&self, _: Duration) -> Self::Sleep {
-            std::future::pending()
-        }
-    }
-
-    let (timer, breaks) = (ManualTimer::new(), AtomicBool::new(false));
-    let breaker = Breaker::new()
-        .with_consecutive(1)
-        .with_probes(1, 1.0)
-        .with_open(Backoff::fixed(SECOND))
-        .with_observer(())
-        .with_timer(Broken(&timer, &breaks));
-    breaker.permit().unwrap().failure(Verdict::retry());
-    timer.advance(SECOND);
-    let probe = breaker.permit().unwrap();
-    breaks.store(true, Ordering::Relaxed);
-    panics(|| probe.failure(Verdict::retry()));
-    breaker.permit().expect("the place is free").success();
-    assert_eq!(breaker.state(), State::Closed);
+    let curve = Backoff::custom(|times| if times == 1 { SECOND } else { panic!("no curve for that") });
+    let (fragile, upstream) = half_open(breaker().with_open(curve));
+    let probe = upstream.try_admit().unwrap();
+    assert!(panics(|| probe.settle(&Verdict::transient())));
+    assert_eq!(state(&upstream), State::HalfOpen);
+    goes_on(&upstream, &fragile, "the curve panicked");
 }
 
 #[test]
 fn an_observer_that_panics_isolates_nothing_for_good() {
-    let (observer, timer) = (Fragile::default(), ManualTimer::new());
-    let breaker = Breaker::new().with_observer(&observer).with_timer(timer);
-    observer.panics_at_event.store(true, Ordering::Relaxed);
-    panics(|| breaker.isolate());
-    assert_eq!(breaker.state(), State::Closed);
-    breaker.permit().unwrap().success();
-    // Nothing was said while the thread unwound; it is said ahead of the next event.
-    drop(breaker.isolate());
-    assert_eq!(observer.heard(), ["isolated", "closed", "isolated", "closed"]);
-
-    observer.panics_when_asked.store(true, Ordering::Relaxed);
-    panics(|| breaker.isolate());
-    assert_eq!(breaker.state(), State::Closed);
+    for what in [What::Event, What::Question] {
+        for nth in 1.. {
+            let (fragile, upstream) = fragile(Breaker::new());
+            fragile.fuse(what).arm(nth);
+            if !panics(|| upstream.isolate()) {
+                assert!(nth > 1, "no {what:?}");
+                break;
+            }
+            fragile.fuse(what).arm(0);
+            assert_eq!(state(&upstream), State::Closed, "{what:?} {nth}");
+            upstream.try_admit().unwrap().succeeded();
+            // Nothing was reported while the thread unwound; it is reported ahead of the next event.
+            drop(upstream.isolate());
+            if what == What::Event && nth == 1 {
+                assert_eq!(fragile.heard(), ["isolated", "closed", "isolated", "closed"]);
+            }
+        }
+    }
 }
 
 #[test]
 fn an_observer_that_panics_releases_all_the_same() {
-    for at_question in [true, false] {
-        let (observer, timer) = (Fragile::default(), ManualTimer::new());
-        let breaker = Breaker::new().with_observer(&observer).with_timer(timer);
-        let isolation = breaker.isolate();
-        let flag = if at_question { &observer.panics_when_asked } else { &observer.panics_at_event };
-        flag.store(true, Ordering::Relaxed);
-        panics(|| drop(isolation));
-        assert_eq!(breaker.state(), State::Closed, "panics at a question: {at_question}");
+    for what in [What::Event, What::Question] {
+        for nth in 1.. {
+            let (fragile, upstream) = fragile(Breaker::new());
+            let isolation = upstream.isolate();
+            fragile.fuse(what).arm(nth);
+            if !panics(|| drop(isolation)) {
+                assert!(nth > 1, "no {what:?}");
+                break;
+            }
+            assert_eq!(state(&upstream), State::Closed, "{what:?} {nth}");
+        }
     }
 }
 
 #[test]
 fn a_reset_while_isolated_is_no_closing() {
-    let (observer, timer) = (Fragile::default(), ManualTimer::new());
-    let breaker = Breaker::new().with_consecutive(1).with_observer(&observer).with_timer(timer);
-    breaker.permit().unwrap().failure(Verdict::retry());
-    let isolation = breaker.isolate();
-    breaker.reset();
-    assert_eq!(breaker.state(), State::Isolated);
-    assert_eq!(observer.heard(), ["opened", "isolated"]);
+    let (fragile, upstream) = fragile(Breaker::new().with_consecutive(1));
+    upstream.try_admit().unwrap().settle(&Verdict::transient());
+    let isolation = upstream.isolate();
+    upstream.reset();
+    assert_eq!(state(&upstream), State::Isolated);
+    assert_eq!(fragile.heard(), ["opened", "isolated"]);
     drop(isolation);
-    assert_eq!(observer.heard(), ["opened", "isolated", "closed"]);
+    assert_eq!(fragile.heard(), ["opened", "isolated", "closed"]);
 }

@@ -2,14 +2,27 @@
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::task::Poll;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::{Backoff, Budget, ManualTimer, Never, RetryPolicy, Stop, Timer, Withdrawal, retry};
+use resile::{
+    Always, Backoff, Budget, ManualTimer, Never, RetryPolicy, StopReason, Timer, Upstream, Verdict, Withdrawal, retry,
+};
+use tokio_util::sync::CancellationToken;
 
-use super::script::{Down, Script, Step, drive};
+use super::script::{Down, Script, Step, drive, poll};
 
 const INSTANT: RetryPolicy = RetryPolicy::new().with_backoff(Backoff::none());
+
+/// An upstream with that budget and that clock.
+fn paid(budget: Budget, timer: &ManualTimer) -> Upstream<ManualTimer> {
+    Upstream::new("down").with_budget(budget).with_timer(timer.clone())
+}
+
+fn available<M: Timer>(upstream: &Upstream<M>) -> u32 {
+    upstream.budget().unwrap().available()
+}
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
@@ -123,9 +136,10 @@ fn eight_threads_share_c_tokens_and_not_one_more() {
 async fn trap_05_capacity_is_the_number_of_retries() {
     for capacity in [0, 1, 37, 999, 1000] {
         for backoff in [Backoff::none(), Backoff::fixed(Duration::from_secs(1))] {
-            let (script, budget) = (Script::new(&[Step::Fail]), Budget::new().with_capacity(capacity));
+            let script = Script::new(&[Step::Fail]);
+            let upstream = Upstream::new("down").with_budget(Budget::new().with_capacity(capacity));
             let policy = RetryPolicy::new().with_attempts(10).with_backoff(backoff);
-            let calls = (0..1000).map(|_| retry(|_| script.play(), &policy, Never).with_budget(&budget));
+            let calls = (0..1000).map(|_| retry(|_| script.play(), &policy, Never).on(&upstream));
             let mut calls: Vec<_> = calls.map(Box::pin).collect();
             let mut stops = Vec::new();
             std::future::poll_fn(|cx| {
@@ -139,8 +153,11 @@ async fn trap_05_capacity_is_the_number_of_retries() {
                 if calls.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
             })
             .await;
-            assert_eq!((script.starts(), budget.available()), (1000 + capacity, 0));
-            assert!(stops.iter().filter(|gave_up| gave_up.stop() == Stop::Budget).count() >= 1000 - capacity as usize);
+            assert_eq!((script.starts(), available(&upstream)), (1000 + capacity, 0));
+            assert!(
+                stops.iter().filter(|gave_up| gave_up.reason() == StopReason::Budget).count()
+                    >= 1000 - capacity as usize
+            );
             assert!(stops.iter().all(|gave_up| gave_up.last().is_some()), "the operation's own error");
         }
     }
@@ -149,11 +166,11 @@ async fn trap_05_capacity_is_the_number_of_retries() {
 /// Attempts do not refill it: in a storm of any length there are no more retries than it held.
 #[test]
 fn trap_05_attempts_do_not_refill() {
-    let (script, timer, budget) = (Script::new(&[Step::Fail]), ManualTimer::new(), Budget::new().with_capacity(10));
+    let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
+    let upstream = paid(Budget::new().with_capacity(10), &timer);
     for call in 1..=10_000 {
-        let outcome = drive(retry(|_| script.play(), &INSTANT, Never).with_timer(&timer).with_budget(&budget), &timer);
-        let gave_up = outcome.unwrap_err();
-        assert_eq!(gave_up.stop(), if call > 5 { Stop::Budget } else { Stop::Attempts });
+        let gave_up = drive(retry(|_| script.play(), &INSTANT, Never).on(&upstream), &timer).unwrap_err();
+        assert_eq!(gave_up.reason(), if call > 5 { StopReason::Budget } else { StopReason::Attempts });
     }
     assert_eq!(script.starts(), 10_010);
 }
@@ -161,11 +178,11 @@ fn trap_05_attempts_do_not_refill() {
 /// It is decided before the sleep, and the error is the operation's.
 #[test]
 fn trap_05_no_budget_no_sleep() {
-    let (script, timer, budget) = (Script::new(&[Step::Fail]), ManualTimer::new(), Budget::new().with_capacity(0));
-    let policy = RetryPolicy::patient();
-    let call = retry(|_| script.play(), &policy, Never).with_timer(&timer).with_budget(&budget);
+    let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
+    let upstream = paid(Budget::new().with_capacity(0), &timer);
+    let call = retry(|_| script.play(), RetryPolicy::patient(), Never).on(&upstream);
     let gave_up = drive(call, &timer).unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.last()), (Stop::Budget, 1, Some(&Down(1))));
+    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.last()), (StopReason::Budget, 1, Some(&Down(1))));
     assert_eq!(timer.now(), Duration::ZERO);
 }
 
@@ -173,11 +190,11 @@ fn trap_05_no_budget_no_sleep() {
 #[test]
 fn success_refills() {
     let timer = ManualTimer::new();
-    let budget = Budget::new().with_capacity(10).with_deposit(1.0);
+    let upstream = paid(Budget::new().with_capacity(10).with_deposit(1.0), &timer);
     for (steps, left) in [(&[Step::Fail, Step::Fail, Step::Succeed][..], 9), (&[Step::Succeed][..], 10)] {
         let script = Script::new(steps);
-        drive(retry(|_| script.play(), &INSTANT, Never).with_timer(&timer).with_budget(&budget), &timer).unwrap();
-        assert_eq!(budget.available(), left);
+        drive(retry(|_| script.play(), &INSTANT, Never).on(&upstream), &timer).unwrap();
+        assert_eq!(available(&upstream), left);
     }
 }
 
@@ -185,10 +202,48 @@ fn success_refills() {
 #[test]
 fn the_last_budget_counts() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
-    let (first, last) = (Budget::new().with_capacity(100), Budget::new().with_capacity(100));
-    let call = retry(|_| script.play(), &INSTANT, Never).with_timer(&timer).with_budget(&first).with_budget(&last);
-    drive(call, &timer).unwrap_err();
-    assert_eq!((first.available(), last.available()), (100, 98));
+    let upstream = paid(Budget::new().with_capacity(0), &timer).with_budget(Budget::new().with_capacity(100));
+    drive(retry(|_| script.play(), &INSTANT, Never).on(&upstream), &timer).unwrap_err();
+    assert_eq!((script.starts(), available(&upstream)), (3, 98));
+}
+
+/// Attempts by hand, and calls without a retry, take nothing; their successes bring their deposits.
+#[test]
+fn what_is_not_retried_is_free() {
+    let timer = ManualTimer::new();
+    let upstream = paid(Budget::new().with_capacity(2).with_deposit(0.5), &timer);
+    let budget = upstream.budget().unwrap();
+    (0..2).for_each(|_| budget.withdraw().unwrap().spend());
+    upstream.try_admit().unwrap().settle(&Verdict::transient());
+    drop(upstream.try_admit().unwrap());
+    drive(upstream.call(Script::new(&[Step::Fail]).play(), Always), &timer).unwrap_err();
+    assert_eq!(budget.available(), 0);
+    upstream.try_admit().unwrap().succeeded();
+    assert_eq!(budget.available(), 0);
+    drive(upstream.call(Script::new(&[Step::Succeed]).play(), Always), &timer).unwrap();
+    assert_eq!(budget.available(), 1);
+}
+
+/// A call that is dropped, cut or refused in its delay gives back the token of the retry that did not begin.
+#[test]
+fn a_retry_that_does_not_begin_gives_its_token_back() {
+    let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
+    let upstream = paid(Budget::new().with_capacity(1), &timer);
+    let policy = RetryPolicy::new().with_backoff(Backoff::fixed(Duration::from_secs(1)));
+    let mut call = Box::pin(retry(|_| script.play(), policy, Never).on(&upstream));
+    assert!(poll(call.as_mut()).is_pending());
+    assert_eq!((script.starts(), available(&upstream)), (1, 0));
+    drop(call);
+    assert_eq!(available(&upstream), 1);
+    let token = CancellationToken::new();
+    let mut call = Box::pin(retry(|_| script.play(), policy, &token).on(&upstream));
+    assert!(poll(call.as_mut()).is_pending());
+    assert_eq!(available(&upstream), 0);
+    token.cancel();
+    assert!(matches!(poll(call.as_mut()), Poll::Ready(Err(gave_up)) if gave_up.reason() == StopReason::Cancelled));
+    assert_eq!((script.starts(), available(&upstream)), (2, 1));
+    drop(call);
+    assert_eq!(available(&upstream), 1);
 }
 
 /// `tests/claims` says why it is no more than that: a ramp must not collapse.

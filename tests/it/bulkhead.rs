@@ -10,8 +10,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::bulkhead::Acquire;
-use resile::{Bulkhead, Classify, Error, Full, Lift, Permit, ResilienceExt, Verdict};
+use resile::bulkhead::{Acquire, Full, Permit};
+use resile::{Bulkhead, Classify, Error, Health, Lift, ResilienceExt, Verdict};
 
 fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
@@ -30,10 +30,10 @@ impl Wake for Woken {
 fn with_room_it_allocates_nothing() {
     let bulkhead = Bulkhead::new(2);
     let counted = allocation_counter::measure(|| {
-        let _other = bulkhead.try_permit();
+        let _other = bulkhead.try_acquire();
         let call = pin!(async { Ok::<_, Full>(bulkhead.in_flight()) }.limited_by(&bulkhead));
         assert_eq!(poll(call), Poll::Ready(Ok(2)));
-        assert!(poll(pin!(bulkhead.permit())).is_ready());
+        assert!(poll(pin!(bulkhead.acquire())).is_ready());
     });
     assert_eq!((counted.count_total, bulkhead.in_flight()), (0, 0));
 }
@@ -41,14 +41,14 @@ fn with_room_it_allocates_nothing() {
 #[test]
 fn a_limit_of_zero_refuses_all() {
     let bulkhead = Bulkhead::new(0).with_queue(5);
-    let Poll::Ready(Err(full)) = poll(pin!(bulkhead.permit())) else { panic!("it waits for what never comes") };
+    let Poll::Ready(Err(full)) = poll(pin!(bulkhead.acquire())) else { panic!("it waits for what never comes") };
     assert_eq!((full.limit(), full.waiting(), bulkhead.queue()), (0, 0, 0));
 }
 
 #[test]
 fn the_greatest_numbers_do() {
     let bulkhead = Bulkhead::new(u32::MAX).with_queue(u32::MAX);
-    let permit = bulkhead.try_permit();
+    let permit = bulkhead.try_acquire();
     assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (1, 0));
     drop(permit);
     assert_eq!(bulkhead.in_flight(), 0);
@@ -91,11 +91,11 @@ fn the_future_is_dropped_before_its_place_is_free() {
 #[test]
 fn a_newcomer_does_not_overtake() {
     let bulkhead = Bulkhead::new(1);
-    let permit = bulkhead.try_permit().unwrap();
-    let mut waits = pin!(bulkhead.permit());
+    let permit = bulkhead.try_acquire().unwrap();
+    let mut waits = pin!(bulkhead.acquire());
     assert!(poll(waits.as_mut()).is_pending());
     drop(permit);
-    assert!(bulkhead.try_permit().is_err()); // the place is the waiter's, who has not come to take it yet
+    assert!(bulkhead.try_acquire().is_err()); // the place is the waiter's, who has not come to take it yet
     assert!(poll(waits).is_ready());
 }
 
@@ -103,8 +103,8 @@ fn a_newcomer_does_not_overtake() {
 fn only_the_one_that_is_called_is_woken() {
     let bulkhead = Bulkhead::new(1).with_queue(2);
     let woken = [Arc::new(Woken::default()), Arc::new(Woken::default())];
-    let permit = bulkhead.try_permit().unwrap();
-    let mut waiters = [bulkhead.permit(), bulkhead.permit()];
+    let permit = bulkhead.try_acquire().unwrap();
+    let mut waiters = [bulkhead.acquire(), bulkhead.acquire()];
     for (waiter, woken) in waiters.iter_mut().zip(&woken) {
         let waker = Waker::from(Arc::clone(woken));
         assert!(Pin::new(&mut *waiter).poll(&mut Context::from_waker(Waker::noop())).is_pending());
@@ -126,16 +126,16 @@ fn a_waker_may_use_the_bulkhead() {
     struct Enters;
     impl Wake for Enters {
         fn wake(self: Arc<Self>) {
-            let _ = poll(pin!(BULKHEAD.permit()));
+            let _ = poll(pin!(BULKHEAD.acquire()));
         }
     }
     impl Drop for Enters {
         fn drop(&mut self) {
-            let _ = poll(pin!(BULKHEAD.permit()));
+            let _ = poll(pin!(BULKHEAD.acquire()));
         }
     }
-    let permit = BULKHEAD.try_permit().unwrap();
-    let mut waits = pin!(BULKHEAD.permit());
+    let permit = BULKHEAD.try_acquire().unwrap();
+    let mut waits = pin!(BULKHEAD.acquire());
     assert!(waits.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::new(Enters)))).is_pending());
     assert!(poll(waits.as_mut()).is_pending()); // drops that waker
     assert!(waits.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::new(Enters)))).is_pending());
@@ -168,7 +168,8 @@ async fn many_tasks_and_never_more_than_the_limit() {
     for task in tasks {
         if let Err(error) = task.await.unwrap() {
             assert!(matches!(error, Error::Full(full) if full.waiting() == 97));
-            assert_eq!(Lift(|(): &()| false).classify(&error), Some(Verdict::retry()));
+            let not_asked = Verdict::transient().with_health(Health::Unknown);
+            assert_eq!(Lift(|(): &()| false).classify(&error), Some(not_asked));
             refused += 1;
         }
     }
@@ -181,8 +182,8 @@ async fn many_tasks_and_never_more_than_the_limit() {
 fn dropped_at_every_await() {
     for polls in 0..5 {
         let bulkhead = Bulkhead::new(1);
-        let mut held = bulkhead.try_permit().ok();
-        let mut behind = bulkhead.permit();
+        let mut held = bulkhead.try_acquire().ok();
+        let mut behind = bulkhead.acquire();
         {
             let op = async {
                 tokio::task::yield_now().await;
@@ -255,7 +256,7 @@ proptest! {
             match step {
                 Step::Enter => {
                     name += 1;
-                    let mut acquire = bulkhead.permit();
+                    let mut acquire = bulkhead.acquire();
                     match poll(Pin::new(&mut acquire)) {
                         Poll::Ready(Ok(permit)) => {
                             prop_assert!(model.held < limit);
@@ -273,7 +274,7 @@ proptest! {
                         }
                     }
                 }
-                Step::Try => match bulkhead.try_permit() {
+                Step::Try => match bulkhead.try_acquire() {
                     Ok(permit) => {
                         prop_assert!(model.held < limit);
                         model.held += 1;

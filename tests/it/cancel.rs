@@ -4,10 +4,13 @@ use std::sync::Mutex;
 use std::task::Poll;
 use std::time::Duration;
 
-use resile::{Attempt, Backoff, Budget, Event, GaveUp, ManualTimer, RetryPolicy, Stop, Timer, retry};
+use resile::observe::Event;
+use resile::{
+    Attempt, Backoff, Budget, Cancel, Drain, GaveUp, ManualTimer, Never, RetryPolicy, Run, StopReason, Timer, retry,
+};
 use tokio_util::sync::CancellationToken;
 
-use super::script::{Down, Script, Step, drive, poll};
+use super::script::{Down, Script, Step, clock, drive, poll, upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
 const POLICY: RetryPolicy = RetryPolicy::new().with_attempts(5).with_backoff(Backoff::fixed(SECOND));
@@ -24,35 +27,33 @@ fn ended<T>(outcome: Poll<Result<T, GaveUp<Down>>>) -> GaveUp<Down> {
 fn trap_04_cancellation_races_the_attempt() {
     let (script, timer, token) = (Script::new(&[Step::Fail, Step::Hang]), ManualTimer::new(), CancellationToken::new());
     let told = Mutex::new(Vec::new());
-    let mut call = Box::pin(
-        retry(|_| script.play(), &POLICY, &token)
-            .with_timer(&timer)
-            .with_observer(|event: &Event<'_, Down>| told.lock().unwrap().push(event.to_string())),
-    );
+    let (upstream, observer) = (upstream(&timer), |event: &Event<'_>| told.lock().unwrap().push(event.kind.as_str()));
+    let mut call = Box::pin(retry(|_| script.play(), &POLICY, &token).on(upstream.observed_by(&observer)));
     while script.starts() < 2 {
         assert!(poll(call.as_mut()).is_pending());
         timer.advance(SECOND);
     }
     token.cancel();
     let gave_up = ended(poll(call.as_mut()));
-    assert_eq!((gave_up.stop(), gave_up.attempts()), (Stop::Cancelled, 2));
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Cancelled, 2));
     assert_eq!(gave_up.last(), Some(&Down(1)), "the last error is kept");
     assert_eq!(script.drops(), 2, "the attempt in flight was dropped");
-    let failures = told.lock().unwrap().iter().filter(|line| line.contains("failed")).count();
+    let failures = told.lock().unwrap().iter().filter(|kind| **kind == "failed").count();
     assert_eq!(failures, 1, "to be cancelled is not to fail");
 }
 
 #[test]
 fn trap_04_cancellation_races_the_sleep() {
     let (script, timer, token) = (Script::new(&[Step::Fail]), ManualTimer::new(), CancellationToken::new());
-    let budget = Budget::new().with_capacity(3);
+    let upstream = upstream(&timer).with_budget(Budget::new().with_capacity(3));
+    let budget = upstream.budget().unwrap();
     let slow = POLICY.with_backoff(Backoff::fixed(SECOND * 60).with_jitter(resile::Jitter::None));
-    let mut call = Box::pin(retry(|_| script.play(), &slow, &token).with_timer(&timer).with_budget(&budget));
+    let mut call = Box::pin(retry(|_| script.play(), &slow, &token).on(&upstream));
     assert!(poll(call.as_mut()).is_pending());
     assert_eq!((timer.sleepers(), budget.available()), (1, 2), "it waits, and has paid");
     token.cancel();
     let gave_up = ended(poll(call.as_mut()));
-    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.last()), (Stop::Cancelled, 1, Some(&Down(1))));
+    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.last()), (StopReason::Cancelled, 1, Some(&Down(1))));
     assert_eq!((timer.now(), budget.available(), script.starts()), (Duration::ZERO, 3, 1));
 }
 
@@ -68,7 +69,7 @@ async fn cancellation_wakes_whatever_waits() {
             other.cancel();
         });
         let gave_up = retry(|_| script.play(), &slow, token).await.unwrap_err();
-        assert_eq!((gave_up.stop(), before.elapsed()), (Stop::Cancelled, SECOND));
+        assert_eq!((gave_up.reason(), before.elapsed()), (StopReason::Cancelled, SECOND));
     }
 }
 
@@ -76,14 +77,14 @@ async fn cancellation_wakes_whatever_waits() {
 fn a_cancelled_token_starts_nothing() {
     let (script, timer, token) = (Script::new(&[Step::Succeed]), ManualTimer::new(), CancellationToken::new());
     token.cancel();
-    let gave_up = drive(retry(|_| script.play(), &POLICY, &token).with_timer(&timer), &timer).unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.last()), (Stop::Cancelled, 0, None));
+    let gave_up = drive(retry(|_| script.play(), &POLICY, &token).on(clock(&timer)), &timer).unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.last()), (StopReason::Cancelled, 0, None));
     assert_eq!(script.starts(), 0);
-    assert_eq!(gave_up.to_string(), "gave up after 0 attempts: cancelled");
+    assert_eq!(gave_up.to_string(), "script: gave up after 0 attempts: cancelled");
 
-    let mut run = POLICY.start(&token).with_timer(&timer);
+    let mut run = Run::new(&POLICY, &token).on(clock(&timer));
     let gave_up = drive(run.attempt(script.play()), &timer).unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), script.polls()), (Stop::Cancelled, 0, 0));
+    assert_eq!((gave_up.reason(), gave_up.attempts(), script.polls()), (StopReason::Cancelled, 0, 0));
 }
 
 #[test]
@@ -94,7 +95,7 @@ fn a_result_in_hand_beats_the_token() {
         async { Ok::<_, Down>("in hand") }
     };
     let timer = ManualTimer::new();
-    assert_eq!(drive(retry(op, &POLICY, &token).with_timer(&timer), &timer), Ok("in hand"));
+    assert_eq!(drive(retry(op, &POLICY, &token).on(clock(&timer)), &timer).unwrap(), "in hand");
 }
 
 #[test]
@@ -104,29 +105,28 @@ fn a_fatal_error_in_hand_beats_the_token() {
         token.cancel();
         async { Err::<(), _>(Down(1)) }
     };
-    let fatal = POLICY.with_classify(|_: &Down| false);
-    let gave_up = drive(retry(op, &fatal, &token).with_timer(&timer), &timer).unwrap_err();
-    assert_eq!(gave_up.stop(), Stop::Fatal);
+    let fatal = POLICY.with_classifier(|_: &Down| false);
+    let gave_up = drive(retry(op, &fatal, &token).on(clock(&timer)), &timer).unwrap_err();
+    assert_eq!(gave_up.reason(), StopReason::Fatal);
 }
 
 /// The token beats the wait, and the retry without one: nothing is paid, told of or started.
 #[test]
 fn a_token_cancelled_in_an_attempt_that_fails_ends_the_call_there() {
     for policy in [POLICY, POLICY.with_backoff(Backoff::none())] {
-        let (token, timer, budget) = (CancellationToken::new(), ManualTimer::new(), Budget::new().with_capacity(100));
-        let told = Mutex::new(0);
+        let (token, timer) = (CancellationToken::new(), ManualTimer::new());
+        let upstream = upstream(&timer).with_budget(Budget::new().with_capacity(100));
+        let told = Mutex::new(Vec::new());
         let op = |_: Attempt| {
             token.cancel();
             async { Err::<(), _>(Down(1)) }
         };
-        let call = retry(op, &policy, &token)
-            .with_timer(&timer)
-            .with_budget(&budget)
-            .with_observer(|_: &Event<'_, Down>| *told.lock().unwrap() += 1);
+        let observer = |event: &Event<'_>| told.lock().unwrap().push(event.kind.as_str());
+        let call = retry(op, &policy, &token).on(upstream.observed_by(&observer));
         let gave_up = drive(call, &timer).unwrap_err();
-        assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.last()), (Stop::Cancelled, 1, Some(&Down(1))));
-        assert_eq!((timer.now(), budget.available()), (Duration::ZERO, 100));
-        assert_eq!(told.into_inner().unwrap(), 2, "failed, gave up");
+        assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.last()), (StopReason::Cancelled, 1, Some(&Down(1))));
+        assert_eq!((timer.now(), upstream.budget().unwrap().available()), (Duration::ZERO, 100));
+        assert_eq!(told.into_inner().unwrap(), ["started", "failed", "gave_up"]);
     }
 }
 
@@ -134,10 +134,81 @@ fn a_token_cancelled_in_an_attempt_that_fails_ends_the_call_there() {
 #[test]
 fn a_token_cancelled_as_the_delay_ends_starts_nothing() {
     let (script, timer, token) = (Script::new(&[Step::Fail]), ManualTimer::new(), CancellationToken::new());
-    let mut call = Box::pin(retry(|_| script.play(), &POLICY, &token).with_timer(&timer));
+    let mut call = Box::pin(retry(|_| script.play(), &POLICY, &token).on(clock(&timer)));
     assert!(poll(call.as_mut()).is_pending());
     timer.advance(SECOND);
     token.cancel();
-    assert_eq!(ended(poll(call.as_mut())).stop(), Stop::Cancelled);
+    assert_eq!(ended(poll(call.as_mut())).reason(), StopReason::Cancelled);
     assert_eq!(script.starts(), 1);
+}
+
+/// A drain stops what waits and what is to begin; an attempt in flight ends by itself.
+#[test]
+fn a_drain_lets_the_attempt_in_flight_end() {
+    for (steps, outcome) in
+        [(&[Step::Pend(3, true)][..], Ok(1)), (&[Step::Pend(3, false)], Err((StopReason::Cancelled, 1, Some(Down(1)))))]
+    {
+        let (script, timer, token) = (Script::new(steps), ManualTimer::new(), CancellationToken::new());
+        let mut call = Box::pin(retry(|_| script.play(), &POLICY, Drain(&token)).on(clock(&timer)));
+        assert!(poll(call.as_mut()).is_pending());
+        token.cancel();
+        let ended = drive(call.as_mut(), &timer);
+        let ended = ended.map_err(|gave_up| (gave_up.reason(), gave_up.attempts(), gave_up.last().copied()));
+        assert_eq!((ended, script.polls(), timer.now()), (outcome, 4, Duration::ZERO));
+    }
+}
+
+/// Its limits still cut it.
+#[test]
+fn a_drained_attempt_is_cut_by_its_limits() {
+    let policy = POLICY.with_attempt_timeout(SECOND * 2);
+    for (policy, reason) in [(policy, StopReason::Cancelled), (policy.with_total_timeout(SECOND), StopReason::Deadline)]
+    {
+        let (script, timer, token) = (Script::new(&[Step::Hang]), ManualTimer::new(), CancellationToken::new());
+        let mut call = Box::pin(retry(|_| script.play(), policy, Drain(&token)).on(clock(&timer)));
+        assert!(poll(call.as_mut()).is_pending());
+        token.cancel();
+        let gave_up = drive(call.as_mut(), &timer).unwrap_err();
+        assert_eq!((gave_up.reason(), gave_up.attempts(), script.drops()), (reason, 1, 1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_ends_waits_and_begins_nothing() {
+    let slow = POLICY.with_backoff(Backoff::fixed(SECOND * 60).with_jitter(resile::Jitter::None));
+    let (script, token, began) = (Script::new(&[Step::Fail]), CancellationToken::new(), tokio::time::Instant::now());
+    let stop = async {
+        tokio::time::sleep(SECOND).await;
+        token.cancel();
+    };
+    let mut run = Run::new(&slow, Drain(&token));
+    assert_eq!(run.attempt(script.play()).await.unwrap(), None);
+    let (called, ran, ()) = tokio::join!(retry(|_| script.play(), &slow, Drain(&token)), run.next(), stop);
+    for gave_up in [called.unwrap_err(), ran.unwrap_err()] {
+        assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Cancelled, 1));
+    }
+    assert_eq!((began.elapsed(), script.starts()), (SECOND, 2));
+
+    let gave_up = retry(|_| script.play(), &slow, Drain(token.clone())).await.unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.attempts(), script.starts()), (StopReason::Cancelled, 0, 2));
+}
+
+/// What a caller may not have is a token too.
+#[test]
+fn an_optional_token_stops_where_there_is_one() {
+    let token = CancellationToken::new();
+    let some = [Some(token.clone()), None];
+    let [given, none] = some.each_ref().map(Option::as_ref);
+    assert!(!Cancel::is_cancelled(&given) && given.cancelled().is_some() && given.stops_attempts());
+    token.cancel();
+    assert!(Cancel::is_cancelled(&given) && Cancel::is_cancelled(&Drain(given)));
+    assert!(!Cancel::is_cancelled(&none) && none.cancelled().is_none());
+    assert!(!Drain(given).stops_attempts() && !Some(Drain(Never)).stops_attempts());
+    assert!(Never.cancelled().is_none() && Some(Never).cancelled().is_none());
+
+    for (token, reason) in [(given, StopReason::Cancelled), (none, StopReason::Attempts)] {
+        let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
+        let gave_up = drive(retry(|_| script.play(), &POLICY, token).on(clock(&timer)), &timer).unwrap_err();
+        assert_eq!(gave_up.reason(), reason);
+    }
 }

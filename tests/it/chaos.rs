@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::chaos::{Chaos, NoErrors};
-use resile::{Elapsed, ManualTimer, ResilienceExt};
+use resile::timeout::Elapsed;
+use resile::{ManualTimer, ResilienceExt};
+
+use super::script::clock;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -21,7 +24,7 @@ fn refused() -> io::Error {
 /// What becomes of a call that would succeed at once: its outcome, or that it panics, hangs or waits.
 fn meets<F: Fn() -> u8>(chaos: &Chaos<F>) -> String {
     let timer = ManualTimer::new();
-    let mut call = Box::pin(ready(Ok::<u8, u8>(0)).chaos(chaos).with_timer(&timer));
+    let mut call = Box::pin(ready(Ok::<u8, u8>(0)).chaos(chaos).on(clock(&timer)));
     let mut poll = || {
         let polled = std::panic::AssertUnwindSafe(|| call.as_mut().poll(&mut Context::from_waker(Waker::noop())));
         std::panic::catch_unwind(polled)
@@ -123,7 +126,7 @@ fn dropped_at_every_await_point() {
     let timer = ManualTimer::new();
     let chaos = Chaos::new(0).with_hangs(1.0).with_latency(1.0, SECOND, SECOND);
     for polls in 0..3 {
-        let mut call = Box::pin(ready(Ok::<u8, u8>(0)).chaos(&chaos).with_timer(&timer));
+        let mut call = Box::pin(ready(Ok::<u8, u8>(0)).chaos(&chaos).on(clock(&timer)));
         for _ in 0..polls {
             assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
             timer.advance(SECOND);

@@ -1,13 +1,18 @@
 //! `resile::Cooldown`: what one is told, all wait for.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::{Cancelled, Cooldown, ManualTimer, Never, ResilienceExt, RetryPolicy, Timer, Verdict, retry};
+use resile::observe::{Event, EventKind, HeldBy};
+use resile::{
+    Always, Cooldown, ManualTimer, Never, RetryPolicy, StopReason, Timer, TokioTimer, Upstream, Verdict, retry,
+};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -22,9 +27,22 @@ fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Says what an error says of itself.
-fn as_said(verdict: &Verdict) -> Verdict {
-    *verdict
+/// An error that says how it is classified.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Said(Verdict);
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+fn as_said(said: &Said) -> Verdict {
+    said.0
+}
+
+fn held_by<M: Timer>(cooldown: Cooldown, timer: M) -> Upstream<M> {
+    Upstream::new("held").with_cooldown(cooldown).with_observer(&()).with_timer(timer)
 }
 
 /// A clock that nobody may read.
@@ -44,24 +62,29 @@ impl Timer for NoClock {
 
 #[test]
 fn a_call_that_is_not_held_costs_nothing() {
-    let cooldown = Cooldown::new().with_timer(NoClock);
+    let upstream = held_by(Cooldown::new(), NoClock);
     let counted = allocation_counter::measure(|| {
-        let call = pin!(async { Ok::<_, Verdict>(7) }.paced_by(&cooldown));
-        assert_eq!(poll(call), Poll::Ready(Ok(7)));
-        assert_eq!(poll(pin!(cooldown.until(Never))), Poll::Ready(Ok(())));
-        assert_eq!(cooldown.remaining(), None);
+        let call = pin!(upstream.call(async { Ok::<_, Said>(7) }, Always));
+        assert!(matches!(poll(call), Poll::Ready(Ok(7))));
+        let call = pin!(retry(|_| async { Ok::<_, Said>(7) }, RetryPolicy::new(), Never).on(&upstream));
+        assert!(matches!(poll(call), Poll::Ready(Ok(7))));
+        assert!(matches!(poll(pin!(upstream.admit(Never))), Poll::Ready(Ok(_))));
+        upstream.try_admit().unwrap().succeeded();
+        assert_eq!(upstream.held(), None);
     });
     assert_eq!(counted.count_total, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_runs_before_it_may() {
-    let cooldown = exact();
-    cooldown.hold(20 * SECOND);
+    let upstream = held_by(exact(), TokioTimer::new());
+    upstream.hold(20 * SECOND);
     let began = Instant::now();
-    let call = async { Ok::<_, Verdict>(began.elapsed()) }.paced_by(&cooldown);
-    assert!(call.await.unwrap() >= 20 * SECOND);
-    assert_eq!(cooldown.remaining(), None);
+    let call = upstream.call(async { Ok::<_, Said>(began.elapsed()) }, Always);
+    let retried = retry(|_| async { Ok::<_, Said>(began.elapsed()) }, RetryPolicy::new(), Never).on(&upstream);
+    let (called, retried) = tokio::join!(call, retried);
+    assert!(called.unwrap() >= 20 * SECOND && retried.unwrap() >= 20 * SECOND);
+    assert_eq!(upstream.held(), None);
 }
 
 #[test]
@@ -78,41 +101,42 @@ fn a_free_cooldown_reads_no_clock_again_after_a_hold() {
         }
     }
     let timer = Counting(ManualTimer::new(), AtomicU32::new(0));
-    let cooldown = Cooldown::new().with_timer(&timer);
-    cooldown.hold(SECOND);
-    timer.0.advance(SECOND + cooldown.least_spread());
-    assert_eq!(cooldown.remaining(), None);
+    let upstream = held_by(Cooldown::new(), &timer);
+    upstream.hold(SECOND);
+    timer.0.advance(SECOND + upstream.cooldown().unwrap().least_spread());
+    assert_eq!(upstream.held(), None);
     let read = timer.1.load(Ordering::Relaxed);
-    assert_eq!(poll(pin!(cooldown.until(Never))), Poll::Ready(Ok(())));
+    assert!(matches!(poll(pin!(upstream.admit(Never))), Poll::Ready(Ok(_))));
     assert_eq!(timer.1.load(Ordering::Relaxed), read);
 }
 
 #[test]
 fn a_wait_that_is_extended_goes_on() {
     let timer = ManualTimer::new();
-    let cooldown = exact().with_timer(&timer);
-    cooldown.hold(10 * SECOND);
-    let mut wait = pin!(cooldown.until(Never));
+    let upstream = held_by(exact(), &timer);
+    upstream.hold(10 * SECOND);
+    let mut wait = pin!(upstream.admit(Never));
     assert!(poll(wait.as_mut()).is_pending());
     timer.advance(9 * SECOND);
-    cooldown.hold(10 * SECOND);
+    upstream.hold(10 * SECOND);
     timer.advance(SECOND);
     assert!(poll(wait.as_mut()).is_pending());
     timer.advance(Duration::from_nanos(8_999_999_999));
     assert!(poll(wait.as_mut()).is_pending());
     timer.advance(Duration::from_nanos(1));
-    assert_eq!(poll(wait), Poll::Ready(Ok(())));
+    assert!(poll(wait.as_mut()).is_pending(), "each question in a turn of its own");
+    assert!(matches!(poll(wait), Poll::Ready(Ok(_))));
 }
 
 #[tokio::test(start_paused = true)]
 async fn waiters_do_not_wake_at_one_instant() {
-    static COOLDOWN: Cooldown = Cooldown::new();
-    COOLDOWN.hold(20 * SECOND);
+    static UPSTREAM: Upstream = Upstream::new("held").with_cooldown(Cooldown::new());
+    UPSTREAM.hold(20 * SECOND);
     let began = Instant::now();
     let waiters: Vec<_> = (0..1000)
         .map(|_| {
             tokio::spawn(async move {
-                COOLDOWN.until(Never).await.unwrap();
+                drop(UPSTREAM.admit(Never).await.unwrap());
                 began.elapsed()
             })
         })
@@ -130,15 +154,16 @@ async fn waiters_do_not_wake_at_one_instant() {
 }
 
 /// When the last of many calls that come now may go.
-fn last_of_many(cooldown: &Cooldown<resile::Always, &ManualTimer>, timer: &ManualTimer) -> Duration {
+fn last_of_many(upstream: &Upstream<&ManualTimer>, timer: &ManualTimer) -> Duration {
     let (began, mut last) = (timer.now(), Duration::ZERO);
-    let mut waits: Vec<_> = (0..200).map(|_| Box::pin(cooldown.until(Never))).collect();
+    let mut waits: Vec<_> = (0..200).map(|_| Box::pin(upstream.admit(Never))).collect();
     loop {
         waits.retain_mut(|wait| poll(wait.as_mut()).is_pending());
         if waits.is_empty() {
             return last;
         }
-        timer.advance(timer.until_next().unwrap());
+        // Between a sleep and the question after it a waiter gives up a turn, and sleeps nowhere.
+        timer.advance(timer.until_next().unwrap_or_default());
         last = timer.now().saturating_sub(began);
     }
 }
@@ -146,141 +171,226 @@ fn last_of_many(cooldown: &Cooldown<resile::Always, &ManualTimer>, timer: &Manua
 #[test]
 fn refused_amid_the_release_it_releases_more_slowly() {
     let timer = ManualTimer::new();
-    let cooldown = Cooldown::new().with_jitter(0.5).with_timer(&timer);
-    cooldown.hold(10 * SECOND);
+    let upstream = held_by(Cooldown::new().with_jitter(0.5), &timer);
+    upstream.hold(10 * SECOND);
     timer.advance(11 * SECOND);
-    assert_eq!(cooldown.remaining(), None);
-    cooldown.hold(10 * SECOND);
-    let last = last_of_many(&cooldown, &timer);
+    assert_eq!(upstream.held(), None);
+    upstream.hold(10 * SECOND);
+    let last = last_of_many(&upstream, &timer);
     assert!((17 * SECOND..=20_500 * SECOND / 1000).contains(&last), "21 s in all: {last:?}");
 
     // After the release the next one is by itself again.
     timer.advance(4 * SECOND);
-    cooldown.hold(10 * SECOND);
-    let last = last_of_many(&cooldown, &timer);
+    upstream.hold(10 * SECOND);
+    let last = last_of_many(&upstream, &timer);
     assert!((13 * SECOND..=15 * SECOND).contains(&last), "10 s: {last:?}");
 }
 
 #[test]
 fn refused_for_long_it_releases_within_some_hints() {
     let timer = ManualTimer::new();
-    let cooldown = Cooldown::new().with_timer(&timer);
+    let upstream = held_by(Cooldown::new(), &timer);
     for _ in 0..1000 {
-        cooldown.hold(SECOND);
+        upstream.hold(SECOND);
         timer.advance(SECOND + Duration::from_millis(100));
     }
-    cooldown.hold(SECOND);
-    let last = last_of_many(&cooldown, &timer);
+    upstream.hold(SECOND);
+    let last = last_of_many(&upstream, &timer);
     assert!((7 * SECOND..=9 * SECOND).contains(&last), "a quarter of 32 hints: {last:?}");
 }
 
 #[test]
 fn one_that_comes_amid_the_release_is_not_ahead_of_those_that_wait() {
     let timer = ManualTimer::new();
-    let cooldown = Cooldown::new().with_jitter(1.0).with_timer(&timer);
-    cooldown.hold(100 * SECOND);
+    let upstream = held_by(Cooldown::new().with_jitter(1.0), &timer);
+    upstream.hold(100 * SECOND);
     timer.advance(101 * SECOND);
-    let goes = (0..1000).filter(|_| poll(pin!(cooldown.until(Never))).is_ready()).count();
+    let goes = (0..1000).filter(|_| poll(pin!(upstream.admit(Never))).is_ready()).count();
     // A turn in sixteen: 63 are to be expected, with a deviation of 8.
     assert!((10..=120).contains(&goes), "{goes} of 1000");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_token_ends_the_wait_and_beats_the_release() {
-    let cooldown = exact();
+    let upstream = held_by(exact(), TokioTimer::new());
     let token = CancellationToken::new();
-    cooldown.hold(20 * SECOND);
+    upstream.hold(20 * SECOND);
     let began = Instant::now();
-    let (outcome, ()) = tokio::join!(cooldown.until(&token), async {
+    let (outcome, ()) = tokio::join!(upstream.admit(&token), async {
         tokio::time::sleep(SECOND).await;
         token.cancel();
     });
-    assert_eq!((outcome, began.elapsed()), (Err(Cancelled), SECOND));
-    assert_eq!(cooldown.remaining(), Some(19 * SECOND));
+    let cancelled = outcome.unwrap_err();
+    assert_eq!((cancelled.reason(), cancelled.attempts(), began.elapsed()), (StopReason::Cancelled, 0, SECOND));
+    assert_eq!(upstream.held(), Some(19 * SECOND));
     tokio::time::advance(20 * SECOND).await;
-    assert_eq!(cooldown.until(&token).await, Err(Cancelled)); // it is free, and nothing may start
+    // It is free, and nothing may start.
+    assert_eq!(upstream.admit(&token).await.unwrap_err().reason(), StopReason::Cancelled);
 }
 
 #[test]
 fn only_throttled_verdicts_hold() {
     let timer = ManualTimer::new();
-    let cooldown = Cooldown::new().with_classify(as_said as fn(&Verdict) -> Verdict).with_timer(&timer);
+    let upstream = held_by(Cooldown::new(), &timer);
+    let cooldown = upstream.cooldown().unwrap();
     let fail = |verdict| {
-        let outcome = poll(pin!(async { Err::<(), _>(verdict) }.paced_by(&cooldown)));
-        assert_eq!(outcome, Poll::Ready(Err(verdict)));
-        cooldown.remaining()
+        let outcome = poll(pin!(upstream.call(async { Err::<(), _>(Said(verdict)) }, as_said)));
+        let Poll::Ready(Err(gave_up)) = outcome else { panic!("it ends at once") };
+        assert_eq!((gave_up.last(), gave_up.verdict()), (Some(&Said(verdict)), Some(verdict)));
+        upstream.held()
     };
-    assert_eq!(fail(Verdict::fail()), None);
-    assert_eq!(fail(Verdict::retry()), None);
-    assert_eq!(fail(Verdict::retry_after(SECOND)), None);
-    assert_eq!(fail(Verdict::throttled(Some(Duration::ZERO))), None);
-    assert_eq!(fail(Verdict::throttled(None)), Some(cooldown.default_hold()));
+    assert_eq!(fail(Verdict::fatal()), None);
+    assert_eq!(fail(Verdict::transient()), None);
+    assert_eq!(fail(Verdict::transient().after(SECOND)), None);
+    assert_eq!(fail(Verdict::throttled().after(Duration::ZERO)), None);
+    assert_eq!(fail(Verdict::throttled()), Some(cooldown.default_hold()));
     timer.advance(2 * SECOND);
-    assert_eq!(fail(Verdict::throttled(Some(3 * SECOND))), Some(3 * SECOND));
+    assert_eq!(fail(Verdict::throttled().after(3 * SECOND)), Some(3 * SECOND));
     timer.advance(4 * SECOND); // its release is over as well
-    assert_eq!(fail(Verdict::throttled(Some(Duration::MAX))), Some(cooldown.cap()));
+    assert_eq!(fail(Verdict::throttled().after(Duration::MAX)), Some(cooldown.cap()));
+    timer.advance(cooldown.cap() * 2);
+    // Whether the request may be sent again does not matter here.
+    assert_eq!(fail(Verdict::throttled().not_again().after(SECOND)), Some(SECOND));
+}
+
+/// By whatever way the verdict comes.
+#[test]
+fn every_attempt_on_an_upstream_teaches_its_cooldown() {
+    let throttled = Verdict::throttled().after(9 * SECOND);
+    let timer = ManualTimer::new();
+    let by_hand = held_by(exact(), &timer);
+    by_hand.try_admit().unwrap().settle(&throttled);
+    let by_retry = held_by(exact(), &timer);
+    let policy = RetryPolicy::new().with_attempts(1).with_classifier(as_said);
+    let call = pin!(retry(|_| async { Err::<(), _>(Said(throttled)) }, policy, Never).on(&by_retry));
+    assert!(poll(call).is_ready());
+    assert_eq!([by_hand.held(), by_retry.held()], [Some(9 * SECOND); 2]);
+    // It would have to wait, and does not: it sink for how long.
+    let refused = by_hand.try_admit().unwrap_err();
+    assert_eq!((refused.reason(), refused.retry_after()), (StopReason::Deadline, Some(9 * SECOND)));
 }
 
 #[test]
-fn a_default_cooldown_learns_from_hold_alone() {
+fn a_cooldown_learns_from_verdicts_and_from_hold_alone() {
     let timer = ManualTimer::new();
-    let cooldown = Cooldown::new().with_timer(&timer);
-    let call = async { Err::<(), _>(Verdict::throttled(None)) };
-    assert!(poll(pin!(call.paced_by(&cooldown))).is_ready());
-    assert_eq!(cooldown.remaining(), None);
+    let upstream = held_by(Cooldown::new(), &timer);
+    let call = upstream.call(async { Err::<(), _>(Said(Verdict::throttled())) }, Always);
+    assert!(poll(pin!(call)).is_ready());
+    assert_eq!(upstream.held(), None);
+    // And without one there is nothing to hold.
+    let without = Upstream::new("free").with_timer(&timer);
+    without.hold(SECOND);
+    without.try_admit().unwrap().settle(&Verdict::throttled());
+    assert_eq!(without.held(), None);
+    without.try_admit().unwrap().succeeded();
 }
 
 #[test]
 fn no_hold_where_the_settings_say_none() {
     let timer = ManualTimer::new();
-    let cooldown = Cooldown::new().with_cap(Duration::ZERO).with_timer(&timer);
-    cooldown.hold(Duration::MAX);
-    assert_eq!(cooldown.remaining(), None);
-    let cooldown = Cooldown::new().with_default_hold(Duration::ZERO).with_classify(as_said as fn(&Verdict) -> Verdict);
-    let cooldown = cooldown.with_timer(&timer);
-    assert!(poll(pin!(async { Err::<(), _>(Verdict::throttled(None)) }.paced_by(&cooldown))).is_ready());
-    assert_eq!(cooldown.remaining(), None);
+    let upstream = held_by(Cooldown::new().with_cap(Duration::ZERO), &timer);
+    upstream.hold(Duration::MAX);
+    assert_eq!(upstream.held(), None);
+    let upstream = held_by(Cooldown::new().with_default_hold(Duration::ZERO), &timer);
+    let call = upstream.call(async { Err::<(), _>(Said(Verdict::throttled())) }, as_said);
+    assert!(poll(pin!(call)).is_ready());
+    assert_eq!(upstream.held(), None);
 }
 
-/// Dropped at each of its awaits, a paced call leaves no sleeper and has taught nothing that it was not told.
+/// Dropped at each of its awaits, a call leaves no sleeper and has taught nothing that it was not told.
 #[test]
 fn dropped_at_every_await() {
-    for polls in 0..4 {
+    for polls in 0..5 {
         let timer = ManualTimer::new();
-        let cooldown = exact().with_classify(as_said as fn(&Verdict) -> Verdict).with_timer(&timer);
-        cooldown.hold(SECOND);
+        let upstream = held_by(exact(), &timer);
+        upstream.hold(SECOND);
         let mut started = false;
         {
-            let mut call = pin!(
-                async {
-                    started = true;
-                    timer.sleep(SECOND).await;
-                    Err::<(), _>(Verdict::throttled(Some(5 * SECOND)))
-                }
-                .paced_by(&cooldown)
-            );
+            let operation = async {
+                started = true;
+                timer.sleep(SECOND).await;
+                Err::<(), _>(Said(Verdict::throttled().after(5 * SECOND)))
+            };
+            let mut call = pin!(upstream.call(operation, as_said));
             for _ in 0..polls {
                 let _ = poll(call.as_mut());
                 timer.advance(SECOND);
             }
         }
         assert_eq!(timer.sleepers(), 0, "after {polls} polls");
-        assert_eq!(started, polls >= 2, "after {polls} polls");
-        // At the third poll it ends, a second before now.
-        let left = (polls == 3).then_some(4 * SECOND).or((polls == 0).then_some(SECOND));
-        assert_eq!(cooldown.remaining(), left, "after {polls} polls");
+        // The second poll is the turn between the hold and the question.
+        assert_eq!(started, polls >= 3, "after {polls} polls");
+        // At the fourth poll it ends, a second before now.
+        let left = (polls == 4).then_some(4 * SECOND).or((polls == 0).then_some(SECOND));
+        assert_eq!(upstream.held(), left, "after {polls} polls");
     }
 }
 
+/// What cannot begin in time ends at once, with the time at which it could.
 #[tokio::test(start_paused = true)]
-async fn inside_a_retry_the_deadline_cuts_the_wait() {
-    let cooldown = exact();
-    cooldown.hold(20 * SECOND);
-    let policy = RetryPolicy::new().with_deadline(5 * SECOND);
+async fn what_cannot_begin_before_its_deadline_is_not_waited_for() {
+    let upstream = held_by(exact(), TokioTimer::new());
+    upstream.hold(20 * SECOND);
     let began = Instant::now();
-    let outcome = retry(|_| async { Ok::<_, Verdict>(()) }.paced_by(&cooldown), &policy, Never).await;
-    assert_eq!(outcome.unwrap_err().stop(), resile::Stop::Deadline);
-    assert_eq!(began.elapsed(), 5 * SECOND);
+    for (limit, attempts) in [(5, 0), (20, 0), (21, 1)] {
+        let policy = RetryPolicy::new().with_total_timeout(limit * SECOND);
+        let outcome = retry(|_| async { Ok::<_, Said>(()) }, policy, Never).on(&upstream).await;
+        if attempts == 0 {
+            let gave_up = outcome.unwrap_err();
+            assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Deadline, 0), "limit {limit}");
+            assert_eq!((gave_up.retry_after(), began.elapsed()), (Some(20 * SECOND), Duration::ZERO));
+        } else {
+            outcome.unwrap();
+            assert_eq!(began.elapsed(), 20 * SECOND);
+        }
+    }
+}
+
+/// A hold that begins or grows while the call waits: it ends as soon as it is known that the rest does not fit.
+#[test]
+fn a_hold_that_outgrows_the_deadline_ends_the_call() {
+    let timer = ManualTimer::new();
+    let upstream = held_by(exact(), &timer);
+    upstream.hold(3 * SECOND);
+    let policy = RetryPolicy::new().with_total_timeout(10 * SECOND);
+    let mut call = pin!(retry(|_| async { Ok::<_, Said>(()) }, policy, Never).on(&upstream));
+    assert!(poll(call.as_mut()).is_pending());
+    upstream.hold(15 * SECOND);
+    timer.advance(3 * SECOND);
+    assert!(poll(call.as_mut()).is_pending());
+    let Poll::Ready(Err(gave_up)) = poll(call) else { panic!("it does not fit") };
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Deadline, 0));
+    assert_eq!((gave_up.elapsed(), gave_up.retry_after()), (3 * SECOND, Some(12 * SECOND)));
+    assert_eq!(timer.sleepers(), 0);
+}
+
+/// Each wait is a state with an event.
+#[test]
+fn a_hold_is_reported() {
+    let timer = ManualTimer::new();
+    let heard = Arc::new(Mutex::new(vec![]));
+    let sink = Arc::clone(&heard);
+    let observer = move |event: &Event<'_>| {
+        if let EventKind::Held { attempt, by, delay, .. } = event.kind {
+            assert_eq!(by, HeldBy::Cooldown);
+            sink.lock().unwrap().push((attempt, delay, event.to_string()));
+        }
+    };
+    let upstream = held_by(exact(), &timer).with_shared_observer(observer);
+    upstream.hold(3 * SECOND);
+    let mut call = pin!(retry(|_| async { Ok::<_, Said>(()) }, RetryPolicy::new(), Never).on(&upstream));
+    assert!(poll(call.as_mut()).is_pending());
+    upstream.hold(5 * SECOND);
+    timer.advance(3 * SECOND);
+    for _ in 0..3 {
+        assert!(poll(call.as_mut()).is_pending());
+    }
+    timer.advance(2 * SECOND);
+    assert!(poll(call.as_mut()).is_pending());
+    assert!(poll(call).is_ready());
+    let words = |held: &str| format!("held: attempt 1 of 3 is held by the cooldown for {held}");
+    let expected = [(1, Some(3 * SECOND), words("3.0s")), (1, Some(2 * SECOND), words("2.0s"))];
+    assert_eq!(*heard.lock().unwrap(), expected);
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -315,18 +425,20 @@ proptest! {
     ) {
         const LAST: Duration = Duration::from_nanos(u64::MAX);
         let timer = ManualTimer::new();
-        let cooldown = Cooldown::new().with_cap(cap).with_jitter(jitter).with_least_spread(least).with_timer(&timer);
+        let cooldown = Cooldown::new().with_cap(cap).with_jitter(jitter).with_least_spread(least);
+        let upstream = held_by(cooldown, &timer);
+        let jitter = upstream.cooldown().unwrap().jitter();
         let (mut since, mut until, mut hint) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
         let spread = |since: Duration, until: Duration, hint: Duration| {
             let held = until.saturating_sub(since).min(hint.saturating_mul(32)).min(cap);
-            Duration::try_from_secs_f64(held.as_secs_f64() * cooldown.jitter()).unwrap_or(cap).max(least).min(LAST)
+            Duration::try_from_secs_f64(held.as_secs_f64() * jitter).unwrap_or(cap).max(least).min(LAST)
         };
         for step in steps {
             let now = timer.now().min(LAST);
             match step {
                 Step::Pass(by) => timer.advance(by),
                 Step::Hold(after) => {
-                    cooldown.hold(after);
+                    upstream.hold(after);
                     if !after.min(cap).is_zero() {
                         if until.is_zero() || until <= now && until.saturating_add(spread(since, until, hint)).min(LAST) <= now {
                             since = now;
@@ -337,7 +449,7 @@ proptest! {
                     }
                 }
                 Step::Wait => {
-                    let mut wait = pin!(cooldown.until(Never));
+                    let mut wait = pin!(upstream.admit(Never));
                     let free = poll(wait.as_mut()).is_ready();
                     prop_assert!(!free || until <= now);
                     prop_assert!(free || until.saturating_add(spread(since, until, hint)).min(LAST) > now);
@@ -350,7 +462,7 @@ proptest! {
                 }
             }
             let left = until.saturating_sub(timer.now());
-            prop_assert_eq!(cooldown.remaining(), (!left.is_zero()).then_some(left));
+            prop_assert_eq!(upstream.held(), (!left.is_zero()).then_some(left));
         }
     }
 }

@@ -10,31 +10,34 @@ use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use resile::breaker::{Event, State};
+use resile::breaker::{State, Transition};
 use resile::chaos::Chaos;
+use resile::observe::{Event, EventKind};
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Error, GaveUp, HedgePolicy, Jitter, Lift, ManualTimer,
-    Never, ResilienceExt, RetryPolicy, Stop, Timer, TokioTimer, Verdict, Withdrawal, hedge, retry,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Cut, Error, GaveUp, HedgePolicy, Jitter, Lift, ManualTimer,
+    ResilienceExt, RetryPolicy, Run, StopReason, Timer, TokioTimer, Upstream, Verdict, Withdrawal, hedge, retry,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 type CallError = Error<&'static str>;
-type Judge = Lift<fn(&&'static str) -> Verdict>;
+type Classifier = Lift<fn(&&'static str) -> Verdict>;
 
-fn judge(error: &&'static str) -> Verdict {
+fn classify(error: &&'static str) -> Verdict {
     match *error {
-        "throttled" => Verdict::throttled(Some(Duration::from_millis(100))),
-        "bad request" => Verdict::fail(),
-        _ => Verdict::retry(),
+        "throttled" => Verdict::throttled().after(Duration::from_millis(100)),
+        "bad request" => Verdict::fatal(),
+        _ => Verdict::transient(),
     }
 }
 
-const JUDGE: Judge = Lift(judge);
+const CLASSIFIER: Classifier = Lift(classify);
 const TASKS: u64 = 1000;
-const CALLS: u32 = 3;
-static HEDGE: HedgePolicy<Judge> =
-    HedgePolicy::new().with_delay(Duration::from_millis(50)).with_deadline(Duration::from_secs(5)).with_classify(JUDGE);
+const CALLS: u32 = 4;
+static HEDGE: HedgePolicy<Classifier> = HedgePolicy::new()
+    .with_delay(Duration::from_millis(50))
+    .with_total_timeout(Duration::from_secs(5))
+    .with_classifier(CLASSIFIER);
 
 const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -45,23 +48,24 @@ struct Shop<M: Timer> {
     timer: M,
     opened: Duration,
     chaos: Chaos<fn() -> CallError>,
-    breaker: Breaker<Judge, Moves, M>,
-    bulkhead: Bulkhead,
-    cooldown: Cooldown<Judge, M>,
-    budget: Budget,
+    upstream: Upstream<M>,
+    /// Tokens at the start.
     tokens: u32,
-    policy: RetryPolicy<Judge>,
+    policy: RetryPolicy<Classifier>,
     seed: u64,
-    tally: Tally,
+    tally: Arc<Tally>,
 }
-
-type Moves = Box<dyn Fn(&Event) + Send + Sync>;
 
 #[derive(Debug, Default)]
 struct Tally {
-    moves: Arc<[AtomicU32; 2]>,
+    opened: AtomicU32,
+    closed: AtomicU32,
+    /// Calls that ended, as the observer counts them.
+    ended: AtomicU32,
     /// Attempts that had to be paid for.
     retries: AtomicU32,
+    /// Attempts that the policy's own timeout cut.
+    cuts: AtomicU32,
     successes: AtomicU32,
     failures: AtomicU32,
     refusals: AtomicU32,
@@ -69,6 +73,20 @@ struct Tally {
     cancels: AtomicU32,
     drops: AtomicU32,
     panics: AtomicU32,
+}
+
+impl Tally {
+    fn note(&self, event: &Event<'_>) {
+        match event.kind {
+            EventKind::Breaker(Transition::Opened { .. }) => count(&self.opened),
+            EventKind::Breaker(Transition::Closed) => count(&self.closed),
+            EventKind::Succeeded { .. } | EventKind::GaveUp { .. } => count(&self.ended),
+            EventKind::Failed { failure, .. } if matches!(failure.cut, Some(Cut::AttemptTimeout(_))) => {
+                count(&self.cuts);
+            }
+            _ => {}
+        }
+    }
 }
 
 fn count(counter: &AtomicU32) {
@@ -84,30 +102,29 @@ where
     fn new(timer: M, seed: u64, rich: bool) -> Arc<Self> {
         let down: fn() -> CallError = || Error::Operation("down");
         let chaos = Chaos::new(seed).with_panics(0.004).with_hangs(0.02).with_latency(0.3, millis(1), millis(400));
-        let tally = Tally::default();
-        let moves = Arc::clone(&tally.moves);
-        let observer: Moves = Box::new(move |event| match event {
-            Event::Opened { .. } => count(&moves[0]),
-            Event::Closed => count(&moves[1]),
-            _ => {}
-        });
+        let tally = Arc::new(Tally::default());
         let breaker = Breaker::new()
             .with_window(millis(1000))
             .with_open(Backoff::fixed(millis(200)).with_jitter(Jitter::Full))
             .with_lease(millis(500));
-        let (capacity, tokens, deposit) = if rich { (40_000, 20_000, 1.0) } else { (400, 400, 0.0) };
+        let (capacity, tokens, deposit) = if rich { (40_000, 20_000, 1.0) } else { (200, 200, 0.0) };
         let budget = Budget::new().with_capacity(capacity).with_deposit(deposit);
         (tokens..capacity).for_each(|_| budget.withdraw().map(Withdrawal::spend).unwrap());
-        let policy = RetryPolicy::new().with_attempts(5).with_deadline(Duration::from_secs(10));
+        let policy = RetryPolicy::new().with_attempts(5).with_total_timeout(Duration::from_secs(10));
+        let observed = Arc::clone(&tally);
+        let upstream = Upstream::new("shop")
+            .with_breaker(breaker)
+            .with_bulkhead(Bulkhead::new(40).with_queue(400))
+            .with_cooldown(Cooldown::new())
+            .with_budget(budget)
+            .with_shared_observer(move |event: &Event<'_>| observed.note(event))
+            .with_timer(timer.clone());
         Arc::new(Self {
             opened: timer.now(),
             chaos: chaos.with_errors(0.1, down),
-            breaker: breaker.with_classify(JUDGE).with_observer(observer).with_timer(timer.clone()),
-            bulkhead: Bulkhead::new(40).with_queue(400),
-            cooldown: Cooldown::new().with_classify(JUDGE).with_timer(timer.clone()),
-            budget,
+            upstream,
             tokens,
-            policy: policy.with_backoff(Backoff::exponential(millis(50))).with_classify(JUDGE),
+            policy: policy.with_backoff(Backoff::exponential(millis(50))).with_classifier(CLASSIFIER),
             seed,
             tally,
             timer,
@@ -133,41 +150,37 @@ where
         }
     }
 
-    async fn guarded(&self, latency: Duration, luck: f64) -> Result<u32, CallError> {
-        self.answer(latency, luck)
-            .chaos(&self.chaos)
-            .with_timer(&self.timer)
-            .timeout(millis(300))
-            .with_timer(&self.timer)
-            .guarded_by(&self.breaker)
-            .limited_by(&self.bulkhead)
-            .paced_by(&self.cooldown)
-            .await
-    }
-
-    /// One call, in one of the three ways.
+    /// One call, in one of the four ways.
     async fn call(&self, way: u32, token: &CancellationToken, luck: f64) -> Result<u32, GaveUp<CallError>> {
         let latency = millis(1).mul_f64(1.0 + 30.0 * luck);
         let luck = |attempt: Attempt| (luck * 1000.0 + f64::from(attempt.number()) * 0.37).fract();
-        if way == 0 {
-            let op = |attempt: Attempt| {
-                self.begin(attempt);
-                let answer = self.answer(latency, luck(attempt)).chaos(&self.chaos).with_timer(&self.timer);
-                answer.timeout(millis(300)).with_timer(&self.timer).limited_by(&self.bulkhead)
-            };
-            let call = retry(op, &self.policy, token).with_timer(&self.timer).with_budget(&self.budget);
-            return call.with_breaker(&self.breaker).with_cooldown(&self.cooldown).with_observer(()).await;
-        }
         let op = |attempt: Attempt| {
             self.begin(attempt);
-            self.guarded(latency, luck(attempt))
+            self.answer(latency, luck(attempt)).chaos(&self.chaos).on(&self.upstream)
         };
-        if way == 1 {
-            let call = retry(op, &self.policy, token).with_timer(&self.timer).with_budget(&self.budget);
-            return call.with_observer(()).await;
+        match way {
+            0 => {
+                retry(|attempt| op(attempt).timeout(millis(300)).on(&self.upstream), &self.policy, token)
+                    .on(&self.upstream)
+                    .await
+            }
+            1 => retry(op, self.policy.with_attempt_timeout(millis(300)), token).on(&self.upstream).await,
+            2 => {
+                hedge(|attempt| op(attempt).timeout(millis(300)).on(&self.upstream), &HEDGE, token)
+                    .on(&self.upstream)
+                    .await
+            }
+            _ => {
+                let mut run = Run::new(self.policy, token).on(&self.upstream);
+                loop {
+                    let attempt = run.next().await?;
+                    match op(attempt).timeout(millis(300)).on(&self.upstream).await {
+                        Ok(value) => return Ok(run.succeeded(value)),
+                        Err(error) => run.failed(error)?,
+                    }
+                }
+            }
         }
-        let call = hedge(op, &HEDGE, token).with_timer(&self.timer).with_budget(&self.budget);
-        call.with_observer(()).await
     }
 
     /// What one task does: calls in all ways; some it cancels, some it drops, some panic.
@@ -203,10 +216,10 @@ where
             count(match outcome {
                 Ok(Ok(_)) => &tally.successes,
                 Err(_panic) => &tally.panics,
-                Ok(Err(gave_up)) => match (gave_up.stop(), gave_up.last()) {
-                    (Stop::Cancelled, _) => &tally.cancels,
-                    (Stop::Budget, _) => &tally.unpaid,
-                    (Stop::Open, _) | (_, Some(Error::Open(_) | Error::Full(_))) => &tally.refusals,
+                Ok(Err(gave_up)) => match gave_up.reason() {
+                    StopReason::Cancelled => &tally.cancels,
+                    StopReason::Budget => &tally.unpaid,
+                    StopReason::Open | StopReason::Full => &tally.refusals,
                     _ => &tally.failures,
                 },
             });
@@ -215,26 +228,32 @@ where
 
     /// All have left, whoever was thrown out included.
     fn check_empty(&self) {
-        let (tally, at) = (&self.tally, format!("{:?} {:?}", self.tally, self.breaker));
-        assert_eq!((self.bulkhead.in_flight(), self.bulkhead.waiting()), (0, 0), "{at}");
-        let balance = if self.budget.capacity() > self.tokens { tally.successes.load(Relaxed) } else { 0 };
-        assert_eq!(self.budget.available(), self.tokens + balance - tally.retries.load(Relaxed), "{at}");
-        let Tally { moves, successes, failures, refusals, cancels, drops, panics, .. } = tally;
-        for met in [&moves[0], &moves[1], successes, failures, refusals, cancels, drops, panics] {
+        let (tally, at) = (&self.tally, format!("{:?} {:?}", self.tally, self.upstream));
+        let (bulkhead, budget) = (self.upstream.bulkhead().unwrap(), self.upstream.budget().unwrap());
+        assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0), "{at}");
+        let balance = if budget.capacity() > self.tokens { tally.successes.load(Relaxed) } else { 0 };
+        assert_eq!(budget.available(), self.tokens + balance - tally.retries.load(Relaxed), "{at}");
+        let Tally { opened, closed, cuts, successes, failures, refusals, cancels, drops, panics, .. } = &**tally;
+        for met in [opened, closed, cuts, successes, failures, refusals, cancels, drops, panics] {
             assert!(met.load(Relaxed) > 0, "the crowd met too little: {at}");
         }
-        assert_eq!(tally.unpaid.load(Relaxed) > 0, balance == 0, "only the poor run out: {at}");
+        let unpaid = tally.unpaid.load(Relaxed);
+        assert_eq!(unpaid > 0, balance == 0, "only the poor run out: {at}");
+        // Each call that came to an end of its own says so, once.
+        let ends = [successes, failures, refusals, cancels].map(|count| count.load(Relaxed)).iter().sum::<u32>();
+        assert_eq!(tally.ended.load(Relaxed), ends + unpaid, "{at}");
     }
 
     /// Some time later: calls pass, and the breaker is closed by them.
     fn check_open_for_business(&self) {
-        assert!(self.cooldown.until(Never).now_or_never().is_some());
+        assert_eq!(self.upstream.held(), None);
         for _ in 0..5 {
-            let permit = self.breaker.permit().unwrap_or_else(|open| panic!("{open}: {:?}", self.breaker));
-            permit.success();
+            let admitted = self.upstream.try_admit();
+            admitted.unwrap_or_else(|refused| panic!("{refused}: {:?}", self.upstream)).succeeded();
         }
-        assert_eq!(self.breaker.state(), State::Closed);
-        let places: Vec<_> = (0..self.bulkhead.limit()).map(|_| self.bulkhead.try_permit()).collect();
+        assert_eq!(self.upstream.breaker().unwrap().state(), State::Closed);
+        let bulkhead = self.upstream.bulkhead().unwrap();
+        let places: Vec<_> = (0..bulkhead.limit()).map(|_| bulkhead.try_acquire()).collect();
         assert!(places.iter().all(Result::is_ok));
     }
 }

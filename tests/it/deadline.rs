@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::{Backoff, Budget, Jitter, ManualTimer, Never, RetryPolicy, Stop, Timer, retry};
+use resile::{Backoff, Budget, Jitter, ManualTimer, Never, RetryPolicy, Run, StopReason, Timer, retry};
 
-use super::script::{Down, Script, Step, drive, poll};
+use super::script::{Down, Script, Step, clock, drive, poll, upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
 const STEADY: RetryPolicy = RetryPolicy::new()
@@ -14,25 +14,26 @@ const STEADY: RetryPolicy = RetryPolicy::new()
 
 #[test]
 fn trap_03_a_delay_that_does_not_fit_is_not_slept() {
-    let (script, timer, budget) = (Script::new(&[Step::Fail]), ManualTimer::new(), Budget::new().with_capacity(100));
-    let policy = STEADY.with_deadline(SECOND * 10);
-    let call = retry(|_| script.play(), &policy, Never).with_timer(&timer).with_budget(&budget);
-    let gave_up = drive(call, &timer).unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.last()), (Stop::Deadline, 3, Some(&Down(3))));
+    let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
+    let upstream = upstream(&timer).with_budget(Budget::new().with_capacity(100));
+    let policy = STEADY.with_total_timeout(SECOND * 10);
+    let gave_up = drive(retry(|_| script.play(), &policy, Never).on(&upstream), &timer).unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.last()), (StopReason::Deadline, 3, Some(&Down(3))));
     assert_eq!((gave_up.elapsed(), timer.now()), (SECOND * 8, SECOND * 8), "the last four seconds were slept");
-    assert_eq!(budget.available(), 98, "two retries were made, and no third was paid");
+    assert_eq!(upstream.budget().unwrap().available(), 98, "two retries were made, and no third was paid");
 }
 
 #[test]
 fn trap_03_remaining_time_is_taken_after_the_sleep() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
-    let (policy, budget) = (STEADY.with_deadline(SECOND * 10), Budget::new().with_capacity(100));
+    let upstream = upstream(&timer).with_budget(Budget::new().with_capacity(100));
+    let policy = STEADY.with_total_timeout(SECOND * 10);
     let left = std::cell::Cell::new(None);
     let op = |attempt: resile::Attempt| {
         left.set(attempt.remaining());
         script.play()
     };
-    let mut call = Box::pin(retry(op, &policy, Never).with_timer(&timer).with_budget(&budget));
+    let mut call = Box::pin(retry(op, &policy, Never).on(&upstream));
     assert!(poll(call.as_mut()).is_pending());
     timer.advance(SECOND * 5); // a second late
     assert!(poll(call.as_mut()).is_pending());
@@ -42,29 +43,29 @@ fn trap_03_remaining_time_is_taken_after_the_sleep() {
         std::task::Poll::Ready(outcome) => outcome.unwrap_err(),
         std::task::Poll::Pending => panic!("still waiting"),
     };
-    assert_eq!((gave_up.stop(), script.starts(), gave_up.last()), (Stop::Deadline, 2, Some(&Down(2))));
-    assert_eq!(budget.available(), 99, "the third attempt did not begin, so it is not paid");
+    assert_eq!((gave_up.reason(), script.starts(), gave_up.last()), (StopReason::Deadline, 2, Some(&Down(2))));
+    assert_eq!(upstream.budget().unwrap().available(), 99, "the third attempt did not begin, so it is not paid");
 }
 
 #[test]
 fn trap_03_it_cuts_an_attempt_in_flight_and_keeps_the_last_error() {
     let (script, timer) = (Script::new(&[Step::Fail, Step::Hang]), ManualTimer::new());
-    let policy = STEADY.with_deadline(SECOND * 10);
-    let gave_up = drive(retry(|_| script.play(), &policy, Never).with_timer(&timer), &timer).unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.last()), (Stop::Deadline, 2, Some(&Down(1))));
+    let policy = STEADY.with_total_timeout(SECOND * 10);
+    let gave_up = drive(retry(|_| script.play(), &policy, Never).on(clock(&timer)), &timer).unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.last()), (StopReason::Deadline, 2, Some(&Down(1))));
     assert_eq!((timer.now(), script.drops()), (SECOND * 10, 2));
 }
 
 #[test]
 fn a_result_in_hand_beats_the_deadline() {
-    for (step, outcome) in [(Step::Pend(1, true), Ok(1)), (Step::Pend(1, false), Err(Stop::Fatal))] {
+    for (step, outcome) in [(Step::Pend(1, true), Ok(1)), (Step::Pend(1, false), Err(StopReason::Fatal))] {
         let steps = Box::leak(Box::new([step]));
         let (script, timer) = (Script::new(steps), ManualTimer::new());
-        let policy = RetryPolicy::new().with_deadline(SECOND).with_classify(|_: &Down| false);
-        let mut call = Box::pin(retry(|_| script.play(), &policy, Never).with_timer(&timer));
+        let policy = RetryPolicy::new().with_total_timeout(SECOND).with_classifier(|_: &Down| false);
+        let mut call = Box::pin(retry(|_| script.play(), &policy, Never).on(clock(&timer)));
         assert!(poll(call.as_mut()).is_pending());
         timer.advance(SECOND * 2);
-        assert_eq!(poll(call.as_mut()).map_err(|gave_up| gave_up.stop()), std::task::Poll::Ready(outcome));
+        assert_eq!(poll(call.as_mut()).map_err(|gave_up| gave_up.reason()), std::task::Poll::Ready(outcome));
     }
 }
 
@@ -72,16 +73,16 @@ fn a_result_in_hand_beats_the_deadline() {
 #[tokio::test(start_paused = true)]
 async fn a_deadline_of_zero_gives_one_poll() {
     tokio::time::advance(Duration::from_micros(100)).await;
-    let (script, policy) = (Script::new(&[Step::Pend(1, true)]), RetryPolicy::new().with_deadline(Duration::ZERO));
+    let (script, policy) = (Script::new(&[Step::Pend(1, true)]), RetryPolicy::new().with_total_timeout(Duration::ZERO));
     let gave_up = retry(|_| script.play(), &policy, Never).await.unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), script.polls()), (Stop::Deadline, 1, 1));
+    assert_eq!((gave_up.reason(), gave_up.attempts(), script.polls()), (StopReason::Deadline, 1, 1));
 
-    let (script, mut run) = (Script::new(&[Step::Pend(1, true)]), policy.start(Never));
+    let (script, mut run) = (Script::new(&[Step::Pend(1, true)]), Run::new(&policy, Never));
     let gave_up = run.attempt(script.play()).await.unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), script.polls()), (Stop::Deadline, 1, 1));
+    assert_eq!((gave_up.reason(), gave_up.attempts(), script.polls()), (StopReason::Deadline, 1, 1));
 
     let script = Script::new(&[Step::Succeed]);
-    assert_eq!(retry(|_| script.play(), &policy, Never).await, Ok(1), "one poll was enough");
+    assert_eq!(retry(|_| script.play(), &policy, Never).await.unwrap(), 1, "one poll was enough");
 }
 
 /// An operation that uses up its task's turn in each poll, as one that reads from an always full channel does, must
@@ -100,23 +101,23 @@ async fn an_operation_that_uses_up_its_turn_is_cut() {
         }
         Ok::<_, Down>(())
     };
-    let policy = RetryPolicy::new().with_deadline(SECOND);
+    let policy = RetryPolicy::new().with_total_timeout(SECOND);
     let gave_up = retry(busy, &policy, Never).await.unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts()), (Stop::Deadline, 1));
-    let gave_up = policy.start(Never).attempt(busy(resile::Attempt::new(1))).await.unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts()), (Stop::Deadline, 1));
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Deadline, 1));
+    let gave_up = Run::new(&policy, Never).attempt(busy(resile::Attempt::new(1))).await.unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Deadline, 1));
     clock.abort();
 }
 
 #[test]
 fn remaining_counts_down_from_the_first_poll() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
-    let (policy, seen) = (STEADY.with_deadline(SECOND * 10), std::cell::RefCell::new(Vec::new()));
+    let (policy, seen) = (STEADY.with_total_timeout(SECOND * 10), std::cell::RefCell::new(Vec::new()));
     let op = |attempt: resile::Attempt| {
         seen.borrow_mut().push((attempt.elapsed().as_secs(), attempt.remaining().unwrap().as_secs()));
         script.play()
     };
-    let call = retry(op, &policy, Never).with_timer(&timer);
+    let call = retry(op, &policy, Never).on(clock(&timer));
     timer.advance(SECOND * 100);
     drive(call, &timer).unwrap_err();
     assert_eq!(*seen.borrow(), [(0, 10), (4, 6), (8, 2)]);
@@ -128,13 +129,56 @@ proptest! {
     fn no_call_outlives_its_deadline(backoff in super::backoff::backoffs(), limit in 0_u64..100_000_000_000, hang in 0_usize..6) {
         const STEPS: [Step; 7] = [Step::Fail, Step::Fail, Step::Fail, Step::Fail, Step::Fail, Step::Fail, Step::Hang];
         let (script, timer, limit) = (Script::new(&STEPS[hang..]), ManualTimer::new(), Duration::from_nanos(limit));
-        let policy = RetryPolicy::new().with_attempts(u32::MAX).with_backoff(backoff).with_deadline(limit);
-        let gave_up = drive(retry(|_| script.play(), &policy, Never).with_timer(&timer), &timer).unwrap_err();
-        prop_assert_eq!(gave_up.stop(), Stop::Deadline);
+        let policy = RetryPolicy::new().with_attempts(u32::MAX).with_backoff(backoff).with_total_timeout(limit);
+        let gave_up = drive(retry(|_| script.play(), &policy, Never).on(clock(&timer)), &timer).unwrap_err();
+        prop_assert_eq!(gave_up.reason(), StopReason::Deadline);
         prop_assert!(timer.now() <= limit);
         prop_assert_eq!(gave_up.elapsed(), timer.now());
         prop_assert_eq!((script.starts(), script.drops()), (gave_up.attempts(), gave_up.attempts()));
     }
+}
+
+/// An attempt that hung until the deadline counts as failing if it had time to show something: at least half of the
+/// shorter of both timeouts.
+#[test]
+fn an_attempt_cut_by_the_deadline_counts_if_it_had_time() {
+    use resile::breaker::State;
+    use resile::{Breaker, Cut, Drain, Verdict};
+    use tokio_util::sync::CancellationToken;
+
+    let total = STEADY.with_total_timeout(SECOND * 10);
+    let six = Backoff::fixed(SECOND * 6);
+    let eight = Backoff::fixed(SECOND * 8);
+    for (policy, steps, state) in [
+        (total, &[Step::Hang][..], State::Open),
+        (total.with_backoff(six), &[Step::Fail, Step::Hang], State::Closed),
+        (total.with_backoff(six).with_attempt_timeout(SECOND * 8), &[Step::Fail, Step::Hang], State::Open),
+        (total.with_backoff(eight).with_attempt_timeout(SECOND * 8), &[Step::Fail, Step::Hang], State::Closed),
+    ] {
+        // At the timer's origin and after.
+        for began in [Duration::ZERO, SECOND] {
+            let (script, timer) = (Script::new(steps), ManualTimer::new());
+            timer.advance(began);
+            let failures = if steps.len() > 1 { 2 } else { 1 };
+            let upstream = upstream(&timer).with_breaker(Breaker::new().with_consecutive(failures));
+            let gave_up = drive(retry(|_| script.play(), policy, Never).on(&upstream), &timer).unwrap_err();
+            assert_eq!((gave_up.reason(), gave_up.cut()), (StopReason::Deadline, Some(Cut::Deadline)));
+            assert_eq!((gave_up.verdict(), gave_up.elapsed()), (Some(Verdict::transient()), SECOND * 10));
+            assert_eq!(upstream.breaker().unwrap().state(), state, "{policy:?} from {began:?}");
+        }
+    }
+    // The caller's token shows nothing, however long the attempt took.
+    let (script, timer, token) = (Script::new(&[Step::Hang]), ManualTimer::new(), CancellationToken::new());
+    let upstream = upstream(&timer).with_breaker(Breaker::new().with_consecutive(1));
+    let mut call = Box::pin(retry(|_| script.play(), total, &token).on(&upstream));
+    assert!(poll(call.as_mut()).is_pending());
+    timer.advance(SECOND * 9);
+    token.cancel();
+    assert!(poll(call.as_mut()).is_ready());
+    assert_eq!(upstream.breaker().unwrap().state(), State::Closed);
+    // A drain is no exception: the deadline still cuts it.
+    let gave_up = drive(retry(|_| script.play(), total, Drain(Never)).on(&upstream), &timer).unwrap_err();
+    assert_eq!((gave_up.reason(), upstream.breaker().unwrap().state()), (StopReason::Deadline, State::Open));
 }
 
 /// Counts its polls, and never comes to an end.
@@ -151,47 +195,57 @@ async fn hangs<E>(polls: &std::cell::Cell<u32>) -> Result<u8, E> {
 #[tokio::test]
 async fn a_limit_of_zero_is_one_poll_on_a_running_clock() {
     use futures_util::StreamExt;
-    use resile::{
-        Elapsed, FallbackPolicy, HedgePolicy, ResilienceExt, StreamResilienceExt, fallback, hedge, retry_stream,
-    };
+    use resile::timeout::Elapsed;
+    use resile::{FallbackPolicy, HedgePolicy, ResilienceExt, StreamResilienceExt, fallback, hedge, retry_stream};
 
     const ZERO: Duration = Duration::ZERO;
     let polls = std::cell::Cell::new(0);
     let polled_once = |what: &str| assert_eq!(polls.replace(0), 1, "{what}");
-    let policy = RetryPolicy::new().with_deadline(ZERO);
+    let policy = RetryPolicy::new().with_total_timeout(ZERO);
 
-    let stop = retry(|_| hangs::<Elapsed>(&polls), &policy, Never).await.unwrap_err().stop();
-    assert_eq!(stop, Stop::Deadline);
+    let stop = retry(|_| hangs::<Elapsed>(&polls), &policy, Never).await.unwrap_err().reason();
+    assert_eq!(stop, StopReason::Deadline);
     polled_once("retry");
 
-    let stop = policy.start(Never).attempt(hangs::<Elapsed>(&polls)).await.unwrap_err().stop();
-    assert_eq!(stop, Stop::Deadline);
+    let stop = Run::new(&policy, Never).attempt(hangs::<Elapsed>(&polls)).await.unwrap_err().reason();
+    assert_eq!(stop, StopReason::Deadline);
     polled_once("a run");
+
+    // Each attempt has one poll.
+    let once = RetryPolicy::new().with_backoff(Backoff::none()).with_attempt_timeout(ZERO);
+    let gave_up = retry(|_| hangs::<Elapsed>(&polls), &once, Never).await.unwrap_err();
+    assert_eq!((gave_up.reason(), polls.replace(0)), (StopReason::Attempts, 3), "attempts of a retry");
+    let stop = hedge(|_| hangs::<Elapsed>(&polls), HedgePolicy::new().with_attempt_timeout(ZERO), Never).await;
+    assert_eq!(stop.unwrap_err().reason(), StopReason::Attempts);
+    polled_once("an attempt of a hedge");
+    let alternatives = FallbackPolicy::new().with_attempt_timeout(ZERO);
+    let stop = fallback(&[1, 2], |_| hangs::<Elapsed>(&polls), alternatives, Never).await.unwrap_err().reason();
+    assert_eq!((stop, polls.replace(0)), (StopReason::Alternatives, 2), "alternatives");
 
     let open = |_| async {
         let opened = hangs::<Elapsed>(&polls).await?;
         Ok::<_, Elapsed>(futures_util::stream::iter([Ok::<_, Elapsed>(opened)]))
     };
-    let stop = Box::pin(retry_stream(open, &policy, Never)).next().await.unwrap().unwrap_err().stop();
-    assert_eq!(stop, Stop::Deadline);
+    let stop = Box::pin(retry_stream(open, &policy, Never)).next().await.unwrap().unwrap_err().reason();
+    assert_eq!(stop, StopReason::Deadline);
     polled_once("a stream that opens");
 
     let silent = |_| async {
         let item = futures_util::stream::once(hangs::<Elapsed>(&polls));
         Ok::<_, Elapsed>(item)
     };
-    let stop = Box::pin(retry_stream(silent, &policy, Never)).next().await.unwrap().unwrap_err().stop();
-    assert_eq!(stop, Stop::Deadline);
+    let stop = Box::pin(retry_stream(silent, &policy, Never)).next().await.unwrap().unwrap_err().reason();
+    assert_eq!(stop, StopReason::Deadline);
     polled_once("a stream that is silent");
 
-    let hedges = HedgePolicy::new().with_deadline(ZERO);
-    let stop = hedge(|_| hangs::<Elapsed>(&polls), &hedges, Never).await.unwrap_err().stop();
-    assert_eq!(stop, Stop::Deadline);
+    let hedges = HedgePolicy::new().with_total_timeout(ZERO);
+    let stop = hedge(|_| hangs::<Elapsed>(&polls), &hedges, Never).await.unwrap_err().reason();
+    assert_eq!(stop, StopReason::Deadline);
     polled_once("hedge");
 
-    let alternatives = FallbackPolicy::new().with_deadline(ZERO);
-    let stop = fallback(&[1, 2], |_| hangs::<Elapsed>(&polls), &alternatives, Never).await.unwrap_err().stop();
-    assert_eq!(stop, Stop::Deadline);
+    let alternatives = FallbackPolicy::new().with_total_timeout(ZERO);
+    let stop = fallback(&[1, 2], |_| hangs::<Elapsed>(&polls), &alternatives, Never).await.unwrap_err().reason();
+    assert_eq!(stop, StopReason::Deadline);
     polled_once("fallback");
 
     hangs::<Elapsed>(&polls).timeout(ZERO).await.unwrap_err();

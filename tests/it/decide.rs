@@ -3,19 +3,24 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use rand::SeedableRng;
-use rand::rngs::ChaCha8Rng;
-use resile::{Attempt, Backoff, Cause, Decision, Jitter, RetryPolicy, Stop, Verdict};
+use resile::{Attempt, Backoff, Decision, Health, Jitter, RetryPolicy, StopReason, Verdict};
 
-use super::backoff::{Untouched, backoffs, durations, retries};
+use super::backoff::{backoffs, durations, retries, seeded, untouched};
+
+/// A verdict holds no more: 584 years.
+const LONGEST_HINT: Duration = Duration::from_nanos(u64::MAX - 1);
 
 pub(crate) fn verdicts() -> impl Strategy<Value = Verdict> {
-    prop_oneof![
-        Just(Verdict::fail()),
-        Just(Verdict::retry()),
-        durations().prop_map(Verdict::retry_after),
-        prop::option::of(durations()).prop_map(Verdict::throttled),
-    ]
+    let kinds = prop_oneof![Just(Verdict::fatal()), Just(Verdict::transient()), Just(Verdict::throttled())];
+    let healths =
+        prop_oneof![Just(Health::Healthy), Just(Health::Throttling), Just(Health::Failing), Just(Health::Unknown),];
+    (kinds, any::<bool>(), prop::option::of(healths), prop::option::of(durations())).prop_map(
+        |(verdict, again, health, hint)| {
+            let verdict = if again { verdict } else { verdict.not_again() };
+            let verdict = health.map_or(verdict, |health| verdict.with_health(health));
+            hint.map_or(verdict, |hint| verdict.after(hint))
+        },
+    )
 }
 
 prop_compose! {
@@ -33,40 +38,45 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
-    /// Every input has one answer, and the answer is the first that applies of the five in the docs.
+    /// Every input has one answer, and the answer is the first that applies of the six in the docs.
     #[test]
-    fn decide_is_total_and_pure(policy in policies(), failed in failures(), verdict in verdicts(), seed in any::<u64>()) {
-        let decide = || policy.decide(failed, verdict, &mut ChaCha8Rng::seed_from_u64(seed));
+    fn decide_is_total_and_pure(policy in policies(), failed in failures(), verdict in prop::option::of(verdicts()), seed in any::<u64>()) {
+        let decide = || policy.decide(failed, verdict, seeded(seed));
         let decision = decide();
         prop_assert_eq!(decision, decide());
 
-        let hint = verdict.after().filter(|hint| !hint.is_zero());
+        let hint = verdict.and_then(|verdict| verdict.hint()).filter(|hint| !hint.is_zero());
         let late = |wait: Duration| failed.remaining().is_some_and(|left| wait >= left);
         match decision {
-            _ if verdict == Verdict::Fail => prop_assert_eq!(decision, Decision::Stop(Stop::Fatal)),
-            _ if failed.number() >= policy.attempts() => prop_assert_eq!(decision, Decision::Stop(Stop::Attempts)),
-            _ if hint.is_some_and(|hint| hint > policy.hint_cap()) => {
-                prop_assert_eq!(decision, Decision::Stop(Stop::HintTooLong));
+            _ if verdict.is_none() => prop_assert_eq!(decision, Decision::Stop(StopReason::Unclassified)),
+            _ if verdict.is_some_and(|verdict| !verdict.is_again()) => {
+                prop_assert_eq!(decision, Decision::Stop(StopReason::Fatal));
             }
-            _ if hint.is_some_and(late) => prop_assert_eq!(decision, Decision::Stop(Stop::Deadline)),
+            _ if failed.number() >= policy.attempts() => prop_assert_eq!(decision, Decision::Stop(StopReason::Attempts)),
+            _ if hint.is_some_and(|hint| hint > policy.hint_cap()) => {
+                prop_assert_eq!(decision, Decision::Stop(StopReason::HintTooLong));
+            }
+            _ if hint.is_some_and(late) => prop_assert_eq!(decision, Decision::Stop(StopReason::Deadline)),
             Decision::Stop(stop) => {
-                prop_assert_eq!(stop, Stop::Deadline);
-                prop_assert!(late(policy.backoff().delay(failed.number(), failed.delay(), &mut ChaCha8Rng::seed_from_u64(seed))));
+                prop_assert_eq!(stop, StopReason::Deadline);
+                prop_assert!(late(policy.backoff().delay(failed.number(), failed.delay(), seeded(seed))));
             }
             Decision::Retry(delay) => {
                 prop_assert!(!late(delay));
                 prop_assert!(hint.is_none_or(|hint| delay >= hint));
-                let own = policy.backoff().delay(failed.number(), failed.delay(), &mut ChaCha8Rng::seed_from_u64(seed));
+                let own = policy.backoff().delay(failed.number(), failed.delay(), seeded(seed));
                 prop_assert!(delay == own || (hint.is_some() && delay > own));
             }
+            _ => unreachable!("a new decision needs its law"),
         }
     }
 
     /// A hint is a floor: the wait is never shorter, never reaches the deadline, and its spread is bounded.
     #[test]
     fn hints_are_floors(backoff in backoffs(), failed in failures(), hint in durations(), seed in any::<u64>()) {
+        let hint = hint.min(LONGEST_HINT);
         let policy = RetryPolicy::new().with_attempts(u32::MAX).with_backoff(backoff).with_hint_cap(Duration::MAX);
-        let decision = policy.decide(failed, Verdict::throttled(Some(hint)), &mut ChaCha8Rng::seed_from_u64(seed));
+        let decision = policy.decide(failed, Some(Verdict::throttled().after(hint)), seeded(seed));
         match decision {
             Decision::Retry(wait) => {
                 prop_assert!(wait >= hint, "{wait:?} after a hint of {hint:?}");
@@ -76,20 +86,22 @@ proptest! {
                 let own = plain.max(super::backoff::plain(backoff, 1)).max(failed.delay()).saturating_mul(3);
                 prop_assert!(wait <= own.max(hint.saturating_add(plain.max(hint / 10))), "{wait:?}");
             }
-            Decision::Stop(Stop::Attempts) => prop_assert_eq!(failed.number(), u32::MAX),
+            Decision::Stop(StopReason::Attempts) => prop_assert_eq!(failed.number(), u32::MAX),
             Decision::Stop(stop) => {
-                prop_assert_eq!(stop, Stop::Deadline);
+                prop_assert_eq!(stop, StopReason::Deadline);
                 prop_assert!(failed.remaining().is_some());
             }
+            _ => unreachable!("a new decision needs its law"),
         }
     }
 
     /// Where only the hint asks for time, whatever fits is waited out: the spread gives way to the deadline.
     #[test]
     fn a_hint_that_fits_is_waited_out(hint in durations(), room in durations(), seed in any::<u64>()) {
+        let hint = hint.min(LONGEST_HINT);
         let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_hint_cap(Duration::MAX);
         let failed = Attempt::new(1).with_remaining(Some(room));
-        let decision = policy.decide(failed, Verdict::retry_after(hint), &mut ChaCha8Rng::seed_from_u64(seed));
+        let decision = policy.decide(failed, Some(Verdict::transient().after(hint)), seeded(seed));
         // An attempt holds no more than 584 years.
         let fits = failed.remaining().is_some_and(|left| left <= room && hint < left);
         prop_assert_eq!(matches!(decision, Decision::Retry(_)), fits, "{:?}", decision);
@@ -109,19 +121,23 @@ proptest! {
 #[test]
 fn every_pure_stop_is_reached() {
     let policy = RetryPolicy::new().with_hint_cap(Duration::from_secs(60));
-    let decide = |failed, verdict| policy.decide(failed, verdict, &mut Untouched);
+    let decide = |failed, verdict| policy.decide(failed, Some(verdict), untouched);
     let left = |seconds| Attempt::new(1).with_remaining(Some(Duration::from_secs(seconds)));
-    assert_eq!(decide(Attempt::new(1), Verdict::fail()), Decision::Stop(Stop::Fatal));
-    assert_eq!(decide(Attempt::new(3), Verdict::fail()), Decision::Stop(Stop::Fatal), "before the attempts");
-    assert_eq!(decide(Attempt::new(3), Verdict::retry()), Decision::Stop(Stop::Attempts));
+    assert_eq!(decide(Attempt::new(1), Verdict::fatal()), Decision::Stop(StopReason::Fatal));
+    assert_eq!(decide(Attempt::new(3), Verdict::fatal()), Decision::Stop(StopReason::Fatal), "before the attempts");
+    assert_eq!(decide(Attempt::new(3), Verdict::transient()), Decision::Stop(StopReason::Attempts));
+    let not_again = Verdict::throttled().after(Duration::from_secs(61)).not_again();
+    assert_eq!(decide(left(5), not_again), Decision::Stop(StopReason::Fatal), "before the hint");
+    let unclassified = policy.decide(Attempt::new(3), None, untouched);
+    assert_eq!(unclassified, Decision::Stop(StopReason::Unclassified), "before all");
 
-    let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let mut decide = |failed, verdict| policy.decide(failed, verdict, &mut rng);
-    let hint = |seconds| Verdict::throttled(Some(Duration::from_secs(seconds)));
-    assert_eq!(decide(Attempt::new(1), hint(61)), Decision::Stop(Stop::HintTooLong));
-    assert_eq!(decide(left(5), hint(61)), Decision::Stop(Stop::HintTooLong), "before the deadline");
-    assert_eq!(decide(left(5), hint(5)), Decision::Stop(Stop::Deadline));
-    assert_eq!(decide(left(0), Verdict::retry()), Decision::Stop(Stop::Deadline));
+    let mut draw = seeded(1);
+    let mut decide = |failed, verdict| policy.decide(failed, Some(verdict), &mut draw);
+    let hint = |seconds| Verdict::throttled().after(Duration::from_secs(seconds));
+    assert_eq!(decide(Attempt::new(1), hint(61)), Decision::Stop(StopReason::HintTooLong));
+    assert_eq!(decide(left(5), hint(61)), Decision::Stop(StopReason::HintTooLong), "before the deadline");
+    assert_eq!(decide(left(5), hint(5)), Decision::Stop(StopReason::Deadline));
+    assert_eq!(decide(left(0), Verdict::transient()), Decision::Stop(StopReason::Deadline));
     assert!(matches!(decide(Attempt::new(1), hint(60)), Decision::Retry(_)), "the hint cap is inclusive");
 }
 
@@ -130,10 +146,10 @@ fn every_pure_stop_is_reached() {
 fn no_delay_still_needs_time() {
     let policy = RetryPolicy::new().with_backoff(Backoff::none());
     let left = |nanos| Attempt::new(1).with_remaining(Some(Duration::from_nanos(nanos)));
-    assert_eq!(policy.decide(left(1), Verdict::retry(), &mut Untouched), Decision::Retry(Duration::ZERO));
-    assert_eq!(policy.decide(left(0), Verdict::retry(), &mut Untouched), Decision::Stop(Stop::Deadline));
+    assert_eq!(policy.decide(left(1), Some(Verdict::transient()), untouched), Decision::Retry(Duration::ZERO));
+    assert_eq!(policy.decide(left(0), Some(Verdict::transient()), untouched), Decision::Stop(StopReason::Deadline));
     let plain = policy.with_backoff(Backoff::fixed(Duration::from_nanos(1)).with_jitter(Jitter::None));
-    assert_eq!(plain.decide(left(1), Verdict::retry(), &mut Untouched), Decision::Stop(Stop::Deadline));
+    assert_eq!(plain.decide(left(1), Some(Verdict::transient()), untouched), Decision::Stop(StopReason::Deadline));
 }
 
 #[test]
@@ -148,11 +164,18 @@ fn attempts_are_at_least_one() {
 fn defaults_are_those_of_the_table() {
     let (new, patient) = (RetryPolicy::new(), RetryPolicy::patient());
     let seconds = Duration::from_secs;
-    assert_eq!((new.attempts(), new.hint_cap(), new.deadline()), (3, seconds(120), None));
-    assert_eq!((patient.attempts(), patient.hint_cap(), patient.deadline()), (10, seconds(300), Some(seconds(1800))));
+    assert_eq!((new.attempts(), new.hint_cap(), new.total_timeout()), (3, seconds(120), None));
+    assert_eq!(
+        (patient.attempts(), patient.hint_cap(), patient.total_timeout()),
+        (10, seconds(300), Some(seconds(1800)))
+    );
     assert_eq!(new.backoff(), Backoff::exponential(Duration::from_millis(500)).with_cap(seconds(30)));
     assert_eq!(patient.backoff(), Backoff::exponential(seconds(1)).with_cap(seconds(60)).with_jitter(Jitter::Full));
     assert_eq!(RetryPolicy::default(), new);
-    assert_eq!(patient.without_deadline().deadline(), None);
-    assert_eq!(Verdict::throttled(None).cause(), Some(Cause::Throttled));
+    assert_eq!(patient.without_total_timeout().total_timeout(), None);
+    assert_eq!((new.attempt_timeout(), new.learns_attempt_timeout()), (None, false));
+    assert_eq!((patient.attempt_timeout(), patient.learns_attempt_timeout()), (None, false));
+    let learned = patient.with_attempt_timeout(seconds(3)).with_learned_attempt_timeout();
+    assert_eq!((learned.attempt_timeout(), learned.learns_attempt_timeout()), (Some(seconds(3)), true));
+    assert_eq!(learned.without_attempt_timeout(), patient);
 }

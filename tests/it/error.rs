@@ -4,12 +4,13 @@ use std::error::Error as _;
 use std::io;
 use std::time::Duration;
 
+use resile::timeout::Elapsed;
 use resile::{
-    Backoff, Classify, Elapsed, Error, GaveUp, Lift, ManualTimer, Never, ResilienceExt, RetryPolicy, Stop, Verdict,
-    retry,
+    Backoff, Bulkhead, Classify, Cut, Error, GaveUp, Health, Lift, ManualTimer, Never, ResilienceExt, RetryPolicy,
+    StopReason, Verdict, retry,
 };
 
-use super::script::{Down, Script, Step, drive};
+use super::script::{Down, Script, Step, clock, drive};
 
 const SECOND: Duration = Duration::from_secs(1);
 type Boxed = Box<dyn std::error::Error + Send + Sync>;
@@ -17,12 +18,12 @@ type Boxed = Box<dyn std::error::Error + Send + Sync>;
 /// A call that is given up on errors made by `error`.
 fn given_up<E>(error: impl Fn() -> E) -> GaveUp<E> {
     let (timer, policy) = (ManualTimer::new(), RetryPolicy::new().with_attempts(2).with_backoff(Backoff::none()));
-    drive(retry(|_| async { Err::<(), _>(error()) }, &policy, Never).with_timer(&timer), &timer).unwrap_err()
+    drive(retry(|_| async { Err::<(), _>(error()) }, &policy, Never), &timer).unwrap_err()
 }
 
 fn elapsed() -> Elapsed {
     let timer = ManualTimer::new();
-    let error = drive(std::future::pending::<io::Result<()>>().timeout(SECOND).with_timer(&timer), &timer).unwrap_err();
+    let error = drive(std::future::pending::<io::Result<()>>().timeout(SECOND).on(clock(&timer)), &timer).unwrap_err();
     *error.get_ref().unwrap().downcast_ref::<Elapsed>().unwrap()
 }
 
@@ -55,16 +56,16 @@ fn gave_up_says_how_long_and_what_was_asked() {
         .with_attempts(2)
         .with_backoff(Backoff::fixed(Duration::from_millis(1500)).with_jitter(resile::Jitter::None))
         .with_hint_cap(SECOND)
-        .with_classify(
-            |error: &Down| if error.0 == 1 { Verdict::retry() } else { Verdict::throttled(Some(SECOND * 9)) },
+        .with_classifier(
+            |error: &Down| if error.0 == 1 { Verdict::transient() } else { Verdict::throttled().after(SECOND * 9) },
         );
     let words = |policy: &RetryPolicy<_>| {
-        drive(retry(|_| script.play(), policy, Never).with_timer(&timer), &timer).unwrap_err().to_string()
+        drive(retry(|_| script.play(), policy, Never).on(clock(&timer)), &timer).unwrap_err().to_string()
     };
-    assert_eq!(words(&policy), "gave up after 2 attempts in 1.5s: no attempts left (worth trying again in 9.0s)");
+    assert_eq!(words(&policy), "script: gave up after 2 attempts in 1.5s: no attempts left (try again in 9.0s)");
     assert_eq!(
         words(&policy),
-        "gave up after 1 attempt: the peer asked for a longer wait than the policy allows (worth trying again in 9.0s)"
+        "script: gave up after 1 attempt: the upstream asked for a longer wait than the policy allows (try again in 9.0s)"
     );
 }
 
@@ -74,11 +75,152 @@ fn anyhow_and_boxes_are_operations_errors() {
     let gave_up = given_up(|| anyhow::anyhow!("root").context("on top"));
     assert_eq!(format!("{:#}", gave_up.into_last().unwrap()), "on top: root");
     let gave_up = given_up(|| Boxed::from("a box"));
-    assert_eq!((gave_up.stop(), gave_up.attempts()), (Stop::Attempts, 2));
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Attempts, 2));
     assert_eq!(gave_up.last().unwrap().to_string(), "a box");
     assert_eq!(gave_up.into_last().unwrap().to_string(), "a box");
     let gave_up = given_up(|| "a word");
-    assert_eq!(gave_up.clone(), gave_up);
+    assert_eq!(format!("{:?}", gave_up.clone()), format!("{gave_up:?}"));
+}
+
+/// Every error type goes through `?`, into whatever the caller returns.
+#[test]
+fn whatever_was_given_up_converts_by_question_mark() {
+    fn into_anyhow<E>(error: impl Fn() -> E) -> anyhow::Result<()>
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        Err(given_up(error).into_boxed())?
+    }
+    fn into_box<E>(error: impl Fn() -> E) -> Result<(), Boxed>
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        Err(given_up(error).into_boxed())?
+    }
+    fn as_it_is() -> anyhow::Result<()> {
+        Err(given_up(|| Down(1)))?
+    }
+    fn as_it_is_boxed() -> Result<(), Box<dyn std::error::Error>> {
+        Err(given_up(|| Down(1)))?
+    }
+    fn chain(error: &(dyn std::error::Error + 'static)) -> Vec<String> {
+        let (mut chain, mut level) = (Vec::new(), Some(error));
+        while let Some(error) = level {
+            chain.push(error.to_string());
+            level = error.source();
+        }
+        chain
+    }
+    const TOP: &str = "gave up after 2 attempts: no attempts left";
+    let own = || Own::Connection(io::Error::other("reset by peer"));
+    // The box is no link of the chain.
+    for error in [into_anyhow(own), into_anyhow(|| anyhow::Error::from(own())), into_anyhow(|| Boxed::from(own()))] {
+        let error = error.unwrap_err();
+        assert_eq!(chain(error.as_ref()), [TOP, "connection", "reset by peer"]);
+        assert!(error.is::<GaveUp<resile::Boxed>>());
+    }
+    assert_eq!(chain(&*into_box(own).unwrap_err()), [TOP, "connection", "reset by peer"]);
+    assert_eq!(chain(&*into_box(|| String::from("a word")).unwrap_err()), [TOP, "a word"]);
+    assert_eq!(chain(as_it_is().unwrap_err().as_ref()), [TOP, "down, 1"]);
+    assert_eq!(chain(&*as_it_is_boxed().unwrap_err()), [TOP, "down, 1"]);
+
+    let boxed = given_up(own).into_boxed();
+    assert_eq!((boxed.reason(), boxed.attempts()), (StopReason::Attempts, 2));
+    let inner = boxed.into_last().unwrap().into_inner().downcast::<Own>().unwrap();
+    assert!(matches!(*inner, Own::Connection(_)));
+}
+
+/// What it knows beside the error: how that was classified, and where the call went.
+#[test]
+fn gave_up_knows_its_verdict_and_its_upstream() {
+    let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
+    let verdict = Verdict::throttled().after(SECOND * 9).not_again();
+    let policy = RetryPolicy::new().with_classifier(move |_: &Down| verdict);
+    let gave_up = drive(retry(|_| script.play(), policy, Never).on(clock(&timer)), &timer).unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.verdict(), gave_up.cut()), (StopReason::Fatal, Some(verdict), None));
+    assert_eq!((gave_up.upstream(), gave_up.retry_after()), (Some("script"), Some(SECOND * 9)));
+    let named = drive(retry(|_| script.play(), policy, Never).on("a name alone"), &timer).unwrap_err();
+    assert_eq!(named.upstream(), Some("a name alone"));
+    let alone = drive(retry(|_| script.play(), policy, Never), &timer).unwrap_err();
+    assert_eq!(alone.upstream(), None);
+    assert!(!alone.to_string().contains("script"));
+}
+
+/// A call within a call: one level, with the inner end and the outer effort.
+#[test]
+fn gave_up_flattens() {
+    let (timer, inner_policy) = (ManualTimer::new(), RetryPolicy::new().with_backoff(Backoff::fixed(SECOND)));
+    let outer_policy = inner_policy.with_attempts(2).with_classifier(|gave_up: &GaveUp<Down>| gave_up.verdict());
+    let script = Script::new(&[Step::Fail]);
+    let inner = |_| retry(|_| script.play(), inner_policy, Never).on(clock(&timer));
+    let outer = resile::Upstream::new("outer").with_timer(timer.clone());
+    let gave_up = drive(flat(retry(inner, outer_policy, Never).on(&outer)), &timer);
+    assert_eq!((gave_up.reason(), gave_up.last(), gave_up.attempts()), (StopReason::Attempts, Some(&Down(6)), 2));
+    assert_eq!((gave_up.upstream(), gave_up.verdict()), (Some("script"), Some(Verdict::transient())));
+
+    // No inner call came to an end: it is the outer one.
+    let token = tokio_util::sync::CancellationToken::new();
+    token.cancel();
+    let gave_up = drive(flat(retry(inner, outer_policy, &token).on(&outer)), &timer);
+    assert_eq!((gave_up.reason(), gave_up.last(), gave_up.attempts()), (StopReason::Cancelled, None, 0));
+    assert_eq!(gave_up.upstream(), Some("outer"));
+}
+
+async fn flat(call: impl Future<Output = Result<u32, GaveUp<GaveUp<Down>>>>) -> GaveUp<Down> {
+    call.await.map_err(GaveUp::flatten).unwrap_err()
+}
+
+/// An attempt that its timeout cut is sent again, and counts as a failure of the upstream.
+#[test]
+fn an_attempt_that_was_cut_is_sent_again() {
+    for on_upstream in [true, false] {
+        let (script, timer) = (Script::new(&[Step::Fail, Step::Hang]), ManualTimer::new());
+        let backoff = Backoff::fixed(SECOND);
+        let policy = RetryPolicy::new().with_backoff(backoff).with_attempt_timeout(SECOND * 30);
+        let call = retry(|_| script.play(), policy, Never);
+        let (gave_up, name) = if on_upstream {
+            (drive(call.on(clock(&timer)), &timer).unwrap_err(), "script: ")
+        } else {
+            let paused = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+            (paused.unwrap().block_on(call).unwrap_err(), "")
+        };
+        assert_eq!((gave_up.reason(), gave_up.attempts(), script.drops()), (StopReason::Attempts, 3, 3));
+        assert_eq!((gave_up.cut(), gave_up.last()), (Some(Cut::AttemptTimeout(SECOND * 30)), Some(&Down(1))));
+        assert_eq!((gave_up.verdict(), gave_up.elapsed()), (Some(Verdict::transient()), SECOND * 62));
+        assert_eq!(
+            gave_up.to_string(),
+            format!("{name}gave up after 3 attempts in 62.0s: no attempts left (attempt 3: did not finish within 30s)")
+        );
+    }
+}
+
+/// Unless its classifier says otherwise; the upstream is failing all the same.
+#[test]
+fn an_attempt_that_was_cut_and_must_not_be_sent_again_is_not() {
+    let (script, timer) = (Script::new(&[Step::Hang]), ManualTimer::new());
+    let once = (|_: &Down| true).cut_is(Verdict::transient().not_again());
+    let policy = RetryPolicy::new().with_attempt_timeout(SECOND).with_classifier(once);
+    let gave_up = drive(retry(|_| script.play(), policy, Never).on(clock(&timer)), &timer).unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.last()), (StopReason::Fatal, 1, None));
+    assert_eq!(gave_up.cut(), Some(Cut::AttemptTimeout(SECOND)));
+    assert_eq!(gave_up.verdict().map(|verdict| verdict.health()), Some(Health::Failing));
+    assert!(gave_up.to_string().ends_with("(attempt 1: did not finish within 1s)"), "{gave_up}");
+}
+
+/// The earlier of both limits cuts, and says whose it was.
+#[test]
+fn the_earlier_of_both_timeouts_cuts() {
+    for (total, cut, reason, elapsed) in [
+        (SECOND * 5, Cut::AttemptTimeout(SECOND * 2), StopReason::Attempts, SECOND * 2),
+        (SECOND * 2, Cut::Deadline, StopReason::Deadline, SECOND * 2),
+        (SECOND, Cut::Deadline, StopReason::Deadline, SECOND),
+    ] {
+        let (script, timer) = (Script::new(&[Step::Hang]), ManualTimer::new());
+        let policy = RetryPolicy::none().with_attempt_timeout(SECOND * 2).with_total_timeout(total);
+        let gave_up = drive(retry(|_| script.play(), policy, Never).on(clock(&timer)), &timer).unwrap_err();
+        assert_eq!((gave_up.cut(), gave_up.reason(), gave_up.elapsed()), (Some(cut), reason, elapsed));
+        assert_eq!((timer.sleepers(), script.drops()), (0, 1));
+    }
 }
 
 #[test]
@@ -99,10 +241,10 @@ fn limits_fit_every_error_type() {
         std::future::pending().await
     }
     let timer = ManualTimer::new();
-    let anyhow = drive(hangs::<anyhow::Error>().timeout(SECOND).with_timer(&timer), &timer).unwrap_err();
-    let boxed = drive(hangs::<Boxed>().timeout(SECOND).with_timer(&timer), &timer).unwrap_err();
-    let own = drive(hangs::<Own>().timeout(SECOND).with_timer(&timer), &timer).unwrap_err();
-    let union = drive(hangs::<Error<io::Error>>().timeout(SECOND).with_timer(&timer), &timer).unwrap_err();
+    let anyhow = drive(hangs::<anyhow::Error>().timeout(SECOND).on(clock(&timer)), &timer).unwrap_err();
+    let boxed = drive(hangs::<Boxed>().timeout(SECOND).on(clock(&timer)), &timer).unwrap_err();
+    let own = drive(hangs::<Own>().timeout(SECOND).on(clock(&timer)), &timer).unwrap_err();
+    let union = drive(hangs::<Error<io::Error>>().timeout(SECOND).on(clock(&timer)), &timer).unwrap_err();
     assert_eq!(anyhow.to_string(), boxed.to_string());
     assert!(matches!((own, union), (Own::Slow(_), Error::Elapsed(_))));
 }
@@ -120,46 +262,65 @@ fn the_union_is_transparent() {
 }
 
 #[test]
-fn lift_judges_the_operation_and_retries_the_refusal() {
-    let lifted = Lift(|error: &Down| (error.0 > 1).then(|| Verdict::throttled(None)));
-    assert_eq!(lifted.classify(&Error::Operation(Down(2))), Some(Verdict::throttled(None)));
+fn lift_classifies_the_operation_and_retries_the_refusal() {
+    let lifted = Lift(|error: &Down| (error.0 > 1).then(Verdict::throttled));
+    assert_eq!(lifted.classify(&Error::Operation(Down(2))), Some(Verdict::throttled()));
     assert_eq!(lifted.classify(&Error::Operation(Down(1))), None);
-    assert_eq!(lifted.classify(&elapsed().into()), Some(Verdict::retry()));
+    assert_eq!(lifted.classify(&elapsed().into()), Some(Verdict::transient()));
+    let full = Bulkhead::new(0).try_acquire().unwrap_err();
+    assert_eq!(
+        lifted.classify(&full.into()),
+        Some(Verdict::transient().with_health(Health::Unknown)),
+        "it was not asked"
+    );
 }
 
 /// A classifier that has an opinion on attempts that were cut keeps it under `Lift`.
 #[test]
 fn lift_asks_the_classifier_about_what_was_cut() {
     use resile::http::{Classifier, Refused};
-    use resile::{CutOff, OrElse};
 
     type Union = Error<Refused>;
-    let cut: [Union; 2] = [elapsed().into(), CutOff::default().into()];
+    let error: Union = elapsed().into();
+    let once = Verdict::transient().not_again();
     let no_opinion = |_: &Refused| None::<Verdict>;
-    for error in cut {
-        assert_eq!(Lift(Classifier::non_idempotent()).classify(&error), Some(Verdict::fail()));
-        assert_eq!(Lift(Classifier::idempotent()).classify(&error), Some(Verdict::retry()));
-        let asked: OrElse<_, _> = no_opinion.or_else(Classifier::non_idempotent());
-        assert_eq!(Lift(asked).classify(&error), Some(Verdict::fail()));
-        assert_eq!(Lift(no_opinion).classify(&error), Some(Verdict::retry()));
+    assert_eq!(Lift(Classifier::non_idempotent()).classify(&error), Some(once));
+    assert_eq!(Lift(Classifier::idempotent()).classify(&error), Some(Verdict::transient()));
+    assert_eq!(Lift((no_opinion, Classifier::non_idempotent())).classify(&error), Some(once));
+    assert_eq!(Lift(std::sync::Arc::new(Classifier::non_idempotent())).classify(&error), Some(once));
+    assert_eq!(Lift(no_opinion).classify(&error), Some(Verdict::transient()));
+    for cut in [Cut::AttemptTimeout(SECOND), Cut::Deadline, Cut::Stream] {
+        let of = |classifier: &dyn Classify<Union>| classifier.classify_cut(cut);
+        assert_eq!(of(&Lift(Classifier::non_idempotent())), Some(once));
+        assert_eq!(of(&Lift((no_opinion, Classifier::non_idempotent()))), Some(once));
+        assert_eq!(of(&Lift(no_opinion)), None);
     }
 }
 
-/// The composition that the README teaches: a limit on each attempt, and `Lift` around the classifier.
+/// The two ways to limit each attempt: the policy's, and one of its own with `Lift` around the classifier.
 #[test]
 fn a_request_that_is_not_idempotent_is_sent_once_if_it_times_out() {
     use resile::http::{Classifier, Refused};
 
-    for (classifier, times, stop) in
-        [(Classifier::non_idempotent(), 1, Stop::Fatal), (Classifier::idempotent(), 3, Stop::Attempts)]
+    for (classifier, times, reason) in
+        [(Classifier::non_idempotent(), 1, StopReason::Fatal), (Classifier::idempotent(), 3, StopReason::Attempts)]
     {
         let (timer, sent) = (ManualTimer::new(), std::cell::Cell::new(0));
-        let policy = RetryPolicy::new().with_classify(Lift(classifier));
+        let policy = RetryPolicy::new().with_classifier(Lift(classifier));
         let post = |_| {
             sent.set(sent.get() + 1);
-            std::future::pending::<Result<(), Error<Refused>>>().timeout(SECOND).with_timer(&timer)
+            std::future::pending::<Result<(), Error<Refused>>>().timeout(SECOND).on(clock(&timer))
         };
-        let gave_up = drive(retry(post, &policy, Never).with_timer(&timer), &timer).unwrap_err();
-        assert_eq!((sent.get(), gave_up.stop()), (times, stop));
+        let gave_up = drive(retry(post, &policy, Never).on(clock(&timer)), &timer).unwrap_err();
+        assert_eq!((sent.take(), gave_up.reason(), gave_up.cut()), (times, reason, None));
+
+        let policy = RetryPolicy::new().with_attempt_timeout(SECOND).with_classifier(classifier);
+        let post = |_| {
+            sent.set(sent.get() + 1);
+            std::future::pending::<Result<(), Refused>>()
+        };
+        let gave_up = drive(retry(post, &policy, Never).on(clock(&timer)), &timer).unwrap_err();
+        let cut = Some(Cut::AttemptTimeout(SECOND));
+        assert_eq!((sent.take(), gave_up.reason(), gave_up.cut()), (times, reason, cut));
     }
 }

@@ -8,10 +8,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::fallback::Event;
+use resile::observe::{Event, EventKind};
 use resile::{
-    Alternative, FallbackPolicy, GaveUp, ManualTimer, Never, NoAnswer, RetryPolicy, Stop, Timer, Verdict, fallback,
-    retry,
+    Alternative, FallbackPolicy, GaveUp, ManualTimer, Never, RetryPolicy, StopReason, Timer, Upstream, Verdict,
+    fallback, retry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -51,8 +51,9 @@ fn drive<F: Future>(timer: &ManualTimer, future: F) -> F::Output {
     }
 }
 
-fn worded<E>(event: &Event<'_, E>) -> String {
-    event.to_string()
+/// An upstream on that clock.
+fn models<M: Timer>(timer: M) -> Upstream<M> {
+    Upstream::new("models").with_timer(timer)
 }
 
 #[test]
@@ -65,7 +66,7 @@ fn nothing_runs_before_the_first_poll() {
     let policy = FallbackPolicy::new();
     let mut call = pin!(fallback(&[7, 8], op, &policy, Never));
     assert_eq!(calls.load(Ordering::Relaxed), 0);
-    assert_eq!(poll(call.as_mut()), Poll::Ready(Ok(7)));
+    assert!(matches!(poll(call.as_mut()), Poll::Ready(Ok(7))));
     assert_eq!(calls.load(Ordering::Relaxed), 1);
 }
 
@@ -82,9 +83,10 @@ fn an_answer_at_once_reads_no_clock_and_allocates_nothing() {
         }
     }
     let policy = FallbackPolicy::new();
+    let models = models(NoClock);
     let counted = allocation_counter::measure(|| {
         let op = |it: Alternative<'_, u8>| ready(Ok::<_, ()>(*it.value()));
-        assert_eq!(poll(pin!(fallback(&[7], op, &policy, Never).with_timer(NoClock))), Poll::Ready(Ok(7)));
+        assert!(matches!(poll(pin!(fallback(&[7], op, &policy, Never).on(models.debug()))), Poll::Ready(Ok(7))));
     });
     assert_eq!(counted.count_total, 0);
 }
@@ -94,23 +96,25 @@ fn without_alternatives_there_is_no_answer() {
     let policy = FallbackPolicy::new();
     let op = |_: Alternative<'_, u8>| pending::<Result<(), ()>>();
     let Poll::Ready(Err(none)) = poll(pin!(fallback(&[], op, &policy, Never))) else { panic!("it must end at once") };
-    assert_eq!((none.stop(), none.tried(), none.count(), none.last()), (Stop::Alternatives, 0, 0, None));
-    assert_eq!(none.to_string(), "no answer from 0 of 0 alternatives: no alternatives left");
+    assert_eq!((none.reason(), none.attempts(), none.last()), (StopReason::Alternatives, 0, None::<&()>));
+    assert_eq!(none.to_string(), "gave up after 0 attempts: no alternatives left");
 }
 
 #[test]
 fn the_observer_hears_which_answered() {
     let told = RefCell::new(Vec::new());
-    let observer = |event: &Event<'_, &str>| told.borrow_mut().push(worded(event));
+    let observer = |event: &Event<'_>| told.borrow_mut().push(event.to_string());
+    let models = models(ManualTimer::new());
     let policy = FallbackPolicy::new();
     let op = |it: Alternative<'_, u8>| ready(if it.is_last() { Ok(*it.value()) } else { Err("down") });
-    let call = fallback(&[1, 2], op, &policy, Never).with_observer(observer).with_timer(ManualTimer::new());
-    assert_eq!(poll(pin!(call)), Poll::Ready(Ok(2)));
+    let call = fallback(&[1, 2], op, &policy, Never).on(models.observed_by(&observer));
+    assert!(matches!(poll(pin!(call)), Poll::Ready(Ok(2))));
     let expected = [
-        "trying alternative 1 of 2",
-        "alternative 1 of 2 failed",
-        "trying alternative 2 of 2",
-        "alternative 2 of 2 answered",
+        "models: alternative 1 of 2 starts",
+        "models: alternative 1 of 2 failed: down",
+        "models: alternative 1 of 2 failed, trying the next: down",
+        "models: alternative 2 of 2 starts",
+        "models: succeeded with alternative 2 of 2",
     ];
     assert_eq!(*told.borrow(), expected);
 }
@@ -126,20 +130,20 @@ fn the_token_beats_starting_and_cuts_what_is_in_flight() {
         async move { if index == 0 { Err("first") } else { pending::<Result<(), _>>().await } }
     };
     let timer = ManualTimer::new();
-    let mut call = pin!(fallback(&[1, 2, 3], op, &policy, &token).with_timer(&timer));
+    let mut call = pin!(fallback(&[1, 2, 3], op, &policy, &token).on(models(&timer)));
     assert!(poll(call.as_mut()).is_pending());
     token.cancel();
     let Poll::Ready(Err(none)) = poll(call.as_mut()) else { panic!("it was cancelled") };
-    assert_eq!((none.stop(), none.tried(), none.into_last()), (Stop::Cancelled, 2, Some("first")));
+    assert_eq!((none.reason(), none.attempts(), none.into_last()), (StopReason::Cancelled, 2, Some("first")));
 
     let Poll::Ready(Err(none)) = poll(pin!(fallback(&[1], op, &policy, &token))) else { panic!("it was cancelled") };
-    assert_eq!((none.stop(), none.tried(), calls.load(Ordering::Relaxed)), (Stop::Cancelled, 0, 2));
+    assert_eq!((none.reason(), none.attempts(), calls.load(Ordering::Relaxed)), (StopReason::Cancelled, 0, 2));
 }
 
 #[test]
 fn shares_of_the_deadline_leave_time_for_all() {
     let timer = ManualTimer::new();
-    let policy = FallbackPolicy::new().with_deadline(30 * SECOND);
+    let policy = FallbackPolicy::new().with_total_timeout(30 * SECOND);
     let shares = RefCell::new(Vec::new());
     let op = |it: Alternative<'_, u8>| {
         let share = it.share().unwrap();
@@ -150,10 +154,10 @@ fn shares_of_the_deadline_leave_time_for_all() {
             Err::<(), _>("hung")
         }
     };
-    let none = drive(&timer, fallback(&[1, 2, 3], op, &policy, Never).with_timer(&timer)).unwrap_err();
+    let none = drive(&timer, fallback(&[1, 2, 3], op, &policy, Never).on(models(&timer))).unwrap_err();
     assert_eq!(*shares.borrow(), [10 * SECOND; 3]);
     // The last one's end and the deadline are one instant: what it has in hand beats the deadline.
-    assert_eq!((none.stop(), none.tried(), none.elapsed()), (Stop::Alternatives, 3, 30 * SECOND));
+    assert_eq!((none.reason(), none.attempts(), none.elapsed()), (StopReason::Alternatives, 3, 30 * SECOND));
 }
 
 /// Dropped at each of its awaits, a call drops the alternative in flight and leaves no sleeper.
@@ -161,14 +165,15 @@ fn shares_of_the_deadline_leave_time_for_all() {
 fn dropped_at_every_await() {
     for polls in 0..6 {
         let timer = ManualTimer::new();
-        let policy = FallbackPolicy::new().with_deadline(100 * SECOND).with_classify(as_said);
-        let alternatives = [Does { takes: 1, ends: Err(Some(Verdict::retry())) }; 4];
+        let policy = FallbackPolicy::new().with_total_timeout(100 * SECOND).with_classifier(as_said);
+        let alternatives = [Does { takes: 1, ends: Err(Some(Verdict::transient())) }; 4];
         {
             let op = |it: Alternative<'_, Does>| {
                 let (does_it, timer) = (*it.value(), timer.clone());
                 async move { does(&does_it, &timer).await }
             };
-            let mut call = pin!(fallback(&alternatives, op, &policy, Never).with_timer(&timer));
+            let models = models(&timer);
+            let mut call = pin!(fallback(&alternatives, op, &policy, Never).on(models.debug()));
             for n in 0..polls {
                 assert_eq!(poll(call.as_mut()).is_ready(), n == 4, "poll {n}");
                 if n == 4 {
@@ -186,13 +191,13 @@ fn dropped_at_every_await() {
 async fn composes_with_retry_and_spawns() {
     static MODELS: [&str; 3] = ["large", "medium", "small"];
     static RETRY: RetryPolicy = RetryPolicy::new();
-    static POLICY: FallbackPolicy = FallbackPolicy::new().with_deadline(Duration::from_secs(60));
+    static POLICY: FallbackPolicy = FallbackPolicy::new().with_total_timeout(Duration::from_secs(60));
     static ASKED: AtomicU32 = AtomicU32::new(0);
     fn ask(model: &str) -> Ready<Result<&str, &'static str>> {
         ASKED.fetch_add(1, Ordering::Relaxed);
         ready(if model == "small" { Ok(model) } else { Err("overloaded") })
     }
-    let policy = POLICY.with_classify(|gave_up: &GaveUp<&str>| gave_up.stop() == Stop::Attempts);
+    let policy = POLICY.with_classifier(|gave_up: &GaveUp<&str>| gave_up.reason() == StopReason::Attempts);
     let task =
         async move { fallback(&MODELS, |it| retry(move |_| ask(it.value()), &RETRY, Never), &policy, Never).await };
     assert_eq!(tokio::spawn(task).await.unwrap().unwrap(), "small");
@@ -202,9 +207,9 @@ async fn composes_with_retry_and_spawns() {
 fn alternative() -> impl Strategy<Value = Does> {
     let ends = prop_oneof![
         1 => any::<u8>().prop_map(Ok),
-        4 => Just(Err(Some(Verdict::retry()))),
-        1 => Just(Err(Some(Verdict::throttled(Some(SECOND))))),
-        1 => Just(Err(Some(Verdict::fail()))),
+        4 => Just(Err(Some(Verdict::transient()))),
+        1 => Just(Err(Some(Verdict::throttled().after(SECOND)))),
+        1 => Just(Err(Some(Verdict::fatal()))),
         1 => Just(Err(None)),
     ];
     (0..5_u32, ends).prop_map(|(takes, ends)| Does { takes, ends })
@@ -217,21 +222,21 @@ proptest! {
         alternatives in prop::collection::vec(alternative(), 0..6),
         deadline in prop::option::of(1..12_u32),
     ) {
-        let mut policy = FallbackPolicy::new().with_classify(as_said);
+        let mut policy = FallbackPolicy::new().with_classifier(as_said);
         if let Some(limit) = deadline {
-            policy = policy.with_deadline(SECOND * limit);
+            policy = policy.with_total_timeout(SECOND * limit);
         }
         let (mut clock, mut tried, mut last) = (0, 0, None);
-        let mut outcome = Err(Stop::Alternatives);
+        let mut outcome = Err(StopReason::Alternatives);
         for it in &alternatives {
             if tried > 0 && deadline.is_some_and(|limit| clock >= limit) {
-                outcome = Err(Stop::Deadline);
+                outcome = Err(StopReason::Deadline);
                 break;
             }
             tried += 1;
             clock += it.takes;
             if let Some(limit) = deadline.filter(|&limit| it.takes > 0 && clock > limit) {
-                (clock, outcome) = (limit, Err(Stop::Deadline));
+                (clock, outcome) = (limit, Err(StopReason::Deadline));
                 break;
             }
             match it.ends {
@@ -241,8 +246,8 @@ proptest! {
                 }
                 Err(error) => {
                     last = Some(error);
-                    if !error.is_some_and(|verdict| verdict.is_retry()) {
-                        outcome = Err(Stop::Fatal);
+                    if !error.is_some_and(|verdict| verdict.is_again()) {
+                        outcome = Err(error.map_or(StopReason::Unclassified, |_| StopReason::Fatal));
                         break;
                     }
                 }
@@ -251,30 +256,35 @@ proptest! {
 
         let timer = ManualTimer::new();
         let events = RefCell::new((0, 0, 0));
-        let observer = |event: &Event<'_, Option<Verdict>>| {
+        let observer = |event: &Event<'_>| {
             let mut events = events.borrow_mut();
-            match event {
-                Event::Trying { index, .. } => {
-                    assert_eq!(*index, events.0);
+            match event.kind {
+                EventKind::Started { attempt, .. } => {
                     events.0 += 1;
+                    assert_eq!(attempt.number(), events.0);
                 }
-                Event::Failed { index, .. } => {
-                    assert_eq!(*index + 1, events.0);
+                EventKind::Failed { attempt, .. } => {
+                    assert_eq!(attempt.number(), events.0);
                     events.1 += 1;
                 }
-                _ => events.2 += 1,
+                EventKind::Waiting { attempt, delay, .. } => {
+                    assert_eq!((attempt.number(), events.1, delay), (events.0, events.0, Duration::ZERO));
+                }
+                EventKind::Succeeded { .. } | EventKind::GaveUp { .. } => events.2 += 1,
+                other => panic!("{other:?}"),
             }
         };
         let op = |it: Alternative<'_, Does>| {
             let (it, timer) = (*it.value(), timer.clone());
             async move { does(&it, &timer).await }
         };
-        let call = fallback(&alternatives, op, &policy, Never).with_observer(observer).with_timer(&timer);
+        let models = models(&timer);
+        let call = fallback(&alternatives, op, &policy, Never).on(models.debug().observed_by(&observer));
         let got = drive(&timer, call);
         prop_assert_eq!(timer.now(), SECOND * clock);
-        prop_assert_eq!(got.as_ref().map_err(NoAnswer::stop).copied(), outcome);
+        prop_assert_eq!(got.as_ref().map_err(GaveUp::reason).copied(), outcome);
         if let Err(none) = got {
-            prop_assert_eq!((none.tried(), none.elapsed()), (tried, SECOND * clock));
+            prop_assert_eq!((none.attempts(), none.elapsed()), (tried, SECOND * clock));
             prop_assert_eq!(none.into_last(), last);
         }
         let (begun, failed, ends) = events.into_inner();

@@ -7,17 +7,31 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::hedge::Event;
-use resile::{Adaptive, Attempt, Budget, HedgePolicy, ManualTimer, Never, Stop, Timer, TokioTimer, Verdict, hedge};
+use resile::observe::{Event, EventKind};
+use resile::{
+    AdaptiveTimeout, Attempt, Budget, Bulkhead, HedgePolicy, ManualTimer, Never, StopReason, Timer, Upstream, Verdict,
+    hedge,
+};
 use static_assertions::assert_impl_all;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+use super::script::CountingTimer;
 
 assert_impl_all!(HedgePolicy: Send, Sync, Copy);
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 static AFTER_50: HedgePolicy = HedgePolicy::new().with_delay(Duration::from_millis(50));
+
+/// An upstream with that budget.
+const fn with_budget(budget: Budget) -> Upstream {
+    Upstream::new("search").with_budget(budget)
+}
+
+fn available<M>(upstream: &Upstream<M>) -> u32 {
+    upstream.budget().unwrap().available()
+}
 
 /// Attempt n takes the nth latency and comes to the nth outcome.
 fn row<const N: usize>(
@@ -37,74 +51,77 @@ fn row<const N: usize>(
 #[tokio::test(start_paused = true)]
 async fn a_quick_call_is_not_hedged() {
     let began = Instant::now();
-    assert_eq!(hedge(row([(49, Ok(1))]), &AFTER_50, Never).await, Ok(1));
+    assert_eq!(hedge(row([(49, Ok(1))]), &AFTER_50, Never).await.unwrap(), 1);
     assert_eq!(began.elapsed(), 49 * MS);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_call_is_overtaken() {
     let began = Instant::now();
-    assert_eq!(hedge(row([(500, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).await, Ok(2));
+    assert_eq!(hedge(row([(500, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).await.unwrap(), 2);
     assert_eq!(began.elapsed(), 60 * MS);
-    assert_eq!(hedge(row([(55, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).await, Ok(1));
+    assert_eq!(hedge(row([(55, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).await.unwrap(), 1);
 }
 
 /// Trap 10.
 #[tokio::test(start_paused = true)]
 async fn trap_10_a_fast_failure_does_not_win() {
-    let passes = AFTER_50.with_classify(|error: &&str| *error != "404");
-    assert_eq!(hedge(row([(500, Ok(1)), (1, Err("reset"))]), &passes, Never).await, Ok(1));
-    assert_eq!(hedge(row([(60, Err("reset")), (100, Ok(2))]), &passes, Never).await, Ok(2));
+    let passes = AFTER_50.with_classifier(|error: &&str| *error != "404");
+    assert_eq!(hedge(row([(500, Ok(1)), (1, Err("reset"))]), &passes, Never).await.unwrap(), 1);
+    assert_eq!(hedge(row([(60, Err("reset")), (100, Ok(2))]), &passes, Never).await.unwrap(), 2);
     // But what no attempt can mend does.
     let began = Instant::now();
     let gave_up = hedge(row([(500, Ok(1)), (1, Err("404"))]), &passes, Never).await.unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.into_last()), (Stop::Fatal, 2, Some("404")));
+    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.into_last()), (StopReason::Fatal, 2, Some("404")));
     assert_eq!(began.elapsed(), 51 * MS);
 }
 
 /// Trap 10.
 #[tokio::test(start_paused = true)]
 async fn trap_10_a_hedge_that_the_budget_denies_changes_nothing() {
-    let (empty, denied) = (Budget::new().with_capacity(0), Cell::new(0));
-    let observer = |event: &Event<'_, &str>| {
-        if let Event::Denied { .. } = event {
+    let (empty, denied) = (with_budget(Budget::new().with_capacity(0)), Cell::new(0));
+    let observer = |event: &Event<'_>| match event.kind {
+        EventKind::Denied { attempts, .. } => {
+            assert_eq!(attempts, 1);
             denied.set(denied.get() + 1);
         }
-        assert!(!matches!(event, Event::Started { .. }));
+        EventKind::Started { attempt, .. } => assert!(attempt.is_first()),
+        _ => {}
     };
-    let call = hedge(row([(500, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).with_budget(&empty).with_observer(observer);
+    let call = hedge(row([(500, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).on(empty.observed_by(&observer));
     let began = Instant::now();
-    assert_eq!(call.await, Ok(1));
+    assert_eq!(call.await.unwrap(), 1);
     assert_eq!((began.elapsed(), denied.get()), (500 * MS, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_hedge_costs_a_token_and_success_deposits() {
-    let budget = Budget::new().with_capacity(2).with_deposit(0.0);
-    hedge(row([(500, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).with_budget(&budget).await.unwrap();
-    assert_eq!(budget.available(), 1);
-    let deposits = Budget::new().with_capacity(2).with_deposit(1.0);
-    deposits.withdraw().unwrap().spend();
-    hedge(row([(0, Ok(1))]), &AFTER_50, Never).with_budget(&deposits).await.unwrap();
-    assert_eq!(deposits.available(), 2);
-    deposits.withdraw().unwrap().spend();
-    hedge(row([(0, Err("down"))]), &AFTER_50, Never).with_budget(&deposits).await.unwrap_err();
-    assert_eq!(deposits.available(), 1);
+    let search = with_budget(Budget::new().with_capacity(2).with_deposit(0.0));
+    hedge(row([(500, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).on(&search).await.unwrap();
+    assert_eq!(available(&search), 1);
+    let deposits = with_budget(Budget::new().with_capacity(2).with_deposit(1.0));
+    let withdraw = || deposits.budget().unwrap().withdraw().unwrap().spend();
+    withdraw();
+    hedge(row([(0, Ok(1))]), &AFTER_50, Never).on(&deposits).await.unwrap();
+    assert_eq!(available(&deposits), 2);
+    withdraw();
+    hedge(row([(0, Err("down"))]), &AFTER_50, Never).on(&deposits).await.unwrap_err();
+    assert_eq!(available(&deposits), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn when_all_in_flight_have_failed_the_last_error_is_returned() {
     let gave_up = hedge(row([(100, Err("first")), (60, Err("second"))]), &AFTER_50, Never).await.unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.elapsed()), (Stop::Attempts, 2, 110 * MS));
+    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.elapsed()), (StopReason::Attempts, 2, 110 * MS));
     assert_eq!(gave_up.into_last(), Some("second"));
     // No hedge without a delay: that would be a retry without a backoff.
     let gave_up = hedge(row([(10, Err("first")), (10, Ok(2))]), &AFTER_50, Never).await.unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.elapsed()), (Stop::Attempts, 1, 10 * MS));
+    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.elapsed()), (StopReason::Attempts, 1, 10 * MS));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_wants_less_is_not_hedged_further() {
-    let policy = AFTER_50.with_hedges(3).with_classify(|_: &&str| Verdict::throttled(Some(SECOND)));
+    let policy = AFTER_50.with_hedges(3).with_classifier(|_: &&str| Verdict::throttled().after(SECOND));
     let gave_up = hedge(row([(70, Err("429")), (300, Err("429"))]), &policy, Never).await.unwrap_err();
     assert_eq!((gave_up.attempts(), gave_up.retry_after()), (2, Some(SECOND)));
 }
@@ -112,7 +129,7 @@ async fn a_peer_that_wants_less_is_not_hedged_further() {
 #[tokio::test(start_paused = true)]
 async fn hedges_join_one_by_one_and_are_told_when() {
     let seen = RefCell::new(vec![]);
-    let policy = AFTER_50.with_hedges(9).with_deadline(SECOND);
+    let policy = AFTER_50.with_hedges(9).with_total_timeout(SECOND);
     let gave_up = hedge(
         |attempt| {
             seen.borrow_mut().push(attempt);
@@ -123,7 +140,7 @@ async fn hedges_join_one_by_one_and_are_told_when() {
     )
     .await
     .unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.elapsed()), (Stop::Deadline, 5, SECOND));
+    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.elapsed()), (StopReason::Deadline, 5, SECOND));
     for (attempt, number) in seen.borrow().iter().zip(1..) {
         assert_eq!(attempt.number(), number);
         assert_eq!(attempt.elapsed(), 50 * MS * (number - 1));
@@ -146,9 +163,9 @@ async fn the_token_ends_it_and_a_cancelled_one_starts_nothing() {
         }
     };
     let gave_up = hedge(op, &AFTER_50.with_hedges(4), &token).await.unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.elapsed()), (Stop::Cancelled, 2, 70 * MS));
+    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.elapsed()), (StopReason::Cancelled, 2, 70 * MS));
     let gave_up = hedge(op, &AFTER_50, &token).await.unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), calls.get()), (Stop::Cancelled, 0, 2));
+    assert_eq!((gave_up.reason(), gave_up.attempts(), calls.get()), (StopReason::Cancelled, 0, 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,7 +175,7 @@ async fn an_outcome_in_hand_beats_the_token_and_the_deadline() {
         token.cancel();
         ready(Ok::<_, ()>(1))
     };
-    assert_eq!(hedge(op, &AFTER_50.with_deadline(Duration::ZERO), &token).await, Ok(1));
+    assert_eq!(hedge(op, &AFTER_50.with_total_timeout(Duration::ZERO), &token).await.unwrap(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,8 +187,8 @@ async fn trap_10_losers_are_dropped_before_anybody_hears_of_the_winner() {
         }
     }
     let (gone, told) = (Cell::new(0), RefCell::new(vec![]));
-    let observer = |event: &Event<'_, ()>| {
-        if let Event::Won { .. } | Event::Lost { .. } = event {
+    let observer = |event: &Event<'_>| {
+        if let EventKind::Succeeded { .. } | EventKind::Lost { .. } = event.kind {
             assert_eq!(gone.get(), 3);
         }
         told.borrow_mut().push(event.to_string());
@@ -181,19 +198,22 @@ async fn trap_10_losers_are_dropped_before_anybody_hears_of_the_winner() {
         async move {
             let _held = held;
             tokio::time::sleep(if attempt.number() == 2 { 120 * MS } else { SECOND }).await;
-            Ok(attempt.number())
+            Ok::<_, &str>(attempt.number())
         }
     };
-    assert_eq!(hedge(op, &AFTER_50.with_hedges(2), Never).with_observer(observer).await, Ok(2));
+    let search = Upstream::new("search");
+    let call = hedge(op, AFTER_50.with_hedges(2), Never).on(search.observed_by(&observer));
+    assert_eq!(call.await.unwrap(), 2);
     let told = told.into_inner();
     assert_eq!(
         told,
         [
-            "attempt 2 starts after 50.0ms",
-            "attempt 3 starts after 50.0ms",
-            "attempt 1 lost",
-            "attempt 3 lost",
-            "attempt 2 of 3 won"
+            "search: attempt 1 of 3 starts",
+            "search: attempt 2 of 3 starts",
+            "search: attempt 3 of 3 starts",
+            "search: attempt 1 was dropped, another one decided the call",
+            "search: attempt 3 was dropped, another one decided the call",
+            "search: succeeded with attempt 2 of 3",
         ]
     );
 }
@@ -212,14 +232,25 @@ impl Timer for NoClock {
 
 #[test]
 fn what_is_ready_at_once_reads_no_clock_and_allocates_nothing() {
-    let (budget, adaptive) = (Budget::new(), Adaptive::new());
-    let policy = AFTER_50.with_deadline(SECOND);
+    let shared = || with_budget(Budget::new()).with_adaptive_timeout(AdaptiveTimeout::new());
+    let search = shared().with_timer(NoClock);
+    let policy = AFTER_50.with_learned_delay().with_attempt_timeout(SECOND);
     let run = || {
-        let call = hedge(|_| ready(Ok::<_, ()>(1)), &policy, Never).with_budget(&budget).with_adaptive(&adaptive);
-        let call = std::pin::pin!(call.with_timer(NoClock));
-        assert_eq!(call.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(1)));
+        let call = std::pin::pin!(hedge(|_| ready(Ok::<_, &str>(1)), &policy, Never).on(&search));
+        assert!(matches!(call.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(1))));
     };
     assert_eq!(allocation_counter::measure(run).count_total, 0);
+
+    // A total timeout counts from the first poll: the clock is read for it, once, and nothing is waited for.
+    let timer = CountingTimer::default();
+    let search = shared().with_timer(&timer);
+    let policy = policy.with_total_timeout(SECOND);
+    let run = || {
+        let call = std::pin::pin!(hedge(|_| ready(Ok::<_, &str>(1)), &policy, Never).on(&search));
+        assert!(matches!(call.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(1))));
+    };
+    assert_eq!(allocation_counter::measure(run).count_total, 0);
+    assert_eq!((timer.reads.into_inner(), timer.sleeps.into_inner()), (1, 0));
 }
 
 /// Trap 14.
@@ -250,31 +281,39 @@ fn it_spawns_where_its_parts_are_send() {
 
 #[tokio::test(start_paused = true)]
 async fn the_delay_follows_an_adaptive_limit() {
-    let usual = Adaptive::new().with_samples(5);
+    let search = Upstream::new("search").with_adaptive_timeout(AdaptiveTimeout::new().with_samples(5));
+    let learned = AFTER_50.with_learned_delay();
     for _ in 0..5 {
-        hedge(row([(10, Ok(1))]), &AFTER_50, Never).with_adaptive(&usual).await.unwrap();
+        hedge(row([(10, Ok(1))]), &learned, Never).on(&search).await.unwrap();
     }
-    let delay = usual.latency().unwrap();
+    let delay = search.adaptive_timeout().unwrap().latency().unwrap();
     assert!(delay >= 10 * MS && delay < 13 * MS, "{delay:?}");
     let began = Instant::now();
-    assert_eq!(hedge(row([(500, Ok(1)), (1, Ok(2))]), &AFTER_50, Never).with_adaptive(&usual).await, Ok(2));
+    assert_eq!(hedge(row([(500, Ok(1)), (1, Ok(2))]), &learned, Never).on(&search).await.unwrap(), 2);
     assert!(began.elapsed() < 16 * MS);
+    // Only where the policy says so: else the delay is the policy's, and nothing is learned.
+    let began = Instant::now();
+    assert_eq!(hedge(row([(500, Ok(1)), (1, Ok(2))]), &AFTER_50, Never).on(&search).await.unwrap(), 2);
+    assert_eq!(began.elapsed(), 51 * MS);
 }
 
 /// What the losers would have taken must not be forgotten: else each hedge that wins makes the next one earlier.
 #[tokio::test(start_paused = true)]
 async fn hedging_does_not_make_hedges_earlier() {
-    let usual = Adaptive::new().with_samples(10).with_window(3600 * SECOND);
+    let adaptive = AdaptiveTimeout::new().with_samples(10).with_window(3600 * SECOND);
+    let search = Upstream::new("search").with_adaptive_timeout(adaptive);
+    let usual = search.adaptive_timeout().unwrap();
+    let learned = AFTER_50.with_learned_delay();
     for _ in 0..100 {
-        hedge(row([(100, Ok(1))]), &AFTER_50.with_delay(SECOND), Never).with_adaptive(&usual).await.unwrap();
+        hedge(row([(100, Ok(1))]), &learned.with_delay(SECOND), Never).on(&search).await.unwrap();
     }
     let before = usual.latency().unwrap();
     // Every first attempt hangs now, and is overtaken by a quick hedge: of what succeeds, nearly all took 20 ms.
-    let policy = AFTER_50.with_delay(300 * MS);
+    let policy = learned.with_delay(300 * MS);
     for _ in 0..4000 {
         let began = Instant::now();
         let op = row([(3_600_000, Ok(1)), (20, Ok(2))]);
-        hedge(op, &policy, Never).with_adaptive(&usual).await.unwrap();
+        hedge(op, &policy, Never).on(&search).await.unwrap();
         assert!(usual.latency().unwrap() >= before, "{usual:?}");
         // Nor later without end, though the true quantile is an hour.
         assert!(began.elapsed() <= 321 * MS);
@@ -290,20 +329,22 @@ async fn polled_after_completion() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_leaves_the_budget_whole() {
-    let budget = Budget::new().with_capacity(3);
+async fn a_panic_leaves_nothing_behind() {
+    let search = with_budget(Budget::new().with_capacity(3)).with_bulkhead(Bulkhead::new(2));
     let op = |attempt: Attempt| {
         assert!(attempt.is_first(), "no second");
-        pending::<Result<(), ()>>()
+        pending::<Result<(), &str>>()
     };
-    let mut call = std::pin::pin!(hedge(op, &AFTER_50, Never).with_budget(&budget));
+    let mut call = Box::pin(hedge(op, &AFTER_50, Never).on(&search));
     let caught = std::future::poll_fn(|cx| {
         let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call.as_mut().poll(cx)));
         polled.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
     })
     .await;
     assert!(caught.is_err());
-    assert_eq!(budget.available(), 3);
+    drop(call);
+    // As of a retry: an attempt begins before its closure is called, and is paid for from then on.
+    assert_eq!((available(&search), search.bulkhead().unwrap().in_flight()), (2, 0));
 }
 
 /// Dropped at each await point: every attempt is dropped with it, and the budget lacks exactly the hedges that started.
@@ -323,17 +364,18 @@ fn dropped_at_every_await_point() {
         }
     }
     for polls in 0..8 {
-        let (timer, budget, started) = (ManualTimer::new(), Budget::new().with_capacity(10), Cell::new(0_u32));
-        let policy = AFTER_50.with_hedges(4).with_deadline(210 * MS);
+        let (timer, started) = (ManualTimer::new(), Cell::new(0_u32));
+        let search = with_budget(Budget::new().with_capacity(10)).with_timer(timer.clone());
+        let policy = AFTER_50.with_hedges(4).with_total_timeout(210 * MS);
         let op = |attempt: Attempt| {
             started.set(attempt.number());
             let held = Held::new();
             async move {
                 let _held = held;
-                pending::<Result<(), ()>>().await
+                pending::<Result<(), &str>>().await
             }
         };
-        let mut call = Box::pin(hedge(op, &policy, Never).with_budget(&budget).with_timer(&timer));
+        let mut call = Box::pin(hedge(op, &policy, Never).on(&search));
         for _ in 0..polls {
             if call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
                 break;
@@ -343,7 +385,7 @@ fn dropped_at_every_await_point() {
         drop(call);
         assert_eq!(IN_FLIGHT.load(Ordering::Relaxed), 0);
         assert_eq!(timer.sleepers(), 0);
-        assert_eq!(budget.available(), 10 - started.get().saturating_sub(1));
+        assert_eq!(available(&search), 10 - started.get().saturating_sub(1));
     }
 }
 
@@ -366,12 +408,12 @@ proptest! {
             }
             if let Some(n) = moments.iter().position(|&at| at == moment).filter(|&n| (n as u64) < begun) {
                 match all[n].1 {
-                    0 => wanted = Some(Err((n, Stop::Fatal))),
+                    0 => wanted = Some(Err((n, StopReason::Fatal))),
                     1 => failed.push(n),
                     _ => wanted = Some(Ok(n)),
                 }
                 if wanted.is_none() && failed.len() as u64 == begun {
-                    wanted = Some(Err((n, Stop::Attempts)));
+                    wanted = Some(Err((n, StopReason::Attempts)));
                 }
             }
             if wanted.is_some() {
@@ -380,7 +422,7 @@ proptest! {
         }
         let got = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
             let policy = HedgePolicy::new().with_delay(Duration::from_millis(delay * 10)).with_hedges(hedges)
-                .with_classify(|(_, fatal): &(usize, bool)| !*fatal);
+                .with_classifier(|(_, fatal): &(usize, bool)| !*fatal);
             let op = |attempt: Attempt| {
                 let n = attempt.number() as usize - 1;
                 let (latency, kind) = all[n];
@@ -391,8 +433,8 @@ proptest! {
                     match kind { 0 => Err((n, true)), 1 => Err((n, false)), _ => Ok(n) }
                 }
             };
-            hedge(op, &policy, Never).with_timer(TokioTimer::new()).await
-                .map_err(|gave_up| { let stop = gave_up.stop(); (gave_up.into_last().unwrap().0, stop) })
+            hedge(op, &policy, Never).await
+                .map_err(|gave_up| { let reason = gave_up.reason(); (gave_up.into_last().unwrap().0, reason) })
         });
         prop_assert_eq!(Some(got), wanted);
     }
@@ -401,10 +443,11 @@ proptest! {
 /// A hedge that was denied is no attempt: it does not count as the one before.
 #[tokio::test(start_paused = true)]
 async fn the_delay_of_a_hedge_is_the_time_since_the_attempt_before() {
-    static BUDGET: Budget = Budget::new().with_capacity(1).with_deposit(1.0);
+    static SEARCH: Upstream = with_budget(Budget::new().with_capacity(1).with_deposit(1.0));
+    let budget = SEARCH.budget().unwrap();
     let policy = HedgePolicy::new().with_delay(100 * MS).with_hedges(3);
     let delays = RefCell::new(vec![]);
-    BUDGET.withdraw().unwrap().spend();
+    budget.withdraw().unwrap().spend();
     let op = |attempt: Attempt| {
         delays.borrow_mut().push((attempt.number(), attempt.delay()));
         async move {
@@ -415,14 +458,14 @@ async fn the_delay_of_a_hedge_is_the_time_since_the_attempt_before() {
     };
     let refill = async {
         tokio::time::sleep(150 * MS).await;
-        BUDGET.deposit(); // after the hedge at 100 ms was denied
+        budget.deposit(); // after the hedge at 100 ms was denied
         tokio::time::sleep(100 * MS).await;
-        BUDGET.deposit();
+        budget.deposit();
         std::future::pending::<()>().await;
     };
-    let call = hedge(op, &policy, Never).with_budget(&BUDGET);
+    let call = hedge(op, &policy, Never).on(&SEARCH);
     tokio::select! {
-        won = call => assert_eq!(won, Ok(3)),
+        won = call => assert_eq!(won.unwrap(), 3),
         () = refill => unreachable!(),
     }
     assert_eq!(*delays.borrow(), [(1, Duration::ZERO), (2, 200 * MS), (3, 100 * MS)]);

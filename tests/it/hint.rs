@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use resile::{Attempt, Backoff, GaveUp, Jitter, ManualTimer, Never, RetryPolicy, Stop, Timer, Verdict, retry};
+use resile::{Attempt, Backoff, GaveUp, Jitter, ManualTimer, Never, RetryPolicy, StopReason, Timer, Verdict, retry};
 
-use super::script::{Down, Script, Step, drive};
+use super::script::{Down, Script, Step, clock, drive};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -14,7 +14,7 @@ static DOWN: &[Step] = &[Step::Fail];
 
 /// A policy under which each error asks for that hint.
 fn hinted(policy: RetryPolicy, hint: Duration) -> RetryPolicy<impl Fn(&Down) -> Verdict + Copy> {
-    policy.with_classify(move |_: &Down| Verdict::throttled(Some(hint)))
+    policy.with_classifier(move |_: &Down| Verdict::throttled().after(hint))
 }
 
 /// Runs into the ground; the clock, and what each attempt was told.
@@ -24,7 +24,7 @@ fn run<C: resile::Classify<Down>>(policy: &RetryPolicy<C>) -> (GaveUp<Down>, Dur
         attempts.lock().unwrap().push(attempt);
         script.play()
     };
-    let gave_up = drive(retry(op, policy, Never).with_timer(&timer), &timer).unwrap_err();
+    let gave_up = drive(retry(op, policy, Never).on(clock(&timer)), &timer).unwrap_err();
     (gave_up, timer.now(), attempts.into_inner().unwrap())
 }
 
@@ -33,10 +33,10 @@ fn trap_02_a_hint_is_a_floor_and_does_not_reset_the_growth() {
     let growing = RetryPolicy::new()
         .with_attempts(6)
         .with_backoff(Backoff::exponential(SECOND).with_cap(SECOND * 600).with_jitter(Jitter::None))
-        .with_classify(|error: &Down| match error.0 {
-            2 => Verdict::retry_after(SECOND * 90),
-            4 => Verdict::retry_after(SECOND),
-            _ => Verdict::retry(),
+        .with_classifier(|error: &Down| match error.0 {
+            2 => Verdict::transient().after(SECOND * 90),
+            4 => Verdict::transient().after(SECOND),
+            _ => Verdict::transient(),
         });
     let (_, _, attempts) = run(&growing);
     let delays: Vec<_> = attempts.iter().map(|attempt| attempt.delay().as_secs()).collect();
@@ -62,15 +62,15 @@ fn trap_02_a_hint_is_spread_upwards_only() {
 #[test]
 fn trap_02_a_hint_too_long_stops_at_once() {
     let (gave_up, elapsed, _) = run(&hinted(RetryPolicy::new().with_hint_cap(SECOND * 10), SECOND * 11));
-    assert_eq!((gave_up.stop(), gave_up.attempts(), elapsed), (Stop::HintTooLong, 1, Duration::ZERO));
+    assert_eq!((gave_up.reason(), gave_up.attempts(), elapsed), (StopReason::HintTooLong, 1, Duration::ZERO));
     assert_eq!((gave_up.retry_after(), gave_up.last()), (Some(SECOND * 11), Some(&Down(1))));
 
     for hint in [SECOND * 10, SECOND * 60, Duration::MAX] {
-        let policy = RetryPolicy::new().with_deadline(SECOND * 10).with_hint_cap(Duration::MAX);
+        let policy = RetryPolicy::new().with_total_timeout(SECOND * 10).with_hint_cap(Duration::MAX);
         let (gave_up, elapsed, _) = run(&hinted(policy, hint));
-        assert_eq!((gave_up.stop(), gave_up.attempts(), elapsed), (Stop::Deadline, 1, Duration::ZERO));
+        assert_eq!((gave_up.reason(), gave_up.attempts(), elapsed), (StopReason::Deadline, 1, Duration::ZERO));
         // Told in nanoseconds: no more than 584 years.
-        let told = hint.min(Duration::from_nanos(u64::MAX));
+        let told = hint.min(Duration::from_nanos(u64::MAX - 1));
         assert_eq!((gave_up.retry_after(), gave_up.last()), (Some(told), Some(&Down(1))));
     }
 }
@@ -78,7 +78,7 @@ fn trap_02_a_hint_too_long_stops_at_once() {
 #[test]
 fn trap_02_hints_obey_the_attempt_limit() {
     let (gave_up, elapsed, attempts) = run(&hinted(RetryPolicy::new().with_attempts(4), SECOND * 20));
-    assert_eq!((gave_up.stop(), attempts.len()), (Stop::Attempts, 4));
+    assert_eq!((gave_up.reason(), attempts.len()), (StopReason::Attempts, 4));
     assert!((SECOND * 60..SECOND * 70).contains(&elapsed), "{elapsed:?}");
     assert_eq!(gave_up.retry_after(), Some(SECOND * 20), "the last hint was not waited out");
 }
@@ -88,6 +88,6 @@ fn trap_02_hints_obey_the_attempt_limit() {
 fn a_hint_of_zero_is_none() {
     let policy = RetryPolicy::new().with_backoff(Backoff::none());
     let (gave_up, elapsed, _) = run(&hinted(policy, Duration::ZERO));
-    assert_eq!((gave_up.stop(), gave_up.retry_after(), elapsed), (Stop::Attempts, None, Duration::ZERO));
-    assert_eq!(gave_up.to_string(), "gave up after 3 attempts: no attempts left");
+    assert_eq!((gave_up.reason(), gave_up.retry_after(), elapsed), (StopReason::Attempts, None, Duration::ZERO));
+    assert_eq!(gave_up.to_string(), "script: gave up after 3 attempts: no attempts left");
 }

@@ -5,11 +5,14 @@ use std::time::{Duration, SystemTime};
 use ::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use proptest::prelude::*;
 use resile::http::{Classifier, Refused, retry_after};
-use resile::{Classify, Verdict};
+use resile::{Classify, Cut, Health, Verdict};
 
 const READ: Classifier = Classifier::idempotent();
 const BOOK: Classifier = Classifier::non_idempotent();
 const TWO: Duration = Duration::from_secs(2);
+
+/// An answer that is no failure of the server: not again, and the server is well.
+const ANSWERED: Verdict = Verdict::fatal().with_health(Health::Healthy);
 
 /// 1994-11-06 08:49:37 UTC, the instant of RFC 9110's examples.
 const NOW: u64 = 784_111_777;
@@ -93,7 +96,7 @@ fn refused_is_4xx_and_5xx() {
             assert_eq!(READ.classify(&response.into_parts().0), verdict);
         } else {
             assert_eq!(READ.classify(&Response::builder().status(code).body(()).unwrap()), None);
-            assert_eq!(READ.verdict(status, Some(TWO)), Verdict::fail());
+            assert_eq!(READ.verdict(status, Some(TWO)), ANSWERED);
         }
     }
 }
@@ -113,25 +116,34 @@ fn refused_words() {
 /// The table of the module's page.
 #[test]
 fn verdicts_by_status() {
-    let (fail, retry) = (Verdict::fail(), Verdict::retry());
+    let retry = Verdict::transient();
+    // A failure of the server, that of a `POST` too: a breaker counts it.
+    let once = retry.not_again();
+    // The server did what it should.
+    let conflict = retry.with_health(Health::Healthy);
     let table = [
         // status, idempotent, not idempotent; without `Retry-After`
-        (100..=399, fail, fail),
-        (400..=407, fail, fail),
-        (408..=409, retry, retry),
-        (410..=424, fail, fail),
+        (100..=399, ANSWERED, ANSWERED),
+        (400..=407, ANSWERED, ANSWERED),
+        (408..=408, retry, retry),
+        (409..=409, conflict, conflict),
+        (410..=424, ANSWERED, ANSWERED),
         (425..=425, retry, retry),
-        (426..=428, fail, fail),
-        (429..=429, Verdict::throttled(None), Verdict::throttled(None)),
-        (430..=499, fail, fail),
-        (500..=500, retry, fail),
-        (501..=501, fail, fail),
-        (502..=504, retry, fail),
-        (505..=508, fail, fail),
-        (509..=509, retry, fail),
-        (510..=511, fail, fail),
-        (512..=599, retry, fail),
-        (600..=999, fail, fail),
+        (426..=428, ANSWERED, ANSWERED),
+        (429..=429, Verdict::throttled(), Verdict::throttled()),
+        (430..=499, ANSWERED, ANSWERED),
+        (500..=500, retry, once),
+        (501..=501, ANSWERED, ANSWERED),
+        (502..=504, retry, once),
+        (505..=506, ANSWERED, ANSWERED),
+        (507..=507, once, once),
+        (508..=508, ANSWERED, ANSWERED),
+        (509..=509, retry, once),
+        (510..=510, ANSWERED, ANSWERED),
+        // A network in between answered: of the server that says nothing.
+        (511..=511, Verdict::fatal(), Verdict::fatal()),
+        (512..=599, retry, once),
+        (600..=999, ANSWERED, ANSWERED),
     ];
     let mut next = 100;
     for (codes, idempotent, not) in table {
@@ -143,13 +155,15 @@ fn verdicts_by_status() {
             assert_eq!(BOOK.verdict(status, None), not, "{code}");
             // A hint changes whether to wait, and for a 503 who is at fault. It says of three that they pass.
             for (classifier, verdict) in [(READ, idempotent), (BOOK, not)] {
-                let hinted = match verdict {
-                    _ if code == 403 => Verdict::throttled(Some(TWO)),
-                    _ if code == 413 => Verdict::retry_after(TWO),
-                    _ if code == 507 && classifier == READ => Verdict::retry_after(TWO),
-                    Verdict::Fail => Verdict::Fail,
-                    _ if matches!(code, 429 | 503) => Verdict::throttled(Some(TWO)),
-                    Verdict::Retry { .. } => Verdict::retry_after(TWO),
+                let hinted = match code {
+                    403 | 429 => Verdict::throttled().after(TWO),
+                    413 => retry.after(TWO),
+                    503 if classifier == READ => Verdict::throttled().after(TWO),
+                    503 => Verdict::throttled().not_again().after(TWO),
+                    507 if classifier == READ => retry.after(TWO),
+                    // Also where the request is not sent again: other requests may be.
+                    _ if verdict.is_again() || verdict.health() == Health::Failing => verdict.after(TWO),
+                    _ => verdict,
                 };
                 assert_eq!(classifier.verdict(status, Some(TWO)), hinted, "{code}");
             }
@@ -162,9 +176,9 @@ fn verdicts_by_status() {
 fn conflict_is_the_callers_to_say() {
     for classifier in [READ, BOOK] {
         assert!(classifier.conflict());
-        assert!(classifier.verdict(StatusCode::CONFLICT, None).is_retry());
+        assert!(classifier.verdict(StatusCode::CONFLICT, None).is_again());
         let lasting = classifier.with_conflict(false);
-        assert_eq!(lasting.verdict(StatusCode::CONFLICT, Some(TWO)), Verdict::fail());
+        assert_eq!(lasting.verdict(StatusCode::CONFLICT, Some(TWO)), ANSWERED);
         assert_eq!(lasting.with_conflict(true), classifier);
     }
 }
@@ -187,7 +201,9 @@ fn unanswered_is_retried_unless_it_may_have_been_done() {
     for (classifier, reached, retried) in
         [(READ, false, true), (READ, true, true), (BOOK, false, true), (BOOK, true, false)]
     {
-        assert_eq!(classifier.unanswered(reached).is_retry(), retried, "{classifier:?}, reached: {reached}");
+        let verdict = classifier.unanswered(reached);
+        let got = (verdict.is_again(), verdict.health());
+        assert_eq!(got, (retried, Health::Failing), "{classifier:?}, reached: {reached}");
     }
 }
 
@@ -251,14 +267,16 @@ proptest! {
         prop_assert_eq!(asked(&then), Some(Duration::from_secs(ahead)));
     }
 
-    /// What must not be executed twice is retried only where its twin that may be is, and with the same verdict.
+    /// What must not be executed twice is retried only where its twin that may be is, and with the same verdict. Either shows
+    /// the same of the server.
     #[test]
     fn caution_only_takes_away(code in 100_u16..1000, hint in any::<Option<Duration>>(), conflict in any::<bool>()) {
         let status = StatusCode::from_u16(code).unwrap();
         let (cautious, free) = (BOOK.with_conflict(conflict), READ.with_conflict(conflict));
         let verdict = cautious.verdict(status, hint);
-        prop_assert!(verdict == Verdict::fail() || verdict == free.verdict(status, hint));
-        prop_assert!(!free.verdict(status, hint).is_retry() || free.verdict(status, hint).after() == hint);
+        let twin = free.verdict(status, hint);
+        prop_assert!(verdict == twin || verdict == twin.not_again());
+        prop_assert!(!twin.is_again() || twin == hint.map_or(twin, |hint| twin.after(hint)));
         prop_assert_eq!(cautious.assume_idempotent(), free);
     }
 }
@@ -266,9 +284,14 @@ proptest! {
 /// An attempt that was cut off may have been executed, whatever the answer would have come as.
 #[test]
 fn an_attempt_that_was_cut_off() {
-    for (classifier, verdict) in [(READ, Verdict::retry()), (BOOK, Verdict::fail())] {
-        assert_eq!(Classify::<Refused>::classify_cut(&classifier), Some(verdict));
-        assert_eq!(Classify::<Response<()>>::classify_cut(&classifier), Some(verdict));
-        assert_eq!(Classify::<::http::response::Parts>::classify_cut(&classifier), Some(verdict));
+    for cut in [Cut::AttemptTimeout(TWO), Cut::Deadline, Cut::Stream] {
+        for (classifier, verdict) in [(READ, Verdict::transient()), (BOOK, Verdict::transient().not_again())] {
+            assert_eq!(Classify::<Refused>::classify_cut(&classifier, cut), Some(verdict));
+            assert_eq!(Classify::<Response<()>>::classify_cut(&classifier, cut), Some(verdict));
+            assert_eq!(Classify::<::http::response::Parts>::classify_cut(&classifier, cut), Some(verdict));
+            // Also behind another one, and shared.
+            let behind = ((|_: &Refused| None::<Verdict>), std::sync::Arc::new(classifier));
+            assert_eq!(behind.classify_cut(cut), Some(verdict));
+        }
     }
 }

@@ -8,9 +8,11 @@ use hyper::body::Bytes;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use resile::Verdict;
+use resile::breaker::State;
 use resile::http::{Classifier, Refused};
-use resile::{Event, ManualTimer, Never, RetryPolicy, retry};
+use resile::observe::Event;
+use resile::{Breaker, ManualTimer, Never, RetryPolicy, StopReason, Upstream, Verdict, retry};
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
@@ -45,6 +47,15 @@ enum CallError {
     Unanswered(reqwest::Error),
 }
 
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refused) => refused.fmt(f),
+            Self::Unanswered(error) => error.fmt(f),
+        }
+    }
+}
+
 async fn get(client: &reqwest::Client, address: SocketAddr) -> Result<String, CallError> {
     let response = client.get(format!("http://{address}/")).send().await.map_err(CallError::Unanswered)?;
     Refused::check(response.status(), response.headers()).map_err(CallError::Refused)?;
@@ -75,31 +86,40 @@ async fn a_429_is_waited_out_and_mended() {
         }
     });
 
-    let policy = RetryPolicy::new().with_classify(judge);
+    let policy = RetryPolicy::new().with_classifier(judge);
     let told = Mutex::new(Vec::new());
-    let answer = retry(|_| get(&client, address), &policy, Never)
-        .with_timer(&timer)
-        .with_observer(|event: &Event<'_, CallError>| told.lock().unwrap().push(event.to_string()))
-        .await;
+    let upstream = Upstream::new("local").with_timer(&timer);
+    let observer = |event: &Event<'_>| told.lock().unwrap().push(event.to_string());
+    let answer = retry(|_| get(&client, address), &policy, Never).on(upstream.observed_by(&observer)).await;
     hands.abort();
 
     assert_eq!(answer.unwrap(), "hello");
     let told = told.into_inner().unwrap();
-    assert_eq!(told.len(), 3, "{told:?}");
-    assert_eq!(told[0], "attempt 1 of 3 failed (throttled)");
-    assert!(told[1].contains("the peer asked for 20.0s"), "{told:?}");
-    assert_eq!(told[2], "recovered on attempt 2");
+    assert_eq!(told.len(), 5, "{told:?}");
+    let words = "429 Too Many Requests, retry after 20s (asked for 20.0s)";
+    assert_eq!(told[1], format!("local: attempt 1 of 3 failed: {words}"));
+    assert!(told[2].starts_with("local: attempt 1 of 3 failed, retrying in 2"), "{told:?}");
+    assert!(told[2].ends_with(words), "{told:?}");
+    assert_eq!(told[4], "local: succeeded with attempt 2 of 2");
     let waited = resile::Timer::now(&timer);
     assert!((20..=22).contains(&waited.as_secs()), "the hint, and a tenth of it at most on top: {waited:?}");
 }
 
 #[tokio::test]
-async fn a_503_to_a_booking_is_final() {
+async fn a_503_to_a_booking_is_final_and_counts_at_the_breaker() {
     let busy = Response::builder().status(503).header("retry-after", "20").body(Full::default()).unwrap();
     let (address, client, timer) = (serve(busy).await, client(), ManualTimer::new());
-    let policy = RetryPolicy::new().with_classify(judge);
-    let gave_up = retry(|_| get(&client, address), &policy, Never).with_timer(&timer).await.unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts()), (resile::Stop::Fatal, 1));
+    let policy = RetryPolicy::new().with_classifier(judge);
+    let upstream = Upstream::new("local").with_breaker(Breaker::new().with_consecutive(1)).with_timer(&timer);
+    let gave_up = retry(|_| get(&client, address), &policy, Never).on(&upstream).await.unwrap_err();
+    // A 503 with `Retry-After` asks for fewer requests: the breaker does not take it for an outage.
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1));
+    assert_eq!(upstream.breaker().unwrap().state(), State::Closed);
+
+    let broken = serve(Response::builder().status(503).body(Full::default()).unwrap()).await;
+    let gave_up = retry(|_| get(&client, broken), &policy, Never).on(&upstream).await.unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1));
+    assert_eq!(upstream.breaker().unwrap().state(), State::Open);
 }
 
 #[tokio::test]
@@ -109,5 +129,5 @@ async fn nobody_listens_so_nothing_was_booked() {
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let error = get(&client(), socket.local_addr().unwrap()).await.unwrap_err();
     assert!(matches!(&error, CallError::Unanswered(error) if error.is_connect()), "{error:?}");
-    assert_eq!(judge(&error), Verdict::retry());
+    assert_eq!(judge(&error), Verdict::transient());
 }

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 
-use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+use resile::observe::Event;
 use resile::{
-    Attempt, Backoff, Budget, Event, Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy, Stop, Timer, Verdict,
-    retry, retry_stream,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy, Run,
+    StopReason, Timer, Upstream, Verdict, retry, retry_stream,
 };
 
 use super::script::{Down, Script, Step, drive, drive_for};
@@ -60,7 +61,7 @@ fn trap_09_delays_saturate() {
             for jitter in jitters() {
                 for retry in [0, 1, 2, 31, 32, 33, 47, 48, 64, 65, 1 << 31, u32::MAX - 1, u32::MAX] {
                     for previous in [Duration::ZERO, SECOND, Duration::MAX] {
-                        let delay = capped.with_jitter(jitter).delay(retry, previous, &mut rng);
+                        let delay = capped.with_jitter(jitter).delay(retry, previous, |range| rng.random_range(range));
                         assert!(cap.is_none_or(|cap| delay <= cap), "{capped:?}, {jitter:?}, retry {retry}: {delay:?}");
                     }
                 }
@@ -68,7 +69,7 @@ fn trap_09_delays_saturate() {
         }
     }
     let saturating = Backoff::exponential(SECOND).with_cap(Duration::MAX).with_jitter(Jitter::None);
-    assert_eq!(saturating.delay(u32::MAX, SECOND, &mut rng), Duration::MAX);
+    assert_eq!(saturating.delay(u32::MAX, SECOND, |range| rng.random_range(range)), Duration::MAX);
 }
 
 #[test]
@@ -81,8 +82,11 @@ fn trap_09_decisions_saturate() {
                 for left in DURATIONS.map(Some).into_iter().chain([None]) {
                     for number in [1, u32::MAX - 1, u32::MAX] {
                         let failed = Attempt::new(number).with_delay(hint).with_elapsed(hint).with_remaining(left);
-                        policy.decide(failed, Verdict::throttled(Some(hint)), &mut rng);
-                        policy.decide(failed, Verdict::retry(), &mut rng);
+                        let throttled = Verdict::throttled().after(hint);
+                        for verdict in [Some(throttled), Some(throttled.not_again()), Some(Verdict::transient()), None]
+                        {
+                            policy.decide(failed, verdict, |range| rng.random_range(range));
+                        }
                     }
                 }
             }
@@ -104,17 +108,18 @@ fn trap_09_calls_saturate() {
                         .with_attempts(u32::MAX)
                         .with_hint_cap(Duration::MAX)
                         .with_backoff(Backoff::fixed(delay).with_jitter(Jitter::Decorrelated))
-                        .with_classify(move |_: &Down| Verdict::retry_after(hint));
+                        .with_classifier(move |_: &Down| Verdict::transient().after(hint));
                     if let Some(deadline) = deadline {
-                        policy = policy.with_deadline(deadline);
+                        policy = policy.with_total_timeout(deadline);
                     }
-                    let told = |event: &Event<'_, Down>| drop(format!("{event} {event:?}"));
-                    let op = |_| script.play().timeout(Duration::MAX).with_timer(&timer);
-                    let call = retry(op, &policy, Never).with_timer(&timer).with_observer(told);
+                    let told = |event: &Event<'_>| drop(format!("{event} {event:?} {:?}", event.kind));
+                    let upstream = Upstream::new("end of time").with_timer(&timer);
+                    let op = |_| script.play().timeout(Duration::MAX).on(&upstream);
+                    let call = retry(op, &policy, Never).on(upstream.observed_by(&told));
                     match drive_for(100, call, &timer).expect("hangs") {
                         Ok(number) => assert_eq!(number, 4),
                         // A timeout on a clock that stands at its end runs out at once; all else is the deadline's.
-                        Err(gave_up) => assert_eq!(gave_up.stop(), Stop::Deadline, "{gave_up}"),
+                        Err(gave_up) => assert_eq!(gave_up.reason(), StopReason::Deadline, "{gave_up}"),
                     }
                 }
             }
@@ -137,20 +142,25 @@ impl Timer for Hasty {
     }
 }
 
+fn hasty() -> Upstream<Hasty> {
+    Upstream::new("hasty").with_timer(Hasty)
+}
+
 /// Delays that take no time starve nobody either.
 #[test]
 fn trap_13_sleeps_that_are_over_at_once_yield() {
     let policy =
         RetryPolicy::new().with_attempts(u32::MAX).with_backoff(Backoff::fixed(NANO).with_jitter(Jitter::None));
     let calls = Cell::new(0_u32);
-    let fails = || {
+    // Counted when it begins: a run takes the next attempt's future before it waits for the delay.
+    let fails = || async {
         calls.set(calls.get() + 1);
         assert!(calls.get() <= 1000, "{} attempts in ten polls", calls.get());
-        async { Err::<(), _>(Down(1)) }
+        Err::<(), _>(Down(1))
     };
-    assert!(drive_for(10, retry(|_| fails(), &policy, Never).with_timer(Hasty), &ManualTimer::new()).is_none());
+    assert!(drive_for(10, retry(|_| fails(), &policy, Never).on(hasty()), &ManualTimer::new()).is_none());
     assert!(calls.replace(0) <= 320);
-    let mut run = policy.start::<Down, _>(Never).with_timer(Hasty);
+    let mut run = Run::new(&policy, Never).on(hasty());
     let endless = async { while run.attempt(fails()).await.unwrap().is_none() {} };
     assert!(drive_for(10, endless, &ManualTimer::new()).is_none());
     assert!(calls.replace(0) <= 320);
@@ -158,7 +168,7 @@ fn trap_13_sleeps_that_are_over_at_once_yield() {
         let failed = fails();
         async { failed.await.map(|()| stream::empty::<Result<u32, Down>>()) }
     };
-    let endless = async { retry_stream(open, &policy, Never).with_timer(Hasty).for_each(|_| async {}).await };
+    let endless = async { retry_stream(open, &policy, Never).on(hasty()).for_each(|_| async {}).await };
     assert!(drive_for(10, endless, &ManualTimer::new()).is_none());
     assert!(calls.get() <= 320);
 }
@@ -167,8 +177,9 @@ fn trap_13_sleeps_that_are_over_at_once_yield() {
 fn no_attempts_is_one_and_no_capacity_is_no_retry() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
     let policy = RetryPolicy::new().with_attempts(0);
-    let gave_up = drive(retry(|_| script.play(), &policy, Never).with_timer(&timer), &timer).unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), script.starts()), (Stop::Attempts, 1, 1));
+    let upstream = Upstream::new("once").with_timer(&timer);
+    let gave_up = drive(retry(|_| script.play(), &policy, Never).on(&upstream), &timer).unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.attempts(), script.starts()), (StopReason::Attempts, 1, 1));
     for (deposit, filled) in
         [(f64::NAN, 0), (-1.0, 0), (0.0, 0), (f64::NEG_INFINITY, 0), (f64::INFINITY, 7), (1e300, 7)]
     {
@@ -199,7 +210,7 @@ enum Culprit {
 enum Way {
     Retry,
     Attempt,
-    Again,
+    Next,
     Blocking,
 }
 
@@ -216,13 +227,17 @@ fn with_panic(culprit: Culprit, at: u32, way: Way, backoff: Backoff) -> bool {
         }
     };
     let script = Script::new(&[Step::Fail, Step::Pend(1, false), Step::Succeed]);
-    let (timer, budget) = (ManualTimer::new(), Budget::new().with_capacity(100).with_deposit(1.0));
+    let timer = ManualTimer::new();
+    let budget = Budget::new().with_capacity(100).with_deposit(1.0);
+    let upstream = Upstream::new("shared").with_budget(budget).with_breaker(Breaker::new());
+    let upstream = upstream.with_bulkhead(Bulkhead::new(1)).with_timer(&timer);
+    let budget = upstream.budget().unwrap();
     (0..50).for_each(|_| budget.withdraw().unwrap().spend());
-    let policy = RetryPolicy::new().with_backoff(backoff).with_classify(|_: &Down| {
+    let policy = RetryPolicy::new().with_backoff(backoff).with_classifier(|_: &Down| {
         trip(Culprit::Classifier);
         true
     });
-    let observer = |_: &Event<'_, Down>| trip(Culprit::Observer);
+    let observer = |_: &Event<'_>| trip(Culprit::Observer);
     let op = || {
         calls.set(calls.get() + 1);
         trip(Culprit::Closure);
@@ -234,60 +249,57 @@ fn with_panic(culprit: Culprit, at: u32, way: Way, backoff: Backoff) -> bool {
         }
     };
     let call = async {
-        let run = || policy.start(Never).with_timer(&timer).with_budget(&budget).with_observer(observer);
+        let mut run = Run::new(&policy, Never).on(upstream.observed_by(&observer));
         match way {
-            Way::Retry => {
-                let call =
-                    retry(|_| op(), &policy, Never).with_timer(&timer).with_budget(&budget).with_observer(observer);
-                call.await.unwrap()
-            }
-            Way::Attempt => {
-                let mut run = run();
-                loop {
-                    if let Some(value) = run.attempt(op()).await.unwrap() {
-                        break value;
-                    }
+            Way::Retry => retry(|_| op(), &policy, Never).on(upstream.observed_by(&observer)).await.unwrap(),
+            Way::Attempt => loop {
+                if let Some(value) = run.attempt(op()).await.unwrap() {
+                    break value;
                 }
-            }
-            Way::Again | Way::Blocking => {
-                let mut run = run();
-                loop {
-                    match op().await {
-                        Ok(value) => break run.success(value),
-                        Err(error) if way == Way::Again => run.again(error).await.unwrap(),
-                        Err(error) => run.blocking_again(error).unwrap(),
-                    }
+            },
+            Way::Next | Way::Blocking => loop {
+                if way == Way::Next {
+                    run.next().await.unwrap()
+                } else {
+                    run.blocking_next().unwrap()
+                };
+                match op().await {
+                    Ok(value) => break run.succeeded(value),
+                    Err(error) => run.failed(error).unwrap(),
                 }
-            }
+            },
         }
     };
     let outcome = catch_unwind(AssertUnwindSafe(|| drive(call, &timer)));
     let at = format!("{culprit:?} {at}, {way:?}, {backoff:?}: {outcome:?}");
     assert_eq!((script.drops(), timer.sleepers()), (script.starts(), 0), "{at}");
     // A retry counts from before its closure is called; by `attempt` from when its future is first polled.
-    let uncounted = way == Way::Attempt && culprit == Culprit::Closure && outcome.is_err();
-    let retries = (calls.get() - u32::from(uncounted)).saturating_sub(1);
+    let begun = if way == Way::Attempt { script.begun() } else { calls.get() };
+    let retries = begun.saturating_sub(1);
     // The budget hears of a success before the observer does.
     let told_of_success = culprit == Culprit::Observer && script.begun() == 3 && outcome.is_err();
     let deposits = u32::from(outcome.is_ok() || told_of_success);
     assert_eq!(budget.available(), 50 - retries + deposits, "{at}");
 
-    // Nothing shared is broken: the same clock and budget serve the next call.
+    let place = upstream.bulkhead().unwrap();
+    assert_eq!((place.in_flight(), place.waiting()), (0, 0), "{at}");
+
+    // Nothing shared is broken: the same upstream serves the next call.
     let next = Script::new(&[Step::Succeed]);
     let plain = RetryPolicy::new();
-    assert_eq!(drive(retry(|_| next.play(), &plain, Never).with_timer(&timer).with_budget(&budget), &timer), Ok(1));
+    assert_eq!(drive(retry(|_| next.play(), &plain, Never).on(&upstream), &timer).unwrap(), 1);
     outcome.is_err()
 }
 
 #[test]
 fn a_panic_of_the_callers_code_passes_through_and_leaves_nothing_behind() {
     for culprit in [Culprit::Observer, Culprit::Classifier, Culprit::Closure, Culprit::Operation] {
-        for way in [Way::Retry, Way::Attempt, Way::Again, Way::Blocking] {
+        for way in [Way::Retry, Way::Attempt, Way::Next, Way::Blocking] {
             for backoff in [Backoff::none(), Backoff::fixed(SECOND)] {
                 let panics = (1..20).filter(|at| with_panic(culprit, *at, way, backoff)).count();
-                // Two failures with their waits and a success are five events.
+                // Three starts, two failures with their waits and a success are eight events.
                 let runs = match culprit {
-                    Culprit::Observer => 5,
+                    Culprit::Observer => 8,
                     Culprit::Classifier => 2,
                     Culprit::Closure | Culprit::Operation => 3,
                 };

@@ -6,7 +6,8 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::{Keyed, ManualTimer, Timer};
+use resile::breaker::State;
+use resile::{Breaker, Budget, Keyed, ManualTimer, StopReason, Timer, Upstream, Verdict};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -122,6 +123,27 @@ fn a_panic_while_making_leaves_the_table_whole() {
     assert_eq!(keyed.len(), 1);
     keyed.get(&2);
     assert_eq!(keyed.len(), 2);
+}
+
+/// One upstream for each host: named by its key, and none stands in for another.
+#[test]
+fn each_key_has_an_upstream_of_its_own() {
+    static HOSTS: Keyed<String, Upstream> = Keyed::new(|host| {
+        Upstream::named(host.as_str())
+            .with_breaker(Breaker::new().with_consecutive(2))
+            .with_budget(Budget::new().with_capacity(3))
+    });
+    let (down, up) = (HOSTS.get("down.example"), HOSTS.get("up.example"));
+    assert_eq!((down.name(), up.name()), ("down.example", "up.example"));
+    for _ in 0..2 {
+        HOSTS.get("down.example").try_admit().unwrap().settle(&Verdict::transient());
+    }
+    down.budget().unwrap().withdraw().unwrap().spend();
+    let refused = HOSTS.get("down.example").try_admit().unwrap_err();
+    assert_eq!((refused.reason(), refused.upstream()), (StopReason::Open, Some("down.example")));
+    HOSTS.get("up.example").try_admit().unwrap().succeeded();
+    let seen = [down, up].map(|it| (it.breaker().unwrap().state(), it.budget().unwrap().available()));
+    assert_eq!(seen, [(State::Open, 2), (State::Closed, 3)]);
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -7,38 +7,46 @@ use std::path::Path;
 /// A module, its level, and those of its own level or above that it knows all the same. A folder is one module.
 const TABLE: &[(&str, u8, &[&str])] = &[
     ("sync", 0, &[]),
-    ("time", 0, &["sync"]),
+    ("time", 0, &[]),
+    ("rng", 0, &[]),
     ("cancel", 0, &[]),
-    ("observe", 0, &["classify"]),
-    ("classify", 0, &[]),
+    ("verdict", 0, &["time"]),
+    ("classify", 1, &[]),
     ("backoff", 1, &[]),
     ("budget", 1, &[]),
     ("keyed", 1, &[]),
     ("bulkhead", 1, &[]),
-    ("timeout", 1, &[]),
-    ("cooldown", 1, &["backoff"]),
-    ("http", 1, &[]),
+    ("adaptive", 1, &[]),
+    ("cooldown", 1, &[]),
     ("policy", 2, &[]),
     ("breaker", 2, &[]),
-    ("retry", 3, &[]),
-    ("hedge", 3, &["retry"]), // `GaveUp` is the error of both
-    ("fallback", 3, &[]),
-    ("stream", 3, &["retry"]),
-    ("error", 4, &[]),
-    ("llm", 4, &["error"]),
-    ("chaos", 4, &[]),
-    ("ext", 5, &[]),
-    ("lib", 6, &[]),
+    ("http", 2, &[]),
+    ("observe", 3, &[]),
+    ("upstream", 4, &[]),
+    ("call", 5, &[]),
+    ("timeout", 5, &[]),
+    ("chaos", 5, &[]),
+    ("retry", 6, &[]),
+    ("hedge", 6, &[]),
+    ("fallback", 6, &[]),
+    ("stream", 6, &[]),
+    ("single", 6, &[]),
+    ("error", 6, &[]),
+    ("config", 7, &[]),
+    ("llm", 7, &[]),
+    ("ext", 7, &[]),
+    ("lib", 8, &[]),
 ];
 
 /// What is foreign, and the files or folders that may name it.
 const FOREIGN: &[(&[&str], &[&str])] = &[
     (&["tokio::", "tokio_util::"], &["time/", "cancel.rs"]),
-    (&["tracing::", "metrics::"], &["observe.rs", "observe/"]),
+    (&["tracing::", "metrics::"], &["observe/"]),
+    (&["rand::"], &["rng.rs"]),
     (&["http::", "httpdate::"], &["http/", "llm/"]),
-    (&["reqwest::", "serde_json::"], &["llm/"]),
-    (&["serde::"], &["policy/serde.rs", "policy/serde/", "llm/"]),
-    (&["jiff::"], &["policy/serde.rs", "policy/serde/", "llm/"]),
+    (&["reqwest::"], &["llm/", "http/reqwest.rs"]),
+    (&["serde_json::"], &["llm/"]),
+    (&["serde::", "jiff::"], &["config/", "llm/"]),
     (&["Instant"], &["time/"]),
     (&["SystemTime"], &["http/", "llm/"]),
 ];
@@ -132,6 +140,100 @@ fn faults(file: &str, source: &str) -> Vec<String> {
     faults
 }
 
+/// The paths of `{a, b::{c, d}}`, or of `a::b`, which `text` begins with: `a`, `b::c` and `b::d`.
+fn leaves(text: &str) -> Vec<String> {
+    let text = text.trim();
+    if text.starts_with('{') {
+        return parts(text).into_iter().flat_map(leaves).collect();
+    }
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    match rest.strip_prefix("::") {
+        _ if name.is_empty() => Vec::new(),
+        Some(rest) if rest.starts_with(|c: char| c == '{' || c.is_alphabetic()) => {
+            leaves(rest).into_iter().map(|leaf| format!("{name}::{leaf}")).collect()
+        }
+        _ => vec![name.to_owned()],
+    }
+}
+
+/// The files of one folder: the name of each beside its code, without `mod.rs`, whose code comes apart.
+struct Folder<'a> {
+    name: &'a str,
+    parent: String,
+    children: Vec<(&'a str, String)>,
+}
+
+impl Folder<'_> {
+    fn child(&self, name: &str) -> Option<&str> {
+        self.children.iter().map(|(child, _)| *child).find(|child| *child == name)
+    }
+
+    /// The child that a path from the folder leads to: by its own name, or by a name that `mod.rs` has from it.
+    fn leads_to(&self, path: &str) -> Option<&str> {
+        let mut steps = path.split("::");
+        let first = steps.next()?;
+        if let Some(child) = self.child(first) {
+            return Some(child);
+        }
+        // `use child::Name` and `pub use self::child::{Name, Other}`.
+        self.children.iter().map(|(child, _)| *child).find(|child| {
+            words(&self.parent, child).any(|(before, after)| {
+                let is_use = before.trim_end_matches("self::").ends_with("use ");
+                let names = after.strip_prefix("::").filter(|_| is_use).map(leaves).unwrap_or_default();
+                names.iter().any(|name| name == first)
+            })
+        })
+    }
+
+    /// The siblings that a child knows, through the folder.
+    fn siblings(&self, child: &str, code: &str) -> BTreeSet<&str> {
+        let through_crate = format!("crate::{}::", self.name);
+        let paths = words(code, "super::").chain(words(code, &through_crate)).flat_map(|(_, after)| leaves(after));
+        let all: BTreeSet<_> = paths.filter_map(|path| self.leads_to(&path)).collect();
+        all.into_iter().filter(|other| *other != child).collect()
+    }
+
+    /// The children that are in circles, by their names.
+    fn circles(&self) -> Vec<&str> {
+        let mut arrows: Vec<_> =
+            self.children.iter().map(|(child, code)| (*child, self.siblings(child, code))).collect();
+        // What knows nothing that is left, or is known by nothing that is left, is in no circle.
+        while let Some(at) = arrows
+            .iter()
+            .position(|(child, known)| known.is_empty() || arrows.iter().all(|(_, known)| !known.contains(child)))
+        {
+            let (free, _) = arrows.remove(at);
+            for (_, known) in &mut arrows {
+                known.remove(free);
+            }
+        }
+        arrows.into_iter().map(|(child, _)| child).collect()
+    }
+}
+
+/// The folders at the top that those files are of.
+fn folders(found: &[(String, String)]) -> Vec<Folder<'_>> {
+    let mut folders: Vec<Folder<'_>> = Vec::new();
+    let mut found: Vec<_> = found.iter().collect();
+    found.sort();
+    for (file, source) in found {
+        let mut steps = file.split('/');
+        let (Some(folder), Some(child)) = (steps.next(), steps.next()) else { continue };
+        if folders.last().is_none_or(|last| last.name != folder) {
+            folders.push(Folder { name: folder, parent: String::new(), children: Vec::new() });
+        }
+        let (Some(last), child) = (folders.last_mut(), child.trim_end_matches(".rs")) else { continue };
+        match (child, last.children.last_mut()) {
+            ("mod", _) => last.parent = code(source),
+            // A folder within the folder is one child.
+            (child, Some((name, code_of))) if *name == child => code_of.push_str(&code(source).replace("super::", "")),
+            (child, _) => last.children.push((child, code(source))),
+        }
+    }
+    folders
+}
+
 /// Every source file below that folder, by its path from there.
 fn sources(root: &Path, folder: &Path, found: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(folder).unwrap() {
@@ -152,6 +254,9 @@ fn arrows_point_down_and_trap_15_no_wall_clock() {
     assert!(found.len() > 20, "where are the sources?");
     let faults: Vec<_> = found.iter().flat_map(|(file, source)| faults(file, source)).collect();
     assert!(faults.is_empty(), "{faults:#?}");
+    let circles: Vec<_> = folders(&found).iter().map(|at| (at.name.to_owned(), at.circles().join(", "))).collect();
+    let circles: Vec<_> = circles.iter().filter(|(_, files)| !files.is_empty()).collect();
+    assert!(circles.is_empty(), "files that know each other: {circles:#?}");
     let forbids = found.iter().any(|(file, source)| file == "lib.rs" && source.contains("#![forbid(unsafe_code)]"));
     assert!(forbids);
 }
@@ -172,14 +277,14 @@ fn the_table_is_a_tree() {
 #[test]
 fn faults_are_found() {
     let clean = [
-        ("retry/run.rs", "use crate::policy::Stop;\nuse super::Event;"),
+        ("retry/run.rs", "use crate::policy::StopReason;\nuse super::Retry;"),
         ("retry/run.rs", "/// See [`crate::ext::X`]\nfn f() {} // crate::ext::X"),
-        ("observe.rs", "use crate::classify::Cause;\ntracing::warn!()"),
-        ("error.rs", "use crate::{classify::{Verdict, Classify}, timeout::Elapsed};"),
+        ("observe/log.rs", "use crate::breaker::Transition;\ntracing::warn!()"),
+        ("error.rs", "use crate::{classify::{Opinion, Classify}, timeout::Elapsed};"),
         ("llm/classifier.rs", "use crate::error::Error;\nuse crate::http::retry_after;\nuse ::http::HeaderMap;"),
-        ("backoff.rs", "fn f() {}\n#[cfg(test)]\nmod tests { use crate::retry::retry; }"),
+        ("backoff/mod.rs", "fn f() {}\n#[cfg(test)]\nmod tests { use crate::retry::retry; }"),
         ("time/tokio.rs", "let now = tokio::time::Instant::now();"),
-        ("stream/mod.rs", "use crate::retry::Run;"),
+        ("stream/mod.rs", "use crate::call::Course;"),
         ("llm/body/prose.rs", "use super::super::Kind;"),
         ("retry/mod.rs", "pub(crate) fn instantly() {} fn hyperhttp() { hyperhttp::x() }"),
     ];
@@ -190,8 +295,13 @@ fn faults_are_found() {
         ("policy/mod.rs", "use crate::retry::Retry;"),
         ("policy/mod.rs", "fn f() { crate::retry::retry() }"),
         ("classify.rs", "use crate::observe::Observe;"),
+        ("verdict.rs", "use crate::classify::Classify;"),
         ("budget.rs", "use crate::backoff::Backoff;"),
-        ("error.rs", "use crate::{classify::{Verdict, Classify}, timeout::Elapsed, ext::ResilienceExt};"),
+        ("upstream/mod.rs", "use crate::call::Course;"),
+        ("call/mod.rs", "use crate::retry::Retry;"),
+        ("retry/mod.rs", "use crate::hedge::hedge;"),
+        ("http/mod.rs", "use crate::upstream::Upstream;"),
+        ("error.rs", "use crate::{classify::{Opinion, Classify}, timeout::Elapsed, ext::ResilienceExt};"),
         ("error.rs", "use crate::{\n    ext,\n};"),
         ("retry/run.rs", "use crate::GaveUp;"),
         ("retry/run.rs", "use super::super::ext::X;"),
@@ -202,10 +312,34 @@ fn faults_are_found() {
         ("timeout/mod.rs", "use ::http::StatusCode;"),
         ("http/mod.rs", "serde_json::from_str(x)"),
         ("policy/mod.rs", "#[derive(serde::Serialize)]"),
-        ("retry/course.rs", "use std::time::{Duration, Instant};"),
-        ("observe.rs", "let now = std::time::SystemTime::now();"),
+        ("backoff/jitter.rs", "use rand::RngExt;"),
+        ("call/mod.rs", "use std::time::{Duration, Instant};"),
+        ("observe/mod.rs", "let now = std::time::SystemTime::now();"),
     ];
     for (file, source) in foul {
         assert_eq!(faults(file, source).len(), 1, "{file}: {source}: {:?}", faults(file, source));
     }
+}
+
+/// The same of circles within a folder.
+#[test]
+fn circles_are_found() {
+    let circle = |files: &[(&str, &str)]| {
+        let found: Vec<_> = files.iter().map(|(file, source)| ((*file).to_owned(), (*source).to_owned())).collect();
+        folders(&found)[0].circles().join(" ")
+    };
+    let parent =
+        ("call/mod.rs", "mod begin;\nmod end;\npub(crate) use begin::Begin;\npub use self::end::{End, Ended};");
+    let begin = ("call/begin.rs", "use super::{Course, Ended};");
+    assert_eq!(circle(&[parent, begin, ("call/end.rs", "use super::{Course, end::End};")]), "");
+    for back in [
+        "use super::begin::X;",
+        "use super::{Begin, Course};",
+        "use super::{Course, begin::{X, Y}};",
+        "crate::call::Begin",
+    ] {
+        assert_eq!(circle(&[begin, ("call/end.rs", back), parent]), "begin end", "{back}");
+    }
+    let three = [parent, begin, ("call/end.rs", "use super::other::X;"), ("call/other.rs", "use super::Begin;")];
+    assert_eq!(circle(&three), "begin end other");
 }

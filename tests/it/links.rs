@@ -210,7 +210,7 @@ fn dead_links_are_found() {
     let of = |page: &str| faults(page, &["benches/rivals".to_owned()], sources);
     let page = "# One, `two` & three\n# One, `two` & three\n[a](README.md) [b](#one-two--three) [c](#one-two--three-1)
 ![d](docs/fleet.svg 'title') [e][É] [`f`] \\[g] `[h](i)` [j](README.md#features) [k](https://example.com/#l)
-[m](https://docs.rs/resile/latest/resile/struct.GaveUp.html#method.stop) [n](https://docs.rs/resile/0.1.0/resile/)
+[m](https://docs.rs/resile/latest/resile/struct.GaveUp.html#method.reason) [n](https://docs.rs/resile/0.1.0/resile/)
 [o](https://docs.rs/resile/latest/resile/llm/fn.interactive.html)
 ```\n[p](q)\n```\n[é]: DESIGN.md\n[`f`]: src/lib.rs";
     assert_eq!(of(page), [""; 0]);

@@ -6,7 +6,10 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
 use resile::llm::{self, Classifier, Failure, Kind, Phase, Recovery, Reply};
-use resile::{Attempt, Cause, Classify, Decision, Elapsed, Lift, Never, ResilienceExt, Stop, Verdict, retry};
+use resile::timeout::Elapsed;
+use resile::{
+    Attempt, Classify, Cut, Decision, Health, Lift, Never, ResilienceExt, RetryPolicy, StopReason, Verdict, retry,
+};
 use serde_json::Value;
 
 const KINDS: &str = include_str!("../data/llm/kinds.jsonl");
@@ -94,6 +97,24 @@ fn every_kind_has_a_fixture() {
     ];
     for kind in all {
         assert!(cases(KINDS).any(|case| case["kind"] == kind.as_str()), "{kind}");
+    }
+}
+
+/// Each kind also says how the provider is: what a breaker and a cooldown go by.
+#[test]
+fn every_kind_says_how_the_provider_is() {
+    for case in cases(KINDS) {
+        let failure = judge(&case);
+        let expected = match failure.kind() {
+            Kind::RateLimit | Kind::Overloaded => Health::Throttling,
+            Kind::Server | Kind::Timeout | Kind::Network => Health::Failing,
+            Kind::Cancelled | Kind::Unknown => Health::Unknown,
+            _ => Health::Healthy,
+        };
+        let verdict = failure.verdict();
+        assert_eq!((verdict.health(), verdict.is_again()), (expected, failure.is_retryable()), "{}", case["name"]);
+        assert_eq!(verdict.hint(), failure.wait(), "{}", case["name"]);
+        assert_eq!(Classifier::new().verdict(&failure).health(), expected);
     }
 }
 
@@ -224,19 +245,20 @@ fn limited() -> Failure {
 #[test]
 fn classifier_finds_the_failure_behind_an_error() {
     let classifier = Classifier::new();
-    let wait = Some(Duration::from_millis(644));
-    assert_eq!(classifier.classify(&limited()), Some(Verdict::throttled(wait)));
-    assert_eq!(classifier.classify(&MyError::from(limited())), Some(Verdict::throttled(wait)));
+    let wait = Duration::from_millis(644);
+    assert_eq!(classifier.classify(&limited()), Some(Verdict::throttled().after(wait)));
+    assert_eq!(classifier.classify(&MyError::from(limited())), Some(Verdict::throttled().after(wait)));
     assert_eq!(classifier.classify(&MyError::Mine), None);
     let refused = MyError::from(Failure::from_text(401, ""));
-    assert_eq!(classifier.classify(&refused), Some(Verdict::Fail));
+    let verdict = classifier.classify(&refused).unwrap();
+    assert_eq!((verdict.is_again(), verdict.hint()), (false, None));
     let anyhow = anyhow::Error::new(limited()).context("while asking");
-    assert_eq!(classifier.judge(anyhow.as_ref()), Some(Verdict::throttled(wait)));
+    assert_eq!(classifier.classify_dyn(anyhow.as_ref()), Some(Verdict::throttled().after(wait)));
     let union = resile::Error::Operation(limited());
-    assert_eq!(classifier.classify(&union), Some(Verdict::throttled(wait)));
-    assert_eq!(Lift(classifier).classify(&union), Some(Verdict::throttled(wait)));
+    assert_eq!(classifier.classify(&union), Some(Verdict::throttled().after(wait)));
+    assert_eq!(Lift(classifier).classify(&union), Some(Verdict::throttled().after(wait)));
     let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
-    assert_eq!(classifier.classify(&reset), Some(Verdict::retry()));
+    assert_eq!(classifier.classify(&reset), Some(Verdict::transient()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -252,46 +274,54 @@ async fn an_operation_needs_no_error_type_but_failure() {
     let done = retry(|attempt| slow(attempt).timeout(Duration::from_secs(9)), &policy, Never).await;
     assert_eq!(done.unwrap(), 3);
     assert!(began.elapsed() >= Duration::from_millis(9_644));
+    // The policy's own limit does the same, and hands the error through as it is.
+    let began = tokio::time::Instant::now();
+    let policy = policy.with_attempt_timeout(Duration::from_secs(9));
+    assert_eq!(retry(slow, &policy, Never).await.unwrap(), 3);
+    assert!(began.elapsed() >= Duration::from_millis(9_644));
+    let hangs = |_| std::future::pending::<Result<(), Failure>>();
+    let gave_up = retry(hangs, policy.with_attempts(1), Never).await.unwrap_err();
+    assert_eq!(gave_up.cut(), Some(Cut::AttemptTimeout(Duration::from_secs(9))));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_behind_an_elapsed_of_ones_own_is_judged() {
-    let policy = resile::RetryPolicy::new().with_classify(Classifier::new());
+    let policy = RetryPolicy::new().with_classifier(Classifier::new());
     let op = |_| async { Err::<(), _>(MyError::from(Failure::from_text(402, ""))) };
     let gave_up = retry(|attempt| op(attempt).timeout(Duration::from_secs(9)), &policy, Never).await.unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts()), (Stop::Fatal, 1));
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1));
 }
 
 #[test]
 fn overload_waits_longer_than_a_server_error() {
-    use rand::SeedableRng;
+    use rand::{RngExt, SeedableRng};
     let (overloaded, broken) = (Failure::from_text(529, ""), Failure::from_text(500, ""));
     let delays = |failure: &Failure| {
         let policy = llm::interactive();
-        let verdict = policy.classify().classify(failure).unwrap();
+        let verdict = policy.classifier().classify(failure).unwrap();
         (0..200_u64)
             .map(|seed| {
                 let mut rng = rand::rngs::ChaCha8Rng::seed_from_u64(seed);
-                match policy.decide(Attempt::new(1), verdict, &mut rng) {
+                match policy.decide(Attempt::new(1), Some(verdict), |range| rng.random_range(range)) {
                     Decision::Retry(delay) => delay,
-                    Decision::Stop(stop) => panic!("{stop}"),
+                    other => panic!("{other:?}"),
                 }
             })
             .collect::<Vec<_>>()
     };
     assert!(delays(&overloaded).iter().min() > delays(&broken).iter().max());
     let told = Failure::from_text(529, r#"{"error":{"message":"try again in 1s"}}"#);
-    assert_eq!(Classifier::new().verdict(&told).after(), Some(Duration::from_secs(1)));
-    assert_eq!(Classifier::new().without_overload_floor().verdict(&overloaded), Verdict::throttled(None));
+    assert_eq!(Classifier::new().verdict(&told).hint(), Some(Duration::from_secs(1)));
+    assert_eq!(Classifier::new().without_overload_floor().verdict(&overloaded), Verdict::throttled());
 }
 
 #[test]
 fn hints_above_the_cap_stop_at_once() {
     let policy = llm::interactive();
     let far = Failure::from_text(429, r#"{"error":{"message":"try again in 9h"}}"#);
-    let verdict = policy.classify().classify(&far).unwrap();
-    let decision = policy.decide(Attempt::new(1), verdict, &mut rand::rng());
-    assert_eq!(decision, Decision::Stop(Stop::HintTooLong));
+    let verdict = policy.classifier().classify(&far).unwrap();
+    let decision = policy.decide(Attempt::new(1), Some(verdict), |range| *range.start());
+    assert_eq!(decision, Decision::Stop(StopReason::HintTooLong));
 }
 
 #[test]
@@ -344,7 +374,7 @@ fn good_events_are_no_failures() {
     let overloaded = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     let found = Failure::find_in_event(overloaded, Phase::Content).unwrap();
     assert_eq!((found.kind(), found.phase()), (Kind::Overloaded, Phase::Content));
-    assert_eq!(found.verdict().cause(), Some(Cause::Throttled));
+    assert_eq!(found.verdict().health(), Health::Throttling);
     assert!(
         Reply::new(br#"{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}"#)
             .find(SystemTime::now())
@@ -445,7 +475,7 @@ proptest! {
             None => failure.kind().is_passing(),
         };
         prop_assert_eq!(failure.is_retryable(), expected);
-        prop_assert_eq!(failure.verdict().is_retry(), expected);
+        prop_assert_eq!(failure.verdict().is_again(), expected);
         prop_assert!(failure.wait().is_none_or(|wait| !wait.is_zero()));
         prop_assert!(!failure.to_string().is_empty() && !failure.to_string().chars().any(char::is_control));
         prop_assert!(failure.message().is_none_or(|message| message.len() <= 4096));
@@ -455,7 +485,7 @@ proptest! {
     #[test]
     fn a_permanent_kind_is_never_retried(status in 400..600_u16, body in bodies()) {
         let failure = Reply::new(&body).with_status(status).judge(SystemTime::UNIX_EPOCH);
-        prop_assert!(failure.kind().is_passing() || failure.verdict() == Verdict::Fail);
+        prop_assert!(failure.kind().is_passing() || !failure.verdict().is_again());
     }
 
     /// What is quoted has no say: at a 400 whose words mean nothing it stays a request that is invalid.
@@ -486,5 +516,5 @@ fn errors_of_reqwest_are_judged_by_what_they_say_of_themselves() {
     assert_eq!((failure.kind(), failure.is_retryable()), (Kind::InvalidRequest, false));
     assert!(failure.source().is_some_and(<dyn Error>::is::<reqwest::Error>));
     let error = reqwest::Client::new().get("no address").build().unwrap_err();
-    assert_eq!(Classifier::new().classify(&error), Some(Verdict::Fail));
+    assert!(!Classifier::new().classify(&error).unwrap().is_again());
 }

@@ -2,25 +2,42 @@
 
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
-use resile::observe::Metrics;
+use resile::observe::{Log, Metrics};
 use resile::stream::Mend;
 use resile::{
-    Alternative, Attempt, Backoff, Breaker, Budget, Cooldown, FallbackPolicy, HedgePolicy, Jitter, ManualTimer, Never,
-    RetryPolicy, Verdict, fallback, hedge, retry, retry_stream,
+    Alternative, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy, Jitter,
+    Never, RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry, retry_stream,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::script::{Down, Script, Step};
 
-/// Series as `name{label=value}`, with the label `name` checked and left out.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// An upstream that publishes.
+const fn published_as(name: &'static str) -> Upstream {
+    Upstream::new(name).with_observer(&Metrics)
+}
+
+/// Runs `call` on a paused clock, with what it publishes recorded.
+fn recorded<F: Future>(call: F) -> DebuggingRecorder {
+    let recorder = DebuggingRecorder::new();
+    metrics::with_local_recorder(&recorder, || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(call);
+    });
+    recorder
+}
+
+/// Series as `name{label=value}`, with the label `upstream` checked and left out.
 fn published(recorder: &DebuggingRecorder) -> BTreeMap<String, String> {
     let rows = recorder.snapshotter().snapshot().into_vec();
     rows.into_iter()
         .map(|(key, _, _, value)| {
             let key = key.key();
             let mut labels = key.labels().map(|label| (label.key(), label.value())).collect::<BTreeMap<_, _>>();
-            assert_eq!(labels.remove("name"), Some("weather"));
+            assert_eq!(labels.remove("upstream"), Some("weather"));
             let labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
             let value = match value {
                 DebugValue::Counter(count) => count.to_string(),
@@ -32,81 +49,236 @@ fn published(recorder: &DebuggingRecorder) -> BTreeMap<String, String> {
         .collect()
 }
 
+fn all<const N: usize>(expected: [(&str, &str); N]) -> BTreeMap<String, String> {
+    expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
 #[test]
 fn calls_attempts_retries_waits_and_tokens_are_published() {
-    let recorder = DebuggingRecorder::new();
-    metrics::with_local_recorder(&recorder, || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(async {
-            let budget = Budget::new().with_capacity(5);
-            let policy = RetryPolicy::new()
-                .with_backoff(Backoff::fixed(Duration::from_millis(250)).with_jitter(Jitter::None))
-                .with_classify(|e: &u32| match e {
-                    429 => Verdict::throttled(None),
-                    503 => Verdict::retry(),
-                    _ => Verdict::Fail,
-                });
-            let call = async |errors: &[u32]| {
-                let mut errors = errors.iter().copied();
-                let attempt = |_| std::future::ready(errors.next().map_or(Ok(()), Err));
-                let _ =
-                    retry(attempt, &policy, Never).with_budget(&budget).with_observer(Metrics::new("weather")).await;
-            };
-            call(&[]).await;
-            call(&[503, 429]).await;
-            call(&[503, 400]).await;
-            call(&[503, 503, 503]).await;
+    let weather = published_as("weather").with_budget(Budget::new().with_capacity(5));
+    let policy = RetryPolicy::new()
+        .with_backoff(Backoff::fixed(Duration::from_millis(250)).with_jitter(Jitter::None))
+        .with_classifier(|e: &u32| match e {
+            429 => Verdict::throttled(),
+            503 => Verdict::transient(),
+            _ => Verdict::fatal(),
         });
+    let recorder = recorded(async {
+        let call = async |errors: &[u32]| {
+            let mut errors = errors.iter().copied();
+            let attempt = |_| std::future::ready(errors.next().map_or(Ok(()), Err));
+            let _ = retry(attempt, &policy, Never).on(&weather).await;
+        };
+        call(&[]).await;
+        call(&[503, 429]).await;
+        call(&[503, 400]).await;
+        call(&[503, 503, 503]).await;
     });
-    let expected = [
+    let expected = all([
+        ("resile_attempt_duration_seconds{outcome=failing}", "[0.0, 0.0, 0.0, 0.0, 0.0]"),
+        ("resile_attempt_duration_seconds{outcome=ok}", "[0.0, 0.0]"),
+        ("resile_attempt_duration_seconds{outcome=throttling}", "[0.0]"),
+        ("resile_attempt_duration_seconds{outcome=unknown}", "[0.0]"),
+        ("resile_attempts_total{outcome=failing}", "5"),
         ("resile_attempts_total{outcome=ok}", "2"),
-        ("resile_attempts_total{outcome=permanent}", "1"),
-        ("resile_attempts_total{outcome=throttled}", "1"),
-        ("resile_attempts_total{outcome=transient}", "5"),
+        ("resile_attempts_total{outcome=throttling}", "1"),
+        ("resile_attempts_total{outcome=unknown}", "1"),
         ("resile_budget_tokens{}", "0"),
+        ("resile_call_duration_seconds{outcome=attempts}", "[0.5]"),
+        ("resile_call_duration_seconds{outcome=fatal}", "[0.25]"),
+        ("resile_call_duration_seconds{outcome=ok}", "[0.0, 0.5]"),
         ("resile_calls_total{outcome=attempts}", "1"),
         ("resile_calls_total{outcome=fatal}", "1"),
         ("resile_calls_total{outcome=ok}", "2"),
-        ("resile_retries_total{cause=throttled}", "1"),
-        ("resile_retries_total{cause=transient}", "4"),
-        ("resile_wait_seconds{}", "[0.25, 0.25, 0.25, 0.25, 0.25]"),
-    ];
-    let expected: BTreeMap<_, _> = expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        ("resile_retries_total{health=failing}", "4"),
+        ("resile_retries_total{health=throttling}", "1"),
+        ("resile_wait_duration_seconds{before=retry}", "[0.25, 0.25, 0.25, 0.25, 0.25]"),
+    ]);
     assert_eq!(published(&recorder), expected);
+}
+
+/// How long attempts and calls took, the waits of the calls included; also of what was cut.
+#[test]
+fn durations_are_those_of_attempts_and_calls() {
+    let weather = published_as("weather");
+    let policy = RetryPolicy::new()
+        .with_backoff(Backoff::fixed(SECOND).with_jitter(Jitter::None))
+        .with_attempt_timeout(SECOND * 4);
+    let op = |attempt: Attempt| async move {
+        let (seconds, outcome) = [(9, Ok(())), (2, Err(Down(2))), (3, Ok(()))][attempt.number() as usize - 1];
+        tokio::time::sleep(SECOND * seconds).await;
+        outcome
+    };
+    let recorder = recorded(async {
+        retry(op, policy, Never).on(&weather).await.unwrap();
+        weather
+            .call(
+                async {
+                    tokio::time::sleep(SECOND * 7).await;
+                    Ok::<_, Down>(())
+                },
+                Always,
+            )
+            .await
+            .unwrap();
+    });
+    let expected = all([
+        ("resile_attempt_duration_seconds{outcome=failing}", "[2.0]"),
+        ("resile_attempt_duration_seconds{outcome=ok}", "[3.0, 7.0]"),
+        ("resile_attempt_duration_seconds{outcome=timeout}", "[4.0]"),
+        ("resile_attempts_total{outcome=failing}", "1"),
+        ("resile_attempts_total{outcome=ok}", "2"),
+        ("resile_attempts_total{outcome=timeout}", "1"),
+        ("resile_call_duration_seconds{outcome=ok}", "[11.0, 7.0]"),
+        ("resile_calls_total{outcome=ok}", "2"),
+        ("resile_retries_total{health=failing}", "2"),
+        ("resile_wait_duration_seconds{before=retry}", "[1.0, 1.0]"),
+    ]);
+    assert_eq!(published(&recorder), expected);
+}
+
+/// An attempt that is cut has ended, whichever timeout cut it.
+#[test]
+fn attempts_that_are_cut_are_published() {
+    let weather = published_as("weather");
+    let policy = RetryPolicy::new().with_attempts(2).with_backoff(Backoff::none());
+    let hangs = |_| std::future::pending::<Result<(), &str>>();
+    let recorder = recorded(async {
+        for policy in [policy.with_attempt_timeout(SECOND), policy.with_total_timeout(SECOND)] {
+            retry(hangs, policy, Never).on(&weather).await.unwrap_err();
+        }
+    });
+    let published = published(&recorder);
+    assert_eq!(published["resile_attempts_total{outcome=timeout}"], "3");
+    assert_eq!(published["resile_calls_total{outcome=attempts}"], "1");
+    assert_eq!(published["resile_calls_total{outcome=deadline}"], "1");
 }
 
 #[test]
 fn holds_are_published() {
-    let recorder = DebuggingRecorder::new();
-    metrics::with_local_recorder(&recorder, || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(async {
-            let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
-            cooldown.hold(Duration::from_secs(2));
-            let policy = RetryPolicy::new();
-            let call = retry(|_| async { Ok::<_, ()>(()) }, &policy, Never).with_cooldown(&cooldown);
-            call.with_observer(Metrics::new("weather")).await.unwrap();
-        });
+    let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
+    let weather = published_as("weather").with_cooldown(cooldown).with_bulkhead(Bulkhead::new(1));
+    let recorder = recorded(async {
+        weather.hold(SECOND * 2);
+        let call = || retry(|_| async { Ok::<_, Down>(()) }, RetryPolicy::new(), Never).on(&weather);
+        call().await.unwrap();
+        let place = weather.bulkhead().unwrap().try_acquire().unwrap();
+        tokio::join!(call(), async { drop(place) }).0.unwrap();
     });
     let published = published(&recorder);
-    assert_eq!(published["resile_holds_total{by=cooldown}"], "1");
-    assert_eq!(published["resile_wait_seconds{}"], "[2.0]");
+    assert_eq!(published["resile_held_total{by=cooldown}"], "1");
+    assert_eq!(published["resile_held_total{by=bulkhead}"], "1");
+    assert_eq!(published["resile_wait_duration_seconds{before=cooldown}"], "[2.0]");
+    assert_eq!(published["resile_call_duration_seconds{outcome=ok}"], "[2.0, 0.0]");
+    assert_eq!(published["resile_bulkhead_in_flight{}"], "0");
+    assert_eq!(published["resile_bulkhead_waiting{}"], "0");
 }
 
 #[test]
-fn a_breaker_publishes_its_state_and_trips() {
-    let recorder = DebuggingRecorder::new();
-    metrics::with_local_recorder(&recorder, || {
-        let breaker =
-            Breaker::new().with_consecutive(1).with_observer(Metrics::new("weather")).with_timer(ManualTimer::new());
-        breaker.permit().unwrap().failure(Verdict::retry());
+fn a_breaker_publishes_its_transitions() {
+    let open = Backoff::fixed(SECOND * 30).with_jitter(Jitter::None);
+    let breaker = Breaker::new().with_consecutive(1).with_open(open).with_probes(1.0, 1);
+    let weather = published_as("weather").with_breaker(breaker);
+    let gauge = "resile_breaker_open{}";
+    let opens = recorded(async { weather.try_admit().unwrap().settle(&Verdict::transient()) });
+    let published_open = published(&opens);
+    assert_eq!(published_open[gauge], "1");
+    assert_eq!(published_open["resile_breaker_transitions_total{to=open}"], "1");
+
+    let closes = recorded(async {
+        // On its own clock, which begins later than the other.
+        tokio::time::advance(SECOND * 60).await;
+        drop(weather.try_admit().unwrap());
     });
-    let published = published(&recorder);
-    assert_eq!(published["resile_breaker_state{}"], "2");
-    assert_eq!(published["resile_breaker_trips_total{why=consecutive}"], "1");
+    let half_open = published(&closes);
+    assert_eq!((&*half_open[gauge], &*half_open["resile_breaker_transitions_total{to=half_open}"]), ("1", "1"));
+    let isolated = recorded(async {
+        weather.reset();
+        drop(weather.isolate());
+    });
+    let isolated = published(&isolated);
+    assert_eq!(isolated[gauge], "0");
+    assert_eq!(isolated["resile_breaker_transitions_total{to=closed}"], "2");
+    assert_eq!(isolated["resile_breaker_transitions_total{to=isolated}"], "1");
 }
 
-const WEATHER: Metrics = Metrics::new("weather");
+/// From the first call on, and fresh after each success: a gauge that only moves with trouble would stay at the worst.
+#[test]
+fn gauges_are_there_from_the_first_call_and_stay_fresh() {
+    let budget = Budget::new().with_capacity(3).with_deposit(1.0);
+    let weather =
+        published_as("weather").with_budget(budget).with_breaker(Breaker::new()).with_bulkhead(Bulkhead::new(2));
+    let gauges = |calls: &'static [Step]| {
+        let script = Script::new(calls);
+        let recorder = recorded(async {
+            retry(|_| script.play(), THRICE, Never).on(&weather).await.unwrap();
+        });
+        let mut published = published(&recorder);
+        published.retain(|series, _| series.contains("{}"));
+        published
+    };
+    let expected = all([
+        ("resile_breaker_open{}", "0"),
+        ("resile_budget_tokens{}", "3"),
+        ("resile_bulkhead_in_flight{}", "0"),
+        ("resile_bulkhead_waiting{}", "0"),
+    ]);
+    assert_eq!(gauges(&[Step::Succeed]), expected);
+    // Two retries cost two tokens, the success deposits one.
+    let after = gauges(&[Step::Fail, Step::Fail, Step::Succeed]);
+    assert_eq!(after["resile_budget_tokens{}"], "2");
+    assert_eq!(gauges(&[Step::Succeed]), expected);
+}
+
+/// Attempts that join, lose and win; one that the budget denies.
+#[test]
+fn hedges_are_published() {
+    let weather = published_as("weather").with_budget(Budget::new().with_capacity(2));
+    let op = |attempt: Attempt| async move {
+        tokio::time::sleep(if attempt.number() == 2 { SECOND } else { SECOND * 9 }).await;
+        Ok::<_, Down>(())
+    };
+    let recorder = recorded(async {
+        let policy = HedgePolicy::new().with_delay(SECOND / 2).with_hedges(3);
+        hedge(op, policy, Never).on(&weather).await.unwrap();
+    });
+    let published = published(&recorder);
+    let hedges: Vec<_> = published.iter().filter(|(series, _)| series.starts_with("resile_hedges")).collect();
+    // The second wins after 1.5 s. The third joined and lost; the fourth would have come at that very instant.
+    let hedges: Vec<_> = hedges.into_iter().map(|(series, count)| format!("{series} {count}")).collect();
+    assert_eq!(
+        hedges,
+        [
+            "resile_hedges_total{event=lost} 1",
+            "resile_hedges_total{event=started} 2",
+            "resile_hedges_total{event=won} 1"
+        ]
+    );
+    assert_eq!(published["resile_attempts_total{outcome=ok}"], "1");
+    assert_eq!(published["resile_attempt_duration_seconds{outcome=ok}"], "[1.0]");
+    assert_eq!(published["resile_call_duration_seconds{outcome=ok}"], "[1.5]");
+    let denied = recorded(async {
+        hedge(op, HedgePolicy::new().with_delay(SECOND), Never).on(&weather).await.unwrap();
+    });
+    assert_eq!(self::published(&denied)["resile_hedges_total{event=denied}"], "1");
+}
+
+/// Beside the log, and with a name that is not known before the program runs. A call on no upstream publishes nothing.
+#[test]
+fn names_are_those_of_the_upstreams() {
+    let host = format!("host {}", 7);
+    let upstream = Upstream::named(&*host).with_observer(&(Log, Metrics));
+    let call = async {
+        upstream.call(async { Ok::<_, Down>(()) }, Always).await.unwrap();
+        retry(|_| async { Ok::<_, Down>(()) }, THRICE, Never).await.unwrap();
+        retry(|_| async { Ok::<_, Down>(()) }, THRICE, Never).on("a name").await.unwrap();
+    };
+    assert_eq!(counted(call), ["host 7 attempts ok 1", "host 7 calls ok 1"]);
+}
+
+static WEATHER: Upstream = published_as("weather");
+static WIND: Upstream = published_as("wind");
+static RAIN: Upstream = published_as("rain");
 static THRICE: RetryPolicy = RetryPolicy::new().with_attempts(3).with_backoff(Backoff::none());
 static HEDGED: HedgePolicy = HedgePolicy::new().with_delay(Duration::from_millis(50));
 
@@ -115,18 +287,14 @@ static THIRD: &[Step] = &[Step::Pend(1, false), Step::Pend(1, false), Step::Pend
 
 /// What `call` adds to the two series, as in "weather calls ok 1".
 fn counted<F: Future>(call: F) -> Vec<String> {
-    let recorder = DebuggingRecorder::new();
-    metrics::with_local_recorder(&recorder, || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(call);
-    });
+    let recorder = recorded(call);
     let mut counted = Vec::new();
     for (key, _, _, value) in recorder.snapshotter().snapshot().into_vec() {
         let key = key.key();
         let label = |name| key.labels().find(|label| label.key() == name).map_or("", |label| label.value());
         let series = key.name().trim_start_matches("resile_").trim_end_matches("_total");
         if let (DebugValue::Counter(count), "calls" | "attempts") = (value, series) {
-            counted.push(format!("{} {series} {} {count}", label("name"), label("outcome")));
+            counted.push(format!("{} {series} {} {count}", label("upstream"), label("outcome")));
         }
     }
     counted.sort();
@@ -136,13 +304,13 @@ fn counted<F: Future>(call: F) -> Vec<String> {
 #[test]
 fn a_retry_of_hedges_is_one_call() {
     let script = Script::new(THIRD);
-    let hedged = |_| hedge(|_| script.play(), &HEDGED, Never).with_observer(WEATHER);
-    let call = retry(hedged, &THRICE, Never).with_observer(WEATHER);
-    assert_eq!(counted(call), ["weather attempts ok 1", "weather attempts transient 2", "weather calls ok 1"]);
+    let hedged = |_| hedge(|_| script.play(), &HEDGED, Never).on(&WEATHER);
+    let call = retry(hedged, &THRICE, Never).on(&WEATHER);
+    assert_eq!(counted(call), ["weather attempts failing 2", "weather attempts ok 1", "weather calls ok 1"]);
     let script = Script::new(&[Step::Pend(1, false)]);
-    let hedged = |_| hedge(|_| script.play(), &HEDGED, Never).with_observer(WEATHER);
-    let call = retry(hedged, &THRICE, Never).with_observer(WEATHER);
-    assert_eq!(counted(call), ["weather attempts transient 3", "weather calls attempts 1"]);
+    let hedged = |_| hedge(|_| script.play(), &HEDGED, Never).on(&WEATHER);
+    let call = retry(hedged, &THRICE, Never).on(&WEATHER);
+    assert_eq!(counted(call), ["weather attempts failing 3", "weather calls attempts 1"]);
 }
 
 /// The first retry gives up while the second, which joined it, is in flight; the second wins.
@@ -157,12 +325,12 @@ fn a_hedge_of_retries_is_one_call() {
         tokio::time::sleep(Duration::from_millis(100)).await;
         Ok(())
     };
-    let retried = |hedge| retry(move |_| op(hedge), &twice, Never).with_observer(WEATHER);
-    let call = hedge(retried, &HEDGED, Never).with_observer(WEATHER);
-    assert_eq!(counted(call), ["weather attempts ok 1", "weather attempts transient 1", "weather calls ok 1"]);
-    let retried = |_| retry(|_| async { Err::<(), _>(Down(1)) }, &THRICE, Never).with_observer(WEATHER);
-    let call = hedge(retried, &HEDGED, Never).with_observer(WEATHER);
-    assert_eq!(counted(call), ["weather attempts transient 1", "weather calls attempts 1"]);
+    let retried = |hedge| retry(move |_| op(hedge), &twice, Never).on(&WEATHER);
+    let call = hedge(retried, &HEDGED, Never).on(&WEATHER);
+    assert_eq!(counted(call), ["weather attempts failing 1", "weather attempts ok 1", "weather calls ok 1"]);
+    let retried = |_| retry(|_| async { Err::<(), _>(Down(1)) }, &THRICE, Never).on(&WEATHER);
+    let call = hedge(retried, &HEDGED, Never).on(&WEATHER);
+    assert_eq!(counted(call), ["weather attempts failing 1", "weather calls attempts 1"]);
 }
 
 /// The inner one succeeds on its third attempt; the outer one fails once after it, then succeeds.
@@ -172,9 +340,9 @@ fn a_retry_within_a_retry_is_part_of_it() {
         tokio::time::sleep(Duration::from_millis(1)).await;
         if attempt.is_first() { Err("the rest failed") } else { Ok(()) }
     };
-    let expected = ["weather attempts ok 1", "weather attempts transient 1", "weather calls ok 1"];
+    let expected = ["weather attempts failing 1", "weather attempts ok 1", "weather calls ok 1"];
 
-    let inner = |script| async move { retry(|_| Script::play(script), &THRICE, Never).with_observer(WEATHER).await };
+    let inner = |script| async move { retry(|_| Script::play(script), &THRICE, Never).on(&WEATHER).await };
     let script = Script::new(THIRD);
     let outer = |attempt| {
         let inner = inner(&script);
@@ -183,21 +351,22 @@ fn a_retry_within_a_retry_is_part_of_it() {
             later(attempt).await
         }
     };
-    assert_eq!(counted(retry(outer, &THRICE, Never).with_observer(WEATHER)), expected);
+    assert_eq!(counted(retry(outer, &THRICE, Never).on(&WEATHER)), expected);
 
     // A run by `attempt` around a run by hand.
     let script = Script::new(THIRD);
     let by_hand = async || {
-        let mut run = THRICE.start(Never).with_observer(WEATHER);
+        let mut run = Run::new(&THRICE, Never).on(&WEATHER);
         loop {
+            run.next().await.map_err(|_| "gave up")?;
             match script.play().await {
-                Ok(value) => return Ok::<_, &str>(run.success(value)),
-                Err(error) => run.again(error).await.map_err(|_| "gave up")?,
+                Ok(value) => return Ok::<_, &str>(run.succeeded(value)),
+                Err(error) => run.failed(error).map_err(|_| "gave up")?,
             }
         }
     };
     let call = async {
-        let mut run = THRICE.start(Never).with_observer(WEATHER);
+        let mut run = Run::new(&THRICE, Never).on(&WEATHER);
         loop {
             let attempt = Attempt::new(run.attempts() + 1);
             let operation = async {
@@ -215,14 +384,14 @@ fn a_retry_within_a_retry_is_part_of_it() {
 #[test]
 fn a_stream_is_one_call_and_what_runs_within_it_is_part_of_it() {
     let script = Script::new(&[Step::Fail, Step::Succeed]);
-    let within = || retry(|_| script.play(), &THRICE, Never).with_observer(WEATHER);
+    let within = || retry(|_| script.play(), &THRICE, Never).on(&WEATHER);
     let open = |attempt: Attempt| async move {
         within().await.map_err(|_| "not opened")?;
         let items = stream::iter([Ok(1), if attempt.is_first() { Err("broken") } else { Ok(2) }]);
         Ok(Box::pin(items.then(move |item| async move { within().await.map_err(|_| "not read").and(item) })))
     };
-    let call = retry_stream(open, &THRICE, Never).with_mend(|_| Mend::Restart(0)).with_observer(WEATHER);
-    let expected = ["weather attempts ok 1", "weather attempts transient 1", "weather calls ok 1"];
+    let call = retry_stream(open, &THRICE, Never).with_mend(|_| Mend::Restart(0)).on(&WEATHER);
+    let expected = ["weather attempts failing 1", "weather attempts ok 1", "weather calls ok 1"];
     assert_eq!(counted(call.try_collect::<Vec<_>>().map(|items| assert_eq!(items.unwrap(), [1, 0, 1, 2]))), expected);
 }
 
@@ -236,84 +405,95 @@ fn a_fallback_over_retries_is_one_call() {
             tokio::task::yield_now().await;
             if answers { Ok(()) } else { Err("down") }
         };
-        async move { retry(op, &THRICE, Never).with_observer(WEATHER).await }
+        async move { retry(op, &THRICE, Never).on(&WEATHER).await }
     };
-    let call = |models| fallback(models, ask, &ELSEWHERE, Never).with_observer(WEATHER);
+    let call = |models| fallback(models, ask, &ELSEWHERE, Never).on(&WEATHER);
     // It has no attempts, so those of the retries count.
-    let expected = ["weather attempts ok 1", "weather attempts transient 6", "weather calls ok 1"];
+    let expected = ["weather attempts failing 6", "weather attempts ok 1", "weather calls ok 1"];
     assert_eq!(counted(call(&MODELS)), expected);
     assert_eq!(counted(call(&[])), ["weather calls alternatives 1"]);
     let around = |_| call(&MODELS);
     let expected = ["weather attempts ok 1", "weather calls ok 1"];
-    assert_eq!(counted(retry(around, &THRICE, Never).with_observer(WEATHER)), expected);
+    assert_eq!(counted(retry(around, &THRICE, Never).on(&WEATHER)), expected);
 }
 
 #[test]
 fn calls_of_another_name_or_beside_each_other_count_each() {
     let script = Script::new(THIRD);
-    let inner = |_| retry(|_| script.play(), &THRICE, Never).with_observer(Metrics::new("wind"));
-    let call = retry(inner, &THRICE, Never).with_observer((WEATHER, Metrics::new("rain")));
+    let inner = |_| retry(|_| script.play(), &THRICE, Never).on(&WIND);
+    let call = retry(inner, &THRICE, Never).on(&WEATHER);
     let outer = |name: &str| [format!("{name} attempts ok 1"), format!("{name} calls ok 1")];
-    let inner = ["wind attempts ok 1", "wind attempts transient 2", "wind calls ok 1"].map(str::to_owned);
-    assert_eq!(counted(call), [&outer("rain")[..], &outer("weather"), &inner].concat());
+    let inner = ["wind attempts failing 2", "wind attempts ok 1", "wind calls ok 1"].map(str::to_owned);
+    assert_eq!(counted(call), [&outer("weather")[..], &inner].concat());
 
     // The name that they share is not that of the call between them.
     let script = Script::new(THIRD);
-    let inner = || retry(|_| script.play(), &THRICE, Never).with_observer(WEATHER);
-    let between = |_| async { retry(|_| inner(), &THRICE, Never).with_observer(Metrics::new("wind")).await };
-    let call = retry(between, &THRICE, Never).with_observer((Metrics::new("rain"), WEATHER));
+    let inner = || retry(|_| script.play(), &THRICE, Never).on(&WEATHER);
+    let between = |_| async { retry(|_| inner(), &THRICE, Never).on(&WIND).await };
+    let call = retry(between, &THRICE, Never).on(&WEATHER);
+    assert_eq!(counted(call), [outer("weather"), outer("wind")].concat());
+
+    // Two upstreams around one call: what is within is part of each that it is on.
+    let script = Script::new(THIRD);
+    let inner = || retry(|_| script.play(), &THRICE, Never).on(&WEATHER);
+    let between = |_| async { retry(|_| inner(), &THRICE, Never).on(&RAIN).await };
+    let call = WEATHER.call(retry(between, &THRICE, Never).on(&WIND), Always);
     assert_eq!(counted(call), [outer("rain"), outer("weather"), outer("wind")].concat());
 
     let (first, second) = (Script::new(THIRD), Script::new(THIRD));
     let beside = async {
-        let call = |script| async move { retry(|_| Script::play(script), &THRICE, Never).with_observer(WEATHER).await };
+        let call = |script| async move { retry(|_| Script::play(script), &THRICE, Never).on(&WEATHER).await };
         tokio::join!(call(&first), call(&second))
     };
-    assert_eq!(counted(beside), ["weather attempts ok 2", "weather attempts transient 4", "weather calls ok 2"]);
+    assert_eq!(counted(beside), ["weather attempts failing 4", "weather attempts ok 2", "weather calls ok 2"]);
 }
 
 /// What is polled by itself, or in no attempt, is a call of its own, and so is a run that goes on after its end: as the
 /// page says.
 #[test]
 fn what_is_not_polled_within_an_attempt_counts_by_itself() {
-    let inner = || retry(|_| async { Ok::<_, Down>(()) }, &THRICE, Never).with_observer(WEATHER);
-    let call = retry(|_| async { tokio::spawn(inner()).await.unwrap() }, &THRICE, Never).with_observer(WEATHER);
+    let inner = || retry(|_| async { Ok::<_, Down>(()) }, &THRICE, Never).on(&WEATHER);
+    let call = retry(|_| async { tokio::spawn(inner()).await.unwrap() }, &THRICE, Never).on(&WEATHER);
     assert_eq!(counted(call), ["weather attempts ok 2", "weather calls ok 2"]);
     let by_hand = async {
-        let run = THRICE.start::<Down, _>(Never).with_observer(WEATHER);
+        let mut run = Run::<Down, _, _>::new(&THRICE, Never).on(&WEATHER);
+        run.next().await.unwrap();
         inner().await.unwrap();
-        let () = run.success(());
+        let () = run.succeeded(());
     };
     assert_eq!(counted(by_hand), ["weather attempts ok 2", "weather calls ok 2"]);
     let after_its_end = async {
         let policy = RetryPolicy::none();
-        let mut run = policy.start(Never).with_observer(WEATHER);
-        run.again(Down(1)).await.unwrap_err();
-        run.again(Down(2)).await.unwrap_err();
+        let mut run = Run::new(policy, Never).on(&WEATHER);
+        run.next().await.unwrap();
+        run.failed(Down(1)).unwrap_err();
+        // No attempt is left: it ends again, having begun none.
+        run.next().await.unwrap_err();
     };
-    assert_eq!(counted(after_its_end), ["weather attempts transient 2", "weather calls attempts 2"]);
+    assert_eq!(counted(after_its_end), ["weather attempts failing 1", "weather calls attempts 2"]);
 }
 
 #[test]
 fn a_panic_in_an_attempt_leaves_no_trace() {
     let panics = async {
         let call = retry(|_| async { panic!("in an attempt") as Result<(), Down> }, &THRICE, Never);
-        tokio::spawn(call.with_observer(WEATHER)).await.unwrap_err();
-        retry(|_| async { Ok::<_, Down>(()) }, &THRICE, Never).with_observer(WEATHER).await.unwrap();
+        tokio::spawn(call.on(&WEATHER)).await.unwrap_err();
+        retry(|_| async { Ok::<_, Down>(()) }, &THRICE, Never).on(&WEATHER).await.unwrap();
     };
     assert_eq!(counted(panics), ["weather attempts ok 1", "weather calls ok 1"]);
 }
 
 #[test]
 fn a_run_that_has_succeeded_succeeds_once() {
-    let budget = Budget::new().with_capacity(5).with_deposit(1.0);
+    let weather = published_as("weather").with_budget(Budget::new().with_capacity(5).with_deposit(1.0));
+    let budget = weather.budget().unwrap();
     while let Some(token) = budget.withdraw() {
         token.spend();
     }
     let call = async {
-        let mut run = THRICE.start(Never).with_observer(WEATHER).with_budget(&budget);
+        let mut run = Run::new(&THRICE, Never).on(&weather);
         let value = run.attempt(async { Ok::<_, Down>(7) }).await.unwrap().unwrap();
-        assert_eq!(run.success(value), 7);
+        assert_eq!(run.succeeded(value), 7);
     };
     assert_eq!(counted(call), ["weather attempts ok 1", "weather calls ok 1"]);
     assert_eq!(budget.available(), 1);

@@ -1,11 +1,14 @@
 //! Observers: who is told what, in which order, and what it costs not to listen.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
+use resile::observe::{Event, EventKind, Failure, HeldBy, Log, Observe, Shell};
 use resile::{
-    Backoff, Budget, Cause, Event, Jitter, ManualTimer, Never, Observe, ResilienceExt, RetryPolicy, Standard, Stop,
-    Timer, Verdict, retry,
+    Backoff, Breaker, Budget, Cooldown, Cut, Health, Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy,
+    StopReason, Timer, Upstream, Verdict, retry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -15,88 +18,133 @@ const SECOND: Duration = Duration::from_secs(1);
 const STEADY: RetryPolicy =
     RetryPolicy::new().with_attempts(3).with_backoff(Backoff::exponential(SECOND).with_jitter(Jitter::None));
 
+fn feed<M: Timer>(timer: M) -> Upstream<M> {
+    Upstream::new("feed").with_timer(timer)
+}
+
+/// A failure in short.
+fn why(failure: &Failure<'_>) -> String {
+    let error = failure.error.map(ToString::to_string).unwrap_or_default();
+    let cut = failure.cut.map(|cut| format!("{cut:?} ")).unwrap_or_default();
+    let verdict = failure.verdict.map_or("no verdict".into(), |verdict| {
+        let again = if verdict.is_again() { "again" } else { "not again" };
+        format!("{}, {again}, {:?}", verdict.health(), verdict.hint())
+    });
+    format!("{cut}{error}: {verdict}")
+}
+
 /// An event in short.
-fn short(event: &Event<'_, Down>) -> String {
-    let word = |verdict: Option<Verdict>| match verdict {
-        None => "cut".into(),
-        Some(Verdict::Fail) => "fail".into(),
-        Some(Verdict::Retry { cause, after }) => format!("{cause} {after:?}"),
-    };
-    match *event {
-        Event::Failed { attempt, allowed, error, verdict, .. } => {
-            format!(
-                "{}/{allowed} failed {} at {:?}: {}",
-                attempt.number(),
-                error.0,
-                attempt.elapsed(),
-                word(Some(verdict))
-            )
+fn short(event: &Event<'_>) -> String {
+    assert_eq!(event.upstream, Some("feed"));
+    let call = event.call.expect("it is a call's");
+    assert_eq!((call.shell, call.is_part, call.site.file()), (Shell::Retry, false, file!()));
+    let allowed = call.allowed;
+    match event.kind {
+        EventKind::Started { attempt, .. } => {
+            format!("{}/{allowed} starts at {:?}", attempt.number(), attempt.elapsed())
         }
-        Event::Waiting { attempt, delay, hint, cause, resumes_at, .. } => {
-            format!("{} waits {delay:?}, {hint:?}, {cause}, until {resumes_at:?}", attempt.number())
+        EventKind::Failed { attempt, failure, .. } => {
+            format!("{}/{allowed} failed at {:?}, {}", attempt.number(), attempt.elapsed(), why(&failure))
         }
-        Event::Succeeded { attempts, elapsed, .. } => format!("succeeded {attempts} in {elapsed:?}"),
-        Event::GaveUp { stop, attempts, allowed, elapsed, last, verdict, retry_after, .. } => {
-            let last = last.map(|last| last.0);
-            format!(
-                "gave up {attempts}/{allowed} in {elapsed:?}, {stop:?}, {last:?}, {}, {retry_after:?}",
-                word(verdict)
-            )
+        EventKind::Waiting { attempt, failure, delay, resumes_at, .. } => {
+            format!("{} waits {delay:?}, until {resumes_at:?}, {}", attempt.number(), why(&failure))
         }
-        _ => "unknown".into(),
+        EventKind::Succeeded { attempt, attempts, elapsed, .. } => {
+            format!("succeeded {attempt}/{attempts} in {elapsed:?}")
+        }
+        EventKind::GaveUp { reason, attempts, elapsed, failure, retry_after, .. } => {
+            format!("gave up {attempts}/{allowed} in {elapsed:?}, {reason:?}, {}, {retry_after:?}", why(&failure))
+        }
+        other => panic!("{other:?}"),
     }
 }
 
 fn told<C: resile::Classify<Down>>(steps: &'static [Step], policy: &RetryPolicy<C>) -> Vec<String> {
     let (script, timer, told) = (Script::new(steps), ManualTimer::new(), RefCell::new(Vec::new()));
     timer.advance(SECOND * 100);
-    let observer = |event: &Event<'_, Down>| told.borrow_mut().push(short(event));
-    let _ = drive(retry(|_| script.play(), policy, Never).with_timer(&timer).with_observer(observer), &timer);
+    let observer = |event: &Event<'_>| told.borrow_mut().push(short(event));
+    let _ = drive(retry(|_| script.play(), policy, Never).on(feed(&timer).observed_by(&observer)), &timer);
     told.into_inner()
 }
 
 #[test]
-fn every_attempt_has_one_event_the_last_included() {
-    assert_eq!(told(&[Step::Succeed], &STEADY), ["succeeded 1 in 0ns"]);
+fn every_attempt_has_its_events_the_last_included() {
+    assert_eq!(told(&[Step::Succeed], &STEADY), ["1/3 starts at 0ns", "succeeded 1/1 in 0ns"]);
     assert_eq!(
         told(&[Step::Fail, Step::Fail, Step::Succeed], &STEADY),
         [
-            "1/3 failed 1 at 0ns: transient None",
-            "1 waits 1s, None, transient, until Some(101s)",
-            "2/3 failed 2 at 1s: transient None",
-            "2 waits 2s, None, transient, until Some(103s)",
-            "succeeded 3 in 3s",
+            "1/3 starts at 0ns",
+            "1/3 failed at 0ns, down, 1: failing, again, None",
+            "1 waits 1s, until Some(101s), down, 1: failing, again, None",
+            "2/3 starts at 1s",
+            "2/3 failed at 1s, down, 2: failing, again, None",
+            "2 waits 2s, until Some(103s), down, 2: failing, again, None",
+            "3/3 starts at 3s",
+            "succeeded 3/3 in 3s",
         ]
     );
     assert_eq!(
         told(&[Step::Fail], &STEADY.with_attempts(2)),
         [
-            "1/2 failed 1 at 0ns: transient None",
-            "1 waits 1s, None, transient, until Some(101s)",
-            "2/2 failed 2 at 1s: transient None",
-            "gave up 2/2 in 1s, Attempts, Some(2), transient None, None",
+            "1/2 starts at 0ns",
+            "1/2 failed at 0ns, down, 1: failing, again, None",
+            "1 waits 1s, until Some(101s), down, 1: failing, again, None",
+            "2/2 starts at 1s",
+            "2/2 failed at 1s, down, 2: failing, again, None",
+            "gave up 2/2 in 1s, Attempts, down, 2: failing, again, None, None",
         ]
     );
     assert_eq!(
-        told(&[Step::Fail], &STEADY.with_classify(|_: &Down| false)),
-        ["1/3 failed 1 at 0ns: fail", "gave up 1/3 in 0ns, Fatal, Some(1), fail, None"]
+        told(&[Step::Fail], &STEADY.with_classifier(|_: &Down| false)),
+        [
+            "1/3 starts at 0ns",
+            "1/3 failed at 0ns, down, 1: unknown, not again, None",
+            "gave up 1/3 in 0ns, Fatal, down, 1: unknown, not again, None, None"
+        ]
+    );
+    assert_eq!(
+        told(&[Step::Fail], &STEADY.with_classifier(|_: &Down| None::<Verdict>)),
+        [
+            "1/3 starts at 0ns",
+            "1/3 failed at 0ns, down, 1: no verdict",
+            "gave up 1/3 in 0ns, Unclassified, down, 1: no verdict, None"
+        ]
     );
     assert_eq!(
         told(
             &[Step::Fail],
-            &STEADY.with_hint_cap(SECOND).with_classify(|_: &Down| Verdict::throttled(Some(SECOND * 2)))
+            &STEADY.with_hint_cap(SECOND).with_classifier(|_: &Down| Verdict::throttled().after(SECOND * 2))
         ),
         [
-            "1/3 failed 1 at 0ns: throttled Some(2s)",
-            "gave up 1/3 in 0ns, HintTooLong, Some(1), throttled Some(2s), Some(2s)",
+            "1/3 starts at 0ns",
+            "1/3 failed at 0ns, down, 1: throttling, again, Some(2s)",
+            "gave up 1/3 in 0ns, HintTooLong, down, 1: throttling, again, Some(2s), Some(2s)",
+        ]
+    );
+}
+
+/// What was cut has no words of an earlier error.
+#[test]
+fn what_is_cut_says_so() {
+    assert_eq!(
+        told(&[Step::Fail, Step::Hang], &STEADY.with_total_timeout(SECOND * 10)),
+        [
+            "1/3 starts at 0ns",
+            "1/3 failed at 0ns, down, 1: failing, again, None",
+            "1 waits 1s, until Some(101s), down, 1: failing, again, None",
+            "2/3 starts at 1s",
+            "gave up 2/3 in 10s, Deadline, Deadline : failing, again, None, None",
         ]
     );
     assert_eq!(
-        told(&[Step::Fail, Step::Hang], &STEADY.with_deadline(SECOND * 10)),
+        told(&[Step::Fail, Step::Hang], &STEADY.with_attempts(2).with_attempt_timeout(SECOND * 4)),
         [
-            "1/3 failed 1 at 0ns: transient None",
-            "1 waits 1s, None, transient, until Some(101s)",
-            "gave up 2/3 in 10s, Deadline, Some(1), cut, None",
+            "1/2 starts at 0ns",
+            "1/2 failed at 0ns, down, 1: failing, again, None",
+            "1 waits 1s, until Some(101s), down, 1: failing, again, None",
+            "2/2 starts at 1s",
+            "2/2 failed at 5s, AttemptTimeout(4s) : failing, again, None",
+            "gave up 2/2 in 5s, Attempts, AttemptTimeout(4s) : failing, again, None, None",
         ]
     );
 }
@@ -106,8 +154,42 @@ fn every_attempt_has_one_event_the_last_included() {
 fn a_retry_at_once_is_told_too() {
     assert_eq!(
         told(&[Step::Fail, Step::Succeed], &STEADY.with_backoff(Backoff::none())),
-        ["1/3 failed 1 at 0ns: transient None", "1 waits 0ns, None, transient, until Some(100s)", "succeeded 2 in 0ns"]
+        [
+            "1/3 starts at 0ns",
+            "1/3 failed at 0ns, down, 1: failing, again, None",
+            "1 waits 0ns, until None, down, 1: failing, again, None",
+            "2/3 starts at 0ns",
+            "succeeded 2/2 in 0ns"
+        ]
     );
+}
+
+/// How long each attempt took, and the call: to those who want all events.
+#[test]
+fn latencies_are_those_of_the_attempts() {
+    let (timer, latencies) = (ManualTimer::new(), RefCell::new(Vec::new()));
+    let observer = |event: &Event<'_>| match event.kind {
+        EventKind::Failed { latency, .. } => latencies.borrow_mut().push((false, latency)),
+        EventKind::Succeeded { latency, elapsed, .. } => {
+            latencies.borrow_mut().extend([(true, latency), (true, Some(elapsed))]);
+        }
+        _ => {}
+    };
+    let op = |attempt: resile::Attempt| {
+        let sleep = timer.sleep(SECOND * 5 * attempt.number());
+        async move {
+            sleep.await;
+            if attempt.is_first() { Err(Down(1)) } else { Ok(()) }
+        }
+    };
+    drive(retry(op, &STEADY, Never).on(feed(&timer).observed_by(&observer)), &timer).unwrap();
+    let [five, ten] = [5, 10].map(|seconds| Some(SECOND * seconds));
+    assert_eq!(latencies.take(), [(false, five), (true, ten), (true, Some(SECOND * 16))]);
+
+    let trouble = Counting::wanting_trouble();
+    let upstream = feed(&timer);
+    drive(retry(op, &STEADY, Never).on(upstream.observed_by(&trouble)), &timer).unwrap();
+    assert_eq!((trouble.told.load(Relaxed), trouble.latencies.load(Relaxed)), (3, 0));
 }
 
 /// Cut in the wait: the attempt had its event, the call has its end.
@@ -115,68 +197,123 @@ fn a_retry_at_once_is_told_too() {
 fn a_call_cut_in_its_wait_ends_with_one_event() {
     let (script, timer, token) = (Script::new(&[Step::Fail]), ManualTimer::new(), CancellationToken::new());
     let told = RefCell::new(Vec::new());
-    let observer = |event: &Event<'_, Down>| told.borrow_mut().push(short(event));
-    let mut call = Box::pin(retry(|_| script.play(), &STEADY, &token).with_timer(&timer).with_observer(observer));
+    let observer = |event: &Event<'_>| told.borrow_mut().push(short(event));
+    let feed = feed(&timer);
+    let mut call = Box::pin(retry(|_| script.play(), &STEADY, &token).on(feed.observed_by(&observer)));
     assert!(poll(call.as_mut()).is_pending());
     token.cancel();
     assert!(poll(call.as_mut()).is_ready());
     let told = told.borrow();
-    assert_eq!(told.len(), 3);
-    assert_eq!(told[2], "gave up 1/3 in 0ns, Cancelled, Some(1), cut, None");
+    assert_eq!(told.len(), 4);
+    assert_eq!(told[3], "gave up 1/3 in 0ns, Cancelled, down, 1: failing, again, None, None");
 }
 
 /// No budget: the retry that is not made is not waited for either.
 #[test]
 fn a_call_that_cannot_pay_does_not_wait() {
     let (script, timer, told) = (Script::new(&[Step::Fail]), ManualTimer::new(), RefCell::new(Vec::new()));
-    let budget = Budget::new().with_capacity(0);
-    let observer = |event: &Event<'_, Down>| told.borrow_mut().push(short(event));
-    let call = retry(|_| script.play(), &STEADY, Never).with_timer(&timer).with_observer(observer);
-    drive(call.with_budget(&budget), &timer).unwrap_err();
-    assert_eq!(told.borrow().len(), 2, "{told:?}");
-    assert_eq!(told.borrow()[1], "gave up 1/3 in 0ns, Budget, Some(1), transient None, None");
+    let feed = feed(&timer).with_budget(Budget::new().with_capacity(0));
+    let observer = |event: &Event<'_>| told.borrow_mut().push(short(event));
+    drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&observer)), &timer).unwrap_err();
+    assert_eq!(told.borrow().len(), 3, "{told:?}");
+    assert_eq!(told.borrow()[2], "gave up 1/3 in 0ns, Budget, down, 1: failing, again, None, None");
 }
 
 /// Listens as told, and counts.
-#[derive(Default)]
-struct Counting<const TROUBLE: bool> {
-    deaf: Cell<bool>,
-    told: Cell<u32>,
+struct Counting {
+    all: bool,
+    deaf: AtomicBool,
+    told: AtomicU32,
+    latencies: AtomicU32,
 }
 
-impl<const TROUBLE: bool> Observe<Event<'_, Down>> for &Counting<TROUBLE> {
-    const TROUBLE_ONLY: bool = TROUBLE;
-
-    fn is_enabled(&self) -> bool {
-        !self.deaf.get()
+impl Counting {
+    const fn new(all: bool) -> Self {
+        Self { all, deaf: AtomicBool::new(false), told: AtomicU32::new(0), latencies: AtomicU32::new(0) }
     }
 
-    fn observe(&self, _: &Event<'_, Down>) {
-        self.told.set(self.told.get() + 1);
+    const fn wanting_trouble() -> Self {
+        Self::new(false)
+    }
+}
+
+impl Observe for Counting {
+    fn is_enabled(&self) -> bool {
+        !self.deaf.load(Relaxed)
+    }
+
+    fn wants_all(&self) -> bool {
+        self.all
+    }
+
+    fn observe(&self, event: &Event<'_>) {
+        self.told.fetch_add(1, Relaxed);
+        if let EventKind::Failed { latency: Some(_), .. } | EventKind::Succeeded { latency: Some(_), .. } = event.kind {
+            self.latencies.fetch_add(1, Relaxed);
+        }
     }
 }
 
 #[test]
 fn pairs_tell_both_and_nobody_listens_to_unit() {
     let timer = ManualTimer::new();
-    let (trouble, all) = (Counting::<true>::default(), Counting::<false>::default());
+    let (trouble, all) = (Counting::wanting_trouble(), Arc::new(Counting::new(true)));
+    let pair = (Log, ((), all.clone()));
+    let feed = feed(&timer);
     for (steps, of_trouble, of_all) in
-        [(&[Step::Succeed][..], 0, 1), (&[Step::Fail, Step::Succeed][..], 3, 3), (&[Step::Fail][..], 6, 6)]
+        [(&[Step::Succeed][..], 0, 2), (&[Step::Fail, Step::Succeed][..], 3, 5), (&[Step::Fail][..], 6, 9)]
     {
         let script = Script::new(steps);
-        let _ = drive(retry(|_| script.play(), &STEADY, Never).with_timer(&timer).with_observer(&trouble), &timer);
-        assert_eq!(trouble.told.replace(0), of_trouble, "{steps:?}");
-        let pair = (Standard, ((), &all));
+        let _ = drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&trouble)), &timer);
+        assert_eq!(trouble.told.swap(0, Relaxed), of_trouble, "{steps:?}");
         let script = Script::new(steps);
-        let _ = drive(retry(|_| script.play(), &STEADY, Never).with_timer(&timer).with_observer(pair), &timer);
-        assert_eq!(all.told.replace(0), of_all, "{steps:?}");
+        let _ = drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&pair)), &timer);
+        assert_eq!(all.told.swap(0, Relaxed), of_all, "{steps:?}");
     }
     // Deaf: no event is even put together.
-    all.deaf.set(true);
+    all.deaf.store(true, Relaxed);
     let script = Script::new(&[Step::Fail]);
-    let _ = drive(retry(|_| script.play(), &STEADY, Never).with_timer(&timer).with_observer(&all), &timer);
-    assert_eq!(all.told.get(), 0);
-    assert!(!Observe::<Event<'_, Down>>::is_enabled(&()));
+    let _ = drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&all)), &timer);
+    assert_eq!(all.told.load(Relaxed), 0);
+    assert!(!().is_enabled() && !().wants_all() && !Log.wants_all());
+}
+
+/// The upstream's own observer hears of every call on it, and of the upstream; a call's of that call.
+#[test]
+fn an_upstream_has_an_observer_and_a_call_may_have_another() {
+    static ALL: Counting = Counting::new(true);
+    static OWN: Upstream = Upstream::new("feed").with_observer(&ALL);
+    let run = |call: &Counting| {
+        let op = |_| std::future::ready(Ok::<_, Down>(()));
+        drive(retry(op, &STEADY, Never).on(OWN.observed_by(call)), &ManualTimer::new()).unwrap();
+    };
+    let (one, two) = (Counting::new(true), Counting::wanting_trouble());
+    run(&one);
+    run(&two);
+    assert_eq!(ALL.told.load(Relaxed), 4);
+    // What one of them wants, both get.
+    assert_eq!((one.told.into_inner(), two.told.into_inner()), (2, 2));
+
+    let (timer, shared) = (ManualTimer::new(), Arc::new(Counting::new(true)));
+    let broken = feed(&timer).with_breaker(Breaker::new()).with_shared_observer(shared.clone());
+    let call = Counting::new(true);
+    drop(broken.isolate());
+    drive(retry(|_| std::future::ready(Ok::<_, Down>(())), &STEADY, Never).on(broken.observed_by(&call)), &timer)
+        .unwrap();
+    assert_eq!((shared.told.load(Relaxed), call.told.into_inner()), (4, 2), "isolated and closed are the upstream's");
+}
+
+/// Each event has the state of the upstream's parts.
+#[test]
+fn gauges_are_those_at_the_event() {
+    let (timer, tokens) = (ManualTimer::new(), RefCell::new(Vec::new()));
+    let observer =
+        |event: &Event<'_>| tokens.borrow_mut().push((event.gauges.tokens, event.gauges.breaker, event.gauges.waiting));
+    let feed = feed(&timer).with_budget(Budget::new().with_capacity(5).with_deposit(1.0));
+    let script = Script::new(&[Step::Fail, Step::Succeed]);
+    drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&observer)), &timer).unwrap();
+    // Started, failed, waiting (paid), started, succeeded (refilled).
+    assert_eq!(tokens.take(), [5, 5, 4, 4, 5].map(|tokens| (Some(tokens), None, None)));
 }
 
 /// A clock that nobody may read or wait on.
@@ -198,15 +335,16 @@ impl Timer for Forbidden {
 #[test]
 fn the_happy_path_reads_no_clock() {
     let policy = STEADY.with_backoff(Backoff::none());
-    let (token, budget, hands) = (CancellationToken::new(), Budget::new(), ManualTimer::new());
+    let (token, hands) = (CancellationToken::new(), ManualTimer::new());
+    let standard = feed(Forbidden).with_budget(Budget::new());
+    let silent = feed(Forbidden).with_observer(&());
     for (steps, number) in [(&[Step::Succeed][..], 1), (&[Step::Fail, Step::Fail, Step::Succeed][..], 3)] {
         let script = Script::new(steps);
-        let op = |_| script.play().timeout(SECOND).with_timer(Forbidden);
-        let standard = retry(op, &policy, &token).with_timer(Forbidden).with_budget(&budget);
-        assert_eq!(drive(standard, &hands), Ok(number));
+        let op = |_| script.play().timeout(SECOND).on(&standard);
+        assert_eq!(drive(retry(op, &policy, &token).on(&standard), &hands).unwrap(), number);
         let script = Script::new(steps);
-        let silent = retry(|_| script.play(), &policy, &token).with_timer(Forbidden).with_observer(());
-        assert_eq!(drive(silent, &hands), Ok(number));
+        let limited = policy.with_attempt_timeout(SECOND);
+        assert_eq!(drive(retry(|_| script.play(), &limited, &token).on(&silent), &hands).unwrap(), number);
     }
 }
 
@@ -214,12 +352,15 @@ fn the_happy_path_reads_no_clock() {
 #[test]
 fn who_asks_for_times_pays_for_them() {
     let reads = |deadline: bool, listening: bool| {
-        let (script, timer, all) =
-            (Script::new(&[Step::Succeed]), CountingTimer::default(), Counting::<false>::default());
-        let policy = if deadline { STEADY.with_deadline(SECOND) } else { STEADY };
-        let call = retry(|_| script.play(), &policy, Never).with_timer(&timer);
-        let outcome = if listening { drive(call.with_observer(&all), &timer.hands) } else { drive(call, &timer.hands) };
-        assert_eq!((outcome, timer.sleeps.into_inner()), (Ok(1), 0));
+        let (script, timer, all) = (Script::new(&[Step::Succeed]), CountingTimer::default(), Counting::new(true));
+        let policy = if deadline { STEADY.with_total_timeout(SECOND) } else { STEADY };
+        let (call, feed) = (retry(|_| script.play(), &policy, Never), feed(&timer));
+        let outcome = if listening {
+            drive(call.on(feed.observed_by(&all)), &timer.hands)
+        } else {
+            drive(call.on(feed), &timer.hands)
+        };
+        assert_eq!((outcome.unwrap(), timer.sleeps.into_inner()), (1, 0));
         timer.reads.into_inner()
     };
     assert_eq!([reads(false, false), reads(true, false), reads(false, true), reads(true, true)], [0, 1, 2, 2]);
@@ -228,27 +369,76 @@ fn who_asks_for_times_pays_for_them() {
 #[test]
 fn events_have_words() {
     let (script, timer, told) = (Script::new(&[Step::Fail]), ManualTimer::new(), RefCell::new(Vec::new()));
-    let policy = STEADY.with_classify(|error: &Down| match error.0 {
-        1 => Verdict::throttled(Some(SECOND * 20)),
-        2 => Verdict::retry(),
-        _ => Verdict::fail(),
+    let policy = STEADY.with_classifier(|error: &Down| match error.0 {
+        1 => Verdict::throttled().after(SECOND * 20),
+        2 => Verdict::transient(),
+        _ => Verdict::fatal(),
     });
-    let observer = |event: &Event<'_, Down>| told.borrow_mut().push(event.to_string());
-    let _ = drive(retry(|_| script.play(), &policy, Never).with_timer(&timer).with_observer(observer), &timer);
+    let observer = |event: &Event<'_>| told.borrow_mut().push(event.to_string());
+    let feed = feed(&timer);
+    let _ = drive(retry(|_| script.play(), &policy, Never).on(feed.observed_by(&observer)), &timer);
     assert_eq!(
-        told.into_inner(),
+        told.take(),
         [
-            "attempt 1 of 3 failed (throttled)",
-            "waiting 20.0s, the peer asked for 20.0s, then attempt 2 of 3",
-            "attempt 2 of 3 failed (transient)",
-            "waiting 2.0s, then attempt 3 of 3",
-            "attempt 3 of 3 failed (permanent)",
-            "gave up after 3 of 3 attempts: the error is not one that a retry can mend",
+            "feed: attempt 1 of 3 starts",
+            "feed: attempt 1 of 3 failed: down, 1 (asked for 20.0s)",
+            "feed: attempt 1 of 3 failed, retrying in 20.0s: down, 1 (asked for 20.0s)",
+            "feed: attempt 2 of 3 starts",
+            "feed: attempt 2 of 3 failed: down, 2",
+            "feed: attempt 2 of 3 failed, retrying in 2.0s: down, 2",
+            "feed: attempt 3 of 3 starts",
+            "feed: attempt 3 of 3 failed: down, 3",
+            "feed: gave up after 3 of 3 attempts, the error is final, the request must not be sent again: down, 3",
         ]
     );
-    assert_eq!((Cause::Transient.to_string(), Cause::Throttled.to_string()), ("transient".into(), "throttled".into()));
-    let stops =
-        [Stop::Fatal, Stop::Attempts, Stop::Deadline, Stop::Budget, Stop::Open, Stop::HintTooLong, Stop::Cancelled];
-    let words = ["fatal", "attempts", "deadline", "budget", "open", "hint_too_long", "cancelled"];
-    assert_eq!(stops.map(|stop| stop.as_str()), words);
+    // A call that is held, and then cut; one that is refused.
+    let held = feed.with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO));
+    let held = held.with_breaker(Breaker::new());
+    held.hold(SECOND * 3);
+    let hangs = || std::future::pending::<Result<(), Down>>();
+    let limited = STEADY.with_attempts(1).with_attempt_timeout(SECOND);
+    let _ = drive(retry(|_| hangs(), limited, Never).on(held.observed_by(&observer)), &timer);
+    let _isolation = held.isolate();
+    let _ = drive(retry(|_| hangs(), limited, Never).on(held.observed_by(&observer)), &timer);
+    assert_eq!(
+        told.take(),
+        [
+            "feed: attempt 1 of 1 is held by the cooldown for 3.0s",
+            "feed: attempt 1 of 1 starts",
+            "feed: attempt 1 of 1 failed: did not finish within 1s",
+            "feed: gave up after 1 of 1 attempts, no attempts left: did not finish within 1s",
+            "feed: gave up after 0 of 1 attempts, the circuit breaker is open",
+        ]
+    );
+    let healths = [Health::Healthy, Health::Throttling, Health::Failing, Health::Unknown];
+    assert_eq!(healths.map(Health::as_str), ["healthy", "throttling", "failing", "unknown"]);
+    assert_eq!([HeldBy::Cooldown, HeldBy::Bulkhead].map(HeldBy::as_str), ["cooldown", "bulkhead"]);
+    assert_eq!(Cut::Stream.to_string(), "the stream ended before its last item");
+    let reasons = [
+        StopReason::Fatal,
+        StopReason::Unclassified,
+        StopReason::Attempts,
+        StopReason::Deadline,
+        StopReason::Budget,
+        StopReason::Open,
+        StopReason::Full,
+        StopReason::HintTooLong,
+        StopReason::Alternatives,
+        StopReason::Partial,
+        StopReason::Cancelled,
+    ];
+    let words = [
+        "fatal",
+        "unclassified",
+        "attempts",
+        "deadline",
+        "budget",
+        "open",
+        "full",
+        "hint_too_long",
+        "alternatives",
+        "partial",
+        "cancelled",
+    ];
+    assert_eq!(reasons.map(|reason| reason.as_str()), words);
 }

@@ -3,25 +3,36 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use resile::breaker::State;
+use resile::observe::{Event, Observe};
 use resile::{
-    Always, Attempt, Backoff, Breaker, Budget, Cooldown, HedgePolicy, ManualTimer, Never, Observe, RetryPolicy,
-    Verdict, hedge, retry, retry_stream,
+    Alternative, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy, ManualTimer,
+    Never, RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry, retry_stream,
 };
 
 use super::script::{Down, Script, Step, poll};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Panics once, at the step of that number: a question whether it listens, or an event.
-struct Fuse(AtomicU32);
+/// Panics once, at the step of that number: a question whether it listens or wants all, or an event.
+#[derive(Clone)]
+struct Fuse(Arc<AtomicU32>);
 
 impl Fuse {
+    fn new() -> Self {
+        Self(Arc::new(AtomicU32::new(u32::MAX)))
+    }
+
+    fn set(&self, steps: u32) {
+        self.0.store(steps, Ordering::Relaxed);
+    }
+
     fn step(&self) {
         let left = self.0.load(Ordering::Relaxed);
         self.0.store(left.saturating_sub(1), Ordering::Relaxed);
@@ -33,66 +44,67 @@ impl Fuse {
     }
 }
 
-impl<E> Observe<E> for &Fuse {
+impl Observe for Fuse {
     fn is_enabled(&self) -> bool {
         self.step();
         true
     }
 
-    fn observe(&self, _: &E) {
+    fn wants_all(&self) -> bool {
+        self.step();
+        true
+    }
+
+    fn observe(&self, _: &Event<'_>) {
         self.step();
     }
 }
 
-struct Scene<'a> {
+struct Scene {
     script: Script,
     timer: ManualTimer,
-    budget: Budget,
-    breaker: Breaker<Always, &'a Fuse, ManualTimer>,
-    cooldown: Cooldown,
+    upstream: Upstream<ManualTimer>,
     policy: RetryPolicy<fn(&Down) -> Verdict>,
-    begun: Cell<u32>,
+    /// How many attempts had to be paid for.
+    paid: Cell<u32>,
 }
 
 const CAPACITY: u32 = 50;
 
 #[expect(clippy::trivially_copy_pass_by_ref)]
 fn classify(down: &Down) -> Verdict {
-    if down.0 % 2 == 1 { Verdict::throttled(Some(SECOND)) } else { Verdict::retry() }
+    if down.0 % 2 == 1 { Verdict::throttled().after(SECOND) } else { Verdict::transient() }
 }
 
-impl<'a> Scene<'a> {
-    /// A breaker that waits for its probe, and is then opened by the third failure in a row.
-    fn new(steps: &'static [Step], backoff: Backoff, fuse: &'a Fuse) -> Self {
+impl Scene {
+    /// A breaker that waits for its probe, and is then opened by the third failure in a row. The fuse is the upstream's
+    /// observer.
+    fn new(steps: &'static [Step], backoff: Backoff, fuse: &Fuse) -> Self {
         let timer = ManualTimer::new();
-        let budget = Budget::new().with_capacity(CAPACITY).with_deposit(0.0);
         let breaker = Breaker::new()
             .with_consecutive(3)
             .with_open(Backoff::fixed(SECOND))
-            .with_probes(2, 1.0)
-            .with_lease(Duration::MAX) // a place that is not given back is gone
-            .with_observer(fuse)
+            .with_probes(1.0, 2)
+            .with_lease(Duration::MAX); // a place that is not given back is gone
+        let upstream = Upstream::new("watched")
+            .with_budget(Budget::new().with_capacity(CAPACITY).with_deposit(0.0))
+            .with_breaker(breaker)
+            .with_bulkhead(Bulkhead::new(2))
+            .with_cooldown(Cooldown::new())
+            .with_shared_observer(fuse.clone())
             .with_timer(timer.clone());
         for _ in 0..3 {
-            breaker.permit().unwrap().failure(Verdict::retry());
+            upstream.try_admit().unwrap().settle(&Verdict::transient());
         }
         timer.advance(SECOND);
         let policy = RetryPolicy::new().with_attempts(5).with_backoff(backoff);
-        let policy = policy.with_classify(classify as fn(&Down) -> Verdict);
-        Self {
-            script: Script::new(steps),
-            timer,
-            budget,
-            breaker,
-            cooldown: Cooldown::new(),
-            policy,
-            begun: Cell::new(0),
-        }
+        let policy = policy.with_classifier(classify as fn(&Down) -> Verdict);
+        Self { script: Script::new(steps), timer, upstream, policy, paid: Cell::new(0) }
     }
 
-    async fn attempt(&self) -> Result<u32, Down> {
-        self.begun.set(self.begun.get() + 1);
-        self.script.play().await
+    fn attempt(&self, is_first: bool) -> impl Future<Output = Result<u32, Down>> {
+        self.paid.set(self.paid.get() + u32::from(!is_first));
+        self.script.play()
     }
 
     /// Polls to the end or to the panic. Returns whether it panicked.
@@ -114,17 +126,22 @@ impl<'a> Scene<'a> {
 
     /// The call is gone.
     fn is_whole(&self, what: &str) {
-        let spent = CAPACITY - self.budget.available();
-        let retries = self.begun.get().saturating_sub(1);
-        assert!(spent == retries, "{what}: {spent} tokens were spent on {retries} retries");
+        let spent = CAPACITY - self.upstream.budget().unwrap().available();
+        let paid = self.paid.get();
+        assert!(spent == paid, "{what}: {spent} tokens were spent on {paid} attempts");
+        let bulkhead = self.upstream.bulkhead().unwrap();
+        assert_eq!((bulkhead.in_flight(), bulkhead.waiting(), self.timer.sleepers()), (0, 0, 0), "{what}");
+        assert_eq!(self.script.starts(), self.script.drops(), "{what}");
         self.timer.advance(SECOND * 600);
+        let state = || self.upstream.breaker().unwrap().state();
         for _ in 0..2 {
-            if self.breaker.state() != State::Closed {
+            if state() != State::Closed {
                 // With a place that nobody gave back, two probes could not both pass.
-                self.breaker.permit().unwrap_or_else(|open| panic!("{what}: a place is lost, {open}")).success();
+                let admitted = self.upstream.try_admit();
+                admitted.unwrap_or_else(|refused| panic!("{what}: a place is lost, {refused}")).succeeded();
             }
         }
-        assert_eq!(self.breaker.state(), State::Closed, "{what}");
+        assert_eq!(state(), State::Closed, "{what}");
     }
 }
 
@@ -139,91 +156,133 @@ const SCRIPTS: [&[Step]; 5] = [
 const BACKOFFS: [Backoff; 2] = [Backoff::none(), Backoff::fixed(SECOND)];
 
 /// Burns the fuse at one step after the other, until a call ends ahead of it.
-fn at_every_step(what: &str, call: impl Fn(&Scene<'_>, &Fuse) -> bool) {
+fn at_every_step(what: &str, call: impl Fn(&Scene) -> bool) {
     for (script, steps) in SCRIPTS.into_iter().enumerate() {
         for backoff in BACKOFFS {
-            let mut burnt = 0;
-            loop {
-                let fuse = Fuse(AtomicU32::new(u32::MAX));
-                let scene = Scene::new(steps, backoff, &fuse);
-                fuse.0.store(burnt + 1, Ordering::Relaxed);
-                let panicked = call(&scene, &fuse);
-                assert_eq!(panicked, fuse.is_burnt(), "{what}, script {script}: a panic was lost");
-                fuse.0.store(u32::MAX, Ordering::Relaxed);
-                scene.is_whole(&format!("{what}, script {script}, {backoff:?}, at step {}", burnt + 1));
-                if !panicked {
-                    break;
-                }
-                burnt += 1;
-            }
-            assert!(burnt >= 2, "{what}, script {script}: only {burnt} steps");
+            at_every_step_of(&format!("{what}, script {script}, {backoff:?}"), steps, backoff, 3, &call);
+        }
+    }
+}
+
+fn at_every_step_of(what: &str, steps: &'static [Step], backoff: Backoff, least: u32, call: &impl Fn(&Scene) -> bool) {
+    for step in 1.. {
+        let fuse = Fuse::new();
+        let scene = Scene::new(steps, backoff, &fuse);
+        fuse.set(step);
+        let panicked = call(&scene);
+        assert_eq!(panicked, fuse.is_burnt(), "{what}: a panic was lost");
+        fuse.set(u32::MAX);
+        scene.is_whole(&format!("{what}, at step {step}"));
+        if !panicked {
+            assert!(step > least, "{what}: only {step} steps");
+            return;
         }
     }
 }
 
 #[test]
 fn of_a_retry() {
-    at_every_step("retry", |scene, fuse| {
+    at_every_step("retry", |scene| {
         scene.drive(async {
-            let call = retry(|_| scene.attempt(), &scene.policy, Never).with_budget(&scene.budget);
-            let call = call.with_breaker(&scene.breaker).with_cooldown(&scene.cooldown);
-            drop(call.with_observer(fuse).with_timer(&scene.timer).await);
+            let call = retry(|attempt| scene.attempt(attempt.is_first()), &scene.policy, Never);
+            drop(call.on(&scene.upstream).await);
+        })
+    });
+}
+
+/// Around attempts that their timeout cuts, and one that the total timeout does; with a further observer.
+#[test]
+fn of_a_retry_that_is_cut() {
+    let steps: &[Step] = &[Step::Hang, Step::Fail, Step::Hang];
+    at_every_step_of("retry that is cut", steps, BACKOFFS[0], 10, &|scene| {
+        scene.drive(async {
+            let policy = scene.policy.with_attempt_timeout(SECOND).with_total_timeout(SECOND * 60);
+            let call = retry(|attempt| scene.attempt(attempt.is_first()), policy, Never);
+            drop(call.on(scene.upstream.observed_by(&())).await);
         })
     });
 }
 
 #[test]
 fn of_a_run() {
-    at_every_step("run", |scene, fuse| {
+    at_every_step("run", |scene| {
+        let mut run = Run::new(&scene.policy, Never).on(&scene.upstream);
+        let panicked = scene.drive(async { while let Ok(None) = run.attempt(scene.script.play()).await {} });
+        scene.paid.set(run.attempts().saturating_sub(1));
+        panicked
+    });
+    at_every_step("run by hand", |scene| {
         scene.drive(async {
-            let run = scene.policy.start(Never).with_budget(&scene.budget);
-            let run = run.with_breaker(&scene.breaker).with_cooldown(&scene.cooldown);
-            let mut run = run.with_observer(fuse).with_timer(&scene.timer);
-            while let Ok(None) = run.attempt(scene.attempt()).await {}
+            let mut run = Run::new(&scene.policy, Never).on(&scene.upstream);
+            while let Ok(attempt) = run.next().await {
+                match scene.attempt(attempt.is_first()).await {
+                    Ok(value) => {
+                        let _ = run.succeeded(value);
+                        return;
+                    }
+                    Err(error) if run.failed(error).is_err() => return,
+                    Err(_) => {}
+                }
+            }
         })
     });
 }
 
 #[test]
 fn of_a_stream() {
-    at_every_step("stream", |scene, fuse| {
-        let open = |_: Attempt| async {
-            let item = scene.attempt().await?;
-            Ok::<_, Down>(stream::iter([Ok::<_, Down>(item)]))
+    at_every_step("stream", |scene| {
+        let open = |attempt: Attempt| {
+            let attempt = scene.attempt(attempt.is_first());
+            async {
+                let item = attempt.await?;
+                Ok::<_, Down>(stream::iter([Ok::<_, Down>(item)]))
+            }
         };
         scene.drive(async {
-            let call = retry_stream(open, &scene.policy, Never).with_budget(&scene.budget);
-            let mut call = Box::pin(call.with_observer(fuse).with_timer(&scene.timer));
+            let mut call = Box::pin(retry_stream(open, &scene.policy, Never).on(&scene.upstream));
             while call.next().await.is_some() {}
         })
     });
 }
 
 #[test]
-fn of_a_hedge() {
-    let policy = HedgePolicy::new().with_delay(SECOND).with_hedges(3).with_deadline(SECOND * 9);
-    for (script, steps) in [&[Step::Hang][..], &[Step::Hang, Step::Hang, Step::Succeed]].into_iter().enumerate() {
-        for burnt in 1.. {
-            let fuse = Fuse(AtomicU32::new(u32::MAX));
-            let scene = Scene::new(steps, BACKOFFS[0], &fuse);
-            fuse.0.store(burnt, Ordering::Relaxed);
-            let made = Cell::new(0);
-            let next = |_| {
-                made.set(made.get() + 1);
-                scene.attempt()
-            };
-            let panicked = scene.drive(async {
-                let call = hedge(next, &policy, Never).with_budget(&scene.budget);
-                drop(call.with_observer(&fuse).with_timer(&scene.timer).await);
-            });
-            fuse.0.store(u32::MAX, Ordering::Relaxed);
-            // A hedge is paid when it is made, also where a panic keeps it from its first poll.
-            let (hedges, spent) = (made.get() - 1, CAPACITY - scene.budget.available());
-            assert_eq!(spent, hedges, "script {script}, step {burnt}: tokens for hedges");
-            if !panicked {
-                assert!(burnt > 4, "only {burnt} steps");
-                break;
+fn of_one_attempt() {
+    at_every_step("call", |scene| {
+        scene.drive(async {
+            drop(scene.upstream.call(scene.script.play(), classify as fn(&Down) -> Verdict).await);
+        })
+    });
+    at_every_step("admission", |scene| {
+        scene.drive(async {
+            let Ok(admission) = scene.upstream.admit(Never).await else { return };
+            match scene.attempt(true).await {
+                Ok(_) => admission.succeeded(),
+                Err(error) => admission.settle(&classify(&error)),
             }
-        }
+        })
+    });
+}
+
+#[test]
+fn of_a_fallback() {
+    at_every_step("fallback", |scene| {
+        scene.drive(async {
+            let op = |alternative: Alternative<'_, u8>| scene.attempt(alternative.index() == 0);
+            drop(fallback(&[1, 2, 3], op, FallbackPolicy::new(), Never).on(&scene.upstream).await);
+        })
+    });
+}
+
+#[test]
+fn of_a_hedge() {
+    let policy = HedgePolicy::new().with_delay(SECOND).with_hedges(3).with_total_timeout(SECOND * 9);
+    for (script, steps) in [&[Step::Hang][..], &[Step::Hang, Step::Hang, Step::Succeed]].into_iter().enumerate() {
+        // A hedge is paid when it is made, also where a panic keeps it from its first poll.
+        at_every_step_of(&format!("hedge, script {script}"), steps, BACKOFFS[0], 5, &|scene| {
+            scene.drive(async {
+                let op = |attempt: Attempt| scene.attempt(attempt.is_first());
+                drop(hedge(op, &policy, Never).on(&scene.upstream).await);
+            })
+        });
     }
 }

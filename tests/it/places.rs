@@ -8,8 +8,9 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use resile::breaker::State;
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, GaveUp, HedgePolicy, Jitter, ManualTimer,
-    Never, ResilienceExt, RetryPolicy, Verdict, Withdrawal, fallback, hedge, retry, retry_stream,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Drain, FallbackPolicy, GaveUp, HedgePolicy, Jitter,
+    ManualTimer, Never, ResilienceExt, RetryPolicy, Run, Upstream, Verdict, Withdrawal, fallback, hedge, retry,
+    retry_stream,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -29,134 +30,152 @@ const SCRIPTS: &[&[Step]] = &[
 
 const BACKOFFS: [Backoff; 2] = [Backoff::none(), Backoff::fixed(SECOND).with_jitter(Jitter::None)];
 
-type Judge = fn(&Down) -> Verdict;
+type Classifier = fn(&Down) -> Verdict;
 
 /// Every second start was throttled.
 #[expect(clippy::trivially_copy_pass_by_ref)]
-fn judge(down: &Down) -> Verdict {
-    if down.0 % 2 == 1 { Verdict::throttled(Some(SECOND)) } else { Verdict::retry() }
+fn classify(down: &Down) -> Verdict {
+    if down.0 % 2 == 1 { Verdict::throttled().after(SECOND) } else { Verdict::transient() }
 }
 
-/// How a scene begins: the breaker half-open, the cooldown held, the bulkhead full.
+/// How a scene begins: the breaker half-open, the cooldown held, that many places of the bulkhead taken.
 #[derive(Clone, Copy, Debug)]
 struct Start {
     half_open: bool,
     held: bool,
-    full: bool,
+    taken: u32,
 }
+
+/// An upstream with all parts, or some of them.
+type Place = Upstream<ManualTimer>;
 
 /// What stays when a call is gone.
 struct Scene {
     script: Script,
     timer: ManualTimer,
     token: CancellationToken,
-    budget: Budget,
-    breaker: Breaker<Judge, (), ManualTimer>,
-    bulkhead: Bulkhead,
-    cooldown: Cooldown<Judge, ManualTimer>,
-    policy: RetryPolicy<Judge>,
-    begun: Cell<u32>,
+    upstream: Place,
+    /// What a call around others goes on.
+    outer: Place,
+    policy: RetryPolicy<Classifier>,
+    /// How many attempts on each had to be paid for.
+    paid: Cell<u32>,
+    paid_outside: Cell<u32>,
+}
+
+/// Tokens at the start: few enough that no deposit is lost at the brim.
+const START: u32 = 50;
+
+fn budget() -> Budget {
+    let budget = Budget::new().with_capacity(2 * START).with_deposit(1.0);
+    (0..START).for_each(|_| budget.withdraw().map(Withdrawal::spend).unwrap());
+    budget
+}
+
+fn breaker(failures: u32) -> Breaker {
+    Breaker::new()
+        .with_consecutive(failures)
+        .with_open(Backoff::fixed(SECOND))
+        .with_probes(1.0, 1)
+        .with_lease(Duration::MAX) // a place that is not given back is gone
+}
+
+/// Two, so that one more attempt may join.
+const PLACES: u32 = 2;
+
+fn available(upstream: &Place) -> u32 {
+    upstream.budget().unwrap().available()
 }
 
 impl Scene {
-    const CAPACITY: u32 = 100;
-    /// Tokens at the start: few enough that no deposit is lost at the brim.
-    const START: u32 = 50;
-
     fn new(steps: &'static [Step], backoff: Backoff, start: Start) -> Self {
         let timer = ManualTimer::new();
-        let budget = Budget::new().with_capacity(Self::CAPACITY).with_deposit(1.0);
-        (Self::START..Self::CAPACITY).for_each(|_| budget.withdraw().map(Withdrawal::spend).unwrap());
-        let breaker = Breaker::new()
-            .with_consecutive(if start.half_open { 1 } else { 3 })
-            .with_open(Backoff::fixed(SECOND).with_jitter(Jitter::None))
-            .with_probes(1, 1.0)
-            .with_lease(Duration::MAX); // a place that is not given back is gone
-        let breaker = breaker.with_classify(judge as Judge).with_observer(()).with_timer(timer.clone());
-        let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
+        let upstream = Upstream::new("inner")
+            .with_budget(budget())
+            .with_breaker(breaker(if start.half_open { 1 } else { 3 }))
+            .with_bulkhead(Bulkhead::new(PLACES))
+            .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO))
+            .with_timer(timer.clone());
+        let outer = Upstream::new("outer")
+            .with_budget(budget())
+            .with_breaker(breaker(3))
+            .with_bulkhead(Bulkhead::new(PLACES))
+            .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO))
+            .with_timer(timer.clone());
         let scene = Self {
             script: Script::new(steps),
             token: CancellationToken::new(),
-            budget,
-            breaker,
-            bulkhead: Bulkhead::new(1),
-            cooldown: cooldown.with_classify(judge as Judge).with_timer(timer.clone()),
+            upstream,
+            outer,
             policy: RetryPolicy::new()
                 .with_attempts(8)
-                .with_deadline(SECOND * 20)
+                .with_total_timeout(SECOND * 20)
                 .with_backoff(backoff)
-                .with_classify(judge as Judge),
+                .with_classifier(classify as Classifier),
             timer,
-            begun: Cell::new(0),
+            paid: Cell::new(0),
+            paid_outside: Cell::new(0),
         };
         if start.half_open {
-            scene.breaker.permit().unwrap().failure(Verdict::retry());
+            scene.upstream.try_admit().unwrap().settle(&Verdict::transient());
             scene.timer.advance(SECOND);
         }
         if start.held {
-            scene.cooldown.hold(SECOND * 3);
+            scene.upstream.hold(SECOND * 3);
         }
         scene
     }
 
-    /// An attempt begins. Called where the call makes it, not where the script gets to see it.
-    fn begin(&self) {
-        self.begun.set(self.begun.get() + 1);
+    /// An attempt on the inner upstream begins. Called where the call makes it, not where the script gets to see it.
+    fn begin(&self, attempt: Attempt) {
+        self.paid.set(self.paid.get() + u32::from(!attempt.is_first()));
+    }
+
+    fn begin_outside(&self, is_first: bool) {
+        self.paid_outside.set(self.paid_outside.get() + u32::from(!is_first));
     }
 
     async fn play(&self) -> Result<u32, Down> {
         self.script.play().await
     }
 
-    /// Everything around it, the breaker innermost.
-    async fn play_in_all(&self) -> Result<u32, Down> {
-        self.play()
-            .guarded_by(&self.breaker)
-            .limited_by(&self.bulkhead)
-            .paced_by(&self.cooldown)
-            .timeout(SECOND * 5)
-            .with_timer(&self.timer)
-            .await
+    /// Under adapters of its own.
+    async fn play_adapted(&self) -> Result<u32, Down> {
+        self.play().timeout(SECOND * 5).on(&self.upstream).await
     }
 
-    /// The other way round.
-    async fn play_inside_out(&self) -> Result<u32, Down> {
-        self.play()
-            .timeout(SECOND * 5)
-            .with_timer(&self.timer)
-            .paced_by(&self.cooldown)
-            .limited_by(&self.bulkhead)
-            .guarded_by(&self.breaker)
-            .await
-    }
-
-    /// The call is gone, having told the budget of that many successes.
-    fn check(&self, deposits: u32, at: &str) {
-        let retries = self.begun.get().saturating_sub(1);
-        assert_eq!(self.budget.available(), Self::START - retries + deposits, "the budget, {at}");
-        assert_eq!((self.bulkhead.in_flight(), self.bulkhead.waiting()), (0, 0), "the bulkhead, {at}");
+    /// The call is gone, having reported that many successes to each budget.
+    fn check(&self, deposits: [u32; 2], at: &str) {
+        assert_eq!(available(&self.upstream), START - self.paid.get() + deposits[0], "the budget, {at}");
+        assert_eq!(available(&self.outer), START - self.paid_outside.get() + deposits[1], "the outer budget, {at}");
+        for bulkhead in [self.upstream.bulkhead().unwrap(), self.outer.bulkhead().unwrap()] {
+            assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0), "{at}");
+        }
         assert_eq!(self.script.drops(), self.script.starts(), "the operations, {at}");
         assert_eq!(self.timer.sleepers(), 0, "the sleeps, {at}");
         // However it stands now, once its time is over it lets a probe through and closes.
         self.timer.advance(SECOND * 60);
-        self.breaker.permit().unwrap_or_else(|open| panic!("{open}, {at}")).success();
-        assert_eq!(self.breaker.state(), State::Closed, "{at}");
-        let mut until = pin!(self.cooldown.until(Never));
-        assert!(poll(until.as_mut()).is_ready(), "the cooldown, {at}");
+        for upstream in [&self.upstream, &self.outer] {
+            assert_eq!(upstream.held(), None, "{at}");
+            upstream.try_admit().unwrap_or_else(|refused| panic!("{refused}, {at}")).succeeded();
+            assert_eq!(upstream.breaker().unwrap().state(), State::Closed, "{at}");
+            assert_eq!(upstream.bulkhead().unwrap().in_flight(), 0, "{at}");
+        }
     }
 }
 
-/// Polls what `call` makes n times, then drops it, for every n until it completes. A success is told the budget
-/// `deposits` times.
-fn sweep(deposits: u32, call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
+/// Polls what `call` makes n times, then drops it, for every n until it completes. A success deposits that often with
+/// each budget.
+fn sweep(deposits: [u32; 2], call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
     const MOST: u32 = 60;
     let (mut completed, mut dropped) = (0, 0);
     for (steps, backoff) in SCRIPTS.iter().flat_map(|steps| BACKOFFS.map(|backoff| (*steps, backoff))) {
-        for bits in 0..8 {
-            let start = Start { half_open: bits & 1 > 0, held: bits & 2 > 0, full: bits & 4 > 0 };
+        for bits in 0..12 {
+            let start = Start { half_open: bits & 1 > 0, held: bits & 2 > 0, taken: bits / 4 };
             for polls in 0..MOST {
                 let scene = Scene::new(steps, backoff, start);
-                let mut occupant = start.full.then(|| scene.bulkhead.try_permit().unwrap());
+                let bulkhead = scene.upstream.bulkhead().unwrap();
+                let mut occupants: Vec<_> = (0..start.taken).map(|_| bulkhead.try_acquire().unwrap()).collect();
                 let done = {
                     let mut call = Box::pin(call(&scene));
                     let done = (0..polls).find_map(|polled| match poll(call.as_mut()) {
@@ -167,7 +186,7 @@ fn sweep(deposits: u32, call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
                                 scene.timer.advance(left.min(SECOND));
                             }
                             if polled == 2 {
-                                occupant = None;
+                                occupants.clear();
                             }
                             None
                         }
@@ -175,8 +194,8 @@ fn sweep(deposits: u32, call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
                     drop(call);
                     done
                 };
-                drop(occupant);
-                let deposits = if done == Some(true) { deposits } else { 0 };
+                drop(occupants);
+                let deposits = if done == Some(true) { deposits } else { [0, 0] };
                 scene.check(deposits, &format!("after {polls} polls, {:?}, {start:?}", scene.script));
                 if done.is_some() {
                     completed += 1;
@@ -190,70 +209,104 @@ fn sweep(deposits: u32, call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
 }
 
 #[test]
-fn each_adapter_dropped_anywhere() {
-    sweep(0, &async |scene: &Scene| {
-        scene.begin();
-        scene.play().guarded_by(&scene.breaker).await.map_err(drop)
+fn each_part_dropped_anywhere() {
+    fn part(scene: &Scene) -> Place {
+        Upstream::new("part").with_timer(scene.timer.clone())
+    }
+    sweep([0, 0], &async |scene: &Scene| {
+        let upstream = part(scene).with_breaker(breaker(1));
+        let outcome = upstream.call(scene.play(), classify as Classifier).await.map_err(drop);
+        drop(upstream.try_admit());
+        outcome
     });
-    sweep(0, &async |scene: &Scene| {
-        scene.begin();
-        scene.play().limited_by(&scene.bulkhead).await.map_err(drop)
+    sweep([0, 0], &async |scene: &Scene| {
+        let upstream = part(scene).with_cooldown(Cooldown::new());
+        upstream.hold(SECOND);
+        upstream.call(scene.play(), classify as Classifier).await.map_err(drop)
     });
-    sweep(0, &async |scene: &Scene| {
-        scene.begin();
-        scene.play().paced_by(&scene.cooldown).await.map_err(drop)
-    });
-}
-
-#[test]
-fn all_adapters_dropped_anywhere() {
-    sweep(0, &async |scene: &Scene| {
-        scene.begin();
-        scene.play_in_all().await.map_err(drop)
-    });
-    sweep(0, &async |scene: &Scene| {
-        scene.begin();
-        scene.play_inside_out().await.map_err(drop)
+    sweep([0, 0], &async |scene: &Scene| {
+        scene.play().limited_by(scene.upstream.bulkhead().unwrap()).await.map_err(drop)
     });
 }
 
 #[test]
-fn retry_of_all_adapters_dropped_anywhere() {
-    sweep(1, &async |scene: &Scene| {
-        let op = |_| {
-            scene.begin();
-            scene.play_in_all()
+fn a_single_call_dropped_anywhere() {
+    // Each success of an upstream fills its budget, whoever made the call.
+    sweep([1, 0], &async |scene: &Scene| {
+        scene.upstream.call(scene.play_adapted(), classify as Classifier).await.map_err(drop)
+    });
+    // One within the other, as the page of upstreams has it.
+    sweep([1, 1], &async |scene: &Scene| {
+        let inner = async {
+            let outcome = scene.upstream.call(scene.play(), classify as Classifier).await;
+            outcome.map_err(|gave_up| gave_up.into_last().unwrap_or(Down(0)))
         };
-        retry(op, &scene.policy, &scene.token).with_timer(&scene.timer).with_budget(&scene.budget).await.map_err(drop)
+        scene.outer.call(inner, classify as Classifier).await.map_err(drop)
     });
 }
 
 #[test]
-fn linked_retry_dropped_anywhere() {
-    sweep(1, &async |scene: &Scene| {
-        let op = |_| {
-            scene.begin();
-            scene.play().limited_by(&scene.bulkhead).timeout(SECOND * 5).with_timer(&scene.timer)
+fn an_admission_by_hand_dropped_anywhere() {
+    sweep([1, 0], &async |scene: &Scene| {
+        let admission = scene.upstream.admit(&scene.token).await.map_err(drop)?;
+        match scene.play_adapted().await {
+            Ok(value) => {
+                admission.succeeded();
+                Ok(value)
+            }
+            Err(error) => {
+                admission.settle(&classify(&error));
+                Err(())
+            }
+        }
+    });
+}
+
+#[test]
+fn retry_of_single_calls_dropped_anywhere() {
+    sweep([1, 1], &async |scene: &Scene| {
+        let policy = scene.policy.with_classifier(|gave_up: &GaveUp<Down>| gave_up.verdict());
+        let op = |attempt: Attempt| {
+            scene.begin_outside(attempt.is_first());
+            scene.upstream.call(scene.play_adapted(), classify as Classifier)
         };
-        retry(op, &scene.policy, &scene.token)
-            .with_timer(&scene.timer)
-            .with_budget(&scene.budget)
-            .with_breaker(&scene.breaker)
-            .with_cooldown(&scene.cooldown)
-            .await
-            .map_err(drop)
+        retry(op, policy, &scene.token).on(&scene.outer).await.map_err(drop)
     });
 }
 
 #[test]
-fn linked_run_dropped_anywhere() {
-    sweep(1, &async |scene: &Scene| {
-        let run = scene.policy.start(&scene.token).with_timer(&scene.timer).with_budget(&scene.budget);
-        let mut run = run.with_breaker(&scene.breaker).with_cooldown(&scene.cooldown);
+fn retry_dropped_anywhere() {
+    sweep([1, 0], &async |scene: &Scene| {
+        let op = |attempt: Attempt| {
+            scene.begin(attempt);
+            scene.play_adapted()
+        };
+        retry(op, &scene.policy, &scene.token).on(&scene.upstream).await.map_err(drop)
+    });
+}
+
+#[test]
+fn retry_with_all_limits_dropped_anywhere() {
+    sweep([1, 0], &async |scene: &Scene| {
+        let op = |attempt: Attempt| {
+            scene.begin(attempt);
+            scene.play()
+        };
+        let policy = scene.policy.with_attempt_timeout(SECOND * 5);
+        retry(op, policy, Drain(&scene.token)).on(&scene.upstream).await.map_err(drop)
+    });
+}
+
+#[test]
+fn run_dropped_anywhere() {
+    sweep([1, 0], &async |scene: &Scene| {
+        let mut run = Run::new(&scene.policy, &scene.token).on(&scene.upstream);
         loop {
+            // It is made before its admission, so it says itself when it begins.
+            let retries = run.attempts();
             let op = async {
-                scene.begin();
-                scene.play().limited_by(&scene.bulkhead).timeout(SECOND * 5).with_timer(&scene.timer).await
+                scene.begin(Attempt::new(retries + 1));
+                scene.play_adapted().await
             };
             if let Some(value) = run.attempt(op).await.map_err(drop)? {
                 return Ok(value);
@@ -263,15 +316,14 @@ fn linked_run_dropped_anywhere() {
 }
 
 #[test]
-fn linked_run_by_hand_dropped_anywhere() {
-    sweep(1, &async |scene: &Scene| {
-        let run = scene.policy.start(&scene.token).with_timer(&scene.timer).with_budget(&scene.budget);
-        let mut run = run.with_breaker(&scene.breaker).with_cooldown(&scene.cooldown);
+fn run_by_hand_dropped_anywhere() {
+    sweep([1, 0], &async |scene: &Scene| {
+        let mut run = Run::new(&scene.policy, &scene.token).on(&scene.upstream);
         loop {
-            scene.begin();
-            match scene.play().limited_by(&scene.bulkhead).timeout(SECOND * 5).with_timer(&scene.timer).await {
-                Ok(value) => return Ok(run.success(value)),
-                Err(error) => run.again(error).await.map_err(drop)?,
+            scene.begin(run.next().await.map_err(drop)?);
+            match scene.play_adapted().await {
+                Ok(value) => return Ok(run.succeeded(value)),
+                Err(error) => run.failed(error).map_err(drop)?,
             }
         }
     });
@@ -280,69 +332,78 @@ fn linked_run_by_hand_dropped_anywhere() {
 static HEDGE: HedgePolicy = HedgePolicy::new().with_delay(SECOND);
 
 #[test]
-fn retry_of_hedges_dropped_anywhere() {
-    sweep(2, &async |scene: &Scene| {
-        let policy =
-            scene.policy.with_classify(|gave_up: &GaveUp<Down>| gave_up.last().map_or(Verdict::retry(), judge));
-        let hedged = |_| {
-            let op = |_| {
-                scene.begin();
-                scene.play_in_all()
+fn hedge_dropped_anywhere() {
+    for policy in [HEDGE, HEDGE.with_hedges(4), HEDGE.with_attempt_timeout(SECOND * 3).with_total_timeout(SECOND * 9)] {
+        sweep([1, 0], &async |scene: &Scene| {
+            let op = |attempt: Attempt| {
+                scene.begin(attempt);
+                scene.play_adapted()
             };
-            hedge(op, &HEDGE, &scene.token).with_timer(&scene.timer).with_budget(&scene.budget)
+            let policy = policy.with_classifier(classify as Classifier);
+            hedge(op, policy, &scene.token).on(&scene.upstream).await.map_err(drop)
+        });
+    }
+}
+
+#[test]
+fn retry_of_hedges_dropped_anywhere() {
+    sweep([1, 1], &async |scene: &Scene| {
+        let policy = scene.policy.with_classifier(|gave_up: &GaveUp<Down>| gave_up.verdict());
+        let hedged = |attempt: Attempt| {
+            scene.begin_outside(attempt.is_first());
+            let op = |attempt: Attempt| {
+                scene.begin(attempt);
+                scene.play_adapted()
+            };
+            hedge(op, HEDGE.with_classifier(classify as Classifier), &scene.token).on(&scene.upstream)
         };
-        let call = retry(hedged, &policy, &scene.token).with_timer(&scene.timer).with_budget(&scene.budget);
-        call.with_cooldown(&scene.cooldown).await.map_err(drop)
+        retry(hedged, policy, &scene.token).on(&scene.outer).await.map_err(drop)
     });
 }
 
 #[test]
 fn hedge_of_retries_dropped_anywhere() {
-    sweep(2, &async |scene: &Scene| {
-        let retried = |_| {
-            // Paid for where it joins, though a cooldown may yet hold its first attempt.
-            scene.begin();
+    sweep([1, 1], &async |scene: &Scene| {
+        let retried = |attempt: Attempt| {
+            scene.begin_outside(attempt.is_first());
             let op = |attempt: Attempt| {
-                if !attempt.is_first() {
-                    scene.begin();
-                }
-                scene.play().limited_by(&scene.bulkhead).timeout(SECOND * 5).with_timer(&scene.timer)
+                scene.begin(attempt);
+                scene.play_adapted()
             };
-            retry(op, &scene.policy, &scene.token)
-                .with_timer(&scene.timer)
-                .with_budget(&scene.budget)
-                .with_cooldown(&scene.cooldown)
+            retry(op, &scene.policy, &scene.token).on(&scene.upstream)
         };
-        let call = hedge(retried, &HEDGE, &scene.token).with_timer(&scene.timer).with_budget(&scene.budget);
-        call.await.map_err(drop)
+        hedge(retried, &HEDGE, &scene.token).on(&scene.outer).await.map_err(drop)
     });
 }
 
 #[test]
 fn fallback_over_retries_dropped_anywhere() {
-    sweep(0, &async |scene: &Scene| {
-        scene.begin();
-        let policy = FallbackPolicy::new().with_deadline(SECOND * 20);
-        let tried = |_| {
-            let call = retry(|_| scene.play_in_all(), &scene.policy, &scene.token).with_timer(&scene.timer);
-            call.with_breaker(&scene.breaker).with_cooldown(&scene.cooldown)
+    sweep([1, 1], &async |scene: &Scene| {
+        let policy = FallbackPolicy::new().with_total_timeout(SECOND * 20);
+        let tried = |alternative: resile::Alternative<'_, &str>| {
+            scene.begin_outside(alternative.index() == 0);
+            let op = |attempt: Attempt| {
+                scene.begin(attempt);
+                scene.play_adapted()
+            };
+            retry(op, &scene.policy, &scene.token).on(&scene.upstream)
         };
-        fallback(&["one", "other"], tried, &policy, &scene.token).with_timer(&scene.timer).await.map_err(drop)
+        fallback(&["one", "other"], tried, policy, &scene.token).on(&scene.outer).await.map_err(drop)
     });
 }
 
 #[test]
 fn retry_stream_dropped_anywhere() {
-    sweep(1, &async |scene: &Scene| {
-        // Opened under all adapters; each item is played again, under the place that its reading takes.
-        let open = async |_| {
-            scene.begin();
-            let first = scene.play_in_all().await?;
-            let rest = stream::once(Box::pin(scene.play().limited_by(&scene.bulkhead)));
-            Ok(stream::iter([Ok(first)]).chain(rest))
+    sweep([1, 0], &async |scene: &Scene| {
+        // Each item is played again.
+        let open = |attempt: Attempt| {
+            scene.begin(attempt);
+            async {
+                let first = scene.play_adapted().await?;
+                Ok(stream::iter([Ok(first)]).chain(stream::once(Box::pin(scene.play()))))
+            }
         };
-        let call = retry_stream(open, &scene.policy, &scene.token);
-        let call = call.with_timer(&scene.timer).with_budget(&scene.budget);
+        let call = retry_stream(open, &scene.policy, &scene.token).on(&scene.upstream);
         let mut call = pin!(call.with_parts(|_| resile::stream::Part::Preamble));
         let mut last = Err(());
         while let Some(item) = call.next().await {
@@ -352,61 +413,85 @@ fn retry_stream_dropped_anywhere() {
     });
 }
 
-/// A run outlives its attempts: an attempt that is dropped in flight gives its place at the breaker back at once, to whoever comes
-/// next, the run itself included.
+/// A run outlives its attempts: one that is dropped in flight gives its places at the breaker and in the bulkhead back at
+/// once, to whoever comes next, the run itself included.
 #[test]
 fn a_run_whose_probe_is_dropped_holds_no_place() {
-    let scene =
-        Scene::new(&[Step::Hang, Step::Succeed], BACKOFFS[0], Start { half_open: true, held: false, full: false });
-    let mut run = scene.policy.start(Never).with_timer(&scene.timer).with_breaker(&scene.breaker);
+    let start = Start { half_open: true, held: false, taken: 0 };
+    let scene = Scene::new(&[Step::Hang, Step::Succeed], BACKOFFS[0], start);
+    let in_flight = || scene.upstream.bulkhead().unwrap().in_flight();
+    let mut run = Run::new(&scene.policy, Never).on(&scene.upstream);
     let mut attempt = Box::pin(run.attempt(scene.play()));
     assert!(poll(attempt.as_mut()).is_pending());
-    assert!(scene.breaker.permit().is_err(), "the attempt in flight is the probe");
+    assert!(scene.upstream.try_admit().is_err(), "the attempt in flight is the probe");
+    assert_eq!(in_flight(), 1);
     drop(attempt);
-    assert!(scene.breaker.permit().is_ok(), "another call may be the probe");
-    let mut attempt = pin!(run.attempt(scene.play()));
+    assert_eq!(in_flight(), 0);
+    assert!(scene.upstream.try_admit().is_ok(), "another call may be the probe");
+    let mut attempt = Box::pin(run.attempt(scene.play()));
     assert!(matches!(poll(attempt.as_mut()), Poll::Ready(Ok(Some(2)))));
-    assert_eq!(scene.breaker.state(), State::Closed);
+    assert_eq!((scene.upstream.breaker().unwrap().state(), in_flight()), (State::Closed, 0));
 }
 
-/// A place that was promised to an attempt which the caller is yet to make stays promised, whatever is dropped before.
+/// The places of an attempt that the caller makes by hand are its own until its outcome is reported, whatever is dropped
+/// before.
 #[test]
-fn a_run_by_hand_keeps_the_place_that_it_announced() {
-    let scene = Scene::new(&[Step::Succeed], BACKOFFS[0], Start { half_open: true, held: false, full: false });
-    let mut run = scene.policy.start::<Down, _>(Never).with_timer(&scene.timer).with_breaker(&scene.breaker);
-    let mut again = Box::pin(run.again(Down(2)));
-    assert!(poll(again.as_mut()).is_ready());
-    drop(again);
-    drop(run.attempt(scene.play()));
-    assert!(scene.breaker.permit().is_err(), "the attempt that was announced is the probe");
-    assert_eq!(run.success(7), 7);
-    assert_eq!(scene.breaker.state(), State::Closed);
+fn a_run_by_hand_keeps_the_places_of_its_attempt() {
+    let start = Start { half_open: true, held: false, taken: 0 };
+    let scene = Scene::new(&[Step::Succeed], BACKOFFS[0], start);
+    let in_flight = || scene.upstream.bulkhead().unwrap().in_flight();
+    let mut run = Run::<Down, _, _>::new(&scene.policy, Never).on(&scene.upstream);
+    for attempt in 1..3 {
+        // The second takes the places of the first, of which nothing was reported.
+        let mut next = Box::pin(run.next());
+        let Poll::Ready(Ok(begun)) = poll(next.as_mut()) else { panic!("there is room") };
+        assert_eq!(begun.number(), attempt);
+        drop(next);
+        drop(run.attempt(scene.play()));
+        assert!(scene.upstream.try_admit().is_err(), "the attempt that began is the probe");
+        assert_eq!(in_flight(), 1);
+    }
+    assert_eq!(run.succeeded(7), 7);
+    assert_eq!((scene.upstream.breaker().unwrap().state(), in_flight()), (State::Closed, 0));
 }
 
-/// The token of a retry that a cooldown holds goes back when the wait is dropped, while the run lives on.
+/// The token of a retry that a cooldown holds stays with the run when the wait is dropped: it is paid once, and goes back
+/// with the run where the retry is never made.
 #[test]
-fn a_held_retry_that_is_dropped_gives_its_token_back() {
-    let held = Start { half_open: false, held: true, full: false };
-    let scene = Scene::new(&[Step::Hang], BACKOFFS[0], held);
-    let run = scene.policy.start(Never).with_timer(&scene.timer).with_budget(&scene.budget);
-    let mut run = run.with_cooldown(&scene.cooldown);
-    let mut again = Box::pin(run.again(Down(0)));
-    assert!(poll(again.as_mut()).is_pending());
-    assert_eq!(scene.budget.available(), Scene::START - 1, "paid before the wait");
-    drop(again);
-    assert_eq!(scene.budget.available(), Scene::START);
+fn a_held_retry_that_is_dropped_is_paid_once() {
+    for is_made in [true, false] {
+        let start = Start { half_open: false, held: true, taken: 0 };
+        let scene = Scene::new(&[Step::Hang], BACKOFFS[0], start);
+        let mut run = Run::new(&scene.policy, Never).on(&scene.upstream);
+        let mut next = Box::pin(run.next());
+        assert!(poll(next.as_mut()).is_pending(), "the first is held as well");
+        assert_eq!(available(&scene.upstream), START, "and is free");
+        scene.timer.advance(SECOND * 3);
+        while poll(next.as_mut()).is_pending() {}
+        drop(next);
+        scene.upstream.hold(SECOND * 3);
+        run.failed(Down(0)).unwrap();
 
-    let mut attempt = Box::pin(run.attempt(scene.play()));
-    assert!(poll(attempt.as_mut()).is_pending());
-    assert_eq!(scene.budget.available(), Scene::START - 1);
-    drop(attempt);
-    assert_eq!(scene.budget.available(), Scene::START);
-
-    let mut attempt = Box::pin(run.attempt(scene.play()));
-    assert!(poll(attempt.as_mut()).is_pending());
-    scene.timer.advance(SECOND * 3);
-    assert!(poll(attempt.as_mut()).is_pending());
-    assert_eq!(scene.script.begun(), 1);
-    drop(attempt);
-    assert_eq!(scene.budget.available(), Scene::START - 1, "paid once for all that");
+        for _ in 0..3 {
+            let mut attempt = Box::pin(run.attempt(scene.play()));
+            for _ in 0..3 {
+                assert!(poll(attempt.as_mut()).is_pending());
+                assert_eq!(available(&scene.upstream), START - 1, "paid before the wait, and once");
+            }
+            drop(attempt);
+            assert_eq!((available(&scene.upstream), scene.timer.sleepers()), (START - 1, 0));
+        }
+        assert_eq!((scene.script.begun(), run.attempts()), (0, 1));
+        if is_made {
+            let mut attempt = Box::pin(run.attempt(scene.play()));
+            scene.timer.advance(SECOND * 3);
+            for _ in 0..3 {
+                assert!(poll(attempt.as_mut()).is_pending());
+            }
+            assert_eq!(scene.script.begun(), 1);
+            drop(attempt);
+        }
+        drop(run);
+        assert_eq!(available(&scene.upstream), START - u32::from(is_made), "paid once for all that");
+    }
 }

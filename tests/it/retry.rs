@@ -4,12 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::task::Poll;
 use std::time::Duration;
 
+use resile::observe::Event;
 use resile::{
-    Attempt, Backoff, Budget, Event, Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy, Stop, Timer, retry,
+    Attempt, Backoff, Budget, Bulkhead, Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy, Run, StopReason, Timer,
+    Upstream, retry,
 };
 use tokio_util::sync::CancellationToken;
 
-use super::script::{CountingTimer, Down, Script, Step, drive, poll};
+use super::script::{CountingTimer, Down, Script, Step, clock, drive, poll, upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
 const STEADY: RetryPolicy =
@@ -23,8 +25,8 @@ fn each_attempt_is_told_where_it_stands() {
         seen.borrow_mut().push(attempt);
         async { Err::<(), _>(Down(1)) }
     };
-    let policy = STEADY.with_deadline(SECOND * 60);
-    let gave_up = drive(retry(op, &policy, Never).with_timer(&timer), &timer).unwrap_err();
+    let policy = STEADY.with_total_timeout(SECOND * 60);
+    let gave_up = drive(retry(op, &policy, Never).on(clock(&timer)), &timer).unwrap_err();
     let at = |number, delay: u64, elapsed: u64| {
         Attempt::new(number)
             .with_delay(SECOND * u32::try_from(delay).unwrap())
@@ -32,7 +34,7 @@ fn each_attempt_is_told_where_it_stands() {
             .with_remaining(Some(Duration::from_secs(60 - elapsed)))
     };
     assert_eq!(*seen.borrow(), [at(1, 0, 0), at(2, 1, 1), at(3, 2, 3), at(4, 4, 7)]);
-    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.elapsed()), (Stop::Attempts, 4, SECOND * 7));
+    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.elapsed()), (StopReason::Attempts, 4, SECOND * 7));
     assert!(seen.borrow().iter().all(|attempt| attempt.is_first() == (attempt.number() == 1)));
 }
 
@@ -67,13 +69,21 @@ fn trap_13_instant_failures_yield_every_32_attempts() {
     };
     // Whatever else is attached.
     let (budget, token) = (Budget::new().with_capacity(u32::MAX), CancellationToken::new());
-    let deadline = ENDLESS.with_deadline(SECOND);
-    let mut bare = Box::pin(retry(instant, &ENDLESS, Never).with_timer(ManualTimer::new()));
-    let mut laden = Box::pin(retry(instant, &deadline, &token).with_timer(ManualTimer::new()).with_budget(&budget));
+    let total = ENDLESS.with_total_timeout(SECOND);
+    let laden = upstream(&ManualTimer::new()).with_budget(budget);
+    let mut alone = Box::pin(retry(instant, &ENDLESS, Never));
+    let mut named = Box::pin(retry(instant, &ENDLESS, Never).on("named"));
+    let mut bare = Box::pin(retry(instant, &ENDLESS, Never).on(clock(&ManualTimer::new())));
+    let mut laden = Box::pin(retry(instant, &total, &token).on(&laden));
     for _ in 0..100 {
-        for laden_turn in [false, true] {
+        for turn in 0..4 {
             let before = calls.get();
-            let pending = if laden_turn { poll(laden.as_mut()).is_pending() } else { poll(bare.as_mut()).is_pending() };
+            let pending = match turn {
+                0 => poll(alone.as_mut()).is_pending(),
+                1 => poll(named.as_mut()).is_pending(),
+                2 => poll(bare.as_mut()).is_pending(),
+                _ => poll(laden.as_mut()).is_pending(),
+            };
             assert!(pending && calls.get() - before <= 32, "{} attempts in one poll", calls.get() - before);
         }
     }
@@ -84,27 +94,21 @@ fn trap_13_instant_failures_yield_every_32_attempts() {
 async fn a_call_that_yields_goes_on() {
     let script = Script::new(&[Step::Fail]);
     let gave_up = retry(|_| script.play(), &ENDLESS.with_attempts(1000), Never).await.unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), script.drops()), (Stop::Attempts, 1000, 1000));
+    assert_eq!((gave_up.reason(), gave_up.attempts(), script.drops()), (StopReason::Attempts, 1000, 1000));
 }
 
 #[test]
 fn trap_14_building_runs_nothing() {
-    let (script, timer, token, budget) = (
-        Script::new(&[Step::Succeed]),
-        CountingTimer::default(),
-        CancellationToken::new(),
-        Budget::new().with_capacity(100),
-    );
-    let policy = STEADY.with_deadline(SECOND);
+    let (script, timer, token) = (Script::new(&[Step::Succeed]), CountingTimer::default(), CancellationToken::new());
+    let policy = STEADY.with_total_timeout(SECOND).with_attempt_timeout(SECOND);
     let told = Cell::new(0);
-    let call = retry(|_| script.play(), &policy, &token)
-        .with_budget(&budget)
-        .with_observer(|_: &Event<'_, Down>| told.set(told.get() + 1))
-        .with_timer(&timer);
-    let limited = script.play().timeout(SECOND).with_timer(&timer);
+    let observer = |_: &Event<'_>| told.set(told.get() + 1);
+    let laden = Upstream::new("laden").with_budget(Budget::new().with_capacity(100)).with_timer(&timer);
+    let call = retry(|_| script.play(), &policy, &token).on(laden.observed_by(&observer));
+    let limited = script.play().timeout(SECOND).on(&laden);
     assert_eq!((script.starts(), script.polls()), (1, 0), "the one that was handed to `timeout`");
     drop((call, limited));
-    assert_eq!((script.polls(), told.get(), budget.available()), (0, 0, 100));
+    assert_eq!((script.polls(), told.get(), laden.budget().unwrap().available()), (0, 0, 100));
     assert_eq!((timer.reads.into_inner(), timer.sleeps.into_inner()), (0, 0));
 }
 
@@ -119,7 +123,7 @@ async fn trap_14_tokio_waits_as_long_as_told() {
 #[test]
 fn trap_14_no_attempt_before_its_delay_is_over() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
-    let mut call = Box::pin(retry(|_| script.play(), &STEADY, Never).with_timer(&timer));
+    let mut call = Box::pin(retry(|_| script.play(), &STEADY, Never).on(clock(&timer)));
     assert_eq!(script.starts(), 0);
     for (attempt, delay) in [(1, 1), (2, 2), (3, 4)] {
         assert!(poll(call.as_mut()).is_pending());
@@ -140,15 +144,17 @@ fn an_attempt_is_dropped_before_anything_follows() {
         assert_eq!(script.starts(), script.drops(), "two attempts at once");
         script.play()
     };
-    let observer = |event: &Event<'_, Down>| assert_eq!(script.starts(), script.drops(), "{event}");
-    let judge = |_: &Down| {
-        assert_eq!(script.starts(), script.drops(), "judged while it lives");
+    // Of a run an attempt is made ahead of its admission, but not polled.
+    let observer = |event: &Event<'_>| assert_eq!(script.begun(), script.drops(), "{event}");
+    let classify = |_: &Down| {
+        assert_eq!(script.begun(), script.drops(), "classified while it lives");
         true
     };
     for backoff in [Backoff::none(), Backoff::fixed(SECOND)] {
-        let policy = STEADY.with_backoff(backoff).with_classify(judge);
-        drive(retry(op, &policy, Never).with_timer(&timer).with_observer(observer), &timer).unwrap();
-        let mut run = policy.start(Never).with_timer(&timer).with_observer(observer);
+        let policy = STEADY.with_backoff(backoff).with_classifier(classify);
+        let upstream = upstream(&timer);
+        drive(retry(op, &policy, Never).on(upstream.observed_by(&observer)), &timer).unwrap();
+        let mut run = Run::new(&policy, Never).on(upstream.observed_by(&observer));
         while drive(run.attempt(script.play()), &timer).unwrap().is_none() {}
     }
 }
@@ -157,16 +163,36 @@ fn an_attempt_is_dropped_before_anything_follows() {
 #[should_panic(expected = "`Retry` polled after completion")]
 fn polled_after_completion_it_panics() {
     let (script, timer) = (Script::new(&[Step::Succeed]), ManualTimer::new());
-    let mut call = Box::pin(retry(|_| script.play(), &STEADY, Never).with_timer(&timer));
-    assert_eq!(poll(call.as_mut()), Poll::Ready(Ok(1)));
+    let mut call = Box::pin(retry(|_| script.play(), &STEADY, Never).on(clock(&timer)));
+    assert!(matches!(poll(call.as_mut()), Poll::Ready(Ok(1))));
     let _ = poll(call.as_mut());
+}
+
+/// The closure that makes an attempt may panic ahead of it: that attempt counts, and what it held is free.
+#[test]
+fn a_closure_that_panicked_ahead_of_its_attempt_may_go_on() {
+    let (policy, timer) = (STEADY.with_backoff(Backoff::none()), ManualTimer::new());
+    let laden = upstream(&timer).with_budget(Budget::new().with_capacity(100)).with_bulkhead(Bulkhead::new(1));
+    for panics_on in 1..=2 {
+        let made = Cell::new(0);
+        let op = |_| {
+            made.set(made.get() + 1);
+            assert_ne!(made.get(), panics_on, "ahead of the attempt");
+            std::future::ready(if made.get() < 3 { Err(Down(made.get())) } else { Ok(made.get()) })
+        };
+        let mut call = Box::pin(retry(op, &policy, Never).on(&laden));
+        let panics = std::panic::AssertUnwindSafe(|| poll(call.as_mut()));
+        assert!(std::panic::catch_unwind(panics).is_err());
+        assert_eq!(drive(call.as_mut(), &timer).unwrap(), 3);
+        assert_eq!(laden.bulkhead().unwrap().in_flight(), 0);
+    }
 }
 
 #[test]
 fn debug_says_where_a_call_stands() {
     let (script, timer) = (Script::new(&[Step::Fail, Step::Hang]), ManualTimer::new());
-    let policy = STEADY.with_deadline(SECOND * 9);
-    let mut call = Box::pin(retry(|_| script.play(), &policy, Never).with_timer(&timer));
+    let policy = STEADY.with_total_timeout(SECOND * 9);
+    let mut call = Box::pin(retry(|_| script.play(), &policy, Never).on(clock(&timer)));
     let mut seen = vec![format!("{call:?}")];
     for _ in 0..2 {
         assert!(poll(call.as_mut()).is_pending());
@@ -176,7 +202,7 @@ fn debug_says_where_a_call_stands() {
     timer.advance(SECOND * 9);
     assert!(poll(call.as_mut()).is_ready());
     seen.push(format!("{call:?}"));
-    let states = [("unstarted", 0), ("waiting", 1), ("attempting", 2), ("done", 2)];
+    let states = [("unstarted", 0), ("between attempts", 1), ("attempting", 2), ("done", 2)];
     let expected = states.map(|(state, attempts)| format!("Retry {{ state: {state:?}, attempts: {attempts}, .. }}"));
     assert_eq!(seen, expected);
 }
@@ -187,7 +213,8 @@ fn each_delay_is_one_sleep() {
     for (backoff, sleeps) in [(Backoff::none(), 0), (Backoff::fixed(SECOND).with_jitter(Jitter::Equal), 3)] {
         let (script, timer) = (Script::new(&[Step::Fail]), CountingTimer::default());
         let policy = STEADY.with_backoff(backoff);
-        drive(retry(|_| script.play(), &policy, Never).with_timer(&timer), &timer.hands).unwrap_err();
+        let upstream = Upstream::new("counted").with_timer(&timer);
+        drive(retry(|_| script.play(), &policy, Never).on(&upstream), &timer.hands).unwrap_err();
         assert_eq!((script.starts(), timer.sleeps.into_inner(), timer.hands.sleepers()), (4, sleeps, 0));
         assert_eq!(timer.hands.now().is_zero(), sleeps == 0);
     }

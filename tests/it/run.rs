@@ -4,10 +4,11 @@ use std::sync::Mutex;
 use std::task::Poll;
 use std::time::Duration;
 
-use resile::{Backoff, Budget, Event, GaveUp, ManualTimer, Never, RetryPolicy, Stop, Timer};
+use resile::observe::Event;
+use resile::{Backoff, Budget, GaveUp, ManualTimer, Never, RetryPolicy, Run, StopReason, Timer, Upstream};
 use tokio_util::sync::CancellationToken;
 
-use super::script::{Down, Script, Step, drive, poll};
+use super::script::{Down, Script, Step, clock, drive, poll, upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
 const STEADY: RetryPolicy =
@@ -28,15 +29,31 @@ impl Agent<'_> {
     }
 }
 
+/// An upstream with that many tokens, and its budget.
+fn paid(timer: &ManualTimer, tokens: u32) -> Upstream<ManualTimer> {
+    upstream(timer).with_budget(Budget::new().with_capacity(tokens).with_deposit(1.0))
+}
+
+fn tokens(upstream: &Upstream<ManualTimer>) -> u32 {
+    upstream.budget().unwrap().available()
+}
+
+/// What a call that was given up says, in a form that compares.
+type End = (StopReason, u32, Duration, Option<Down>, Option<Duration>);
+
+fn end(gave_up: &GaveUp<Down>) -> End {
+    (gave_up.reason(), gave_up.attempts(), gave_up.elapsed(), gave_up.last().copied(), gave_up.retry_after())
+}
+
 /// The three ways to drive a run come to the same: outcome, time, payments and events.
 #[test]
-fn attempt_again_and_blocking_again_agree() {
+fn attempt_next_and_blocking_next_agree() {
     let by = |way: u8, steps| {
         let (script, timer) = (Script::new(steps), ManualTimer::new());
-        let (budget, told) = (Budget::new().with_capacity(100).with_deposit(1.0), Mutex::new(Vec::new()));
-        let observer = |event: &Event<'_, Down>| told.lock().unwrap().push(event.to_string());
+        let (upstream, told) = (paid(&timer, 100), Mutex::new(Vec::new()));
+        let observer = |event: &Event<'_>| told.lock().unwrap().push(event.to_string());
         let mut agent = Agent { script: &script, turns: 0 };
-        let mut run = STEADY.start(Never).with_timer(&timer).with_budget(&budget).with_observer(observer);
+        let mut run = Run::new(&STEADY, Never).on(upstream.observed_by(&observer));
         let outcome: Result<u32, GaveUp<Down>> = drive(
             async {
                 loop {
@@ -46,16 +63,18 @@ fn attempt_again_and_blocking_again_agree() {
                         }
                         continue;
                     }
+                    let attempt = if way == 1 { run.next().await? } else { run.blocking_next()? };
+                    assert_eq!(attempt.number(), agent.turns + 1);
                     match agent.turn().await {
-                        Ok(value) => return Ok(run.success(value)),
-                        Err(error) if way == 1 => run.again(error).await?,
-                        Err(error) => run.blocking_again(error)?,
+                        Ok(value) => return Ok(run.succeeded(value)),
+                        Err(error) => run.failed(error)?,
                     }
                 }
             },
             &timer,
         );
-        (outcome, agent.turns, timer.now(), budget.available(), told.into_inner().unwrap())
+        let outcome = outcome.map_err(|gave_up| end(&gave_up));
+        (outcome, agent.turns, timer.now(), tokens(&upstream), told.into_inner().unwrap())
     };
     for steps in [TWICE, &[Step::Fail], &[Step::Succeed]] {
         let (first, second, third) = (by(0, steps), by(1, steps), by(2, steps));
@@ -64,142 +83,218 @@ fn attempt_again_and_blocking_again_agree() {
     }
     let (outcome, turns, elapsed, left, told) = by(0, TWICE);
     assert_eq!((outcome, turns, elapsed, left), (Ok(3), 3, SECOND * 2, 99));
-    assert_eq!(told.last().unwrap(), "recovered on attempt 3");
+    assert_eq!(told.last().unwrap(), "script: succeeded with attempt 3 of 3");
     let (outcome, turns, elapsed, left, _) = by(1, &[Step::Fail]);
-    let gave_up = outcome.unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.last()), (Stop::Attempts, 5, Some(&Down(5))));
+    assert_eq!(outcome, Err((StopReason::Attempts, 5, SECOND * 4, Some(Down(5)), None)));
     assert_eq!((turns, elapsed, left), (5, SECOND * 4, 96));
 }
 
 #[test]
-fn the_deadline_counts_from_the_start_and_cuts() {
+fn the_total_timeout_counts_from_the_start_and_cuts() {
     let (script, timer) = (Script::new(&[Step::Fail, Step::Hang]), ManualTimer::new());
-    let policy = STEADY.with_deadline(SECOND * 10);
-    let mut run = policy.start(Never).with_timer(&timer);
+    let policy = STEADY.with_total_timeout(SECOND * 10);
+    let mut run = Run::new(policy, Never).on(clock(&timer));
     timer.advance(SECOND * 4);
-    assert_eq!(drive(run.attempt(script.play()), &timer), Ok(None));
+    assert_eq!(drive(run.attempt(script.play()), &timer).unwrap(), None);
     let gave_up = drive(run.attempt(script.play()), &timer).unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), gave_up.last()), (Stop::Deadline, 2, Some(&Down(1))));
-    assert_eq!((gave_up.elapsed(), timer.now(), script.drops()), (SECOND * 10, SECOND * 10, 2));
+    assert_eq!(end(&gave_up), (StopReason::Deadline, 2, SECOND * 10, Some(Down(1)), None));
+    assert_eq!((timer.now(), script.drops()), (SECOND * 10, 2));
 }
 
 #[test]
 fn the_token_cuts_the_attempt_and_the_wait() {
-    for steps in [&[Step::Hang][..], &[Step::Fail][..]] {
+    for (steps, failures) in [(&[Step::Hang][..], 0), (&[Step::Fail], 1)] {
         let (script, timer, token) = (Script::new(steps), ManualTimer::new(), CancellationToken::new());
-        let budget = Budget::new().with_capacity(100);
-        let mut run = STEADY.start(&token).with_timer(&timer).with_budget(&budget);
+        let upstream = paid(&timer, 100);
+        let mut run = Run::new(&STEADY, &token).on(&upstream);
+        for _ in 0..failures {
+            assert_eq!(drive(run.attempt(script.play()), &timer).unwrap(), None);
+        }
         let mut attempt = Box::pin(run.attempt(script.play()));
         assert!(poll(attempt.as_mut()).is_pending());
+        assert_eq!((tokens(&upstream), timer.sleepers()), (100 - failures, usize::from(failures > 0)));
         token.cancel();
         let Poll::Ready(Err(gave_up)) = poll(attempt.as_mut()) else { panic!("not cut") };
-        assert_eq!(
-            (gave_up.stop(), gave_up.attempts(), gave_up.last().is_some()),
-            (Stop::Cancelled, 1, steps.len() == 1 && matches!(steps[0], Step::Fail))
-        );
-        assert_eq!((script.drops(), budget.available()), (1, 100));
+        drop(attempt);
+        assert_eq!(end(&gave_up), (StopReason::Cancelled, 1, Duration::ZERO, (failures > 0).then_some(Down(1)), None));
+        assert_eq!((script.drops(), script.begun(), tokens(&upstream)), (1 + failures, 1, 100));
     }
 }
 
 #[test]
-fn the_token_cuts_the_wait_of_again() {
-    let (timer, token, budget) = (ManualTimer::new(), CancellationToken::new(), Budget::new().with_capacity(100));
-    let mut run = STEADY.start(&token).with_timer(&timer).with_budget(&budget);
-    let mut again = Box::pin(run.again(Down(1)));
-    assert!(poll(again.as_mut()).is_pending());
-    assert_eq!(budget.available(), 99);
+fn the_token_cuts_the_wait_of_next() {
+    let (timer, token) = (ManualTimer::new(), CancellationToken::new());
+    let upstream = paid(&timer, 100);
+    let mut run = Run::new(&STEADY, &token).on(&upstream);
+    drive(run.next(), &timer).unwrap();
+    run.failed(Down(1)).unwrap();
+    let mut next = Box::pin(run.next());
+    assert!(poll(next.as_mut()).is_pending());
+    assert_eq!(tokens(&upstream), 99);
     token.cancel();
-    let Poll::Ready(Err(gave_up)) = poll(again.as_mut()) else { panic!("not cut") };
-    assert_eq!((gave_up.stop(), gave_up.last(), budget.available()), (Stop::Cancelled, Some(&Down(1)), 100));
+    let Poll::Ready(Err(gave_up)) = poll(next.as_mut()) else { panic!("not cut") };
+    drop(next);
+    assert_eq!(
+        (gave_up.reason(), gave_up.last(), tokens(&upstream)),
+        (StopReason::Cancelled, Some(&Down(1)), 100),
+        "given back with the end of the call, while the run lives"
+    );
+    drop(run);
 }
 
 /// Mixed ways count each attempt once.
 #[test]
 fn the_ways_mix() {
-    let (timer, budget) = (ManualTimer::new(), Budget::new().with_capacity(100));
-    let mut run = STEADY.start(Never).with_timer(&timer).with_budget(&budget);
+    let timer = ManualTimer::new();
+    let upstream = paid(&timer, 100);
+    let mut run = Run::new(&STEADY, Never).on(&upstream);
     let step = |outcome| async move { outcome };
-    assert_eq!((run.attempts(), budget.available()), (0, 100));
-    assert_eq!(drive(run.attempt(step(Err::<(), _>(Down(1)))), &timer), Ok(None));
-    assert_eq!(run.attempts(), 1);
-    assert_eq!(drive(run.again(Down(2)), &timer), Ok(()));
-    assert_eq!((run.attempts(), budget.available()), (3, 98), "the second was made, the third is about to be");
-    assert_eq!(drive(run.attempt(step(Err::<(), _>(Down(3)))), &timer), Ok(None));
-    assert_eq!(run.attempts(), 3);
-    assert_eq!(run.blocking_again(Down(4)), Ok(()));
-    assert_eq!((run.attempts(), budget.available()), (5, 96));
-    assert_eq!(drive(run.again(Down(5)), &timer).unwrap_err().stop(), Stop::Attempts);
+    assert_eq!((run.attempts(), tokens(&upstream)), (0, 100));
+    assert_eq!(drive(run.attempt(step(Err::<(), _>(Down(1)))), &timer).unwrap(), None);
+    assert_eq!((run.attempts(), tokens(&upstream), timer.now()), (1, 99, Duration::ZERO), "paid before the delay");
+    assert_eq!(drive(run.next(), &timer).unwrap().number(), 2);
+    assert_eq!((run.attempts(), timer.now()), (2, SECOND), "the delay is waited out at the start of the next");
+    run.failed(Down(2)).unwrap();
+    assert_eq!((run.attempts(), tokens(&upstream)), (2, 98));
+    assert_eq!(drive(run.attempt(step(Err::<(), _>(Down(3)))), &timer).unwrap(), None);
+    assert_eq!((run.attempts(), tokens(&upstream)), (3, 97));
+    assert_eq!(run.blocking_next().unwrap().number(), 4);
+    run.failed(Down(4)).unwrap();
+    assert_eq!((run.attempts(), tokens(&upstream)), (4, 96));
+    assert_eq!(drive(run.next(), &timer).unwrap().number(), 5);
+    let gave_up = run.failed(Down(5)).unwrap_err();
+    assert_eq!(end(&gave_up), (StopReason::Attempts, 5, SECOND * 4, Some(Down(5)), None));
+    assert_eq!((timer.now(), tokens(&upstream)), (SECOND * 4, 96));
 
-    let mut run = STEADY.start(Never).with_timer(&timer).with_budget(&budget);
-    assert_eq!(drive(run.attempt(step(Err::<(), _>(Down(1)))), &timer), Ok(None));
-    let () = run.success(());
-    assert_eq!(budget.available(), 95, "the retry that succeeded was made, and so paid");
+    let mut run = Run::new(&STEADY, Never).on(&upstream);
+    assert_eq!(drive(run.attempt(step(Err::<(), _>(Down(1)))), &timer).unwrap(), None);
+    assert_eq!(drive(run.next(), &timer).unwrap().number(), 2);
+    let () = run.succeeded(());
+    assert_eq!(tokens(&upstream), 96, "the retry that succeeded was made, and so paid; its success deposits one");
 }
 
 /// A caller who drops what hangs, and goes on, has no more attempts for that, and none of them free.
 #[test]
 fn attempts_dropped_in_flight_count_and_are_paid() {
-    let (script, timer, budget) = (Script::new(&[Step::Hang]), ManualTimer::new(), Budget::new().with_capacity(100));
-    let mut run = STEADY.start(Never).with_timer(&timer).with_budget(&budget);
-    for attempt in 1..=5 {
-        assert!(poll(Box::pin(run.attempt(script.play())).as_mut()).is_pending());
-        assert_eq!((run.attempts(), budget.available()), (attempt, 101 - attempt));
-    }
-    let gave_up = drive(run.attempt(script.play()), &timer).unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.attempts(), script.polls()), (Stop::Attempts, 5, 5));
-
-    let budget = Budget::new().with_capacity(1);
-    let mut run = STEADY.start(Never).with_timer(&timer).with_budget(&budget);
-    for stop in [None, None, Some(Stop::Budget)] {
-        let Poll::Ready(outcome) = poll(Box::pin(run.attempt(script.play())).as_mut()) else { continue };
-        assert_eq!(outcome.map_err(|gave_up| Some(gave_up.stop())), Err(stop));
-    }
-}
-
-#[test]
-fn a_retry_after_a_wait_that_was_dropped_is_paid() {
     for by_hand in [true, false] {
-        let (script, timer, budget) = (Script::new(&[Step::Fail]), ManualTimer::new(), Budget::new().with_capacity(1));
-        let mut run = STEADY.start(Never).with_timer(&timer).with_budget(&budget);
-        if by_hand {
-            assert!(poll(Box::pin(run.again(Down(1))).as_mut()).is_pending());
-        } else {
-            assert!(poll(Box::pin(run.attempt(script.play())).as_mut()).is_pending());
+        let (script, timer) = (Script::new(&[Step::Hang]), ManualTimer::new());
+        let upstream = paid(&timer, 100);
+        let mut run = Run::new(&STEADY, Never).on(&upstream);
+        for attempt in 1..=5 {
+            if by_hand {
+                assert_eq!(drive(run.next(), &timer).unwrap().number(), attempt);
+                assert!(poll(Box::pin(script.play()).as_mut()).is_pending());
+            } else {
+                assert!(poll(Box::pin(run.attempt(script.play())).as_mut()).is_pending());
+            }
+            assert_eq!((run.attempts(), tokens(&upstream)), (attempt, 101 - attempt));
         }
-        assert_eq!(budget.available(), 1, "given back with the wait");
-        let gave_up = if by_hand {
-            drive(run.again(Down(2)), &timer).unwrap_err()
-        } else {
-            drive(run.attempt(script.play()), &timer).unwrap_err()
-        };
-        assert_eq!((gave_up.stop(), gave_up.attempts(), budget.available()), (Stop::Budget, 2, 0));
+        let gave_up = drive(run.attempt(script.play()), &timer).unwrap_err();
+        assert_eq!((gave_up.reason(), gave_up.attempts(), script.polls()), (StopReason::Attempts, 5, 5));
+
+        let upstream = paid(&timer, 1);
+        let mut run = Run::new(&STEADY, Never).on(&upstream);
+        for reason in [None, None, Some(StopReason::Budget)] {
+            let Poll::Ready(outcome) = poll(Box::pin(run.attempt(script.play())).as_mut()) else {
+                assert_eq!(reason, None);
+                continue;
+            };
+            assert_eq!(outcome.map_err(|gave_up| Some(gave_up.reason())), Err(reason));
+        }
     }
 }
 
-/// A retry without a delay that is waited for is paid once, whichever way it begins.
+/// A wait that is dropped is not over: the delay goes on, and its retry is paid once.
+#[test]
+fn a_retry_after_a_wait_that_was_dropped_is_paid_once_and_waits() {
+    for by_hand in [true, false] {
+        let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
+        let upstream = paid(&timer, 1);
+        let mut run = Run::new(&STEADY, Never).on(&upstream);
+        assert_eq!(drive(run.attempt(script.play()), &timer).unwrap(), None);
+        for _ in 0..3 {
+            if by_hand {
+                assert!(poll(Box::pin(run.next()).as_mut()).is_pending());
+            } else {
+                assert!(poll(Box::pin(run.attempt(script.play())).as_mut()).is_pending());
+            }
+            assert_eq!((run.attempts(), tokens(&upstream), timer.sleepers()), (1, 0, 0), "the run keeps the token");
+            timer.advance(SECOND / 4);
+        }
+        timer.advance(SECOND / 4);
+        if by_hand {
+            let mut next = Box::pin(run.next());
+            let Poll::Ready(Ok(attempt)) = poll(next.as_mut()) else { panic!("the delay is over") };
+            drop(next);
+            assert_eq!((attempt.number(), attempt.delay(), attempt.elapsed()), (2, SECOND, SECOND));
+            let gave_up = run.failed(Down(2)).unwrap_err();
+            assert_eq!(end(&gave_up), (StopReason::Budget, 2, SECOND, Some(Down(2)), None));
+        } else {
+            let gave_up = drive(run.attempt(script.play()), &timer).unwrap_err();
+            assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.elapsed()), (StopReason::Budget, 2, SECOND));
+        }
+        assert_eq!((tokens(&upstream), timer.now()), (0, SECOND), "the second retry was not made");
+    }
+}
+
+/// A retry that was paid for and is not made costs nothing.
 #[test]
 fn a_run_that_ends_between_attempts_owes_nothing() {
-    let (script, timer, budget) = (Script::new(&[Step::Fail]), ManualTimer::new(), Budget::new().with_capacity(100));
-    for backoff in [Backoff::none(), STEADY.backoff()] {
-        let policy = STEADY.with_backoff(backoff);
-        let mut run = policy.start(Never).with_timer(&timer).with_budget(&budget);
-        assert_eq!(drive(run.attempt(script.play()), &timer), Ok(None));
-        assert_eq!(budget.available(), 99);
-        drop(run);
-        assert_eq!(budget.available(), 100, "the retry was not made");
+    for waits in [false, true] {
+        for backoff in [Backoff::none(), STEADY.backoff()] {
+            let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
+            let (policy, upstream) = (STEADY.with_backoff(backoff), paid(&timer, 100));
+            let mut run = Run::new(policy, Never).on(&upstream);
+            assert_eq!(drive(run.attempt(script.play()), &timer).unwrap(), None);
+            if waits && backoff != Backoff::none() {
+                assert!(poll(Box::pin(run.next()).as_mut()).is_pending());
+            }
+            assert_eq!(tokens(&upstream), 99);
+            drop(run);
+            assert_eq!((tokens(&upstream), timer.sleepers()), (100, 0), "the retry was not made");
+        }
     }
+}
+
+/// Work that goes on for long and makes progress has all its attempts again from there, and its delays grow anew.
+#[test]
+fn progress_lets_the_attempts_and_the_growth_count_anew() {
+    let (timer, script) = (ManualTimer::new(), Script::new(&[Step::Fail]));
+    let backoff = Backoff::exponential(SECOND).with_jitter(resile::Jitter::None);
+    let mut run = Run::new(STEADY.with_attempts(3).with_backoff(backoff), Never).on(clock(&timer));
+    let mut began = Vec::new();
+    for number in 1..=5 {
+        let attempt = drive(run.next(), &timer).unwrap();
+        assert_eq!(attempt.number(), number);
+        began.push(timer.now().as_secs());
+        if number == 3 {
+            run.progressed();
+        }
+        run.failed(Down(number)).unwrap();
+    }
+    assert_eq!(began, [0, 1, 3, 4, 5], "delays of 1 s and 2 s, then of 1 s and 1 s");
+    let gave_up = drive(run.attempt(script.play()), &timer).unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.attempts(), timer.now()), (StopReason::Attempts, 6, SECOND * 7));
 }
 
 /// A thread without a runtime: it waits on its own, and wakes for the token.
 #[test]
-fn blocking_again_waits_and_wakes() {
+fn blocking_next_waits_and_wakes() {
     let token = CancellationToken::new();
     let policy = STEADY.with_backoff(Backoff::fixed(Duration::MAX).with_jitter(resile::Jitter::None));
     let other = token.clone();
-    let waiting = std::thread::spawn(move || policy.start(&token).blocking_again(Down(1)).unwrap_err());
+    let (failed, has_failed) = std::sync::mpsc::channel();
+    let waiting = std::thread::spawn(move || {
+        let mut run = Run::new(policy, &token);
+        run.blocking_next().unwrap();
+        run.failed(Down(1)).unwrap();
+        failed.send(()).unwrap();
+        run.blocking_next().unwrap_err()
+    });
+    has_failed.recv().unwrap();
     other.cancel();
     let gave_up = waiting.join().unwrap();
-    assert_eq!((gave_up.stop(), gave_up.last()), (Stop::Cancelled, Some(&Down(1))));
+    assert_eq!((gave_up.reason(), gave_up.last()), (StopReason::Cancelled, Some(&Down(1))));
 }
 
 /// Instant failures let other tasks have their turn here too.
@@ -208,16 +303,18 @@ fn a_row_of_instant_failures_yields() {
     let timer = ManualTimer::new();
     let policy = RetryPolicy::new().with_attempts(u32::MAX).with_backoff(Backoff::none());
     for by_hand in [true, false] {
-        let mut run = policy.start(Never).with_timer(&timer);
+        let mut run = Run::new(policy, Never).on(clock(&timer));
         let made = std::cell::Cell::new(0_u32);
         let mut endless = Box::pin(async {
             loop {
-                made.set(made.get() + 1);
-                let outcome = async { Err::<(), _>(Down(1)) };
                 if by_hand {
-                    run.again(Down(1)).await.unwrap();
+                    run.next().await.unwrap();
+                    made.set(made.get() + 1);
+                    run.failed(Down(1)).unwrap();
                 } else {
-                    assert_eq!(run.attempt(outcome).await, Ok(None));
+                    made.set(made.get() + 1);
+                    let outcome = async { Err::<(), _>(Down(1)) };
+                    assert_eq!(run.attempt(outcome).await.unwrap(), None);
                 }
             }
         });

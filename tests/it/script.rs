@@ -3,11 +3,14 @@
 use std::error::Error;
 use std::fmt;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use resile::{Elapsed, Full, ManualTimer, Open, Timer};
+use resile::bulkhead::Full;
+use resile::timeout::Elapsed;
+use resile::{ManualTimer, Timer, Upstream};
 
 /// What one attempt does.
 #[derive(Clone, Copy, Debug)]
@@ -34,12 +37,6 @@ impl Error for Down {}
 
 impl From<Elapsed> for Down {
     fn from(_: Elapsed) -> Self {
-        Self(0)
-    }
-}
-
-impl From<Open> for Down {
-    fn from(_: Open) -> Self {
         Self(0)
     }
 }
@@ -124,6 +121,16 @@ impl Drop for Playing<'_> {
     fn drop(&mut self) {
         self.script.drops.fetch_add(1, SeqCst);
     }
+}
+
+/// An upstream by that clock, without parts.
+pub(crate) fn upstream(timer: &ManualTimer) -> Upstream<ManualTimer> {
+    Upstream::new("script").with_timer(timer.clone())
+}
+
+/// The same for a call that shares it with no other.
+pub(crate) fn clock(timer: &ManualTimer) -> Arc<Upstream<ManualTimer>> {
+    Arc::new(upstream(timer))
 }
 
 /// Polls once, for nobody.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use rand::RngExt;
 use resile::{Backoff, Jitter, RetryPolicy};
 use serde_json::{Value, from_str, from_value, json, to_string, to_value};
 
@@ -25,7 +26,7 @@ fn wrong_backoff(setting: &str) -> String {
 fn a_whole_policy_reads() {
     let read = policy(
         r#"{
-            "attempts": 5, "deadline": "2m", "hint_cap": "1h",
+            "attempts": 5, "total_timeout": "2m", "attempt_timeout": "20s", "hint_cap": "1h",
             "backoff": {
                 "curve": "exponential", "base": "250ms", "factor": 1.5, "cap": "10s", "jitter": { "proportional": 0.25 }
             }
@@ -37,7 +38,8 @@ fn a_whole_policy_reads() {
         .with_jitter(Jitter::Proportional(0.25));
     let meant = RetryPolicy::new()
         .with_attempts(5)
-        .with_deadline(Duration::from_secs(120))
+        .with_total_timeout(Duration::from_secs(120))
+        .with_attempt_timeout(Duration::from_secs(20))
         .with_hint_cap(Duration::from_secs(3600))
         .with_backoff(backoff);
     assert_eq!(read, meant);
@@ -65,9 +67,18 @@ fn none_and_null_are_no_limit() {
         .with_hint_cap(Duration::MAX)
         .with_backoff(RetryPolicy::new().backoff().with_cap(Duration::MAX));
     for nothing in ["null", r#""none""#] {
-        let text = format!(r#"{{ "deadline": {nothing}, "hint_cap": {nothing}, "backoff": {{ "cap": {nothing} }} }}"#);
+        let text = format!(
+            r#"{{ "total_timeout": {nothing}, "attempt_timeout": {nothing}, "hint_cap": {nothing}, "backoff": {{ "cap": {nothing} }} }}"#
+        );
         assert_eq!(policy(&text), unlimited, "{text}");
     }
+}
+
+#[test]
+fn an_attempt_timeout_may_be_learned() {
+    let learned = policy(r#"{ "learned_attempt_timeout": true }"#);
+    assert_eq!(learned, RetryPolicy::new().with_learned_attempt_timeout());
+    assert!(learned.learns_attempt_timeout() && !policy("{}").learns_attempt_timeout());
 }
 
 #[test]
@@ -82,17 +93,18 @@ fn durations_as_people_write_them() {
         ("0s", 0),
     ];
     for (text, millis) in forms {
-        let read = policy(&json!({ "deadline": text }).to_string());
-        assert_eq!(read.deadline(), Some(Duration::from_millis(millis)), "{text}");
+        let read = policy(&json!({ "total_timeout": text, "attempt_timeout": text }).to_string());
+        let limit = Some(Duration::from_millis(millis));
+        assert_eq!((read.total_timeout(), read.attempt_timeout()), (limit, limit), "{text}");
     }
 }
 
 #[test]
 fn what_is_written() {
-    let text = to_string(&RetryPolicy::new().with_deadline(Duration::from_millis(90_500))).unwrap();
+    let text = to_string(&RetryPolicy::new().with_total_timeout(Duration::from_millis(90_500))).unwrap();
     assert_eq!(
         text,
-        r#"{"attempts":3,"deadline":"1m 30s 500ms","hint_cap":"2m","backoff":{"curve":"exponential","base":"500ms","factor":2.0,"cap":"30s"}}"#
+        r#"{"attempts":3,"total_timeout":"1m 30s 500ms","attempt_timeout":null,"hint_cap":"2m","backoff":{"curve":"exponential","base":"500ms","factor":2.0,"cap":"30s"}}"#
     );
     let fixed = Backoff::fixed(Duration::from_secs(1)).with_jitter(Jitter::Proportional(0.5));
     assert_eq!(to_string(&fixed).unwrap(), r#"{"curve":"fixed","base":"1s","jitter":{"proportional":0.5}}"#);
@@ -100,16 +112,20 @@ fn what_is_written() {
     assert_eq!(to_string(&Backoff::none()).unwrap(), r#"{"curve":"none"}"#);
     let full = Backoff::linear(Duration::from_secs(1)).with_jitter(Jitter::Full);
     assert_eq!(to_string(&full).unwrap(), r#"{"curve":"linear","base":"1s","cap":"30s","jitter":"full"}"#);
-    assert_eq!(to_value(RetryPolicy::new()).unwrap()["deadline"], Value::Null);
+    assert_eq!(to_value(RetryPolicy::new()).unwrap()["total_timeout"], Value::Null);
+    let limited = RetryPolicy::new().with_attempt_timeout(Duration::from_secs(90));
+    assert_eq!(to_value(limited).unwrap()["attempt_timeout"], "1m 30s");
+    let learned = RetryPolicy::new().with_learned_attempt_timeout();
+    assert_eq!(to_value(learned).unwrap()["learned_attempt_timeout"], true);
 }
 
 #[test]
 fn the_classifier_stays_in_code() {
     let judge = |e: &&str| *e == "busy";
-    let judging = RetryPolicy::patient().with_classify(judge);
+    let judging = RetryPolicy::patient().with_classifier(judge);
     let read = from_value::<RetryPolicy>(to_value(judging).unwrap()).unwrap();
     assert_eq!(read, RetryPolicy::patient());
-    assert_eq!(read.with_classify(judge).attempts(), 10);
+    assert_eq!(read.with_classifier(judge).attempts(), 10);
 }
 
 #[test]
@@ -128,7 +144,7 @@ fn values_that_no_text_can_say_are_written_as_what_they_are_taken_for() {
 fn unknown_settings() {
     assert_eq!(
         wrong(r#"{ "tries": 5 }"#),
-        "unknown field `tries`, expected one of `attempts`, `deadline`, `hint_cap`, `backoff`"
+        "unknown field `tries`, expected one of `attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`"
     );
     assert_eq!(
         wrong_backoff(r#""max": "1s""#),
@@ -156,12 +172,16 @@ fn bad_durations() {
     let right = r#"to be a duration, not negative, in h, m, s, ms, us or ns, such as "1.5s", "500ms" or "2m 30s""#;
     let bad = ["5 parsecs", "-5s", "-0.5s", "5s ago", "5", "", "s", "1d", "forever", "99999999999999999999h"];
     for value in bad {
-        for limit in ["deadline", "hint_cap"] {
+        for limit in ["total_timeout", "hint_cap"] {
             assert_eq!(
                 wrong(&json!({ limit: value }).to_string()),
                 format!("invalid value: string {value:?}, expected `{limit}` {right}, or \"none\"")
             );
         }
+        assert_eq!(
+            wrong(&json!({ "attempt_timeout": value }).to_string()),
+            format!("invalid value: string {value:?}, expected `attempt_timeout` {right}, or \"none\"")
+        );
         assert_eq!(
             wrong_backoff(&format!(r#""cap": {value:?}"#)),
             format!("invalid value: string {value:?}, expected `cap` {right}, or \"none\"")
@@ -172,8 +192,16 @@ fn bad_durations() {
         );
     }
     assert_eq!(
-        wrong(r#"{ "deadline": 120 }"#),
-        format!("invalid type: integer `120`, expected `deadline` {right}, or \"none\"")
+        wrong(r#"{ "total_timeout": 120 }"#),
+        format!("invalid type: integer `120`, expected `total_timeout` {right}, or \"none\"")
+    );
+    assert_eq!(
+        wrong(r#"{ "attempt_timeout": 120 }"#),
+        format!("invalid type: integer `120`, expected `attempt_timeout` {right}, or \"none\"")
+    );
+    assert_eq!(
+        wrong(r#"{ "total_timeout": "learned" }"#),
+        format!("invalid value: string \"learned\", expected `total_timeout` {right}, or \"none\"")
     );
     assert_eq!(wrong_backoff(r#""base": null"#), format!("invalid type: null, expected `base` {right}"));
     assert_eq!(wrong_backoff(r#""base": "none""#), format!("invalid value: string \"none\", expected `base` {right}"));
@@ -226,7 +254,7 @@ fn bad_names() {
 
     assert_eq!(
         wrong("5"),
-        "invalid type: integer `5`, expected a retry policy to be a map of `attempts`, `deadline`, `hint_cap`, `backoff`"
+        "invalid type: integer `5`, expected a retry policy to be a map of `attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`"
     );
     assert_eq!(
         wrong(r#"{ "backoff": "fixed" }"#),
@@ -284,10 +312,15 @@ fn policies() -> impl Strategy<Value = RetryPolicy> {
         }
         jitter.map_or(backoff, |jitter| backoff.with_jitter(jitter))
     });
-    (any::<u32>(), proptest::option::of(durations()), durations(), backoffs).prop_map(
-        |(attempts, deadline, hint_cap, backoff)| {
-            let policy = RetryPolicy::new().with_attempts(attempts).with_hint_cap(hint_cap).with_backoff(backoff);
-            deadline.map_or(policy, |deadline| policy.with_deadline(deadline))
+    let attempt_timeouts = prop_oneof![
+        Just(RetryPolicy::new()),
+        Just(RetryPolicy::new().with_learned_attempt_timeout().with_attempt_timeout(Duration::from_secs(9))),
+        durations().prop_map(|limit| RetryPolicy::new().with_attempt_timeout(limit)),
+    ];
+    (any::<u32>(), proptest::option::of(durations()), attempt_timeouts, durations(), backoffs).prop_map(
+        |(attempts, total_timeout, policy, hint_cap, backoff)| {
+            let policy = policy.with_attempts(attempts).with_hint_cap(hint_cap).with_backoff(backoff);
+            total_timeout.map_or(policy, |limit| policy.with_total_timeout(limit))
         },
     )
 }
@@ -316,7 +349,7 @@ proptest! {
 
     #[test]
     fn any_text_is_a_duration_or_an_error(text in ".{0,12}") {
-        let read = from_value::<RetryPolicy>(json!({ "deadline": text }));
+        let read = from_value::<RetryPolicy>(json!({ "total_timeout": text, "attempt_timeout": text }));
         if let Ok(read) = read {
             prop_assert_eq!(from_value::<RetryPolicy>(to_value(read).unwrap()).unwrap(), read);
         }
@@ -326,7 +359,7 @@ proptest! {
 /// A list could be read as the settings in their order, and nobody means that.
 #[test]
 fn a_list_is_no_policy() {
-    let right = "expected a retry policy to be a map of `attempts`, `deadline`, `hint_cap`, `backoff`";
+    let right = "expected a retry policy to be a map of `attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`";
     for list in ["[]", r#"[7, "1s"]"#] {
         assert_eq!(wrong(list), format!("invalid type: sequence, {right}"), "{list}");
     }
@@ -338,13 +371,16 @@ fn a_list_is_no_policy() {
     assert!(jitter.starts_with("invalid type: sequence, expected `jitter` to be"), "{jitter}");
 }
 
+fn draw(range: std::ops::RangeInclusive<u64>) -> u64 {
+    rand::rng().random_range(range)
+}
+
 /// A delay that was spelled out is that delay, also in a configuration.
 #[test]
 fn a_fixed_delay_has_no_jitter_unless_asked() {
     let fixed =
         |more: &str| policy(&format!(r#"{{ "backoff": {{ "curve": "fixed", "base": "5s"{more} }} }}"#)).backoff();
-    let delays =
-        |backoff: Backoff| -> Vec<_> { (1..20).map(|n| backoff.delay(n, Duration::ZERO, &mut rand::rng())).collect() };
+    let delays = |backoff: Backoff| -> Vec<_> { (1..20).map(|n| backoff.delay(n, Duration::ZERO, draw)).collect() };
     assert_eq!(delays(fixed("")), [Duration::from_secs(5); 19]);
     assert_ne!(delays(fixed(r#", "jitter": "full""#)), [Duration::from_secs(5); 19]);
     let written = to_string(&Backoff::fixed(Duration::from_secs(5))).unwrap();
@@ -359,7 +395,7 @@ fn a_jitter_that_was_not_given_is_not_given_after_reading() {
     let hint = Duration::from_secs(10);
     let spreads = |backoff: Backoff| {
         let policy = RetryPolicy::new().with_backoff(backoff);
-        let delay = || policy.decide(Attempt::new(1), Verdict::retry_after(hint), &mut rand::rng());
+        let delay = || policy.decide(Attempt::new(1), Some(Verdict::transient().after(hint)), draw);
         (0..50).any(|_| delay() != Decision::Retry(hint))
     };
     let again = |backoff: Backoff| from_value::<Backoff>(to_value(backoff).unwrap()).unwrap();

@@ -5,12 +5,18 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::hint::black_box;
 use std::io;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
+use resile::breaker::TripReason;
+use resile::bulkhead::Full;
+use resile::observe::{Event, Log};
+use resile::timeout::Elapsed;
 use resile::{
-    Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Decision, Elapsed, Event, GaveUp, HedgePolicy,
-    Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy, Run, Stop, Verdict, hedge, retry,
+    AdaptiveTimeout, Admission, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Cut, Decision, Drain,
+    GaveUp, Health, HedgePolicy, Jitter, Keyed, ManualTimer, Never, ResilienceExt, RetryPolicy, Run, StopReason,
+    Upstream, Verdict, hedge, retry,
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use tokio_util::sync::CancellationToken;
@@ -24,12 +30,21 @@ assert_not_impl_any!(Budget: Clone); // a copy would be a second budget
 assert_impl_all!(Attempt: Copy, Debug, Send, Sync);
 assert_impl_all!(Verdict: Copy, Debug, Eq, Hash);
 assert_impl_all!(Decision: Copy, Debug, Eq);
-assert_impl_all!(Stop: Copy, Debug, Eq, Hash);
+assert_impl_all!(StopReason: Copy, Debug, Eq, Hash);
+assert_impl_all!(Health: Copy, Debug, Eq, Hash);
+assert_impl_all!(Cut: Copy, Debug, Eq, Hash);
+assert_impl_all!(TripReason: Copy, Debug, Eq);
+assert_impl_all!(Full: Copy, Error, Send, Sync);
 assert_impl_all!(Elapsed: Copy, Error, Eq, Hash, Send, Sync);
 assert_impl_all!(GaveUp<io::Error>: Error, Send, Sync, Unpin);
 assert_impl_all!(ManualTimer: Clone, Debug, Default, Send, Sync);
-assert_impl_all!(Run<'static, io::Error, Always, CancellationToken>: Debug, Send, Sync);
-assert_impl_all!(Event<'static, io::Error>: Debug, Send, Sync);
+assert_impl_all!(Run<io::Error, RetryPolicy, CancellationToken>: Debug, Send, Sync);
+assert_impl_all!(Run<io::Error, Arc<RetryPolicy>, Drain<CancellationToken>, Arc<Upstream>>: Debug, Send, Sync);
+assert_impl_all!(Upstream: Debug, Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
+assert_impl_all!(Upstream<ManualTimer>: Debug, Send, Sync);
+assert_not_impl_any!(Upstream: Clone); // a copy would share nothing
+assert_impl_all!(Admission<Arc<Upstream>>: Debug, Send, Sync);
+assert_impl_all!(Event<'static>: Copy, Debug);
 
 /// All that is configuration or shared is built before `main`.
 const BACKOFF: Backoff = Backoff::exponential(Duration::from_millis(100))
@@ -38,10 +53,12 @@ const BACKOFF: Backoff = Backoff::exponential(Duration::from_millis(100))
     .with_jitter(Jitter::Proportional(0.5));
 static STEPS: Backoff = Backoff::steps(&[Duration::ZERO, Duration::from_secs(1)]);
 static CUSTOM: Backoff = Backoff::custom(|retry| Duration::from_secs(retry.into()));
-const CONST: RetryPolicy = RetryPolicy::patient().with_attempts(9).with_backoff(BACKOFF).without_deadline();
-static POLICY: RetryPolicy =
-    RetryPolicy::new().with_deadline(Duration::from_secs(10)).with_hint_cap(Duration::from_secs(1)).with_attempts(2);
-static JUDGED: RetryPolicy<fn(&io::Error) -> bool> = POLICY.with_classify(is_timeout);
+const CONST: RetryPolicy = RetryPolicy::patient().with_attempts(9).with_backoff(BACKOFF).without_total_timeout();
+static POLICY: RetryPolicy = RetryPolicy::new()
+    .with_total_timeout(Duration::from_secs(10))
+    .with_hint_cap(Duration::from_secs(1))
+    .with_attempts(2);
+static CLASSIFIED: RetryPolicy<fn(&io::Error) -> bool> = POLICY.with_classifier(is_timeout);
 static BUDGET: Budget = Budget::new().with_capacity(10).with_deposit(0.5);
 const ATTEMPT: Attempt = Attempt::new(2).with_elapsed(Duration::from_secs(1)).with_delay(Duration::ZERO);
 
@@ -49,15 +66,31 @@ fn is_timeout(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::TimedOut
 }
 
+/// Every part of an upstream, in any order; with an observer, a name of its own, or a timer.
+static UPSTREAM: Upstream = Upstream::new("static")
+    .with_adaptive_timeout(AdaptiveTimeout::new())
+    .with_cooldown(Cooldown::new())
+    .with_observer(&(Log, observe as fn(&Event<'_>)))
+    .with_breaker(Breaker::new().with_consecutive(3))
+    .with_bulkhead(Bulkhead::new(7))
+    .with_budget(Budget::new());
+static HOSTS: Keyed<String, Upstream> = Keyed::new(|host| Upstream::named(host.as_str()).with_budget(Budget::new()));
+
+fn observe(_: &Event<'_>) {}
+
 #[test]
 fn consts_are_what_they_say() {
-    assert_eq!((CONST.attempts(), CONST.deadline(), CONST.backoff()), (9, None, BACKOFF));
-    assert_eq!((POLICY.attempts(), POLICY.deadline()), (2, Some(Duration::from_secs(10))));
-    assert_eq!((JUDGED.attempts(), JUDGED.hint_cap()), (2, Duration::from_secs(1)));
-    assert!((JUDGED.classify())(&io::ErrorKind::TimedOut.into()));
+    assert_eq!((CONST.attempts(), CONST.total_timeout(), CONST.backoff()), (9, None, BACKOFF));
+    assert_eq!((POLICY.attempts(), POLICY.total_timeout()), (2, Some(Duration::from_secs(10))));
+    assert_eq!((CLASSIFIED.attempts(), CLASSIFIED.hint_cap()), (2, Duration::from_secs(1)));
+    assert!((CLASSIFIED.classifier())(&io::ErrorKind::TimedOut.into()));
     assert_eq!((BUDGET.capacity(), ATTEMPT.number()), (10, 2));
     assert_ne!(STEPS, CUSTOM);
     assert_eq!(STEPS.schedule().nth(7), Some(Duration::from_secs(1)));
+    assert_eq!((UPSTREAM.name(), UPSTREAM.bulkhead().unwrap().limit()), ("static", 7));
+    assert!(UPSTREAM.adaptive_timeout().is_some() && UPSTREAM.cooldown().is_some() && UPSTREAM.budget().is_some());
+    assert!(UPSTREAM.breaker().is_some() && HOSTS.get("a").breaker().is_none());
+    assert_eq!((HOSTS.get("a").name(), HOSTS.get("b").name()), ("a", "b"));
 }
 
 async fn ask(prompt: &str, attempt: Attempt) -> io::Result<usize> {
@@ -76,33 +109,43 @@ async fn a_closure_that_borrows_spawns() {
     let token = CancellationToken::new();
     let borrowed = token.clone();
     let with_borrowed_token = tokio::spawn(async move {
-        let (prompt, policy, budget) = (String::from("hello"), instant(), Arc::new(Budget::new()));
-        let judged = policy.with_classify(|error: &io::Error| is_timeout(error) || prompt.is_empty());
-        retry(|attempt| ask(&prompt, attempt), &judged, &borrowed).with_budget(&budget).await
+        let (prompt, policy) = (String::from("hello"), instant());
+        let upstream = Upstream::new("borrowed").with_budget(Budget::new());
+        let policy = policy.with_classifier(|error: &io::Error| is_timeout(error) || prompt.is_empty());
+        retry(|attempt| ask(&prompt, attempt), &policy, &borrowed).on(&upstream).await
     });
     let with_owned_token = tokio::spawn(async move {
-        let (prompt, told) = (String::from("hello"), std::sync::Mutex::new(0));
-        let observer = |_: &Event<'_, io::Error>| *told.lock().unwrap() += 1;
+        let (prompt, told) = (String::from("hello"), std::sync::Mutex::new(Vec::new()));
+        let observer = |event: &Event<'_>| told.lock().unwrap().push(event.kind.as_str());
         let mut calls = 0;
         let op = |attempt| {
             calls += 1;
             ask(&prompt, attempt)
         };
-        let outcome = retry(op, &instant(), token).with_observer(observer).await;
+        let outcome = retry(op, &instant(), token).on(UPSTREAM.observed_by(&observer)).await;
         (outcome, calls, told.into_inner().unwrap())
     });
     assert_eq!(with_borrowed_token.await.unwrap().unwrap(), 5);
     let (outcome, calls, told) = with_owned_token.await.unwrap();
-    assert_eq!((outcome.unwrap(), calls, told), (5, 2, 3));
+    assert_eq!((outcome.unwrap(), calls), (5, 2));
+    assert_eq!(told, ["started", "failed", "waiting", "started", "succeeded"]);
 }
 
-/// With everything `static` the future is too: it spawns by itself.
+/// With everything `static` or owned the future is too: it spawns by itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_of_statics_spawns_by_itself() {
     static INSTANT: RetryPolicy = RetryPolicy::new().with_backoff(Backoff::none());
-    static PLENTY: Budget = Budget::new();
-    let call = retry(|attempt| ask("hello", attempt), &INSTANT, CancellationToken::new()).with_budget(&PLENTY);
-    assert_eq!(tokio::spawn(call).await.unwrap().unwrap(), 5);
+    static PLENTY: Upstream = Upstream::new("plenty").with_budget(Budget::new());
+    let (by_arc, upstream) = (Arc::new(INSTANT), Arc::new(Upstream::named("shared").with_breaker(Breaker::new())));
+    let token = CancellationToken::new();
+    let by_reference = retry(|attempt| ask("hello", attempt), &INSTANT, token.clone()).on(&PLENTY);
+    assert_eq!(tokio::spawn(by_reference).await.unwrap().unwrap(), 5);
+    let by_value = retry(|attempt| ask("hello", attempt), INSTANT.with_classifier(is_timeout), Drain(token.clone()));
+    assert_eq!(tokio::spawn(by_value.on(Arc::clone(&upstream))).await.unwrap().unwrap(), 5);
+    let shared = retry(|attempt| ask("hello", attempt), Arc::clone(&by_arc), Some(token.clone()));
+    assert_eq!(tokio::spawn(shared.on("a name alone")).await.unwrap().unwrap(), 5);
+    let hedged = hedge(|_| ask("hello", ATTEMPT), HedgePolicy::new(), token.clone()).on(Arc::clone(&upstream));
+    assert_eq!(tokio::spawn(hedged).await.unwrap().unwrap(), 5);
     let limited = retry(
         |attempt| {
             async move { ask("hello", attempt).await.map_err(anyhow::Error::from) }.timeout(Duration::from_secs(9))
@@ -111,6 +154,23 @@ async fn a_call_of_statics_spawns_by_itself() {
         Never,
     );
     assert_eq!(tokio::spawn(limited).await.unwrap().unwrap(), 5);
+    let admission = Arc::clone(&upstream).admit_owned(token).await.unwrap();
+    tokio::spawn(async move { admission.succeeded() }).await.unwrap();
+}
+
+/// A call is made in one statement and awaited in another: nothing that it needs is a temporary.
+#[tokio::test(start_paused = true)]
+async fn a_call_binds_in_two_statements() {
+    let token = CancellationToken::new();
+    let call = retry(|attempt| ask("hello", attempt), POLICY.with_classifier(is_timeout), &token);
+    assert_eq!(call.await.unwrap(), 5);
+    let call = retry(|attempt| ask("hello", attempt), POLICY.with_classifier(is_timeout), &token).on(&UPSTREAM);
+    assert_eq!(call.await.unwrap(), 5);
+    let mut run = Run::new(POLICY.with_classifier(is_timeout), &token).on(&UPSTREAM);
+    assert_eq!(run.attempt(ask("hello", Attempt::new(1))).await.unwrap(), None);
+    assert_eq!(run.attempt(ask("hello", ATTEMPT)).await.unwrap(), Some(5));
+    let call = UPSTREAM.call(ask("hello", ATTEMPT), is_timeout);
+    assert_eq!(call.await.unwrap(), 5);
 }
 
 /// `Run` spawns with an operation that borrows `&mut` state.
@@ -124,14 +184,15 @@ async fn a_run_over_mutable_state_spawns() {
     let (token, mut state) = (CancellationToken::new(), String::new());
     let outcome = tokio::spawn(async move {
         let policy = instant();
-        let mut run = policy.start(&token);
+        let mut run = Run::new(&policy, &token);
         if run.attempt(turn(&mut state)).await?.is_some() {
             return Ok(0);
         }
         loop {
+            run.next().await?;
             match turn(&mut state).await {
-                Ok(value) => break Ok::<_, GaveUp<io::Error>>(run.success(value)),
-                Err(error) => run.again(error).await?,
+                Ok(value) => break Ok::<_, GaveUp<io::Error>>(run.succeeded(value)),
+                Err(error) => run.failed(error)?,
             }
         }
     });
@@ -146,10 +207,13 @@ fn assert_send<T: Send>(value: T) -> T {
 fn futures_are_send_when_their_parts_are() {
     let (token, policy) = (CancellationToken::new(), instant());
     drop(assert_send(retry(|attempt| ask("", attempt), &policy, &token)));
+    drop(assert_send(retry(|attempt| ask("", attempt), &policy, &token).on(&UPSTREAM)));
     drop(assert_send(ask("", ATTEMPT).timeout(Duration::ZERO)));
-    let mut run = policy.start(token);
+    drop(assert_send(UPSTREAM.call(ask("", ATTEMPT), Always)));
+    drop(assert_send(UPSTREAM.admit(&token)));
+    let mut run = Run::new(policy, token).on(&UPSTREAM);
     drop(assert_send(run.attempt(ask("", ATTEMPT))));
-    drop(assert_send(run.again(io::ErrorKind::TimedOut.into())));
+    drop(assert_send(run.next()));
 }
 
 /// A future of that many bytes and a little.
@@ -178,64 +242,67 @@ fn trap_17_the_operation_is_held_once() {
     let light = size_of_val(&heavy::<8>().timeout(Duration::ZERO));
     assert_eq!(size_of_val(&heavy::<1032>().timeout(Duration::ZERO)) - light, grown, "under a timeout");
 
-    let (breaker, bulkhead, cooldown, hedges) = (Breaker::new(), Bulkhead::new(1), Cooldown::new(), HedgePolicy::new());
-    let adapted = |heavy: bool| {
-        macro_rules! sizes {
-            ($op:expr) => {
-                [
-                    size_of_val(&$op.guarded_by(&breaker)),
-                    size_of_val(&$op.limited_by(&bulkhead)),
-                    size_of_val(&$op.paced_by(&cooldown)),
-                    size_of_val(&hedge(|_| $op, &hedges, &token)),
-                ]
-            };
-        }
-        if heavy { sizes!(self::heavy::<1032>()) } else { sizes!(self::heavy::<8>()) }
-    };
-    assert_eq!(adapted(true), adapted(false).map(|light| light + grown), "guarded, limited, paced, hedged");
+    let (bulkhead, hedges) = (Bulkhead::new(1), HedgePolicy::new());
+    macro_rules! sizes {
+        ($op:expr) => {
+            [
+                size_of_val(&retry(|_| $op, &policy, &token).on(&UPSTREAM)),
+                size_of_val(&UPSTREAM.call($op, Always)),
+                size_of_val(&$op.limited_by(&bulkhead)),
+                size_of_val(&hedge(|_| $op, &hedges, &token)),
+                size_of_val(&hedge(|_| $op, &hedges, &token).on(&UPSTREAM)),
+            ]
+        };
+    }
+    let light = sizes!(heavy::<8>());
+    assert_eq!(sizes!(heavy::<1032>()), light.map(|light| light + grown), "retried, called, limited, hedged");
 
-    let mut run = policy.start(&token);
+    let mut run = Run::new(&policy, &token);
     let light = size_of_val(&run.attempt(heavy::<8>()));
     assert_eq!(size_of_val(&run.attempt(heavy::<1032>())) - light, grown, "under a run");
 }
 
-#[test]
-fn sizes() {
-    let (policy, token) = (POLICY, CancellationToken::new());
-    let call = retry(|_| async { Ok::<(), io::Error>(()) }, &policy, &token).with_budget(&BUDGET);
-    assert!(size_of_val(&call) <= 256, "a call with a token and a deadline: {} bytes", size_of_val(&call));
-    let mut run = policy.start::<io::Error, _>(&token).with_budget(&BUDGET);
-    assert!(size_of_val(&run) <= 72, "a run: {} bytes", size_of_val(&run));
-    let attempt = size_of_val(&run.attempt(async { Ok(()) }));
-    assert!(attempt <= 256, "its attempt: {attempt} bytes");
-    assert!(size_of::<GaveUp<io::Error>>() <= 64, "{}", size_of::<GaveUp<io::Error>>());
-    assert_eq!(size_of::<Elapsed>(), 24); // the limit, and what did not come within it
-    assert_eq!(size_of::<Never>(), 0);
-    assert!(size_of::<Budget>() <= 24);
+#[expect(clippy::unused_async, reason = "a future of one byte")]
+async fn one() -> io::Result<()> {
+    Ok(())
 }
 
-/// What each adapter adds to what it stands on, and what it costs a run to be linked.
 #[test]
-fn sizes_of_what_is_shared() {
-    let (policy, token, hedges) = (POLICY, CancellationToken::new(), HedgePolicy::new());
-    let (breaker, bulkhead, cooldown) = (Breaker::new(), Bulkhead::new(1), Cooldown::new());
-    let one = || std::future::ready(Ok::<u64, anyhow::Error>(1));
-    let added = |adapted: usize| adapted - size_of_val(&one());
+fn sizes() {
+    let (policy, token) = (POLICY.with_attempt_timeout(Duration::from_secs(3)), CancellationToken::new());
+    let mut run = Run::new(&policy, &token);
+    let mut run_on = Run::new(&policy, &token).on(&UPSTREAM);
+    let (attempt, attempt_on) = (size_of_val(&run.attempt(one())), size_of_val(&run_on.attempt(one())));
+    let wait = size_of_val(&run.next());
     let sizes = [
-        ("guarded", added(size_of_val(&one().guarded_by(&breaker))), 48),
-        ("limited", added(size_of_val(&one().limited_by(&bulkhead))), 40),
-        ("paced, with room for a sleep", added(size_of_val(&one().paced_by(&cooldown))), 168),
-        ("a hedge", size_of_val(&hedge(|_| one(), &hedges, &token).with_budget(&BUDGET)), 352),
+        ("a call with a token and both timeouts", size_of_val(&retry(|_| one(), &policy, &token)), 264),
+        ("the same on an upstream", size_of_val(&retry(|_| one(), &policy, &token).on(&UPSTREAM)), 288),
+        (
+            "what a call adds to its attempt",
+            size_of_val(&retry(|_| heavy::<8>(), &policy, &token)) - size_of_val(&heavy::<8>()),
+            256,
+        ),
+        (
+            "what it adds on an upstream",
+            size_of_val(&retry(|_| heavy::<8>(), &policy, &token).on(&UPSTREAM)) - size_of_val(&heavy::<8>()),
+            288,
+        ),
+        ("a run", size_of_val(&run), 88),
+        ("its attempt", attempt, 200),
+        ("its wait", wait, 232),
+        ("a run on an upstream", size_of_val(&run_on), 120),
+        ("its attempt", attempt_on, 200),
+        ("a call without a retry", size_of_val(&UPSTREAM.call(one(), Always)), 208),
+        ("an admission", size_of_val(&UPSTREAM.try_admit().unwrap()), 72),
+        ("a hedge", size_of_val(&hedge(|_| one(), HedgePolicy::new(), &token)), 376),
+        ("a hedge on an upstream", size_of_val(&hedge(|_| one(), HedgePolicy::new(), &token).on(&UPSTREAM)), 504),
+        ("limited", size_of_val(&one().limited_by(UPSTREAM.bulkhead().unwrap())) - size_of_val(&one()), 40),
+        ("a timeout", size_of_val(&one().timeout(Duration::ZERO)) - size_of_val(&one()), 136),
+        ("the error", size_of::<GaveUp<anyhow::Error>>(), size_of::<usize>()),
+        ("a budget", size_of::<Budget>(), 24),
     ];
-    for (what, size, most) in sizes {
-        assert!(size <= most, "{what}: {size} bytes");
-    }
-    let call = retry(|_| one(), &policy, &token).with_budget(&BUDGET);
-    let alone = size_of_val(&call);
-    let linked = size_of_val(&call.with_breaker(&breaker).with_cooldown(&cooldown));
-    assert!(linked - alone <= 48 && linked <= 336, "a linked call: {linked} bytes, alone {alone}");
-    let run = policy.start::<anyhow::Error, _>(&token).with_budget(&BUDGET);
-    let mut run = run.with_breaker(&breaker).with_cooldown(&cooldown);
-    let sizes = [size_of_val(&run), size_of_val(&run.attempt(one()))];
-    assert!(sizes[0] <= 128 && sizes[1] <= 256, "a linked run and its attempt: {sizes:?} bytes");
+    let large: Vec<_> = sizes.iter().filter(|(_, size, most)| size > most).collect();
+    assert!(large.is_empty(), "too large: {large:?} of {sizes:?}");
+    assert_eq!(size_of::<Elapsed>(), 24); // the limit, and what did not come within it
+    assert_eq!(size_of::<Never>(), 0);
 }

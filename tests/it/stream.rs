@@ -9,10 +9,12 @@ use std::time::Duration;
 use futures_util::stream::{self, BoxStream, FusedStream};
 use futures_util::{FutureExt, Stream, StreamExt};
 use proptest::prelude::*;
+use resile::observe::Event;
 use resile::stream::{Mend, Part};
+use resile::timeout::Elapsed;
 use resile::{
-    Attempt, Backoff, Budget, CutOff, Elapsed, Error, Event, GaveUp, ManualTimer, Never, RetryPolicy, Stop,
-    StreamResilienceExt, Verdict, retry_stream,
+    Attempt, Backoff, Budget, Cut, Error, GaveUp, ManualTimer, Never, RetryPolicy, StopReason, StreamResilienceExt,
+    Upstream, Verdict, retry_stream,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -48,14 +50,16 @@ fn rows<const N: usize>(
 }
 
 /// What was yielded, and how it ended.
-async fn all<S: Stream<Item = Result<u32, GaveUp<Error<&'static str>>>>>(stream: S) -> (Vec<u32>, Option<(Stop, u32)>) {
+async fn all<S: Stream<Item = Result<u32, GaveUp<Error<&'static str>>>>>(
+    stream: S,
+) -> (Vec<u32>, Option<(StopReason, u32)>) {
     let mut stream = std::pin::pin!(stream);
     let (mut items, mut end) = (vec![], None);
     while let Some(next) = stream.next().await {
         assert_eq!(end, None, "nothing comes after an error");
         match next {
             Ok(item) => items.push(item),
-            Err(gave_up) => end = Some((gave_up.stop(), gave_up.attempts())),
+            Err(gave_up) => end = Some((gave_up.reason(), gave_up.attempts())),
         }
     }
     assert!(stream.next().await.is_none());
@@ -82,27 +86,32 @@ async fn trap_12_after_content_nothing_is_retried_silently() {
     };
     assert_eq!(
         all(retry_stream(open, &AT_ONCE, Never).with_parts(parts)).await,
-        (vec![1, 50], Some((Stop::Partial, 1)))
+        (vec![1, 50], Some((StopReason::Partial, 1)))
     );
     assert_eq!(opened.get(), 1);
     // Without a word on the parts, each item is content.
     let open = rows([&[Ok(1), RESET], &[Ok(60)]]);
-    assert_eq!(all(retry_stream(open, &AT_ONCE, Never)).await, (vec![1], Some((Stop::Partial, 1))));
+    assert_eq!(all(retry_stream(open, &AT_ONCE, Never)).await, (vec![1], Some((StopReason::Partial, 1))));
     // A clean end without the last item is no end.
     let open = rows([&[Ok(50)], &[Ok(99)]]);
     let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_required_end();
     let ended: Vec<_> = call.collect().await;
-    let gave_up = ended.last().unwrap().clone().unwrap_err();
-    assert_eq!((gave_up.stop(), gave_up.into_last()), (Stop::Partial, Some(CutOff::default().into())));
+    let gave_up = ended.last().unwrap().as_ref().unwrap_err();
+    assert_eq!(
+        (gave_up.reason(), gave_up.cut(), gave_up.last()),
+        (StopReason::Partial, Some(Cut::Stream), None),
+        "it came to no error of its own"
+    );
+    assert!(gave_up.to_string().ends_with("(attempt 1: the stream ended before its last item)"), "{gave_up}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_hopeless_error_is_told_as_such() {
-    let policy = AT_ONCE.with_classify(|_: &Error<&str>| Verdict::fail());
+    let policy = AT_ONCE.with_classifier(|_: &Error<&str>| Verdict::fatal());
     let open = rows([&[Ok(50), RESET]]);
-    assert_eq!(all(retry_stream(open, &policy, Never)).await, (vec![50], Some((Stop::Fatal, 1))));
+    assert_eq!(all(retry_stream(open, &policy, Never)).await, (vec![50], Some((StopReason::Fatal, 1))));
     let open = rows([&[Ok(1), RESET]]);
-    assert_eq!(all(retry_stream(open, &policy, Never).with_parts(parts)).await, (vec![], Some((Stop::Fatal, 1))));
+    assert_eq!(all(retry_stream(open, &policy, Never).with_parts(parts)).await, (vec![], Some((StopReason::Fatal, 1))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -114,7 +123,7 @@ async fn restart_hands_over_a_marker_first_and_once() {
     let open = rows([&[Ok(50), RESET]]);
     let policy = AT_ONCE.with_attempts(1);
     let call = retry_stream(open, &policy, Never).with_mend(|_| Mend::Restart(1000));
-    assert_eq!(all(call).await, (vec![50], Some((Stop::Attempts, 1))));
+    assert_eq!(all(call).await, (vec![50], Some((StopReason::Attempts, 1))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,10 +145,10 @@ async fn resume_appends() {
 async fn the_preamble_is_bounded() {
     let open = rows([&[Ok(1), Ok(2), Ok(3), RESET], &[Ok(60)]]);
     let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_preamble_cap(2);
-    assert_eq!(all(call).await, (vec![1, 2, 3], Some((Stop::Partial, 1))));
+    assert_eq!(all(call).await, (vec![1, 2, 3], Some((StopReason::Partial, 1))));
     let endless = |_| ready(Ok::<_, Error<&str>>(stream::repeat(Ok::<u32, _>(1))));
     let mut call = std::pin::pin!(retry_stream(endless, &AT_ONCE, Never).with_parts(parts));
-    assert_eq!(call.next().now_or_never().flatten(), Some(Ok(1)));
+    assert!(matches!(call.next().now_or_never(), Some(Some(Ok(1)))));
     // A stream of nothing but preamble that ends well is handed over.
     let open = rows([&[Ok(1), Ok(2)]]);
     assert_eq!(all(retry_stream(open, &AT_ONCE, Never).with_parts(parts)).await, (vec![1, 2], None));
@@ -156,7 +165,7 @@ fn slow(silence: u32) -> BoxStream<'static, Step> {
 
 #[tokio::test(start_paused = true)]
 async fn the_deadline_holds_until_content() {
-    let policy = AT_ONCE.with_deadline(10 * SECOND);
+    let policy = AT_ONCE.with_total_timeout(10 * SECOND);
     let began = Instant::now();
     let call = retry_stream(|_| ready(Ok(slow(1000))), &policy, Never).with_parts(parts);
     assert_eq!(all(call).await, (vec![1, 50, 99], None));
@@ -165,13 +174,13 @@ async fn the_deadline_holds_until_content() {
     let silent = |_| ready(Ok(stream::iter([Ok(1)]).chain(stream::pending::<Step>())));
     let began = Instant::now();
     let call = retry_stream(silent, &policy, Never).with_parts(parts);
-    assert_eq!(all(call).await, (vec![], Some((Stop::Deadline, 1))));
+    assert_eq!(all(call).await, (vec![], Some((StopReason::Deadline, 1))));
     assert_eq!(began.elapsed(), 10 * SECOND);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_deadline_counts_anew_when_a_stream_that_flowed_is_opened_again() {
-    let policy = AT_ONCE.with_deadline(10 * SECOND);
+    let policy = AT_ONCE.with_total_timeout(10 * SECOND);
     let (began, left) = (Instant::now(), RefCell::new(vec![]));
     let open = |attempt: Attempt| {
         left.borrow_mut().push((attempt.remaining().unwrap(), attempt.elapsed()));
@@ -181,7 +190,7 @@ async fn the_deadline_counts_anew_when_a_stream_that_flowed_is_opened_again() {
         }))
     };
     let call = retry_stream(open, &policy, Never).with_parts(parts).with_mend(|_| Mend::Restart(1000));
-    assert_eq!(all(call).await, (vec![1, 50, 1000], Some((Stop::Deadline, 2))));
+    assert_eq!(all(call).await, (vec![1, 50, 1000], Some((StopReason::Deadline, 2))));
     assert_eq!(began.elapsed(), 1010 * SECOND);
     assert_eq!(left.into_inner(), [(10 * SECOND, Duration::ZERO), (10 * SECOND, 1000 * SECOND)]);
 }
@@ -189,13 +198,13 @@ async fn the_deadline_counts_anew_when_a_stream_that_flowed_is_opened_again() {
 #[tokio::test(start_paused = true)]
 async fn hints_and_attempts_are_the_policys() {
     let policy =
-        RetryPolicy::new().with_attempts(2).with_classify(|_: &Error<&str>| Verdict::throttled(Some(20 * SECOND)));
+        RetryPolicy::new().with_attempts(2).with_classifier(|_: &Error<&str>| Verdict::throttled().after(20 * SECOND));
     let began = Instant::now();
     let open = rows([&[Ok(1), RESET], &[RESET]]);
     let mut call = std::pin::pin!(retry_stream(open, &policy, Never).with_parts(parts));
     let gave_up = call.next().await.unwrap().unwrap_err();
     assert!(began.elapsed() >= 20 * SECOND && began.elapsed() < 25 * SECOND);
-    assert_eq!((gave_up.stop(), gave_up.retry_after()), (Stop::Attempts, Some(20 * SECOND)));
+    assert_eq!((gave_up.reason(), gave_up.retry_after()), (StopReason::Attempts, Some(20 * SECOND)));
     assert!(call.is_terminated());
 }
 
@@ -212,11 +221,14 @@ async fn the_token_stops_opening_waiting_silence_and_a_flood() {
         token
     };
     let hangs = |_| std::future::pending::<Result<BoxStream<'static, Step>, Error<&str>>>();
-    assert_eq!(all(retry_stream(hangs, &AT_ONCE, stop_soon())).await, (vec![], Some((Stop::Cancelled, 1))));
-    let waits = RetryPolicy::new().with_classify(|_: &Error<&str>| Verdict::retry_after(60 * SECOND));
-    assert_eq!(all(retry_stream(rows([&[RESET]]), &waits, stop_soon())).await, (vec![], Some((Stop::Cancelled, 1))));
+    assert_eq!(all(retry_stream(hangs, &AT_ONCE, stop_soon())).await, (vec![], Some((StopReason::Cancelled, 1))));
+    let waits = RetryPolicy::new().with_classifier(|_: &Error<&str>| Verdict::transient().after(60 * SECOND));
+    assert_eq!(
+        all(retry_stream(rows([&[RESET]]), &waits, stop_soon())).await,
+        (vec![], Some((StopReason::Cancelled, 1)))
+    );
     let silent = retry_stream(|_| ready(Ok(slow(1000))), &AT_ONCE, stop_soon());
-    assert_eq!(all(silent).await, (vec![1, 50], Some((Stop::Cancelled, 1))));
+    assert_eq!(all(silent).await, (vec![1, 50], Some((StopReason::Cancelled, 1))));
     let flood = |_| ready(Ok::<_, Error<&str>>(stream::repeat(Ok::<u32, _>(50))));
     let seen = Cell::new(0);
     let flood = retry_stream(flood, &AT_ONCE, &token).inspect(|_| {
@@ -225,32 +237,42 @@ async fn the_token_stops_opening_waiting_silence_and_a_flood() {
             token.cancel();
         }
     });
-    assert_eq!(all(flood.take(100)).await.1, Some((Stop::Cancelled, 1)));
+    assert_eq!(all(flood.take(100)).await.1, Some((StopReason::Cancelled, 1)));
     assert_eq!(seen.get(), 8);
     // Cancelled from the start: nothing is opened.
     let never = |_| -> std::future::Ready<Result<BoxStream<'static, Step>, Error<&str>>> { unreachable!() };
-    assert_eq!(all(retry_stream(never, &AT_ONCE, &token)).await, (vec![], Some((Stop::Cancelled, 0))));
+    assert_eq!(all(retry_stream(never, &AT_ONCE, &token)).await, (vec![], Some((StopReason::Cancelled, 0))));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_budget_pays_for_retries_and_only_an_end_refills_it() {
-    let budget = Budget::new().with_capacity(1).with_deposit(1.0);
+    let upstream = Upstream::new("feed").with_budget(Budget::new().with_capacity(1).with_deposit(1.0));
+    let available = || upstream.budget().unwrap().available();
     let told = RefCell::new(vec![]);
-    let observer = |event: &Event<'_, Error<&str>>| told.borrow_mut().push(event.to_string());
+    let observer = |event: &Event<'_>| told.borrow_mut().push(event.to_string());
     let open = rows([&[RESET], &[Ok(50), Ok(51)]]);
-    let mut call = Box::pin(retry_stream(open, &AT_ONCE, Never).with_budget(&budget).with_observer(observer));
-    assert_eq!(call.next().await, Some(Ok(50)));
-    assert_eq!(budget.available(), 0);
-    assert_eq!(call.next().await, Some(Ok(51)));
-    assert_eq!(budget.available(), 0);
-    assert_eq!(call.next().await, None);
-    assert_eq!(budget.available(), 1);
+    let mut call = Box::pin(retry_stream(open, &AT_ONCE, Never).on(upstream.observed_by(&observer)));
+    assert_eq!(call.next().await.unwrap().unwrap(), 50);
+    assert_eq!(available(), 0);
+    assert_eq!(call.next().await.unwrap().unwrap(), 51);
+    assert_eq!(available(), 0);
+    assert!(call.next().await.is_none());
+    assert_eq!(available(), 1);
     drop(call);
-    assert_eq!(told.into_inner().last().unwrap(), "recovered on attempt 2");
+    assert_eq!(
+        told.into_inner(),
+        [
+            "feed: attempt 1 of 3 starts",
+            "feed: attempt 1 of 3 failed: reset",
+            "feed: attempt 1 of 3 failed, retrying at once: reset",
+            "feed: attempt 2 of 3 starts",
+            "feed: succeeded with attempt 2 of 2",
+        ]
+    );
 
-    let empty = Budget::new().with_capacity(0);
-    let call = retry_stream(rows([&[RESET]]), &AT_ONCE, Never).with_budget(&empty);
-    assert_eq!(all(call).await, (vec![], Some((Stop::Budget, 1))));
+    let empty = Upstream::new("feed").with_budget(Budget::new().with_capacity(0));
+    let call = retry_stream(rows([&[RESET]]), &AT_ONCE, Never).on(&empty);
+    assert_eq!(all(call).await, (vec![], Some((StopReason::Budget, 1))));
 }
 
 /// Trap 13.
@@ -262,7 +284,7 @@ async fn a_row_of_instant_failures_lets_others_have_their_turn() {
     let fails = |_| ready(Ok::<_, Error<&str>>(stream::iter([RESET])));
     let call = all(retry_stream(fails, &policy, &token));
     let (ended, ()) = tokio::join!(call, async move { stop.cancel() });
-    assert_eq!(ended.1.unwrap().0, Stop::Cancelled);
+    assert_eq!(ended.1.unwrap().0, StopReason::Cancelled);
 }
 
 /// Dropped at each await point, and polled to the end at last: nothing is left, and the budget is whole but for what
@@ -278,8 +300,10 @@ fn dropped_at_every_await_point() {
     }
     let mut last = 0;
     for polls in 0..20 {
-        let (timer, budget) = (ManualTimer::new(), Budget::new().with_capacity(10).with_deposit(0.0));
-        let policy = RetryPolicy::new().with_backoff(Backoff::fixed(SECOND)).with_deadline(60 * SECOND);
+        let timer = ManualTimer::new();
+        let budget = Budget::new().with_capacity(10).with_deposit(0.0);
+        let upstream = Upstream::new("feed").with_budget(budget).with_timer(timer.clone());
+        let policy = RetryPolicy::new().with_backoff(Backoff::fixed(SECOND)).with_total_timeout(60 * SECOND);
         let begun = Cell::new(0);
         let open = |attempt: Attempt| {
             begun.set(attempt.number());
@@ -298,8 +322,7 @@ fn dropped_at_every_await_point() {
                 }))
             }
         };
-        let mut call =
-            Box::pin(retry_stream(open, &policy, Never).with_parts(parts).with_budget(&budget).with_timer(&timer));
+        let mut call = Box::pin(retry_stream(open, &policy, Never).with_parts(parts).on(&upstream));
         let mut ended = false;
         for _ in 0..polls {
             match call.as_mut().poll_next(&mut Context::from_waker(Waker::noop())) {
@@ -310,7 +333,7 @@ fn dropped_at_every_await_point() {
         }
         drop(call);
         assert_eq!((OPEN.load(Ordering::Relaxed), timer.sleepers()), (0, 0));
-        assert_eq!(budget.available(), 10 - begun.get().max(1) + 1);
+        assert_eq!(upstream.budget().unwrap().available(), 10 - begun.get().max(1) + 1);
         last = if ended { polls } else { last };
     }
     assert!(last > 0, "some of them came to the end");
@@ -450,8 +473,8 @@ proptest! {
                 if *kind == 3 { break 'attempts }
             }
             if !failed { wanted.append(&mut held); break }
-            if flowing && mends == 0 { ended = Some((Stop::Partial, n)); break }
-            if n == attempts { ended = Some((Stop::Attempts, n)); break }
+            if flowing && mends == 0 { ended = Some((StopReason::Partial, n)); break }
+            if n == attempts { ended = Some((StopReason::Attempts, n)); break }
             if flowing && mends == 1 { wanted.push(1000) }
         }
         let policy = AT_ONCE.with_attempts(attempts);

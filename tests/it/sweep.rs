@@ -1,12 +1,15 @@
 //! Dropped at every await point: nothing is leaked, paid twice or left waiting.
 
+use std::cell::Cell;
 use std::task::Poll;
 use std::time::Duration;
 
-use resile::{Backoff, Budget, Jitter, ManualTimer, ResilienceExt, RetryPolicy, Withdrawal, retry};
+use resile::{
+    Attempt, Backoff, Budget, Jitter, ManualTimer, ResilienceExt, RetryPolicy, Run, Upstream, Withdrawal, retry,
+};
 use tokio_util::sync::CancellationToken;
 
-use super::script::{Down, Script, Step, poll};
+use super::script::{Down, Script, Step, poll, upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -34,8 +37,10 @@ struct Scene {
     script: Script,
     timer: ManualTimer,
     token: CancellationToken,
-    budget: Budget,
+    upstream: Upstream<ManualTimer>,
     policy: RetryPolicy,
+    /// How many attempts a caller's own loop began and dropped before it polled them.
+    unpolled: Cell<u32>,
 }
 
 impl Scene {
@@ -46,16 +51,18 @@ impl Scene {
     fn new(steps: &'static [Step], backoff: Backoff) -> Self {
         let budget = Budget::new().with_capacity(Self::CAPACITY).with_deposit(1.0);
         (Self::START..Self::CAPACITY).for_each(|_| budget.withdraw().map(Withdrawal::spend).unwrap());
-        let policy = RetryPolicy::new().with_attempts(40).with_deadline(SECOND * 60).with_backoff(backoff);
-        Self { script: Script::new(steps), timer: ManualTimer::new(), token: CancellationToken::new(), budget, policy }
+        let policy = RetryPolicy::new().with_attempts(40).with_total_timeout(SECOND * 60).with_backoff(backoff);
+        let (timer, token) = (ManualTimer::new(), CancellationToken::new());
+        let upstream = upstream(&timer).with_budget(budget);
+        Self { script: Script::new(steps), timer, token, upstream, policy, unpolled: Cell::new(0) }
     }
 
     /// The call is gone; `done` is its outcome if it came to one.
     fn check(&self, done: Option<bool>, polls: u32) {
-        let retries = self.script.begun().saturating_sub(1);
+        let retries = (self.script.begun() + self.unpolled.get()).saturating_sub(1);
         let deposits = u32::from(done == Some(true));
         let at = format!("dropped after {polls} polls, {:?}", self.script);
-        assert_eq!(self.budget.available(), Self::START - retries + deposits, "{at}");
+        assert_eq!(self.upstream.budget().unwrap().available(), Self::START - retries + deposits, "{at}");
         assert_eq!(self.script.drops(), self.script.starts(), "{at}");
         assert_eq!(self.timer.sleepers(), 0, "{at}");
         assert!(!self.token.is_cancelled(), "{at}");
@@ -98,38 +105,39 @@ fn sweep(call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
 #[test]
 fn retry_dropped_anywhere() {
     sweep(&async |scene: &Scene| {
-        retry(|_| scene.script.play(), &scene.policy, &scene.token)
-            .with_timer(&scene.timer)
-            .with_budget(&scene.budget)
-            .await
-            .map_err(drop)
+        retry(|_| scene.script.play(), &scene.policy, &scene.token).on(&scene.upstream).await.map_err(drop)
     });
 }
 
 #[test]
 fn retry_of_timeouts_dropped_anywhere() {
     sweep(&async |scene: &Scene| {
-        let op = |_| scene.script.play().timeout(SECOND * 5).with_timer(&scene.timer);
-        let call = retry(op, &scene.policy, &scene.token).with_timer(&scene.timer).with_budget(&scene.budget);
-        call.await.map_err(drop)
+        let op = |_| scene.script.play().timeout(SECOND * 5).on(&scene.upstream);
+        retry(op, &scene.policy, &scene.token).on(&scene.upstream).await.map_err(drop)
+    });
+}
+
+#[test]
+fn retry_with_an_attempt_timeout_dropped_anywhere() {
+    sweep(&async |scene: &Scene| {
+        let policy = scene.policy.with_attempt_timeout(SECOND * 5);
+        retry(|_| scene.script.play(), policy, &scene.token).on(&scene.upstream).await.map_err(drop)
     });
 }
 
 #[test]
 fn timeout_of_a_retry_dropped_anywhere() {
     sweep(&async |scene: &Scene| {
-        let call = retry(|_| scene.script.play(), &scene.policy, &scene.token)
-            .with_timer(&scene.timer)
-            .with_budget(&scene.budget);
+        let call = retry(|_| scene.script.play(), &scene.policy, &scene.token).on(&scene.upstream);
         let flat = async { call.await.map_err(|gave_up| gave_up.into_last().unwrap_or(Down(0))) };
-        flat.timeout(SECOND * 30).with_timer(&scene.timer).await.map_err(drop)
+        flat.timeout(SECOND * 30).on(&scene.upstream).await.map_err(drop)
     });
 }
 
 #[test]
 fn run_attempt_dropped_anywhere() {
     sweep(&async |scene: &Scene| {
-        let mut run = scene.policy.start(&scene.token).with_timer(&scene.timer).with_budget(&scene.budget);
+        let mut run = Run::new(&scene.policy, &scene.token).on(&scene.upstream);
         loop {
             if let Some(value) = run.attempt(scene.script.play()).await.map_err(drop)? {
                 return Ok(value);
@@ -139,14 +147,15 @@ fn run_attempt_dropped_anywhere() {
 }
 
 #[test]
-fn run_again_dropped_anywhere() {
+fn run_next_dropped_anywhere() {
     sweep(&async |scene: &Scene| {
-        let mut run = scene.policy.start(&scene.token).with_timer(&scene.timer).with_budget(&scene.budget);
+        let mut run = Run::new(&scene.policy, &scene.token).on(&scene.upstream);
         loop {
+            run.next().await.map_err(drop)?;
             // By hand, nothing but the caller cuts an attempt.
-            match scene.script.play().timeout(SECOND * 5).with_timer(&scene.timer).await {
-                Ok(value) => return Ok(run.success(value)),
-                Err(error) => run.again(error).await.map_err(drop)?,
+            match scene.script.play().timeout(SECOND * 5).on(&scene.upstream).await {
+                Ok(value) => return Ok(run.succeeded(value)),
+                Err(error) => run.failed(error).map_err(drop)?,
             }
         }
     });
@@ -155,26 +164,104 @@ fn run_again_dropped_anywhere() {
 /// A run outlives its attempts: dropped one by one, each at another point, they are paid like all others.
 #[test]
 fn a_run_whose_attempts_are_dropped_pays_for_each() {
-    for steps in SCRIPTS {
-        for backoff in BACKOFFS {
-            for polls in 1..6 {
-                let scene = Scene::new(steps, backoff);
-                let mut run =
-                    scene.policy.start::<Down, _>(&scene.token).with_timer(&scene.timer).with_budget(&scene.budget);
-                let mut success = false;
-                for _ in 0..20 {
-                    let mut attempt = Box::pin(run.attempt(scene.script.play()));
-                    let done = (0..polls).find_map(|_| match poll(attempt.as_mut()) {
-                        Poll::Ready(outcome) => Some(outcome),
-                        Poll::Pending => None,
-                    });
-                    success = matches!(done, Some(Ok(Some(_))));
-                    if success || matches!(done, Some(Err(_))) {
+    for (steps, backoff) in SCRIPTS.iter().flat_map(|steps| BACKOFFS.map(|backoff| (*steps, backoff))) {
+        for polls in 1..6 {
+            let scene = Scene::new(steps, backoff);
+            let mut run = Run::new(&scene.policy, &scene.token).on(&scene.upstream);
+            let mut success = false;
+            for _ in 0..20 {
+                let mut attempt = Box::pin(run.attempt(scene.script.play()));
+                let done = (0..polls).find_map(|_| match poll(attempt.as_mut()) {
+                    Poll::Ready(outcome) => Some(outcome),
+                    Poll::Pending => None,
+                });
+                success = matches!(done, Some(Ok(Some(_))));
+                if success || matches!(done, Some(Err(_))) {
+                    break;
+                }
+                drop(attempt);
+                // Each wait is dropped in its middle, and yet they come to an end.
+                scene.timer.advance(SECOND / 2);
+            }
+            drop(run);
+            scene.check(Some(success), polls);
+        }
+    }
+}
+
+/// The same by hand: what is dropped is the wait, or the caller's own attempt.
+#[test]
+fn a_run_by_hand_whose_attempts_are_dropped_pays_for_each() {
+    for (steps, backoff) in SCRIPTS.iter().flat_map(|steps| BACKOFFS.map(|backoff| (*steps, backoff))) {
+        for polls in 0..6 {
+            let scene = Scene::new(steps, backoff);
+            let mut run = Run::<Down, _, _>::new(&scene.policy, &scene.token).on(&scene.upstream);
+            let mut success = false;
+            for _ in 0..20 {
+                scene.timer.advance(SECOND / 2);
+                let Poll::Ready(begun) = poll(Box::pin(run.next()).as_mut()) else { continue };
+                if begun.is_err() {
+                    break;
+                }
+                let mut attempt = Box::pin(scene.script.play());
+                let done = (0..polls).find_map(|_| match poll(attempt.as_mut()) {
+                    Poll::Ready(outcome) => Some(outcome),
+                    Poll::Pending => None,
+                });
+                drop(attempt);
+                scene.unpolled.set(scene.unpolled.get() + u32::from(polls == 0));
+                match done {
+                    Some(Ok(_)) => success = true,
+                    Some(Err(error)) if run.failed(error).is_err() => break,
+                    Some(Err(_)) | None => continue,
+                }
+                break;
+            }
+            if success {
+                let () = run.succeeded(());
+            } else {
+                drop(run);
+            }
+            scene.check(Some(success), polls);
+        }
+    }
+}
+
+/// On no upstream, by tokio's clock: each attempt is dropped once, and the token's waiters are gone.
+#[tokio::test(start_paused = true)]
+async fn calls_on_no_upstream_dropped_anywhere() {
+    for (steps, backoff) in SCRIPTS.iter().flat_map(|steps| BACKOFFS.map(|backoff| (*steps, backoff))) {
+        for limit in [None, Some(SECOND * 5)] {
+            let policy = RetryPolicy::new().with_attempts(40).with_total_timeout(SECOND * 60).with_backoff(backoff);
+            let policy = limit.map_or(policy, |limit| policy.with_attempt_timeout(limit));
+            for named in [false, true] {
+                for polls in 0.. {
+                    let (script, token, begun) = (Script::new(steps), CancellationToken::new(), Cell::new(0));
+                    let op = |attempt: Attempt| {
+                        assert_eq!(script.starts(), script.drops(), "two attempts at once");
+                        begun.set(begun.get() + 1);
+                        assert_eq!(attempt.number(), begun.get());
+                        script.play()
+                    };
+                    let call = async {
+                        let call = retry(op, policy, &token);
+                        if named { call.on("named").await } else { call.await }
+                    };
+                    let mut call = Box::pin(call);
+                    let mut is_done = false;
+                    for _ in 0..polls {
+                        is_done = poll(call.as_mut()).is_ready();
+                        if is_done {
+                            break;
+                        }
+                        tokio::time::advance(SECOND).await;
+                    }
+                    drop(call);
+                    assert_eq!((script.drops(), script.starts()), (begun.get(), begun.get()), "after {polls} polls");
+                    if is_done {
                         break;
                     }
                 }
-                drop(run);
-                scene.check(Some(success), polls);
             }
         }
     }

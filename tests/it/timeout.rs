@@ -4,17 +4,23 @@ use std::task::Poll;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::{Elapsed, ManualTimer, ResilienceExt, Timer};
+use resile::timeout::Elapsed;
+use resile::{ManualTimer, ResilienceExt, Timer, Upstream};
 
 use super::script::{CountingTimer, Down, Script, Step, drive, poll};
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// An upstream on that clock.
+fn clocked<M: Timer>(timer: &M) -> Upstream<&M> {
+    Upstream::new("clock").with_timer(timer)
+}
+
 #[test]
 fn a_future_that_is_ready_at_once_makes_no_timer() {
     for (steps, outcome) in [(&[Step::Succeed][..], Ok(1)), (&[Step::Fail][..], Err(Down(1)))] {
         let (script, timer) = (Script::new(steps), CountingTimer::default());
-        let limited = script.play().timeout(Duration::ZERO).with_timer(&timer);
+        let limited = script.play().timeout(Duration::ZERO).on(clocked(&timer));
         assert_eq!(drive(limited, &timer.hands), outcome);
         assert_eq!((timer.reads.into_inner(), timer.sleeps.into_inner()), (0, 0));
     }
@@ -23,7 +29,7 @@ fn a_future_that_is_ready_at_once_makes_no_timer() {
 #[test]
 fn the_limit_counts_from_the_first_poll() {
     let (script, timer) = (Script::new(&[Step::Hang]), ManualTimer::new());
-    let mut limited = Box::pin(script.play().timeout(SECOND).with_timer(&timer));
+    let mut limited = Box::pin(script.play().timeout(SECOND).on(clocked(&timer)));
     timer.advance(SECOND * 9);
     assert!(poll(limited.as_mut()).is_pending());
     assert_eq!(timer.until_next(), Some(SECOND));
@@ -37,7 +43,7 @@ fn the_limit_counts_from_the_first_poll() {
 #[test]
 fn a_result_in_hand_beats_the_limit() {
     let (script, timer) = (Script::new(&[Step::Pend(1, true)]), ManualTimer::new());
-    let mut limited = Box::pin(script.play().timeout(SECOND).with_timer(&timer));
+    let mut limited = Box::pin(script.play().timeout(SECOND).on(clocked(&timer)));
     assert!(poll(limited.as_mut()).is_pending());
     timer.advance(SECOND * 9);
     assert_eq!(poll(limited.as_mut()), Poll::Ready(Ok(1)));
@@ -75,8 +81,8 @@ async fn an_operation_that_uses_up_its_turn_is_cut() {
 fn it_limits_each_attempt_of_a_retry() {
     let (script, timer) = (Script::new(&[Step::Hang, Step::Hang, Step::Succeed]), ManualTimer::new());
     let policy = resile::RetryPolicy::new().with_backoff(resile::Backoff::none());
-    let op = |_| script.play().timeout(SECOND).with_timer(&timer);
-    assert_eq!(drive(resile::retry(op, &policy, resile::Never).with_timer(&timer), &timer), Ok(3));
+    let op = |_| script.play().timeout(SECOND).on(clocked(&timer));
+    assert_eq!(drive(resile::retry(op, &policy, resile::Never).on(clocked(&timer)), &timer).unwrap(), 3);
     assert_eq!((timer.now(), script.drops()), (SECOND * 2, 3));
 }
 
@@ -94,7 +100,7 @@ impl From<Elapsed> for Said {
 fn the_refusal_is_an_io_error_too() {
     let timer = ManualTimer::new();
     let hangs = std::future::pending::<std::io::Result<()>>();
-    let refused = drive(hangs.timeout(SECOND).with_timer(&timer), &timer).unwrap_err();
+    let refused = drive(hangs.timeout(SECOND).on(clocked(&timer)), &timer).unwrap_err();
     assert_eq!((refused.kind(), refused.to_string()), (std::io::ErrorKind::TimedOut, "not finished within 1s".into()));
     assert!(refused.get_ref().unwrap().is::<Elapsed>());
 }
@@ -103,7 +109,7 @@ proptest! {
     #[test]
     fn every_limit_holds(limit in super::backoff::durations()) {
         let timer = ManualTimer::new();
-        let refused = drive(std::future::pending::<Result<(), Said>>().timeout(limit).with_timer(&timer), &timer).unwrap_err();
+        let refused = drive(std::future::pending::<Result<(), Said>>().timeout(limit).on(clocked(&timer)), &timer).unwrap_err();
         prop_assert_eq!(refused.0.limit(), limit);
         prop_assert_eq!(timer.now(), limit);
         prop_assert_eq!(refused.0.to_string(), format!("not finished within {limit:?}"));

@@ -1,10 +1,11 @@
 //! Timers: until when they sleep.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::{Cancel, ManualTimer, Never, RetryPolicy, Timer, TokioTimer, retry};
+use resile::{Cancel, Drain, ManualTimer, Never, RetryPolicy, Timer, TokioTimer, Upstream, retry};
 
 use super::script::{Script, Step, poll};
 
@@ -61,29 +62,32 @@ async fn tokio_sleeps_until_its_own_readings() {
     assert_eq!(poll(for_ever.as_mut()), Poll::Pending);
 }
 
-/// A token that can never stop anything is not asked for its future.
+/// A token that can never stop anything has nothing to wait for, and one is not asked before there is something.
 #[test]
 fn what_never_stops_is_not_waited_for() {
-    struct Idle;
-    impl Cancel for Idle {
+    struct Idle(AtomicU32);
+    impl Cancel for &Idle {
         type Cancelled = std::future::Pending<()>;
-
-        fn stops(&self) -> bool {
-            false
-        }
 
         fn is_cancelled(&self) -> bool {
             false
         }
 
-        fn cancelled(&self) -> Self::Cancelled {
-            unreachable!("nobody waits for it")
+        fn cancelled(&self) -> Option<Self::Cancelled> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            None
         }
     }
-    assert!(!Never.stops());
-    let (script, policy, timer) = (Script::new(&[Step::Pend(2, true)]), RetryPolicy::new(), ManualTimer::new());
-    let mut call = Box::pin(retry(|_| script.play(), &policy, Idle).with_timer(&timer));
+    assert!(Never.cancelled().is_none() && None::<Never>.cancelled().is_none() && Drain(Never).cancelled().is_none());
+    let (policy, timer, idle) = (RetryPolicy::new(), ManualTimer::new(), Idle(AtomicU32::new(0)));
+    let upstream = Upstream::new("slow").with_timer(&timer);
+    let script = Script::new(&[Step::Succeed, Step::Pend(2, true)]);
+    let mut call = Box::pin(retry(|_| script.play(), &policy, &idle).on(&upstream));
+    assert!(matches!(poll(call.as_mut()), Poll::Ready(Ok(1))));
+    assert_eq!(idle.0.load(Ordering::Relaxed), 0, "nothing was waited for");
+    let mut call = Box::pin(retry(|_| script.play(), &policy, &idle).on(&upstream));
     assert!(poll(call.as_mut()).is_pending());
     assert!(poll(call.as_mut()).is_pending());
-    assert!(matches!(poll(call.as_mut()), Poll::Ready(Ok(_))));
+    assert!(matches!(poll(call.as_mut()), Poll::Ready(Ok(2))));
+    assert_eq!(timer.sleepers(), 0);
 }

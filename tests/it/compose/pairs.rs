@@ -1,15 +1,18 @@
-//! Every pair of postfix adapters in both orders, under every kind of error type, inside a retry: held against a model
-//! of ten lines, in which each adapter knows only what is beneath it.
+//! Every pair of postfix adapters and of guarded calls on an upstream, in both orders, under every kind of error type,
+//! inside a retry: held against a model of ten lines, in which each layer knows only what is beneath it.
 
 use std::cell::RefCell;
 use std::error::Error as StdError;
 use std::time::Duration;
 
+use futures_util::TryFutureExt;
 use futures_util::future::join3;
+use resile::bulkhead::Full;
 use resile::chaos::Chaos;
+use resile::timeout::Elapsed;
 use resile::{
-    Adaptive, Always, Backoff, Breaker, Bulkhead, Cooldown, Elapsed, Error, Full, Never, Open, ResilienceExt,
-    RetryPolicy, Verdict, retry,
+    AdaptiveTimeout, Always, Backoff, Breaker, Bulkhead, Cooldown, Cut, Error, GaveUp, Never, ResilienceExt,
+    RetryPolicy, StopReason, Upstream, Verdict, retry,
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -27,6 +30,10 @@ enum Fault {
     Operation,
     #[error("it was made to fail")]
     Chaos,
+    #[error("an upstream cut it after {0:?}")]
+    Cut(Duration),
+    #[error("an upstream refused it: {0}")]
+    Refused(StopReason),
 }
 
 /// What an error is, told by its own type's means: by a variant, by a downcast. One level: nothing is nested.
@@ -38,9 +45,29 @@ enum Seen {
     Full,
 }
 
-trait Failure: From<Elapsed> + From<Open> + From<Full> {
+impl Fault {
+    fn seen(self) -> Seen {
+        match self {
+            Self::Cut(limit) => Seen::Elapsed(limit),
+            Self::Refused(StopReason::Open) => Seen::Open,
+            Self::Refused(StopReason::Full) => Seen::Full,
+            fault => Seen::Fault(fault),
+        }
+    }
+}
+
+trait Failure: From<Elapsed> + From<Full> + std::fmt::Display {
     fn of(fault: Fault) -> Self;
     fn seen(&self) -> Seen;
+}
+
+/// What a guarded call came to, as an error of the operation's own type.
+fn lower<E: Failure>(gave_up: GaveUp<E>) -> E {
+    match (gave_up.reason(), gave_up.cut()) {
+        (_, Some(Cut::AttemptTimeout(limit))) => E::of(Fault::Cut(limit)),
+        (reason @ (StopReason::Open | StopReason::Full), _) => E::of(Fault::Refused(reason)),
+        _ => gave_up.into_last().unwrap(),
+    }
 }
 
 impl Failure for Error<Fault> {
@@ -50,9 +77,8 @@ impl Failure for Error<Fault> {
 
     fn seen(&self) -> Seen {
         match self {
-            Self::Operation(fault) => Seen::Fault(*fault),
+            Self::Operation(fault) => fault.seen(),
             Self::Elapsed(elapsed) => Seen::Elapsed(elapsed.limit()),
-            Self::Open(_) => Seen::Open,
             Self::Full(_) => Seen::Full,
             other => panic!("{other:?}"),
         }
@@ -66,8 +92,6 @@ enum CallError {
     Fault(Fault),
     #[error("too late")]
     Late(#[from] Elapsed),
-    #[error("refused")]
-    Refused(#[from] Open),
     #[error("busy")]
     Busy(#[from] Full),
 }
@@ -79,20 +103,18 @@ impl Failure for CallError {
 
     fn seen(&self) -> Seen {
         match self {
-            Self::Fault(fault) => Seen::Fault(*fault),
+            Self::Fault(fault) => fault.seen(),
             Self::Late(elapsed) => Seen::Elapsed(elapsed.limit()),
-            Self::Refused(_) => Seen::Open,
             Self::Busy(_) => Seen::Full,
         }
     }
 }
 
 fn downcast(error: &(dyn StdError + 'static)) -> Seen {
-    let fault = error.downcast_ref().copied().map(Seen::Fault);
+    let fault = error.downcast_ref().copied().map(Fault::seen);
     let elapsed = || error.downcast_ref::<Elapsed>().map(|elapsed| Seen::Elapsed(elapsed.limit()));
-    let open = || error.is::<Open>().then_some(Seen::Open);
     let full = || error.is::<Full>().then_some(Seen::Full);
-    fault.or_else(elapsed).or_else(open).or_else(full).unwrap_or_else(|| panic!("{error:?}"))
+    fault.or_else(elapsed).or_else(full).unwrap_or_else(|| panic!("{error:?}"))
 }
 
 impl Failure for anyhow::Error {
@@ -118,11 +140,13 @@ impl Failure for Box<dyn StdError + Send + Sync> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Adapter {
     Fixed,
+    Limited,
+    Chaos,
+    /// Calls on an upstream that learns, and has a breaker, a bulkhead, a cooldown.
     Adaptive,
     Guarded,
-    Limited,
+    Seated,
     Paced,
-    Chaos,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +162,7 @@ impl Adapter {
         match self {
             Self::Fixed | Self::Adaptive => &[Mood::Calm],
             Self::Guarded => &[Mood::Calm, Mood::Refusing],
-            Self::Limited => &[Mood::Calm, Mood::Late, Mood::Refusing],
+            Self::Limited | Self::Seated => &[Mood::Calm, Mood::Late, Mood::Refusing],
             Self::Paced => &[Mood::Calm, Mood::Late],
             Self::Chaos => &[Mood::Calm, Mood::Late, Mood::Refusing, Mood::Hanging],
         }
@@ -194,12 +218,12 @@ fn end(layers: &[Layer], op: Op, at: Duration, heard: &mut Vec<(usize, Duration,
             inner
         }
         (Adapter::Guarded, _) => Some((at, Err(Seen::Open))),
-        (Adapter::Limited, Mood::Refusing) => Some((at, Err(Seen::Full))),
-        (Adapter::Limited | Adapter::Paced, Mood::Late) => end(beneath, op, at.max(LATE), heard),
+        (Adapter::Limited | Adapter::Seated, Mood::Refusing) => Some((at, Err(Seen::Full))),
+        (Adapter::Limited | Adapter::Seated | Adapter::Paced, Mood::Late) => end(beneath, op, at.max(LATE), heard),
         (Adapter::Chaos, Mood::Late) => end(beneath, op, at + LATE, heard),
         (Adapter::Chaos, Mood::Refusing) => Some((at, Err(Seen::Fault(Fault::Chaos)))),
         (Adapter::Chaos, Mood::Hanging) => None,
-        (Adapter::Limited | Adapter::Paced | Adapter::Chaos, _) => end(beneath, op, at, heard),
+        (Adapter::Limited | Adapter::Seated | Adapter::Paced | Adapter::Chaos, _) => end(beneath, op, at, heard),
     }
 }
 
@@ -238,10 +262,11 @@ fn expected(layers: [Layer; 2], op: Op) -> Story {
 
 /// One of each, in the mood of its layer.
 struct Rig<E> {
-    limit: Adaptive,
-    breaker: Breaker<Always, ()>,
+    learns: Upstream,
+    guards: Upstream,
+    seats: Upstream,
+    paces: Upstream,
     bulkhead: Bulkhead,
-    cooldown: Cooldown,
     chaos: Chaos<fn() -> E>,
     layer: Layer,
 }
@@ -251,24 +276,33 @@ impl<E: Failure> Rig<E> {
         let rate = |mood| if layer.mood == mood { 1.0 } else { 0.0 };
         let make: fn() -> E = || E::of(Fault::Chaos);
         let chaos = Chaos::new(0).with_latency(rate(Mood::Late), LATE, LATE).with_hangs(rate(Mood::Hanging));
+        let upstream = || Upstream::new("host").with_observer(&());
+        let bulkhead = || Bulkhead::new(u32::from(layer.mood != Mood::Refusing));
+        let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
         let rig = Self {
-            limit: Adaptive::new().with_ceiling(ADAPTIVE),
-            breaker: Breaker::new().with_window(HOUR * 24).with_observer(()),
-            bulkhead: Bulkhead::new(u32::from(layer.mood != Mood::Refusing)),
-            cooldown: Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO),
+            learns: upstream().with_adaptive_timeout(AdaptiveTimeout::new().with_ceiling(ADAPTIVE)),
+            guards: upstream().with_breaker(Breaker::new().with_window(HOUR * 24)),
+            seats: upstream().with_bulkhead(bulkhead()),
+            paces: upstream().with_cooldown(cooldown),
+            bulkhead: bulkhead(),
             chaos: chaos.with_errors(rate(Mood::Refusing), make),
             layer,
         };
         if layer.mood == Mood::Late {
-            rig.cooldown.hold(LATE);
+            rig.paces.hold(LATE);
         }
         rig
     }
 
-    /// Somebody else is in the bulkhead, and the breaker is held open, as its layer wants.
+    fn bulkheads(&self) -> [&Bulkhead; 2] {
+        [&self.bulkhead, self.seats.bulkhead().unwrap()]
+    }
+
+    /// Another call is in the bulkheads, and the breaker is held open, as its layer wants.
     async fn occupy(&self, until: Instant) {
-        let _isolation = (self.layer.mood == Mood::Refusing).then(|| self.breaker.isolate());
-        let place = (self.layer.mood == Mood::Late).then(|| self.bulkhead.try_permit().unwrap());
+        let _isolation = (self.layer.mood == Mood::Refusing).then(|| self.guards.isolate());
+        let place =
+            (self.layer.mood == Mood::Late).then(|| self.bulkheads().map(|bulkhead| bulkhead.try_acquire().unwrap()));
         sleep(LATE).await;
         drop(place);
         tokio::time::sleep_until(until).await;
@@ -283,10 +317,10 @@ async fn told<E: Failure>(
 ) -> Story {
     let (began, judged) = (Instant::now(), RefCell::new(vec![]));
     let [outer, inner] = layers.map(Rig::new);
-    let policy = RetryPolicy::new().with_attempts(ATTEMPTS).without_deadline().with_backoff(Backoff::none());
-    let policy = policy.with_classify(|error: &E| {
+    let policy = RetryPolicy::new().with_attempts(ATTEMPTS).without_total_timeout().with_backoff(Backoff::none());
+    let policy = policy.with_classifier(|error: &E| {
         judged.borrow_mut().push(error.seen());
-        Verdict::retry()
+        Verdict::transient()
     });
     let call = async {
         let outcome = timeout(HOUR, retry(|_| compose(op, &inner, &outer), &policy, Never)).await.ok()?;
@@ -295,10 +329,13 @@ async fn told<E: Failure>(
     let until = began + HOUR * 2;
     // Polled in this order: both layers are occupied before the call begins.
     let ((), (), end) = join3(outer.occupy(until), inner.occupy(until), call).await;
-    for rig in [&outer, &inner] {
-        assert_eq!((rig.bulkhead.in_flight(), rig.bulkhead.waiting()), (0, 0), "{layers:?} {op:?}");
+    for bulkhead in [&outer, &inner].into_iter().flat_map(Rig::bulkheads) {
+        assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0), "{layers:?} {op:?}");
     }
-    let counted = [outer, inner].map(|rig| rig.breaker.snapshot()).map(|snapshot| (snapshot.calls, snapshot.failures));
+    let counted = [&outer, &inner].map(|rig| {
+        let snapshot = rig.guards.snapshot().unwrap();
+        (snapshot.calls, snapshot.failures)
+    });
     Story { judged: judged.into_inner(), end, counted }
 }
 
@@ -320,30 +357,37 @@ macro_rules! adapt {
         let _ = $rig; // it needs nothing of it
         $future.timeout(FIXED)
     }};
-    ($future:expr, Adaptive, $rig:ident) => {
-        $future.timeout(&$rig.limit)
-    };
-    ($future:expr, Guarded, $rig:ident) => {
-        $future.guarded_by(&$rig.breaker)
-    };
     ($future:expr, Limited, $rig:ident) => {
         $future.limited_by(&$rig.bulkhead)
     };
-    ($future:expr, Paced, $rig:ident) => {
-        $future.paced_by(&$rig.cooldown)
-    };
     ($future:expr, Chaos, $rig:ident) => {
         $future.chaos(&$rig.chaos)
+    };
+    ($future:expr, Adaptive, $rig:ident) => {
+        $rig.learns.call($future, Always).map_err(lower)
+    };
+    ($future:expr, Guarded, $rig:ident) => {
+        $rig.guards.call($future, Always).map_err(lower)
+    };
+    ($future:expr, Seated, $rig:ident) => {
+        $rig.seats.call($future, Always).map_err(lower)
+    };
+    ($future:expr, Paced, $rig:ident) => {
+        $rig.paces.call($future, Always).map_err(lower)
     };
 }
 
 macro_rules! under {
     ($error:ty, $outer:ident, $($inner:ident)*) => {
-        $(check::<$error>([Adapter::$outer, Adapter::$inner], async |op: Op, inner: &Rig<$error>, outer: &Rig<$error>| {
-            let adapted = adapt!(op.run::<$error>(), $inner, inner);
-            adapt!(adapted, $outer, outer).await
-        })
-        .await;)*
+        // Boxed, each in a frame of its own: unoptimised, all of them are more than a thread's stack.
+        $({
+            let compose = async |op: Op, inner: &Rig<$error>, outer: &Rig<$error>| {
+                let adapted = adapt!(op.run::<$error>(), $inner, inner);
+                adapt!(adapted, $outer, outer).await
+            };
+            let boxed = || Box::pin(check::<$error>([Adapter::$outer, Adapter::$inner], compose));
+            boxed().await;
+        })*
     };
 }
 
@@ -351,12 +395,13 @@ macro_rules! every_pair {
     ($($test:ident: $error:ty;)*) => {
         $(#[tokio::test(start_paused = true)]
         async fn $test() {
-            under!($error, Fixed, Fixed Adaptive Guarded Limited Paced Chaos);
-            under!($error, Adaptive, Fixed Adaptive Guarded Limited Paced Chaos);
-            under!($error, Guarded, Fixed Adaptive Guarded Limited Paced Chaos);
-            under!($error, Limited, Fixed Adaptive Guarded Limited Paced Chaos);
-            under!($error, Paced, Fixed Adaptive Guarded Limited Paced Chaos);
-            under!($error, Chaos, Fixed Adaptive Guarded Limited Paced Chaos);
+            under!($error, Fixed, Fixed Adaptive Guarded Limited Seated Paced Chaos);
+            under!($error, Adaptive, Fixed Adaptive Guarded Limited Seated Paced Chaos);
+            under!($error, Guarded, Fixed Adaptive Guarded Limited Seated Paced Chaos);
+            under!($error, Limited, Fixed Adaptive Guarded Limited Seated Paced Chaos);
+            under!($error, Seated, Fixed Adaptive Guarded Limited Seated Paced Chaos);
+            under!($error, Paced, Fixed Adaptive Guarded Limited Seated Paced Chaos);
+            under!($error, Chaos, Fixed Adaptive Guarded Limited Seated Paced Chaos);
         })*
     };
 }

@@ -1,0 +1,538 @@
+//! The bulkhead as a part of an upstream: each attempt takes a place, or waits in line for it.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use resile::breaker::State;
+use resile::observe::{Event, EventKind, HeldBy};
+use resile::{
+    Always, Backoff, Breaker, Budget, Bulkhead, Cooldown, GaveUp, HedgePolicy, ManualTimer, Never, RetryPolicy, Run,
+    StopReason, Timer, Upstream, Verdict, hedge, retry,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::script::{Down, Script, Step, drive, poll};
+
+const SECOND: Duration = Duration::from_secs(1);
+const POLICY: RetryPolicy = RetryPolicy::new().with_backoff(Backoff::fixed(SECOND));
+
+type Manual = Upstream<ManualTimer>;
+
+fn limited(bulkhead: Bulkhead, timer: &ManualTimer) -> Manual {
+    Upstream::new("limited").with_bulkhead(bulkhead).with_observer(&()).with_timer(timer.clone())
+}
+
+/// How many are in, and how many wait.
+fn seen<M: Timer>(upstream: &Upstream<M>) -> (u32, u32) {
+    let bulkhead = upstream.bulkhead().unwrap();
+    (bulkhead.in_flight(), bulkhead.waiting())
+}
+
+/// How a call ended that is over.
+fn gave_up<T, E>(polled: Poll<Result<T, GaveUp<E>>>) -> (StopReason, u32) {
+    match polled {
+        Poll::Ready(Err(gave_up)) => (gave_up.reason(), gave_up.attempts()),
+        Poll::Ready(Ok(_)) => panic!("it succeeded"),
+        Poll::Pending => panic!("it waits"),
+    }
+}
+
+#[test]
+fn attempts_wait_in_line_in_the_order_in_which_they_came() {
+    let timer = ManualTimer::new();
+    let upstream = limited(Bulkhead::new(1).with_queue(3), &timer);
+    let (script, ahead) = (Script::new(&[Step::Hang]), upstream.try_admit().unwrap());
+    let mut first = Box::pin(retry(|_| script.play(), POLICY, Never).on(&upstream));
+    let mut second = Box::pin(upstream.admit(Never));
+    let mut third = Box::pin(upstream.call(script.play(), Always));
+    assert!(
+        poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending() && poll(third.as_mut()).is_pending()
+    );
+    assert_eq!((seen(&upstream), script.begun()), ((1, 3), 0));
+    // The line is full: whoever comes now is refused at once, and says nothing of a time.
+    let mut refused = Box::pin(retry(|_| script.play(), POLICY, Never).on(&upstream));
+    let Poll::Ready(Err(refused)) = poll(refused.as_mut()) else { panic!("it is refused") };
+    assert_eq!((refused.reason(), refused.attempts(), refused.retry_after()), (StopReason::Full, 0, None));
+    assert_eq!(gave_up(poll(Box::pin(upstream.admit(Never)).as_mut())), (StopReason::Full, 0));
+    assert_eq!(gave_up(poll(Box::pin(upstream.call(script.play(), Always)).as_mut())), (StopReason::Full, 0));
+    assert_eq!(upstream.try_admit().unwrap_err().reason(), StopReason::Full);
+    ahead.succeeded();
+    assert_eq!(upstream.try_admit().unwrap_err().reason(), StopReason::Full, "the place is the first one's");
+    assert!(poll(third.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
+    assert_eq!(script.begun(), 0);
+    assert!(poll(first.as_mut()).is_pending());
+    assert_eq!((seen(&upstream), script.begun()), ((1, 2), 1));
+    drop(first);
+    assert!(poll(third.as_mut()).is_pending());
+    let Poll::Ready(Ok(admission)) = poll(second.as_mut()) else { panic!("it is the second one's") };
+    assert!(poll(third.as_mut()).is_pending());
+    drop(admission);
+    assert!(poll(third.as_mut()).is_pending());
+    assert_eq!((seen(&upstream), script.begun()), ((1, 0), 2));
+    drop(third);
+    assert_eq!((seen(&upstream), timer.now()), ((0, 0), Duration::ZERO));
+}
+
+#[test]
+fn try_admit_does_not_wait() {
+    let timer = ManualTimer::new();
+    let upstream = limited(Bulkhead::new(1), &timer);
+    let admission = upstream.try_admit().unwrap();
+    let refused = upstream.try_admit().unwrap_err();
+    assert_eq!((refused.reason(), refused.attempts(), seen(&upstream)), (StopReason::Full, 0, (1, 0)));
+    assert!(refused.to_string().starts_with("limited: gave up after 0 attempts"), "{refused}");
+    admission.settle(&Verdict::transient());
+    upstream.try_admit().unwrap().succeeded();
+    assert_eq!(seen(&upstream), (0, 0));
+}
+
+/// Each attempt has a place of its own; the delay between two has none.
+#[test]
+fn a_delay_holds_no_place() {
+    let timer = ManualTimer::new();
+    let upstream = limited(Bulkhead::new(1).with_queue(1), &timer);
+    let script = Script::new(&[Step::Pend(1, false), Step::Succeed]);
+    let mut call = Box::pin(retry(|_| script.play(), POLICY, Never).on(&upstream));
+    assert!(poll(call.as_mut()).is_pending());
+    assert_eq!(seen(&upstream), (1, 0));
+    assert!(poll(call.as_mut()).is_pending());
+    assert_eq!((seen(&upstream), script.starts()), ((0, 0), 1));
+    // Another one takes the place meanwhile: the second attempt waits for it.
+    let other = upstream.try_admit().unwrap();
+    timer.advance(SECOND);
+    assert!(poll(call.as_mut()).is_pending());
+    assert_eq!((seen(&upstream), script.starts()), ((1, 1), 1));
+    drop(other);
+    assert!(matches!(poll(call.as_mut()), Poll::Ready(Ok(2))));
+    assert_eq!(seen(&upstream), (0, 0));
+}
+
+/// Wherever a call is dropped, in line or called, the place passes on.
+#[test]
+fn dropped_in_line_it_gives_its_place_up() {
+    for called in [false, true] {
+        for kind in 0..5 {
+            let timer = ManualTimer::new();
+            let budget = Budget::new().with_capacity(1);
+            let upstream = limited(Bulkhead::new(1).with_queue(2), &timer).with_budget(budget);
+            let script = Script::new(&[Step::Fail, Step::Hang]);
+            let mut ahead = None;
+            let mut run = Run::new(POLICY, Never).on(&upstream);
+            let mut waits: Pin<Box<dyn Future<Output = ()> + '_>> = match kind {
+                0 => Box::pin(async { drop(retry(|_| script.play(), POLICY, Never).on(&upstream).await) }),
+                1 => Box::pin(async { drop(upstream.call(script.play(), Always).await) }),
+                2 => Box::pin(async { drop(upstream.admit(Never).await) }),
+                3 => Box::pin(async { drop(run.attempt(script.play()).await) }),
+                _ => Box::pin(async { drop(run.next().await) }),
+            };
+            if kind == 0 {
+                // The line of a second attempt, which is paid for.
+                assert!(poll(Pin::new(&mut waits)).is_pending());
+            }
+            ahead.replace(upstream.try_admit().unwrap());
+            timer.advance(SECOND);
+            assert!(poll(Pin::new(&mut waits)).is_pending());
+            let mut behind = Box::pin(upstream.admit(Never));
+            assert!(poll(behind.as_mut()).is_pending());
+            let tokens = u32::from(kind != 0);
+            assert_eq!((seen(&upstream), upstream.budget().unwrap().available()), ((1, 2), tokens), "kind {kind}");
+            if called {
+                ahead = None;
+            }
+            drop(waits);
+            assert_eq!(upstream.budget().unwrap().available(), 1, "kind {kind}");
+            drop(ahead);
+            assert!(matches!(poll(behind.as_mut()), Poll::Ready(Ok(_))), "kind {kind}, called: {called}");
+            drop(behind);
+            assert_eq!(seen(&upstream), (0, 0), "kind {kind}, called: {called}");
+            // A run goes on after a wait that was dropped.
+            if kind > 2 {
+                assert!(drive(run.attempt(Script::new(&[Step::Succeed]).play()), &timer).unwrap().is_some());
+            }
+            assert_eq!(seen(&upstream), (0, 0), "kind {kind}");
+        }
+    }
+}
+
+#[test]
+fn the_deadline_and_the_token_end_the_wait_in_line() {
+    let timer = ManualTimer::new();
+    let upstream = limited(Bulkhead::new(1), &timer);
+    let (script, _ahead) = (Script::new(&[Step::Hang]), upstream.try_admit().unwrap());
+    let policy = POLICY.with_total_timeout(5 * SECOND);
+    let mut call = Box::pin(retry(|_| script.play(), policy, Never).on(&upstream));
+    assert!(poll(call.as_mut()).is_pending());
+    assert_eq!(timer.until_next(), Some(5 * SECOND));
+    timer.advance((5 * SECOND).saturating_sub(Duration::from_nanos(1)));
+    assert!(poll(call.as_mut()).is_pending());
+    timer.advance(Duration::from_nanos(1));
+    let Poll::Ready(Err(ended)) = poll(call.as_mut()) else { panic!("its time is over") };
+    assert_eq!((ended.reason(), ended.attempts(), ended.elapsed()), (StopReason::Deadline, 0, 5 * SECOND));
+    assert_eq!((seen(&upstream), script.starts(), timer.sleepers()), ((1, 0), 0, 0));
+
+    let token = CancellationToken::new();
+    let mut call = Box::pin(retry(|_| script.play(), POLICY, &token).on(&upstream));
+    let mut admit = Box::pin(upstream.admit(&token));
+    assert!(poll(call.as_mut()).is_pending());
+    assert_eq!((seen(&upstream), timer.sleepers()), ((1, 1), 0));
+    token.cancel();
+    assert_eq!(gave_up(poll(call.as_mut())), (StopReason::Cancelled, 0));
+    assert_eq!(gave_up(poll(admit.as_mut())), (StopReason::Cancelled, 0));
+    assert_eq!(seen(&upstream), (1, 0));
+}
+
+/// A deadline that comes while a later attempt is in line: the error of the one before is there.
+#[test]
+fn a_retry_that_ends_in_line_has_its_last_error() {
+    for (max_wait, expected) in [(None, StopReason::Deadline), (Some(2 * SECOND), StopReason::Full)] {
+        let timer = ManualTimer::new();
+        let bulkhead = Bulkhead::new(1);
+        let bulkhead = max_wait.map_or(Bulkhead::new(1), |limit| bulkhead.with_max_wait(limit));
+        let upstream = limited(bulkhead, &timer);
+        let script = Script::new(&[Step::Fail]);
+        let policy = POLICY.with_total_timeout(10 * SECOND);
+        let mut call = Box::pin(retry(|_| script.play(), policy, Never).on(&upstream));
+        assert!(poll(call.as_mut()).is_pending());
+        let _ahead = upstream.try_admit().unwrap();
+        let ended = drive(call, &timer).unwrap_err();
+        let elapsed = max_wait.map_or(10 * SECOND, |limit| SECOND + limit);
+        assert_eq!((ended.reason(), ended.attempts(), ended.elapsed()), (expected, 1, elapsed));
+        assert_eq!((ended.last(), ended.cut()), (Some(&Down(1)), None));
+        assert_eq!(ended.verdict(), Some(Verdict::transient()));
+        assert_eq!(seen(&upstream), (1, 0));
+    }
+}
+
+#[test]
+fn the_wait_in_line_is_limited() {
+    let least = Duration::from_nanos(1);
+    let timer = ManualTimer::new();
+    let upstream = limited(Bulkhead::new(1).with_queue(3).with_max_wait(2 * SECOND), &timer);
+    let (script, ahead) = (Script::new(&[Step::Hang]), upstream.try_admit().unwrap());
+    timer.advance(100 * SECOND);
+    let mut call = Box::pin(retry(|_| script.play(), POLICY, Never).on(&upstream));
+    let mut admit = Box::pin(upstream.admit(Never));
+    assert!(poll(call.as_mut()).is_pending());
+    timer.advance(SECOND);
+    assert!(poll(admit.as_mut()).is_pending());
+    timer.advance(SECOND.saturating_sub(least));
+    // Polled in between, it waits no longer for that.
+    assert!(poll(call.as_mut()).is_pending());
+    assert_eq!(timer.until_next(), Some(least));
+    timer.advance(least);
+    let Poll::Ready(Err(refused)) = poll(call.as_mut()) else { panic!("it waited long enough") };
+    assert_eq!((refused.reason(), refused.attempts(), refused.elapsed()), (StopReason::Full, 0, 2 * SECOND));
+    assert_eq!((seen(&upstream), script.starts()), ((1, 1), 0));
+    timer.advance(SECOND);
+    assert_eq!(gave_up(poll(admit.as_mut())), (StopReason::Full, 0));
+    assert_eq!((seen(&upstream), timer.sleepers()), ((1, 0), 0));
+
+    // A place in hand beats the limit.
+    let mut late = Box::pin(upstream.admit(Never));
+    assert!(poll(late.as_mut()).is_pending());
+    timer.advance(3 * SECOND);
+    drop(ahead);
+    assert!(matches!(poll(late.as_mut()), Poll::Ready(Ok(_))));
+
+    // The earlier of both limits says why.
+    let _ahead = upstream.try_admit().unwrap();
+    for (total, expected) in [(SECOND, StopReason::Deadline), (3 * SECOND, StopReason::Full)] {
+        let call = retry(|_| script.play(), POLICY.with_total_timeout(total), Never).on(&upstream);
+        let ended = drive(call, &timer).unwrap_err();
+        assert_eq!((ended.reason(), ended.elapsed()), (expected, total.min(2 * SECOND)));
+    }
+    assert_eq!((seen(&upstream), script.starts()), ((1, 0), 0));
+}
+
+#[test]
+fn with_no_time_to_wait_it_is_refused_at_once() {
+    let timer = ManualTimer::new();
+    let upstream = limited(Bulkhead::new(1).with_max_wait(Duration::ZERO), &timer);
+    let ahead = upstream.try_admit().unwrap();
+    assert_eq!(gave_up(poll(Box::pin(upstream.admit(Never)).as_mut())), (StopReason::Full, 0));
+    assert_eq!(seen(&upstream), (1, 0));
+    drop(ahead);
+    assert!(poll(Box::pin(upstream.admit(Never)).as_mut()).is_ready());
+    // Of all the time there is, nothing is missing.
+    let upstream = limited(Bulkhead::new(1).with_max_wait(Duration::MAX), &timer);
+    let ahead = upstream.try_admit().unwrap();
+    let mut admit = Box::pin(upstream.admit(Never));
+    assert!(poll(admit.as_mut()).is_pending());
+    timer.advance(SECOND);
+    assert_eq!((poll(admit.as_mut()).is_pending(), timer.sleepers()), (true, 0));
+    drop(ahead);
+    assert!(matches!(poll(admit.as_mut()), Poll::Ready(Ok(_))));
+}
+
+#[test]
+fn what_the_breaker_refuses_takes_no_place() {
+    let timer = ManualTimer::new();
+    let breaker = Breaker::new().with_consecutive(1).with_open(Backoff::fixed(9 * SECOND));
+    let upstream = limited(Bulkhead::new(2), &timer).with_breaker(breaker);
+    let (fails, hangs) = (upstream.try_admit().unwrap(), upstream.try_admit().unwrap());
+    let [mut first, mut second] = [(); 2].map(|()| Box::pin(upstream.admit(Never)));
+    assert!(poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
+    fails.settle(&Verdict::transient());
+    assert_eq!(upstream.breaker().unwrap().state(), State::Open);
+    // The place came free, and the breaker has opened: its refusal passes the place on.
+    let Poll::Ready(Err(refused)) = poll(first.as_mut()) else { panic!("the breaker is open") };
+    assert_eq!((refused.reason(), refused.retry_after()), (StopReason::Open, Some(9 * SECOND)));
+    assert_eq!(gave_up(poll(second.as_mut())), (StopReason::Open, 0));
+    assert_eq!(seen(&upstream), (1, 0));
+    // The house is full and the breaker open: there is no use in waiting for the place.
+    let other = upstream.bulkhead().unwrap().try_acquire().unwrap();
+    let refused = upstream.try_admit().unwrap_err();
+    assert_eq!((refused.reason(), refused.retry_after()), (StopReason::Open, Some(9 * SECOND)));
+    assert_eq!(gave_up(poll(Box::pin(upstream.admit(Never)).as_mut())), (StopReason::Open, 0));
+    assert_eq!(seen(&upstream), (2, 0));
+    drop((hangs, other));
+    assert_eq!(seen(&upstream), (0, 0));
+}
+
+/// Called while the cooldown holds all attempts: the place is for nobody meanwhile.
+#[test]
+fn what_the_cooldown_holds_takes_no_place() {
+    let timer = ManualTimer::new();
+    let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
+    let upstream = limited(Bulkhead::new(1), &timer).with_cooldown(cooldown);
+    let ahead = upstream.try_admit().unwrap();
+    let mut waits = Box::pin(upstream.admit(Never));
+    assert!(poll(waits.as_mut()).is_pending());
+    ahead.settle(&Verdict::throttled().after(7 * SECOND));
+    assert!(poll(waits.as_mut()).is_pending());
+    assert_eq!((seen(&upstream), timer.until_next()), ((0, 0), Some(7 * SECOND)));
+    timer.advance(7 * SECOND);
+    assert!(poll(waits.as_mut()).is_pending(), "each question in a turn of its own");
+    let Poll::Ready(Ok(admission)) = poll(waits.as_mut()) else { panic!("it is released") };
+    assert_eq!(seen(&upstream), (1, 0));
+    drop(admission);
+    assert_eq!(seen(&upstream), (0, 0));
+}
+
+#[test]
+fn a_wait_in_line_is_reported_once() {
+    let timer = ManualTimer::new();
+    let heard = Arc::new(Mutex::new(vec![]));
+    let sink = Arc::clone(&heard);
+    let observer = move |event: &Event<'_>| {
+        if let EventKind::Held { attempt, by, delay, .. } = event.kind {
+            assert_eq!((event.gauges.in_flight, event.gauges.waiting), (Some(1), Some(1)));
+            sink.lock().unwrap().push((attempt, by, delay, event.to_string()));
+        }
+    };
+    let upstream = limited(Bulkhead::new(1), &timer).with_shared_observer(observer);
+    let (script, ahead) = (Script::new(&[Step::Succeed]), upstream.try_admit().unwrap());
+    let mut call = Box::pin(retry(|_| script.play(), POLICY, Never).on(&upstream));
+    for _ in 0..3 {
+        assert!(poll(call.as_mut()).is_pending());
+        timer.advance(SECOND);
+    }
+    drop(ahead);
+    assert!(poll(call.as_mut()).is_ready());
+    let words = "limited: attempt 1 of 3 is held by the bulkhead".to_owned();
+    assert_eq!(*heard.lock().unwrap(), [(1, HeldBy::Bulkhead, None, words)]);
+}
+
+/// The first attempt waits like any other; a hedge is not worth waiting for.
+#[test]
+fn a_hedge_does_not_wait_in_line() {
+    let timer = ManualTimer::new();
+    let upstream = limited(Bulkhead::new(1), &timer);
+    let (script, ahead) = (Script::new(&[Step::Pend(2, true)]), upstream.try_admit().unwrap());
+    let mut call = Box::pin(hedge(|_| script.play(), HedgePolicy::new().with_delay(SECOND), Never).on(&upstream));
+    assert!(poll(call.as_mut()).is_pending());
+    timer.advance(5 * SECOND);
+    assert!(poll(call.as_mut()).is_pending());
+    assert_eq!((seen(&upstream), script.starts()), ((1, 1), 0));
+    drop(ahead);
+    assert!(poll(call.as_mut()).is_pending());
+    assert_eq!((seen(&upstream), script.starts()), ((1, 0), 1));
+    timer.advance(SECOND);
+    assert!(poll(call.as_mut()).is_pending());
+    assert_eq!((seen(&upstream), script.starts()), ((1, 0), 1), "the hedge was denied");
+    assert!(matches!(poll(call.as_mut()), Poll::Ready(Ok(1))));
+    assert_eq!(seen(&upstream), (0, 0));
+}
+
+/// A thread that blocks in line is woken with its place.
+#[test]
+fn a_thread_waits_in_line() {
+    static UPSTREAM: Upstream = Upstream::new("limited").with_bulkhead(Bulkhead::new(1));
+    let ahead = UPSTREAM.try_admit().unwrap();
+    let thread = std::thread::spawn(|| {
+        let mut run = Run::<Down, _, _>::new(POLICY, Never).on(&UPSTREAM);
+        run.blocking_next().unwrap();
+        assert_eq!(seen(&UPSTREAM), (1, 0));
+        run.succeeded(7)
+    });
+    while seen(&UPSTREAM).1 == 0 {
+        std::thread::yield_now();
+    }
+    ahead.succeeded();
+    assert_eq!((thread.join().unwrap(), seen(&UPSTREAM)), (7, (0, 0)));
+    // By hand the clock moves on as it waits: its time in line runs out.
+    let upstream = limited(Bulkhead::new(1).with_max_wait(SECOND), &ManualTimer::new());
+    let _ahead = upstream.try_admit().unwrap();
+    for (total, expected) in [(SECOND / 2, StopReason::Deadline), (9 * SECOND, StopReason::Full)] {
+        let mut run = Run::<Down, _, _>::new(POLICY.with_total_timeout(total), Never).on(&upstream);
+        let ended = run.blocking_next().unwrap_err();
+        assert_eq!((ended.reason(), ended.attempts(), ended.elapsed()), (expected, 0, total.min(SECOND)));
+        assert_eq!(seen(&upstream), (1, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_calls_and_never_more_than_the_limit() {
+    static UPSTREAM: Upstream = Upstream::new("limited").with_bulkhead(Bulkhead::new(3).with_queue(97));
+    static IN: AtomicU32 = AtomicU32::new(0);
+    async fn work(fails: bool) -> Result<(), Down> {
+        assert!(IN.fetch_add(1, Ordering::Relaxed) < 3);
+        tokio::time::sleep(SECOND).await;
+        IN.fetch_sub(1, Ordering::Relaxed);
+        if fails { Err(Down(1)) } else { Ok(()) }
+    }
+    let began = tokio::time::Instant::now();
+    let policy = POLICY.with_backoff(Backoff::none());
+    let call = move |n: u32| retry(move |attempt| work(n % 2 == 0 && attempt.is_first()), policy, Never).on(&UPSTREAM);
+    let tasks: Vec<_> = (0..100).map(|n| tokio::spawn(call(n))).collect();
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    assert_eq!(began.elapsed().as_secs(), 50, "150 attempts, three at once");
+    assert_eq!(seen(&UPSTREAM), (0, 0));
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    Call { hangs: bool },
+    Admit,
+    Poll(prop::sample::Index),
+    Drop(prop::sample::Index),
+    Pass(u64),
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let step = prop_oneof![
+        3 => any::<bool>().prop_map(|hangs| Move::Call { hangs }),
+        1 => Just(Move::Admit),
+        6 => any::<prop::sample::Index>().prop_map(Move::Poll),
+        2 => any::<prop::sample::Index>().prop_map(Move::Drop),
+        2 => (0..3000_u64).prop_map(Move::Pass),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+#[derive(Default)]
+struct Woken(AtomicU32);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+struct Task<'a> {
+    call: Pin<Box<dyn Future<Output = ()> + 'a>>,
+    woken: Arc<Woken>,
+}
+
+impl Task<'_> {
+    /// Polls it; true is its end.
+    fn poll(&mut self) -> bool {
+        self.woken.0.store(0, Ordering::Relaxed);
+        let waker = Waker::from(Arc::clone(&self.woken));
+        self.call.as_mut().poll(&mut Context::from_waker(&waker)).is_ready()
+    }
+}
+
+proptest! {
+    /// Whatever is polled, dropped and delayed: no more are in than may be, nobody is forgotten in line, and all is
+    /// given back.
+    #[test]
+    fn nobody_is_forgotten_in_line(
+        limit in 1..4_u32,
+        queue in 0..4_u32,
+        max_wait in prop_oneof![Just(None), (0..4000_u64).prop_map(Some)],
+        total in prop_oneof![Just(None), (0..9000_u64).prop_map(Some)],
+        moves in moves(),
+    ) {
+        let timer = ManualTimer::new();
+        let bulkhead = Bulkhead::new(limit).with_queue(queue);
+        let bulkhead = match max_wait {
+            Some(limit) => bulkhead.with_max_wait(Duration::from_millis(limit)),
+            None => bulkhead,
+        };
+        let breaker = Breaker::new().with_consecutive(4).with_open(Backoff::fixed(SECOND));
+        let upstream = limited(bulkhead, &timer).with_breaker(breaker).with_budget(Budget::new());
+        let policy = match total {
+            Some(total) => POLICY.with_total_timeout(Duration::from_millis(total)),
+            None => POLICY,
+        };
+        let running = AtomicU32::new(0);
+        let op = |hangs: bool| {
+            let (timer, running) = (&timer, &running);
+            async move {
+                struct In<'a>(&'a AtomicU32);
+                impl Drop for In<'_> {
+                    fn drop(&mut self) {
+                        self.0.fetch_sub(1, Ordering::Relaxed);
+                    }
+                }
+                assert!(running.fetch_add(1, Ordering::Relaxed) < limit);
+                let _in = In(running);
+                timer.sleep(if hangs { SECOND } else { Duration::ZERO }).await;
+                if hangs { Err(Down(1)) } else { Ok(()) }
+            }
+        };
+        let mut tasks: Vec<Task<'_>> = vec![];
+        for step in moves {
+            let call: Pin<Box<dyn Future<Output = ()> + '_>> = match step {
+                Move::Call { hangs } => {
+                    let call = retry(move |_| op(hangs), policy, Never).on(&upstream);
+                    Box::pin(async { drop(call.await) })
+                }
+                Move::Admit => Box::pin(async { drop(upstream.admit(Never).await) }),
+                Move::Poll(at) if !tasks.is_empty() => {
+                    let at = at.index(tasks.len());
+                    if tasks[at].poll() {
+                        drop(tasks.swap_remove(at));
+                    }
+                    continue;
+                }
+                Move::Drop(at) if !tasks.is_empty() => {
+                    drop(tasks.swap_remove(at.index(tasks.len())));
+                    continue;
+                }
+                Move::Pass(by) => {
+                    timer.advance(Duration::from_millis(by));
+                    continue;
+                }
+                _ => continue,
+            };
+            let mut task = Task { call, woken: Arc::default() };
+            if !task.poll() {
+                tasks.push(task);
+            }
+            let (inside, waiting) = seen(&upstream);
+            prop_assert!(inside <= limit && waiting <= queue);
+        }
+        // From here on only who is woken is polled.
+        while !tasks.is_empty() {
+            let woken = tasks.iter().position(|task| task.woken.0.load(Ordering::Relaxed) > 0);
+            match (woken, timer.until_next()) {
+                (Some(at), _) => {
+                    if tasks[at].poll() {
+                        drop(tasks.swap_remove(at));
+                    }
+                }
+                (None, Some(next)) => timer.advance(next),
+                (None, None) => prop_assert!(false, "{} wait for ever, {:?}", tasks.len(), upstream),
+            }
+        }
+        prop_assert_eq!(seen(&upstream), (0, 0));
+    }
+}

@@ -1,0 +1,134 @@
+//! The parts of an upstream, and whole upstreams, from configuration; errors name the setting, its value and what is right.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use resile::breaker::State;
+use resile::{
+    AdaptiveTimeout, Always, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy, ManualTimer, StopReason,
+    Upstream, Verdict,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{from_str, json};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What is wrong, without the place.
+fn wrong<T: DeserializeOwned>(text: &str) -> String {
+    let Err(error) = from_str::<T>(text) else { panic!("{text} is read") };
+    let error = error.to_string();
+    error.rsplit_once(" at line ").map_or(error.clone(), |(what, _)| what.to_owned())
+}
+
+#[test]
+fn a_whole_upstream_reads() {
+    let text = r#"{
+        "name": "openai",
+        "budget": { "capacity": 3, "deposit": 0.5 },
+        "breaker": {
+            "consecutive": 2, "failure_rate": { "share": 0.5, "of": 10 }, "slow_rate": "none", "window": "5s",
+            "open": { "curve": "fixed", "base": "3s" }, "hint_cap": "1m", "probes": { "share": 1.0, "of": 1 }, "lease": "9s"
+        },
+        "cooldown": { "jitter": 0.0, "least_spread": "0s", "cap": "4s", "default_hold": "2s" },
+        "bulkhead": { "limit": 2, "queue": 0 },
+        "adaptive_timeout": { "quantile": 0.5, "factor": 3, "floor": "1s", "ceiling": "7s", "window": "1m", "samples": 5 }
+    }"#;
+    let (timer, upstream) = (ManualTimer::new(), from_str::<Upstream>(text).unwrap());
+    let upstream = upstream.with_timer(timer.clone());
+    assert_eq!((upstream.name(), upstream.budget().unwrap().capacity()), ("openai", 3));
+    assert_eq!(upstream.adaptive_timeout().unwrap().limit(), SECOND * 7);
+    upstream.hold(SECOND * 100);
+    assert_eq!(upstream.held(), Some(SECOND * 4), "the cap");
+    timer.advance(SECOND * 4);
+
+    let inside = [upstream.try_admit().unwrap(), upstream.try_admit().unwrap()];
+    assert_eq!(upstream.try_admit().unwrap_err().reason(), StopReason::Full);
+    for admission in inside {
+        admission.settle(&Verdict::transient());
+    }
+    assert_eq!(upstream.breaker().map(Breaker::state), Some(State::Open), "after two in a row");
+    assert_eq!(upstream.snapshot().unwrap().retry_after, Some(SECOND * 3));
+    timer.advance(SECOND * 3);
+    upstream.try_admit().unwrap().succeeded();
+    assert_eq!(upstream.breaker().map(Breaker::state), Some(State::Closed), "after one probe");
+}
+
+#[test]
+fn what_is_left_out_is_as_in_new() {
+    let shown = |part: &dyn std::fmt::Debug| format!("{part:?}");
+    assert_eq!(shown(&from_str::<Budget>("{}").unwrap()), shown(&Budget::new()));
+    assert_eq!(shown(&from_str::<Breaker>("{}").unwrap()), shown(&Breaker::new()));
+    assert_eq!(shown(&from_str::<Cooldown>("{}").unwrap()), shown(&Cooldown::new()));
+    assert_eq!(shown(&from_str::<Bulkhead>(r#"{ "limit": 7 }"#).unwrap()), shown(&Bulkhead::new(7)));
+    assert_eq!(shown(&from_str::<AdaptiveTimeout>("{}").unwrap()), shown(&AdaptiveTimeout::new()));
+    assert_eq!(from_str::<HedgePolicy>("{}").unwrap(), HedgePolicy::new());
+    assert_eq!(from_str::<FallbackPolicy>("{}").unwrap(), FallbackPolicy::new());
+    let bare: Upstream = from_str(r#"{ "name": "bare" }"#).unwrap();
+    assert!(bare.budget().is_none() && bare.breaker().is_none() && bare.bulkhead().is_none());
+}
+
+#[test]
+fn policies_read() {
+    let hedge =
+        r#"{ "delay": "80ms", "learned_delay": true, "hedges": 2, "total_timeout": "9s", "attempt_timeout": "3s" }"#;
+    let meant = HedgePolicy::new().with_delay(SECOND * 2 / 25).with_learned_delay().with_hedges(2);
+    let meant = meant.with_total_timeout(SECOND * 9).with_attempt_timeout(SECOND * 3);
+    assert_eq!(from_str::<HedgePolicy>(hedge).unwrap(), meant);
+    let fallback = r#"{ "total_timeout": "9s", "attempt_timeout": "none" }"#;
+    assert_eq!(from_str::<FallbackPolicy>(fallback).unwrap(), FallbackPolicy::new().with_total_timeout(SECOND * 9));
+}
+
+#[test]
+fn an_error_names_the_setting_its_value_and_what_is_right() {
+    let whole =
+        |setting: &str, least: u32| format!("expected `{setting}` to be a whole number from {least} to 4294967295");
+    let share = "expected `share` to be a number from 0 to 1";
+    let table = [
+        ("{}", "missing field `name`".to_owned()),
+        (r#"{ "name": "x", "limit": 1 }"#, "unknown field `limit`, expected one of `name`, `budget`, `breaker`, `cooldown`, `bulkhead`, `adaptive_timeout`".to_owned()),
+        (r#"{ "name": "x", "name": "y" }"#, "duplicate field `name`".to_owned()),
+        ("[]", "invalid type: sequence, expected an upstream to be a map of `name`, `budget`, `breaker`, `cooldown`, `bulkhead`, `adaptive_timeout`".to_owned()),
+        (r#"{ "name": "x", "budget": { "capacity": -1 } }"#, format!("invalid value: integer `-1`, {}", whole("capacity", 0))),
+        (r#"{ "name": "x", "budget": { "deposit": -1 } }"#, "invalid value: floating point `-1.0`, expected `deposit` to be a number from 0 to 4294967295".to_owned()),
+        (r#"{ "name": "x", "breaker": { "consecutive": 0 } }"#, format!("invalid value: integer `0`, {}", whole("consecutive", 1))),
+        (r#"{ "name": "x", "breaker": { "consecutive": "many" } }"#, format!("invalid value: string \"many\", {}, or \"none\"", whole("consecutive", 1))),
+        (r#"{ "name": "x", "breaker": { "failure_rate": { "share": 2, "of": 3 } } }"#, format!("invalid value: floating point `2.0`, {share}")),
+        (r#"{ "name": "x", "breaker": { "failure_rate": { "share": 0.5 } } }"#, "missing field `of`".to_owned()),
+        (r#"{ "name": "x", "breaker": { "failure_rate": { "share": 0.5, "of": 3, "limit": "1s" } } }"#, "unknown field `limit`, expected `share` or `of`".to_owned()),
+        (r#"{ "name": "x", "breaker": { "slow_rate": { "share": 0.5, "of": 3 } } }"#, "missing field `limit`".to_owned()),
+        (r#"{ "name": "x", "bulkhead": {} }"#, "missing field `limit`".to_owned()),
+        (r#"{ "name": "x", "cooldown": { "cap": 5 } }"#, r#"invalid type: integer `5`, expected `cap` to be a duration, not negative, in h, m, s, ms, us or ns, such as "1.5s", "500ms" or "2m 30s""#.to_owned()),
+    ];
+    for (text, what) in table {
+        assert_eq!(wrong::<Upstream>(text), what, "{text}");
+    }
+}
+
+static CONFIGURED: LazyLock<Upstream> = LazyLock::new(|| from_str(r#"{ "name": "lazy", "breaker": {} }"#).unwrap());
+
+#[tokio::test(start_paused = true)]
+async fn a_static_may_be_read_from_a_configuration() {
+    let call = resile::retry(|_| async { Ok::<_, &str>(7) }, resile::RetryPolicy::new(), resile::Never);
+    assert_eq!(call.on(&CONFIGURED).await.unwrap(), 7);
+    assert_eq!(CONFIGURED.call(async { Ok::<_, &str>(8) }, Always).await.unwrap(), 8);
+}
+
+#[derive(serde::Deserialize, serde::Serialize)]
+struct Own {
+    #[serde(with = "resile::duration")]
+    connect: Duration,
+    #[serde(default, with = "resile::duration::option")]
+    idle: Option<Duration>,
+}
+
+#[test]
+fn durations_of_ones_own() {
+    let own: Own = from_str(r#"{ "connect": "1.5s", "idle": "2m" }"#).unwrap();
+    assert_eq!((own.connect, own.idle), (SECOND * 3 / 2, Some(SECOND * 120)));
+    assert_eq!(serde_json::to_value(&own).unwrap(), json!({ "connect": "1s 500ms", "idle": "2m" }));
+    let none: Own = from_str(r#"{ "connect": "0s", "idle": "none" }"#).unwrap();
+    assert_eq!(none.idle, None);
+    assert!(
+        wrong::<Own>(r#"{ "connect": "soon" }"#).starts_with("invalid value: string \"soon\", expected `the value`")
+    );
+}
