@@ -1,30 +1,58 @@
 //! `resile::Breaker`: opens once, lets no extra probe out, never sticks half-open.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use loom::thread;
-use resile::breaker::State;
-use resile::{Always, Backoff, Breaker, Jitter, ManualTimer, NoTimer, Standard, Verdict};
-
-type Unset = Breaker<Always, Standard, NoTimer>;
-type Manual = Breaker<Always, (), ManualTimer>;
+use resile::breaker::{Snapshot, State};
+use resile::{Admission, Backoff, Breaker, GaveUp, Jitter, ManualTimer, Upstream, Verdict};
 
 const OPEN: Duration = Duration::from_secs(1);
 
-fn shared(settings: impl FnOnce(Unset) -> Unset) -> (Arc<Manual>, ManualTimer) {
-    let timer = ManualTimer::new();
-    let breaker = Breaker::new().with_open(Backoff::fixed(OPEN).with_jitter(Jitter::None)).with_probes(1, 1.0);
-    let breaker = settings(breaker).with_observer(()).with_timer(timer.clone());
-    drop(breaker.permit()); // its atomics and its lock are made before it is shared
-    let _ = breaker.snapshot();
-    (Arc::new(breaker), timer)
+/// An upstream with a breaker, and attempts by hand.
+struct Guard(Upstream<ManualTimer>);
+
+impl Guard {
+    fn permit(&self) -> Result<Admission<&Upstream<ManualTimer>>, GaveUp<Infallible>> {
+        self.0.try_admit()
+    }
+
+    fn fail(&self) {
+        self.permit().unwrap().settle(&Verdict::transient());
+    }
+
+    fn succeed(&self) {
+        self.permit().unwrap().succeeded();
+    }
+
+    fn reset(&self) {
+        self.0.reset();
+    }
+
+    fn state(&self) -> State {
+        self.0.breaker().unwrap().state()
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        self.0.snapshot().unwrap()
+    }
 }
 
-fn tripped() -> (Arc<Manual>, ManualTimer) {
+fn shared(settings: impl FnOnce(Breaker) -> Breaker) -> (Arc<Guard>, ManualTimer) {
+    let timer = ManualTimer::new();
+    let breaker = Breaker::new().with_open(Backoff::fixed(OPEN).with_jitter(Jitter::None)).with_probes(1.0, 1);
+    let upstream = Upstream::new("guarded").with_breaker(settings(breaker)).with_observer(&());
+    let guard = Guard(upstream.with_timer(timer.clone()));
+    drop(guard.permit()); // its atomics and its lock are made before it is shared
+    let _ = guard.snapshot();
+    (Arc::new(guard), timer)
+}
+
+fn tripped() -> (Arc<Guard>, ManualTimer) {
     let (breaker, timer) = shared(|b| b.with_consecutive(1).without_failure_rate());
-    breaker.permit().unwrap().failure(Verdict::retry());
+    breaker.fail();
     timer.advance(OPEN);
     (breaker, timer)
 }
@@ -36,11 +64,11 @@ fn simultaneous_failures_open_it_once() {
         let other = Arc::clone(&breaker);
         let thread = thread::spawn(move || {
             if let Ok(permit) = other.permit() {
-                permit.failure(Verdict::retry());
+                permit.settle(&Verdict::transient());
             }
         });
         if let Ok(permit) = breaker.permit() {
-            permit.failure(Verdict::retry());
+            permit.settle(&Verdict::transient());
         }
         thread.join().unwrap();
         let seen = breaker.snapshot();
@@ -53,7 +81,7 @@ fn who_is_refused_beside_a_trip_is_told_for_how_long() {
     loom::model(|| {
         let (breaker, _) = shared(|b| b.with_consecutive(1).without_failure_rate());
         let other = Arc::clone(&breaker);
-        let thread = thread::spawn(move || other.permit().unwrap().failure(Verdict::retry()));
+        let thread = thread::spawn(move || other.fail());
         if let Err(open) = breaker.permit() {
             assert_eq!(open.retry_after(), Some(OPEN));
         }
@@ -66,13 +94,13 @@ fn who_is_refused_beside_a_trip_is_told_for_how_long() {
 fn nobody_is_refused_after_a_reset() {
     loom::model(|| {
         let (breaker, _) = shared(|b| b.with_consecutive(1).without_failure_rate());
-        breaker.permit().unwrap().failure(Verdict::retry());
+        breaker.fail();
         let other = Arc::clone(&breaker);
         let thread = thread::spawn(move || other.reset());
         let refused = breaker.permit().err();
         assert!(refused.is_none_or(|open| open.retry_after() == Some(OPEN)));
         thread.join().unwrap();
-        breaker.permit().unwrap().success();
+        breaker.succeed();
     });
 }
 
@@ -85,7 +113,7 @@ fn what_was_admitted_before_a_move_decides_nothing_after() {
             let early = other.permit();
             other.reset(); // a move of its own
             if let Ok(early) = early {
-                early.failure(Verdict::retry());
+                early.settle(&Verdict::transient());
             }
         });
         thread.join().unwrap();
@@ -101,7 +129,7 @@ fn a_stale_failure_beside_a_reset_leaves_no_streak() {
         let early = breaker.permit().unwrap();
         let other = Arc::clone(&breaker);
         let thread = thread::spawn(move || other.reset());
-        early.failure(Verdict::retry());
+        early.settle(&Verdict::transient());
         thread.join().unwrap();
         assert_eq!(breaker.snapshot().streak, 0);
     });
@@ -112,7 +140,7 @@ fn no_more_probes_than_allowed() {
     loom::model(|| {
         let (breaker, _) = tripped();
         let out = Arc::new(AtomicUsize::new(0));
-        let ask = |breaker: Arc<Manual>, out: Arc<AtomicUsize>| {
+        let ask = |breaker: Arc<Guard>, out: Arc<AtomicUsize>| {
             move || {
                 if let Ok(probe) = breaker.permit() {
                     assert_eq!(out.fetch_add(1, Ordering::SeqCst), 0, "two probes at once");
@@ -126,7 +154,7 @@ fn no_more_probes_than_allowed() {
         ask(Arc::clone(&breaker), out)();
         thread.join().unwrap();
         assert_eq!(breaker.state(), State::HalfOpen);
-        breaker.permit().expect("the place is free again").success();
+        breaker.permit().expect("the place is free again").succeeded();
         assert_eq!(breaker.state(), State::Closed);
     });
 }
@@ -138,13 +166,13 @@ fn a_probes_success_beside_a_caller_closes_it_for_good() {
         let probe = breaker.permit().unwrap();
         let other = Arc::clone(&breaker);
         let thread = thread::spawn(move || match other.permit() {
-            Ok(permit) => permit.success(),
+            Ok(permit) => permit.succeeded(),
             Err(open) => assert!(open.retry_after().is_some()),
         });
-        probe.success();
+        probe.succeeded();
         thread.join().unwrap();
         assert_eq!(breaker.state(), State::Closed);
-        breaker.permit().unwrap().success();
+        breaker.succeed();
     });
 }
 
@@ -155,11 +183,11 @@ fn no_failure_within_the_window_is_lost() {
         let other = Arc::clone(&breaker);
         let thread = thread::spawn(move || {
             if let Ok(permit) = other.permit() {
-                permit.failure(Verdict::throttled(None));
+                permit.settle(&Verdict::throttled());
             }
         });
         if let Ok(permit) = breaker.permit() {
-            permit.failure(Verdict::retry());
+            permit.settle(&Verdict::transient());
         }
         thread.join().unwrap();
         assert_eq!(breaker.state(), State::Open);
@@ -167,12 +195,12 @@ fn no_failure_within_the_window_is_lost() {
 }
 
 /// A model of a breaker that counts and never opens by itself, after that many transitions.
-fn after_transitions(transitions: u32, model: impl Fn(Arc<Manual>) + Sync + Send + 'static) {
+fn after_transitions(transitions: u32, model: impl Fn(Arc<Guard>) + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.max_branches = 100_000; // the transitions before the threads are steps too
     builder.check(move || {
         let (breaker, _) = shared(|b| b.without_consecutive().with_failure_rate(f64::NAN, 1));
-        breaker.permit().unwrap().success();
+        breaker.succeed();
         (0..transitions).for_each(|_| breaker.reset());
         model(breaker);
     });
@@ -188,8 +216,8 @@ fn a_late_call_wipes_no_count_of_now() {
             let early = breaker.permit().unwrap();
             (0..transitions).for_each(|_| breaker.reset());
             let other = Arc::clone(&breaker);
-            let thread = thread::spawn(move || other.permit().unwrap().failure(Verdict::retry()));
-            early.success();
+            let thread = thread::spawn(move || other.fail());
+            early.succeeded();
             thread.join().unwrap();
             let seen = breaker.snapshot();
             assert_eq!((seen.calls, seen.failures), (1, 1), "after {transitions} transitions");
@@ -205,9 +233,9 @@ fn a_transition_that_empties_the_window_loses_no_count_after_it() {
             let other = Arc::clone(&breaker);
             let thread = thread::spawn(move || {
                 other.reset();
-                other.permit().unwrap().failure(Verdict::retry());
+                other.fail();
             });
-            early.failure(Verdict::retry());
+            early.settle(&Verdict::transient());
             thread.join().unwrap();
             assert_eq!(breaker.snapshot().calls, 1, "at transition {transitions}");
         });
@@ -218,8 +246,8 @@ fn a_transition_that_empties_the_window_loses_no_count_after_it() {
 fn two_who_begin_a_slot_lose_no_count() {
     after_transitions(1, |breaker| {
         let other = Arc::clone(&breaker);
-        let thread = thread::spawn(move || other.permit().unwrap().success());
-        breaker.permit().unwrap().failure(Verdict::retry());
+        let thread = thread::spawn(move || other.succeed());
+        breaker.fail();
         thread.join().unwrap();
         let seen = breaker.snapshot();
         assert_eq!((seen.calls, seen.failures), (2, 1));

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use loom::thread;
-use resile::{Bulkhead, bulkhead::Acquire};
+use resile::bulkhead::{Acquire, Permit};
+use resile::{Admission, Breaker, Bulkhead, ManualTimer, Never, StopReason, Upstream, Verdict};
 
 struct Woken(AtomicBool);
 
@@ -16,15 +17,15 @@ impl Wake for Woken {
     }
 }
 
-fn poll<'a>(acquire: &mut Acquire<'a>) -> Poll<resile::Permit<'a>> {
+fn poll<'a>(acquire: &mut Acquire<'a>) -> Poll<Permit<'a>> {
     Pin::new(acquire).poll(&mut Context::from_waker(Waker::noop())).map(|permit| permit.unwrap())
 }
 
 fn shared() -> Arc<Bulkhead> {
     let bulkhead = Bulkhead::new(1).with_queue(2);
     {
-        let _permit = bulkhead.try_permit(); // its atomics and its lock are made before it is shared
-        let _ = poll(&mut bulkhead.permit());
+        let _permit = bulkhead.try_acquire(); // its atomics and its lock are made before it is shared
+        let _ = poll(&mut bulkhead.acquire());
     }
     Arc::new(bulkhead)
 }
@@ -34,10 +35,10 @@ fn who_waits_is_called() {
     loom::model(|| {
         let bulkhead = shared();
         let other = Arc::clone(&bulkhead);
-        let thread = thread::spawn(move || drop(other.try_permit()));
+        let thread = thread::spawn(move || drop(other.try_acquire()));
 
         let woken = Arc::new(Woken(AtomicBool::new(false)));
-        let mut acquire = bulkhead.permit();
+        let mut acquire = bulkhead.acquire();
         let first = Pin::new(&mut acquire).poll(&mut Context::from_waker(&Waker::from(Arc::clone(&woken))));
         thread.join().unwrap();
         if first.is_pending() {
@@ -54,10 +55,10 @@ fn who_waits_is_called() {
 fn who_is_called_while_giving_up_passes_the_place_on() {
     loom::model(|| {
         let bulkhead = shared();
-        let permit = bulkhead.try_permit().unwrap();
+        let permit = bulkhead.try_acquire().unwrap();
         let other = Arc::clone(&bulkhead);
         let thread = thread::spawn(move || {
-            let mut acquire = other.permit();
+            let mut acquire = other.acquire();
             let _ = poll(&mut acquire);
         });
         drop(permit);
@@ -75,7 +76,7 @@ fn never_two_at_once() {
             .map(|_| {
                 let (bulkhead, inside) = (Arc::clone(&bulkhead), Arc::clone(&inside));
                 thread::spawn(move || {
-                    if let Poll::Ready(_permit) = poll(&mut bulkhead.permit()) {
+                    if let Poll::Ready(_permit) = poll(&mut bulkhead.acquire()) {
                         assert!(!inside.swap(true, Ordering::SeqCst));
                         thread::yield_now();
                         inside.store(false, Ordering::SeqCst);
@@ -84,6 +85,88 @@ fn never_two_at_once() {
             })
             .collect();
         threads.into_iter().for_each(|it| it.join().unwrap());
+        assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0));
+    });
+}
+
+fn upstream() -> Arc<Upstream<ManualTimer>> {
+    let bulkhead = Bulkhead::new(1).with_queue(2);
+    {
+        let _permit = bulkhead.try_acquire();
+        let _ = poll(&mut bulkhead.acquire());
+    }
+    let upstream = Upstream::new("limited").with_bulkhead(bulkhead).with_observer(&());
+    Arc::new(upstream.with_timer(ManualTimer::new()))
+}
+
+/// A call in line in front of an upstream, beside the one that gives its place up.
+#[test]
+fn a_call_in_line_is_called() {
+    loom::model(|| {
+        let upstream = upstream();
+        let other = Arc::clone(&upstream);
+        let thread = thread::spawn(move || drop(other.try_admit()));
+
+        let woken = Arc::new(Woken(AtomicBool::new(false)));
+        let mut admit = Box::pin(upstream.admit(Never));
+        let first = admit.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::clone(&woken))));
+        thread.join().unwrap();
+        if first.is_pending() {
+            assert!(woken.0.load(Ordering::SeqCst));
+            let second = admit.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert!(matches!(second, Poll::Ready(Ok(_))));
+        }
+        drop((first, admit));
+        let bulkhead = upstream.bulkhead().unwrap();
+        assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0));
+    });
+}
+
+/// The two that race: the place is handed to a call that is dropped in line at that moment.
+#[test]
+fn a_call_that_is_dropped_in_line_passes_the_place_on() {
+    loom::model(|| {
+        let upstream = upstream();
+        let admission: Admission<_> = upstream.try_admit().unwrap();
+        let other = Arc::clone(&upstream);
+        let thread = thread::spawn(move || {
+            let mut admit = Box::pin(other.admit(Never));
+            let _ = admit.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        });
+        admission.succeeded();
+        thread.join().unwrap();
+        let bulkhead = upstream.bulkhead().unwrap();
+        assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0));
+    });
+}
+
+/// The attempt ahead opens the breaker and leaves its place to one in line, which is then refused or admitted.
+#[test]
+fn a_call_that_is_refused_after_its_line_leaves_its_place() {
+    loom::model(|| {
+        let bulkhead = Bulkhead::new(1).with_queue(2);
+        drop(bulkhead.try_acquire());
+        let breaker = Breaker::new().with_consecutive(1).without_failure_rate();
+        let upstream = Upstream::new("limited").with_bulkhead(bulkhead).with_breaker(breaker).with_observer(&());
+        let upstream = Arc::new(upstream.with_timer(ManualTimer::new()));
+        drop(upstream.try_admit());
+        let _ = upstream.snapshot();
+        let other = Arc::clone(&upstream);
+        let thread = thread::spawn(move || other.try_admit().map(|ahead| ahead.settle(&Verdict::transient())).is_ok());
+
+        let mut admit = Box::pin(upstream.admit(Never));
+        let mut polled = admit.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let opened = thread.join().unwrap();
+        if polled.is_pending() {
+            polled = admit.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        }
+        match polled {
+            Poll::Ready(Ok(admission)) => drop(admission),
+            Poll::Ready(Err(refused)) => assert!(opened && refused.reason() == StopReason::Open, "{refused}"),
+            Poll::Pending => panic!("it still waits"),
+        }
+        drop(admit);
+        let bulkhead = upstream.bulkhead().unwrap();
         assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0));
     });
 }

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loom::thread;
-use resile::{Cooldown, ManualTimer};
+use resile::{Cooldown, ManualTimer, Upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-type Shared = Arc<Cooldown<resile::Always, ManualTimer>>;
+type Shared = Arc<Upstream<ManualTimer>>;
 
 fn shared(timer: &ManualTimer) -> Shared {
-    let cooldown = Cooldown::new().with_timer(timer.clone());
-    let _ = format!("{cooldown:?}"); // its atomics are made before it is shared
-    Arc::new(cooldown)
+    let upstream = Upstream::new("held").with_cooldown(Cooldown::new()).with_observer(&()).with_timer(timer.clone());
+    let _ = format!("{:?}", upstream.cooldown()); // its atomics are made before it is shared
+    Arc::new(upstream)
 }
 
 fn with<T: 'static>(cooldown: &Shared, act: impl FnOnce(&Shared) -> T + 'static) -> thread::JoinHandle<T> {
@@ -27,10 +27,10 @@ fn the_hint_that_ends_last_counts() {
         let cooldown = shared(&ManualTimer::new());
         let long = with(&cooldown, |it| it.hold(20 * SECOND));
         cooldown.hold(5 * SECOND);
-        assert!(cooldown.remaining() >= Some(5 * SECOND));
+        assert!(cooldown.held() >= Some(5 * SECOND));
         cooldown.hold(2 * SECOND);
         long.join().unwrap();
-        assert_eq!(cooldown.remaining(), Some(20 * SECOND));
+        assert_eq!(cooldown.held(), Some(20 * SECOND));
     });
 }
 
@@ -42,14 +42,14 @@ fn nobody_sees_it_shrink() {
     loom::model(|| {
         let cooldown = shared(&ManualTimer::new());
         let reader = with(&cooldown, |it| {
-            let (first, second) = (it.remaining(), it.remaining());
+            let (first, second) = (it.held(), it.held());
             assert!(first <= second, "{first:?} then {second:?}");
         });
         cooldown.hold(2 * SECOND);
         cooldown.hold(SECOND);
         cooldown.hold(3 * SECOND);
         reader.join().unwrap();
-        assert_eq!(cooldown.remaining(), Some(3 * SECOND));
+        assert_eq!(cooldown.held(), Some(3 * SECOND));
     });
 }
 
@@ -64,13 +64,13 @@ fn clearing_an_old_hold_does_not_lose_a_new_one() {
         let cooldown = shared(&timer);
         cooldown.hold(SECOND);
         timer.advance(2 * SECOND); // its release is over as well
-        let reader = with(&cooldown, |it| it.remaining());
-        let other = with(&cooldown, |it| it.remaining());
+        let reader = with(&cooldown, |it| it.held());
+        let other = with(&cooldown, |it| it.held());
         cooldown.hold(7 * SECOND);
         for seen in [reader.join().unwrap(), other.join().unwrap()] {
             assert!(seen.is_none_or(|left| left == 7 * SECOND), "{seen:?}");
         }
-        assert_eq!(cooldown.remaining(), Some(7 * SECOND));
+        assert_eq!(cooldown.held(), Some(7 * SECOND));
     });
 }
 
@@ -86,7 +86,7 @@ fn whoever_sees_the_hold_sees_its_beginning() {
         let reader = {
             let timer = timer.clone();
             with(&cooldown, move |it| {
-                let mut wait = std::pin::pin!(it.until(resile::Never));
+                let mut wait = std::pin::pin!(it.admit(resile::Never));
                 let _ = wait.as_mut().poll(&mut Context::from_waker(Waker::noop()));
                 if let Some(delay) = timer.until_next() {
                     assert!(delay >= 4 * SECOND && delay <= 5 * SECOND, "{delay:?}");
