@@ -67,7 +67,7 @@ fn lines(input: impl BufRead, mut output: impl Write) -> Result<(), Box<dyn Erro
             continue;
         }
         let case: Value = serde_json::from_str(&line).map_err(|error| format!("line {}: {error}", number + 1))?;
-        let failure = judge(&case);
+        let failure = classify(&case);
         let answer = json!({
             "id": case["id"],
             "kind": failure.kind().as_str(),
@@ -85,7 +85,7 @@ fn lines(input: impl BufRead, mut output: impl Write) -> Result<(), Box<dyn Erro
     Ok(())
 }
 
-fn judge(case: &Value) -> Failure {
+fn classify(case: &Value) -> Failure {
     let body = case["body"].as_str().unwrap_or_default();
     let headers = case["headers"].as_object().map(headers).unwrap_or_default();
     let phase = match case["phase"].as_str() {

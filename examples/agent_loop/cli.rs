@@ -5,8 +5,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use lexopt::prelude::*;
+use resile::Backoff;
 use resile::llm::{self, Classifier};
-use resile::{Backoff, RetryPolicy};
 
 use crate::model::{Limits, Settings};
 
@@ -140,11 +140,11 @@ pub(crate) fn models(embedded: &str) -> Result<(Settings, Option<Settings>), Str
     let mut policy = llm::interactive();
     // The embedded provider has been told to hurry, as somebody watches.
     let seconds = Duration::from_secs;
-    let mut limits = if is_loopback {
-        policy = policy.with_classify(Classifier::new().with_overload_floor(seconds(1)));
-        Limits { attempt: seconds(2), first: seconds(1), idle: seconds(1), total: seconds(60) }
+    let (mut first, mut limits) = if is_loopback {
+        policy = policy.with_classifier(Classifier::new().with_overload_floor(seconds(1)));
+        (seconds(1), Limits { attempt: seconds(2), idle: seconds(1), total: seconds(60) })
     } else {
-        Limits { attempt: seconds(120), first: seconds(60), idle: seconds(60), total: seconds(600) }
+        (seconds(60), Limits { attempt: seconds(120), idle: seconds(60), total: seconds(600) })
     };
     if let Some(retries) = retries {
         policy = policy.with_attempts(retries.saturating_add(1));
@@ -154,16 +154,16 @@ pub(crate) fn models(embedded: &str) -> Result<(Settings, Option<Settings>), Str
     }
     if let Some(attempt) = millis("LLM_TIMEOUT_MS", 1)? {
         limits.attempt = attempt;
-        (limits.first, limits.idle) = (limits.first.min(attempt), limits.idle.min(attempt));
+        (first, limits.idle) = (first.min(attempt), limits.idle.min(attempt));
         limits.total = limits.total.max(attempt);
     }
+    let policy = policy.with_attempt_timeout(first);
     let default = if is_loopback { "scripted" } else { "gpt-4o-mini" };
     let model = variable("OPENAI_MODEL")?.unwrap_or_else(|| default.to_owned());
     let base_url = base_url.unwrap_or_else(|| format!("{embedded}/v1"));
-    let policy: RetryPolicy<Classifier> = policy;
-    let first = Settings { base_url, key, model, policy, limits, is_loopback };
-    let other = variable("OPENAI_FALLBACK_MODEL")?.map(|model| Settings { model, ..first.clone() });
-    Ok((first, other))
+    let settings = Settings { base_url, key, model, policy, limits, is_loopback };
+    let other = variable("OPENAI_FALLBACK_MODEL")?.map(|model| Settings { model, ..settings.clone() });
+    Ok((settings, other))
 }
 
 /// A variable that is set, and not to nothing.

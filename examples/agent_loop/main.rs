@@ -16,6 +16,22 @@
 //! | `server` | what it is used against |
 //! | `panel`, `summary` | what a person sees |
 //! | `cli` | arguments and environment |
+//!
+//! To lift it into a program of yours take `agent` and `model`, implement `agent::Tool`, and depend on:
+//!
+//! ```toml
+//! futures-util = "0.3"
+//! resile = { version = "0.1", features = ["reqwest", "stream"] }
+//! reqwest = "0.13"
+//! serde = { version = "1", features = ["derive"] }
+//! serde_json = "1"
+//! thiserror = "2"
+//! tokio = { version = "1", features = ["macros", "rt-multi-thread", "sync", "time"] }
+//! tokio-util = "0.7"
+//! ```
+//!
+//! `tools` and `server` want `http-body-util`, `httpdate`, `hyper`, `hyper-util` and `rand` besides; `panel` wants `indicatif`,
+//! and `cli` wants `lexopt`.
 
 mod agent;
 mod cli;
@@ -30,16 +46,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use resile::Budget;
-
 use agent::{Agent, Limits, Message, State};
 use cli::{Options, Scenario};
 use model::ChatModel;
 use panel::Panel;
 use server::Server;
 
-/// What all calls may spend on retries. Each success earns a part of one back.
-static BUDGET: Budget = Budget::new().with_capacity(20);
+const ROLE: &str = "You look things up in a library, and send mail.";
 
 const USAGE: u8 = 2;
 const ERROR: u8 = 3;
@@ -74,15 +87,16 @@ async fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
         Ok(models) => models,
         Err(wrong) => return Ok(usage(&wrong)),
     };
-    let model = Arc::new(ChatModel::new(settings, &BUDGET)?);
+    let model = Arc::new(ChatModel::new(settings)?);
     let panel = Arc::new(Panel::new(options.json, model.name()));
     let limits = Limits { steps: options.max_steps, ..Limits::new() };
     let listener = Arc::clone(&panel);
     let mut agent = Agent::new(Arc::clone(&model), tools::all(format!("{url}/library"))?, limits)
+        .with_role(ROLE)
         .with_shrink(shrink)
         .with_listener(move |event| listener.show(event));
     if let Some(other) = other {
-        agent = agent.with_fallback(Arc::new(ChatModel::new(other, &BUDGET)?));
+        agent = agent.with_fallback(Arc::new(ChatModel::new(other)?));
     }
     let agent = Arc::new(agent);
     tokio::spawn(stop_on_ctrl_c(Arc::clone(&agent)));
@@ -98,8 +112,9 @@ async fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
         Ok(outcome) => outcome,
         Err(refusal) => return Ok(usage(&refusal.to_string())),
     };
-    let budget = format!("{} of {} retries left", BUDGET.available(), BUDGET.capacity());
-    panel.finish(&outcome, &agent.history(), model.breaker(), &budget);
+    let budget = model.upstream().budget();
+    let budget = budget.map(|budget| format!("{} of {} retries left", budget.available(), budget.capacity()));
+    panel.finish(&outcome, &agent.history(), model.breaker(), &budget.unwrap_or_default());
     agent.dispose().await;
     Ok(match (agent.state(), outcome.success) {
         (State::Completed, true) => ExitCode::SUCCESS,

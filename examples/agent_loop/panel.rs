@@ -57,10 +57,10 @@ impl Panel {
             Event::Failed { attempt, of, kind, rule, message, .. } => {
                 format!("  attempt {attempt} of {of}: {} [{kind}; {rule}]", short(message))
             }
-            Event::Waiting { who, attempt, of, wait_ms, asked_ms, kind } => {
+            Event::Waiting { who, attempt, of, wait_ms, hint_ms, health } => {
                 let who = if *who == Who::Model { self.provider.as_str() } else { "tool" };
-                let asked = asked_ms.map(|asked| format!(", {who} asked for {}", seconds(asked))).unwrap_or_default();
-                format!("  waiting {}{asked}, attempt {attempt} of {of}, {who} {kind}", seconds(*wait_ms))
+                let least = hint_ms.map(|hint| format!(" (at least {})", seconds(hint))).unwrap_or_default();
+                format!("  waiting {}{least}, attempt {attempt} of {of}, {who} {health}", seconds(*wait_ms))
             }
             Event::Held { wait_ms } => format!("  held {} by the cooldown", seconds(*wait_ms)),
             Event::WaitCut { left_ms, .. } => format!("  the wait was cut short, with {} left", seconds(*left_ms)),

@@ -9,7 +9,7 @@ use crate::agent::{Event, Who};
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Summary {
     pub(crate) steps: u32,
-    /// Calls to a model, of which each makes one attempt or more.
+    /// Calls to a model that made an attempt, or more.
     pub(crate) calls: u32,
     pub(crate) attempts: u32,
     /// Waits for another attempt that were not cut short.
@@ -41,12 +41,11 @@ impl Summary {
 
     fn add(&mut self, event: &Event) {
         match event {
-            Event::Step { .. } => {
-                self.steps += 1;
-                self.calls += 1;
+            Event::Step { .. } => self.steps += 1,
+            Event::Attempt { attempt, .. } => {
+                self.attempts += 1;
+                self.calls += u32::from(*attempt == 1);
             }
-            Event::FellBack => self.calls += 1,
-            Event::Attempt { .. } => self.attempts += 1,
             Event::Failed { who: Who::Model, kind, .. } => {
                 self.failures_in_all += 1;
                 *self.failures.entry(kind.clone()).or_default() += 1;
@@ -59,13 +58,14 @@ impl Summary {
                 self.tool_retries += 1;
                 self.tool_wait_ms += wait_ms;
             }
-            Event::WaitCut { who: Who::Model, left_ms } => {
-                self.retries -= 1;
-                self.model_wait_ms = self.model_wait_ms.saturating_sub(*left_ms);
-            }
-            Event::WaitCut { who: Who::Tool, left_ms } => {
-                self.tool_retries -= 1;
-                self.tool_wait_ms = self.tool_wait_ms.saturating_sub(*left_ms);
+            Event::WaitCut { who, attempt, held, left_ms } => {
+                let (retries, waited) = match (who, held) {
+                    (Who::Model, false) => (&mut self.retries, &mut self.model_wait_ms),
+                    (Who::Model, true) => (&mut self.retries, &mut self.held_ms),
+                    (Who::Tool, _) => (&mut self.tool_retries, &mut self.tool_wait_ms),
+                };
+                *retries -= u32::from(*attempt > 1);
+                *waited = waited.saturating_sub(*left_ms);
             }
             Event::Held { wait_ms } => self.held_ms += wait_ms,
             Event::Restarted => self.restarts += 1,

@@ -11,28 +11,36 @@
 mod panel;
 mod server;
 
+use std::error::Error;
+use std::iter::successors;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use resile::http::{Classifier, Refused};
-use resile::{Backoff, Budget, Elapsed, Event, Jitter, ResilienceExt, RetryPolicy, Stop, Verdict, retry};
+use resile::observe::Event;
+use resile::{Backoff, Breaker, Budget, Classify, Cooldown, Jitter, RetryPolicy, StopReason, Upstream, Verdict, retry};
 use tokio_util::sync::CancellationToken;
 
 use panel::Panel;
 
 /// How often, how long, after what delays. Plain data: it may as well come from a configuration file.
-const POLICY: RetryPolicy =
-    RetryPolicy::new().with_attempts(6).with_deadline(Duration::from_secs(15)).with_backoff(BACKOFF);
+const POLICY: RetryPolicy = RetryPolicy::new()
+    .with_attempts(6)
+    .with_attempt_timeout(LIMIT) // so that an attempt that hangs leaves time for the next
+    .with_total_timeout(Duration::from_secs(15))
+    .with_backoff(BACKOFF);
+
+const LIMIT: Duration = Duration::from_secs(1);
 
 /// Short, and never less than half a delay: so that there is something to see. The default suits a real service.
 const BACKOFF: Backoff =
     Backoff::exponential(Duration::from_millis(400)).with_cap(Duration::from_millis(1500)).with_jitter(Jitter::Equal);
 
-/// How long one attempt may take, so that one that hangs leaves time for the next.
-const LIMIT: Duration = Duration::from_secs(1);
-
-/// What all calls to this server may spend on retries. Each success earns a part of one back.
-static BUDGET: Budget = Budget::new().with_capacity(10);
+/// What all calls to this server share: what they may spend on retries, when they are refused, and when they all wait.
+static GREETER: Upstream = Upstream::new("greeter")
+    .with_budget(Budget::new().with_capacity(10))
+    .with_breaker(Breaker::new())
+    .with_cooldown(Cooldown::new());
 
 /// All that can go wrong with one attempt.
 #[derive(Debug, thiserror::Error)]
@@ -40,23 +48,23 @@ enum CallError {
     /// The server answered 4xx or 5xx.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The attempt took longer than its limit.
-    #[error(transparent)]
-    Elapsed(#[from] Elapsed),
     /// There was no answer, or not all of it.
-    #[error("no answer")]
+    #[error("no answer: {}", root(.0))]
     Unanswered(#[from] reqwest::Error),
 }
 
-/// What each error means for the call. It is a GET, so it may be made twice.
-fn judge(error: &CallError) -> Verdict {
+/// What each error means. It is a GET, so it may be sent twice.
+fn classify(error: &CallError) -> Option<Verdict> {
     const GET: Classifier = Classifier::idempotent();
     match error {
-        CallError::Refused(refused) => GET.verdict(refused.status(), refused.retry_after()),
-        CallError::Elapsed(_) => GET.unanswered(true),
-        CallError::Unanswered(error) if error.is_builder() => Verdict::fail(), // no request came about
-        CallError::Unanswered(error) => GET.unanswered(!error.is_connect()),
+        CallError::Refused(refused) => GET.classify(refused),
+        CallError::Unanswered(error) => GET.classify(error),
     }
+}
+
+/// What lies at the bottom of an error.
+fn root(error: &reqwest::Error) -> &dyn Error {
+    successors(Some(error as &dyn Error), |&error| error.source()).last().unwrap_or(error)
 }
 
 /// One attempt.
@@ -88,27 +96,21 @@ async fn main() -> anyhow::Result<ExitCode> {
     let panel = Panel::new();
     panel.say(&format!("GET {url}, with up to {} attempts of {LIMIT:?}. Ctrl-C stops it.", POLICY.attempts()));
 
-    let outcome = retry(
-        |attempt| {
-            panel.attempting(attempt, POLICY.attempts(), LIMIT);
-            greeting(&client, &url).timeout(LIMIT)
-        },
-        &POLICY.with_classify(judge),
-        &token,
-    )
-    .with_budget(&BUDGET)
-    .with_observer(|event: &Event<'_, CallError>| panel.show(event))
-    .await;
+    // Without the panel it is `.on(&GREETER)`.
+    let shown = |event: &Event<'_>| panel.show(event, LIMIT);
+    let outcome = retry(|_| greeting(&client, &url), POLICY.with_classifier(classify), &token)
+        .on(GREETER.observed_by(&shown))
+        .await;
 
-    let budget = format!("{} of {} retries left in the budget", BUDGET.available(), BUDGET.capacity());
+    let left = GREETER.budget().map_or(0, Budget::available);
     match outcome {
         Ok(greeting) => {
-            panel.say(&format!("The server says {greeting:?}; {budget}."));
+            panel.say(&format!("The server says {greeting:?}; {left} retries left in the budget."));
             Ok(ExitCode::SUCCESS)
         }
         Err(gave_up) => {
-            panel.say(&format!("No greeting: {gave_up}; {budget}."));
-            Ok(ExitCode::from(if gave_up.stop() == Stop::Cancelled { 130 } else { 1 }))
+            panel.say(&format!("No greeting: {gave_up}; {left} retries left in the budget."));
+            Ok(ExitCode::from(if gave_up.reason() == StopReason::Cancelled { 130 } else { 1 }))
         }
     }
 }

@@ -1,13 +1,10 @@
 //! What the call tells, for a person to read: a line per event, and on a terminal one that counts down.
 
-use std::error::Error;
-use std::fmt::Write as _;
 use std::io::Write as _;
-use std::iter::successors;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use resile::{Attempt, Event};
+use resile::observe::{Event, EventKind};
 
 pub(crate) struct Panel {
     /// The live line. Where stdout is no terminal it is hidden, and the other lines are all there is.
@@ -28,33 +25,30 @@ impl Panel {
         self.live.suspend(|| _ = writeln!(std::io::stdout(), "{line}"));
     }
 
-    /// An attempt starts.
-    pub(crate) fn attempting(&self, attempt: Attempt, allowed: u32, limit: Duration) {
-        self.count_down(limit, format!("left for attempt {} of {allowed}", attempt.number()));
-    }
-
-    /// Shows what happened.
-    pub(crate) fn show<E: Error>(&self, event: &Event<'_, E>) {
-        match event {
-            Event::Failed { attempt, allowed, error, .. } => self.say(&format!(
-                "{:5.1}s  attempt {} of {allowed}: {}",
-                attempt.elapsed().as_secs_f64(),
-                attempt.number(),
-                words(error)
-            )),
-            Event::Waiting { attempt, delay, hint, cause, .. } => {
-                let next = attempt.number() + 1;
-                let asked = hint.map(|hint| format!(" (the server asked for {hint:?})")).unwrap_or_default();
-                self.say(&format!("        {cause}, so attempt {next} comes in {:.1}s{asked}", delay.as_secs_f64()));
-                self.count_down(*delay, format!("until attempt {next}"));
+    /// Shows what happened. `limit` is what an attempt may take.
+    pub(crate) fn show(&self, event: &Event<'_>, limit: Duration) {
+        let allowed = event.call.map_or(0, |call| call.allowed);
+        match event.kind {
+            EventKind::Started { attempt, .. } => {
+                self.count_down(limit, format!("left for attempt {} of {allowed}", attempt.number()));
             }
-            Event::Succeeded { attempts, elapsed, .. } => {
-                self.live.finish_and_clear();
-                self.say(&format!("{:5.1}s  answered, on attempt {attempts}", elapsed.as_secs_f64()));
+            EventKind::Held { attempt, by, delay: Some(delay), .. } => {
+                self.count_down(delay, format!("until attempt {attempt}, held by the {}", by.as_str()));
             }
-            Event::GaveUp { stop, elapsed, .. } => {
+            EventKind::Waiting { attempt, failure, delay, .. } => {
+                let (elapsed, number) = (attempt.elapsed().as_secs_f64(), attempt.number());
+                self.say(&format!("{elapsed:5.1}s  attempt {number} of {allowed}: {failure}"));
+                let (health, next) = (failure.health(), number + 1);
+                self.say(&format!("        {health}, so attempt {next} comes in {:.1}s", delay.as_secs_f64()));
+                self.count_down(delay, format!("until attempt {next}"));
+            }
+            EventKind::Succeeded { attempt, elapsed, .. } => {
                 self.live.finish_and_clear();
-                self.say(&format!("{:5.1}s  stopped: {stop}", elapsed.as_secs_f64()));
+                self.say(&format!("{:5.1}s  answered, on attempt {attempt}", elapsed.as_secs_f64()));
+            }
+            EventKind::GaveUp { reason, elapsed, failure, .. } => {
+                self.live.finish_and_clear();
+                self.say(&format!("{:5.1}s  stopped, {reason}: {failure}", elapsed.as_secs_f64()));
             }
             _ => {}
         }
@@ -73,13 +67,4 @@ impl Panel {
 fn left(state: &ProgressState, line: &mut dyn std::fmt::Write) {
     let limit = Duration::from_millis(state.len().unwrap_or(0));
     _ = write!(line, "{:.1}s", limit.saturating_sub(state.elapsed()).as_secs_f64());
-}
-
-/// The error, and what lies at the bottom of it.
-fn words(error: &impl Error) -> String {
-    let mut words = error.to_string();
-    if let Some(bottom) = successors(error.source(), |&error| error.source()).last() {
-        _ = write!(words, ": {bottom}");
-    }
-    words
 }

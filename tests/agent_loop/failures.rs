@@ -134,7 +134,7 @@ async fn a_tool_that_hangs_is_cut_at_its_limit() {
     let began = Instant::now();
     assert_eq!(agent.execute("a task").await.unwrap().state, State::Completed);
     assert_eq!((began.elapsed(), runs.load(Ordering::Relaxed)), (Duration::from_secs(7), 1));
-    assert!(observations(&agent)[0].contains("not finished within 7s"));
+    assert!(observations(&agent)[0].contains("did not finish within 7s"));
 }
 
 #[tokio::test(start_paused = true)]

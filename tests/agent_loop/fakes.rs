@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use resile::{Backoff, Jitter, RetryPolicy, retry};
+use resile::{Backoff, RetryPolicy, Upstream, retry};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{
-    Agent, Ask, Call, Event, Fault, Limits, Message, Model, ModelError, Spec, Told, Tool, ToolError, Turn, Waits, Who,
+    Agent, Ask, Call, Event, Fault, Limits, Message, Model, ModelError, Spec, Tool, ToolError, Turn, Waits, Who,
 };
 
 #[derive(Clone, Debug)]
@@ -76,16 +76,14 @@ impl Model for FakeModel {
                 }
                 Says::Deaf => pending().await,
                 Says::Retried(failures, turn) => {
-                    let backoff = Backoff::fixed(Duration::from_secs(1)).with_jitter(Jitter::None);
+                    let backoff = Backoff::fixed(Duration::from_secs(1));
                     let policy = RetryPolicy::new().with_attempts(failures + 1).with_backoff(backoff);
                     let waits = Waits::new(Who::Model, ask.emit);
                     let attempt = |attempt: resile::Attempt| {
-                        waits.over();
-                        (ask.emit)(Event::Attempt { attempt: attempt.number(), of: failures + 1 });
                         std::future::ready(if attempt.number() > failures { Ok(()) } else { Err("busy") })
                     };
-                    let observer = |event: &resile::Event<'_, &str>| waits.tell(event, |_| Told::default());
-                    let ended = retry(attempt, &policy, ask.token).with_observer(observer).await;
+                    let fake = Upstream::new("fake");
+                    let ended = retry(attempt, policy, ask.token).on(fake.observed_by(&waits)).await;
                     ended.map(|()| turn).map_err(|_| error(Fault::Stopped))
                 }
                 Says::Panics => panic!("the model is broken"),

@@ -1,11 +1,13 @@
 //! The states of an agent, and how one leads to another.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use resile::{Cooldown, RetryPolicy, Upstream, retry};
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
-use crate::agent::{Event, Limits, Refusal, State};
+use crate::agent::{Event, Limits, Refusal, State, Waits, Who};
 use crate::fakes::{Does, FakeModel, Says, agent, calls, done, observations, plain, probe, steps, turn};
 
 #[tokio::test(start_paused = true)]
@@ -82,6 +84,31 @@ async fn a_wait_that_is_cut_short_says_how_much_was_left() {
     }
     assert!(left > 0);
     assert_eq!(waited - left, 2500);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_is_cut_short_says_how_much_was_left_and_that_no_attempt_began() {
+    let (events, token) = (Mutex::new(Vec::new()), CancellationToken::new());
+    let emit = |event| events.lock().unwrap().push(event);
+    let fake = Upstream::new("fake").with_cooldown(Cooldown::new());
+    fake.hold(Duration::from_secs(100));
+    {
+        let waits = Waits::new(Who::Model, &emit);
+        let call = retry(|_| async { Ok::<_, &str>(()) }, RetryPolicy::new(), &token).on(fake.observed_by(&waits));
+        let stop = async {
+            sleep(Duration::from_millis(2500)).await;
+            token.cancel();
+        };
+        let (outcome, ()) = tokio::join!(call, stop);
+        assert_eq!(outcome.unwrap_err().attempts(), 0);
+    }
+    let events = events.into_inner().unwrap();
+    let [Event::Held { wait_ms }, Event::WaitCut { attempt: 1, held: true, left_ms, .. }, Event::GaveUp { .. }] =
+        &events[..]
+    else {
+        panic!("{events:?}");
+    };
+    assert_eq!(wait_ms - left_ms, 2500);
 }
 
 #[tokio::test(start_paused = true)]

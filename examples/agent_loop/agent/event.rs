@@ -35,6 +35,8 @@ pub(crate) enum Event {
         kind: String,
         rule: String,
         message: String,
+        /// How long the upstream itself asked to wait; a classifier may make more of it.
+        asked_ms: Option<u64>,
     },
     /// `attempt` is the one that comes after the wait.
     Waiting {
@@ -42,16 +44,20 @@ pub(crate) enum Event {
         attempt: u32,
         of: u32,
         wait_ms: u64,
-        asked_ms: Option<u64>,
-        kind: String,
+        /// What the verdict asks for at least.
+        hint_ms: Option<u64>,
+        /// How the upstream is, by the verdict.
+        health: String,
     },
-    /// The cooldown held an attempt back, after its own wait.
+    /// The cooldown holds an attempt back, after its own wait.
     Held {
         wait_ms: u64,
     },
-    /// A wait was cut short: so much of it was not waited.
+    /// A wait was cut short, a hold or another one: so much of it was not waited. `attempt` has not begun.
     WaitCut {
         who: Who,
+        attempt: u32,
+        held: bool,
         left_ms: u64,
     },
     /// An answer broke off half-way; what came of it is dropped, and it starts over.

@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use event::{Event, Who, millis};
 use run::{End, Run};
 pub(crate) use talk::{Ask, Call, Fault, Message, Model, ModelError, Spec, Tool, ToolError, Turn};
-pub(crate) use waits::{Told, Waits};
+pub(crate) use waits::Waits;
 
 /// What bounds a run.
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +112,7 @@ pub(crate) struct Agent {
     fallback: Option<Box<dyn Model>>,
     tools: Vec<Box<dyn Tool>>,
     limits: Limits,
+    role: String,
     shrink: Shrink,
     listener: Box<dyn Fn(&Event) + Send + Sync>,
     inner: Mutex<Inner>,
@@ -134,6 +135,7 @@ impl Agent {
             fallback: None,
             tools,
             limits,
+            role: String::new(),
             shrink: |_| false,
             listener: Box::new(|_| ()),
             inner: Mutex::new(inner),
@@ -144,6 +146,12 @@ impl Agent {
     /// Asked where the first model is down.
     pub(crate) fn with_fallback(mut self, model: impl Model + 'static) -> Self {
         self.fallback = Some(Box::new(model));
+        self
+    }
+
+    /// Says what the agent is. It stands in the prompt before how the loop works.
+    pub(crate) fn with_role(mut self, role: impl Into<String>) -> Self {
+        self.role = role.into();
         self
     }
 

@@ -3,12 +3,12 @@
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
-use resile::{ResilienceExt, RetryPolicy, retry};
+use resile::{RetryPolicy, Upstream, retry};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Agent, Ask, Call, Event, Fault, Message, ModelError, Spec, Told, Tool, ToolError, Turn, Waits, Who};
+use super::{Agent, Ask, Call, Event, Fault, Message, ModelError, Spec, Tool, ToolError, Turn, Waits, Who};
 
 const SYSTEM: &str = "You work on a task with the tools you are given, one call at a time. \
     When the task is done, or cannot be done, call `done` and say truthfully whether it succeeded.";
@@ -60,7 +60,8 @@ impl<'a> Run<'a> {
             }),
         };
         let specs = agent.tools.iter().map(|tool| tool.spec()).chain([done]).collect();
-        let messages = vec![Message::System(SYSTEM.to_owned()), Message::User(task.to_owned())];
+        let system = format!("{} {SYSTEM}", agent.role);
+        let messages = vec![Message::System(system.trim_start().to_owned()), Message::User(task.to_owned())];
         Self { agent, token, specs, messages, step: 0, reasks: 0, shrunk: false, warned: Warned::No }
     }
 
@@ -194,15 +195,16 @@ impl<'a> Run<'a> {
         let emit = |event| self.agent.emit(event);
         let waits = Waits::new(Who::Tool, &emit);
         let policy = if tool.is_idempotent() { limits.tool_policy } else { RetryPolicy::none() };
-        // A tool says itself what passes. Its words are not judged a second time.
-        let policy = policy.with_classify(|error: &ToolError| !matches!(error, ToolError::Permanent(_)));
+        // A tool says itself what passes. Its words are not classified a second time.
+        let policy = policy
+            .with_attempt_timeout(limits.tool)
+            .with_classifier(|error: &ToolError| !matches!(error, ToolError::Permanent(_)));
         let attempt = |_| {
-            waits.over();
             let run = AssertUnwindSafe(tool.run(arguments.clone(), &self.token)).catch_unwind();
-            run.map(|ended| ended.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))).timeout(limits.tool)
+            run.map(|ended| ended.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))))
         };
-        let observer = |event: &resile::Event<'_, ToolError>| waits.tell(event, describe);
-        let ended = retry(attempt, &policy, &self.token).with_observer(observer).await;
+        let upstream = Upstream::new(tool.spec().name);
+        let ended = retry(attempt, policy, &self.token).on(upstream.observed_by(&waits)).await;
         match ended {
             Ok(_) if self.token.is_cancelled() => {
                 self.agent.emit(Event::Discarded { name });
@@ -211,7 +213,11 @@ impl<'a> Run<'a> {
             Err(_) if self.token.is_cancelled() => None,
             Ok(text) => Some(text),
             Err(gave_up) => {
-                let why = gave_up.last().map_or_else(|| gave_up.to_string(), ToString::to_string);
+                let why = match (gave_up.cut(), gave_up.last()) {
+                    (Some(cut), _) => format!("it {cut}"),
+                    (None, Some(error)) => error.to_string(),
+                    (None, None) => gave_up.to_string(),
+                };
                 Some(format!(
                     "Tool '{name}' failed because: {why}. Correct the input, try a different approach, or finish."
                 ))
@@ -263,15 +269,6 @@ impl<'a> Run<'a> {
             self.observe(None, text);
         }
     }
-}
-
-fn describe(error: &ToolError) -> Told {
-    let kind = match error {
-        ToolError::Transient(_) => "transient",
-        ToolError::Permanent(_) => "permanent",
-        ToolError::Slow(_) => "timeout",
-    };
-    Told { kind: kind.to_owned(), rule: "the tool says so".to_owned(), message: error.to_string(), asked: None }
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolError {

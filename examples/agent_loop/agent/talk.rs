@@ -4,7 +4,6 @@ use std::fmt;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use resile::Elapsed;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -121,21 +120,11 @@ pub(crate) enum ToolError {
     Transient(String),
     /// It will not.
     Permanent(String),
-    /// It took longer than its limit.
-    Slow(Elapsed),
-}
-
-impl From<Elapsed> for ToolError {
-    fn from(elapsed: Elapsed) -> Self {
-        Self::Slow(elapsed)
-    }
 }
 
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Transient(why) | Self::Permanent(why) => f.write_str(why),
-            Self::Slow(elapsed) => elapsed.fmt(f),
-        }
+        let (Self::Transient(why) | Self::Permanent(why)) = self;
+        f.write_str(why)
     }
 }

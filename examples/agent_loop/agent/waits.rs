@@ -1,83 +1,116 @@
-//! Tells the waits of a retry, and how much of one was left when it was cut short.
+//! Reports the attempts and waits of a call, and how much of a wait was left when it was cut short.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use resile::breaker::Transition;
+use resile::observe::{self, EventKind, Failure, Observe};
+use resile::{Attempt, Cut};
 use tokio::time::Instant;
 
 use super::event::{Event, Who, millis};
 
+/// The observer of one call: `.on(upstream.observed_by(&waits))`.
 pub(crate) struct Waits<'a> {
     who: Who,
     emit: &'a (dyn Fn(Event) + Send + Sync),
-    until: Mutex<Option<Instant>>,
-    /// The last failure.
-    last: Mutex<Told>,
+    /// What is waited for at this moment.
+    wait: Mutex<Option<Wait>>,
 }
 
-/// What an error says of itself.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Told {
-    pub(crate) kind: String,
-    pub(crate) rule: String,
-    pub(crate) message: String,
-    /// How long the peer itself asked to wait; a policy may make more of it.
-    pub(crate) asked: Option<Duration>,
+#[derive(Clone, Copy)]
+struct Wait {
+    /// `None` is later than the clock can say.
+    until: Option<Instant>,
+    /// The attempt that comes after it.
+    attempt: u32,
+    held: bool,
 }
 
 impl<'a> Waits<'a> {
     pub(crate) fn new(who: Who, emit: &'a (dyn Fn(Event) + Send + Sync)) -> Self {
-        Self { who, emit, until: Mutex::new(None), last: Mutex::default() }
+        Self { who, emit, wait: Mutex::new(None) }
     }
 
-    /// An attempt begins, so whatever was waited for is over.
-    pub(crate) fn over(&self) {
-        self.set(None);
+    fn failed(&self, attempt: Attempt, of: u32, failure: &Failure<'_>) {
+        let (kind, rule) = match (failure.cut, self.who) {
+            (Some(Cut::AttemptTimeout(_)), _) => ("timeout", "attempt timeout"),
+            (Some(Cut::Stream), _) => ("network", "cut off"),
+            (Some(_), _) => ("timeout", "total timeout"),
+            (None, Who::Tool) if failure.verdict.is_some_and(|verdict| verdict.is_again()) => ("transient", "the tool"),
+            (None, Who::Tool) => ("permanent", "the tool"),
+            // A model reports its own errors, as it knows what kind they are of.
+            (None, Who::Model) => return,
+        };
+        (self.emit)(Event::Failed {
+            who: self.who,
+            attempt: attempt.number(),
+            of,
+            kind: kind.to_owned(),
+            rule: rule.to_owned(),
+            message: failure.to_string(),
+            asked_ms: None,
+        });
     }
 
-    /// Passes on what a retry tells. `describe` asks an error what it is.
-    pub(crate) fn tell<E>(&self, event: &resile::Event<'_, E>, describe: impl Fn(&E) -> Told) {
-        match event {
-            resile::Event::Failed { attempt, allowed, error, .. } => {
-                let told = describe(error);
-                self.last.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&told);
-                let (attempt, of, Told { kind, rule, message, .. }) = (attempt.number(), *allowed, told);
-                (self.emit)(Event::Failed { who: self.who, attempt, of, kind, rule, message });
-            }
-            resile::Event::Waiting { attempt, allowed, delay, .. } => {
-                self.set(Instant::now().checked_add(*delay));
-                let Told { kind, asked, .. } = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                (self.emit)(Event::Waiting {
-                    who: self.who,
-                    attempt: attempt.number() + 1,
-                    of: *allowed,
-                    wait_ms: millis(*delay),
-                    asked_ms: asked.map(millis),
-                    kind,
-                });
-            }
-            resile::Event::GaveUp { stop, attempts, .. } => {
-                self.cut();
-                (self.emit)(Event::GaveUp { who: self.who, attempts: *attempts, why: stop.to_string() });
-            }
-            _ => {}
-        }
+    fn begin(&self, attempt: u32, delay: Duration, held: bool) {
+        self.set(Some(Wait { until: Instant::now().checked_add(delay), attempt, held }));
     }
 
     /// If something is waited for, that ends now.
     fn cut(&self) {
-        if let Some(end) = self.set(None) {
-            let left = end.duration_since(Instant::now());
-            (self.emit)(Event::WaitCut { who: self.who, left_ms: millis(left) });
+        if let Some(Wait { until, attempt, held }) = self.set(None) {
+            let left = until.map_or(Duration::MAX, |until| until.duration_since(Instant::now()));
+            (self.emit)(Event::WaitCut { who: self.who, attempt, held, left_ms: millis(left) });
         }
     }
 
-    fn set(&self, until: Option<Instant>) -> Option<Instant> {
-        std::mem::replace(&mut *self.until.lock().unwrap_or_else(PoisonError::into_inner), until)
+    fn set(&self, wait: Option<Wait>) -> Option<Wait> {
+        std::mem::replace(&mut *self.wait.lock().unwrap_or_else(PoisonError::into_inner), wait)
     }
 }
 
-/// Whoever drops a retry in the middle of a wait cuts it too.
+impl Observe for Waits<'_> {
+    fn observe(&self, event: &observe::Event<'_>) {
+        let (who, of) = (self.who, event.call.map_or(0, |call| call.allowed));
+        match event.kind {
+            EventKind::Started { attempt, .. } => {
+                self.set(None);
+                if who == Who::Model {
+                    (self.emit)(Event::Attempt { attempt: attempt.number(), of });
+                }
+            }
+            EventKind::Failed { attempt, failure, .. } => self.failed(attempt, of, &failure),
+            EventKind::Waiting { attempt, failure, delay, .. } => {
+                let attempt = attempt.number() + 1;
+                self.begin(attempt, delay, false);
+                let hint_ms = failure.verdict.and_then(|verdict| verdict.hint()).map(millis);
+                let (wait_ms, health) = (millis(delay), failure.health().to_string());
+                (self.emit)(Event::Waiting { who, attempt, of, wait_ms, hint_ms, health });
+            }
+            EventKind::Held { attempt, delay: Some(delay), .. } => {
+                self.begin(attempt, delay, true);
+                (self.emit)(Event::Held { wait_ms: millis(delay) });
+            }
+            EventKind::GaveUp { reason, attempts, .. } => {
+                self.cut();
+                (self.emit)(Event::GaveUp { who, attempts, why: reason.to_string() });
+            }
+            EventKind::Breaker(transition) => {
+                let state = match transition {
+                    Transition::Opened { .. } => "open",
+                    Transition::HalfOpened => "half-open",
+                    Transition::Closed => "closed",
+                    _ => "isolated",
+                };
+                (self.emit)(Event::Breaker { state: state.to_owned() });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Dropping a call in the middle of a wait cuts the wait too.
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
         self.cut();

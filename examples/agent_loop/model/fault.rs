@@ -1,39 +1,31 @@
-//! What a call that failed for good means for the loop.
+//! What a failure means for the loop.
 
 use std::time::Duration;
 
 use resile::llm::{Failure, Kind};
-use resile::{Error, GaveUp, Stop};
+use resile::{Cut, GaveUp, StopReason};
 
-use super::CallError;
-use crate::agent::{Fault, ModelError, Told};
+use crate::agent::{Event, Fault, ModelError, Who, millis};
 
-/// What an error says of itself.
-pub(super) fn describe(error: &CallError) -> Told {
-    let (kind, rule) = match error {
-        Error::Operation(failure) => (failure.kind().to_string(), failure.rule().to_string()),
-        Error::Elapsed(_) => (Kind::Timeout.to_string(), "elapsed".to_owned()),
-        Error::Open(_) => ("breaker_open".to_owned(), "breaker".to_owned()),
-        Error::CutOff(_) => (Kind::Network.to_string(), "cut off".to_owned()),
-        _ => (Kind::Unknown.to_string(), "none".to_owned()),
-    };
-    let asked = match error {
-        Error::Operation(failure) => failure.wait(),
-        _ => None,
-    };
-    Told { kind, rule, message: error.to_string(), asked }
+/// An attempt failed with an error of its own.
+pub(super) fn event(failure: &Failure, attempt: u32, of: u32) -> Event {
+    Event::Failed {
+        who: Who::Model,
+        attempt,
+        of,
+        kind: failure.kind().to_string(),
+        rule: failure.rule().to_string(),
+        message: failure.to_string(),
+        asked_ms: failure.wait().map(millis),
+    }
 }
 
-/// `back` is when an open breaker lets calls through again, `cause` what the provider last failed with: where the breaker
-/// had the last word, that is what a person wants to hear first.
-pub(super) fn given_up(gave_up: &GaveUp<CallError>, back: Option<Duration>, cause: Option<Told>) -> ModelError {
-    let last = gave_up.last();
-    let failure = match last {
-        Some(Error::Operation(failure)) => Some(failure),
-        _ => None,
-    };
+/// A call failed for good. `back` is when an open breaker lets calls through again.
+pub(super) fn given_up(gave_up: &GaveUp<Failure>, back: Option<Duration>) -> ModelError {
+    // Of an earlier attempt, where the last one was cut.
+    let failure = gave_up.last().filter(|_| gave_up.cut().is_none());
     let fault = match failure.map(Failure::kind) {
-        _ if gave_up.stop() == Stop::Cancelled => Fault::Stopped,
+        _ if gave_up.reason() == StopReason::Cancelled => Fault::Stopped,
         Some(Kind::InvalidOutput) => Fault::Unusable,
         Some(Kind::ContextLength) => Fault::TooLong,
         // A provider that refuses us for good is not down.
@@ -41,25 +33,22 @@ pub(super) fn given_up(gave_up: &GaveUp<CallError>, back: Option<Duration>, caus
         _ if back.is_some() => Fault::Down,
         _ => Fault::Failed,
     };
-    let Told { kind, rule, message: words, .. } = match (last, cause) {
-        (Some(refused @ Error::Open(_)), Some(cause)) => {
-            Told { message: format!("{}; then {refused}", cause.message), ..cause }
-        }
-        (last, _) => last.map_or_else(unknown, describe),
+    let (kind, rule) = match (gave_up.cut(), failure) {
+        (Some(Cut::Stream), _) => (Kind::Network.to_string(), "cut off".to_owned()),
+        (Some(_), _) => (Kind::Timeout.to_string(), "limit".to_owned()),
+        (None, Some(failure)) => (failure.kind().to_string(), failure.rule().to_string()),
+        (None, None) => (gave_up.reason().as_str().to_owned(), "none".to_owned()),
     };
-    let words = if words.is_empty() { gave_up.to_string() } else { words };
-    let message = match (fault, gave_up.attempts()) {
-        (Fault::Unusable, _) => failure.and_then(Failure::message).map_or(words, ToOwned::to_owned),
-        (_, 1) => words,
-        (_, attempts) => format!("{words}, after {attempts} attempts ({})", gave_up.stop()),
+    let message = match (fault, failure) {
+        (Fault::Unusable, Some(failure)) if failure.message().is_some() => {
+            failure.message().unwrap_or_default().to_owned()
+        }
+        (_, Some(failure)) if gave_up.attempts() == 1 => failure.to_string(),
+        (_, Some(failure)) => format!("{failure}, after {} attempts ({})", gave_up.attempts(), gave_up.reason()),
+        (_, None) => gave_up.to_string(),
     };
     let retry_after = gave_up.retry_after().max(failure.and_then(Failure::wait)).max(back);
     ModelError { fault, kind, rule, message, retry_after }
-}
-
-/// No attempt came to an error.
-fn unknown() -> Told {
-    Told { kind: Kind::Unknown.to_string(), rule: "none".to_owned(), ..Told::default() }
 }
 
 /// The whole call took too long.

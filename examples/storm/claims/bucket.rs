@@ -87,7 +87,9 @@ fn run(f: f64, policy: &RetryPolicy, capacity: Option<u32>, until: u64) -> Measu
                     }
                     continue;
                 }
-                let Decision::Retry(_) = policy.decide(attempt, Verdict::retry(), &mut rng) else { continue };
+                let verdict = Some(Verdict::transient());
+                let decision = policy.decide(attempt, verdict, |range| rng.random_range(range));
+                let Decision::Retry(_) = decision else { continue };
                 if let Some(budget) = budget {
                     let Some(token) = budget.withdraw() else { continue };
                     token.spend();

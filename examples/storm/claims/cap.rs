@@ -45,7 +45,9 @@ impl Formula {
         match self {
             Self::Ours(jitter) => {
                 let backoff = BACKOFF.with_jitter(jitter);
-                (1..=RETRY).fold(Duration::ZERO, |previous, retry| backoff.delay(retry, previous, rng))
+                (1..=RETRY).fold(Duration::ZERO, |previous, retry| {
+                    backoff.delay(retry, previous, |range| rng.random_range(range))
+                })
             }
             Self::Clipped => Duration::from_secs(1 << (RETRY - 1)).mul_f64(rng.random_range(0.5..=1.5)).min(CAP),
         }

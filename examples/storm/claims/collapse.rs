@@ -94,7 +94,9 @@ fn run(rate: fn(f64) -> f64, until: u64, policy: &RetryPolicy, budget: Option<&B
             Event::Timeout { call, attempt } => {
                 let Some(failed) = calls[call].waits.filter(|waits| waits.number() == attempt) else { continue };
                 calls[call].waits = None;
-                let Decision::Retry(delay) = policy.decide(failed, Verdict::retry(), &mut rng) else { continue };
+                let verdict = Some(Verdict::transient());
+                let decision = policy.decide(failed, verdict, |range| rng.random_range(range));
+                let Decision::Retry(delay) = decision else { continue };
                 if let Some(budget) = budget {
                     let Some(token) = budget.withdraw() else { continue };
                     token.spend();

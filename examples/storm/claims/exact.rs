@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
-use resile::{Attempt, Backoff, Decision, GaveUp, Jitter, ManualTimer, Never, RetryPolicy, Stop, Timer, Verdict};
+use resile::{
+    Attempt, Backoff, Decision, GaveUp, Jitter, ManualTimer, Never, RetryPolicy, Run, StopReason, Timer, Upstream,
+    Verdict,
+};
 
 use super::Published::PlusMinus;
 use super::sim::seeded;
@@ -14,35 +17,41 @@ use super::{Check, Size};
 /// What reaches the last of `layers` that each retry the next, when it is down.
 fn reach(layers: u32, attempts: u32) -> u32 {
     fn fail(layers: u32, policy: &RetryPolicy, reached: &mut u32) -> Result<(), GaveUp<()>> {
-        let mut run = policy.start(Never).with_timer(ManualTimer::new()).with_observer(());
+        let layer = Upstream::new("layer").with_timer(ManualTimer::new()).with_observer(&());
+        let mut run = Run::new(policy, Never).on(layer.debug());
         loop {
+            run.blocking_next()?;
             match layers.checked_sub(1) {
                 None => *reached += 1,
                 Some(layers) => drop(fail(layers, policy, reached)),
             }
-            run.blocking_again(())?;
+            run.failed(())?;
         }
     }
     let policy = RetryPolicy::new().with_attempts(attempts).with_backoff(Backoff::none());
     let mut reached = 0;
     let ended = fail(layers - 1, &policy, &mut reached);
-    assert_eq!(ended.map_err(|gave_up| gave_up.stop()), Err(Stop::Attempts));
+    assert_eq!(ended.map_err(|gave_up| gave_up.reason()), Err(StopReason::Attempts));
     reached
 }
 
 /// When the attempts are made that a deadline of 5 s leaves room for, and when and how the call ends.
-fn before_the_deadline() -> (Vec<u64>, Duration, Stop) {
+fn before_the_deadline() -> (Vec<u64>, Duration, StopReason) {
     let timer = ManualTimer::new();
     let policy = RetryPolicy::new()
         .with_attempts(10)
-        .with_deadline(Duration::from_secs(5))
+        .with_total_timeout(Duration::from_secs(5))
         .with_backoff(Backoff::exponential(Duration::from_secs(1)).with_jitter(Jitter::None));
-    let mut run = policy.start(Never).with_timer(timer.clone()).with_observer(());
+    let upstream = Upstream::new("down").with_timer(timer.clone()).with_observer(&());
+    let mut run = Run::new(policy, Never).on(&upstream);
     let mut at = Vec::new();
     loop {
-        at.push(timer.now().as_secs());
-        if let Err(gave_up) = run.blocking_again("down") {
-            return (at, timer.now(), gave_up.stop());
+        let went_on = run.blocking_next().and_then(|_| {
+            at.push(timer.now().as_secs());
+            run.failed("down")
+        });
+        if let Err(gave_up) = went_on {
+            return (at, timer.now(), gave_up.reason());
         }
     }
 }
@@ -53,7 +62,8 @@ fn succeeds(f: f64, policy: &RetryPolicy, rng: &mut ChaCha8Rng) -> bool {
         if rng.random::<f64>() >= f {
             return Some(true);
         }
-        matches!(policy.decide(attempt, Verdict::retry(), rng), Decision::Stop(_)).then_some(false)
+        let decision = policy.decide(attempt, Some(Verdict::transient()), |range| rng.random_range(range));
+        matches!(decision, Decision::Stop(_)).then_some(false)
     }) == Some(true)
 }
 

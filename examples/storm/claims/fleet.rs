@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use rand::rngs::ChaCha8Rng;
-use resile::{Cooldown, ManualTimer, Never, RetryPolicy, Timer, Verdict, retry};
+use resile::{Cooldown, ManualTimer, Never, RetryPolicy, Timer, Upstream, Verdict, retry};
 
 use super::Published::{AtLeast, AtMost, PlusMinus};
 use super::sim::{Series, drive, exponential, mean, on_all_cores, seeded};
@@ -41,12 +41,14 @@ enum Kind {
 const KINDS: [(&str, Kind); 3] =
     [("hint alone, by hand", Kind::Hint), ("hint with jitter", Kind::Retry), ("cooldown per process", Kind::Cooldown)];
 
+#[derive(Debug, thiserror::Error)]
+#[error("too many requests")]
 struct TooMany {
     after: Duration,
 }
 
 fn throttled(error: &TooMany) -> Verdict {
-    Verdict::throttled(Some(error.after))
+    Verdict::throttled().after(error.after)
 }
 
 struct Provider {
@@ -90,7 +92,8 @@ struct Scene {
     timer: ManualTimer,
     provider: Provider,
     rng: RefCell<ChaCha8Rng>,
-    cooldowns: Vec<Cooldown>,
+    /// The provider, as each process knows it.
+    processes: Vec<Upstream<ManualTimer>>,
 }
 
 impl Scene {
@@ -107,8 +110,7 @@ impl Scene {
     }
 
     async fn call(&self, kind: Kind, process: usize) {
-        let policy = RetryPolicy::new().with_attempts(u32::MAX).with_classify(throttled);
-        let call = || retry(|_| self.ask(), &policy, Never).with_timer(&self.timer).with_observer(());
+        let policy = RetryPolicy::new().with_attempts(u32::MAX).with_classifier(throttled);
         let outcome = match kind {
             Kind::Hint => {
                 while let Err(told) = self.ask().await {
@@ -116,8 +118,7 @@ impl Scene {
                 }
                 Ok(())
             }
-            Kind::Retry => call().await,
-            Kind::Cooldown => call().with_cooldown(&self.cooldowns[process]).await,
+            Kind::Retry | Kind::Cooldown => retry(|_| self.ask(), &policy, Never).on(&self.processes[process]).await,
         };
         assert!(outcome.is_ok(), "nothing ends a call but its success");
     }
@@ -151,11 +152,16 @@ pub(crate) struct Crowd {
 }
 
 fn run(kind: Kind, processes: usize, seed: u64) -> (Line, Crowd) {
+    let timer = ManualTimer::new();
+    let process = |_| {
+        let upstream = Upstream::new("provider").with_timer(timer.clone()).with_observer(&());
+        if kind == Kind::Cooldown { upstream.with_cooldown(Cooldown::new()) } else { upstream }
+    };
     let scene = Scene {
-        timer: ManualTimer::new(),
+        processes: (0..processes).map(process).collect(),
         provider: Provider::new(RATE * processes as f64),
         rng: RefCell::new(seeded(seed)),
-        cooldowns: (0..processes).map(|_| Cooldown::new()).collect(),
+        timer,
     };
     let crowd = Crowd { agents: processes * CROWD, future: size_of_val(&scene.agent(kind, 0)) };
     drive(&scene.timer, (0..crowd.agents).map(|number| scene.agent(kind, number % processes)));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
-use resile::{Adaptive, Attempt, Budget, HedgePolicy, ManualTimer, Never, Timer, hedge};
+use resile::{AdaptiveTimeout, Attempt, Budget, HedgePolicy, ManualTimer, Never, Timer, Upstream, hedge};
 
 use super::Published::{AtLeast, AtMost, Percent, PlusMinus};
 use super::sim::{drive, on_all_cores, seconds, seeded};
@@ -74,13 +74,17 @@ fn run(kind: Kind, requests: usize, seed: u64) -> Chunk {
     let policy = match kind {
         Kind::Never => LATE.with_hedges(0),
         Kind::After10Ms | Kind::Budget => LATE,
-        Kind::Adaptive => HedgePolicy::new(),
+        Kind::Adaptive => HedgePolicy::new().with_learned_delay(),
     };
-    let budget = Budget::new().with_capacity(20).with_deposit(0.01);
-    while let Some(token) = budget.withdraw() {
+    let machines = Upstream::new("machines").with_timer(timer.clone()).with_observer(&());
+    let machines = match kind {
+        Kind::Never | Kind::After10Ms => machines,
+        Kind::Budget => machines.with_budget(Budget::new().with_capacity(20).with_deposit(0.01)),
+        Kind::Adaptive => machines.with_adaptive_timeout(AdaptiveTimeout::new().with_quantile(0.98)),
+    };
+    while let Some(token) = machines.budget().and_then(Budget::withdraw) {
         token.spend(); // it starts empty: what is measured is the deposit
     }
-    let adaptive = Adaptive::new().with_quantile(0.98);
     // The first attempts are the same whatever hedges them.
     let (mut firsts, hedges) = (seeded(seed), RefCell::new(seeded(!seed)));
     let (calls, failed) = (Cell::new(0), Cell::new(0));
@@ -90,7 +94,7 @@ fn run(kind: Kind, requests: usize, seed: u64) -> Chunk {
         let began = timer.now();
         let call = |first: Duration| {
             let (policy, timer, hedges, calls, failed) = (&policy, &timer, &hedges, &calls, &failed);
-            let (budget, adaptive) = (&budget, &adaptive);
+            let machines = &machines;
             let ask = move |attempt: Attempt| {
                 calls.set(calls.get() + 1);
                 let takes = if attempt.is_first() { first } else { latency(&mut hedges.borrow_mut()) };
@@ -101,12 +105,7 @@ fn run(kind: Kind, requests: usize, seed: u64) -> Chunk {
                 }
             };
             async move {
-                let call = hedge(ask, policy, Never).with_timer(timer).with_observer(());
-                let outcome = match kind {
-                    Kind::Never | Kind::After10Ms => call.await,
-                    Kind::Budget => call.with_budget(budget).await,
-                    Kind::Adaptive => call.with_adaptive(adaptive).await,
-                };
+                let outcome = hedge(ask, policy, Never).on(machines).await;
                 failed.set(failed.get() + usize::from(outcome.is_err()));
             }
         };

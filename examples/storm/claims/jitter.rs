@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use rand::RngExt;
 use resile::{Backoff, Jitter};
 
 use super::Published::{Below, Between, Percent, PlusMinus};
@@ -89,7 +90,7 @@ fn run(backoff: Backoff, count: usize, seed: u64) -> (u32, Duration) {
             Event::HasWritten(client, false) => {
                 let state = &mut clients[client];
                 state.retry += 1;
-                state.delay = backoff.delay(state.retry, state.delay, &mut rng);
+                state.delay = backoff.delay(state.retry, state.delay, |range| rng.random_range(range));
                 agenda.after(hop + state.delay, Event::Read(client));
             }
         }

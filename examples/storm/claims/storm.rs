@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
+use rand::RngExt;
 use resile::{
-    Always, Attempt, Backoff, Breaker, Budget, Decision, Jitter, ManualTimer, Observe, RetryPolicy, Standard, Timer,
-    Verdict, breaker,
+    Admission, Attempt, Backoff, Breaker, Budget, Decision, ManualTimer, RetryPolicy, Timer, Upstream, Verdict,
 };
 
 use super::Published::{AtLeast, AtMost, Between, Percent, PlusMinus};
@@ -44,10 +44,10 @@ enum Trips {
     Default,
 }
 
-enum Event<P> {
+enum Event<'a> {
     Arrival,
-    Good(Option<P>),
-    Timeout(Attempt, Option<P>),
+    Good(Admission<&'a Upstream<ManualTimer>>),
+    Timeout(Attempt, Admission<&'a Upstream<ManualTimer>>),
 }
 
 struct Measured {
@@ -70,11 +70,11 @@ impl Server {
     }
 }
 
-fn run<C, O: Observe<breaker::Event>>(
+fn run(
     rate: f64,
     until: u64,
     client: &Client,
-    breaker: Option<&Breaker<C, O, ManualTimer>>,
+    upstream: &Upstream<ManualTimer>,
     timer: &ManualTimer,
     seed: u64,
 ) -> Measured {
@@ -101,21 +101,19 @@ fn run<C, O: Observe<breaker::Event>>(
                 }
                 Attempt::new(1)
             }
-            Event::Good(permit) => {
+            Event::Good(admission) => {
                 measured.good.count(now);
-                if let Some(permit) = permit {
-                    breaker::Permit::success(permit);
-                }
+                admission.succeeded();
                 if !filled_by_requests {
                     deposit();
                 }
                 continue;
             }
-            Event::Timeout(failed, permit) => {
-                if let Some(permit) = permit {
-                    breaker::Permit::failure(permit, Verdict::retry());
-                }
-                let Decision::Retry(delay) = client.policy.decide(failed, Verdict::retry(), &mut rng) else { continue };
+            Event::Timeout(failed, admission) => {
+                let verdict = Verdict::transient();
+                admission.settle(&verdict);
+                let decision = client.policy.decide(failed, Some(verdict), |range| rng.random_range(range));
+                let Decision::Retry(delay) = decision else { continue };
                 assert_eq!(delay, Duration::ZERO, "this model retries at once");
                 if let Some(budget) = &budget {
                     let Some(token) = budget.withdraw() else { continue };
@@ -125,17 +123,13 @@ fn run<C, O: Observe<breaker::Event>>(
             }
         };
         // A call that the breaker refuses has failed for good.
-        let permit = match breaker.map(Breaker::permit) {
-            Some(Err(_)) => continue,
-            Some(Ok(permit)) => Some(permit),
-            None => None,
-        };
+        let Ok(admission) = upstream.try_admit() else { continue };
         measured.load.count(now);
         let takes = server.take(now, exponential(1.0 / 300.0, &mut rng));
         if takes <= TIMEOUT {
-            agenda.after(takes, Event::Good(permit));
+            agenda.after(takes, Event::Good(admission));
         } else {
-            agenda.after(TIMEOUT, Event::Timeout(next, permit));
+            agenda.after(TIMEOUT, Event::Timeout(next, admission));
         }
     }
     measured
@@ -201,19 +195,19 @@ pub(crate) struct Line {
 
 fn one(rate: f64, until: u64, client: &Client, seed: u64) -> Measured {
     let timer = ManualTimer::new();
-    match client.breaker {
-        Trips::Never => run(rate, until, client, None::<&Breaker<Always, Standard, ManualTimer>>, &timer, seed),
-        Trips::Rate => {
-            let breaker = Breaker::new()
+    let upstream = Upstream::new("server").with_timer(timer.clone()).with_observer(&());
+    let upstream = match client.breaker {
+        Trips::Never => upstream,
+        Trips::Rate => upstream.with_breaker(
+            Breaker::new()
                 .without_consecutive()
                 .with_failure_rate(0.5, 100)
                 .with_window(Duration::from_secs(10))
-                .with_open(Backoff::fixed(Duration::from_secs(5)).with_jitter(Jitter::None))
-                .with_timer(timer.clone());
-            run(rate, until, client, Some(&breaker), &timer, seed)
-        }
-        Trips::Default => run(rate, until, client, Some(&Breaker::new().with_timer(timer.clone())), &timer, seed),
-    }
+                .with_open(Backoff::fixed(Duration::from_secs(5))),
+        ),
+        Trips::Default => upstream.with_breaker(Breaker::new()),
+    };
+    run(rate, until, client, &upstream, &timer, seed)
 }
 
 impl Line {

@@ -1,0 +1,111 @@
+//! The common case in one file: an HTTP client whose calls are retried within limits, and share a budget, a breaker and a
+//! cooldown. Policy and upstream are read from configuration.
+//!
+//! ```sh
+//! cargo run --example client
+//! ```
+//!
+//! It talks to a server of its own, which fails three times before it answers. Ctrl-C stops it.
+//!
+//! ```toml
+//! anyhow = "1"
+//! reqwest = "0.13"
+//! resile = { version = "0.1", features = ["reqwest", "serde"] }
+//! serde = { version = "1", features = ["derive"] }
+//! serde_json = "1"
+//! thiserror = "2"
+//! tokio = { version = "1", features = ["io-util", "macros", "net", "rt-multi-thread", "signal"] }
+//! tokio-util = "0.7"
+//! tracing-subscriber = "0.3"
+//! ```
+
+use resile::http::{Classifier, Refused};
+use resile::{Classify, RetryPolicy, Upstream, Verdict, retry};
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+/// Any format that serde reads will do. What is left out has its default.
+const CONFIG: &str = r#"{
+    "upstream": { "name": "greeter", "budget": { "capacity": 20 }, "breaker": { "consecutive": 5 }, "cooldown": {} },
+    "policy": { "attempts": 5, "attempt_timeout": "1s", "total_timeout": "20s" }
+}"#;
+
+#[derive(Deserialize)]
+struct Config {
+    upstream: Upstream,
+    policy: RetryPolicy,
+}
+
+/// All that can go wrong with one attempt.
+#[derive(Debug, thiserror::Error)]
+enum CallError {
+    /// The server answered 4xx or 5xx.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// There was no answer, or not all of it.
+    #[error(transparent)]
+    Unanswered(#[from] reqwest::Error),
+}
+
+/// What each error means. A GET may be sent twice.
+fn classify(error: &CallError) -> Option<Verdict> {
+    const GET: Classifier = Classifier::idempotent();
+    match error {
+        CallError::Refused(refused) => GET.classify(refused),
+        CallError::Unanswered(error) => GET.classify(error),
+    }
+}
+
+/// One attempt.
+async fn get(http: &reqwest::Client, url: &str) -> Result<String, CallError> {
+    let response = http.get(url).send().await?;
+    Refused::check(response.status(), response.headers())?;
+    Ok(response.text().await?)
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    tracing_subscriber::fmt().init(); // the log of the upstream: a line for each retry
+    let Config { upstream, policy } = serde_json::from_str(CONFIG)?;
+    let policy = policy.with_classifier(classify);
+    let http = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never()).build()?; // one level retries
+    let token = CancellationToken::new();
+    let url = server::start().await?;
+
+    tokio::spawn({
+        let token = token.clone();
+        async move { tokio::signal::ctrl_c().await.map(|()| token.cancel()) }
+    });
+    let greeting = retry(|_| get(&http, &url), &policy, &token).on(&upstream).await?;
+    println!("{greeting}");
+    Ok(())
+}
+
+/// Unavailable, rate limited, hanging, then well.
+mod server {
+    use std::io;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    const SCRIPT: [&str; 4] = ["503 Service Unavailable", "429 Too Many Requests\r\nretry-after: 1", "hang", "200 OK"];
+
+    pub(crate) async fn start() -> io::Result<String> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        tokio::spawn(async move {
+            let mut open = Vec::new();
+            for status in SCRIPT {
+                let (mut stream, _) = listener.accept().await?;
+                stream.read_buf(&mut Vec::with_capacity(4096)).await?;
+                if status != "hang" {
+                    let answer = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 6\r\n\r\nHello.");
+                    stream.write_all(answer.as_bytes()).await?;
+                }
+                open.push(stream);
+            }
+            io::Result::Ok(())
+        });
+        Ok(url)
+    }
+}
