@@ -10,16 +10,16 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use resile::{Backoff, Breaker, Error, Never, ResilienceExt, RetryPolicy, Timer, TokioTimer, retry};
+use resile::{Always, Backoff, Breaker, Never, RetryPolicy, Timer, TokioTimer, Upstream, retry};
 use together::together;
 
-static STREAKS: Breaker = Breaker::new().without_failure_rate();
-static RATES: Breaker = Breaker::new();
+static STREAKS: Upstream = Upstream::new("streaks").with_breaker(Breaker::new().without_failure_rate());
+static RATES: Upstream = Upstream::new("rates").with_breaker(Breaker::new());
 static POLICY: RetryPolicy = RetryPolicy::new().with_backoff(Backoff::none());
 
 #[allow(clippy::unused_async)]
 #[inline(never)]
-async fn ok() -> Result<u64, Error<u32>> {
+async fn ok() -> Result<u64, u32> {
     Ok(black_box(1))
 }
 
@@ -44,17 +44,17 @@ fn breakers(c: &mut Criterion) {
         };
         bench("the clock alone", &|| assert!(!black_box(TokioTimer::new().now()).is_zero()));
         bench("bare", &|| once(ok()));
-        bench("permit, streaks only", &|| STREAKS.permit().expect("closed").success());
-        bench("guarded, streaks only", &|| once(ok().guarded_by(&STREAKS)));
-        bench("guarded, rate window", &|| once(ok().guarded_by(&RATES)));
+        bench("admission, streaks only", &|| STREAKS.try_admit().expect("closed").succeeded());
+        bench("call, streaks only", &|| once(STREAKS.call(ok(), Always)));
+        bench("call, rate window", &|| once(RATES.call(ok(), Always)));
         bench("retry", &|| once(retry(|_| ok(), &POLICY, Never)));
-        bench("retry, streaks only", &|| once(retry(|_| ok(), &POLICY, Never).with_breaker(&STREAKS)));
-        bench("retry, rate window", &|| once(retry(|_| ok(), &POLICY, Never).with_breaker(&RATES)));
+        bench("retry, streaks only", &|| once(retry(|_| ok(), &POLICY, Never).on(&STREAKS)));
+        bench("retry, rate window", &|| once(retry(|_| ok(), &POLICY, Never).on(&RATES)));
     }
     group.finish();
     let allocations = allocation_counter::measure(|| {
         for _ in 0..1000 {
-            once(ok().guarded_by(&RATES));
+            once(RATES.call(ok(), Always));
         }
     });
     println!("allocations of 1,000 calls: {}", allocations.count_total);

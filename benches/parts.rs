@@ -11,9 +11,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
-use resile::{Adaptive, Backoff, Budget, Elapsed, Jitter, ResilienceExt, Timer};
+use rand::{RngExt, SeedableRng};
+use resile::timeout::Elapsed;
+use resile::{AdaptiveTimeout, Always, Backoff, Budget, Jitter, ResilienceExt, Timer, Upstream};
 use together::together;
 
 fn delays(c: &mut Criterion) {
@@ -42,7 +43,7 @@ fn delays(c: &mut Criterion) {
             let backoff = backoff.with_jitter(kind);
             let mut rng = ChaCha8Rng::seed_from_u64(1);
             group.bench_function(format!("{curve}, jitter {jitter}"), |b| {
-                b.iter(|| backoff.delay(black_box(6), black_box(BASE), &mut rng));
+                b.iter(|| backoff.delay(black_box(6), black_box(BASE), |range| rng.random_range(range)));
             });
         }
     }
@@ -73,8 +74,8 @@ fn budgets(c: &mut Criterion) {
     group.finish();
 }
 
-/// What a limit adds to a future that is pending once, and what an adaptive one adds to that: two readings of the clock
-/// (the group's own yardstick) and the counting.
+/// What a limit adds to a future that is pending once, and what a learned one adds to that: an attempt on an upstream, two
+/// readings of the clock (the group's own yardstick) and the counting.
 fn limits(c: &mut Criterion) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let _inside = runtime.enter();
@@ -84,16 +85,16 @@ fn limits(c: &mut Criterion) {
         b.iter(|| (black_box(timer.now()), black_box(timer.now())));
     });
     for threads in [1, 2] {
-        let limit = Adaptive::new();
+        let limit = AdaptiveTimeout::new();
         group.bench_function(format!("record, {threads} threads"), |b| {
             b.iter_custom(|calls| {
                 together(threads, calls, || limit.record(Duration::from_secs(1), black_box(Duration::from_millis(120))))
             });
         });
     }
-    let limit = Adaptive::new();
+    let upstream = Upstream::new("learns").with_adaptive_timeout(AdaptiveTimeout::new());
     group.bench_function("timeout(Duration)", |b| b.iter(|| drive(pends().timeout(Duration::from_secs(30)))));
-    group.bench_function("timeout(&Adaptive)", |b| b.iter(|| drive(pends().timeout(&limit))));
+    group.bench_function("call on an upstream that learns", |b| b.iter(|| drive(upstream.call(pends(), Always))));
     group.finish();
 }
 

@@ -17,13 +17,15 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ratio::ratio;
-use resile::{Backoff, Budget, Never, RetryPolicy, retry};
+use resile::{Backoff, Budget, Never, RetryPolicy, Upstream, retry};
 use tokio_util::sync::CancellationToken;
 
 static POLICY: RetryPolicy = RetryPolicy::new().with_attempts(5).with_backoff(Backoff::none());
-static SLOWLY: RetryPolicy = POLICY.with_deadline(Duration::from_secs(3600));
+static SLOWLY: RetryPolicy = POLICY.with_total_timeout(Duration::from_secs(3600));
+/// What a program that sets all limits sets.
+static LIMITED: RetryPolicy = SLOWLY.with_attempt_timeout(Duration::from_secs(60));
 /// Each success pays for all retries of a call: none of them is denied.
-static BUDGET: Budget = Budget::new().with_deposit(10.0);
+static PAID: Upstream = Upstream::new("paid").with_budget(Budget::new().with_deposit(10.0));
 
 /// Is pending once, then succeeds.
 async fn pends() -> Result<u64, u32> {
@@ -137,7 +139,7 @@ macro_rules! group {
             b.iter(|| {
                 #[allow(unused_mut)]
                 let mut op = $op;
-                drive(retry(|_| op(()), &POLICY, Never).with_budget(&BUDGET))
+                drive(retry(|_| op(()), &POLICY, Never).on(&PAID))
             })
         });
         group.bench_function("hand+token", |b| {
@@ -172,7 +174,7 @@ macro_rules! group {
             b.iter(|| {
                 #[allow(unused_mut)]
                 let mut op = $op;
-                drive(retry(|_| op(()), &SLOWLY, &token).with_budget(&BUDGET))
+                drive(retry(|_| op(()), &SLOWLY, &token).on(&PAID))
             })
         });
         group.finish();
@@ -260,7 +262,7 @@ fn allocations() {
         println!("allocations, {name}: {}", allocation_counter::measure(run).count_total);
     };
     count("happy", &|| drop(drive(retry(|_| ok(), &POLICY, Never))));
-    count("happy, token, deadline, budget", &|| drop(drive(retry(|_| ok(), &SLOWLY, &token).with_budget(&BUDGET))));
+    count("happy, token, deadline, budget", &|| drop(drive(retry(|_| ok(), &SLOWLY, &token).on(&PAID))));
     count("three failures, token, deadline, budget", &|| {
         let mut left = 3;
         drop(drive(
@@ -273,12 +275,17 @@ fn allocations() {
                 &SLOWLY,
                 &token,
             )
-            .with_budget(&BUDGET),
+            .on(&PAID),
         ));
     });
     count("pending once, token, deadline", &|| drop(drive(retry(|_| pends(), &SLOWLY, &token))));
-    let future = retry(|_| ok(), &SLOWLY, &token).with_budget(&BUDGET);
-    println!("bytes of the future with a token and a deadline: {}", size_of_val(&future));
+    count("happy, token, deadline, attempt timeout", &|| drop(drive(retry(|_| ok(), &LIMITED, &token))));
+    count("happy, token, deadline, attempt timeout, budget", &|| {
+        drop(drive(retry(|_| ok(), &LIMITED, &token).on(&PAID)));
+    });
+    let (alone, paid) = (retry(|_| ok(), &LIMITED, &token), retry(|_| ok(), &LIMITED, &token).on(&PAID));
+    println!("bytes of the future with a token, a deadline and an attempt timeout: {}", size_of_val(&alone));
+    println!("the same on an upstream: {}", size_of_val(&paid));
 }
 
 criterion_group!(benches, paths);

@@ -265,7 +265,7 @@ fn hold_the_laws(input: &Input) -> Result<Kind, &'static str> {
         () if failure.is_retryable() && failure.kind() == Kind::Cancelled => Err("what we cancelled is retried"),
         () if failure.is_retryable() && told == Some("false") => Err("the provider's no is not heard"),
         () if failure.wait().is_some_and(|wait| wait.is_zero()) => Err("a wait of nothing"),
-        () if verdict.is_none_or(|verdict| verdict.is_retry() != failure.is_retryable()) => {
+        () if verdict.is_none_or(|verdict| verdict.is_again() != failure.is_retryable()) => {
             Err("the verdict is another")
         }
         () if again.kind() != failure.kind() || again.wait() != failure.wait() => Err("the same twice is not the same"),

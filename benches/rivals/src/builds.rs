@@ -22,7 +22,7 @@ const PROGRAMS: &[Program] = &[
     Program {
         name: "**resile**, its breaker",
         dependencies: "resile = { path = \"@\" }",
-        call: "async { resile::Breaker::new().permit().map(|permit| permit.success()) }",
+        call: "async { resile::Upstream::new(\"one\").with_breaker(resile::Breaker::new()).try_admit().map(|it| it.succeeded()) }",
     },
     Program {
         name: "backon",

@@ -41,18 +41,6 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-impl From<resile::Elapsed> for Fault {
-    fn from(_: resile::Elapsed) -> Self {
-        Self::Elapsed
-    }
-}
-
-impl From<resile::Open> for Fault {
-    fn from(_: resile::Open) -> Self {
-        Self::Open
-    }
-}
-
 /// What a call has to do. The last attempt of a call answers 1.
 pub trait Job: Copy + Send + Sync + 'static {
     const NAME: &'static str;

@@ -10,8 +10,9 @@ use backon::{BackoffBuilder, ExponentialBuilder, FibonacciBuilder};
 use google_cloud_gax::backoff_policy::BackoffPolicy;
 use google_cloud_gax::exponential_backoff::ExponentialBackoffBuilder;
 use google_cloud_gax::retry_state::RetryState;
+use rand::RngExt;
 use recloser::Recloser;
-use resile::{Backoff, Breaker, Budget, Jitter, RetryPolicy, Verdict};
+use resile::{Backoff, Breaker, Budget, Jitter, RetryPolicy, Upstream, Verdict};
 use tokio_retry2::strategy::{ExponentialFactorBackoff, FibonacciBackoff, FixedInterval, jitter};
 use tokio_retry2::{Retry, RetryError};
 use tower::retry::backoff::{Backoff as _, ExponentialBackoffMaker, MakeBackoff};
@@ -76,7 +77,7 @@ fn polled(who: Retrier, attempts: u32, delay: Duration) {
 }
 
 fn own() -> Vec<Trial> {
-    let delay = |backoff: Backoff| backoff.delay(u32::MAX, MAX, &mut rand::rng());
+    let delay = |backoff: Backoff| backoff.delay(u32::MAX, MAX, |range| rand::rng().random_range(range));
     trials! {
         "longest delay, no cap": delay(Backoff::exponential(MAX).with_cap(MAX));
         "factor NaN": delay(Backoff::exponential(MAX).with_factor(f64::NAN));
@@ -85,14 +86,19 @@ fn own() -> Vec<Trial> {
         "Fibonacci": delay(Backoff::fibonacci(MAX).with_cap(MAX));
         "decorrelated": delay(Backoff::exponential(MAX).with_cap(MAX).with_jitter(Jitter::Decorrelated));
         "a call with the longest delay": polled(Retrier::Resile, u32::MAX, MAX);
-        "longest deadline": RetryPolicy::new().with_deadline(MAX);
+        "longest timeouts": RetryPolicy::new().with_total_timeout(MAX).with_attempt_timeout(MAX);
         "open for the longest time": {
             let breaker = Breaker::new().with_consecutive(1).with_open(Backoff::fixed(MAX).with_cap(MAX)).with_lease(MAX);
-            (0..3).for_each(|_| breaker.permit().into_iter().for_each(|permit| permit.failure(Verdict::retry_after(MAX))));
-            breaker.permit().is_err()
+            let upstream = Upstream::new("trial").with_breaker(breaker);
+            let verdict = Verdict::transient().after(MAX);
+            (0..3).for_each(|_| upstream.try_admit().into_iter().for_each(|admission| admission.settle(&verdict)));
+            upstream.try_admit().is_err()
         };
         "budget of nothing": Budget::new().with_capacity(0).with_deposit(f64::NAN).withdraw().is_some();
-        "breaker of zeros": Breaker::new().with_consecutive(0).with_window(Duration::ZERO).with_probes(0, f64::NAN).permit().is_ok();
+        "breaker of zeros": {
+            let breaker = Breaker::new().with_consecutive(0).with_window(Duration::ZERO).with_probes(f64::NAN, 0);
+            Upstream::new("trial").with_breaker(breaker).try_admit().is_ok()
+        };
     }
 }
 

@@ -54,7 +54,7 @@ async fn fails() -> Result<u64, Fault> {
 async fn resiled(token: CancellationToken) -> String {
     let policy = RetryPolicy::new().with_backoff(Backoff::fixed(DELAY));
     match resile::retry(|_| fails(), &policy, &token).await {
-        Err(e) => format!("`Stop::{:?}`, last error: {:?}", e.stop(), e.last()),
+        Err(e) => format!("`StopReason::{:?}`, last error: {:?}", e.reason(), e.last()),
         Ok(_) => "an answer".to_owned(),
     }
 }

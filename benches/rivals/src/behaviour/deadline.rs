@@ -68,9 +68,9 @@ fn said<E: Display>(outcome: Result<u64, E>) -> String {
 
 async fn resiled(op: Op) -> String {
     let backoff = Backoff::fixed(DELAY).with_jitter(resile::Jitter::None);
-    let policy = RetryPolicy::new().with_attempts(5).with_backoff(backoff).with_deadline(DEADLINE);
+    let policy = RetryPolicy::new().with_attempts(5).with_backoff(backoff).with_total_timeout(DEADLINE);
     match resile::retry(|_| op(), &policy, Never).await {
-        Err(e) => format!("`Stop::{:?}`, last error: {:?}", e.stop(), e.last()),
+        Err(e) => format!("`StopReason::{:?}`, last error: {:?}", e.reason(), e.last()),
         Ok(_) => "an answer".to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use failsafe::futures::CircuitBreaker as _;
 use failsafe::{StateMachine, backoff, failure_policy};
 use layered::{Execute, Service as _, Stack};
 use recloser::{AsyncRecloser, Recloser};
-use resile::{Backoff, Breaker, Jitter, ResilienceExt};
+use resile::{Always, Backoff, Breaker, Jitter, StopReason, Upstream};
 use seatbelt::ResilienceContext;
 use tick::Clock;
 use tower::{Layer as _, ServiceExt, service_fn};
@@ -43,13 +43,22 @@ fn resile(set: Set) -> Guard {
     let breaker = Breaker::new()
         .with_consecutive(3)
         .without_failure_rate()
-        .with_probes(1, 1.0)
+        .with_probes(1.0, 1)
         .with_lease(set.lease)
         .with_open(Backoff::fixed(set.wait).with_jitter(Jitter::None));
-    let breaker = Arc::new(breaker);
+    from_resile(breaker)
+}
+
+pub fn from_resile(breaker: Breaker) -> Guard {
+    let upstream = Arc::new(Upstream::new("trap").with_breaker(breaker));
     Arc::new(move |call| {
-        let breaker = breaker.clone();
-        Box::pin(async move { call.guarded_by(&breaker).await })
+        let upstream = upstream.clone();
+        Box::pin(async move {
+            upstream.call(call, Always).await.map_err(|gave_up| match gave_up.reason() {
+                StopReason::Open => Fault::Open,
+                _ => gave_up.into_last().expect("the call failed"),
+            })
+        })
     })
 }
 

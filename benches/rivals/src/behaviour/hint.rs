@@ -81,10 +81,13 @@ async fn resiled(hint: Duration, seen: &Seen) -> String {
         .with_attempts(3)
         .with_backoff(Backoff::fixed(Duration::from_secs(1)))
         .with_hint_cap(Duration::from_secs(60))
-        .with_classify(move |_: &Fault| Verdict::retry_after(hint));
+        .with_classifier(move |_: &Fault| Verdict::transient().after(hint));
     let began = Instant::now();
     let outcome = resile::retry(async |_| seen.attempt(began.elapsed()), &policy, Never).await;
-    outcome.map_or_else(|e| format!("`Stop::{:?}`, `retry_after` {:?}", e.stop(), e.retry_after()), |_| String::new())
+    outcome.map_or_else(
+        |e| format!("`StopReason::{:?}`, `retry_after` {:?}", e.reason(), e.retry_after()),
+        |_| String::new(),
+    )
 }
 
 async fn backoned(hint: Duration, seen: &Seen) -> String {

@@ -9,6 +9,7 @@ use google_cloud_gax::backoff_policy::BackoffPolicy;
 use google_cloud_gax::exponential_backoff::ExponentialBackoffBuilder;
 use google_cloud_gax::retry_state::RetryState;
 use layered::{Execute, Service as _, Stack};
+use rand::RngExt;
 use resile::{Backoff, Jitter};
 use seatbelt::{RecoveryInfo, ResilienceContext};
 use tokio::time::Instant;
@@ -36,7 +37,9 @@ pub async fn seen() -> Section {
     for (name, kind) in kinds {
         let backoff = Backoff::exponential(BASE).with_cap(CAP).with_jitter(kind);
         let mut rng = rand::rng();
-        rows.push(row(name, || (1..=12).fold(Duration::ZERO, |last, retry| backoff.delay(retry, last, &mut rng))));
+        rows.push(row(name, || {
+            (1..=12).fold(Duration::ZERO, |last, retry| backoff.delay(retry, last, |range| rng.random_range(range)))
+        }));
     }
     let policy = ExponentialBuilder::new().with_min_delay(BASE).with_max_delay(CAP).with_jitter().with_max_times(12);
     rows.push(row("backon, `with_jitter`", || policy.build().last().unwrap_or_default()));

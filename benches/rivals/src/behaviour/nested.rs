@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use resile::{Backoff, Event, Never, RetryPolicy};
+use resile::observe::{Event, EventKind};
+use resile::{Backoff, Never, RetryPolicy, Upstream};
 
 use super::Section;
 use super::retrier::{RETRIERS, Retrier, op};
@@ -14,8 +15,9 @@ use crate::measure::runtime;
 
 pub async fn seen() -> Section {
     let told = AtomicU32::new(0);
-    let note = |event: &Event<'_, Fault>| {
-        if let Event::Nested { .. } = event {
+    let upstream = Upstream::new("inner");
+    let note = |event: &Event<'_>| {
+        if let EventKind::Nested { .. } = event.kind {
             told.fetch_add(1, Ordering::Relaxed);
         }
     };
@@ -27,7 +29,9 @@ pub async fn seen() -> Section {
         Err::<u64, _>(Fault::Failed)
     };
     let call = resile::retry(
-        |_| async { resile::retry(fails, &inner, Never).with_observer(note).await.map_err(|_| Fault::Failed) },
+        |_| async {
+            resile::retry(fails, &inner, Never).on(upstream.observed_by(&note)).await.map_err(|_| Fault::Failed)
+        },
         &outer,
         Never,
     );

@@ -46,7 +46,7 @@ async fn told(first: Vec<Result<u64, Fault>>) -> String {
     let mut stream = pin!(retry_stream(open, &policy, Never));
     let mut seen = Vec::new();
     while let Some(item) = poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
-        seen.push(item.map_or_else(|e| format!("`Stop::{:?}`", e.stop()), |item| item.to_string()));
+        seen.push(item.map_or_else(|e| format!("`StopReason::{:?}`", e.reason()), |item| item.to_string()));
     }
     format!("{}; opened {} times", seen.join(", "), opened.load(Ordering::Relaxed))
 }

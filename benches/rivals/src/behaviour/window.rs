@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use google_cloud_gax::retry_result::RetryResult;
 use google_cloud_gax::retry_throttler::{AdaptiveThrottler, RetryThrottler};
 use recloser::Recloser;
-use resile::{Breaker, ResilienceExt};
+use resile::Breaker;
 use tower_resilience_circuitbreaker::{CircuitBreakerLayer, SlidingWindowType};
 
 use super::Section;
-use super::guard::{Guard, from_failsafe, from_recloser, from_seatbelt, from_tower_resilience};
+use super::guard::{Guard, from_failsafe, from_recloser, from_resile, from_seatbelt, from_tower_resilience};
 use crate::job::Fault;
 
 const SUCCESSES: [u32; 3] = [1_000, 10_000, 100_000];
@@ -24,8 +24,8 @@ pub async fn seen() -> Section {
         from_tower_resilience(layer.sliding_window_duration(Duration::from_secs(10)).build().expect("valid"))
     };
     let makers: Vec<Made> = vec![
-        ("**resile** (default)", Box::new(|| own(Breaker::new()))),
-        ("**resile**, failure rate alone", Box::new(|| own(Breaker::new().without_consecutive()))),
+        ("**resile** (default)", Box::new(|| from_resile(Breaker::new()))),
+        ("**resile**, failure rate alone", Box::new(|| from_resile(Breaker::new().without_consecutive()))),
         ("failsafe (default)", Box::new(|| from_failsafe(failsafe::Config::new().build()))),
         ("recloser (default)", Box::new(|| from_recloser(Recloser::custom().build()))),
         (
@@ -54,14 +54,6 @@ pub async fn seen() -> Section {
 
 /// A name, and a new breaker each time.
 type Made = (&'static str, Box<dyn Fn() -> Guard>);
-
-fn own(breaker: Breaker) -> Guard {
-    let breaker = std::sync::Arc::new(breaker);
-    std::sync::Arc::new(move |call| {
-        let breaker = breaker.clone();
-        Box::pin(async move { call.guarded_by(&breaker).await })
-    })
-}
 
 async fn failures(guard: &Guard, successes: u32) -> String {
     let began = Instant::now();

@@ -8,7 +8,7 @@ use failsafe::futures::CircuitBreaker as _;
 use failsafe::{backoff, failure_policy};
 use layered::Service as _;
 use recloser::{AsyncRecloser, Recloser};
-use resile::{Backoff, Breaker, ResilienceExt};
+use resile::{Always, Backoff, Breaker, Upstream};
 use tick::Clock as Tick;
 use tower::{Layer, Service, ServiceExt, service_fn};
 use tower_resilience_circuitbreaker::CircuitBreakerLayer;
@@ -22,8 +22,8 @@ use crate::rival::seatbelt;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-static STREAKS: Breaker = Breaker::new().without_failure_rate();
-static RATES: Breaker = Breaker::new();
+static STREAKS: Upstream = Upstream::new("streaks").with_breaker(Breaker::new().without_failure_rate());
+static RATES: Upstream = Upstream::new("rates").with_breaker(Breaker::new());
 
 pub fn real() -> Vec<Row> {
     let Moved { open, cycle } = moved();
@@ -54,7 +54,7 @@ fn streaks() -> Vec<Contender> {
     let resilience = layer.layer(service_fn(call));
     vec![
         contender!(1, "hand-written", [let hand = hand.clone();] => hand.guard(call(true))),
-        contender!(1, "**resile**", [] => call(true).guarded_by(black_box(&STREAKS))),
+        contender!(1, "**resile**", [] => black_box(&STREAKS).call(call(true), Always)),
         contender!(1, "failsafe", [let guard = safe.clone();] => guard.call(call(true))),
         contender!(1, "tower-resilience", [let mut guard = resilience.clone();] => {
             async { guard.ready().await?.call(true).await }
@@ -71,7 +71,7 @@ fn rates() -> Vec<Contender> {
     let belt = Arc::new(seatbelt::breaker(call, &Tick::new_tokio(), |layer| layer));
     vec![
         contender!(1, "hand-written, consecutive failures", [let hand = hand.clone();] => hand.guard(call(true))),
-        contender!(1, "**resile**: in 10 s, and consecutive", [] => call(true).guarded_by(black_box(&RATES))),
+        contender!(1, "**resile**: in 10 s, and consecutive", [] => black_box(&RATES).call(call(true), Always)),
         contender!(1, "failsafe: in 30 s, and consecutive", [let guard = safe.clone();] => {
             guard.call(call(true))
         }),
@@ -134,10 +134,10 @@ fn moved() -> Moved {
     let mut rows = Moved { open: Vec::new(), cycle: Vec::new() };
     moved!(rows, "hand-written", 1, |wait| Arc::new(HandBreaker::new(1, wait)), (guard, WORKS) => guard.guard(call(WORKS)));
     let make = |wait| {
-        let breaker = Breaker::new().with_consecutive(1).without_failure_rate().with_probes(1, 1.0);
-        Arc::new(breaker.with_open(Backoff::fixed(wait)))
+        let breaker = Breaker::new().with_consecutive(1).without_failure_rate().with_probes(1.0, 1);
+        Arc::new(Upstream::new("moved").with_breaker(breaker.with_open(Backoff::fixed(wait))))
     };
-    moved!(rows, "**resile**", 1, make, (guard, WORKS) => call(WORKS).guarded_by(&guard));
+    moved!(rows, "**resile**", 1, make, (guard, WORKS) => guard.call(call(WORKS), Always));
     let make = |wait| {
         let policy = failure_policy::consecutive_failures(1, backoff::constant(wait));
         failsafe::Config::new().failure_policy(policy).build()

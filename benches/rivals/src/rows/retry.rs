@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use backon::{ConstantBuilder, Retryable};
 use layered::Service as _;
-use resile::{Backoff, Budget, Jitter, Never, RetryPolicy};
+use resile::{Backoff, Budget, Jitter, Never, RetryPolicy, Upstream};
 use tick::Clock as Tick;
 use tokio::time::{sleep, timeout};
 use tokio_retry2::strategy::FixedInterval;
@@ -30,9 +30,9 @@ const SHORT: Duration = Duration::from_millis(1);
 
 static AT_ONCE: RetryPolicy = RetryPolicy::new().with_attempts(5).with_backoff(Backoff::none());
 static LATER: RetryPolicy = AT_ONCE.with_backoff(Backoff::fixed(SHORT).with_jitter(Jitter::None));
-static WITHIN: RetryPolicy = AT_ONCE.with_deadline(LIMIT);
+static WITHIN: RetryPolicy = AT_ONCE.with_total_timeout(LIMIT);
 /// Pays for all retries of a call with each success.
-static BUDGET: Budget = Budget::new().with_deposit(10.0);
+static PAID: Upstream = Upstream::new("paid").with_budget(Budget::new().with_deposit(10.0));
 static BY_HAND_BUDGET: HandBudget = HandBudget::new(100, 10, 1);
 static TOKEN: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
 
@@ -149,7 +149,7 @@ fn paid<J: Job>(job: J) -> Vec<Contender> {
             by_hand_budget(|| job.attempt(), black_box(5), black_box(Duration::ZERO), black_box(&BY_HAND_BUDGET))
         }),
         contender!(J::ATTEMPTS, "**resile**", [] => {
-            resile::retry(|_| job.attempt(), black_box(&AT_ONCE), Never).with_budget(black_box(&BUDGET))
+            resile::retry(|_| job.attempt(), black_box(&AT_ONCE), Never).on(black_box(&PAID))
         }),
         contender!(J::ATTEMPTS, "tower that never waits, its `TpsBudget`", [let mut service = at_once.clone();] => {
             async { service.ready().await?.call(()).await }

@@ -11,7 +11,7 @@ use failsafe::futures::CircuitBreaker as _;
 use failsafe::{backoff, failure_policy};
 use layered::Service as _;
 use recloser::{AsyncRecloser, Recloser};
-use resile::{Backoff, Breaker, Budget, Never, ResilienceExt, RetryPolicy};
+use resile::{Backoff, Breaker, Budget, Never, RetryPolicy, Upstream};
 use tick::Clock as Tick;
 use tokio::time::timeout;
 use tokio_retry2::strategy::FixedInterval;
@@ -35,9 +35,14 @@ const WINDOW: Duration = Duration::from_secs(10);
 /// The job fails in three of four attempts, which must not open a breaker.
 const SHARE: f64 = 0.9;
 
-static POLICY: RetryPolicy = RetryPolicy::new().with_attempts(5).with_backoff(Backoff::none()).with_deadline(DEADLINE);
-static BUDGET: Budget = Budget::new().with_deposit(10.0);
-static BREAKER: Breaker = Breaker::new().with_failure_rate(SHARE, 20);
+static POLICY: RetryPolicy = RetryPolicy::new()
+    .with_attempts(5)
+    .with_backoff(Backoff::none())
+    .with_total_timeout(DEADLINE)
+    .with_attempt_timeout(LIMIT);
+static UPSTREAM: Upstream = Upstream::new("stack")
+    .with_budget(Budget::new().with_deposit(10.0))
+    .with_breaker(Breaker::new().with_failure_rate(SHARE, 20));
 static BY_HAND_BUDGET: HandBudget = HandBudget::new(100, 10, 1);
 
 pub fn real() -> Vec<Row> {
@@ -110,13 +115,8 @@ fn stacks<J: Job>(job: J) -> Vec<Contender> {
             black_box(DEADLINE),
             by_hand_budget(|| hand.guard(limited(job, LIMIT)), black_box(5), black_box(Duration::ZERO), &BY_HAND_BUDGET),
         )),
-        contender!(J::ATTEMPTS, "**resile**, `.guarded_by`", [] => {
-            let op = |_| job.attempt().timeout(black_box(LIMIT)).guarded_by(&BREAKER);
-            resile::retry(op, black_box(&POLICY), Never).with_budget(&BUDGET)
-        }),
-        contender!(J::ATTEMPTS, "**resile**, `.with_breaker`", [] => {
-            let op = |_| job.attempt().timeout(black_box(LIMIT));
-            resile::retry(op, black_box(&POLICY), Never).with_budget(&BUDGET).with_breaker(&BREAKER)
+        contender!(J::ATTEMPTS, "**resile**", [] => {
+            resile::retry(|_| job.attempt(), black_box(&POLICY), Never).on(&UPSTREAM)
         }),
         contender!(J::ATTEMPTS, "tower that never waits, tower-resilience's breaker", [let mut service = tower.clone();] => {
             async { service.ready().await?.call(()).await }
