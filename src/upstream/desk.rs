@@ -100,7 +100,7 @@ impl<X: Where, const N: usize> Desk<X, N> {
     #[inline]
     pub(crate) fn forget(&mut self, slot: usize) {
         let held = self.slots[slot].held().map_or(Held::Nothing, mem::take);
-        if !matches!(held, Held::Nothing) {
+        if held.is_some() {
             self.give_back(held);
         }
     }
@@ -176,7 +176,7 @@ impl<X: Where<Timer: Timer>, const N: usize> Desk<X, N> {
         let Some(parts) = self.target.parts() else { return Admission::Go };
         let Some(held) = self.slots[slot].held() else { return Admission::Go };
         let owned = Owned(&self.target);
-        if !matches!(held, Held::Nothing) {
+        if held.is_some() {
             if let Some(admission) = resume(held, parts, waker, &owned) {
                 return admission;
             }
@@ -187,7 +187,7 @@ impl<X: Where<Timer: Timer>, const N: usize> Desk<X, N> {
                 return Admission::Hold(delay);
             }
         }
-        if parts.bulkhead.is_some() && matches!(held, Held::Nothing) {
+        if parts.bulkhead.is_some() && !held.is_some() {
             if let Some(admission) = enter(held, parts, waker, &owned) {
                 return admission;
             }

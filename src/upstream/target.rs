@@ -145,6 +145,41 @@ fn default_reading() -> Option<u64> {
     return None;
 }
 
+/// Implements the part of [`Where`] that is the same wherever nothing is shared: the default timer, no parts, the log.
+macro_rules! shares_nothing {
+    () => {
+        #[inline]
+        fn timer(&self) -> &DefaultTimer {
+            &DEFAULT_TIMER
+        }
+
+        #[inline]
+        fn reading(&self) -> Option<u64> {
+            default_reading()
+        }
+
+        #[inline]
+        fn parts(&self) -> Option<&Parts> {
+            None
+        }
+
+        #[inline]
+        fn listens(&self) -> bool {
+            Log.is_enabled()
+        }
+
+        #[inline]
+        fn wants_all(&self) -> bool {
+            false
+        }
+
+        #[inline]
+        fn observe(&self, event: &Event<'_>) {
+            Log.observe(event);
+        }
+    };
+}
+
 /// On no upstream: where a call goes unless it is sent `.on(…)` one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Alone;
@@ -156,20 +191,7 @@ impl Where for Alone {
     type Slot = ();
     const ALONE: bool = true;
 
-    #[inline]
-    fn timer(&self) -> &DefaultTimer {
-        &DEFAULT_TIMER
-    }
-
-    #[inline]
-    fn reading(&self) -> Option<u64> {
-        default_reading()
-    }
-
-    #[inline]
-    fn parts(&self) -> Option<&Parts> {
-        None
-    }
+    shares_nothing!();
 
     #[inline]
     fn name(&self) -> Option<&str> {
@@ -178,21 +200,6 @@ impl Where for Alone {
 
     fn owned_name(&self) -> Option<Name> {
         None
-    }
-
-    #[inline]
-    fn listens(&self) -> bool {
-        Log.is_enabled()
-    }
-
-    #[inline]
-    fn wants_all(&self) -> bool {
-        false
-    }
-
-    #[inline]
-    fn observe(&self, event: &Event<'_>) {
-        Log.observe(event);
     }
 }
 
@@ -203,20 +210,7 @@ impl Where for &'static str {
     type Words = ByDisplay;
     type Slot = ();
 
-    #[inline]
-    fn timer(&self) -> &DefaultTimer {
-        &DEFAULT_TIMER
-    }
-
-    #[inline]
-    fn reading(&self) -> Option<u64> {
-        default_reading()
-    }
-
-    #[inline]
-    fn parts(&self) -> Option<&Parts> {
-        None
-    }
+    shares_nothing!();
 
     #[inline]
     fn name(&self) -> Option<&str> {
@@ -225,21 +219,6 @@ impl Where for &'static str {
 
     fn owned_name(&self) -> Option<Name> {
         Some(Name::Static(self))
-    }
-
-    #[inline]
-    fn listens(&self) -> bool {
-        Log.is_enabled()
-    }
-
-    #[inline]
-    fn wants_all(&self) -> bool {
-        false
-    }
-
-    #[inline]
-    fn observe(&self, event: &Event<'_>) {
-        Log.observe(event);
     }
 }
 
