@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 const SECOND: Duration = Duration::from_secs(1);
 static AT_ONCE: RetryPolicy = RetryPolicy::new().with_backoff(Backoff::none());
 
-type Step = Result<u32, Error<&'static str>>;
+pub(crate) type Step = Result<u32, Error<&'static str>>;
 
 /// Items below 10 are preamble, 99 is the end, the others are content.
 #[expect(clippy::trivially_copy_pass_by_ref)]
@@ -34,7 +34,7 @@ fn parts(item: &u32) -> Part {
     }
 }
 
-const RESET: Step = Err(Error::Operation("reset"));
+pub(crate) const RESET: Step = Err(Error::Operation("reset"));
 
 /// Attempt n yields the nth row. A row that begins with an error does not open.
 fn rows<const N: usize>(
@@ -50,7 +50,7 @@ fn rows<const N: usize>(
 }
 
 /// What was yielded, and how it ended.
-async fn all<S: Stream<Item = Result<u32, GaveUp<Error<&'static str>>>>>(
+pub(crate) async fn all<S: Stream<Item = Result<u32, GaveUp<Error<&'static str>>>>>(
     stream: S,
 ) -> (Vec<u32>, Option<(StopReason, u32)>) {
     let mut stream = std::pin::pin!(stream);

@@ -4,22 +4,20 @@ use std::cell::{Cell, RefCell};
 use std::future::ready;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use futures_util::{Stream, StreamExt};
 use proptest::prelude::*;
 use resile::stream::{Mend, Part};
 use resile::{
-    Attempt, Backoff, Budget, Error, GaveUp, Jitter, Never, RetryPolicy, StopReason, StreamResilienceExt, Upstream,
+    Attempt, Backoff, Budget, Error, Jitter, Never, RetryPolicy, StopReason, StreamResilienceExt, Upstream,
     retry_stream,
 };
 use tokio::time::Instant;
 
+use crate::stream::{RESET, Step, all};
+
 const SECOND: Duration = Duration::from_secs(1);
 static AT_ONCE: RetryPolicy = RetryPolicy::new().with_backoff(Backoff::none());
-
-type Step = Result<u32, Error<&'static str>>;
-
-const RESET: Step = Err(Error::Operation("reset"));
 
 /// Items below 10 are preamble, 90 completes the answer, 99 is the end, the others are content.
 #[expect(clippy::trivially_copy_pass_by_ref)]
@@ -43,24 +41,6 @@ fn rows<const N: usize>(
             _ => Ok(stream::iter(row.iter().copied()).boxed()),
         })
     }
-}
-
-/// What was yielded, and how it ended.
-async fn all<S>(stream: S) -> (Vec<u32>, Option<(StopReason, u32)>)
-where
-    S: Stream<Item = Result<u32, GaveUp<Error<&'static str>>>>,
-{
-    let mut stream = std::pin::pin!(stream);
-    let (mut items, mut end) = (vec![], None);
-    while let Some(next) = stream.next().await {
-        assert_eq!(end, None, "nothing comes after an error");
-        match next {
-            Ok(item) => items.push(item),
-            Err(gave_up) => end = Some((gave_up.reason(), gave_up.attempts())),
-        }
-    }
-    assert!(stream.next().await.is_none());
-    (items, end)
 }
 
 /// What comes after it is handed over, and however the stream then ends, it is whole.
