@@ -41,7 +41,7 @@ fn judging(c: &mut Criterion) {
     ] {
         group.throughput(Throughput::Bytes(body.len() as u64));
         let reply = Reply::new(body.as_bytes()).with_status(status).with_headers(&headers);
-        group.bench_function(name, |b| b.iter(|| black_box(&reply).judge(black_box(now))));
+        group.bench_function(name, |b| b.iter(|| black_box(&reply).classify(black_box(now))));
     }
 }
 

@@ -98,7 +98,7 @@ fn classify(case: &Value) -> Failure {
     let now = now.map_or_else(SystemTime::now, SystemTime::from);
     let reply = Reply::new(body.as_bytes()).with_headers(&headers).with_phase(phase);
     let status = case["status"].as_u64().and_then(|status| u16::try_from(status).ok());
-    status.map_or(reply, |status| reply.with_status(status)).judge(now)
+    status.map_or(reply, |status| reply.with_status(status)).classify(now)
 }
 
 fn headers(fields: &Map<String, Value>) -> HeaderMap {
@@ -135,7 +135,7 @@ fn stdin() -> Result<String, String> {
 /// What it is, for a person.
 fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
     let reply = Reply::new(body.as_bytes());
-    let failure = status.map_or(reply, |status| reply.with_status(status)).judge(SystemTime::now());
+    let failure = status.map_or(reply, |status| reply.with_status(status)).classify(SystemTime::now());
     let retry = match (failure.is_retryable(), failure.wait()) {
         (false, None) => "no: the same request will fail again".to_owned(),
         (false, Some(wait)) => format!("no: what is used up comes back in {}", spoken(wait)),

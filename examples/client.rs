@@ -19,7 +19,7 @@
 //! tracing-subscriber = "0.3"
 //! ```
 
-use resile::http::{Classifier, Refused};
+use resile::http::{Classifier, StatusError};
 use resile::{Classify, RetryPolicy, Upstream, Verdict, retry};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
@@ -41,7 +41,7 @@ struct Config {
 enum CallError {
     /// The server answered 4xx or 5xx.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Status(#[from] StatusError),
     /// There was no answer, or not all of it.
     #[error(transparent)]
     Unanswered(#[from] reqwest::Error),
@@ -51,7 +51,7 @@ enum CallError {
 fn classify(error: &CallError) -> Option<Verdict> {
     const GET: Classifier = Classifier::idempotent();
     match error {
-        CallError::Refused(refused) => GET.classify(refused),
+        CallError::Status(refused) => GET.classify(refused),
         CallError::Unanswered(error) => GET.classify(error),
     }
 }
@@ -59,7 +59,7 @@ fn classify(error: &CallError) -> Option<Verdict> {
 /// One attempt.
 async fn get(http: &reqwest::Client, url: &str) -> Result<String, CallError> {
     let response = http.get(url).send().await?;
-    Refused::check(response.status(), response.headers())?;
+    StatusError::check(response.status(), response.headers())?;
     Ok(response.text().await?)
 }
 

@@ -19,7 +19,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use crate::time::Timer;
-use crate::upstream::{Alone, Target, Where};
+use crate::upstream::{Endpoint, NoUpstream, Target};
 
 /// What goes wrong how often, and how many calls it was asked about.
 ///
@@ -230,7 +230,7 @@ impl<F> fmt::Debug for Chaos<F> {
 pin_project! {
     /// A call under [`Chaos`]. Made by [`ResilienceExt::chaos`](crate::ResilienceExt::chaos).
     #[must_use = "futures do nothing unless `.await`ed or polled"]
-    pub struct Disturbed<'a, Fut, F, X = Alone>
+    pub struct ChaosFuture<'a, Fut, F, X = NoUpstream>
     where
         X: Target,
     {
@@ -245,25 +245,25 @@ pin_project! {
     }
 }
 
-impl<'a, Fut, F> Disturbed<'a, Fut, F> {
+impl<'a, Fut, F> ChaosFuture<'a, Fut, F> {
     pub(crate) fn new(call: Fut, chaos: &'a Chaos<F>) -> Self {
-        Self { chaos, target: Alone, call, fault: None, sleep: None, begun: false }
+        Self { chaos, target: NoUpstream, call, fault: None, sleep: None, begun: false }
     }
 }
 
-impl<'a, Fut, F> Disturbed<'a, Fut, F> {
+impl<'a, Fut, F> ChaosFuture<'a, Fut, F> {
     /// Takes the time from the timer of an [`Upstream`](crate::Upstream).
-    pub fn on<Y: Target>(self, target: Y) -> Disturbed<'a, Fut, F, Y> {
+    pub fn on<Y: Target>(self, target: Y) -> ChaosFuture<'a, Fut, F, Y> {
         let Self { chaos, call, fault, begun, .. } = self;
-        Disturbed { chaos, target, call, fault, sleep: None, begun }
+        ChaosFuture { chaos, target, call, fault, sleep: None, begun }
     }
 }
 
-impl<Fut, F, T, E, X> Future for Disturbed<'_, Fut, F, X>
+impl<Fut, F, T, E, X> Future for ChaosFuture<'_, Fut, F, X>
 where
     Fut: Future<Output = Result<T, E>>,
     F: MakeError<E>,
-    X: Target + Where<Timer: Timer<Sleep = <X as Where>::Sleep>, Sleep: Future<Output = ()>>,
+    X: Target + Endpoint<Timer: Timer<Sleep = <X as Endpoint>::Sleep>, Sleep: Future<Output = ()>>,
 {
     type Output = Result<T, E>;
 
@@ -293,8 +293,8 @@ where
     }
 }
 
-impl<Fut, F, X: Target> fmt::Debug for Disturbed<'_, Fut, F, X> {
+impl<Fut, F, X: Target> fmt::Debug for ChaosFuture<'_, Fut, F, X> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Disturbed").field("chaos", self.chaos).finish_non_exhaustive()
+        f.debug_struct("ChaosFuture").field("chaos", self.chaos).finish_non_exhaustive()
     }
 }

@@ -84,14 +84,14 @@ impl<E: std::error::Error> std::error::Error for Error<E> {
 /// | `Elapsed` | the classifier's [`classify_cut`](Classify::classify_cut); without an opinion it is transient |
 /// | `Full` | the request may be sent again, and the upstream is unknown: it was not asked |
 ///
-/// An attempt that was cut may have been executed. So give `Lift` a classifier that knows whether the request may be
+/// An attempt that was cut may have been executed. So give `ClassifyOperation` a classifier that knows whether the request may be
 /// sent again, such as [`http::Classifier`](crate::http::Classifier), by value, in a pair or an `Arc`. A closure has no
 /// opinion on attempts that were cut, also where it asks such a classifier inside; or it has that of
 /// [`cut_is`](Classify::cut_is).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lift<C>(pub C);
+pub struct ClassifyOperation<C>(pub C);
 
-impl<E, C: Classify<E>> Classify<Error<E>> for Lift<C> {
+impl<E, C: Classify<E>> Classify<Error<E>> for ClassifyOperation<C> {
     fn classify(&self, error: &Error<E>) -> Option<Verdict> {
         match error {
             Error::Operation(error) => self.0.classify(error),

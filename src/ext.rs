@@ -1,7 +1,7 @@
 //! The postfix adapters.
 
 #[cfg(feature = "chaos")]
-use crate::chaos::{Chaos, Disturbed};
+use crate::chaos::{Chaos, ChaosFuture};
 #[cfg(feature = "stream")]
 use crate::stream::StreamTimeout;
 #[cfg(feature = "stream")]
@@ -70,8 +70,8 @@ pub trait ResilienceExt: Future + Sized {
     ///
     /// As often as it was told to.
     #[cfg(feature = "chaos")]
-    fn chaos<F>(self, chaos: &Chaos<F>) -> Disturbed<'_, Self, F> {
-        Disturbed::new(self, chaos)
+    fn chaos<F>(self, chaos: &Chaos<F>) -> ChaosFuture<'_, Self, F> {
+        ChaosFuture::new(self, chaos)
     }
 }
 

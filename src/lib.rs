@@ -91,7 +91,7 @@ pub use classify::{Always, Classify, CutIs, Opinion};
 #[cfg(feature = "serde")]
 pub use config::duration;
 pub use cooldown::Cooldown;
-pub use error::{Error, Lift};
+pub use error::{ClassifyOperation, Error};
 pub use ext::ResilienceExt;
 #[cfg(feature = "stream")]
 pub use ext::StreamResilienceExt;

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
-use crate::call::{CallPolicy, Course, Ended, Failed, GaveUp, Waits, WaitsOf};
+use crate::call::{CallPolicy, CallState, Ended, Failed, GaveUp, Pending, PendingOf};
 use crate::cancel::{Cancel, Never};
 use crate::classify::{Always, Classify};
-use crate::observe::Shell;
+use crate::observe::CallKind;
 use crate::policy::{Rules, StopReason};
 use crate::time::Timer;
 use crate::upstream::{TargetFor, Upstream};
@@ -53,11 +53,11 @@ impl<M: Timer> Upstream<M> {
         E: fmt::Display,
         C: Classify<E>,
     {
-        let course = Course::new(Shell::Single, Once(classifier), Never).on(self);
-        Single { course, has_begun: false, future: Some(future), waits: Waits::none() }
+        let call = CallState::new(CallKind::Single, OneAttempt(classifier), Never).on(self);
+        Single { call, has_begun: false, future: Some(future), pending: Pending::none() }
     }
 
-    /// Waits for the admission of one attempt that the caller makes: the token, the cooldown, the bulkhead, the breaker.
+    /// Pending for the admission of one attempt that the caller makes: the token, the cooldown, the bulkhead, the breaker.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl<M: Timer> Upstream<M> {
     /// ```
     #[track_caller]
     pub fn admit<K: Cancel>(&self, token: K) -> impl Future<Output = Result<Admission<&Self, K>, GaveUp<Infallible>>> {
-        admit(Course::new(Shell::Single, Once(Always), token).on(self))
+        admit(CallState::new(CallKind::Single, OneAttempt(Always), token).on(self))
     }
 
     /// The same with an admission that borrows nothing.
@@ -100,7 +100,7 @@ impl<M: Timer> Upstream<M> {
         self: Arc<Self>,
         token: K,
     ) -> impl Future<Output = Result<Admission<Arc<Self>, K>, GaveUp<Infallible>>> {
-        admit(Course::new(Shell::Single, Once(Always), token).on(self))
+        admit(CallState::new(CallKind::Single, OneAttempt(Always), token).on(self))
     }
 
     /// Admits one attempt that the caller makes, if it need not wait.
@@ -110,18 +110,18 @@ impl<M: Timer> Upstream<M> {
     /// [`GaveUp`], which says why the attempt was refused and, where that is known, when it is worth asking again.
     #[track_caller]
     pub fn try_admit(&self) -> Result<Admission<&Self, Never>, GaveUp<Infallible>> {
-        let mut course = Course::new(Shell::Single, Once(Always), Never).on(self);
-        course.begin_now(0)?;
-        Ok(Admission { course })
+        let mut call = CallState::new(CallKind::Single, OneAttempt(Always), Never).on(self);
+        call.begin_now(0)?;
+        Ok(Admission { call })
     }
 }
 
 async fn admit<K: Cancel, X: TargetFor<Infallible>>(
-    course: Course<Infallible, Once<Always>, K, X>,
+    call: CallState<Infallible, OneAttempt<Always>, K, X>,
 ) -> Result<Admission<X, K>, GaveUp<Infallible>> {
-    let mut admission = Admission { course };
-    let mut waits = pin!(Waits::none());
-    poll_fn(|cx| admission.course.poll_between(0, waits.as_mut(), cx)).await?;
+    let mut admission = Admission { call };
+    let mut pending = pin!(Pending::none());
+    poll_fn(|cx| admission.call.poll_between(0, pending.as_mut(), cx)).await?;
     Ok(admission)
 }
 
@@ -129,20 +129,20 @@ async fn admit<K: Cancel, X: TargetFor<Infallible>>(
 /// upstream and gives back what it holds.
 #[must_use = "an admission that is dropped says nothing of the upstream"]
 pub struct Admission<X: TargetFor<Infallible>, K = Never> {
-    course: Course<Infallible, Once<Always>, K, X>,
+    call: CallState<Infallible, OneAttempt<Always>, K, X>,
 }
 
 impl<X: TargetFor<Infallible>, K: Cancel> Admission<X, K> {
     /// Reports that the attempt succeeded.
     #[inline]
     pub fn succeeded(mut self) {
-        self.course.succeeded_at(0, 1, None);
+        self.call.succeeded_at(0, 1, None);
     }
 
     /// Reports that the attempt failed, and what that means.
     #[inline]
     pub fn settle(mut self, verdict: &Verdict) {
-        self.course.settle(0, *verdict);
+        self.call.settle(0, *verdict);
     }
 }
 
@@ -153,9 +153,9 @@ impl<X: TargetFor<Infallible>, K> fmt::Debug for Admission<X, K> {
 }
 
 /// One attempt, as long as it takes.
-struct Once<C>(C);
+struct OneAttempt<C>(C);
 
-impl<C> Rules for Once<C> {
+impl<C> Rules for OneAttempt<C> {
     type Classifier = C;
 
     #[inline]
@@ -179,7 +179,7 @@ impl<C> Rules for Once<C> {
     }
 }
 
-impl<C> CallPolicy for Once<C> {
+impl<C> CallPolicy for OneAttempt<C> {
     type Rules = Self;
 
     #[inline]
@@ -197,10 +197,10 @@ pin_project! {
         // `None` once it has ended. Dropped before what it holds at the upstream is given back.
         #[pin]
         future: Option<F>,
-        course: Course<E, Once<C>, Never, X>,
+        call: CallState<E, OneAttempt<C>, Never, X>,
         has_begun: bool,
         #[pin]
-        waits: WaitsOf<X, Never>,
+        pending: PendingOf<X, Never>,
     }
 }
 
@@ -217,17 +217,17 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.as_mut().project();
         // Ahead of all else, the one turn that most attempts have. Nobody counts it, so it need not be named.
-        if !*this.has_begun && this.course.begin_first(0).is_some() {
+        if !*this.has_begun && this.call.begin_first(0).is_some() {
             *this.has_begun = true;
             let future = this.future.as_mut().as_pin_mut().expect("`Upstream::call` polled after completion");
             let Poll::Ready(outcome) = future.poll(cx) else { return self.poll_in_flight(cx) };
             this.future.set(None);
             return Poll::Ready(match outcome {
                 Ok(value) => {
-                    this.course.succeeded_at_once(0);
+                    this.call.succeeded_at_once(0);
                     Ok(value)
                 }
-                Err(error) => Err(this.course.failed_for_good(0, Failed::Error(error), StopReason::Attempts)),
+                Err(error) => Err(this.call.failed_for_good(0, Failed::Error(error), StopReason::Attempts)),
             });
         }
         self.poll_on(cx)
@@ -245,7 +245,7 @@ where
     fn poll_on(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
         let mut this = self.project();
         if !*this.has_begun {
-            let begun = ready!(this.course.poll_between(0, this.waits.as_mut(), cx));
+            let begun = ready!(this.call.poll_between(0, this.pending.as_mut(), cx));
             if let Err(gave_up) = begun {
                 this.future.set(None);
                 return Poll::Ready(Err(gave_up));
@@ -253,14 +253,14 @@ where
             *this.has_begun = true;
         }
         let future = this.future.as_mut().as_pin_mut().expect("`Upstream::call` polled after completion");
-        let outcome = ready!(this.course.poll_attempt(0, future, this.waits, cx));
+        let outcome = ready!(this.call.poll_attempt(0, future, this.pending, cx));
         this.future.set(None);
         Poll::Ready(match outcome {
             Ok(value) => {
-                this.course.succeeded(0, 1);
+                this.call.succeeded(0, 1);
                 Ok(value)
             }
-            Err(ended) => Err(Self::end(this.course, ended)),
+            Err(ended) => Err(Self::end(this.call, ended)),
         })
     }
 
@@ -268,16 +268,16 @@ where
     #[inline(never)]
     fn poll_in_flight(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
         let mut this = self.project();
-        let ended = ready!(this.course.poll_limits(0, this.waits, cx));
+        let ended = ready!(this.call.poll_limits(0, this.pending, cx));
         this.future.set(None);
-        Poll::Ready(Err(Self::end(this.course, ended)))
+        Poll::Ready(Err(Self::end(this.call, ended)))
     }
 
     #[cold]
-    fn end(course: &mut Course<E, Once<C>, Never, X>, ended: Ended<E>) -> GaveUp<E> {
+    fn end(call: &mut CallState<E, OneAttempt<C>, Never, X>, ended: Ended<E>) -> GaveUp<E> {
         match ended {
-            Ended::Attempt(failed) => course.failed_for_good(0, failed, StopReason::Attempts),
-            Ended::Call(reason) => course.give_up(reason, None),
+            Ended::Attempt(failed) => call.failed_for_good(0, failed, StopReason::Attempts),
+            Ended::Call(reason) => call.give_up(reason, None),
         }
     }
 }

@@ -16,7 +16,7 @@ use std::iter::successors;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use resile::http::{Classifier, Refused};
+use resile::http::{Classifier, StatusError};
 use resile::observe::Event;
 use resile::{Backoff, Breaker, Budget, Classify, Cooldown, Jitter, RetryPolicy, StopReason, Upstream, Verdict, retry};
 use tokio_util::sync::CancellationToken;
@@ -47,7 +47,7 @@ static GREETER: Upstream = Upstream::new("greeter")
 enum CallError {
     /// The server answered 4xx or 5xx.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Status(#[from] StatusError),
     /// There was no answer, or not all of it.
     #[error("no answer: {}", root(.0))]
     Unanswered(#[from] reqwest::Error),
@@ -57,7 +57,7 @@ enum CallError {
 fn classify(error: &CallError) -> Option<Verdict> {
     const GET: Classifier = Classifier::idempotent();
     match error {
-        CallError::Refused(refused) => GET.classify(refused),
+        CallError::Status(refused) => GET.classify(refused),
         CallError::Unanswered(error) => GET.classify(error),
     }
 }
@@ -70,7 +70,7 @@ fn root(error: &reqwest::Error) -> &dyn Error {
 /// One attempt.
 async fn greeting(client: &reqwest::Client, url: &str) -> Result<String, CallError> {
     let response = client.get(url).send().await?;
-    Refused::check(response.status(), response.headers())?;
+    StatusError::check(response.status(), response.headers())?;
     Ok(response.text().await?)
 }
 

@@ -252,11 +252,11 @@ fn hold_the_laws(input: &Input) -> Result<Kind, &'static str> {
     let headers: HeaderMap = input.headers.iter().filter_map(field).collect();
     let reply = Reply::new(&input.body).with_headers(&headers).with_phase(input.phase);
     let reply = input.status.map_or(reply, |status| reply.with_status(status));
-    let failure = reply.judge(input.now);
+    let failure = reply.classify(input.now);
     let told = headers.get("x-should-retry").and_then(|value| value.to_str().ok()).map(str::trim);
     let text = format!("{failure} {failure:?} {}", failure.rule());
     let verdict = Classifier::new().classify(&failure);
-    let again = reply.judge(input.now);
+    let again = reply.classify(input.now);
     let _: Option<Failure> = reply.find(input.now);
     match () {
         () if failure.is_retryable() && !failure.kind().is_passing() && told != Some("true") => {

@@ -27,7 +27,7 @@ use crate::time::nanos;
 /// | jitter, where the curve grows | [`Jitter::Full`] | the fewest calls for nearly the least time (Brooker, "Exponential Backoff And Jitter", AWS 2015) |
 /// | jitter of `fixed`, `steps`, `custom` | [`Jitter::None`] | each delay was spelled out; ask for jitter where many clients may fail together |
 ///
-/// A [`Breaker`](crate::Breaker::with_open) has a default of its own for a curve that grows.
+/// A [`Breaker`](crate::Breaker::with_open_time) has a default of its own for a curve that grows.
 ///
 /// # Examples
 ///
@@ -218,7 +218,7 @@ impl Iterator for Schedule {
 }
 
 /// Equal if they give the same delays. Whether a jitter was given or is the curve's own does not matter here; it does for
-/// hints, and for [`Breaker::with_open`](crate::Breaker::with_open).
+/// hints, and for [`Breaker::with_open_time`](crate::Breaker::with_open_time).
 impl PartialEq for Backoff {
     fn eq(&self, other: &Self) -> bool {
         self.curve == other.curve

@@ -20,7 +20,7 @@ pub(crate) trait Owner {
     /// Returns whether anybody observes. It is foreign code, so it is not called under the lock.
     fn listens(&self) -> bool;
     /// Reports a transition. It is foreign code, so it is not called under the lock.
-    fn tell(&self, transition: Transition);
+    fn emit(&self, transition: Transition);
 }
 
 /// The shared state of a breaker: counters that closed calls touch, and the machine behind a lock for all else.
@@ -36,7 +36,7 @@ pub(crate) trait Owner {
 pub(super) struct Core {
     pub(super) settings: Settings,
     pub(super) phase: AtomicU64,
-    pub(super) shut: AtomicU64,
+    pub(super) refuses_until: AtomicU64,
     pub(super) streak: AtomicU64,
     pub(super) window: Window,
     guarded: Mutex<Guarded>,
@@ -45,9 +45,9 @@ pub(super) struct Core {
 #[derive(Default)]
 pub(super) struct Guarded {
     pub(super) machine: Machine,
-    pub(super) untold: VecDeque<Transition>,
+    pub(super) unreported: VecDeque<Transition>,
     /// Somebody tells the events; what others add, that one tells.
-    pub(super) telling: bool,
+    pub(super) is_reporting: bool,
 }
 
 /// How a call ended, as a breaker sees it.
@@ -66,10 +66,10 @@ impl Core {
         Self {
             settings: Settings::new(),
             phase: AtomicU64::new(0),
-            shut: AtomicU64::new(0),
+            refuses_until: AtomicU64::new(0),
             streak: AtomicU64::new(0),
             window: Window::new(),
-            guarded: Mutex::new(Guarded { machine: Machine::new(), untold: VecDeque::new(), telling: false }),
+            guarded: Mutex::new(Guarded { machine: Machine::new(), unreported: VecDeque::new(), is_reporting: false }),
         }
     }
 
@@ -107,8 +107,8 @@ impl Core {
     fn ask(&self, owner: &impl Owner) -> Result<Ticket, Open> {
         let now = owner.now();
         // Most who come while it is open need no lock to be told so.
-        let shut = self.shut.load(Ordering::Relaxed);
-        if now < shut { Err(Open::new(Some(shut - now))) } else { self.ask_machine(now, owner) }
+        let refuses_until = self.refuses_until.load(Ordering::Relaxed);
+        if now < refuses_until { Err(Open::new(Some(refuses_until - now))) } else { self.ask_machine(now, owner) }
     }
 
     #[inline(never)]
@@ -177,7 +177,7 @@ impl Core {
             Health::Healthy | Health::Unknown => return, // neutral: a healthy one does not come here
         };
         let now = if self.settings.counts_in_window() { Some(self.count(ticket, outcome, at, owner)) } else { at };
-        self.judge(ticket.generation(), streak, outcome, now, owner);
+        self.record(ticket.generation(), streak, outcome, now, owner);
     }
 
     /// Counts the call in the window; the time of its end. What is of an earlier generation is counted as that, which
@@ -189,14 +189,14 @@ impl Core {
         let call = Ended { at: ended, generation: ticket.generation(), failed, slow };
         self.window.count(settings.slot, call, || self.generation());
         if slow && !failed {
-            self.judge(ticket.generation(), 0, outcome, Some(ended), owner);
+            self.record(ticket.generation(), 0, outcome, Some(ended), owner);
         }
         ended
     }
 
     /// Something went wrong while closed: was it enough?
     #[cold]
-    fn judge(&self, generation: u32, streak: u32, outcome: Outcome, now: Option<u64>, owner: &impl Owner) {
+    fn record(&self, generation: u32, streak: u32, outcome: Outcome, now: Option<u64>, owner: &impl Owner) {
         let settings = &self.settings;
         let counts = || now.map(|now| self.window.counts(now, settings.slot, generation)).unwrap_or_default();
         let Some(why) = settings.trips_on(streak, counts) else { return };
@@ -254,7 +254,7 @@ impl Core {
             let mut guarded = self.lock();
             // The observer is not called by a thread that unwinds: it hears of this ahead of the next event.
             let event = guarded.machine.release();
-            guarded.untold.extend(event.filter(|_| listens));
+            guarded.unreported.extend(event.filter(|_| listens));
             self.publish(&guarded);
         });
         self.leave(guarded, event.filter(|_| listens), owner);

@@ -101,7 +101,7 @@ impl Machine {
     }
 
     /// Until when it is open and refuses whoever asks; 0 where that depends on who asks, and while isolated.
-    pub(super) const fn shut_until(&self) -> u64 {
+    pub(super) const fn refuses_until(&self) -> u64 {
         match self.phase {
             Phase::Open { until } if self.isolations == 0 => until,
             _ => 0,

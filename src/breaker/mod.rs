@@ -67,7 +67,7 @@ use crate::time::nanos;
 
 /// A circuit breaker, a part of an [`Upstream`](crate::Upstream).
 ///
-/// Each attempt on the upstream asks it first and reports its outcome. Refused, a call ends at once as
+/// Each attempt on the upstream asks it first and reports its outcome. StatusError, a call ends at once as
 /// [`StopReason::Open`](crate::StopReason::Open), with the time until the breaker lets calls through; a delay after which
 /// the retry would be refused is not waited out.
 ///
@@ -186,7 +186,7 @@ impl Breaker {
     /// given. A curve that grows has ± 20 % unless another jitter is given, as `Jitter::Full` would let a breaker go
     /// half-open at once.
     #[must_use]
-    pub const fn with_open(mut self, open: Backoff) -> Self {
+    pub const fn with_open_time(mut self, open: Backoff) -> Self {
         self.core.settings.open = open.or_jitter(OPEN_JITTER);
         self
     }

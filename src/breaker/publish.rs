@@ -11,8 +11,8 @@ impl Core {
     /// Publishes what the machine did, lets go of the lock and tells the event.
     pub(super) fn leave(&self, guarded: MutexGuard<'_, Guarded>, event: Option<Transition>, owner: &impl Owner) {
         self.publish(&guarded);
-        if event.is_some() || !guarded.untold.is_empty() {
-            self.pass_on(guarded, event, owner);
+        if event.is_some() || !guarded.unreported.is_empty() {
+            self.flush(guarded, event, owner);
         }
     }
 
@@ -26,7 +26,7 @@ impl Core {
             return;
         }
         self.window.transition(lower(before >> 1), generation);
-        self.shut.store(machine.shut_until(), Ordering::Relaxed);
+        self.refuses_until.store(machine.refuses_until(), Ordering::Relaxed);
         // The streak goes first: who reads the new phase finds the new streak. Swapped, so that it has its place in
         // one order with the steps that lengthen and end it. From one state that refuses to the next it stays, as
         // nobody lengthens or ends it there.
@@ -39,30 +39,30 @@ impl Core {
     /// Queues the event; tells what is queued, unless somebody does already.
     #[cold]
     #[inline(never)]
-    fn pass_on(&self, mut guarded: MutexGuard<'_, Guarded>, event: Option<Transition>, owner: &impl Owner) {
-        guarded.untold.extend(event);
-        if guarded.telling {
+    fn flush(&self, mut guarded: MutexGuard<'_, Guarded>, event: Option<Transition>, owner: &impl Owner) {
+        guarded.unreported.extend(event);
+        if guarded.is_reporting {
             return;
         }
         // Not always this event: an observer's panic leaves some behind.
-        let Some(first) = guarded.untold.pop_front() else { return };
-        guarded.telling = true;
+        let Some(first) = guarded.unreported.pop_front() else { return };
+        guarded.is_reporting = true;
         drop(guarded);
-        self.tell(first, owner);
+        self.emit(first, owner);
     }
 
     /// Tells an event and all that come meanwhile, in order.
-    fn tell(&self, first: Transition, owner: &impl Owner) {
+    fn emit(&self, first: Transition, owner: &impl Owner) {
         // Lets the next one tell, also when the observer panics.
-        let stop = OnUnwind(|| self.lock().telling = false);
+        let stop = OnUnwind(|| self.lock().is_reporting = false);
         let mut event = first;
         loop {
             if owner.listens() {
-                owner.tell(event);
+                owner.emit(event);
             }
             let mut guarded = self.lock();
-            let Some(next) = guarded.untold.pop_front() else {
-                guarded.telling = false; // under the same lock that saw nothing left
+            let Some(next) = guarded.unreported.pop_front() else {
+                guarded.is_reporting = false; // under the same lock that saw nothing left
                 stop.disarm();
                 return;
             };

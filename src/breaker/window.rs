@@ -51,12 +51,12 @@ pub(super) struct Window {
 /// The words of one kind side by side: a call that succeeds touches few cache lines.
 #[repr(align(128))] // a cache line and the one that is fetched with it
 struct Shard {
-    ok: Words,
-    failed: Words,
-    slow: Words,
+    ok: Describe,
+    failed: Describe,
+    slow: Describe,
 }
 
-type Words = [AtomicU64; SLOTS];
+type Describe = [AtomicU64; SLOTS];
 
 /// Calls that ended within a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,7 +142,7 @@ impl Window {
         let (newest, lap) = place(last, generation);
         // The slots after the newest are of the lap before.
         let (_, lap_before) = place(last.wrapping_sub(SLOTS as u64), generation);
-        let sum = |words: &Words| -> u64 {
+        let sum = |words: &Describe| -> u64 {
             let of_lap = |(index, word): (usize, &AtomicU64)| {
                 let word = word.load(Ordering::Acquire);
                 if tag_of(word) == if index <= newest { lap } else { lap_before } { word & COUNT_MAX } else { 0 }
@@ -191,7 +191,7 @@ impl Shard {
         }
     }
 
-    const fn kinds(&self) -> [&Words; 3] {
+    const fn kinds(&self) -> [&Describe; 3] {
         [&self.ok, &self.failed, &self.slow]
     }
 }

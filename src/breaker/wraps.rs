@@ -28,7 +28,7 @@ impl Owner for Clock {
         false
     }
 
-    fn tell(&self, transition: Transition) {
+    fn emit(&self, transition: Transition) {
         unreachable!("nobody listens, and hears {transition}")
     }
 }
@@ -169,7 +169,7 @@ proptest! {
         let breaker = Breaker::new()
             .with_consecutive(3)
             .with_probes(1.0, 1)
-            .with_open(Backoff::fixed(second));
+            .with_open_time(Backoff::fixed(second));
         let breaker = Manual::new(&breaker, &timer, start);
         for _ in 0..5 {
             let early = breaker.admit().unwrap();

@@ -4,7 +4,7 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
-use super::line::Entry;
+use super::queue::Entry;
 use super::{Bulkhead, Full, Permit};
 
 /// A wait for a [`Permit`]. Made by [`Bulkhead::acquire`].
@@ -35,9 +35,9 @@ impl<'a> Future for Acquire<'a> {
         if let Ok(permit) = bulkhead.try_acquire() {
             return Poll::Ready(Ok(permit));
         }
-        match bulkhead.line_up(cx.waker()) {
+        match bulkhead.enqueue(cx.waker()) {
             Ok(Entry::In) => Poll::Ready(Ok(Permit { bulkhead })),
-            Ok(Entry::Waits(ticket)) => {
+            Ok(Entry::Pending(ticket)) => {
                 self.ticket = Some(ticket);
                 Poll::Pending
             }

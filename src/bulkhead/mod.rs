@@ -38,10 +38,10 @@
 //! ```
 
 mod future;
-mod line;
+mod queue;
 
 pub use future::{Acquire, Limited};
-pub(crate) use line::Entry;
+pub(crate) use queue::Entry;
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -49,7 +49,7 @@ use std::time::Duration;
 
 use crate::sync::AtomicU64;
 use crate::time::nanos;
-use line::Line;
+use queue::Queue;
 
 /// At most n at once, at most m waiting; who comes beyond that is refused with [`Full`].
 ///
@@ -90,7 +90,7 @@ pub struct Bulkhead {
     /// Invariant 1: the number of those who wait is the length of the line, and changes only under its lock.
     /// Invariant 2: while somebody waits, the house is full: a place is then handed over, never given up.
     state: AtomicU64,
-    line: Line,
+    waiters: Queue,
     limit: u32,
     queue: u32,
     /// In nanoseconds; `u64::MAX` is none.
@@ -104,7 +104,7 @@ const ONE_WAITING: u64 = IN + 1;
 impl Bulkhead {
     /// At most `limit` at once, and as many waiting. With 0 all are refused.
     pub const fn new(limit: u32) -> Self {
-        Self { state: AtomicU64::new(0), line: Line::new(), limit, queue: limit, max_wait: u64::MAX }
+        Self { state: AtomicU64::new(0), waiters: Queue::new(), limit, queue: limit, max_wait: u64::MAX }
     }
 
     /// At most `waiting` may wait; with 0 who finds no room is refused at once. With a limit of 0 nobody waits.

@@ -1,13 +1,13 @@
 use std::task::Waker;
 use std::time::Duration;
 
-use super::{CallPolicy, Course, GaveUp, NO_LIMIT, wait_end};
+use super::{CallPolicy, CallState, GaveUp, NO_LIMIT, wait_end};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::observe::{EventKind, HeldBy, Shell};
+use crate::observe::{CallKind, EventKind, HeldBy};
 use crate::policy::{Attempt, Rules, StopReason};
 use crate::time::nanos;
-use crate::upstream::{Admission, TargetFor};
+use crate::upstream::{Admit, TargetFor};
 
 /// The answer to the question whether the next attempt may begin.
 pub(crate) enum Begin {
@@ -15,13 +15,13 @@ pub(crate) enum Begin {
     /// Not yet: it must ask again once its time to resume has come.
     Hold(Duration),
     /// Not yet: it waits in line, no longer than to that reading. It asks again when it is woken.
-    InLine {
+    Queued {
         until: u64,
     },
     End(StopReason, Option<Duration>),
 }
 
-impl<E, P, K, X, const N: usize> Course<E, P, K, X, N>
+impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
 where
     P: CallPolicy<Rules: Rules<Classifier: Classify<E>>>,
     K: Cancel,
@@ -44,18 +44,18 @@ where
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is a few instructions, which a call of it would double")]
     pub(crate) fn begin_first(&mut self, slot: usize) -> Option<Attempt> {
-        let is_first = self.desk.notes.attempts == 0 && !self.clock_runs();
-        if !is_first || self.token.is_cancelled() || (!X::ALONE && self.desk.target.wants_all()) {
+        let is_first = self.guard.progress.attempts == 0 && !self.clock_runs();
+        if !is_first || self.token.is_cancelled() || (!X::ALONE && self.guard.target.wants_all()) {
             return None;
         }
         let total = self.policy.total_timeout();
         if total != NO_LIMIT {
             self.note_start();
         }
-        if !self.desk.admit_at_once(slot, self.started()) {
+        if !self.guard.admit_at_once(slot, self.started()) {
             return None;
         }
-        self.desk.notes.attempts = 1;
+        self.guard.progress.attempts = 1;
         Some(Attempt::of_call(1, 0, 0, total))
     }
 
@@ -67,7 +67,7 @@ where
         waker: &Waker,
         elapsed: Option<u64>,
     ) -> Result<Option<Attempt>, GaveUp<E>> {
-        if self.resumes_at != 0 || self.desk.notes.must_yield {
+        if self.resumes_at != 0 || self.guard.progress.must_yield {
             return Ok(None);
         }
         if self.token.is_cancelled() {
@@ -75,7 +75,7 @@ where
         }
         match self.begin_on(slot, Some(waker), elapsed) {
             Begin::Go(attempt) => Ok(Some(attempt)),
-            Begin::Hold(_) | Begin::InLine { .. } => Ok(None),
+            Begin::Hold(_) | Begin::Queued { .. } => Ok(None),
             Begin::End(reason, retry_after) => Err(self.give_up(reason, retry_after)),
         }
     }
@@ -83,7 +83,7 @@ where
     /// Begins the next attempt, where the token does not forbid it.
     #[inline(never)]
     fn begin_on(&mut self, slot: usize, waker: Option<&Waker>, elapsed: Option<u64>) -> Begin {
-        if self.desk.notes.attempts > 0 && self.desk.notes.attempts >= self.policy.allowed() {
+        if self.guard.progress.attempts > 0 && self.guard.progress.attempts >= self.policy.allowed() {
             return Begin::End(StopReason::Attempts, None);
         }
         let starts = !self.clock_runs();
@@ -92,43 +92,47 @@ where
         }
         let elapsed = if starts { 0 } else { elapsed.unwrap_or_else(|| self.elapsed()) };
         // A total timeout of zero is one poll, not none.
-        let is_one_poll = self.desk.notes.attempts == 0 && (starts || self.policy.total_timeout() == 0);
+        let is_one_poll = self.guard.progress.attempts == 0 && (starts || self.policy.total_timeout() == 0);
         if self.remaining(elapsed) == 0 && !is_one_poll {
             return Begin::End(StopReason::Deadline, None);
         }
         // A retry was paid for before its delay, unless a caller's loop goes on after an attempt that it dropped.
-        if self.desk.notes.attempts > 0 && !self.desk.pay() {
+        if self.guard.progress.attempts > 0 && !self.guard.pay() {
             return Begin::End(StopReason::Budget, None);
         }
         let now = self.clock_runs().then(|| self.started.saturating_add(elapsed));
-        match self.desk.admit(slot, now, waker) {
-            Admission::Go => {}
-            Admission::Hold(delay) => return self.hold(delay, waker.is_some()),
-            Admission::InLine { until, is_new } => {
+        match self.guard.admit(slot, now, waker) {
+            Admit::Go => {}
+            Admit::Hold(delay) => return self.hold(delay, waker.is_some()),
+            Admit::Queued { until, is_new } => {
                 self.note_start();
                 if is_new {
-                    self.tell_held(HeldBy::Bulkhead, None);
+                    self.emit_held(HeldBy::Bulkhead, None);
                 }
-                return Begin::InLine { until: until.min(self.ends_at()) };
+                return Begin::Queued { until: until.min(self.ends_at()) };
             }
-            Admission::Refused { reason, retry_after } => return Begin::End(reason, retry_after),
+            Admit::Refused { reason, retry_after } => return Begin::End(reason, retry_after),
         }
-        let attempt =
-            Attempt::of_call(self.desk.notes.attempts.saturating_add(1), elapsed, self.delay, self.remaining(elapsed));
+        let attempt = Attempt::of_call(
+            self.guard.progress.attempts.saturating_add(1),
+            elapsed,
+            self.delay,
+            self.remaining(elapsed),
+        );
         // A hedge is worth a word to an observer that wants trouble alone.
-        if self.desk.target.wants_all() || (self.desk.notes.shell == Shell::Hedge && !attempt.is_first()) {
-            self.tell(EventKind::Started { attempt });
+        if self.guard.target.wants_all() || (self.guard.progress.kind == CallKind::Hedge && !attempt.is_first()) {
+            self.emit(EventKind::Started { attempt });
         }
         // From here on the attempt has begun: an observer that panics has kept it from that.
-        self.desk.notes.attempts = attempt.number();
-        self.desk.spend();
+        self.guard.progress.attempts = attempt.number();
+        self.guard.spend();
         Begin::Go(attempt)
     }
 
     /// Counts an attempt that the caller made without asking, so that no loop is without end.
     pub(crate) fn count_unseen(&mut self) {
-        self.desk.notes.attempts = self.desk.notes.attempts.saturating_add(1);
-        self.desk.spend();
+        self.guard.progress.attempts = self.guard.progress.attempts.saturating_add(1);
+        self.guard.spend();
         self.resumes_at = 0;
     }
 
@@ -137,7 +141,7 @@ where
         match self.begin(slot, None) {
             Begin::Go(attempt) => Ok(attempt),
             Begin::Hold(delay) => Err(self.give_up(StopReason::Deadline, Some(delay))),
-            Begin::InLine { .. } => Err(self.give_up(StopReason::Full, None)),
+            Begin::Queued { .. } => Err(self.give_up(StopReason::Full, None)),
             Begin::End(reason, retry_after) => Err(self.give_up(reason, retry_after)),
         }
     }
@@ -145,30 +149,30 @@ where
     /// Whether the time of each attempt is of use.
     #[inline]
     fn needs_clock(&self) -> bool {
-        self.policy.total_timeout() != NO_LIMIT || (!X::ALONE && self.desk.target.wants_all())
+        self.policy.total_timeout() != NO_LIMIT || (!X::ALONE && self.guard.target.wants_all())
     }
 
     /// What cannot begin in time ends at once, with the time at which it could.
     #[cold]
     #[inline(never)]
-    fn hold(&mut self, delay: Duration, waits: bool) -> Begin {
+    fn hold(&mut self, delay: Duration, pending: bool) -> Begin {
         self.note_start();
         let now = self.now();
         let left = self.remaining(now.saturating_sub(self.started));
         if left != NO_LIMIT && nanos(delay) >= left {
             return Begin::End(StopReason::Deadline, Some(delay));
         }
-        if waits {
-            self.tell_held(HeldBy::Cooldown, Some(delay));
+        if pending {
+            self.emit_held(HeldBy::Cooldown, Some(delay));
             self.resumes_at = wait_end(now, nanos(delay));
             // A timer may have sleeps that are over at once: each question in a turn of its own.
-            self.desk.notes.must_yield = true;
+            self.guard.progress.must_yield = true;
         }
         Begin::Hold(delay)
     }
 
     #[cold]
-    fn tell_held(&self, by: HeldBy, delay: Option<Duration>) {
-        self.tell(EventKind::Held { attempt: self.desk.notes.attempts.saturating_add(1), by, delay });
+    fn emit_held(&self, by: HeldBy, delay: Option<Duration>) {
+        self.emit(EventKind::Held { attempt: self.guard.progress.attempts.saturating_add(1), by, delay });
     }
 }

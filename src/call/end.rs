@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::gave_up::Inner;
-use super::{CallPolicy, Course, GaveUp, NO_LIMIT, wait_end};
+use super::{CallPolicy, CallState, GaveUp, NO_LIMIT, wait_end};
 use crate::breaker::{Outcome, Ticket};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
@@ -33,7 +33,7 @@ pub(crate) struct Classified {
     attempt: Attempt,
 }
 
-impl<E, P, K, X, const N: usize> Course<E, P, K, X, N>
+impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
 where
     P: CallPolicy<Rules: Rules<Classifier: Classify<E>>>,
     K: Cancel,
@@ -44,8 +44,8 @@ where
     #[expect(clippy::inline_always, reason = "it is a few instructions, which a call of it would double")]
     pub(crate) fn succeeded_at_once(&mut self, slot: usize) {
         if !X::ALONE {
-            self.desk.report_success(slot, Ticket::began);
-            self.desk.deposit();
+            self.guard.report_success(slot, Ticket::began);
+            self.guard.deposit();
         }
     }
 
@@ -53,37 +53,37 @@ where
     #[inline]
     pub(crate) fn succeeded(&mut self, slot: usize, attempt: u32) {
         // An attempt that never had to be waited for ended when it began: one reading less.
-        let at = if !X::ALONE && self.resumes_at == 0 { self.desk.began(slot) } else { None };
+        let at = if !X::ALONE && self.resumes_at == 0 { self.guard.began(slot) } else { None };
         self.succeeded_at(slot, attempt, at);
     }
 
     #[inline]
     pub(crate) fn succeeded_at(&mut self, slot: usize, attempt: u32, at: Option<u64>) {
         if X::ALONE {
-            if self.desk.notes.attempts > 1 {
-                self.tell_success(attempt, None, None);
+            if self.guard.progress.attempts > 1 {
+                self.emit_success(attempt, None, None);
             }
             return;
         }
-        let wants_all = self.desk.target.wants_all();
+        let wants_all = self.guard.target.wants_all();
         // What is ready at once needed no limit.
         if self.resumes_at != 0 && self.learns().is_some() {
             self.learn_from(slot);
         }
         // One reading for the attempt and the call.
         let now = wants_all.then(|| self.now());
-        let began = if wants_all { self.desk.began(slot) } else { None };
-        self.desk.report_success(slot, |_| at);
-        self.desk.deposit();
-        if wants_all || self.desk.notes.attempts > 1 {
-            self.tell_success(attempt, began, now);
+        let began = if wants_all { self.guard.began(slot) } else { None };
+        self.guard.report_success(slot, |_| at);
+        self.guard.deposit();
+        if wants_all || self.guard.progress.attempts > 1 {
+            self.emit_success(attempt, began, now);
         }
     }
 
     /// The upstream learns the latency of an attempt that had to be waited for and succeeded.
     #[inline(never)]
     pub(crate) fn learn_from(&mut self, slot: usize) {
-        let began = self.desk.began(slot);
+        let began = self.guard.began(slot);
         if let (Some(adaptive), Some(began)) = (self.learns(), began) {
             let now = self.now();
             adaptive.record(Duration::from_nanos(now), Duration::from_nanos(now.saturating_sub(began)));
@@ -93,7 +93,7 @@ where
     /// The upstream learns of an attempt that was overtaken after more than `slow`.
     #[cold]
     pub(crate) fn learn_overtaken(&mut self, slot: usize, at_least: u64) {
-        let began = self.desk.began(slot);
+        let began = self.guard.began(slot);
         if let (Some(adaptive), Some(began)) = (self.learns(), began) {
             let now = self.now();
             let waited = now.saturating_sub(began);
@@ -105,12 +105,12 @@ where
 
     #[cold]
     #[inline(never)]
-    fn tell_success(&self, attempt: u32, began: Option<u64>, now: Option<u64>) {
-        if self.desk.target.listens() {
+    fn emit_success(&self, attempt: u32, began: Option<u64>, now: Option<u64>) {
+        if self.guard.target.listens() {
             let elapsed = now.map_or_else(|| self.elapsed(), |now| now.saturating_sub(self.started));
             let elapsed = Duration::from_nanos(elapsed);
             let latency = began.zip(now).map(|(began, now)| Duration::from_nanos(now.saturating_sub(began)));
-            self.tell(EventKind::Succeeded { attempt, attempts: self.desk.notes.attempts, elapsed, latency });
+            self.emit(EventKind::Succeeded { attempt, attempts: self.guard.progress.attempts, elapsed, latency });
         }
     }
 
@@ -129,41 +129,41 @@ where
         let elapsed = now.map_or(0, |now| now.saturating_sub(self.started));
         let attempt = Attempt::of_call(number, elapsed, self.delay, self.remaining(elapsed));
         let result = Classified { verdict, cut, attempt };
-        let began = if X::ALONE { None } else { self.desk.began(slot) };
+        let began = if X::ALONE { None } else { self.guard.began(slot) };
         if let Failed::Error(error) = failed {
             self.last = Some(error);
         }
         if !X::ALONE {
-            self.desk.report(slot, outcome(verdict), now);
+            self.guard.report(slot, outcome(verdict), now);
         }
-        if self.desk.target.listens() {
-            self.tell_failure(&result, began, now);
+        if self.guard.target.listens() {
+            self.emit_failure(&result, began, now);
         }
         result
     }
 
     #[cold]
     #[inline(never)]
-    fn tell_failure(&self, failed: &Classified, began: Option<u64>, now: Option<u64>) {
+    fn emit_failure(&self, failed: &Classified, began: Option<u64>, now: Option<u64>) {
         let Classified { verdict, cut, attempt } = *failed;
-        let wants_all = self.desk.target.wants_all();
+        let wants_all = self.guard.target.wants_all();
         let took = |began: u64| Some(Duration::from_nanos(now?.saturating_sub(began)));
         let latency = began.filter(|_| wants_all).and_then(took);
-        self.with_failure(cut, verdict, |course, failure| {
-            course.tell(EventKind::Failed { attempt, failure, latency });
+        self.with_failure(cut, verdict, |call, failure| {
+            call.emit(EventKind::Failed { attempt, failure, latency });
         });
     }
 
     #[cold]
     #[inline(never)]
-    fn tell_wait(&self, failed: &Classified, delay: Duration) {
+    fn emit_wait(&self, failed: &Classified, delay: Duration) {
         let Classified { verdict, cut, attempt } = *failed;
         let resumes_at = match self.resumes_at {
             0 => None,
             at => Some(Duration::from_nanos(at)),
         };
-        self.with_failure(cut, verdict, |course, failure| {
-            course.tell(EventKind::Waiting { attempt, failure, delay, resumes_at });
+        self.with_failure(cut, verdict, |call, failure| {
+            call.emit(EventKind::Waiting { attempt, failure, delay, resumes_at });
         });
     }
 
@@ -181,7 +181,7 @@ where
     /// if the clock runs.
     #[inline]
     pub(crate) fn failed(&mut self, slot: usize, failed: Failed<E>) -> Result<u64, GaveUp<E>> {
-        let classified = self.classified(slot, self.desk.notes.attempts, failed);
+        let classified = self.classified(slot, self.guard.progress.attempts, failed);
         let Classified { verdict, attempt, .. } = classified;
         let hint = verdict.and_then(|verdict| verdict.hint_to_wait());
         let delay = match self.policy.decide(attempt, verdict) {
@@ -193,23 +193,23 @@ where
         }
         if !X::ALONE {
             // It would be refused after the delay: it does not wait for that.
-            if let Some(open) = self.desk.refusal_within(delay) {
+            if let Some(open) = self.guard.refusal_within(delay) {
                 return Err(self.end(StopReason::Open, classified, open.retry_after()));
             }
-            if !self.desk.pay() {
+            if !self.guard.pay() {
                 return Err(self.end(StopReason::Budget, classified, hint));
             }
         }
         self.delay = nanos(delay);
-        self.desk.notes.must_yield = self.desk.notes.attempts % 32 == 0;
+        self.guard.progress.must_yield = self.guard.progress.attempts % 32 == 0;
         if !delay.is_zero() {
             self.note_start();
             // From the reading that was taken with the failure, or from the one that has just begun the clock.
             let now = self.started.saturating_add(attempt.elapsed_nanos());
             self.resumes_at = wait_end(now, self.delay);
         }
-        if self.desk.target.listens() {
-            self.tell_wait(&classified, delay);
+        if self.guard.target.listens() {
+            self.emit_wait(&classified, delay);
         }
         Ok(attempt.elapsed_nanos())
     }
@@ -218,14 +218,14 @@ where
     #[cold]
     pub(crate) fn settle(&mut self, slot: usize, verdict: Verdict) {
         let now = self.clock_runs().then(|| self.now());
-        let began = self.desk.began(slot);
-        self.desk.report(slot, outcome(Some(verdict)), now);
+        let began = self.guard.began(slot);
+        self.guard.report(slot, outcome(Some(verdict)), now);
         let elapsed = Duration::from_nanos(now.map_or(0, |now| now.saturating_sub(self.started)));
-        let attempt = Attempt::of_call(self.desk.notes.attempts, nanos(elapsed), self.delay, NO_LIMIT);
+        let attempt = Attempt::of_call(self.guard.progress.attempts, nanos(elapsed), self.delay, NO_LIMIT);
         let took = |began: u64| Some(Duration::from_nanos(now?.saturating_sub(began)));
         let (latency, verdict) = (began.and_then(took), Some(verdict));
-        self.with_failure(None, verdict, |course, failure| {
-            course.tell(EventKind::Failed { attempt, failure, latency });
+        self.with_failure(None, verdict, |call, failure| {
+            call.emit(EventKind::Failed { attempt, failure, latency });
         });
         let reason =
             if verdict.is_some_and(|verdict| verdict.is_again()) { StopReason::Attempts } else { StopReason::Fatal };
@@ -237,7 +237,7 @@ where
     #[cold]
     #[inline(never)]
     pub(crate) fn failed_for_good(&mut self, slot: usize, failed: Failed<E>, reason: StopReason) -> GaveUp<E> {
-        let classified = self.classified(slot, self.desk.notes.attempts, failed);
+        let classified = self.classified(slot, self.guard.progress.attempts, failed);
         self.end_after(classified, reason)
     }
 
@@ -280,13 +280,13 @@ where
         let cut = Cut::Deadline;
         let verdict =
             Classify::<E>::classify_cut(self.policy.rules().classifier(), cut).unwrap_or(Verdict::transient());
-        let total = self.policy.total_timeout().saturating_sub(self.policy.forgiven());
+        let total = self.policy.total_timeout().saturating_sub(self.policy.excluded());
         let enough = total.min(self.policy.attempt_timeout()) / 2;
         if !X::ALONE && self.policy.total_timeout() != NO_LIMIT {
             let now = self.now();
             for slot in slots {
-                if self.desk.began(slot).is_some_and(|began| now.saturating_sub(began) >= enough) {
-                    self.desk.report(slot, outcome(Some(verdict)), Some(now));
+                if self.guard.began(slot).is_some_and(|began| now.saturating_sub(began) >= enough) {
+                    self.guard.report(slot, outcome(Some(verdict)), Some(now));
                 }
             }
         }
@@ -301,18 +301,18 @@ where
         retry_after: Option<Duration>,
     ) -> GaveUp<E> {
         if !X::ALONE {
-            self.desk.forget_all();
+            self.guard.forget_all();
         }
         self.resumes_at = 0;
-        let (attempts, elapsed) = (self.desk.notes.attempts, Duration::from_nanos(self.elapsed()));
+        let (attempts, elapsed) = (self.guard.progress.attempts, Duration::from_nanos(self.elapsed()));
         let retry_after = retry_after.filter(|after| !after.is_zero());
-        if self.desk.target.listens() {
+        if self.guard.target.listens() {
             let error_type = if cut.is_some() { "timeout" } else { std::any::type_name::<E>() };
-            self.with_failure(cut, verdict, |course, failure| {
-                course.tell(EventKind::GaveUp { reason, attempts, elapsed, failure, retry_after, error_type });
+            self.with_failure(cut, verdict, |call, failure| {
+                call.emit(EventKind::GaveUp { reason, attempts, elapsed, failure, retry_after, error_type });
             });
         }
-        let upstream = self.desk.target.owned_name();
+        let upstream = self.guard.target.owned_name();
         let last = self.last.take();
         GaveUp::new(Inner { reason, attempts, elapsed, retry_after, verdict, cut, last, upstream })
     }

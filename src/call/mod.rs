@@ -1,23 +1,23 @@
 //! The engine under every call: the only place that waits, classifies, pays and reports.
 //!
-//! A shell (`retry`, `Run`, `retry_stream`, `hedge`, `fallback`) holds its attempts and has its own rules; a [`Course`] is
+//! A shell (`retry`, `Run`, `retry_stream`, `hedge`, `fallback`) holds its attempts and has its own rules; a [`CallState`] is
 //! what it knows beside them.
 
 mod begin;
+mod emit;
 mod end;
 mod gave_up;
 mod nesting;
+mod pending;
 mod policy;
-mod tell;
 mod wait;
-mod waits;
 
 pub use gave_up::{Boxed, GaveUp, Source};
 
 pub(crate) use begin::Begin;
 pub(crate) use end::{Classified, Ended, Failed};
+pub(crate) use pending::{Pending, PendingOf};
 pub(crate) use policy::{CallPolicy, Counted, NO_LIMIT, Plain, Renewed};
-pub(crate) use waits::{Waits, WaitsOf};
 
 use std::panic::Location;
 
@@ -25,16 +25,16 @@ use nesting::{Polled, Site};
 
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::observe::Shell;
+use crate::observe::CallKind;
 use crate::policy::Rules;
 use crate::time::{Timer, nanos};
-use crate::upstream::{Alone, Desk, Target, TargetFor};
+use crate::upstream::{Guard, NoUpstream, Target, TargetFor};
 
 /// What a call knows between its attempts. Times are in nanoseconds (584 years' worth).
-pub(crate) struct Course<E, P, K, X: Target, const N: usize = 1> {
+pub(crate) struct CallState<E, P, K, X: Target, const N: usize = 1> {
     pub(crate) policy: P,
     pub(crate) token: K,
-    pub(crate) desk: Desk<X, N>,
+    pub(crate) guard: Guard<X, N>,
     site: Site,
     /// When the call began, on the timer; `UNKNOWN` until it is needed.
     started: u64,
@@ -56,14 +56,14 @@ fn wait_end(now: u64, delay: u64) -> u64 {
     now.saturating_add(delay).clamp(1, NO_LIMIT - 1)
 }
 
-impl<E, P, K> Course<E, P, K, Alone> {
+impl<E, P, K> CallState<E, P, K, NoUpstream> {
     #[inline]
     #[track_caller]
-    pub(crate) fn new(shell: Shell, policy: P, token: K) -> Self {
+    pub(crate) fn new(kind: CallKind, policy: P, token: K) -> Self {
         Self {
             policy,
             token,
-            desk: Desk::new(Alone, shell),
+            guard: Guard::new(NoUpstream, kind),
             site: Location::caller(),
             started: UNKNOWN,
             delay: 0,
@@ -73,15 +73,15 @@ impl<E, P, K> Course<E, P, K, Alone> {
     }
 }
 
-impl<E, P, K, X: Target, const N: usize> Course<E, P, K, X, N> {
+impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
     /// Sends a call that has not begun elsewhere.
     #[inline]
-    pub(crate) fn on<Y: Target, const M: usize>(self, target: Y) -> Course<E, P, K, Y, M> {
-        let Self { policy, token, desk, site, .. } = self;
-        Course {
+    pub(crate) fn on<Y: Target, const M: usize>(self, target: Y) -> CallState<E, P, K, Y, M> {
+        let Self { policy, token, guard, site, .. } = self;
+        CallState {
             policy,
             token,
-            desk: Desk::new(target, desk.notes.shell),
+            guard: Guard::new(target, guard.progress.kind),
             site,
             started: UNKNOWN,
             delay: 0,
@@ -93,7 +93,7 @@ impl<E, P, K, X: Target, const N: usize> Course<E, P, K, X, N> {
     /// Returns how many attempts were begun.
     #[inline]
     pub(crate) const fn attempts(&self) -> u32 {
-        self.desk.notes.attempts
+        self.guard.progress.attempts
     }
 
     #[inline]
@@ -111,7 +111,7 @@ impl<E, P, K, X: Target, const N: usize> Course<E, P, K, X, N> {
 
     #[inline(never)] // of no use to a call that succeeds at once
     fn read_start(&mut self) {
-        self.started = self.desk.target.reading().map_or(UNKNOWN, |now| now.min(LATEST));
+        self.started = self.guard.target.reading().map_or(UNKNOWN, |now| now.min(LATEST));
     }
 
     /// Sets the delay before the next attempt.
@@ -125,18 +125,18 @@ impl<E, P, K, X: Target, const N: usize> Course<E, P, K, X, N> {
     }
 
     /// The wait for an attempt was dropped by its caller: it leaves the line. A delay goes on.
-    pub(crate) fn leave_line(&mut self, slot: usize) {
-        self.desk.leave_line(slot);
+    pub(crate) fn leave_queue(&mut self, slot: usize) {
+        self.guard.leave_queue(slot);
     }
 
     /// The attempt in flight was dropped by its caller: that says nothing of the upstream.
     pub(crate) fn drop_attempt(&mut self, slot: usize) {
-        self.desk.forget(slot);
+        self.guard.forget(slot);
         self.resumes_at = 0;
     }
 }
 
-impl<E, P, K, X, const N: usize> Course<E, P, K, X, N>
+impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
 where
     P: CallPolicy<Rules: Rules<Classifier: Classify<E>>>,
     K: Cancel,
@@ -145,7 +145,7 @@ where
     /// Reads the clock.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
-        nanos(self.desk.target.timer().now())
+        nanos(self.guard.target.timer().now())
     }
 
     /// Returns the time since the start, if the clock runs.
@@ -175,11 +175,11 @@ where
     /// Names the call while an attempt of it is polled.
     #[inline]
     pub(crate) fn polled(&self) -> Polled {
-        let is_counted = !X::ALONE && self.desk.target.wants_all();
-        let upstream = if is_counted { self.desk.target.name() } else { None };
+        let is_counted = !X::ALONE && self.guard.target.wants_all();
+        let upstream = if is_counted { self.guard.target.name() } else { None };
         // A retry belongs into these: it multiplies nothing by surprise.
-        let is_frame = matches!(self.desk.notes.shell, Shell::Hedge | Shell::Fallback | Shell::Single);
-        Polled::enter((!is_frame).then_some(self.site), upstream, self.desk.notes.shell != Shell::Fallback)
+        let is_frame = matches!(self.guard.progress.kind, CallKind::Hedge | CallKind::Fallback | CallKind::Single);
+        Polled::enter((!is_frame).then_some(self.site), upstream, self.guard.progress.kind != CallKind::Fallback)
     }
 
     /// The same for an attempt that [`begin_first`](Self::begin_first) let begin, where [`is_nested`](Self::is_nested) is

@@ -15,7 +15,7 @@ pub(crate) trait CallPolicy {
 
     /// How much of the elapsed time the deadline does not count.
     #[inline]
-    fn forgiven(&self) -> u64 {
+    fn excluded(&self) -> u64 {
         0
     }
 
@@ -36,7 +36,7 @@ pub(crate) trait CallPolicy {
     fn total_timeout(&self) -> u64 {
         match self.rules().timeouts().0 {
             None => NO_LIMIT,
-            limit => limit_of(limit).saturating_add(self.forgiven()).min(NO_LIMIT - 1),
+            limit => limit_of(limit).saturating_add(self.excluded()).min(NO_LIMIT - 1),
         }
     }
 
@@ -105,19 +105,19 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Counted<P> {
 /// A policy whose deadline and attempts may count anew.
 pub(crate) struct Renewed<P> {
     policy: P,
-    forgiven: u64,
+    excluded: u64,
     spent: u32,
 }
 
 impl<P> Renewed<P> {
     pub(crate) const fn new(policy: P) -> Self {
-        Self { policy, forgiven: 0, spent: 0 }
+        Self { policy, excluded: 0, spent: 0 }
     }
 
     /// The deadline counts anew after that time.
     #[cfg(feature = "stream")]
-    pub(crate) const fn forgive(&mut self, elapsed: u64) {
-        self.forgiven = elapsed;
+    pub(crate) const fn exclude(&mut self, elapsed: u64) {
+        self.excluded = elapsed;
     }
 
     /// The attempts count anew after that many.
@@ -133,8 +133,8 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Renewed<P> {
         self.policy.as_policy()
     }
 
-    fn forgiven(&self) -> u64 {
-        self.forgiven
+    fn excluded(&self) -> u64 {
+        self.excluded
     }
 
     fn spent(&self) -> u32 {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use super::{Begin, CallPolicy, Course, Ended, Failed, GaveUp, LATEST, NO_LIMIT, WaitsOf};
+use super::{Begin, CallPolicy, CallState, Ended, Failed, GaveUp, LATEST, NO_LIMIT, PendingOf};
 use crate::adaptive::AdaptiveTimeout;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
@@ -18,7 +18,7 @@ enum Over {
     Time,
 }
 
-impl<E, P, K, X, const N: usize> Course<E, P, K, X, N>
+impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
 where
     P: CallPolicy<Rules: Rules<Classifier: Classify<E>>>,
     K: Cancel,
@@ -29,43 +29,43 @@ where
     pub(crate) fn poll_between(
         &mut self,
         slot: usize,
-        waits: Pin<&mut WaitsOf<X, K>>,
+        pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Attempt, GaveUp<E>>> {
         // Most attempts have nothing to wait for.
-        if !waits.is_asleep() {
+        if !pending.is_asleep() {
             if let Some(begun) = self.begin_at_once(slot, cx.waker(), None).transpose() {
                 return Poll::Ready(begun);
             }
         }
-        self.poll_wait(slot, waits, cx)
+        self.poll_wait(slot, pending, cx)
     }
 
     #[inline(never)]
     fn poll_wait(
         &mut self,
         slot: usize,
-        mut waits: Pin<&mut WaitsOf<X, K>>,
+        mut pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Attempt, GaveUp<E>>> {
         loop {
             if self.resumes_at != 0 {
-                match std::task::ready!(self.poll_until(self.resumes_at, waits.as_mut(), cx)) {
+                match std::task::ready!(self.poll_until(self.resumes_at, pending.as_mut(), cx)) {
                     Over::Cancelled => return Poll::Ready(Err(self.give_up(StopReason::Cancelled, None))),
                     Over::Time => self.resumes_at = 0,
                 }
             }
-            waits.as_mut().wake();
+            pending.as_mut().wake();
             // After a delay too, as a timer may have sleeps that are over at once: as good as no delay.
-            if std::mem::take(&mut self.desk.notes.must_yield) {
+            if std::mem::take(&mut self.guard.progress.must_yield) {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
             match self.begin(slot, Some(cx.waker())) {
                 Begin::Go(attempt) => return Poll::Ready(Ok(attempt)),
                 Begin::Hold(_) => {}
-                Begin::InLine { until } => {
-                    return match std::task::ready!(self.poll_until(until, waits, cx)) {
+                Begin::Queued { until } => {
+                    return match std::task::ready!(self.poll_until(until, pending, cx)) {
                         Over::Cancelled => Poll::Ready(Err(self.give_up(StopReason::Cancelled, None))),
                         Over::Time if until >= self.ends_at() => {
                             Poll::Ready(Err(self.give_up(StopReason::Deadline, None)))
@@ -78,26 +78,26 @@ where
         }
     }
 
-    /// Waits for that reading of the clock, or for the token.
+    /// Pending for that reading of the clock, or for the token.
     #[inline]
-    fn poll_until(&self, at: u64, mut waits: Pin<&mut WaitsOf<X, K>>, cx: &mut Context<'_>) -> Poll<Over> {
-        if at != NO_LIMIT && self.poll_time(at, waits.as_mut(), cx).is_ready() {
+    fn poll_until(&self, at: u64, mut pending: Pin<&mut PendingOf<X, K>>, cx: &mut Context<'_>) -> Poll<Over> {
+        if at != NO_LIMIT && self.poll_time(at, pending.as_mut(), cx).is_ready() {
             return Poll::Ready(Over::Time);
         }
-        waits.poll_cancelled(&self.token, cx).map(|()| Over::Cancelled)
+        pending.poll_cancelled(&self.token, cx).map(|()| Over::Cancelled)
     }
 
-    /// Waits for that reading of the clock.
-    pub(crate) fn poll_time(&self, at: u64, mut waits: Pin<&mut WaitsOf<X, K>>, cx: &mut Context<'_>) -> Poll<()> {
-        if !waits.is_asleep() {
-            let (timer, delay) = (self.desk.target.timer(), Duration::from_nanos(self.delay));
+    /// Pending for that reading of the clock.
+    pub(crate) fn poll_time(&self, at: u64, mut pending: Pin<&mut PendingOf<X, K>>, cx: &mut Context<'_>) -> Poll<()> {
+        if !pending.is_asleep() {
+            let (timer, delay) = (self.guard.target.timer(), Duration::from_nanos(self.delay));
             // Where readings have come to their end, the delay itself is waited out.
-            waits.as_mut().sleep(|| match at {
+            pending.as_mut().sleep(|| match at {
                 LATEST => timer.sleep(delay),
                 at => timer.sleep_until(Duration::from_nanos(at)),
             });
         }
-        waits.poll_sleep(cx)
+        pending.poll_sleep(cx)
     }
 
     /// Polls an attempt, and then what may cut it.
@@ -107,7 +107,7 @@ where
         &mut self,
         slot: usize,
         attempt: Pin<&mut impl Future<Output = Result<T, E>>>,
-        waits: Pin<&mut WaitsOf<X, K>>,
+        pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<T, Ended<E>>> {
         let polled = {
@@ -116,7 +116,7 @@ where
         };
         match polled {
             Poll::Ready(outcome) => Poll::Ready(outcome.map_err(|error| Ended::Attempt(Failed::Error(error)))),
-            Poll::Pending => self.poll_limits(slot, waits, cx).map(Err),
+            Poll::Pending => self.poll_limits(slot, pending, cx).map(Err),
         }
     }
 
@@ -127,10 +127,10 @@ where
     pub(crate) fn poll_limits(
         &mut self,
         slot: usize,
-        mut waits: Pin<&mut WaitsOf<X, K>>,
+        mut pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
     ) -> Poll<Ended<E>> {
-        if self.token.stops_attempts() && waits.as_mut().poll_cancelled(&self.token, cx).is_ready() {
+        if self.token.stops_attempts() && pending.as_mut().poll_cancelled(&self.token, cx).is_ready() {
             return Poll::Ready(Ended::Call(StopReason::Cancelled));
         }
         if self.resumes_at == 0 {
@@ -143,13 +143,13 @@ where
                 return Poll::Ready(self.cut(slot));
             }
             let at = Duration::from_nanos(self.resumes_at);
-            waits.as_mut().sleep(|| self.desk.target.timer().sleep_until(at));
+            pending.as_mut().sleep(|| self.guard.target.timer().sleep_until(at));
         }
         if self.resumes_at == NO_LIMIT {
             return Poll::Pending;
         }
-        std::task::ready!(waits.as_mut().poll_sleep(cx));
-        waits.wake();
+        std::task::ready!(pending.as_mut().poll_sleep(cx));
+        pending.wake();
         Poll::Ready(self.cut(slot))
     }
 
@@ -163,7 +163,7 @@ where
             return self.ends_at();
         }
         let now = if starts { self.started } else { self.now() };
-        self.desk.note_began(slot, now);
+        self.guard.note_began(slot, now);
         now.saturating_add(own).min(self.ends_at())
     }
 
@@ -185,7 +185,7 @@ where
         if X::ALONE || !self.policy.rules().is_learned() {
             return None;
         }
-        self.desk.target.parts()?.adaptive.as_ref()
+        self.guard.target.parts()?.adaptive.as_ref()
     }
 
     /// The attempt goes on without limits: a stream that flows. The upstream learns how long that took.
@@ -211,7 +211,7 @@ where
             return Ended::Call(StopReason::Deadline);
         }
         let fixed = self.policy.attempt_timeout();
-        let began = self.desk.began(slot);
+        let began = self.guard.began(slot);
         let limit = match (self.learns(), began) {
             (Some(adaptive), Some(began)) => {
                 let limit = Duration::from_nanos(at.saturating_sub(began));
@@ -240,8 +240,8 @@ where
                 0 => match self.begin(slot, Some(&waker)) {
                     Begin::Go(attempt) => return Ok(attempt),
                     Begin::Hold(_) => continue,
-                    Begin::InLine { until } if until >= self.ends_at() => (until, Some(StopReason::Deadline)),
-                    Begin::InLine { until } => (until, Some(StopReason::Full)),
+                    Begin::Queued { until } if until >= self.ends_at() => (until, Some(StopReason::Deadline)),
+                    Begin::Queued { until } => (until, Some(StopReason::Full)),
                     Begin::End(reason, retry_after) => return Err(self.give_up(reason, retry_after)),
                 },
                 until => (until, None),
@@ -251,7 +251,7 @@ where
             }
             let left = until.saturating_sub(self.now());
             match stop {
-                _ if left > 0 => self.desk.target.timer().park(Duration::from_nanos(left)),
+                _ if left > 0 => self.guard.target.timer().park(Duration::from_nanos(left)),
                 None => self.resumes_at = 0,
                 Some(stop) => return Err(self.give_up(stop, None)),
             }

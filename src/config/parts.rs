@@ -5,7 +5,7 @@ use serde::de::{Error, MapAccess};
 use serde::{Deserialize, Deserializer};
 
 use super::settings::{Reader, Settings, read, settings};
-use super::visit::{Number, OrNone, Time, Whole};
+use super::visit::{Number, OptionalVisitor, Time, Whole};
 use crate::adaptive::AdaptiveTimeout;
 use crate::backoff::Backoff;
 use crate::breaker::Breaker;
@@ -29,21 +29,21 @@ settings! {
     /// (maps of `share`, `of` and, of a slow rate, `limit`), each of which may be `"none"`; `window`, `open` (a
     /// [`Backoff`]), `hint_cap`, `probes` (a map of `share` and `of`), `lease`.
     Breaker, "a breaker", Breaker::new(), {
-        "consecutive": OrNone(Whole::of("`consecutive`", 1)) => |breaker, failures| match failures {
+        "consecutive": OptionalVisitor(Whole::of("`consecutive`", 1)) => |breaker, failures| match failures {
             Some(failures) => breaker.with_consecutive(failures),
             None => breaker.without_consecutive(),
         },
-        "failure_rate": OrNone(Reader::<Rate<false>>::NEW) => |breaker, rate| match rate {
+        "failure_rate": OptionalVisitor(Reader::<Rate<false>>::NEW) => |breaker, rate| match rate {
             Some((share, of, _)) => breaker.with_failure_rate(share, of),
             None => breaker.without_failure_rate(),
         },
-        "slow_rate": OrNone(Reader::<Rate<true>>::NEW) => |breaker, rate| match rate {
+        "slow_rate": OptionalVisitor(Reader::<Rate<true>>::NEW) => |breaker, rate| match rate {
             Some((share, of, Some(limit))) => breaker.with_slow_rate(limit, share, of),
             Some((.., None)) => return Err(A::Error::missing_field("limit")),
             None => breaker.without_slow_rate(),
         },
         "window": Time::required("window") => |breaker, window| breaker.with_window(window.unwrap_or_default()),
-        "open": PhantomData::<Backoff> => |breaker, open| breaker.with_open(open),
+        "open_time": PhantomData::<Backoff> => |breaker, open| breaker.with_open_time(open),
         "hint_cap": Time::required("hint_cap") => |breaker, cap| breaker.with_hint_cap(cap.unwrap_or_default()),
         "probes": Reader::<Rate<false>>::NEW => |breaker, rate| {
             let (share, of, _) = rate;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::duration::{text, text_or_none};
 use super::settings::{Settings, read, settings};
-use super::visit::{CurveOf, IN_CODE, Number, Time, Whole};
+use super::visit::{DelayCurveVisitor, IN_CODE, Number, Time, Whole};
 use crate::backoff::{Backoff, Curve, Jitter};
 use crate::classify::Always;
 use crate::policy::RetryPolicy;
@@ -80,7 +80,7 @@ impl Settings for BackoffSettings {
 
     fn set<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
         match name {
-            "curve" => self.curve = map.next_value::<CurveOf>()?.0,
+            "curve" => self.curve = map.next_value::<DelayCurveVisitor>()?.0,
             "base" => self.base = map.next_value_seed(Time::required("base"))?.unwrap_or_default(),
             "factor" => self.factor = map.next_value_seed(Number::FACTOR)?,
             "cap" => self.cap = Some(map.next_value_seed(Time::optional("cap"))?.unwrap_or(Duration::MAX)),

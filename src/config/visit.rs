@@ -108,9 +108,9 @@ impl<'de> DeserializeSeed<'de> for Whole {
 }
 
 /// Reads what another visitor reads, or "none" and null.
-pub(super) struct OrNone<V>(pub(super) V);
+pub(super) struct OptionalVisitor<V>(pub(super) V);
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for OrNone<V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for OptionalVisitor<V> {
     type Value = Option<V::Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -143,7 +143,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for OrNone<V> {
     }
 }
 
-impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for OrNone<V> {
+impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for OptionalVisitor<V> {
     type Value = Option<V::Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -195,7 +195,7 @@ impl<'de> DeserializeSeed<'de> for Number {
 }
 
 /// The function that makes the curve of that name, from its base.
-pub(super) struct CurveOf(pub(super) fn(Duration) -> Backoff);
+pub(super) struct DelayCurveVisitor(pub(super) fn(Duration) -> Backoff);
 
 /// The curves that no configuration can hold.
 pub(super) const IN_CODE: [(&str, &str); 2] = [
@@ -203,23 +203,23 @@ pub(super) const IN_CODE: [(&str, &str); 2] = [
     ("custom", "`curve` cannot be \"custom\" in a configuration: it is a function in code, `Backoff::custom`"),
 ];
 
-impl<'de> Deserialize<'de> for CurveOf {
+impl<'de> Deserialize<'de> for DelayCurveVisitor {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(ACurve)
+        deserializer.deserialize_str(CurveVisitor)
     }
 }
 
-struct ACurve;
+struct CurveVisitor;
 
-impl Visitor<'_> for ACurve {
-    type Value = CurveOf;
+impl Visitor<'_> for CurveVisitor {
+    type Value = DelayCurveVisitor;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("`curve` to be \"none\", \"fixed\", \"linear\", \"exponential\" or \"fibonacci\"")
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<CurveOf, E> {
-        Ok(CurveOf(match name {
+    fn visit_str<E: Error>(self, name: &str) -> Result<DelayCurveVisitor, E> {
+        Ok(DelayCurveVisitor(match name {
             "none" => |_| Backoff::none(),
             "fixed" => Backoff::fixed,
             "linear" => Backoff::linear,
@@ -238,13 +238,13 @@ impl Visitor<'_> for ACurve {
 /// `"none"`, `"full"`, `"equal"`, `"decorrelated"`, or a map: `{ "proportional": 0.5 }`.
 impl<'de> Deserialize<'de> for Jitter {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(JitterOf)
+        deserializer.deserialize_any(JitterVisitor)
     }
 }
 
-struct JitterOf;
+struct JitterVisitor;
 
-impl<'de> Visitor<'de> for JitterOf {
+impl<'de> Visitor<'de> for JitterVisitor {
     type Value = Jitter;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

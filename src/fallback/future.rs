@@ -5,17 +5,17 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use super::{Alternative, FallbackPolicy};
-use crate::call::{Counted, Course, GaveUp, Waits, WaitsOf};
+use crate::call::{CallState, Counted, GaveUp, Pending, PendingOf};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::observe::Shell;
+use crate::observe::CallKind;
 use crate::policy::{AsPolicy, StopReason};
-use crate::upstream::{Alone, Target, TargetFor};
+use crate::upstream::{NoUpstream, Target, TargetFor};
 
 pin_project! {
     /// Alternatives that are tried in their order. Made by [`fallback`](crate::fallback()).
     #[must_use = "futures do nothing unless `.await`ed or polled"]
-    pub struct Fallback<'a, A, F, Fut, E, P, K, X = Alone>
+    pub struct Fallback<'a, A, F, Fut, E, P, K, X = NoUpstream>
     where
         K: Cancel,
         X: Target,
@@ -25,9 +25,9 @@ pin_project! {
         // Dropped before what it holds at the upstream is given back.
         #[pin]
         state: State<Fut>,
-        course: Course<E, Counted<P>, K, X>,
+        call: CallState<E, Counted<P>, K, X>,
         #[pin]
-        waits: WaitsOf<X, K>,
+        pending: PendingOf<X, K>,
     }
 }
 
@@ -45,16 +45,16 @@ impl<'a, A, F, Fut, E, P, K: Cancel> Fallback<'a, A, F, Fut, E, P, K> {
     #[track_caller]
     pub(super) fn new(alternatives: &'a [A], op: F, policy: P, token: K) -> Self {
         let count = u32::try_from(alternatives.len()).unwrap_or(u32::MAX);
-        let course = Course::new(Shell::Fallback, Counted { policy, count }, token);
-        Self { op, alternatives, course, state: State::Between, waits: Waits::none() }
+        let call = CallState::new(CallKind::Fallback, Counted { policy, count }, token);
+        Self { op, alternatives, call, state: State::Between, pending: Pending::none() }
     }
 
     /// Sends the call to an [`Upstream`](crate::Upstream) that its alternatives share; or gives it a name. Before the first
     /// poll, and once.
     #[inline]
     pub fn on<Y: TargetFor<E>>(self, target: Y) -> Fallback<'a, A, F, Fut, E, P, K, Y> {
-        let Self { op, alternatives, course, .. } = self;
-        Fallback { op, alternatives, course: course.on(target), state: State::Between, waits: Waits::none() }
+        let Self { op, alternatives, call, .. } = self;
+        Fallback { op, alternatives, call: call.on(target), state: State::Between, pending: Pending::none() }
     }
 }
 
@@ -74,12 +74,12 @@ where
         loop {
             let ended = match this.state.as_mut().project() {
                 StateProj::Between => {
-                    let index = this.course.attempts() as usize;
+                    let index = this.call.attempts() as usize;
                     let Some(value) = this.alternatives.get(index) else {
                         this.state.set(State::Done);
-                        return Poll::Ready(Err(this.course.give_up(StopReason::Alternatives, None)));
+                        return Poll::Ready(Err(this.call.give_up(StopReason::Alternatives, None)));
                     };
-                    let begun = ready!(this.course.poll_between(0, this.waits.as_mut(), cx));
+                    let begun = ready!(this.call.poll_between(0, this.pending.as_mut(), cx));
                     if begun.is_err() {
                         this.state.set(State::Done);
                     }
@@ -90,11 +90,11 @@ where
                     continue;
                 }
                 StateProj::Trying { attempt } => {
-                    match ready!(this.course.poll_attempt(0, attempt, this.waits.as_mut(), cx)) {
+                    match ready!(this.call.poll_attempt(0, attempt, this.pending.as_mut(), cx)) {
                         Ok(answer) => {
                             this.state.set(State::Done);
-                            let attempts = this.course.attempts();
-                            this.course.succeeded(0, attempts);
+                            let attempts = this.call.attempts();
+                            this.call.succeeded(0, attempts);
                             return Poll::Ready(Ok(answer));
                         }
                         Err(ended) => ended,
@@ -104,8 +104,8 @@ where
             };
             // It is dropped before anybody hears of it and before the next one is made.
             this.state.set(State::Done);
-            this.waits.as_mut().wake();
-            this.course.ended(0, ended)?;
+            this.pending.as_mut().wake();
+            this.call.ended(0, ended)?;
             this.state.set(State::Between);
         }
     }
@@ -120,7 +120,7 @@ impl<A, F, Fut, E, P, K: Cancel, X: Target> fmt::Debug for Fallback<'_, A, F, Fu
         };
         f.debug_struct("Fallback")
             .field("state", &state)
-            .field("tried", &self.course.attempts())
+            .field("tried", &self.call.attempts())
             .field("count", &self.alternatives.len())
             .finish_non_exhaustive()
     }

@@ -9,13 +9,13 @@ use super::HedgePolicy;
 use super::pace::Pace;
 use super::policy::MOST;
 use crate::adaptive::AdaptiveTimeout;
-use crate::call::{Begin, CallPolicy, Classified, Course, Failed, GaveUp, NO_LIMIT, Plain, Waits, WaitsOf};
+use crate::call::{Begin, CallPolicy, CallState, Classified, Failed, GaveUp, NO_LIMIT, Pending, PendingOf, Plain};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::observe::{EventKind, Shell};
+use crate::observe::{CallKind, EventKind};
 use crate::policy::{AsPolicy, Attempt, StopReason};
 use crate::time::nanos;
-use crate::upstream::{Alone, Target, TargetFor};
+use crate::upstream::{NoUpstream, Target, TargetFor};
 use crate::verdict::{Cut, Health};
 
 /// A slot for the first attempt and for each hedge.
@@ -24,7 +24,7 @@ const SLOTS: usize = MOST as usize + 1;
 pin_project! {
     /// A call that others join where it is slow. Made by [`hedge`](crate::hedge()).
     #[must_use = "futures do nothing unless `.await`ed or polled"]
-    pub struct Hedge<F, Fut, E, P, K, X = Alone>
+    pub struct Hedge<F, Fut, E, P, K, X = NoUpstream>
     where
         K: Cancel,
         X: Target,
@@ -35,12 +35,12 @@ pin_project! {
         first: Option<Fut>,
         // In the order of their start.
         hedges: Vec<Joined<Fut>>,
-        course: Course<E, Plain<P>, K, X, SLOTS>,
+        call: CallState<E, Plain<P>, K, X, SLOTS>,
         pace: Pace,
         state: State,
         // Until something is due, once the call had to be waited for.
         #[pin]
-        waits: WaitsOf<X, K>,
+        pending: PendingOf<X, K>,
         // What the sleep in `waits` is for.
         asleep_until: u64,
     }
@@ -69,23 +69,23 @@ impl<F, Fut, E, P, K: Cancel> Hedge<F, Fut, E, P, K> {
         P: AsPolicy<Policy = HedgePolicy<C>>,
     {
         let pace = Pace::new(policy.as_policy().hedges());
-        let course = Course::new(Shell::Hedge, Plain(policy), token).on(Alone);
-        Self::of(op, course, pace)
+        let call = CallState::new(CallKind::Hedge, Plain(policy), token).on(NoUpstream);
+        Self::of(op, call, pace)
     }
 
     /// Sends the call to an [`Upstream`](crate::Upstream), which its attempts share with other calls; or gives it a name.
     /// Before the first poll, and once.
     #[inline]
     pub fn on<Y: TargetFor<E>>(self, target: Y) -> Hedge<F, Fut, E, P, K, Y> {
-        Hedge::of(self.op, self.course.on(target), self.pace)
+        Hedge::of(self.op, self.call.on(target), self.pace)
     }
 }
 
 impl<F, Fut, E, P, K: Cancel, X: Target> Hedge<F, Fut, E, P, K, X> {
     #[inline]
-    fn of(op: F, course: Course<E, Plain<P>, K, X, SLOTS>, pace: Pace) -> Self {
-        let (state, waits) = (State::Unstarted, Waits::none());
-        Self { op, course, pace, state, first: None, hedges: Vec::new(), waits, asleep_until: NO_LIMIT }
+    fn of(op: F, call: CallState<E, Plain<P>, K, X, SLOTS>, pace: Pace) -> Self {
+        let (state, pending) = (State::Unstarted, Pending::none());
+        Self { op, call, pace, state, first: None, hedges: Vec::new(), pending, asleep_until: NO_LIMIT }
     }
 }
 
@@ -105,7 +105,7 @@ where
         let mut this = self.as_mut().project();
         match *this.state {
             State::Unstarted => {
-                if let Begin::Go(attempt) = this.course.begin(0, Some(cx.waker())) {
+                if let Begin::Go(attempt) = this.call.begin(0, Some(cx.waker())) {
                     *this.state = State::Racing;
                     this.first.set(Some((this.op)(attempt)));
                 } else {
@@ -120,7 +120,7 @@ where
         let mut this = self.as_mut().project();
         if let Some(first) = this.first.as_mut().as_pin_mut() {
             let polled = {
-                let _polled = this.course.polled();
+                let _polled = this.call.polled();
                 first.poll(cx)
             };
             if let Poll::Ready(outcome) = polled {
@@ -148,7 +148,7 @@ where
     #[cold]
     fn poll_between(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), GaveUp<E>>> {
         let mut this = self.project();
-        let begun = ready!(this.course.poll_between(0, this.waits, cx));
+        let begun = ready!(this.call.poll_between(0, this.pending, cx));
         *this.state = if begun.is_ok() { State::Racing } else { State::Done };
         this.first.set(Some((this.op)(begun?)));
         Poll::Ready(Ok(()))
@@ -162,7 +162,7 @@ where
                 let this = self.as_mut().project();
                 let Some(joined) = this.hedges.get_mut(from) else { break };
                 let polled = {
-                    let _polled = this.course.polled();
+                    let _polled = this.call.polled();
                     joined.attempt.as_mut().poll(cx)
                 };
                 let Poll::Ready(outcome) = polled else {
@@ -182,24 +182,24 @@ where
         }
     }
 
-    /// Waits for what is due next: a hedge, the limit of an attempt, or that of the call. `Some` ends it.
+    /// Pending for what is due next: a hedge, the limit of an attempt, or that of the call. `Some` ends it.
     fn poll_due(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<T, GaveUp<E>>>> {
         let mut this = self.as_mut().project();
         if this.pace.first().is_none() {
-            this.course.note_start();
+            this.call.note_start();
             // Not when the call began: the first attempt may have waited for its admission.
-            let began = this.course.desk.began(0).or(this.course.started()).unwrap_or_default();
-            this.course.desk.note_began(0, began);
+            let began = this.call.guard.began(0).or(this.call.started()).unwrap_or_default();
+            this.call.guard.note_began(0, began);
             this.pace.start(began);
-            if let Some(adaptive) = this.course.learns() {
+            if let Some(adaptive) = this.call.learns() {
                 adaptive.forget(Duration::from_nanos(began));
             }
         }
-        if this.course.token.stops_attempts() && this.waits.as_mut().poll_cancelled(&this.course.token, cx).is_ready() {
+        if this.call.token.stops_attempts() && this.pending.as_mut().poll_cancelled(&this.call.token, cx).is_ready() {
             return Poll::Ready(Some(self.end(StopReason::Cancelled)));
         }
-        let (own, ends_at) = (this.course.policy.attempt_timeout(), this.course.ends_at());
-        let due = this.pace.due(delay(this.course));
+        let (own, ends_at) = (this.call.policy.attempt_timeout(), this.call.ends_at());
+        let due = this.pace.due(delay(this.call));
         let began = this.pace.first().filter(|_| this.first.is_some());
         let oldest = began.into_iter().chain(this.hedges.iter().map(|joined| joined.began)).min();
         let cut_at = oldest.filter(|_| own != NO_LIMIT).map_or(NO_LIMIT, |began| began.saturating_add(own));
@@ -208,14 +208,14 @@ where
             return Poll::Pending;
         }
         if *this.asleep_until != at {
-            this.waits.as_mut().wake();
+            this.pending.as_mut().wake();
             *this.asleep_until = at;
         }
         // A timer may round a sleep of zero up.
         if this.pace.first().is_none_or(|first| at > first) {
-            ready!(this.course.poll_time(at, this.waits.as_mut(), cx));
+            ready!(this.call.poll_time(at, this.pending.as_mut(), cx));
         }
-        this.waits.as_mut().wake();
+        this.pending.as_mut().wake();
         *this.asleep_until = NO_LIMIT;
         if at == ends_at {
             return Poll::Ready(Some(self.end(StopReason::Deadline)));
@@ -230,22 +230,22 @@ where
     /// Makes a hedge, unless the budget or the upstream denies it.
     fn join(self: Pin<&mut Self>) {
         let this = self.project();
-        let now = this.course.now();
-        let slot = this.course.attempts() as usize;
+        let now = this.call.now();
+        let slot = this.call.attempts() as usize;
         let waited = this.pace.take(now);
-        this.course.set_delay(waited);
-        if slot < SLOTS && this.course.desk.pay() {
-            if let Begin::Go(attempt) = this.course.begin(slot, None) {
+        this.call.set_delay(waited);
+        if slot < SLOTS && this.call.guard.pay() {
+            if let Begin::Go(attempt) = this.call.begin(slot, None) {
                 this.pace.began(now);
-                this.course.desk.note_began(slot, now);
+                this.call.guard.note_began(slot, now);
                 let joined = Box::pin((this.op)(attempt));
                 this.hedges.push(Joined { number: attempt.number(), began: now, attempt: joined });
                 return;
             }
         }
-        this.course.desk.refund();
+        this.call.guard.refund();
         this.pace.denied(now);
-        this.course.tell(EventKind::Denied { attempts: this.course.attempts() });
+        this.call.emit(EventKind::Denied { attempts: this.call.attempts() });
     }
 
     /// The attempt that began first has taken longer than its limit.
@@ -271,15 +271,15 @@ where
             Ok(value) => {
                 let this = self.as_mut().project();
                 *this.state = State::Done;
-                if this.course.attempts() == 1 && this.pace.first().is_none() {
-                    this.course.succeeded(0, 1);
-                } else if this.course.attempts() == 1 {
-                    this.course.learn_from(0);
-                    this.course.succeeded_at(0, 1, None);
+                if this.call.attempts() == 1 && this.pace.first().is_none() {
+                    this.call.succeeded(0, 1);
+                } else if this.call.attempts() == 1 {
+                    this.call.learn_from(0);
+                    this.call.succeeded_at(0, 1, None);
                 } else {
                     self.as_mut().drop_losers(Some(number));
                     let this = self.project();
-                    this.course.succeeded_at(number as usize - 1, number, None);
+                    this.call.succeeded_at(number as usize - 1, number, None);
                 }
                 return Poll::Ready(Ok(value));
             }
@@ -291,7 +291,7 @@ where
     #[cold]
     fn fail(mut self: Pin<&mut Self>, number: u32, failed: Failed<E>) -> Poll<Result<T, GaveUp<E>>> {
         let this = self.as_mut().project();
-        let classified = this.course.classified(number as usize - 1, number, failed);
+        let classified = this.call.classified(number as usize - 1, number, failed);
         let verdict = classified.verdict;
         if verdict.is_some_and(|verdict| verdict.health() == Health::Throttling || verdict.hint().is_some()) {
             this.pace.stop();
@@ -306,7 +306,7 @@ where
     fn end_after(mut self: Pin<&mut Self>, classified: Classified) -> Result<T, GaveUp<E>> {
         *self.as_mut().project().state = State::Done;
         self.as_mut().drop_losers(None);
-        Err(self.project().course.end_after(classified, StopReason::Attempts))
+        Err(self.project().call.end_after(classified, StopReason::Attempts))
     }
 
     /// Drops what is in flight, having learned from it.
@@ -319,14 +319,14 @@ where
         let lost: Vec<u32> = first.into_iter().chain(hedges.iter().map(|joined| joined.number)).collect();
         drop(hedges);
         for number in &lost {
-            this.course.learn_overtaken(*number as usize - 1, delay(this.course));
+            this.call.learn_overtaken(*number as usize - 1, delay(this.call));
         }
         if let Some(number) = won {
-            this.course.learn_from(number as usize - 1);
+            this.call.learn_from(number as usize - 1);
         }
         for number in lost {
-            this.course.desk.forget(number as usize - 1);
-            this.course.tell(EventKind::Lost { attempt: number });
+            this.call.guard.forget(number as usize - 1);
+            this.call.emit(EventKind::Lost { attempt: number });
         }
     }
 
@@ -341,27 +341,27 @@ where
         let slots: Vec<usize> =
             first.into_iter().chain(hedges.iter().map(|joined| joined.number as usize - 1)).collect();
         drop(hedges);
-        Err(this.course.cut_by_call(slots.into_iter(), reason))
+        Err(this.call.cut_by_call(slots.into_iter(), reason))
     }
 }
 
 /// How long an attempt may take before the next joins it, in nanoseconds. Where many hang, the quantile is among those,
 /// and has no bound but the policy's.
-fn delay<E, P, C, K, X>(course: &Course<E, Plain<P>, K, X, SLOTS>) -> u64
+fn delay<E, P, C, K, X>(call: &CallState<E, Plain<P>, K, X, SLOTS>) -> u64
 where
     P: AsPolicy<Policy = HedgePolicy<C>>,
     C: Classify<E>,
     K: Cancel,
     X: TargetFor<E>,
 {
-    let longest = course.policy.0.as_policy().delay();
-    nanos(course.learns().and_then(AdaptiveTimeout::latency).map_or(longest, |usual| usual.min(longest)))
+    let longest = call.policy.0.as_policy().delay();
+    nanos(call.learns().and_then(AdaptiveTimeout::latency).map_or(longest, |usual| usual.min(longest)))
 }
 
 impl<F, Fut, E, P, K: Cancel, X: Target> fmt::Debug for Hedge<F, Fut, E, P, K, X> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hedge")
-            .field("attempts", &self.course.attempts())
+            .field("attempts", &self.call.attempts())
             .field("in_flight", &(usize::from(self.first.is_some()) + self.hedges.len()))
             .finish_non_exhaustive()
     }

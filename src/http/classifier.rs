@@ -2,13 +2,13 @@ use std::time::Duration;
 
 use ::http::{Method, Response, StatusCode, response::Parts};
 
-use super::Refused;
+use super::StatusError;
 use crate::classify::Classify;
 use crate::verdict::{Cut, Health, Verdict};
 
 /// Classifies HTTP answers by status and idempotency; the [table](super) says how, and why.
 ///
-/// It has an opinion on every [`Refused`], and on attempts that were cut ([`classify_cut`](Classify::classify_cut)): a
+/// It has an opinion on every [`StatusError`], and on attempts that were cut ([`classify_cut`](Classify::classify_cut)): a
 /// request that is not idempotent is not sent again after a timeout. A closure that asks this classifier inside loses that
 /// opinion, so give the classifier itself.
 ///
@@ -128,8 +128,8 @@ impl Classifier {
     }
 }
 
-impl Classify<Refused> for Classifier {
-    fn classify(&self, refused: &Refused) -> Option<Verdict> {
+impl Classify<StatusError> for Classifier {
+    fn classify(&self, refused: &StatusError) -> Option<Verdict> {
         Some(self.verdict(refused.status(), refused.retry_after()))
     }
 
@@ -141,7 +141,7 @@ impl Classify<Refused> for Classifier {
 /// No opinion on what is neither 4xx nor 5xx.
 impl Classify<Parts> for Classifier {
     fn classify(&self, parts: &Parts) -> Option<Verdict> {
-        Refused::check(parts.status, &parts.headers).err().and_then(|refused| self.classify(&refused))
+        StatusError::check(parts.status, &parts.headers).err().and_then(|refused| self.classify(&refused))
     }
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
@@ -152,7 +152,7 @@ impl Classify<Parts> for Classifier {
 /// No opinion on what is neither 4xx nor 5xx.
 impl<B> Classify<Response<B>> for Classifier {
     fn classify(&self, response: &Response<B>) -> Option<Verdict> {
-        Refused::check(response.status(), response.headers()).err().and_then(|refused| self.classify(&refused))
+        StatusError::check(response.status(), response.headers()).err().and_then(|refused| self.classify(&refused))
     }
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {

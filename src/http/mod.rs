@@ -44,7 +44,7 @@
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() {
-//! use resile::http::{Classifier, Refused};
+//! use resile::http::{Classifier, StatusError};
 //! use resile::{Never, RetryPolicy, retry};
 //!
 //! const POLICY: RetryPolicy<Classifier> = RetryPolicy::new().with_classifier(Classifier::idempotent());
@@ -54,9 +54,9 @@
 //! #     let answer = if attempt.is_first() { answer.status(503).header("retry-after", "20") } else { answer };
 //! #     answer.body("hello").unwrap()
 //! # }
-//! async fn get(attempt: resile::Attempt) -> Result<&'static str, Refused> {
+//! async fn get(attempt: resile::Attempt) -> Result<&'static str, StatusError> {
 //!     let response = send(attempt).await; // the first answer is 503 with `Retry-After: 20`
-//!     Refused::check(response.status(), response.headers())?;
+//!     StatusError::check(response.status(), response.headers())?;
 //!     Ok(response.into_body())
 //! }
 //!
@@ -69,11 +69,11 @@
 //! `examples/quickstart` has it all with `reqwest`: timeouts, failures without an answer, an error type of one's own.
 
 mod classifier;
-mod refused;
+mod error;
 #[cfg(feature = "reqwest")]
 mod reqwest;
 
 pub use classifier::Classifier;
-pub use refused::{Refused, retry_after, retry_after_secs};
+pub use error::{StatusError, retry_after, retry_after_secs};
 #[cfg(feature = "llm")]
-pub(crate) use refused::{answered, wall_clock};
+pub(crate) use error::{answered, wall_clock};

@@ -5,7 +5,7 @@ use crate::classify::Classify;
 use crate::verdict::{Cut, Verdict};
 
 /// An error of `reqwest` as it is, with the status of `Response::error_for_status` where it has one. It does not hold the
-/// headers, so a `Retry-After` is lost: to read that, make a [`Refused`](super::Refused) of the answer.
+/// headers, so a `Retry-After` is lost: to read that, make a [`StatusError`](super::StatusError) of the answer.
 ///
 /// No opinion on a request that cannot be built, and on one that was redirected too often.
 impl Classify<Error> for Classifier {

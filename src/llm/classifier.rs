@@ -7,7 +7,7 @@ use super::kind::Kind;
 use super::transport;
 use crate::bulkhead::Full;
 use crate::classify::Classify;
-use crate::error::Lift;
+use crate::error::ClassifyOperation;
 use crate::timeout::Elapsed;
 use crate::verdict::{Health, Verdict};
 
@@ -102,7 +102,7 @@ impl Classifier {
             }
             // It is transparent, so its chain would pass over the failure.
             if let Some(union) = error.downcast_ref::<crate::error::Error<Failure>>() {
-                return Lift(*self).classify(union);
+                return ClassifyOperation(*self).classify(union);
             }
             if error.is::<Elapsed>() {
                 return Some(Verdict::transient());

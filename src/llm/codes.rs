@@ -184,7 +184,7 @@ static GENERIC: &[(&str, Kind)] = &[
 
 /// What a code says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct CodeMatch {
     /// Its place in the priority: less is stronger.
     pub(super) rank: usize,
     pub(super) kind: Kind,
@@ -205,7 +205,7 @@ static NAMES: LazyLock<Vec<(&'static str, usize)>> = LazyLock::new(|| {
 const LONGEST: usize = 64;
 
 /// What `code` means at that status, if any group or stem has it.
-pub(super) fn look_up(code: &str, status: Statuses) -> Option<Said> {
+pub(super) fn look_up(code: &str, status: Statuses) -> Option<CodeMatch> {
     let mut buffer = [0; LONGEST];
     let name = normal(code, &mut buffer)?;
     whole(name, status).or_else(|| part(name, status))
@@ -218,7 +218,7 @@ pub(super) fn generic(code: &str) -> Option<(Kind, Rule)> {
     GENERIC.iter().find(|(generic, _)| *generic == name).map(|(generic, kind)| (*kind, Rule::Code(generic)))
 }
 
-fn whole(name: &str, status: Statuses) -> Option<Said> {
+fn whole(name: &str, status: Statuses) -> Option<CodeMatch> {
     let first = NAMES.partition_point(|(known, _)| *known < name);
     let (known, at) = NAMES[first..]
         .iter()
@@ -227,7 +227,7 @@ fn whole(name: &str, status: Statuses) -> Option<Said> {
     Some(said(*at, GROUPS.get(*at)?, Rule::Code(known)))
 }
 
-fn part(name: &str, status: Statuses) -> Option<Said> {
+fn part(name: &str, status: Statuses) -> Option<CodeMatch> {
     if GENERIC.iter().any(|(generic, _)| *generic == name) {
         return None;
     }
@@ -239,8 +239,8 @@ fn part(name: &str, status: Statuses) -> Option<Said> {
     Some(said(rank, group, Rule::Stem(stem)))
 }
 
-fn said(rank: usize, group: &Group, rule: Rule) -> Said {
-    Said { rank, kind: group.means, scope: group.scope, soft: group.soft, rule }
+fn said(rank: usize, group: &Group, rule: Rule) -> CodeMatch {
+    CodeMatch { rank, kind: group.means, scope: group.scope, soft: group.soft, rule }
 }
 
 /// The letters and digits of `code`, in lower case, without what AWS puts around them (`com.amazon#Name:http://…`) and

@@ -27,11 +27,11 @@ use crate::verdict::{Health, Verdict};
 /// assert!(!failure.is_retryable());
 /// ```
 #[derive(Clone)]
-pub struct Failure(pub(super) Box<Facts>);
+pub struct Failure(pub(super) Box<FailureParts>);
 
 /// What a [`Failure`] holds, boxed.
 #[derive(Clone, Debug)]
-pub(super) struct Facts {
+pub(super) struct FailureParts {
     pub(super) kind: Kind,
     pub(super) scope: Option<Scope>,
     pub(super) retryable: bool,
@@ -49,7 +49,7 @@ pub(super) struct Facts {
 
 impl Failure {
     pub(super) fn bare(kind: Kind, rule: Rule, phase: Phase) -> Self {
-        Self(Box::new(Facts {
+        Self(Box::new(FailureParts {
             kind,
             scope: None,
             retryable: kind.is_passing(),
@@ -236,8 +236,9 @@ impl fmt::Display for Failure {
         if let Some(wait) = facts.wait {
             write!(f, ", try again in {}", Span(wait))?;
         }
-        let telling = !matches!(facts.kind, Kind::RateLimit | Kind::Overloaded | Kind::ContextLength | Kind::Cancelled);
-        if let Some(message) = facts.message.as_deref().filter(|message| telling && !message.is_empty()) {
+        let is_reporting =
+            !matches!(facts.kind, Kind::RateLimit | Kind::Overloaded | Kind::ContextLength | Kind::Cancelled);
+        if let Some(message) = facts.message.as_deref().filter(|message| is_reporting && !message.is_empty()) {
             f.write_str(": ")?;
             one_line(message, f)?;
         }

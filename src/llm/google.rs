@@ -64,7 +64,7 @@ impl Google {
     }
 
     /// What follows from the details alone; `asked` is the longest wait of the whole body.
-    pub(super) fn judge(&self, status: Statuses) -> Option<(Kind, Option<Scope>, Rule)> {
+    pub(super) fn classify(&self, status: Statuses) -> Option<(Kind, Option<Scope>, Rule)> {
         let scope = self.window.map(|window| match window {
             Window::Minute => Scope::Minute,
             Window::Hour | Window::Month => Scope::Window,

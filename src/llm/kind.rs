@@ -174,7 +174,7 @@ pub enum Recovery {
     Access,
     /// Name another model.
     SwitchModel,
-    /// Mend the request.
+    /// Resumption the request.
     FixRequest,
     /// Shorten the prompt, then send.
     Shrink,

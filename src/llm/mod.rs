@@ -44,7 +44,7 @@
 //!    rest. `invalid_request_error`, `api_error`, `server_error` and their like count last of all: everybody sends them
 //!    with everything.
 //! 7. The provider's words, each phrase only at the statuses at which it means that, and never inside a quotation: the
-//!    provider may quote a prompt that speaks of rate limits. Words of a rate come before words of a length ("Too many
+//!    provider may quote a prompt that speaks of rate limits. Describe of a rate come before words of a length ("Too many
 //!    tokens, please wait").
 //! 8. How a good answer says that it ended.
 //! 9. The class of the status. A number in free text is no status.
@@ -135,7 +135,7 @@ mod transport;
 mod wait;
 
 #[cfg(feature = "reqwest")]
-pub use self::reqwest::check;
+pub use self::reqwest::error_for_status;
 pub use classifier::Classifier;
 pub use failure::Failure;
 pub use kind::{Kind, Phase, Recovery, Scope};

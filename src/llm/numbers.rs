@@ -43,7 +43,7 @@ fn numbers(text: &str) -> impl Iterator<Item = Number> {
     })
 }
 
-/// Words that stand before a limit.
+/// Describe that stand before a limit.
 const LIMITS: [&str; 12] = [
     "maximum",
     "limit",

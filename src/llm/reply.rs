@@ -2,10 +2,10 @@ use std::time::SystemTime;
 
 use http::HeaderMap;
 
-use super::body::{Found, Shape};
+use super::body::{BodyShape, ParsedBody};
 use super::failure::Failure;
 use super::kind::{Kind, Phase, Scope};
-use super::phrases::Hit;
+use super::phrases::PhraseMatch;
 use super::rule::Rule;
 use super::statuses::Statuses;
 use super::tokens::Tokens;
@@ -28,7 +28,7 @@ use super::{codes, headers, numbers, phrases, text, wait};
 /// use std::time::{Duration, SystemTime};
 ///
 /// let event = r#"{"type":"error","error":{"type":"rate_limit_error","message":"Try again in 11.5s."}}"#;
-/// let failure = Reply::new(event.as_bytes()).with_phase(Phase::Preamble).judge(SystemTime::now());
+/// let failure = Reply::new(event.as_bytes()).with_phase(Phase::Preamble).classify(SystemTime::now());
 /// assert_eq!(failure.kind(), Kind::RateLimit);
 /// assert_eq!(failure.wait(), Some(Duration::from_millis(11_500)));
 /// ```
@@ -75,9 +75,9 @@ impl<'a> Reply<'a> {
     /// A `Date` is the moment at which the answer began. So a wait that a late event of a stream names as a moment comes
     /// out longer, by the time since. For such an event leave the headers out.
     #[must_use]
-    pub fn judge(&self, now: SystemTime) -> Failure {
+    pub fn classify(&self, now: SystemTime) -> Failure {
         let now = self.answered(now);
-        self.failure(Found::read(self.body, now), now)
+        self.failure(ParsedBody::read(self.body, now), now)
     }
 
     /// What it means if it is a failure at all: `None` for a good answer with a good ending.
@@ -87,9 +87,9 @@ impl<'a> Reply<'a> {
     #[must_use]
     pub fn find(&self, now: SystemTime) -> Option<Failure> {
         let now = self.answered(now);
-        let found = Found::read(self.body, now);
+        let found = ParsedBody::read(self.body, now);
         let good =
-            self.status.is_none_or(|status| status < 400) && found.shape == Shape::Answer && found.finish.is_none();
+            self.status.is_none_or(|status| status < 400) && found.shape == BodyShape::Answer && found.finish.is_none();
         (!good).then(|| self.failure(found, now))
     }
 
@@ -98,7 +98,7 @@ impl<'a> Reply<'a> {
         self.headers.map_or(now, |headers| headers::date(headers, now))
     }
 
-    fn failure(&self, mut found: Found, now: SystemTime) -> Failure {
+    fn failure(&self, mut found: ParsedBody, now: SystemTime) -> Failure {
         let none = HeaderMap::new();
         let headers = self.headers.unwrap_or(&none);
         let message = found.message.take().unwrap_or_default();
@@ -107,7 +107,7 @@ impl<'a> Reply<'a> {
         let lower = message.to_ascii_lowercase();
         let said = if asked.is_none() { wait::sentence(&lower, now) } else { None };
         found.google.nothing |= message.contains("uota") && numbers::limit_of_zero(&message);
-        let case = Case {
+        let case = Evidence {
             status,
             at: self.class(status),
             phase: self.phase,
@@ -117,7 +117,7 @@ impl<'a> Reply<'a> {
             lower: &lower,
         };
         let short = found.wait.max(found.google.wait).max(said).or(asked);
-        let Meaning { kind, scope, rule } = case.meaning(short);
+        let Conclusion { kind, scope, rule } = case.meaning(short);
 
         let mut failure = Failure::bare(kind, rule, self.phase);
         let facts = &mut *failure.0;
@@ -158,7 +158,7 @@ impl<'a> Reply<'a> {
 
     /// The status that counts: the answer's own, unless it is a good one, or one that says no more than that something
     /// failed and the body knows which.
-    fn status(&self, found: &Found) -> Option<u16> {
+    fn status(&self, found: &ParsedBody) -> Option<u16> {
         match self.status {
             Some(own @ (401..=404 | 413 | 429)) => Some(own),
             Some(own @ 400..) => found.status.or(Some(own)),
@@ -175,36 +175,36 @@ impl<'a> Reply<'a> {
 }
 
 /// All that decides, in one place.
-struct Case<'c> {
+struct Evidence<'c> {
     status: Option<u16>,
     at: Statuses,
     phase: Phase,
     headers: &'c HeaderMap,
-    found: &'c Found,
+    found: &'c ParsedBody,
     message: &'c str,
     /// The message in lower case, which is as long byte by byte.
     lower: &'c str,
 }
 
-struct Meaning {
+struct Conclusion {
     kind: Kind,
     scope: Option<Scope>,
     rule: Rule,
 }
 
-impl Case<'_> {
+impl Evidence<'_> {
     /// The first rule that has an opinion, in the order of the [module page](super).
-    fn meaning(&self, asked: Option<std::time::Duration>) -> Meaning {
+    fn meaning(&self, asked: Option<std::time::Duration>) -> Conclusion {
         let code = self.code();
-        let google = self.found.google.judge(self.at);
+        let google = self.found.google.classify(self.at);
         // A code that leaves nothing open needs no words.
         let open = google.is_some() || code.is_none_or(|code| code.soft || code.kind == Kind::RateLimit);
         let words = || {
-            let veto = |hit: &Hit| self.vetoes(hit, asked);
+            let veto = |hit: &PhraseMatch| self.vetoes(hit, asked);
             phrases::look_up(self.lower, &text::quoted(self.message), self.at, veto)
         };
         let phrase = if open && !self.message.is_empty() { words() } else { None };
-        let of = |kind, scope, rule| Meaning { kind, scope, rule };
+        let of = |kind, scope, rule| Conclusion { kind, scope, rule };
 
         // Google's details say which of its limits it was; its codes do not.
         if let Some((kind, scope, rule)) = google {
@@ -238,15 +238,15 @@ impl Case<'_> {
     }
 
     /// The strongest of the codes, in the body and in the headers.
-    fn code(&self) -> Option<codes::Said> {
+    fn code(&self) -> Option<codes::CodeMatch> {
         let body = self.found.codes.iter().map(String::as_str);
         body.chain(headers::codes(self.headers))
             .filter_map(|code| codes::look_up(code, self.at))
             .min_by_key(|said| said.rank)
     }
 
-    /// Words that mean two things: what else is there decides.
-    fn vetoes(&self, hit: &Hit, asked: Option<std::time::Duration>) -> bool {
+    /// Describe that mean two things: what else is there decides.
+    fn vetoes(&self, hit: &PhraseMatch, asked: Option<std::time::Duration>) -> bool {
         // Google says so of a minute's quota too, and then how long to wait, or that a resource is exhausted.
         if hit.kind == Kind::QuotaExhausted && hit.name == "exceeded your current quota" {
             return asked.is_some() || self.found.codes.iter().any(|code| code == "RESOURCE_EXHAUSTED");
@@ -256,12 +256,12 @@ impl Case<'_> {
     }
 
     /// What is left where neither a code nor words say anything: the status, the ending, the phase.
-    fn last(&self) -> Meaning {
-        let of = |kind, rule| Meaning { kind, scope: None, rule };
+    fn last(&self) -> Conclusion {
+        let of = |kind, rule| Conclusion { kind, scope: None, rule };
         if let Some(status) = self.status.filter(|status| *status >= 400) {
             return of(by_status(status), Rule::Status(status));
         }
-        let error = self.found.shape == Shape::Error;
+        let error = self.found.shape == BodyShape::Error;
         let generic = || self.found.codes.iter().rev().find_map(|code| codes::generic(code));
         if let Some((kind, rule)) = error.then(generic).flatten() {
             return of(kind, rule);
@@ -275,7 +275,7 @@ impl Case<'_> {
             Phase::Preamble | Phase::Content if !error && !self.found.ended => of(Kind::Network, Rule::Truncated),
             _ if error && (self.phase.is_stream() || self.status.is_some()) => of(Kind::Server, Rule::InBand),
             _ if self.message.is_empty()
-                && self.found.shape != Shape::Answer
+                && self.found.shape != BodyShape::Answer
                 && self.status.is_some_and(|status| (200..300).contains(&status)) =>
             {
                 of(Kind::InvalidOutput, Rule::Empty)

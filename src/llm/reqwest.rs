@@ -31,10 +31,10 @@ const READ: usize = 256 * 1024;
 ///
 /// async fn complete(client: &reqwest::Client, url: &str, prompt: String) -> Result<String, Failure> {
 ///     let answer = client.post(url).body(prompt).send().await?;
-///     Ok(llm::check(answer).await?.text().await?)
+///     Ok(llm::error_for_status(answer).await?.text().await?)
 /// }
 /// ```
-pub async fn check(mut answer: Response) -> Result<Response, Failure> {
+pub async fn error_for_status(mut answer: Response) -> Result<Response, Failure> {
     let status = answer.status();
     if !status.is_client_error() && !status.is_server_error() {
         return Ok(answer);
@@ -47,7 +47,7 @@ pub async fn check(mut answer: Response) -> Result<Response, Failure> {
         }
     }
     let reply = Reply::new(&body).with_status(status.as_u16()).with_headers(answer.headers());
-    Err(reply.judge(wall_clock()))
+    Err(reply.classify(wall_clock()))
 }
 
 /// As [`from_transport`](Failure::from_transport), with the error as the source; without its URL, which may hold a key.

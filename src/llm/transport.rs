@@ -19,19 +19,19 @@ impl Failure {
     #[must_use]
     pub fn from_parts(parts: &Parts, body: impl AsRef<[u8]>) -> Self {
         let reply = Reply::new(body.as_ref()).with_status(parts.status.as_u16()).with_headers(&parts.headers);
-        reply.judge(wall_clock())
+        reply.classify(wall_clock())
     }
 
     /// From a status and a body, where that is all there is.
     #[must_use]
     pub fn from_text(status: u16, body: &str) -> Self {
-        Reply::new(body.as_bytes()).with_status(status).judge(wall_clock())
+        Reply::new(body.as_bytes()).with_status(status).classify(wall_clock())
     }
 
     /// From the data of one event of a stream (with or without `data:`), whose answer had a good status.
     #[must_use]
     pub fn from_event(data: &str, phase: Phase) -> Self {
-        Reply::new(data.as_bytes()).with_status(200).with_phase(phase).judge(wall_clock())
+        Reply::new(data.as_bytes()).with_status(200).with_phase(phase).classify(wall_clock())
     }
 
     /// The same, if the event is a failure: `None` for content, for what comes around it, and for a good end.
@@ -65,7 +65,7 @@ impl Failure {
         }
         let words = words.trim_end_matches(": ");
         // Not read as an answer: an error's words may quote whatever was sent.
-        Reply::new(words.as_bytes()).with_phase(Phase::Connect).judge(wall_clock())
+        Reply::new(words.as_bytes()).with_phase(Phase::Connect).classify(wall_clock())
     }
 }
 

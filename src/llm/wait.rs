@@ -1,4 +1,4 @@
-//! Waits, in every form that they are written in. Nothing here panics; NaN, the negative, a literal infinity, zero and
+//! Pending, in every form that they are written in. Nothing here panics; NaN, the negative, a literal infinity, zero and
 //! the past are no wait, and a number too large to hold is `Duration::MAX`: excessive, not absent.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -162,7 +162,7 @@ const ANCHORS: [&str; 18] = [
     "access on",
 ];
 
-/// Words that may stand between the two.
+/// Describe that may stand between the two.
 const FILLERS: [&str; 9] =
     [" about", " approximately", " around", " at least", " another", " for", " up to", " a further", " is"];
 

@@ -27,7 +27,7 @@ pub struct Event<'a> {
 #[non_exhaustive]
 pub struct Call {
     /// What makes the attempts.
-    pub shell: Shell,
+    pub kind: CallKind,
     /// Where in the source the call was made.
     pub site: &'static Location<'static>,
     /// How many attempts the policy allows; of a fallback, how many alternatives there are.
@@ -42,7 +42,7 @@ pub struct Call {
 /// What makes the attempts of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Shell {
+pub enum CallKind {
     /// [`retry`](crate::retry()).
     Retry,
     /// A [`Run`](crate::Run).
@@ -92,7 +92,7 @@ pub enum EventKind<'a> {
         /// The attempt, with the times at its failure.
         attempt: Attempt,
         /// Why it failed, and how that was classified.
-        failure: Failure<'a>,
+        failure: AttemptFailure<'a>,
         /// How long the attempt took, if its start is known: only where an observer wants all events.
         latency: Option<Duration>,
     },
@@ -102,7 +102,7 @@ pub enum EventKind<'a> {
         /// The attempt that failed, with the times at its failure.
         attempt: Attempt,
         /// Why it failed, and how that was classified.
-        failure: Failure<'a>,
+        failure: AttemptFailure<'a>,
         /// The delay.
         delay: Duration,
         /// When the delay is over, on the upstream's [`Timer`](crate::Timer); `None` if the clock was not read.
@@ -142,7 +142,7 @@ pub enum EventKind<'a> {
         /// How long the call took.
         elapsed: Duration,
         /// The last failure.
-        failure: Failure<'a>,
+        failure: AttemptFailure<'a>,
         /// How long it is worth waiting before the next call.
         retry_after: Option<Duration>,
         /// The type of the operation's error, or `timeout` where a timeout cut the last attempt.
@@ -155,7 +155,7 @@ pub enum EventKind<'a> {
 /// Why an attempt failed.
 #[derive(Clone, Copy, Default)]
 #[non_exhaustive]
-pub struct Failure<'a> {
+pub struct AttemptFailure<'a> {
     /// The words of its error. `None` where there is none, or where the call is on no upstream.
     pub error: Option<&'a dyn fmt::Display>,
     /// What cut it, if it came to no error.
@@ -199,7 +199,7 @@ pub struct Gauges {
     pub waiting: Option<u32>,
 }
 
-impl Failure<'_> {
+impl AttemptFailure<'_> {
     /// Returns how the upstream is, as far as this attempt shows.
     #[must_use]
     pub fn health(&self) -> Health {
@@ -208,7 +208,7 @@ impl Failure<'_> {
 }
 
 /// The error in one line, or what cut the attempt.
-impl fmt::Display for Failure<'_> {
+impl fmt::Display for AttemptFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.cut, self.error) {
             (Some(cut), _) => cut.fmt(f)?,
@@ -228,9 +228,9 @@ impl fmt::Display for Event<'_> {
             write!(f, "{name}: ")?;
         }
         let allowed = self.call.map_or(0, |call| call.allowed);
-        let is_fallback = self.call.is_some_and(|call| call.shell == Shell::Fallback);
+        let is_fallback = self.call.is_some_and(|call| call.kind == CallKind::Fallback);
         let attempt = if is_fallback { "alternative" } else { "attempt" };
-        let is_told = |failure: &Failure<'_>| failure.cut.is_some() || failure.error.is_some();
+        let is_told = |failure: &AttemptFailure<'_>| failure.cut.is_some() || failure.error.is_some();
         match self.kind {
             EventKind::Nested { outer } => {
                 write!(f, "runs within an attempt of the call at {outer}, so their attempts multiply")
@@ -273,10 +273,10 @@ impl fmt::Display for Event<'_> {
     }
 }
 
-impl fmt::Debug for Failure<'_> {
+impl fmt::Debug for AttemptFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let error = self.error.map(|error| format!("{error:#}"));
-        f.debug_struct("Failure")
+        f.debug_struct("AttemptFailure")
             .field("error", &error)
             .field("cut", &self.cut)
             .field("verdict", &self.verdict)

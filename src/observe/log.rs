@@ -61,7 +61,7 @@ mod write {
 
     use super::Event;
     use crate::breaker::Transition;
-    use crate::observe::{EventKind, Shell};
+    use crate::observe::{CallKind, EventKind};
     use crate::policy::StopReason;
 
     /// Writes the event, if it is worth a line.
@@ -151,7 +151,7 @@ mod write {
             },
             EventKind::Breaker(Transition::Closed) => Level::INFO,
             EventKind::Started { attempt } => {
-                let is_hedge = event.call.is_some_and(|call| call.shell == Shell::Hedge) && !attempt.is_first();
+                let is_hedge = event.call.is_some_and(|call| call.kind == CallKind::Hedge) && !attempt.is_first();
                 is_hedge.then_some(Level::DEBUG)?
             }
             EventKind::Succeeded { attempts, .. } => (attempts > 1).then_some(Level::DEBUG)?,

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use ::metrics::{SharedString, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 
-use super::{Event, EventKind, Observe, Shell};
+use super::{CallKind, Event, EventKind, Observe};
 use crate::breaker::{State, Transition};
 use crate::verdict::Cut;
 
@@ -81,7 +81,7 @@ fn publish(event: &Event<'_>, name: &SharedString) {
             time("resile_call_duration_seconds", "outcome", outcome, took);
         }
     };
-    let is_hedge = event.call.is_some_and(|call| call.shell == Shell::Hedge);
+    let is_hedge = event.call.is_some_and(|call| call.kind == CallKind::Hedge);
     match event.kind {
         EventKind::Nested { .. } => counter!("resile_nested_total", "upstream" => name.clone()).increment(1),
         EventKind::Started { attempt } if is_hedge && !attempt.is_first() => {
@@ -145,7 +145,7 @@ fn gauges(event: &Event<'_>, name: &SharedString) {
 /// Describes every series, for the recorder that is installed by then.
 fn describe() {
     describe_counter!("resile_calls_total", "Calls that ended, by outcome.");
-    describe_histogram!("resile_call_duration_seconds", Unit::Seconds, "How long calls took, waits included.");
+    describe_histogram!("resile_call_duration_seconds", Unit::Seconds, "How long calls took, pending included.");
     describe_counter!("resile_attempts_total", "Attempts that ended, by outcome.");
     describe_histogram!("resile_attempt_duration_seconds", Unit::Seconds, "How long attempts took.");
     describe_counter!("resile_retries_total", "Retries that were decided on, by the health of the upstream.");

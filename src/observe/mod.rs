@@ -8,7 +8,7 @@ mod metrics;
 pub use self::log::Log;
 #[cfg(feature = "metrics")]
 pub use self::metrics::Metrics;
-pub use event::{Call, Event, EventKind, Failure, Gauges, HeldBy, Shell};
+pub use event::{AttemptFailure, Call, CallKind, Event, EventKind, Gauges, HeldBy};
 
 use std::sync::Arc;
 

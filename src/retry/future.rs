@@ -4,17 +4,17 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
-use crate::call::{Course, Ended, Failed, GaveUp, Plain, Waits, WaitsOf};
+use crate::call::{CallState, Ended, Failed, GaveUp, Pending, PendingOf, Plain};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::observe::Shell;
+use crate::observe::CallKind;
 use crate::policy::{AsPolicy, Attempt, RetryPolicy};
-use crate::upstream::{Alone, Target, TargetFor};
+use crate::upstream::{NoUpstream, Target, TargetFor};
 
 pin_project! {
     /// A call that is retried as its policy says. Made by [`retry`](crate::retry()).
     #[must_use = "futures do nothing unless `.await`ed or polled"]
-    pub struct Retry<F, Fut, E, P, K, X = Alone>
+    pub struct Retry<F, Fut, E, P, K, X = NoUpstream>
     where
         K: Cancel,
         X: Target,
@@ -23,9 +23,9 @@ pin_project! {
         // Dropped before what it holds at the upstream is given back.
         #[pin]
         state: State<Fut>,
-        course: Course<E, Plain<P>, K, X>,
+        call: CallState<E, Plain<P>, K, X>,
         #[pin]
-        waits: WaitsOf<X, K>,
+        pending: PendingOf<X, K>,
     }
 }
 
@@ -45,15 +45,15 @@ impl<F, Fut, E, P, K: Cancel> Retry<F, Fut, E, P, K> {
     #[inline]
     #[track_caller]
     pub(super) fn new(op: F, policy: P, token: K) -> Self {
-        let course = Course::new(Shell::Retry, Plain(policy), token);
-        Self { op, course, state: State::Unstarted, waits: Waits::none() }
+        let call = CallState::new(CallKind::Retry, Plain(policy), token);
+        Self { op, call, state: State::Unstarted, pending: Pending::none() }
     }
 
     /// Sends the call to an [`Upstream`](crate::Upstream), which its attempts share with other calls; or gives it a name.
     /// Before the first poll, and once.
     #[inline]
     pub fn on<Y: TargetFor<E>>(self, target: Y) -> Retry<F, Fut, E, P, K, Y> {
-        Retry { op: self.op, course: self.course.on(target), state: State::Unstarted, waits: Waits::none() }
+        Retry { op: self.op, call: self.call.on(target), state: State::Unstarted, pending: Pending::none() }
     }
 }
 
@@ -73,22 +73,22 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.as_mut().project();
         let StateProj::Unstarted = this.state.as_mut().project() else { return self.poll_on(None, cx) };
-        if Course::<E, Plain<P>, K, X>::is_nested() {
+        if CallState::<E, Plain<P>, K, X>::is_nested() {
             return self.poll_slowly(cx);
         }
-        let Some(attempt) = this.course.begin_first(0) else {
+        let Some(attempt) = this.call.begin_first(0) else {
             return self.poll_slowly(cx);
         };
         this.state.set(State::Attempting { attempt: (this.op)(attempt) });
         let StateProj::Attempting { attempt } = this.state.as_mut().project() else { unreachable!("set above") };
         let polled = {
-            let _polled = this.course.polled_outermost();
+            let _polled = this.call.polled_outermost();
             attempt.poll(cx)
         };
         match polled {
             Poll::Ready(Ok(value)) => {
                 this.state.set(State::Done);
-                this.course.succeeded_at_once(0);
+                this.call.succeeded_at_once(0);
                 Poll::Ready(Ok(value))
             }
             Poll::Ready(Err(error)) => self.poll_on(Some(Ended::Attempt(Failed::Error(error))), cx),
@@ -118,9 +118,9 @@ where
             if let Some(ended) = ended.take() {
                 // The attempt is dropped before anybody hears of it and before the next one is made.
                 this.state.set(State::Done);
-                this.waits.as_mut().wake();
-                let elapsed = this.course.ended(0, ended)?;
-                let begun = this.course.begin_at_once(0, cx.waker(), Some(elapsed))?;
+                this.pending.as_mut().wake();
+                let elapsed = this.call.ended(0, ended)?;
+                let begun = this.call.begin_at_once(0, cx.waker(), Some(elapsed))?;
                 this.state.set(State::Between);
                 if let Some(attempt) = begun {
                     let attempt = (this.op)(attempt);
@@ -129,7 +129,7 @@ where
             }
             match this.state.as_mut().project() {
                 StateProj::Unstarted | StateProj::Between => {
-                    let begun = ready!(this.course.poll_between(0, this.waits.as_mut(), cx));
+                    let begun = ready!(this.call.poll_between(0, this.pending.as_mut(), cx));
                     if begun.is_err() {
                         this.state.set(State::Done);
                     }
@@ -138,11 +138,11 @@ where
                     this.state.set(State::Attempting { attempt });
                 }
                 StateProj::Attempting { attempt } => {
-                    match ready!(this.course.poll_attempt(0, attempt, this.waits.as_mut(), cx)) {
+                    match ready!(this.call.poll_attempt(0, attempt, this.pending.as_mut(), cx)) {
                         Ok(value) => {
                             this.state.set(State::Done);
-                            let attempts = this.course.attempts();
-                            this.course.succeeded(0, attempts);
+                            let attempts = this.call.attempts();
+                            this.call.succeeded(0, attempts);
                             return Poll::Ready(Ok(value));
                         }
                         Err(why) => ended = Some(why),
@@ -157,7 +157,7 @@ where
     #[inline(never)]
     fn poll_in_flight(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
         let this = self.as_mut().project();
-        let ended = ready!(this.course.poll_limits(0, this.waits, cx));
+        let ended = ready!(this.call.poll_limits(0, this.pending, cx));
         self.poll_on(Some(ended), cx)
     }
 
@@ -166,7 +166,7 @@ where
     #[inline(never)]
     fn poll_slowly(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
         let mut this = self.as_mut().project();
-        this.course.note_nesting();
+        this.call.note_nesting();
         this.state.set(State::Between);
         self.poll_on(None, cx)
     }
@@ -180,9 +180,6 @@ impl<F, Fut, E, P, K: Cancel, X: Target> fmt::Debug for Retry<F, Fut, E, P, K, X
             State::Attempting { .. } => "attempting",
             State::Done => "done",
         };
-        f.debug_struct("Retry")
-            .field("state", &state)
-            .field("attempts", &self.course.attempts())
-            .finish_non_exhaustive()
+        f.debug_struct("Retry").field("state", &state).field("attempts", &self.call.attempts()).finish_non_exhaustive()
     }
 }

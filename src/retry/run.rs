@@ -5,12 +5,12 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
-use crate::call::{Course, Failed, GaveUp, Renewed, Waits, WaitsOf};
+use crate::call::{CallState, Failed, GaveUp, Pending, PendingOf, Renewed};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::observe::Shell;
+use crate::observe::CallKind;
 use crate::policy::{AsPolicy, Attempt, RetryPolicy};
-use crate::upstream::{Alone, Target, TargetFor};
+use crate::upstream::{NoUpstream, Target, TargetFor};
 
 /// The retry loop in the caller's hands, for operations that borrow `&mut` state.
 ///
@@ -63,8 +63,8 @@ use crate::upstream::{Alone, Target, TargetFor};
 /// # }
 /// ```
 #[must_use = "a run does nothing unless attempts are made under it"]
-pub struct Run<E, P, K, X: Target = Alone> {
-    course: Course<E, Renewed<P>, K, X>,
+pub struct Run<E, P, K, X: Target = NoUpstream> {
+    call: CallState<E, Renewed<P>, K, X>,
     /// Whether its latest attempt succeeded, and that was reported.
     has_succeeded: bool,
     /// The number of the attempt that was last reported to have failed.
@@ -79,17 +79,17 @@ impl<E, P, K: Cancel> Run<E, P, K> {
         P: AsPolicy<Policy = RetryPolicy<C>>,
         C: Classify<E>,
     {
-        let mut course = Course::new(Shell::Run, Renewed::new(policy), token);
-        course.note_start();
-        Self { course, has_succeeded: false, failed: 0 }
+        let mut call = CallState::new(CallKind::Run, Renewed::new(policy), token);
+        call.note_start();
+        Self { call, has_succeeded: false, failed: 0 }
     }
 
     /// Sends the run to an [`Upstream`](crate::Upstream), which its attempts share with other calls; or gives it a name.
     /// Before the first attempt, and once. The total timeout counts from here.
     pub fn on<Y: TargetFor<E>>(self, target: Y) -> Run<E, P, K, Y> {
-        let mut course = self.course.on(target);
-        course.note_start();
-        Run { course, has_succeeded: false, failed: 0 }
+        let mut call = self.call.on(target);
+        call.note_start();
+        Run { call, has_succeeded: false, failed: 0 }
     }
 }
 
@@ -97,14 +97,14 @@ impl<E, P, K, X: Target> Run<E, P, K, X> {
     /// Returns how many attempts were begun.
     #[must_use]
     pub const fn attempts(&self) -> u32 {
-        self.course.attempts()
+        self.call.attempts()
     }
 
     /// Lets the attempts and the growth of the delays count anew from here: for work that goes on for long and has just
     /// made progress.
     pub const fn progressed(&mut self) {
-        let attempts = self.course.attempts();
-        self.course.policy.renew(attempts);
+        let attempts = self.call.attempts();
+        self.call.policy.renew(attempts);
     }
 }
 
@@ -136,10 +136,10 @@ where
     where
         Fut: Future<Output = Result<T, E>>,
     {
-        Attempting { run: self, phase: Phase::Unstarted, operation: Some(operation), waits: Waits::none() }
+        AttemptFuture { run: self, phase: Phase::Unstarted, operation: Some(operation), pending: Pending::none() }
     }
 
-    /// Waits until the next attempt may begin: the delay, a hold, the line, and its admission.
+    /// Pending until the next attempt may begin: the delay, a hold, the line, and its admission.
     ///
     /// # Errors
     ///
@@ -149,11 +149,11 @@ where
     ///
     /// Dropped while it waits, it leaves the line; the delay goes on, and the run may go on.
     pub async fn next(&mut self) -> Result<Attempt, GaveUp<E>> {
-        if self.course.attempts() == 0 {
-            self.course.note_nesting();
+        if self.call.attempts() == 0 {
+            self.call.note_nesting();
         }
         self.has_succeeded = false;
-        let mut wait = pin!(NextAttempt { course: &mut self.course, is_done: false, waits: Waits::none() });
+        let mut wait = pin!(NextAttempt { call: &mut self.call, is_done: false, pending: Pending::none() });
         poll_fn(|cx| wait.as_mut().poll(cx)).await
     }
 
@@ -187,11 +187,11 @@ where
     /// # Ok::<(), resile::GaveUp<&str>>(())
     /// ```
     pub fn blocking_next(&mut self) -> Result<Attempt, GaveUp<E>> {
-        if self.course.attempts() == 0 {
-            self.course.note_nesting();
+        if self.call.attempts() == 0 {
+            self.call.note_nesting();
         }
         self.has_succeeded = false;
-        self.course.block_between(0)
+        self.call.block_between(0)
     }
 
     /// Reports that the attempt failed. One that was made without a [`next`](Self::next) counts all the same.
@@ -200,19 +200,19 @@ where
     ///
     /// [`GaveUp`] ends the run. `Ok`: another attempt may be made.
     pub fn failed(&mut self, error: E) -> Result<(), GaveUp<E>> {
-        if self.failed == self.course.attempts() {
-            self.course.count_unseen();
+        if self.failed == self.call.attempts() {
+            self.call.count_unseen();
         }
-        self.failed = self.course.attempts();
-        self.course.failed(0, Failed::Error(error)).map(|_| ())
+        self.failed = self.call.attempts();
+        self.call.failed(0, Failed::Error(error)).map(|_| ())
     }
 
     /// Reports that the attempt succeeded, unless [`attempt`](Self::attempt) did, and hands `value` through.
     #[must_use = "this is the value that the run was for"]
     pub fn succeeded<T>(mut self, value: T) -> T {
         if !self.has_succeeded {
-            let attempts = self.course.attempts();
-            self.course.succeeded_at(0, attempts, None);
+            let attempts = self.call.attempts();
+            self.call.succeeded_at(0, attempts, None);
         }
         value
     }
@@ -220,7 +220,7 @@ where
 
 impl<E, P, K, X: Target> fmt::Debug for Run<E, P, K, X> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run").field("attempts", &self.course.attempts()).finish_non_exhaustive()
+        f.debug_struct("Run").field("attempts", &self.call.attempts()).finish_non_exhaustive()
     }
 }
 
@@ -231,17 +231,17 @@ pin_project! {
         K: Cancel,
         X: Target,
     {
-        course: &'r mut Course<E, Renewed<P>, K, X>,
+        call: &'r mut CallState<E, Renewed<P>, K, X>,
         is_done: bool,
         #[pin]
-        waits: WaitsOf<X, K>,
+        pending: PendingOf<X, K>,
     }
 
     impl<E, P, K: Cancel, X: Target> PinnedDrop for NextAttempt<'_, E, P, K, X> {
         fn drop(this: Pin<&mut Self>) {
             let this = this.project();
             if !*this.is_done {
-                this.course.leave_line(0);
+                this.call.leave_queue(0);
             }
         }
     }
@@ -256,7 +256,7 @@ where
 {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Attempt, GaveUp<E>>> {
         let this = self.project();
-        let begun = ready!(this.course.poll_between(0, this.waits, cx));
+        let begun = ready!(this.call.poll_between(0, this.pending, cx));
         *this.is_done = true;
         Poll::Ready(begun)
     }
@@ -265,7 +265,7 @@ where
 pin_project! {
     /// One attempt of a [`Run`]. By hand, as an `async fn` would hold the operation twice: as its argument and where it is
     /// polled.
-    struct Attempting<'r, Fut, E, P, K, X>
+    struct AttemptFuture<'r, Fut, E, P, K, X>
     where
         K: Cancel,
         X: Target,
@@ -276,19 +276,19 @@ pin_project! {
         #[pin]
         operation: Option<Fut>,
         #[pin]
-        waits: WaitsOf<X, K>,
+        pending: PendingOf<X, K>,
     }
 
     // The run outlives it: what an attempt holds at an upstream must not wait for the run to end.
-    impl<Fut, E, P, K: Cancel, X: Target> PinnedDrop for Attempting<'_, Fut, E, P, K, X> {
+    impl<Fut, E, P, K: Cancel, X: Target> PinnedDrop for AttemptFuture<'_, Fut, E, P, K, X> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
             match this.phase {
                 Phase::Polling => {
                     this.operation.set(None);
-                    this.run.course.drop_attempt(0);
+                    this.run.call.drop_attempt(0);
                 }
-                Phase::Waiting => this.run.course.leave_line(0),
+                Phase::Waiting => this.run.call.leave_queue(0),
                 Phase::Unstarted | Phase::Done => {}
             }
         }
@@ -304,7 +304,7 @@ enum Phase {
     Done,
 }
 
-impl<Fut, T, E, P, C, K, X> Future for Attempting<'_, Fut, E, P, K, X>
+impl<Fut, T, E, P, C, K, X> Future for AttemptFuture<'_, Fut, E, P, K, X>
 where
     Fut: Future<Output = Result<T, E>>,
     P: AsPolicy<Policy = RetryPolicy<C>>,
@@ -316,32 +316,32 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        let course = &mut this.run.course;
+        let call = &mut this.run.call;
         if let Phase::Unstarted = this.phase {
-            if course.attempts() == 0 {
-                course.note_nesting();
+            if call.attempts() == 0 {
+                call.note_nesting();
             }
             *this.phase = Phase::Waiting;
         }
         if let Phase::Waiting = this.phase {
-            let begun = ready!(course.poll_between(0, this.waits.as_mut(), cx));
+            let begun = ready!(call.poll_between(0, this.pending.as_mut(), cx));
             *this.phase = if begun.is_ok() { Phase::Polling } else { Phase::Done };
             this.run.has_succeeded = false;
             begun?;
         }
         let operation = this.operation.as_mut().as_pin_mut().expect("`Run::attempt` polled after completion");
-        let outcome = ready!(course.poll_attempt(0, operation, this.waits.as_mut(), cx));
+        let outcome = ready!(call.poll_attempt(0, operation, this.pending.as_mut(), cx));
         // The operation is dropped before anybody hears of its outcome.
         this.operation.set(None);
         *this.phase = Phase::Done;
         Poll::Ready(match outcome {
             Ok(value) => {
-                let attempts = course.attempts();
-                course.succeeded(0, attempts);
+                let attempts = call.attempts();
+                call.succeeded(0, attempts);
                 this.run.has_succeeded = true;
                 Ok(Some(value))
             }
-            Err(ended) => course.ended(0, ended).map(|_| None),
+            Err(ended) => call.ended(0, ended).map(|_| None),
         })
     }
 }

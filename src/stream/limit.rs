@@ -9,12 +9,12 @@ use pin_project_lite::pin_project;
 
 use crate::time::Timer;
 use crate::timeout::{Elapsed, Missed};
-use crate::upstream::{Alone, Target, Where};
+use crate::upstream::{Endpoint, NoUpstream, Target};
 
 pin_project! {
     /// A stream with a limit on its silence. Made by [`StreamResilienceExt`](crate::StreamResilienceExt).
     #[must_use = "streams do nothing unless polled"]
-    pub struct StreamTimeout<S, F, X = Alone>
+    pub struct StreamTimeout<S, F, X = NoUpstream>
     where
         X: Target,
     {
@@ -36,7 +36,7 @@ pin_project! {
 impl<S, F> StreamTimeout<S, F> {
     #[inline]
     pub(crate) fn new(stream: S, limit: Duration, missed: Missed, is_progress: F) -> Self {
-        Self { limit, missed, is_progress, target: Alone, stream: Some(stream), sleep: None, met: false }
+        Self { limit, missed, is_progress, target: NoUpstream, stream: Some(stream), sleep: None, met: false }
     }
 
     /// Takes the time from the timer of an [`Upstream`](crate::Upstream).
@@ -49,7 +49,7 @@ impl<S, F> StreamTimeout<S, F> {
 
 impl<S, F, X> StreamTimeout<S, F, X>
 where
-    X: Target + Where<Timer: Timer<Sleep = <X as Where>::Sleep>, Sleep: Future<Output = ()>>,
+    X: Target + Endpoint<Timer: Timer<Sleep = <X as Endpoint>::Sleep>, Sleep: Future<Output = ()>>,
 {
     /// Ready once the limit has run out.
     fn poll_limit(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -79,7 +79,7 @@ where
     S: Stream<Item = Result<T, E>>,
     E: From<Elapsed>,
     F: FnMut(&T) -> bool,
-    X: Target + Where<Timer: Timer<Sleep = <X as Where>::Sleep>, Sleep: Future<Output = ()>>,
+    X: Target + Endpoint<Timer: Timer<Sleep = <X as Endpoint>::Sleep>, Sleep: Future<Output = ()>>,
 {
     type Item = Result<T, E>;
 

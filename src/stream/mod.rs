@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | which items are preamble, content, the end | [`with_parts`](RetryStream::with_parts) | all are content |
 //! | that a stream without its last item was cut off | [`with_required_end`](RetryStream::with_required_end) | an end is an end |
-//! | what to do once content was handed over | [`with_mend`](RetryStream::with_mend) | [`Mend::Fail`]: what has arrived stays, the error says [`StopReason::Partial`](crate::StopReason::Partial) |
+//! | what to do once content was handed over | [`with_resumption`](RetryStream::with_resumption) | [`Resumption::Fail`]: what has arrived stays, the error says [`StopReason::Partial`](crate::StopReason::Partial) |
 //!
 //! # Limits
 //!
@@ -47,7 +47,7 @@ mod part;
 mod retry;
 
 pub use limit::StreamTimeout;
-pub use part::{Mend, Part};
+pub use part::{Part, Resumption};
 pub use retry::RetryStream;
 
 use futures_core::Stream;
@@ -117,14 +117,14 @@ use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
 /// use futures_util::{StreamExt, TryStreamExt, stream};
-/// use resile::stream::Mend;
+/// use resile::stream::Resumption;
 /// use resile::{Never, RetryPolicy, retry_stream};
 ///
 /// # async fn open(a: resile::Attempt) -> Result<impl futures_util::Stream<Item = Result<&'static str, &'static str>>, &'static str> {
 /// #     Ok(stream::iter(if a.is_first() { vec![Ok("Hel"), Err("reset")] } else { vec![Ok("Hello")] }))
 /// # }
 /// let policy = RetryPolicy::new();
-/// let shown = retry_stream(open, policy, Never).with_mend(|_| Mend::Restart("(clear)"));
+/// let shown = retry_stream(open, policy, Never).with_resumption(|_| Resumption::Restart("(clear)"));
 /// let shown: Vec<_> = shown.try_collect().await.unwrap();
 /// assert_eq!(shown, ["Hel", "(clear)", "Hello"]);
 /// # }

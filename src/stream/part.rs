@@ -17,7 +17,7 @@ pub enum Part {
 /// How a stream goes on that broke off after content was handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Mend<T> {
+pub enum Resumption<T> {
     /// It ends with the error, as [`StopReason::Partial`](crate::StopReason::Partial). What has arrived stays with the consumer.
     Fail,
     /// It is opened again and starts over. This item is handed over first, so that the consumer drops what it has.

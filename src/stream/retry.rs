@@ -7,13 +7,13 @@ use futures_core::Stream;
 use futures_core::stream::FusedStream;
 use pin_project_lite::pin_project;
 
-use super::{Mend, Part};
-use crate::call::{Course, Ended, Failed, GaveUp, Renewed, Waits, WaitsOf};
+use super::{Part, Resumption};
+use crate::call::{CallState, Ended, Failed, GaveUp, Pending, PendingOf, Renewed};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::observe::Shell;
+use crate::observe::CallKind;
 use crate::policy::{AsPolicy, Attempt, RetryPolicy, StopReason};
-use crate::upstream::{Alone, Target, TargetFor};
+use crate::upstream::{NoUpstream, Target, TargetFor};
 use crate::verdict::Cut;
 
 pin_project! {
@@ -21,7 +21,7 @@ pin_project! {
     ///
     /// An error is its last item. Polled again after its end it stays ended.
     #[must_use = "streams do nothing unless polled"]
-    pub struct RetryStream<F, Fut, S, T, E, P, K, X = Alone, Q = fn(&T) -> Part, A = fn(Option<&E>) -> Mend<T>>
+    pub struct RetryStream<F, Fut, S, T, E, P, K, X = NoUpstream, Q = fn(&T) -> Part, A = fn(Option<&E>) -> Resumption<T>>
     where
         K: Cancel,
         X: Target,
@@ -32,10 +32,10 @@ pin_project! {
         // Dropped before what it holds at the upstream is given back.
         #[pin]
         state: State<Fut, S>,
-        course: Course<E, Renewed<P>, K, X>,
+        call: CallState<E, Renewed<P>, K, X>,
         // Its limits are waited for until there is content.
         #[pin]
-        waits: WaitsOf<X, K>,
+        pending: PendingOf<X, K>,
         // Invariant: while not `flowing`, the preamble of this attempt; else what is to be handed over ahead of what
         // the stream yields next.
         held: VecDeque<T>,
@@ -76,10 +76,10 @@ impl<F, Fut, S, T, E, P, K: Cancel> RetryStream<F, Fut, S, T, E, P, K> {
         Self {
             open,
             parts: |_| Part::Content,
-            mend: |_| Mend::Fail,
-            course: Course::new(Shell::Stream, Renewed::new(policy), token),
+            mend: |_| Resumption::Fail,
+            call: CallState::new(CallKind::Stream, Renewed::new(policy), token),
             state: State::Unstarted,
-            waits: Waits::none(),
+            pending: Pending::none(),
             held: VecDeque::new(),
             rules: Rules { preamble_cap: PREAMBLE_CAP, requires_end: false, renews: false },
             flowing: false,
@@ -88,16 +88,16 @@ impl<F, Fut, S, T, E, P, K: Cancel> RetryStream<F, Fut, S, T, E, P, K> {
     }
 }
 
-impl<F, Fut, S, T, E, P, K: Cancel, Q, A> RetryStream<F, Fut, S, T, E, P, K, Alone, Q, A> {
+impl<F, Fut, S, T, E, P, K: Cancel, Q, A> RetryStream<F, Fut, S, T, E, P, K, NoUpstream, Q, A> {
     /// Sends the stream to an [`Upstream`](crate::Upstream), which its attempts share with other calls; or gives it a name.
     /// Before the first poll, and once.
     ///
     /// Each time that the stream is opened is an attempt, which ends with the stream: an error in mid-stream counts like
     /// one of opening it.
     pub fn on<Y: TargetFor<E>>(self, target: Y) -> RetryStream<F, Fut, S, T, E, P, K, Y, Q, A> {
-        let Self { open, parts, mend, course, held, rules, flowing, complete, .. } = self;
-        let (course, state, waits) = (course.on(target), State::Unstarted, Waits::none());
-        RetryStream { open, parts, mend, state, course, waits, held, rules, flowing, complete }
+        let Self { open, parts, mend, call, held, rules, flowing, complete, .. } = self;
+        let (call, state, pending) = (call.on(target), State::Unstarted, Pending::none());
+        RetryStream { open, parts, mend, state, call, pending, held, rules, flowing, complete }
     }
 }
 
@@ -108,20 +108,20 @@ impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> RetryStream<F, Fut, S, T, E
     where
         R: FnMut(&T) -> Part,
     {
-        let Self { open, parts: _, mend, state, course, waits, held, rules, flowing, complete } = self;
-        RetryStream { open, parts, mend, state, course, waits, held, rules, flowing, complete }
+        let Self { open, parts: _, mend, state, call, pending, held, rules, flowing, complete } = self;
+        RetryStream { open, parts, mend, state, call, pending, held, rules, flowing, complete }
     }
 
     /// Sets what says how a stream goes on that broke off after content. Without it, the stream fails.
     ///
     /// `mend` gets the error; `None` where the stream was cut. It only speaks of what has been handed over: the policy
     /// must still allow another attempt, and the request be one that may be sent again.
-    pub fn with_mend<B>(self, mend: B) -> RetryStream<F, Fut, S, T, E, P, K, X, Q, B>
+    pub fn with_resumption<B>(self, mend: B) -> RetryStream<F, Fut, S, T, E, P, K, X, Q, B>
     where
-        B: FnMut(Option<&E>) -> Mend<T>,
+        B: FnMut(Option<&E>) -> Resumption<T>,
     {
-        let Self { open, parts, mend: _, state, course, waits, held, rules, flowing, complete } = self;
-        RetryStream { open, parts, mend, state, course, waits, held, rules, flowing, complete }
+        let Self { open, parts, mend: _, state, call, pending, held, rules, flowing, complete } = self;
+        RetryStream { open, parts, mend, state, call, pending, held, rules, flowing, complete }
     }
 
     /// Says that a stream which ends without a [`Part::End`] or a [`Part::Complete`] was cut: [`Cut::Stream`].
@@ -157,7 +157,7 @@ where
     K: Cancel,
     X: TargetFor<E>,
     Q: FnMut(&T) -> Part,
-    A: FnMut(Option<&E>) -> Mend<T>,
+    A: FnMut(Option<&E>) -> Resumption<T>,
 {
     type Item = Result<T, GaveUp<E>>;
 
@@ -172,12 +172,12 @@ where
             let polled = match this.state.as_mut().project() {
                 StateProj::Done => return Poll::Ready(None),
                 StateProj::Unstarted => {
-                    this.course.note_nesting();
+                    this.call.note_nesting();
                     this.state.set(State::Between);
                     continue;
                 }
                 StateProj::Between => {
-                    let begun = ready!(this.course.poll_between(0, this.waits, cx));
+                    let begun = ready!(this.call.poll_between(0, this.pending, cx));
                     this.state.set(State::Done);
                     match begun {
                         Ok(attempt) => this.state.set(State::Opening { attempt: (this.open)(attempt) }),
@@ -187,7 +187,7 @@ where
                 }
                 StateProj::Opening { attempt } => {
                     let opened = {
-                        let _polled = this.course.polled();
+                        let _polled = this.call.polled();
                         attempt.poll(cx)
                     };
                     match opened {
@@ -200,13 +200,13 @@ where
                     }
                 }
                 // To ask for the next item is to start something: the token comes first.
-                StateProj::Reading { .. } if this.course.stops_reading() => {
+                StateProj::Reading { .. } if this.call.stops_reading() => {
                     this.state.set(State::Done);
-                    let gave_up = this.course.give_up(StopReason::Cancelled, None);
+                    let gave_up = this.call.give_up(StopReason::Cancelled, None);
                     return self.end(gave_up);
                 }
                 StateProj::Reading { stream } => {
-                    let _polled = this.course.polled();
+                    let _polled = this.call.polled();
                     stream.poll_next(cx)
                 }
             };
@@ -242,7 +242,7 @@ where
     K: Cancel,
     X: TargetFor<E>,
     Q: FnMut(&T) -> Part,
-    A: FnMut(Option<&E>) -> Mend<T>,
+    A: FnMut(Option<&E>) -> Resumption<T>,
 {
     /// Takes an item in: what is held is handed over from then on, unless this one belongs to the preamble.
     fn take(mut self: Pin<&mut Self>, item: T) {
@@ -258,8 +258,8 @@ where
         if !*this.flowing && !holds {
             *this.flowing = true;
             // Content has come: the limits were met.
-            this.waits.as_mut().wake();
-            this.course.met_limits(0);
+            this.pending.as_mut().wake();
+            this.call.met_limits(0);
         }
     }
 
@@ -267,12 +267,12 @@ where
     fn succeed(self: Pin<&mut Self>) {
         let mut this = self.project();
         this.state.set(State::Done);
-        this.waits.as_mut().wake();
+        this.pending.as_mut().wake();
         if !std::mem::replace(this.flowing, true) {
-            this.course.met_limits(0);
+            this.call.met_limits(0);
         }
-        let attempts = this.course.attempts();
-        this.course.succeeded_at(0, attempts, None);
+        let attempts = this.call.attempts();
+        this.call.succeeded_at(0, attempts, None);
     }
 
     /// The attempt failed. `None` where the next one is waited for.
@@ -280,11 +280,11 @@ where
         let mut this = self.project();
         // The failed stream is dropped before anybody hears of it and before the next one is opened.
         this.state.set(State::Done);
-        this.waits.as_mut().wake();
+        this.pending.as_mut().wake();
         this.held.clear();
         let failed = match ended {
             Ended::Attempt(failed) => failed,
-            Ended::Call(_) => return this.course.ended(0, ended).err().map(Err),
+            Ended::Call(_) => return this.call.ended(0, ended).err().map(Err),
         };
         let mut marker = None;
         if std::mem::take(this.flowing) {
@@ -293,17 +293,17 @@ where
                 Failed::Cut(_) => None,
             };
             match (this.mend)(error) {
-                Mend::Fail => return Some(Err(this.course.failed_for_good(0, failed, StopReason::Partial))),
-                Mend::Restart(item) => marker = Some(item),
-                Mend::Resume => {}
+                Resumption::Fail => return Some(Err(this.call.failed_for_good(0, failed, StopReason::Partial))),
+                Resumption::Restart(item) => marker = Some(item),
+                Resumption::Resume => {}
             }
-            let (elapsed, attempts) = (this.course.elapsed(), this.course.attempts());
-            this.course.policy.forgive(elapsed);
+            let (elapsed, attempts) = (this.call.elapsed(), this.call.attempts());
+            this.call.policy.exclude(elapsed);
             if this.rules.renews {
-                this.course.policy.renew(attempts.saturating_sub(1));
+                this.call.policy.renew(attempts.saturating_sub(1));
             }
         }
-        match this.course.failed(0, failed) {
+        match this.call.failed(0, failed) {
             Ok(_) => this.state.set(State::Between),
             Err(gave_up) => return Some(Err(gave_up)),
         }
@@ -314,19 +314,19 @@ where
     fn poll_limits(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended<E>> {
         let this = self.project();
         if !*this.flowing {
-            return this.course.poll_limits(0, this.waits, cx);
+            return this.call.poll_limits(0, this.pending, cx);
         }
-        if !this.course.token.stops_attempts() {
+        if !this.call.token.stops_attempts() {
             return Poll::Pending;
         }
-        this.waits.poll_cancelled(&this.course.token, cx).map(|()| Ended::Call(StopReason::Cancelled))
+        this.pending.poll_cancelled(&this.call.token, cx).map(|()| Ended::Call(StopReason::Cancelled))
     }
 
     /// Ends the stream from outside.
     #[cold]
     fn end(self: Pin<&mut Self>, gave_up: GaveUp<E>) -> Poll<Yielded<T, E>> {
         let mut this = self.project();
-        this.waits.as_mut().wake();
+        this.pending.as_mut().wake();
         this.held.clear();
         Poll::Ready(Some(Err(gave_up)))
     }
@@ -354,7 +354,7 @@ impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> fmt::Debug for RetryStream<
         };
         f.debug_struct("RetryStream")
             .field("state", &state)
-            .field("attempts", &self.course.attempts())
+            .field("attempts", &self.call.attempts())
             .field("held", &self.held.len())
             .field("flowing", &self.flowing)
             .finish_non_exhaustive()

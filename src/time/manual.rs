@@ -30,12 +30,12 @@ use super::Timer;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ManualTimer {
-    shared: Arc<Mutex<Hands>>,
+    shared: Arc<Mutex<ManualState>>,
 }
 
 /// Where the hands of the clock stand, and who waits for them.
 #[derive(Debug, Default)]
-struct Hands {
+struct ManualState {
     now: Duration,
     next: u64,
     sleepers: BTreeMap<(Duration, u64), Waker>,
@@ -51,13 +51,13 @@ impl ManualTimer {
     /// Moves the clock forward, at most to [`Duration::MAX`], and wakes every sleep that has run out.
     pub fn advance(&self, by: Duration) {
         let due = {
-            let mut hands = self.hands();
-            hands.now = hands.now.saturating_add(by);
-            let later = match hands.now.checked_add(Duration::from_nanos(1)) {
-                Some(bound) => hands.sleepers.split_off(&(bound, 0)),
+            let mut state = self.state();
+            state.now = state.now.saturating_add(by);
+            let later = match state.now.checked_add(Duration::from_nanos(1)) {
+                Some(bound) => state.sleepers.split_off(&(bound, 0)),
                 None => BTreeMap::new(),
             };
-            std::mem::replace(&mut hands.sleepers, later)
+            std::mem::replace(&mut state.sleepers, later)
         };
         due.into_values().for_each(Waker::wake);
     }
@@ -65,18 +65,18 @@ impl ManualTimer {
     /// How many sleeps wait for the clock to move.
     #[must_use]
     pub fn sleepers(&self) -> usize {
-        self.hands().sleepers.len()
+        self.state().sleepers.len()
     }
 
     /// How far the clock must move to wake the next sleep; `None` when nobody sleeps.
     #[must_use]
     pub fn until_next(&self) -> Option<Duration> {
-        let hands = self.hands();
-        let ((until, _), _) = hands.sleepers.first_key_value()?;
-        Some(until.saturating_sub(hands.now))
+        let state = self.state();
+        let ((until, _), _) = state.sleepers.first_key_value()?;
+        Some(until.saturating_sub(state.now))
     }
 
-    fn hands(&self) -> MutexGuard<'_, Hands> {
+    fn state(&self) -> MutexGuard<'_, ManualState> {
         // Nothing foreign runs under the lock, so a poisoned one still holds a whole value.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -86,15 +86,15 @@ impl Timer for ManualTimer {
     type Sleep = ManualSleep;
 
     fn now(&self) -> Duration {
-        self.hands().now
+        self.state().now
     }
 
     fn sleep(&self, delay: Duration) -> ManualSleep {
-        let mut hands = self.hands();
-        let until = hands.now.saturating_add(delay);
-        let id = hands.next;
-        hands.next = hands.next.wrapping_add(1);
-        drop(hands);
+        let mut state = self.state();
+        let until = state.now.saturating_add(delay);
+        let id = state.next;
+        state.next = state.next.wrapping_add(1);
+        drop(state);
         ManualSleep { timer: self.clone(), key: (until, id) }
     }
 
@@ -115,14 +115,14 @@ impl Future for ManualSleep {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let waker = cx.waker().clone();
-        let mut hands = self.timer.hands();
-        let replaced = if hands.now >= self.key.0 {
-            hands.sleepers.remove(&self.key)
+        let mut state = self.timer.state();
+        let replaced = if state.now >= self.key.0 {
+            state.sleepers.remove(&self.key)
         } else {
-            hands.sleepers.insert(self.key, waker)
+            state.sleepers.insert(self.key, waker)
         };
-        let ready = hands.now >= self.key.0;
-        drop(hands);
+        let ready = state.now >= self.key.0;
+        drop(state);
         drop(replaced); // a waker's drop is foreign code: not under the lock
         if ready { Poll::Ready(()) } else { Poll::Pending }
     }
@@ -130,7 +130,7 @@ impl Future for ManualSleep {
 
 impl Drop for ManualSleep {
     fn drop(&mut self) {
-        let waker = self.timer.hands().sleepers.remove(&self.key);
+        let waker = self.timer.state().sleepers.remove(&self.key);
         drop(waker);
     }
 }

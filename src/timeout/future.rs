@@ -7,12 +7,12 @@ use pin_project_lite::pin_project;
 
 use super::{Elapsed, Missed};
 use crate::time::Timer;
-use crate::upstream::{Alone, Target, Where};
+use crate::upstream::{Endpoint, NoUpstream, Target};
 
 pin_project! {
     /// A future with a limit. Made by [`ResilienceExt::timeout`](crate::ResilienceExt::timeout).
     #[must_use = "futures do nothing unless `.await`ed or polled"]
-    pub struct Timeout<F, X = Alone>
+    pub struct Timeout<F, X = NoUpstream>
     where
         X: Target,
     {
@@ -29,7 +29,7 @@ pin_project! {
 impl<F> Timeout<F> {
     #[inline]
     pub(crate) fn new(future: F, limit: Duration) -> Self {
-        Self { limit, target: Alone, future, sleep: None }
+        Self { limit, target: NoUpstream, future, sleep: None }
     }
 
     /// Takes the time from the timer of an [`Upstream`](crate::Upstream).
@@ -43,7 +43,7 @@ impl<F, T, E, X> Future for Timeout<F, X>
 where
     F: Future<Output = Result<T, E>>,
     E: From<Elapsed>,
-    X: Target + Where<Timer: Timer<Sleep = <X as Where>::Sleep>, Sleep: Future<Output = ()>>,
+    X: Target + Endpoint<Timer: Timer<Sleep = <X as Endpoint>::Sleep>, Sleep: Future<Output = ()>>,
 {
     type Output = Result<T, E>;
 

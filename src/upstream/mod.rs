@@ -20,15 +20,15 @@
 //! A call goes on one upstream: a second `.on(…)` does not compile. Where a host has its own limits and all hosts share
 //! others, one call stands within the other: `ALL_HOSTS.call(retry(op, POLICY, &token).on(&HOST), classifier)`.
 
-mod desk;
+mod guard;
 mod parts;
 mod target;
 
-pub use target::{Alone, Debugged, Observed, Target, TargetFor};
+pub use target::{Debugged, NoUpstream, Observed, Target, TargetFor};
 
-pub(crate) use desk::{Admission, Desk, Owned};
+pub(crate) use guard::{Admit, Guard, Owned};
 pub(crate) use parts::{Name, Parts};
-pub(crate) use target::{Held, Slot, Where, Words};
+pub(crate) use target::{Describe, Endpoint, Held, Slot};
 
 use std::fmt;
 use std::mem;

@@ -8,9 +8,9 @@ use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer};
 /// Where a call may go: `&Upstream`, `Arc<Upstream>`, `&LazyLock<Upstream>`, or a name alone. Sealed.
 ///
 /// A name alone, `.on("weather")`, shares nothing: the log has the name and the error's words.
-pub trait Target: Where {}
+pub trait Target: Endpoint {}
 
-impl<X: Where> Target for X {}
+impl<X: Endpoint> Target for X {}
 
 /// Where a call with errors of type `E` may go: a [`Target`] that has a timer and words for the error. Sealed.
 #[diagnostic::on_unimplemented(
@@ -20,27 +20,27 @@ impl<X: Where> Target for X {}
     note = "without the feature `tokio` an upstream needs `.with_timer(…)`"
 )]
 pub trait TargetFor<E: ?Sized>:
-    Target + Where<Timer: Timer<Sleep = <Self as Where>::Sleep>, Sleep: Future<Output = ()>, Words: Words<E>>
+    Target + Endpoint<Timer: Timer<Sleep = <Self as Endpoint>::Sleep>, Sleep: Future<Output = ()>, Describe: Describe<E>>
 {
 }
 
 impl<E: ?Sized, X> TargetFor<E> for X where
-    X: Where<Timer: Timer<Sleep = <X as Where>::Sleep>, Sleep: Future<Output = ()>, Words: Words<E>>
+    X: Endpoint<Timer: Timer<Sleep = <X as Endpoint>::Sleep>, Sleep: Future<Output = ()>, Describe: Describe<E>>
 {
 }
 
-pub(crate) use sealed::{Slot, Where, Words};
+pub(crate) use sealed::{Describe, Endpoint, Slot};
 
 mod sealed {
     use super::{Event, Name, Parts, fmt};
     use crate::breaker::Ticket;
 
     /// What a call asks of where it goes.
-    pub trait Where {
+    pub trait Endpoint {
         type Timer;
         /// The sleep of the timer, if it is one.
         type Sleep;
-        type Words;
+        type Describe;
         /// What an attempt in flight holds there.
         type Slot: Slot;
         /// Whether nothing is shared, not even a name.
@@ -59,7 +59,7 @@ mod sealed {
     }
 
     /// Gives the words of an error to the log.
-    pub trait Words<E: ?Sized> {
+    pub trait Describe<E: ?Sized> {
         fn with<R>(error: &E, use_words: impl FnOnce(Option<&dyn fmt::Display>) -> R) -> R;
     }
 
@@ -81,7 +81,7 @@ mod sealed {
         #[default]
         Nothing,
         /// A place in the line in front of the bulkhead, since that reading.
-        InLine { ticket: u64, since: u64 },
+        Queued { ticket: u64, since: u64 },
         /// A place in the bulkhead, if there is one.
         Entered,
         /// The same, and the breaker's ticket; its `began` is when the attempt began, where that is known.
@@ -108,23 +108,23 @@ pub struct ByDebug;
 
 /// No words.
 #[derive(Debug)]
-pub struct Mute;
+pub struct Undescribed;
 
-impl<E: fmt::Display> Words<E> for ByDisplay {
+impl<E: fmt::Display> Describe<E> for ByDisplay {
     #[inline]
     fn with<R>(error: &E, use_words: impl FnOnce(Option<&dyn fmt::Display>) -> R) -> R {
         use_words(Some(error))
     }
 }
 
-impl<E: fmt::Debug> Words<E> for ByDebug {
+impl<E: fmt::Debug> Describe<E> for ByDebug {
     #[inline]
     fn with<R>(error: &E, use_words: impl FnOnce(Option<&dyn fmt::Display>) -> R) -> R {
         use_words(Some(&format_args!("{error:?}")))
     }
 }
 
-impl<E> Words<E> for Mute {
+impl<E> Describe<E> for Undescribed {
     #[inline]
     fn with<R>(_: &E, use_words: impl FnOnce(Option<&dyn fmt::Display>) -> R) -> R {
         use_words(None)
@@ -182,12 +182,12 @@ macro_rules! shares_nothing {
 
 /// On no upstream: where a call goes unless it is sent `.on(…)` one.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Alone;
+pub struct NoUpstream;
 
-impl Where for Alone {
+impl Endpoint for NoUpstream {
     type Timer = DefaultTimer;
     type Sleep = DefaultSleep;
-    type Words = Mute;
+    type Describe = Undescribed;
     type Slot = ();
     const ALONE: bool = true;
 
@@ -204,10 +204,10 @@ impl Where for Alone {
 }
 
 /// A name alone.
-impl Where for &'static str {
+impl Endpoint for &'static str {
     type Timer = DefaultTimer;
     type Sleep = DefaultSleep;
-    type Words = ByDisplay;
+    type Describe = ByDisplay;
     type Slot = ();
 
     shares_nothing!();
@@ -222,10 +222,10 @@ impl Where for &'static str {
     }
 }
 
-impl<M: Timer> Where for Upstream<M> {
+impl<M: Timer> Endpoint for Upstream<M> {
     type Timer = M;
     type Sleep = M::Sleep;
-    type Words = ByDisplay;
+    type Describe = ByDisplay;
     type Slot = Held;
 
     #[inline]
@@ -294,22 +294,22 @@ macro_rules! forward {
 
 /// What hands all questions on.
 trait Wrapper {
-    type Inner: Where;
+    type Inner: Endpoint;
     fn inner(&self) -> &Self::Inner;
 }
 
 macro_rules! pointers {
     ($($pointer:ty),*) => {$(
-        impl<X: Where> Wrapper for $pointer {
+        impl<X: Endpoint> Wrapper for $pointer {
             type Inner = X;
             #[inline]
             fn inner(&self) -> &X { self }
         }
 
-        impl<X: Where> Where for $pointer {
+        impl<X: Endpoint> Endpoint for $pointer {
             type Timer = X::Timer;
             type Sleep = X::Sleep;
-            type Words = X::Words;
+            type Describe = X::Describe;
             type Slot = X::Slot;
             const ALONE: bool = X::ALONE;
             forward!(timer, observer);
@@ -331,7 +331,7 @@ impl<'a, X, O: ?Sized> Observed<'a, X, O> {
     }
 }
 
-impl<X: Where, O: ?Sized> Wrapper for Observed<'_, X, O> {
+impl<X: Endpoint, O: ?Sized> Wrapper for Observed<'_, X, O> {
     type Inner = X;
     #[inline]
     fn inner(&self) -> &X {
@@ -339,10 +339,10 @@ impl<X: Where, O: ?Sized> Wrapper for Observed<'_, X, O> {
     }
 }
 
-impl<X: Where, O: Observe + ?Sized> Where for Observed<'_, X, O> {
+impl<X: Endpoint, O: Observe + ?Sized> Endpoint for Observed<'_, X, O> {
     type Timer = X::Timer;
     type Sleep = X::Sleep;
-    type Words = X::Words;
+    type Describe = X::Describe;
     type Slot = X::Slot;
     forward!(timer,);
 
@@ -379,7 +379,7 @@ impl<X> Debugged<X> {
     }
 }
 
-impl<X: Where> Wrapper for Debugged<X> {
+impl<X: Endpoint> Wrapper for Debugged<X> {
     type Inner = X;
     #[inline]
     fn inner(&self) -> &X {
@@ -387,10 +387,10 @@ impl<X: Where> Wrapper for Debugged<X> {
     }
 }
 
-impl<X: Where> Where for Debugged<X> {
+impl<X: Endpoint> Endpoint for Debugged<X> {
     type Timer = X::Timer;
     type Sleep = X::Sleep;
-    type Words = ByDebug;
+    type Describe = ByDebug;
     type Slot = X::Slot;
     forward!(timer, observer);
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{
-    Agent, Ask, Call, Event, Fault, Limits, Message, Model, ModelError, Spec, Tool, ToolError, Turn, Waits, Who,
+    Agent, Ask, Call, Event, Fault, Limits, Message, Model, ModelError, Spec, Tool, ToolError, Turn, WaitReporter, Who,
 };
 
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ impl Model for FakeModel {
                 Says::Retried(failures, turn) => {
                     let backoff = Backoff::fixed(Duration::from_secs(1));
                     let policy = RetryPolicy::new().with_attempts(failures + 1).with_backoff(backoff);
-                    let waits = Waits::new(Who::Model, ask.emit);
+                    let waits = WaitReporter::new(Who::Model, ask.emit);
                     let attempt = |attempt: resile::Attempt| {
                         std::future::ready(if attempt.number() > failures { Ok(()) } else { Err("busy") })
                     };

@@ -7,7 +7,7 @@ use resile::{Cooldown, RetryPolicy, Upstream, retry};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{Event, Limits, Refusal, State, Waits, Who};
+use crate::agent::{Event, Limits, Refusal, State, WaitReporter, Who};
 use crate::fakes::{Does, FakeModel, Says, agent, calls, done, observations, plain, probe, steps, turn};
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +93,7 @@ async fn a_hold_that_is_cut_short_says_how_much_was_left_and_that_no_attempt_beg
     let fake = Upstream::new("fake").with_cooldown(Cooldown::new());
     fake.hold(Duration::from_secs(100));
     {
-        let waits = Waits::new(Who::Model, &emit);
+        let waits = WaitReporter::new(Who::Model, &emit);
         let call = retry(|_| async { Ok::<_, &str>(()) }, RetryPolicy::new(), &token).on(fake.observed_by(&waits));
         let stop = async {
             sleep(Duration::from_millis(2500)).await;

@@ -224,7 +224,7 @@ proptest! {
             b.with_consecutive(u32::try_from(CONSECUTIVE).unwrap())
                 .with_failure_rate(0.5, u32::try_from(OF_AT_LEAST).unwrap())
                 .with_window(Duration::from_millis(WINDOW))
-                .with_open(opening_for(Duration::from_millis(OPEN)))
+                .with_open_time(opening_for(Duration::from_millis(OPEN)))
                 .with_probes(0.6, u32::try_from(PROBES).unwrap())
                 .with_lease(Duration::from_millis(LEASE))
         });
@@ -285,7 +285,7 @@ proptest! {
 #[test]
 fn trap_06_a_stale_result_does_not_decide() {
     let timer = ManualTimer::new();
-    let breaker = guard(&timer, |b| b.with_consecutive(2).with_probes(1.0, 1).with_open(opening_for(SECOND)));
+    let breaker = guard(&timer, |b| b.with_consecutive(2).with_probes(1.0, 1).with_open_time(opening_for(SECOND)));
     let (early, late) = (breaker.permit().unwrap(), breaker.permit().unwrap());
     for _ in 0..2 {
         breaker.fail();
@@ -305,7 +305,7 @@ fn trap_06_a_stale_result_does_not_decide() {
 #[test]
 fn trap_07_a_cancelled_probe_is_neutral_and_gives_its_place_back() {
     let timer = ManualTimer::new();
-    let breaker = guard(&timer, |b| b.with_consecutive(1).with_probes(1.0, 1).with_open(opening_for(SECOND)));
+    let breaker = guard(&timer, |b| b.with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND)));
     breaker.fail();
     timer.advance(SECOND);
     for _ in 0..100 {
@@ -322,7 +322,7 @@ fn trap_07_a_cancelled_probe_is_neutral_and_gives_its_place_back() {
 fn trap_08_a_hung_probe_loses_its_place_when_its_lease_runs_out() {
     let timer = ManualTimer::new();
     let breaker = guard(&timer, |b| {
-        b.with_consecutive(1).with_probes(1.0, 1).with_open(opening_for(SECOND)).with_lease(30 * SECOND)
+        b.with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND)).with_lease(30 * SECOND)
     });
     breaker.fail();
     timer.advance(SECOND);
@@ -336,8 +336,9 @@ fn trap_08_a_hung_probe_loses_its_place_when_its_lease_runs_out() {
 #[test]
 fn calls_that_all_outlast_the_lease_still_close_it() {
     let timer = ManualTimer::new();
-    let breaker =
-        guard(&timer, |b| b.with_consecutive(1).with_probes(1.0, 1).with_open(opening_for(SECOND)).with_lease(SECOND));
+    let breaker = guard(&timer, |b| {
+        b.with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND)).with_lease(SECOND)
+    });
     breaker.fail();
     timer.advance(SECOND);
     let slow = breaker.permit().unwrap();
@@ -407,7 +408,7 @@ fn slow_calls_open_it_good_or_bad() {
 fn repeated_trips_wait_longer_and_a_hint_is_a_floor() {
     let timer = ManualTimer::new();
     let backoff = Backoff::exponential(5 * SECOND).with_jitter(Jitter::None);
-    let breaker = guard(&timer, |b| b.with_consecutive(1).with_probes(1.0, 1).with_open(backoff));
+    let breaker = guard(&timer, |b| b.with_consecutive(1).with_probes(1.0, 1).with_open_time(backoff));
     let wait = || breaker.permit().unwrap_err().retry_after().unwrap();
     breaker.fail();
     assert_eq!(wait(), 5 * SECOND);
@@ -450,7 +451,7 @@ fn odd_settings_neither_panic_nor_stick() {
                 .with_window(Duration::ZERO)
                 .with_probes(share, 0)
                 .with_lease(Duration::ZERO)
-                .with_open(Backoff::none())
+                .with_open_time(Backoff::none())
         });
         for _ in 0..3 {
             breaker.fail();
@@ -483,7 +484,7 @@ fn transitions_are_reported_in_order_and_outside_the_lock() {
     let timer = ManualTimer::new();
     let heard = Arc::new(Mutex::new(vec![]));
     let sink = Arc::clone(&heard);
-    let breaker = Breaker::new().with_consecutive(1).with_probes(1.0, 1).with_open(opening_for(SECOND));
+    let breaker = Breaker::new().with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND));
     let upstream = Upstream::new("guarded").with_breaker(breaker).with_timer(timer.clone());
     let breaker = Guard(upstream.with_shared_observer(move |event: &Event<'_>| {
         if let EventKind::Breaker(transition) = event.kind {
@@ -539,7 +540,7 @@ fn opens_for_as_long_as_was_said() {
     let opened = |open: Backoff| -> Vec<Duration> {
         let open_once = || {
             let timer = ManualTimer::new();
-            let breaker = guard(&timer, |b| b.with_consecutive(1).with_open(open));
+            let breaker = guard(&timer, |b| b.with_consecutive(1).with_open_time(open));
             breaker.fail();
             breaker.permit().unwrap_err().retry_after().unwrap()
         };

@@ -33,7 +33,7 @@ fn fail(upstream: &Upstream) {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_shares_its_verdict_with_its_breaker() {
-    let upstream = upstream(Breaker::new().with_consecutive(2).with_open(opening_for(60 * SECOND)));
+    let upstream = upstream(Breaker::new().with_consecutive(2).with_open_time(opening_for(60 * SECOND)));
     let policy = RetryPolicy::new().with_attempts(9).with_classifier(|e: &u32| *e != 400);
     let permanent = || retry(|_| async { Err::<(), _>(400) }, &policy, Never).on(&upstream);
     for _ in 0..5 {
@@ -50,7 +50,7 @@ async fn a_run_shares_its_verdict_with_its_breaker() {
 
 /// Half-open, with one probe.
 async fn probing() -> Upstream {
-    let breaker = Breaker::new().with_consecutive(1).with_probes(1.0, 1).with_open(opening_for(SECOND));
+    let breaker = Breaker::new().with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND));
     let upstream = upstream(breaker).with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO));
     fail(&upstream);
     tokio::time::sleep(SECOND).await;
@@ -111,7 +111,7 @@ async fn a_probe_that_hangs_until_it_is_cut_has_failed() {
     let least = Duration::from_nanos(1);
     for (held, expected) in [(SECOND / 2, State::Open), (SECOND / 2 + least, State::HalfOpen)] {
         let timer = ManualTimer::new();
-        let breaker = Breaker::new().with_consecutive(1).with_probes(1.0, 1).with_open(opening_for(SECOND));
+        let breaker = Breaker::new().with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND));
         let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
         let upstream = Upstream::new("guarded").with_breaker(breaker).with_cooldown(cooldown).with_timer(&timer);
         upstream.try_admit().unwrap().settle(&Verdict::transient());
@@ -212,7 +212,7 @@ async fn failures_that_are_not_sent_again_open_it() {
 async fn errors_of_a_healthy_upstream_are_good_signs() {
     let healthy = Verdict::fatal().with_health(Health::Healthy);
     let classify = |e: &u32| if *e == 404 { healthy } else { Verdict::transient() };
-    let upstream = upstream(Breaker::new().with_consecutive(3).with_open(opening_for(SECOND)));
+    let upstream = upstream(Breaker::new().with_consecutive(3).with_open_time(opening_for(SECOND)));
     let policy = RetryPolicy::new().with_attempts(1).with_classifier(classify);
     let call = |status: u32| retry(move |_| async move { Err::<(), _>(status) }, policy, Never).on(&upstream);
     for status in [500, 500, 404, 500, 500] {

@@ -106,7 +106,7 @@ fn fragile(breaker: Breaker) -> (Arc<Fragile>, Fragiles) {
 
 /// With one probe, whose lease is much longer than the times in these tests.
 fn breaker() -> Breaker {
-    Breaker::new().with_consecutive(1).with_probes(1.0, 1).with_open(Backoff::fixed(SECOND))
+    Breaker::new().with_consecutive(1).with_probes(1.0, 1).with_open_time(Backoff::fixed(SECOND))
 }
 
 fn half_open(breaker: Breaker) -> (Arc<Fragile>, Fragiles) {
@@ -189,7 +189,7 @@ fn what_panics_at_a_report_keeps_no_probe() {
 #[test]
 fn a_curve_that_panics_keeps_no_probe() {
     let curve = Backoff::custom(|times| if times == 1 { SECOND } else { panic!("no curve for that") });
-    let (fragile, upstream) = half_open(breaker().with_open(curve));
+    let (fragile, upstream) = half_open(breaker().with_open_time(curve));
     let probe = upstream.try_admit().unwrap();
     assert!(panics(|| probe.settle(&Verdict::transient())));
     assert_eq!(state(&upstream), State::HalfOpen);

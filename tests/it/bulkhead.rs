@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::bulkhead::{Acquire, Full, Permit};
-use resile::{Bulkhead, Classify, Error, Health, Lift, ResilienceExt, Verdict};
+use resile::{Bulkhead, Classify, ClassifyOperation, Error, Health, ResilienceExt, Verdict};
 
 fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
@@ -169,7 +169,7 @@ async fn many_tasks_and_never_more_than_the_limit() {
         if let Err(error) = task.await.unwrap() {
             assert!(matches!(error, Error::Full(full) if full.waiting() == 97));
             let not_asked = Verdict::transient().with_health(Health::Unknown);
-            assert_eq!(Lift(|(): &()| false).classify(&error), Some(not_asked));
+            assert_eq!(ClassifyOperation(|(): &()| false).classify(&error), Some(not_asked));
             refused += 1;
         }
     }

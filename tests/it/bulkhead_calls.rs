@@ -271,7 +271,7 @@ fn with_no_time_to_wait_it_is_refused_at_once() {
 #[test]
 fn what_the_breaker_refuses_takes_no_place() {
     let timer = ManualTimer::new();
-    let breaker = Breaker::new().with_consecutive(1).with_open(Backoff::fixed(9 * SECOND));
+    let breaker = Breaker::new().with_consecutive(1).with_open_time(Backoff::fixed(9 * SECOND));
     let upstream = limited(Bulkhead::new(2), &timer).with_breaker(breaker);
     let (fails, hangs) = (upstream.try_admit().unwrap(), upstream.try_admit().unwrap());
     let [mut first, mut second] = [(); 2].map(|()| Box::pin(upstream.admit(Never)));
@@ -466,7 +466,7 @@ proptest! {
             Some(limit) => bulkhead.with_max_wait(Duration::from_millis(limit)),
             None => bulkhead,
         };
-        let breaker = Breaker::new().with_consecutive(4).with_open(Backoff::fixed(SECOND));
+        let breaker = Breaker::new().with_consecutive(4).with_open_time(Backoff::fixed(SECOND));
         let upstream = limited(bulkhead, &timer).with_breaker(breaker).with_budget(Budget::new());
         let policy = match total {
             Some(total) => POLICY.with_total_timeout(Duration::from_millis(total)),

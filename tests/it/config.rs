@@ -27,7 +27,7 @@ fn a_whole_upstream_reads() {
         "budget": { "capacity": 3, "deposit": 0.5 },
         "breaker": {
             "consecutive": 2, "failure_rate": { "share": 0.5, "of": 10 }, "slow_rate": "none", "window": "5s",
-            "open": { "curve": "fixed", "base": "3s" }, "hint_cap": "1m", "probes": { "share": 1.0, "of": 1 }, "lease": "9s"
+            "open_time": { "curve": "fixed", "base": "3s" }, "hint_cap": "1m", "probes": { "share": 1.0, "of": 1 }, "lease": "9s"
         },
         "cooldown": { "jitter": 0.0, "least_spread": "0s", "cap": "4s", "default_hold": "2s" },
         "bulkhead": { "limit": 2, "queue": 0 },

@@ -14,14 +14,15 @@ use resile::breaker::{State, Transition};
 use resile::chaos::Chaos;
 use resile::observe::{Event, EventKind};
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Cut, Error, GaveUp, HedgePolicy, Jitter, Lift, ManualTimer,
-    ResilienceExt, RetryPolicy, Run, StopReason, Timer, TokioTimer, Upstream, Verdict, Withdrawal, hedge, retry,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, ClassifyOperation, Cooldown, Cut, Error, GaveUp, HedgePolicy, Jitter,
+    ManualTimer, ResilienceExt, RetryPolicy, Run, StopReason, Timer, TokioTimer, Upstream, Verdict, Withdrawal, hedge,
+    retry,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 type CallError = Error<&'static str>;
-type Classifier = Lift<fn(&&'static str) -> Verdict>;
+type Classifier = ClassifyOperation<fn(&&'static str) -> Verdict>;
 
 fn classify(error: &&'static str) -> Verdict {
     match *error {
@@ -31,7 +32,7 @@ fn classify(error: &&'static str) -> Verdict {
     }
 }
 
-const CLASSIFIER: Classifier = Lift(classify);
+const CLASSIFIER: Classifier = ClassifyOperation(classify);
 const TASKS: u64 = 1000;
 const CALLS: u32 = 4;
 static HEDGE: HedgePolicy<Classifier> = HedgePolicy::new()
@@ -105,7 +106,7 @@ where
         let tally = Arc::new(Tally::default());
         let breaker = Breaker::new()
             .with_window(millis(1000))
-            .with_open(Backoff::fixed(millis(200)).with_jitter(Jitter::Full))
+            .with_open_time(Backoff::fixed(millis(200)).with_jitter(Jitter::Full))
             .with_lease(millis(500));
         let (capacity, tokens, deposit) = if rich { (40_000, 20_000, 1.0) } else { (200, 200, 0.0) };
         let budget = Budget::new().with_capacity(capacity).with_deposit(deposit);

@@ -138,7 +138,7 @@ fn a_curve_of_the_callers_may_ask_the_breaker() {
     let (done, outcome) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let upstream = UPSTREAM.get_or_init(|| {
-            let breaker = Breaker::new().with_consecutive(1).with_open(Backoff::custom(open));
+            let breaker = Breaker::new().with_consecutive(1).with_open_time(Backoff::custom(open));
             upstream(&ManualTimer::new()).with_breaker(breaker)
         });
         upstream.try_admit().unwrap().settle(&Verdict::transient());

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use resile::timeout::Elapsed;
 use resile::{
-    Backoff, Bulkhead, Classify, Cut, Error, GaveUp, Health, Lift, ManualTimer, Never, ResilienceExt, RetryPolicy,
-    StopReason, Verdict, retry,
+    Backoff, Bulkhead, Classify, ClassifyOperation, Cut, Error, GaveUp, Health, ManualTimer, Never, ResilienceExt,
+    RetryPolicy, StopReason, Verdict, retry,
 };
 
 use super::script::{Down, Script, Step, clock, drive};
@@ -263,7 +263,7 @@ fn the_union_is_transparent() {
 
 #[test]
 fn lift_classifies_the_operation_and_retries_the_refusal() {
-    let lifted = Lift(|error: &Down| (error.0 > 1).then(Verdict::throttled));
+    let lifted = ClassifyOperation(|error: &Down| (error.0 > 1).then(Verdict::throttled));
     assert_eq!(lifted.classify(&Error::Operation(Down(2))), Some(Verdict::throttled()));
     assert_eq!(lifted.classify(&Error::Operation(Down(1))), None);
     assert_eq!(lifted.classify(&elapsed().into()), Some(Verdict::transient()));
@@ -275,41 +275,41 @@ fn lift_classifies_the_operation_and_retries_the_refusal() {
     );
 }
 
-/// A classifier that has an opinion on attempts that were cut keeps it under `Lift`.
+/// A classifier that has an opinion on attempts that were cut keeps it under `ClassifyOperation`.
 #[test]
 fn lift_asks_the_classifier_about_what_was_cut() {
-    use resile::http::{Classifier, Refused};
+    use resile::http::{Classifier, StatusError};
 
-    type Union = Error<Refused>;
+    type Union = Error<StatusError>;
     let error: Union = elapsed().into();
     let once = Verdict::transient().not_again();
-    let no_opinion = |_: &Refused| None::<Verdict>;
-    assert_eq!(Lift(Classifier::non_idempotent()).classify(&error), Some(once));
-    assert_eq!(Lift(Classifier::idempotent()).classify(&error), Some(Verdict::transient()));
-    assert_eq!(Lift((no_opinion, Classifier::non_idempotent())).classify(&error), Some(once));
-    assert_eq!(Lift(std::sync::Arc::new(Classifier::non_idempotent())).classify(&error), Some(once));
-    assert_eq!(Lift(no_opinion).classify(&error), Some(Verdict::transient()));
+    let no_opinion = |_: &StatusError| None::<Verdict>;
+    assert_eq!(ClassifyOperation(Classifier::non_idempotent()).classify(&error), Some(once));
+    assert_eq!(ClassifyOperation(Classifier::idempotent()).classify(&error), Some(Verdict::transient()));
+    assert_eq!(ClassifyOperation((no_opinion, Classifier::non_idempotent())).classify(&error), Some(once));
+    assert_eq!(ClassifyOperation(std::sync::Arc::new(Classifier::non_idempotent())).classify(&error), Some(once));
+    assert_eq!(ClassifyOperation(no_opinion).classify(&error), Some(Verdict::transient()));
     for cut in [Cut::AttemptTimeout(SECOND), Cut::Deadline, Cut::Stream] {
         let of = |classifier: &dyn Classify<Union>| classifier.classify_cut(cut);
-        assert_eq!(of(&Lift(Classifier::non_idempotent())), Some(once));
-        assert_eq!(of(&Lift((no_opinion, Classifier::non_idempotent()))), Some(once));
-        assert_eq!(of(&Lift(no_opinion)), None);
+        assert_eq!(of(&ClassifyOperation(Classifier::non_idempotent())), Some(once));
+        assert_eq!(of(&ClassifyOperation((no_opinion, Classifier::non_idempotent()))), Some(once));
+        assert_eq!(of(&ClassifyOperation(no_opinion)), None);
     }
 }
 
-/// The two ways to limit each attempt: the policy's, and one of its own with `Lift` around the classifier.
+/// The two ways to limit each attempt: the policy's, and one of its own with `ClassifyOperation` around the classifier.
 #[test]
 fn a_request_that_is_not_idempotent_is_sent_once_if_it_times_out() {
-    use resile::http::{Classifier, Refused};
+    use resile::http::{Classifier, StatusError};
 
     for (classifier, times, reason) in
         [(Classifier::non_idempotent(), 1, StopReason::Fatal), (Classifier::idempotent(), 3, StopReason::Attempts)]
     {
         let (timer, sent) = (ManualTimer::new(), std::cell::Cell::new(0));
-        let policy = RetryPolicy::new().with_classifier(Lift(classifier));
+        let policy = RetryPolicy::new().with_classifier(ClassifyOperation(classifier));
         let post = |_| {
             sent.set(sent.get() + 1);
-            std::future::pending::<Result<(), Error<Refused>>>().timeout(SECOND).on(clock(&timer))
+            std::future::pending::<Result<(), Error<StatusError>>>().timeout(SECOND).on(clock(&timer))
         };
         let gave_up = drive(retry(post, &policy, Never).on(clock(&timer)), &timer).unwrap_err();
         assert_eq!((sent.take(), gave_up.reason(), gave_up.cut()), (times, reason, None));
@@ -317,7 +317,7 @@ fn a_request_that_is_not_idempotent_is_sent_once_if_it_times_out() {
         let policy = RetryPolicy::new().with_attempt_timeout(SECOND).with_classifier(classifier);
         let post = |_| {
             sent.set(sent.get() + 1);
-            std::future::pending::<Result<(), Refused>>()
+            std::future::pending::<Result<(), StatusError>>()
         };
         let gave_up = drive(retry(post, &policy, Never).on(clock(&timer)), &timer).unwrap_err();
         let cut = Some(Cut::AttemptTimeout(SECOND));

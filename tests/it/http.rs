@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use ::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use proptest::prelude::*;
-use resile::http::{Classifier, Refused, retry_after};
+use resile::http::{Classifier, StatusError, retry_after};
 use resile::{Classify, Cut, Health, Verdict};
 
 const READ: Classifier = Classifier::idempotent();
@@ -84,7 +84,7 @@ fn of_several_fields_the_longest_wait_counts() {
 fn refused_is_4xx_and_5xx() {
     for code in 100..=999 {
         let status = StatusCode::from_u16(code).unwrap();
-        let refused = Refused::check_at(status, &headers(&[("retry-after", "2")]), now());
+        let refused = StatusError::check_at(status, &headers(&[("retry-after", "2")]), now());
         assert_eq!(refused.is_err(), (400..600).contains(&code), "{code}");
         if let Err(refused) = refused {
             assert_eq!((refused.status(), refused.retry_after()), (status, Some(TWO)));
@@ -104,13 +104,13 @@ fn refused_is_4xx_and_5xx() {
 #[test]
 fn refused_words() {
     let words = |code, fields| {
-        let refused = Refused::check(StatusCode::from_u16(code).unwrap(), &headers(fields)).unwrap_err();
+        let refused = StatusError::check(StatusCode::from_u16(code).unwrap(), &headers(fields)).unwrap_err();
         refused.to_string()
     };
     assert_eq!(words(503, &[("retry-after", "2")]), "503 Service Unavailable, retry after 2s");
     assert_eq!(words(404, &[]), "404 Not Found");
     assert_eq!(words(529, &[("retry-after", "0.5")]), "529, retry after 500ms");
-    assert!(size_of::<Refused>() <= 24);
+    assert!(size_of::<StatusError>() <= 24);
 }
 
 /// The table of the module's page.
@@ -249,7 +249,7 @@ proptest! {
             let hint = retry_after(&headers, now);
             prop_assert_ne!(hint, Some(Duration::ZERO));
             let status = StatusCode::from_u16(code).unwrap();
-            prop_assert_eq!(Refused::check_at(status, &headers, now).unwrap_err().retry_after(), hint);
+            prop_assert_eq!(StatusError::check_at(status, &headers, now).unwrap_err().retry_after(), hint);
         }
     }
 
@@ -286,11 +286,11 @@ proptest! {
 fn an_attempt_that_was_cut_off() {
     for cut in [Cut::AttemptTimeout(TWO), Cut::Deadline, Cut::Stream] {
         for (classifier, verdict) in [(READ, Verdict::transient()), (BOOK, Verdict::transient().not_again())] {
-            assert_eq!(Classify::<Refused>::classify_cut(&classifier, cut), Some(verdict));
+            assert_eq!(Classify::<StatusError>::classify_cut(&classifier, cut), Some(verdict));
             assert_eq!(Classify::<Response<()>>::classify_cut(&classifier, cut), Some(verdict));
             assert_eq!(Classify::<::http::response::Parts>::classify_cut(&classifier, cut), Some(verdict));
             // Also behind another one, and shared.
-            let behind = ((|_: &Refused| None::<Verdict>), std::sync::Arc::new(classifier));
+            let behind = ((|_: &StatusError| None::<Verdict>), std::sync::Arc::new(classifier));
             assert_eq!(behind.classify_cut(cut), Some(verdict));
         }
     }

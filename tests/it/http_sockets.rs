@@ -9,7 +9,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use resile::breaker::State;
-use resile::http::{Classifier, Refused};
+use resile::http::{Classifier, StatusError};
 use resile::observe::Event;
 use resile::{Breaker, ManualTimer, Never, RetryPolicy, StopReason, Upstream, Verdict, retry};
 use std::fmt;
@@ -43,14 +43,14 @@ fn client() -> reqwest::Client {
 
 #[derive(Debug)]
 enum CallError {
-    Refused(Refused),
+    Status(StatusError),
     Unanswered(reqwest::Error),
 }
 
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(refused) => refused.fmt(f),
+            Self::Status(refused) => refused.fmt(f),
             Self::Unanswered(error) => error.fmt(f),
         }
     }
@@ -58,13 +58,13 @@ impl fmt::Display for CallError {
 
 async fn get(client: &reqwest::Client, address: SocketAddr) -> Result<String, CallError> {
     let response = client.get(format!("http://{address}/")).send().await.map_err(CallError::Unanswered)?;
-    Refused::check(response.status(), response.headers()).map_err(CallError::Refused)?;
+    StatusError::check(response.status(), response.headers()).map_err(CallError::Status)?;
     response.text().await.map_err(CallError::Unanswered)
 }
 
 fn judge(error: &CallError) -> Verdict {
     match error {
-        CallError::Refused(refused) => BOOK.verdict(refused.status(), refused.retry_after()),
+        CallError::Status(refused) => BOOK.verdict(refused.status(), refused.retry_after()),
         CallError::Unanswered(error) => BOOK.unanswered(!error.is_connect()),
     }
 }

@@ -108,7 +108,7 @@ impl World {
         let breaker = Breaker::new()
             .with_consecutive(3)
             .without_failure_rate()
-            .with_open(resile::Backoff::fixed(SECOND * 100))
+            .with_open_time(resile::Backoff::fixed(SECOND * 100))
             .with_probes(1.0, 1)
             .with_lease(Duration::MAX);
         let upstream = Upstream::new("world")
@@ -714,7 +714,7 @@ fn a_stream_that_hangs_after_it_flowed_counts() {
         Ok(Box::pin(broken))
     };
     let call = retry_stream(open, world.retry_policy(), &world.token).on(&world.upstream);
-    let mut call = Box::pin(call.with_mend(|_| resile::stream::Mend::Resume));
+    let mut call = Box::pin(call.with_resumption(|_| resile::stream::Resumption::Resume));
     let mut next = || call.as_mut().poll_next_unpin(&mut Context::from_waker(Waker::noop()));
     assert!(matches!(next(), Poll::Ready(Some(Ok(1)))));
     world.timer.advance(SECOND * 600);

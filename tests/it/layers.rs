@@ -284,7 +284,7 @@ fn faults_are_found() {
         ("llm/classifier.rs", "use crate::error::Error;\nuse crate::http::retry_after;\nuse ::http::HeaderMap;"),
         ("backoff/mod.rs", "fn f() {}\n#[cfg(test)]\nmod tests { use crate::retry::retry; }"),
         ("time/tokio.rs", "let now = tokio::time::Instant::now();"),
-        ("stream/mod.rs", "use crate::call::Course;"),
+        ("stream/mod.rs", "use crate::call::CallState;"),
         ("llm/body/prose.rs", "use super::super::Kind;"),
         ("retry/mod.rs", "pub(crate) fn instantly() {} fn hyperhttp() { hyperhttp::x() }"),
     ];
@@ -297,7 +297,7 @@ fn faults_are_found() {
         ("classify.rs", "use crate::observe::Observe;"),
         ("verdict.rs", "use crate::classify::Classify;"),
         ("budget.rs", "use crate::backoff::Backoff;"),
-        ("upstream/mod.rs", "use crate::call::Course;"),
+        ("upstream/mod.rs", "use crate::call::CallState;"),
         ("call/mod.rs", "use crate::retry::Retry;"),
         ("retry/mod.rs", "use crate::hedge::hedge;"),
         ("http/mod.rs", "use crate::upstream::Upstream;"),
@@ -330,12 +330,12 @@ fn circles_are_found() {
     };
     let parent =
         ("call/mod.rs", "mod begin;\nmod end;\npub(crate) use begin::Begin;\npub use self::end::{End, Ended};");
-    let begin = ("call/begin.rs", "use super::{Course, Ended};");
-    assert_eq!(circle(&[parent, begin, ("call/end.rs", "use super::{Course, end::End};")]), "");
+    let begin = ("call/begin.rs", "use super::{CallState, Ended};");
+    assert_eq!(circle(&[parent, begin, ("call/end.rs", "use super::{CallState, end::End};")]), "");
     for back in [
         "use super::begin::X;",
-        "use super::{Begin, Course};",
-        "use super::{Course, begin::{X, Y}};",
+        "use super::{Begin, CallState};",
+        "use super::{CallState, begin::{X, Y}};",
         "crate::call::Begin",
     ] {
         assert_eq!(circle(&[begin, ("call/end.rs", back), parent]), "begin end", "{back}");

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use resile::llm::{self, Classifier, Failure, Kind, Phase, Recovery, Reply};
 use resile::timeout::Elapsed;
 use resile::{
-    Attempt, Classify, Cut, Decision, Health, Lift, Never, ResilienceExt, RetryPolicy, StopReason, Verdict, retry,
+    Attempt, Classify, ClassifyOperation, Cut, Decision, Health, Never, ResilienceExt, RetryPolicy, StopReason,
+    Verdict, retry,
 };
 use serde_json::Value;
 
@@ -38,7 +39,7 @@ fn judge(case: &Value) -> Failure {
     let now = case["now"].as_str().map_or(SystemTime::UNIX_EPOCH, |now| now.parse::<jiff::Timestamp>().unwrap().into());
     let reply = Reply::new(body.as_bytes()).with_headers(&headers).with_phase(phase);
     let status = case["status"].as_u64().map(|status| u16::try_from(status).unwrap());
-    status.map_or(reply, |status| reply.with_status(status)).judge(now)
+    status.map_or(reply, |status| reply.with_status(status)).classify(now)
 }
 
 /// What of `case` does not hold.
@@ -143,7 +144,7 @@ fn waits(body: &str, headers: &[(&str, &str)], now: u64) -> [Option<u64>; 2] {
     let fields = headers.iter().map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()));
     let headers: HeaderMap = fields.collect();
     let reply = Reply::new(body.as_bytes()).with_status(429).with_headers(&headers);
-    let failures = [reply.judge(at(now)), reply.find(at(now)).unwrap()];
+    let failures = [reply.classify(at(now)), reply.find(at(now)).unwrap()];
     failures.map(|failure| failure.wait().map(|wait| wait.as_secs()))
 }
 
@@ -212,7 +213,7 @@ async fn an_answers_date_counts_however_it_is_handed_over() {
     for body in MOMENTS {
         let (parts, body) = answer(body).into_parts();
         assert_eq!(Failure::from_parts(&parts, body).wait(), Some(Duration::from_secs(60)), "{body}");
-        let checked = llm::check(reqwest::Response::from(answer(body))).await.unwrap_err();
+        let checked = llm::error_for_status(reqwest::Response::from(answer(body))).await.unwrap_err();
         assert_eq!(checked.wait(), Some(Duration::from_secs(60)), "{body}");
     }
 }
@@ -256,7 +257,7 @@ fn classifier_finds_the_failure_behind_an_error() {
     assert_eq!(classifier.classify_dyn(anyhow.as_ref()), Some(Verdict::throttled().after(wait)));
     let union = resile::Error::Operation(limited());
     assert_eq!(classifier.classify(&union), Some(Verdict::throttled().after(wait)));
-    assert_eq!(Lift(classifier).classify(&union), Some(Verdict::throttled().after(wait)));
+    assert_eq!(ClassifyOperation(classifier).classify(&union), Some(Verdict::throttled().after(wait)));
     let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
     assert_eq!(classifier.classify(&reset), Some(Verdict::transient()));
 }
@@ -466,7 +467,7 @@ proptest! {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(now);
         let reply = Reply::new(&body).with_headers(&headers).with_phase(phase);
         let reply = status.map_or(reply, |status| reply.with_status(status));
-        let failure = reply.judge(now);
+        let failure = reply.classify(now);
         let told = headers.get("x-should-retry").and_then(|value| value.to_str().ok()).map(str::trim);
         let told = told.filter(|told| matches!(*told, "true" | "false"));
         let expected = match told {
@@ -484,7 +485,7 @@ proptest! {
     /// A permanent kind is never retried on the provider's words, whatever they are.
     #[test]
     fn a_permanent_kind_is_never_retried(status in 400..600_u16, body in bodies()) {
-        let failure = Reply::new(&body).with_status(status).judge(SystemTime::UNIX_EPOCH);
+        let failure = Reply::new(&body).with_status(status).classify(SystemTime::UNIX_EPOCH);
         prop_assert!(failure.kind().is_passing() || !failure.verdict().is_again());
     }
 
@@ -492,7 +493,7 @@ proptest! {
     #[test]
     fn quotations_have_no_say(quoted in "(rate limit|context length|credit balance is too low|invalid api key|model not found|try again in 5s| ){1,6}") {
         let body = serde_json::json!({"error": {"message": format!("Bad value: '{quoted}' at messages[0]"), "type": "invalid_request_error"}});
-        let failure = Reply::new(body.to_string().as_bytes()).with_status(400).judge(SystemTime::UNIX_EPOCH);
+        let failure = Reply::new(body.to_string().as_bytes()).with_status(400).classify(SystemTime::UNIX_EPOCH);
         prop_assert_eq!(failure.kind(), Kind::InvalidRequest);
     }
 }
@@ -502,8 +503,8 @@ async fn answers_of_reqwest_are_checked() {
     let answer = |status: u16, body: &'static str| {
         reqwest::Response::from(http::Response::builder().status(status).header("retry-after", "7").body(body).unwrap())
     };
-    assert_eq!(llm::check(answer(200, "fine")).await.unwrap().text().await.unwrap(), "fine");
-    let failure = llm::check(answer(429, r#"{"error":{"code":"rate_limit_exceeded"}}"#)).await.unwrap_err();
+    assert_eq!(llm::error_for_status(answer(200, "fine")).await.unwrap().text().await.unwrap(), "fine");
+    let failure = llm::error_for_status(answer(429, r#"{"error":{"code":"rate_limit_exceeded"}}"#)).await.unwrap_err();
     assert_eq!((failure.kind(), failure.wait()), (Kind::RateLimit, Some(Duration::from_secs(7))));
     assert_eq!(failure.code(), Some("rate_limit_exceeded"));
 }

@@ -3,7 +3,7 @@
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use resile::observe::{Log, Metrics};
-use resile::stream::Mend;
+use resile::stream::Resumption;
 use resile::{
     Alternative, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy, Jitter,
     Never, RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry, retry_stream,
@@ -177,7 +177,7 @@ fn holds_are_published() {
 #[test]
 fn a_breaker_publishes_its_transitions() {
     let open = Backoff::fixed(SECOND * 30).with_jitter(Jitter::None);
-    let breaker = Breaker::new().with_consecutive(1).with_open(open).with_probes(1.0, 1);
+    let breaker = Breaker::new().with_consecutive(1).with_open_time(open).with_probes(1.0, 1);
     let weather = published_as("weather").with_breaker(breaker);
     let gauge = "resile_breaker_open{}";
     let opens = recorded(async { weather.try_admit().unwrap().settle(&Verdict::transient()) });
@@ -390,7 +390,7 @@ fn a_stream_is_one_call_and_what_runs_within_it_is_part_of_it() {
         let items = stream::iter([Ok(1), if attempt.is_first() { Err("broken") } else { Ok(2) }]);
         Ok(Box::pin(items.then(move |item| async move { within().await.map_err(|_| "not read").and(item) })))
     };
-    let call = retry_stream(open, &THRICE, Never).with_mend(|_| Mend::Restart(0)).on(&WEATHER);
+    let call = retry_stream(open, &THRICE, Never).with_resumption(|_| Resumption::Restart(0)).on(&WEATHER);
     let expected = ["weather attempts failing 1", "weather attempts ok 1", "weather calls ok 1"];
     assert_eq!(counted(call.try_collect::<Vec<_>>().map(|items| assert_eq!(items.unwrap(), [1, 0, 1, 2]))), expected);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-use resile::observe::{Event, EventKind, Failure, HeldBy, Log, Observe, Shell};
+use resile::observe::{AttemptFailure, CallKind, Event, EventKind, HeldBy, Log, Observe};
 use resile::{
     Backoff, Breaker, Budget, Cooldown, Cut, Health, Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy,
     StopReason, Timer, Upstream, Verdict, retry,
@@ -23,7 +23,7 @@ fn feed<M: Timer>(timer: M) -> Upstream<M> {
 }
 
 /// A failure in short.
-fn why(failure: &Failure<'_>) -> String {
+fn why(failure: &AttemptFailure<'_>) -> String {
     let error = failure.error.map(ToString::to_string).unwrap_or_default();
     let cut = failure.cut.map(|cut| format!("{cut:?} ")).unwrap_or_default();
     let verdict = failure.verdict.map_or("no verdict".into(), |verdict| {
@@ -37,7 +37,7 @@ fn why(failure: &Failure<'_>) -> String {
 fn short(event: &Event<'_>) -> String {
     assert_eq!(event.upstream, Some("feed"));
     let call = event.call.expect("it is a call's");
-    assert_eq!((call.shell, call.is_part, call.site.file()), (Shell::Retry, false, file!()));
+    assert_eq!((call.kind, call.is_part, call.site.file()), (CallKind::Retry, false, file!()));
     let allowed = call.allowed;
     match event.kind {
         EventKind::Started { attempt, .. } => {

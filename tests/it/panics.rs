@@ -83,7 +83,7 @@ impl Scene {
         let timer = ManualTimer::new();
         let breaker = Breaker::new()
             .with_consecutive(3)
-            .with_open(Backoff::fixed(SECOND))
+            .with_open_time(Backoff::fixed(SECOND))
             .with_probes(1.0, 2)
             .with_lease(Duration::MAX); // a place that is not given back is gone
         let upstream = Upstream::new("watched")

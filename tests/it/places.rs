@@ -75,7 +75,7 @@ fn budget() -> Budget {
 fn breaker(failures: u32) -> Breaker {
     Breaker::new()
         .with_consecutive(failures)
-        .with_open(Backoff::fixed(SECOND))
+        .with_open_time(Backoff::fixed(SECOND))
         .with_probes(1.0, 1)
         .with_lease(Duration::MAX) // a place that is not given back is gone
 }

@@ -9,7 +9,7 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt, StreamExt, TryStreamExt};
 use resile::breaker::State;
 use resile::observe::{Event, EventKind, HeldBy};
-use resile::stream::{Mend, Part};
+use resile::stream::{Part, Resumption};
 use resile::{
     AdaptiveTimeout, Alternative, Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, Cut, FallbackPolicy,
     GaveUp, HedgePolicy, Jitter, Never, RetryPolicy, StopReason, Upstream, Verdict, fallback, hedge, retry,
@@ -29,7 +29,7 @@ type Steps = BoxStream<'static, Step>;
 /// A breaker that opens for a minute after that many failures in a row.
 const fn breaker(failures: u32) -> Breaker {
     let open = Backoff::fixed(Duration::from_secs(60)).with_jitter(Jitter::None);
-    Breaker::new().with_consecutive(failures).with_open(open)
+    Breaker::new().with_consecutive(failures).with_open_time(open)
 }
 
 fn guarded(failures: u32) -> Upstream {
@@ -105,7 +105,9 @@ async fn a_stream_counts_once_and_at_its_end() {
 async fn a_breaker_that_opens_ends_a_stream_between_its_attempts() {
     let (host, began) = (guarded(3), Instant::now());
     let policy = RetryPolicy::new().with_attempts(9).with_backoff(Backoff::fixed(SECOND).with_jitter(Jitter::None));
-    let call = retry_stream(opens(|_| of([Ok(7), Err("reset")])), policy, Never).with_mend(|_| Mend::Resume).on(&host);
+    let call = retry_stream(opens(|_| of([Ok(7), Err("reset")])), policy, Never)
+        .with_resumption(|_| Resumption::Resume)
+        .on(&host);
     let gave_up = call.try_collect::<Vec<_>>().await.unwrap_err();
     assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.last()), (StopReason::Open, 3, Some(&"reset")));
     assert_eq!(began.elapsed(), 2 * SECOND);
@@ -137,7 +139,8 @@ async fn a_throttled_stream_holds_all_calls() {
     let policy = policy.with_backoff(Backoff::none().with_jitter(Jitter::None));
     let began = Instant::now();
     let open = opens(|number| if number == 1 { of([Ok(1), Err("429")]) } else { of([Ok(2)]) });
-    let stream = retry_stream(open, policy, Never).with_mend(|_| Mend::Restart(0)).on(&host).try_collect::<Vec<_>>();
+    let stream =
+        retry_stream(open, policy, Never).with_resumption(|_| Resumption::Restart(0)).on(&host).try_collect::<Vec<_>>();
     let beside = async {
         sleep(SECOND).await;
         assert_eq!(host.held(), Some(19 * SECOND));

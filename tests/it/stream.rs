@@ -10,7 +10,7 @@ use futures_util::stream::{self, BoxStream, FusedStream};
 use futures_util::{FutureExt, Stream, StreamExt};
 use proptest::prelude::*;
 use resile::observe::Event;
-use resile::stream::{Mend, Part};
+use resile::stream::{Part, Resumption};
 use resile::timeout::Elapsed;
 use resile::{
     Attempt, Backoff, Budget, Cut, Error, GaveUp, ManualTimer, Never, RetryPolicy, StopReason, StreamResilienceExt,
@@ -117,12 +117,12 @@ async fn a_hopeless_error_is_told_as_such() {
 #[tokio::test(start_paused = true)]
 async fn restart_hands_over_a_marker_first_and_once() {
     let open = rows([&[Ok(1), Ok(50), RESET], &[Ok(2), RESET], &[Ok(3), Ok(60), Ok(99)]]);
-    let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_mend(|_| Mend::Restart(1000));
+    let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_resumption(|_| Resumption::Restart(1000));
     assert_eq!(all(call).await, (vec![1, 50, 1000, 3, 60, 99], None));
     // No marker where there will be no other attempt.
     let open = rows([&[Ok(50), RESET]]);
     let policy = AT_ONCE.with_attempts(1);
-    let call = retry_stream(open, &policy, Never).with_mend(|_| Mend::Restart(1000));
+    let call = retry_stream(open, &policy, Never).with_resumption(|_| Resumption::Restart(1000));
     assert_eq!(all(call).await, (vec![50], Some((StopReason::Attempts, 1))));
 }
 
@@ -137,7 +137,7 @@ async fn resume_appends() {
         next.set(item + 1);
         if *item == 55 { Part::End } else { Part::Content }
     };
-    let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_mend(|_| Mend::Resume);
+    let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_resumption(|_| Resumption::Resume);
     assert_eq!(all(call).await, (vec![50, 51, 52, 53, 54, 55], None));
 }
 
@@ -189,7 +189,7 @@ async fn the_deadline_counts_anew_when_a_stream_that_flowed_is_opened_again() {
             _ => stream::pending::<Step>().boxed(),
         }))
     };
-    let call = retry_stream(open, &policy, Never).with_parts(parts).with_mend(|_| Mend::Restart(1000));
+    let call = retry_stream(open, &policy, Never).with_parts(parts).with_resumption(|_| Resumption::Restart(1000));
     assert_eq!(all(call).await, (vec![1, 50, 1000], Some((StopReason::Deadline, 2))));
     assert_eq!(began.elapsed(), 1010 * SECOND);
     assert_eq!(left.into_inner(), [(10 * SECOND, Duration::ZERO), (10 * SECOND, 1000 * SECOND)]);
@@ -484,7 +484,7 @@ proptest! {
         };
         let mut call = retry_stream(open, &policy, Never)
             .with_parts(|item| [Part::Preamble, Part::Content, Part::Content, Part::End][*item as usize])
-            .with_mend(|_| match mends { 0 => Mend::Fail, 1 => Mend::Restart(1000), _ => Mend::Resume })
+            .with_resumption(|_| match mends { 0 => Resumption::Fail, 1 => Resumption::Restart(1000), _ => Resumption::Resume })
             .with_preamble_cap(cap);
         if required { call = call.with_required_end(); }
         let got = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(all(call));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use proptest::prelude::*;
-use resile::stream::{Mend, Part};
+use resile::stream::{Part, Resumption};
 use resile::{
     Attempt, Backoff, Budget, Error, Jitter, Never, RetryPolicy, StopReason, StreamResilienceExt, Upstream,
     retry_stream,
@@ -55,11 +55,11 @@ async fn a_stream_is_whole_once_it_is_complete() {
         (&[Ok(90), Ok(90), RESET], &[90, 90]),
     ];
     for (row, items) in rows_and_items {
-        let never = |_: Option<&Error<&str>>| -> Mend<u32> { panic!("nothing is to be mended") };
+        let never = |_: Option<&Error<&str>>| -> Resumption<u32> { panic!("nothing is to be mended") };
         let upstream = Upstream::new("feed").with_budget(Budget::new().with_capacity(2).with_deposit(1.0));
         upstream.budget().unwrap().withdraw().unwrap().spend();
         let call = retry_stream(rows([row]), &AT_ONCE, Never).with_parts(parts).with_required_end();
-        assert_eq!(all(call.with_mend(never).on(&upstream)).await, (items.to_vec(), None), "{row:?}");
+        assert_eq!(all(call.with_resumption(never).on(&upstream)).await, (items.to_vec(), None), "{row:?}");
         assert_eq!(upstream.budget().unwrap().available(), 2, "{row:?}: it counts as a success");
     }
     // Before it, all is as without.
@@ -103,16 +103,16 @@ async fn attempts_count_anew_after_content() {
         delays.borrow_mut().push(attempt.delay().as_secs());
         open(attempt)
     };
-    let call = retry_stream(open, &policy, Never).with_mend(|_| Mend::Resume).with_attempts_renewed();
+    let call = retry_stream(open, &policy, Never).with_resumption(|_| Resumption::Resume).with_attempts_renewed();
     assert_eq!(all(call).await, (vec![50; 5], Some((StopReason::Attempts, 7))));
     // Each break after content is a first failure; the growth goes on only where there was none.
     assert_eq!(delays.into_inner(), [0, 1, 1, 1, 1, 1, 2]);
     // Without, attempts count over the whole life of the stream.
-    let call = retry_stream(rows(table), &policy, Never).with_mend(|_| Mend::Resume);
+    let call = retry_stream(rows(table), &policy, Never).with_resumption(|_| Resumption::Resume);
     assert_eq!(all(call).await, (vec![50; 3], Some((StopReason::Attempts, 3))));
     // A preamble is no content.
     let call = retry_stream(rows([&[Ok(1), RESET]]), &policy, Never).with_parts(parts);
-    let call = call.with_mend(|_| Mend::Resume).with_attempts_renewed();
+    let call = call.with_resumption(|_| Resumption::Resume).with_attempts_renewed();
     assert_eq!(all(call).await, (vec![], Some((StopReason::Attempts, 3))));
 }
 
@@ -120,7 +120,7 @@ async fn attempts_count_anew_after_content() {
 #[tokio::test(start_paused = true)]
 async fn attempts_that_count_anew_are_paid_for() {
     let upstream = Upstream::new("feed").with_budget(Budget::new().with_capacity(4).with_deposit(1.0));
-    let call = retry_stream(rows([&[Ok(50), RESET]]), &AT_ONCE, Never).with_mend(|_| Mend::Resume);
+    let call = retry_stream(rows([&[Ok(50), RESET]]), &AT_ONCE, Never).with_resumption(|_| Resumption::Resume);
     let call = call.with_attempts_renewed().on(&upstream);
     assert_eq!(all(call).await, (vec![50; 5], Some((StopReason::Budget, 5))));
 }
@@ -131,10 +131,10 @@ async fn mend_gets_the_error_or_nothing() {
     let seen = RefCell::new(vec![]);
     let mend = |error: Option<&Error<&'static str>>| {
         seen.borrow_mut().push(error.copied());
-        Mend::Resume
+        Resumption::Resume
     };
     let open = rows([&[Ok(50), RESET], &[Ok(60)], &[Ok(70), Ok(99)]]);
-    let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_required_end().with_mend(mend);
+    let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_required_end().with_resumption(mend);
     assert_eq!(all(call).await, (vec![50, 60, 70, 99], None));
     assert_eq!(seen.into_inner(), [Some(Error::Operation("reset")), None]);
 }
@@ -178,7 +178,7 @@ proptest! {
             .with_parts(|item| {
                 [Part::Preamble, Part::Content, Part::Content, Part::End, Part::Complete][*item as usize]
             })
-            .with_mend(|_| match mends { 0 => Mend::Fail, 1 => Mend::Restart(1000), _ => Mend::Resume });
+            .with_resumption(|_| match mends { 0 => Resumption::Fail, 1 => Resumption::Restart(1000), _ => Resumption::Resume });
         if required { call = call.with_required_end(); }
         if renews { call = call.with_attempts_renewed(); }
         let got = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(all(call));

@@ -238,7 +238,7 @@ fn a_fatal_first_error_is_a_detail() {
 
 /// An error without `Display`.
 #[derive(Debug)]
-struct Mute;
+struct Undescribed;
 
 /// A call on a name has the name and the error's words; one on nothing has neither.
 #[test]
@@ -261,11 +261,14 @@ fn a_name_alone_and_no_name() {
     // An error without `Display` has the words of its `Debug`; the chain of an `anyhow` error is one line.
     let feed = Upstream::new("feed");
     let once = policy.with_attempts(1);
-    let _ = drive(retry(|_| async { Err::<(), _>(Mute) }, once, Never).on(feed.debug()), &ManualTimer::new());
+    let _ = drive(retry(|_| async { Err::<(), _>(Undescribed) }, once, Never).on(feed.debug()), &ManualTimer::new());
     let chain = |_| async { Err::<(), _>(anyhow::anyhow!("reset").context("while asking")) };
     let _ = drive(retry(chain, once, Never).on(&feed), &ManualTimer::new());
     let gave_up = "feed: gave up after 1 of 1 attempts, no attempts left";
-    assert_eq!(messages(), [warn(&format!("{gave_up}: Mute")), warn(&format!("{gave_up}: while asking: reset"))]);
+    assert_eq!(
+        messages(),
+        [warn(&format!("{gave_up}: Undescribed")), warn(&format!("{gave_up}: while asking: reset"))]
+    );
 }
 
 /// An outage logs its beginning and its end, not each refusal.
@@ -274,7 +277,7 @@ fn a_breaker_logs_the_beginning_and_the_end_of_an_outage() {
     capture();
     let timer = ManualTimer::new();
     let open = Backoff::fixed(SECOND * 30).with_jitter(Jitter::None);
-    let breaker = Breaker::new().with_consecutive(2).with_open(open).with_probes(1.0, 1);
+    let breaker = Breaker::new().with_consecutive(2).with_open_time(open).with_probes(1.0, 1);
     let feed = Upstream::new("feed").with_breaker(breaker).with_timer(&timer);
     let once = POLICY.with_attempts(1);
     let call = |script: &Script| {

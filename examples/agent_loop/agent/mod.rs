@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use event::{Event, Who, millis};
 use run::{End, Run};
 pub(crate) use talk::{Ask, Call, Fault, Message, Model, ModelError, Spec, Tool, ToolError, Turn};
-pub(crate) use waits::Waits;
+pub(crate) use waits::WaitReporter;
 
 /// What bounds a run.
 #[derive(Clone, Copy, Debug)]

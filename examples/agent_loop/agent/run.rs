@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Agent, Ask, Call, Event, Fault, Message, ModelError, Spec, Tool, ToolError, Turn, Waits, Who};
+use super::{Agent, Ask, Call, Event, Fault, Message, ModelError, Spec, Tool, ToolError, Turn, WaitReporter, Who};
 
 const SYSTEM: &str = "You work on a task with the tools you are given, one call at a time. \
     When the task is done, or cannot be done, call `done` and say truthfully whether it succeeded.";
@@ -193,7 +193,7 @@ impl<'a> Run<'a> {
         let (name, limits) = (call.name.clone(), self.agent.limits);
         self.agent.emit(Event::Tool { name: name.clone(), arguments: call.arguments.clone() });
         let emit = |event| self.agent.emit(event);
-        let waits = Waits::new(Who::Tool, &emit);
+        let waits = WaitReporter::new(Who::Tool, &emit);
         let policy = if tool.is_idempotent() { limits.tool_policy } else { RetryPolicy::none() };
         // A tool says itself what passes. Its words are not classified a second time.
         let policy = policy

@@ -4,14 +4,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use resile::breaker::Transition;
-use resile::observe::{self, EventKind, Failure, Observe};
+use resile::observe::{self, AttemptFailure, EventKind, Observe};
 use resile::{Attempt, Cut};
 use tokio::time::Instant;
 
 use super::event::{Event, Who, millis};
 
 /// The observer of one call: `.on(upstream.observed_by(&waits))`.
-pub(crate) struct Waits<'a> {
+pub(crate) struct WaitReporter<'a> {
     who: Who,
     emit: &'a (dyn Fn(Event) + Send + Sync),
     /// What is waited for at this moment.
@@ -27,12 +27,12 @@ struct Wait {
     held: bool,
 }
 
-impl<'a> Waits<'a> {
+impl<'a> WaitReporter<'a> {
     pub(crate) fn new(who: Who, emit: &'a (dyn Fn(Event) + Send + Sync)) -> Self {
         Self { who, emit, wait: Mutex::new(None) }
     }
 
-    fn failed(&self, attempt: Attempt, of: u32, failure: &Failure<'_>) {
+    fn failed(&self, attempt: Attempt, of: u32, failure: &AttemptFailure<'_>) {
         let (kind, rule) = match (failure.cut, self.who) {
             (Some(Cut::AttemptTimeout(_)), _) => ("timeout", "attempt timeout"),
             (Some(Cut::Stream), _) => ("network", "cut off"),
@@ -70,7 +70,7 @@ impl<'a> Waits<'a> {
     }
 }
 
-impl Observe for Waits<'_> {
+impl Observe for WaitReporter<'_> {
     fn observe(&self, event: &observe::Event<'_>) {
         let (who, of) = (self.who, event.call.map_or(0, |call| call.allowed));
         match event.kind {
@@ -111,7 +111,7 @@ impl Observe for Waits<'_> {
 }
 
 /// Dropping a call in the middle of a wait cuts the wait too.
-impl Drop for Waits<'_> {
+impl Drop for WaitReporter<'_> {
     fn drop(&mut self) {
         self.cut();
     }

@@ -24,11 +24,11 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt, stream};
 use resile::llm::{self, Classifier, Failure};
-use resile::stream::Mend;
+use resile::stream::Resumption;
 use resile::{Attempt, Breaker, Budget, Cooldown, RetryPolicy, StreamResilienceExt, Upstream, breaker, retry_stream};
 use tokio::time::Instant;
 
-use crate::agent::{Ask, Event, Model, ModelError, Turn, Waits, Who};
+use crate::agent::{Ask, Event, Model, ModelError, Turn, WaitReporter, Who};
 use reader::Reader;
 use wire::Delta;
 
@@ -84,7 +84,7 @@ impl ChatModel {
     async fn call(&self, ask: Ask<'_>) -> Result<Turn, ModelError> {
         let Settings { policy, limits: Limits { total, .. }, .. } = self.settings;
         let body = wire::request(&self.settings.model, &ask);
-        let waits = Waits::new(Who::Model, ask.emit);
+        let waits = WaitReporter::new(Who::Model, ask.emit);
         let attempts = AtomicU32::new(0);
         // The observer has an error's words; its kind is known here.
         let told = |attempt: u32, failure: Failure| {
@@ -101,7 +101,7 @@ impl ChatModel {
         let answer = retry_stream(open, policy, ask.token)
             .with_parts(Delta::part)
             .with_required_end()
-            .with_mend(|_| Mend::Restart(Delta::restart()))
+            .with_resumption(|_| Resumption::Restart(Delta::restart()))
             .on(self.upstream.observed_by(&waits));
         let whole = async {
             let mut answer = pin!(answer);
@@ -131,7 +131,7 @@ impl ChatModel {
         if let Some(key) = &self.settings.key {
             request = request.bearer_auth(key);
         }
-        let answer = llm::check(request.send().await?).await?;
+        let answer = llm::error_for_status(request.send().await?).await?;
         let is_stream = (answer.headers().get("content-type"))
             .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
         let reader = Reader::new(answer, began, attempt);

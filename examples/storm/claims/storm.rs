@@ -203,7 +203,7 @@ fn one(rate: f64, until: u64, client: &Client, seed: u64) -> Measured {
                 .without_consecutive()
                 .with_failure_rate(0.5, 100)
                 .with_window(Duration::from_secs(10))
-                .with_open(Backoff::fixed(Duration::from_secs(5))),
+                .with_open_time(Backoff::fixed(Duration::from_secs(5))),
         ),
         Trips::Default => upstream.with_breaker(Breaker::new()),
     };

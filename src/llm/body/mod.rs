@@ -12,8 +12,8 @@ use super::{finish, text};
 
 /// What a body says of an error.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) shape: Shape,
+pub(super) struct ParsedBody {
+    pub(super) shape: BodyShape,
     /// JSON that stops before its end.
     pub(super) cut: bool,
     /// The innermost status that the body names.
@@ -38,7 +38,7 @@ pub(super) struct Found {
 
 /// What a body is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum BodyShape {
     /// Empty, or nothing that can be made out.
     #[default]
     Nothing,
@@ -63,7 +63,7 @@ const PARSED: usize = 256 * 1024;
 /// How much of a body is read as text.
 const READ: usize = 32 * 1024;
 
-impl Found {
+impl ParsedBody {
     /// What `body` says. Any bytes will do.
     pub(super) fn read(body: &[u8], now: SystemTime) -> Self {
         let mut found = Self::default();
@@ -80,12 +80,12 @@ impl Found {
             },
             Some(b'{' | b'[' | b'"') => found.broken(&lossy(body), now),
             Some(b'<') => {
-                found.shape = Shape::Error;
+                found.shape = BodyShape::Error;
                 found.message = text::html(&lossy(body)).map(|title| text::clip(&title, MESSAGE));
             }
             Some(_) if text::is_events(body) => found.events(body, now),
             Some(_) => {
-                found.shape = Shape::Error;
+                found.shape = BodyShape::Error;
                 found.prose(&lossy(body), now, 0);
             }
         }
@@ -96,20 +96,20 @@ impl Found {
     pub(super) fn answer(&mut self, value: &Value, now: SystemTime) {
         match value {
             Value::String(prose) => {
-                self.shape = Shape::Error;
+                self.shape = BodyShape::Error;
                 self.prose(prose, now, 0);
             }
             Value::Array(items) => items.iter().take(4).for_each(|item| self.answer(item, now)),
             Value::Object(object) if is_error(object) => {
-                self.shape = Shape::Error;
+                self.shape = BodyShape::Error;
                 self.object(object, now, 0);
             }
-            Value::Object(object) if self.shape != Shape::Error => {
-                self.shape = Shape::Answer;
+            Value::Object(object) if self.shape != BodyShape::Error => {
+                self.shape = BodyShape::Answer;
                 let ending = finish::of(object);
                 self.ended |= ending.ended;
                 if let Some(error) = ending.error {
-                    self.shape = Shape::Error;
+                    self.shape = BodyShape::Error;
                     self.value(error, now, 1);
                 } else if self.finish.is_none() {
                     self.finish = ending.finish;

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
-use super::{CODES, DEEPEST, Found, MESSAGE};
+use super::{CODES, DEEPEST, MESSAGE, ParsedBody};
 use crate::llm::{codes, headers, text, wait};
 
 /// How good a field is as the error's words: less is better.
@@ -49,7 +49,7 @@ fn status(name: &str, value: &Value) -> Option<u16> {
     status.filter(|status| (400..600).contains(status))
 }
 
-impl Found {
+impl ParsedBody {
     pub(super) fn value(&mut self, value: &Value, now: SystemTime, depth: usize) {
         match value {
             Value::Object(object) => self.object(object, now, depth),

@@ -4,11 +4,11 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use super::{DEEPEST, Found, MESSAGE, PARSED, READ, Shape, is_error, lossy};
+use super::{BodyShape, DEEPEST, MESSAGE, PARSED, ParsedBody, READ, is_error, lossy};
 use crate::llm::{numbers, text, wait};
 
-impl Found {
-    /// Words, in which another error may be quoted as JSON.
+impl ParsedBody {
+    /// Describe, in which another error may be quoted as JSON.
     pub(super) fn prose(&mut self, prose: &str, now: SystemTime, depth: usize) {
         if depth == 0 {
             self.named = numbers::status(prose);
@@ -55,7 +55,7 @@ impl Found {
         let head = body.get(..text::floor(body, READ)).unwrap_or_default();
         for name in ["code", "status", "type", "reason", "__type"] {
             for value in text::fields(head, name).take(4) {
-                self.shape = Shape::Error;
+                self.shape = BodyShape::Error;
                 if let Some(status) = value.parse().ok().filter(|status| (400..600).contains(status)) {
                     self.status = Some(status);
                 } else {
@@ -74,9 +74,9 @@ impl Found {
         let message = ["message", "msg", "detail", "error"].iter().find_map(|name| text::fields(head, name).last());
         self.code = self.codes.first().cloned();
         if let Some(message) = message {
-            self.shape = Shape::Error;
+            self.shape = BodyShape::Error;
             self.prose(&message, now, DEEPEST);
-        } else if self.shape != Shape::Error {
+        } else if self.shape != BodyShape::Error {
             self.message = Some(text::clip(head, MESSAGE));
         }
     }
@@ -94,10 +94,10 @@ impl Found {
                     Err(_) => {}
                 }
             } else if !data.is_empty() {
-                self.shape = Shape::Error;
+                self.shape = BodyShape::Error;
                 self.prose(&data, now, 0);
             }
-            if self.shape == Shape::Error {
+            if self.shape == BodyShape::Error {
                 return;
             }
         }

@@ -1,6 +1,6 @@
 //! The providers' words, as data: what a message means by what it says.
 //!
-//! A row is a phrase, or some phrases in that order with at most [`GAP`] bytes between them, parted by `…`. Case does
+//! A row is a phrase, or some phrases in that order with at most [`GAP`] bytes between them, parted by `…`. Evidence does
 //! not matter. The group that stands first decides, of those that count at the status.
 
 mod finder;
@@ -27,7 +27,7 @@ const fn group(means: Kind, at: Statuses, rows: &'static str) -> Group {
     Group { means, scope: None, at, leading_at: Statuses::ALL.but(Statuses::ALL), rows }
 }
 
-/// Words of a limit on requests, which at a 400 count only at the beginning.
+/// Describe of a limit on requests, which at a 400 count only at the beginning.
 const fn limit(rows: &'static str) -> Group {
     let at = Statuses::RATE.and(Statuses::FAULT).and(Statuses::BUSY).and(Statuses::NONE).and(Statuses::DENIED);
     Group { leading_at: Statuses::BAD, ..group(Kind::RateLimit, at, rows) }
@@ -116,7 +116,7 @@ static GROUPS: &[Group] = &[
 
 /// A row that matched.
 #[derive(Clone, Copy)]
-pub(super) struct Hit {
+pub(super) struct PhraseMatch {
     pub(super) kind: Kind,
     pub(super) scope: Option<Scope>,
     /// The row's first phrase.
@@ -169,18 +169,18 @@ pub(super) fn look_up(
     message: &str,
     quoted: &[Range<usize>],
     status: Statuses,
-    mut veto: impl FnMut(&Hit) -> bool,
-) -> Option<Hit> {
+    mut veto: impl FnMut(&PhraseMatch) -> bool,
+) -> Option<PhraseMatch> {
     let Phrases { finder, rows, rows_of } = PHRASES.as_ref()?;
     let places = finder.find(message, |start| !quoted.iter().any(|range| range.contains(&start)));
-    let mut best: Option<(usize, Hit)> = None;
+    let mut best: Option<(usize, PhraseMatch)> = None;
     for (n, place) in places.iter().enumerate() {
         for at in rows_of.get(place.phrase)? {
             let row = rows.get(*at)?;
             if best.as_ref().is_some_and(|(best, _)| best <= at) || !row.counts(place, places.get(n..)?, status) {
                 continue;
             }
-            let hit = Hit { kind: row.group.means, scope: row.group.scope, name: row.name };
+            let hit = PhraseMatch { kind: row.group.means, scope: row.group.scope, name: row.name };
             if !veto(&hit) {
                 best = Some((*at, hit));
             }

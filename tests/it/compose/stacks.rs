@@ -8,9 +8,9 @@ use resile::breaker::State;
 use resile::observe::{Event, EventKind};
 use resile::stream::Part;
 use resile::{
-    Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Cut, Error, FallbackPolicy, GaveUp, HedgePolicy,
-    Jitter, Lift, Never, ResilienceExt, RetryPolicy, StopReason, StreamResilienceExt, Upstream, Verdict, fallback,
-    hedge, retry, retry_stream,
+    Always, Attempt, Backoff, Breaker, Budget, Bulkhead, ClassifyOperation, Cooldown, Cut, Error, FallbackPolicy,
+    GaveUp, HedgePolicy, Jitter, Never, ResilienceExt, RetryPolicy, StopReason, StreamResilienceExt, Upstream, Verdict,
+    fallback, hedge, retry, retry_stream,
 };
 use tokio::time::{Instant, sleep};
 
@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Backoff = Backoff::fixed(Duration::from_secs(60)).with_jitter(Jitter::None);
 
 type CallError = Error<&'static str>;
-type Judge = Lift<fn(&&'static str) -> Verdict>;
+type Judge = ClassifyOperation<fn(&&'static str) -> Verdict>;
 
 fn judge(error: &&'static str) -> Verdict {
     match *error {
@@ -28,7 +28,7 @@ fn judge(error: &&'static str) -> Verdict {
     }
 }
 
-const JUDGE: Judge = Lift(judge);
+const JUDGE: Judge = ClassifyOperation(judge);
 
 fn policy() -> RetryPolicy<Judge> {
     let backoff = Backoff::fixed(SECOND).with_jitter(Jitter::None);
@@ -47,7 +47,7 @@ async fn ask(answer: Option<Result<u32, &'static str>>) -> Result<u32, CallError
 /// timeouts and refuses within the outer call, and its refusal is one more error that the policy classifies.
 #[tokio::test(start_paused = true)]
 async fn the_whole_stack_as_calls_within_calls() {
-    let host = Upstream::new("host").with_breaker(Breaker::new().with_consecutive(3).with_open(MINUTE));
+    let host = Upstream::new("host").with_breaker(Breaker::new().with_consecutive(3).with_open_time(MINUTE));
     let all_hosts = Upstream::new("all hosts").with_budget(Budget::new().with_capacity(10));
     let (state, available) = (|| host.breaker().unwrap().state(), || all_hosts.budget().unwrap().available());
     let classify = |gave_up: &GaveUp<CallError>| match gave_up.retry_after() {
@@ -97,7 +97,7 @@ async fn the_whole_stack_as_calls_within_calls() {
 async fn the_whole_stack_on_an_upstream() {
     for own in [true, false] {
         let upstream = Upstream::new("host")
-            .with_breaker(Breaker::new().with_consecutive(3).with_open(MINUTE))
+            .with_breaker(Breaker::new().with_consecutive(3).with_open_time(MINUTE))
             .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO))
             .with_budget(Budget::new().with_capacity(10))
             .with_bulkhead(Bulkhead::new(5));
@@ -230,7 +230,7 @@ async fn fallback_over_retries() {
     let outer = FallbackPolicy::new().with_total_timeout(SECOND * 30);
     let attempts = RefCell::new(vec![]);
     let began = Instant::now();
-    let guarded = Upstream::new("fails").with_breaker(Breaker::new().with_consecutive(2).with_open(MINUTE));
+    let guarded = Upstream::new("fails").with_breaker(Breaker::new().with_consecutive(2).with_open_time(MINUTE));
     let (attempts_of, guarded) = (&attempts, &guarded);
     let answer = fallback(
         &["hangs", "fails", "works"],

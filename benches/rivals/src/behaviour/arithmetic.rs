@@ -88,7 +88,7 @@ fn own() -> Vec<Trial> {
         "a call with the longest delay": polled(Retrier::Resile, u32::MAX, MAX);
         "longest timeouts": RetryPolicy::new().with_total_timeout(MAX).with_attempt_timeout(MAX);
         "open for the longest time": {
-            let breaker = Breaker::new().with_consecutive(1).with_open(Backoff::fixed(MAX).with_cap(MAX)).with_lease(MAX);
+            let breaker = Breaker::new().with_consecutive(1).with_open_time(Backoff::fixed(MAX).with_cap(MAX)).with_lease(MAX);
             let upstream = Upstream::new("trial").with_breaker(breaker);
             let verdict = Verdict::transient().after(MAX);
             (0..3).for_each(|_| upstream.try_admit().into_iter().for_each(|admission| admission.settle(&verdict)));

@@ -45,7 +45,7 @@ fn resile(set: Set) -> Guard {
         .without_failure_rate()
         .with_probes(1.0, 1)
         .with_lease(set.lease)
-        .with_open(Backoff::fixed(set.wait).with_jitter(Jitter::None));
+        .with_open_time(Backoff::fixed(set.wait).with_jitter(Jitter::None));
     from_resile(breaker)
 }
 

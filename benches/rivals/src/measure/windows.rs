@@ -90,7 +90,7 @@ fn take(row: &Row, table: &mut Table, length: Duration, rounds: usize, window: &
     }
     for (line, mut windows) in table.lines.iter_mut().zip(seen) {
         windows.sort_by(f64::total_cmp);
-        // Alone, the quick windows are those that nothing disturbed. Together, they would be those in which the threads
+        // NoUpstream, the quick windows are those that nothing disturbed. Together, they would be those in which the threads
         // were lucky and did not meet, which is what the row is about.
         line.passes.push(windows[if row.threads == 1 { rounds / 8 } else { rounds / 2 }]);
     }

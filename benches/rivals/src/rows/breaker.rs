@@ -135,7 +135,7 @@ fn moved() -> Moved {
     moved!(rows, "hand-written", 1, |wait| Arc::new(HandBreaker::new(1, wait)), (guard, WORKS) => guard.guard(call(WORKS)));
     let make = |wait| {
         let breaker = Breaker::new().with_consecutive(1).without_failure_rate().with_probes(1.0, 1);
-        Arc::new(Upstream::new("moved").with_breaker(breaker.with_open(Backoff::fixed(wait))))
+        Arc::new(Upstream::new("moved").with_breaker(breaker.with_open_time(Backoff::fixed(wait))))
     };
     moved!(rows, "**resile**", 1, make, (guard, WORKS) => guard.call(call(WORKS), Always));
     let make = |wait| {

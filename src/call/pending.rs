@@ -4,14 +4,14 @@ use std::task::{Context, Poll};
 use pin_project_lite::pin_project;
 
 use crate::cancel::Cancel;
-use crate::upstream::Where;
+use crate::upstream::Endpoint;
 
 /// What a call with that target and token waits for.
-pub(crate) type WaitsOf<X, K> = Waits<<X as Where>::Sleep, <K as Cancel>::Cancelled>;
+pub(crate) type PendingOf<X, K> = Pending<<X as Endpoint>::Sleep, <K as Cancel>::Cancelled>;
 
 pin_project! {
     /// What a call waits for beside its work, each made the first time that it has to be waited for.
-    pub(crate) struct Waits<S, T> {
+    pub(crate) struct Pending<S, T> {
         #[pin]
         slots: Option<Slots<S, T>>,
     }
@@ -45,7 +45,7 @@ impl<S, T> Slots<S, T> {
     }
 }
 
-impl<S, T> Waits<S, T> {
+impl<S, T> Pending<S, T> {
     #[inline]
     pub(crate) const fn none() -> Self {
         Self { slots: None }
@@ -65,7 +65,7 @@ impl<S, T> Waits<S, T> {
         self.slots.as_ref().is_some_and(|slots| slots.sleep.is_some())
     }
 
-    /// Waits from now on for what `sleep` makes, in the place where it stays: a sleep is large, and to move it costs as
+    /// Pending from now on for what `sleep` makes, in the place where it stays: a sleep is large, and to move it costs as
     /// much as to make it.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line it would be moved after all")]
@@ -77,7 +77,7 @@ impl<S, T> Waits<S, T> {
         }
     }
 
-    /// Waits for no sleep any more.
+    /// Pending for no sleep any more.
     #[inline]
     pub(crate) fn wake(self: Pin<&mut Self>) {
         if self.is_asleep() {
@@ -86,7 +86,7 @@ impl<S, T> Waits<S, T> {
     }
 }
 
-impl<S: Future<Output = ()>, T: Future<Output = ()>> Waits<S, T> {
+impl<S: Future<Output = ()>, T: Future<Output = ()>> Pending<S, T> {
     /// Ready once the sleep is over, or where there is none.
     #[inline]
     pub(crate) fn poll_sleep(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {

@@ -105,27 +105,27 @@ pub(crate) fn answered(headers: &HeaderMap) -> Option<SystemTime> {
 /// With `reqwest`:
 ///
 /// ```
-/// use resile::http::Refused;
+/// use resile::http::StatusError;
 ///
 /// async fn get(client: &reqwest::Client, url: &str) -> anyhow::Result<String> {
 ///     let response = client.get(url).send().await?;
-///     Refused::check(response.status(), response.headers())?;
+///     StatusError::check(response.status(), response.headers())?;
 ///     Ok(response.text().await?)
 /// }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Refused {
+pub struct StatusError {
     status: StatusCode,
     retry_after: Option<Duration>,
 }
 
-impl Refused {
+impl StatusError {
     /// Lets every answer pass but 4xx and 5xx. Reads the wall clock only for a `Retry-After` that is a date, in an
     /// answer that has no `Date`.
     ///
     /// # Errors
     ///
-    /// `Refused` for 4xx and 5xx.
+    /// `StatusError` for 4xx and 5xx.
     pub fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), Self> {
         Self::check_by(status, headers, wall_clock)
     }
@@ -134,7 +134,7 @@ impl Refused {
     ///
     /// # Errors
     ///
-    /// `Refused` for 4xx and 5xx.
+    /// `StatusError` for 4xx and 5xx.
     pub fn check_at(status: StatusCode, headers: &HeaderMap, now: SystemTime) -> Result<(), Self> {
         Self::check_by(status, headers, || now)
     }
@@ -160,7 +160,7 @@ impl Refused {
 }
 
 /// As in "503 Service Unavailable, retry after 2s".
-impl fmt::Display for Refused {
+impl fmt::Display for StatusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.status.as_str())?;
         if let Some(reason) = self.status.canonical_reason() {
@@ -173,7 +173,7 @@ impl fmt::Display for Refused {
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for StatusError {}
 
 #[cfg(test)]
 mod tests {
@@ -193,7 +193,7 @@ mod tests {
                 reads.set(reads.get() + 1);
                 SystemTime::UNIX_EPOCH
             };
-            let refused = Refused::check_by(StatusCode::SERVICE_UNAVAILABLE, &headers, now).unwrap_err();
+            let refused = StatusError::check_by(StatusCode::SERVICE_UNAVAILABLE, &headers, now).unwrap_err();
             (reads.get(), refused.retry_after())
         };
         let nine = Some(Duration::from_secs(9));

@@ -1,13 +1,13 @@
-use super::{CallPolicy, Course, nesting};
+use super::{CallPolicy, CallState, nesting};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::observe::{Call, Event, EventKind, Failure, Shell};
+use crate::observe::{AttemptFailure, Call, CallKind, Event, EventKind};
 use crate::policy::Rules;
-use crate::upstream::{Parts, TargetFor, Words};
+use crate::upstream::{Describe, Parts, TargetFor};
 use crate::verdict::{Cut, Verdict};
 
 /// What the observer hears.
-impl<E, P, K, X, const N: usize> Course<E, P, K, X, N>
+impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
 where
     P: CallPolicy<Rules: Rules<Classifier: Classify<E>>>,
     K: Cancel,
@@ -16,19 +16,19 @@ where
     /// Reports an event to the observer, if it listens.
     #[cold]
     #[inline(never)]
-    pub(crate) fn tell(&self, kind: EventKind<'_>) {
-        let target = &self.desk.target;
+    pub(crate) fn emit(&self, kind: EventKind<'_>) {
+        let target = &self.guard.target;
         if !target.listens() {
             return;
         }
         let upstream = target.name();
         let (is_part, has_attempts) = upstream.map(nesting::is_part).unwrap_or_default();
         let call = Call {
-            shell: self.desk.notes.shell,
+            kind: self.guard.progress.kind,
             site: self.site,
             allowed: self.policy.allowed(),
             is_part,
-            counts_attempts: !has_attempts && self.desk.notes.shell != Shell::Fallback,
+            counts_attempts: !has_attempts && self.guard.progress.kind != CallKind::Fallback,
         };
         let gauges = target.parts().map(Parts::gauges).unwrap_or_default();
         target.observe(&Event { upstream, call: Some(call), kind, gauges });
@@ -40,12 +40,12 @@ where
         &self,
         cut: Option<Cut>,
         verdict: Option<Verdict>,
-        report: impl FnOnce(&Self, Failure<'_>),
+        report: impl FnOnce(&Self, AttemptFailure<'_>),
     ) {
         // What was cut has no error; the last one is that of an earlier attempt.
         match self.last.as_ref().filter(|_| cut.is_none()) {
-            Some(last) => X::Words::with(last, |error| report(self, Failure { error, cut, verdict })),
-            None => report(self, Failure { error: None, cut, verdict }),
+            Some(last) => X::Describe::with(last, |error| report(self, AttemptFailure { error, cut, verdict })),
+            None => report(self, AttemptFailure { error: None, cut, verdict }),
         }
     }
 
@@ -53,11 +53,11 @@ where
     #[cold]
     #[inline(never)]
     pub(crate) fn note_nesting(&mut self) {
-        if std::mem::replace(&mut self.desk.notes.is_nesting_noted, true) {
+        if std::mem::replace(&mut self.guard.progress.is_nesting_noted, true) {
             return;
         }
         if let Some(outer) = nesting::outer() {
-            self.tell(EventKind::Nested { outer });
+            self.emit(EventKind::Nested { outer });
         }
     }
 }

@@ -2,23 +2,23 @@ use std::mem;
 use std::task::Waker;
 use std::time::Duration;
 
-use super::{Held, Parts, Slot, Where};
+use super::{Endpoint, Held, Parts, Slot};
 use crate::breaker::{Open, Outcome, Owner, Ticket, Transition};
 use crate::budget::Budget;
 use crate::bulkhead::{Bulkhead, Entry};
 use crate::cooldown::Cooldown;
-use crate::observe::{Event, EventKind, Shell};
+use crate::observe::{CallKind, Event, EventKind};
 use crate::policy::StopReason;
 use crate::time::{Timer, nanos};
 use crate::verdict::Health;
 
 /// The answer to the question whether an attempt may begin.
-pub(crate) enum Admission {
+pub(crate) enum Admit {
     Go,
     /// Not yet: the cooldown holds it that long, then it must ask again.
     Hold(Duration),
     /// Not yet: it waits in line, no longer than to that reading. It asks again when it is woken.
-    InLine {
+    Queued {
         until: u64,
         is_new: bool,
     },
@@ -30,17 +30,17 @@ pub(crate) enum Admission {
 
 /// What a call holds at its target: a slot for each attempt that may be in flight, and a budget token for an attempt
 /// that has not begun. Dropped, it gives everything back.
-pub(crate) struct Desk<X: Where, const N: usize> {
+pub(crate) struct Guard<X: Endpoint, const N: usize> {
     pub(crate) target: X,
     slots: [X::Slot; N],
-    pub(crate) notes: Notes,
+    pub(crate) progress: Progress,
 }
 
 /// What a call notes of itself, all in one word.
-pub(crate) struct Notes {
+pub(crate) struct Progress {
     /// How many attempts were begun.
     pub(crate) attempts: u32,
-    pub(crate) shell: Shell,
+    pub(crate) kind: CallKind,
     /// Whether the runtime's other tasks must have their turn before the next attempt.
     pub(crate) must_yield: bool,
     /// Whether it was asked whether the call is nested.
@@ -49,11 +49,11 @@ pub(crate) struct Notes {
     is_paid: bool,
 }
 
-impl<X: Where, const N: usize> Desk<X, N> {
+impl<X: Endpoint, const N: usize> Guard<X, N> {
     #[inline]
-    pub(crate) fn new(target: X, shell: Shell) -> Self {
-        let notes = Notes { attempts: 0, shell, must_yield: false, is_nesting_noted: false, is_paid: false };
-        Self { target, slots: std::array::from_fn(|_| X::Slot::default()), notes }
+    pub(crate) fn new(target: X, kind: CallKind) -> Self {
+        let progress = Progress { attempts: 0, kind, must_yield: false, is_nesting_noted: false, is_paid: false };
+        Self { target, slots: std::array::from_fn(|_| X::Slot::default()), progress }
     }
 
     fn budget(&self) -> Option<&Budget> {
@@ -63,11 +63,11 @@ impl<X: Where, const N: usize> Desk<X, N> {
     /// Takes the token for the next attempt; false if there is none to take. Free without a budget.
     #[inline]
     pub(crate) fn pay(&mut self) -> bool {
-        if !X::ALONE && !self.notes.is_paid {
+        if !X::ALONE && !self.progress.is_paid {
             let Some(budget) = self.budget() else { return true };
             let Some(token) = budget.withdraw() else { return false };
             token.spend();
-            self.notes.is_paid = true;
+            self.progress.is_paid = true;
         }
         true
     }
@@ -75,14 +75,14 @@ impl<X: Where, const N: usize> Desk<X, N> {
     /// Spends the token: the attempt begins.
     #[inline]
     pub(crate) const fn spend(&mut self) {
-        self.notes.is_paid = false;
+        self.progress.is_paid = false;
     }
 
     /// Gives back the token of an attempt that will not begin.
     #[cold]
     #[inline(never)]
     pub(crate) fn refund(&mut self) {
-        if mem::take(&mut self.notes.is_paid) {
+        if mem::take(&mut self.progress.is_paid) {
             if let Some(budget) = self.budget() {
                 budget.refund();
             }
@@ -122,13 +122,13 @@ impl<X: Where, const N: usize> Desk<X, N> {
     }
 
     /// Gives up an attempt's place in line.
-    pub(crate) fn leave_line(&mut self, slot: usize) {
-        if let Some(Held::InLine { .. }) = self.slots[slot].held() {
+    pub(crate) fn leave_queue(&mut self, slot: usize) {
+        if let Some(Held::Queued { .. }) = self.slots[slot].held() {
             self.forget(slot);
         }
     }
 
-    /// Notes when the attempt began, unless it is known.
+    /// Progress when the attempt began, unless it is known.
     #[inline]
     pub(crate) fn note_began(&mut self, slot: usize, now: u64) {
         if let Some(Held::Admitted(ticket)) = self.slots[slot].held() {
@@ -148,7 +148,7 @@ impl<X: Where, const N: usize> Desk<X, N> {
     }
 }
 
-impl<X: Where<Timer: Timer>, const N: usize> Desk<X, N> {
+impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     /// Admits an attempt that nothing keeps from beginning. False: it must ask.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is a few instructions, which a call of it would double")]
@@ -172,9 +172,9 @@ impl<X: Where<Timer: Timer>, const N: usize> Desk<X, N> {
 
     /// Asks whether an attempt may begin at `now`, where that is known. Without a `waker` it does not wait in line.
     #[inline]
-    pub(crate) fn admit(&mut self, slot: usize, now: Option<u64>, waker: Option<&Waker>) -> Admission {
-        let Some(parts) = self.target.parts() else { return Admission::Go };
-        let Some(held) = self.slots[slot].held() else { return Admission::Go };
+    pub(crate) fn admit(&mut self, slot: usize, now: Option<u64>, waker: Option<&Waker>) -> Admit {
+        let Some(parts) = self.target.parts() else { return Admit::Go };
+        let Some(held) = self.slots[slot].held() else { return Admit::Go };
         let owned = Owned(&self.target);
         if held.is_some() {
             if let Some(admission) = resume(held, parts, waker, &owned) {
@@ -184,7 +184,7 @@ impl<X: Where<Timer: Timer>, const N: usize> Desk<X, N> {
         if let Some(cooldown) = parts.cooldown.as_ref().filter(|cooldown| !cooldown.is_free()) {
             if let Some(delay) = cooldown.wait(now.unwrap_or_else(|| owned.now())) {
                 give_back(mem::take(held), parts);
-                return Admission::Hold(delay);
+                return Admit::Hold(delay);
             }
         }
         if parts.bulkhead.is_some() && !held.is_some() {
@@ -198,12 +198,12 @@ impl<X: Where<Timer: Timer>, const N: usize> Desk<X, N> {
                 Ok(ticket) => ticket,
                 Err(open) => {
                     give_back(mem::take(held), parts);
-                    return Admission::Refused { reason: StopReason::Open, retry_after: open.retry_after() };
+                    return Admit::Refused { reason: StopReason::Open, retry_after: open.retry_after() };
                 }
             },
         };
         *held = Held::Admitted(if let Some(now) = now { ticket.starting_at(now) } else { ticket });
-        Admission::Go
+        Admit::Go
     }
 
     /// Returns the refusal that an attempt after `delay` would meet, where that is certain.
@@ -257,8 +257,8 @@ impl Drop for Place<'_> {
 /// Goes on with an attempt that has waited, or whose maker panicked after it was admitted. `None`: it may go on to ask.
 #[cold]
 #[inline(never)]
-fn resume(held: &mut Held, parts: &Parts, waker: Option<&Waker>, owner: &impl Owner) -> Option<Admission> {
-    let (Held::InLine { ticket, since }, Some(bulkhead), Some(waker)) = (&*held, &parts.bulkhead, waker) else {
+fn resume(held: &mut Held, parts: &Parts, waker: Option<&Waker>, owner: &impl Owner) -> Option<Admit> {
+    let (Held::Queued { ticket, since }, Some(bulkhead), Some(waker)) = (&*held, &parts.bulkhead, waker) else {
         give_back(mem::take(held), parts);
         return None;
     };
@@ -270,14 +270,14 @@ fn resume(held: &mut Held, parts: &Parts, waker: Option<&Waker>, owner: &impl Ow
     if bulkhead.max_wait() != u64::MAX && owner.now() >= until {
         bulkhead.give_up(*ticket);
         *held = Held::Nothing;
-        return Some(Admission::Refused { reason: StopReason::Full, retry_after: None });
+        return Some(Admit::Refused { reason: StopReason::Full, retry_after: None });
     }
-    Some(Admission::InLine { until, is_new: false })
+    Some(Admit::Queued { until, is_new: false })
 }
 
 /// Enters the bulkhead, or its line. `None`: it has entered.
 #[inline(never)]
-fn enter(held: &mut Held, parts: &Parts, waker: Option<&Waker>, owner: &impl Owner) -> Option<Admission> {
+fn enter(held: &mut Held, parts: &Parts, waker: Option<&Waker>, owner: &impl Owner) -> Option<Admit> {
     let bulkhead = parts.bulkhead.as_ref()?;
     if bulkhead.enter().is_ok() {
         *held = Held::Entered;
@@ -285,19 +285,19 @@ fn enter(held: &mut Held, parts: &Parts, waker: Option<&Waker>, owner: &impl Own
     }
     // Whom the breaker refuses need not wait for that.
     if let Some(open) = parts.breaker.as_ref().and_then(|breaker| breaker.refusal_within(Duration::ZERO, owner)) {
-        return Some(Admission::Refused { reason: StopReason::Open, retry_after: open.retry_after() });
+        return Some(Admit::Refused { reason: StopReason::Open, retry_after: open.retry_after() });
     }
-    match waker.map(|waker| bulkhead.line_up(waker)) {
+    match waker.map(|waker| bulkhead.enqueue(waker)) {
         Some(Ok(Entry::In)) => {
             *held = Held::Entered;
             None
         }
-        Some(Ok(Entry::Waits(ticket))) => {
+        Some(Ok(Entry::Pending(ticket))) => {
             let since = if bulkhead.max_wait() == u64::MAX { 0 } else { owner.now() };
-            *held = Held::InLine { ticket, since };
-            Some(Admission::InLine { until: since.saturating_add(bulkhead.max_wait()), is_new: true })
+            *held = Held::Queued { ticket, since };
+            Some(Admit::Queued { until: since.saturating_add(bulkhead.max_wait()), is_new: true })
         }
-        Some(Err(_)) | None => Some(Admission::Refused { reason: StopReason::Full, retry_after: None }),
+        Some(Err(_)) | None => Some(Admit::Refused { reason: StopReason::Full, retry_after: None }),
     }
 }
 
@@ -305,7 +305,7 @@ fn enter(held: &mut Held, parts: &Parts, waker: Option<&Waker>, owner: &impl Own
 #[cold]
 fn give_back(held: Held, parts: &Parts) {
     match (held, &parts.bulkhead) {
-        (Held::InLine { ticket, .. }, Some(bulkhead)) => bulkhead.give_up(ticket),
+        (Held::Queued { ticket, .. }, Some(bulkhead)) => bulkhead.give_up(ticket),
         (Held::Entered | Held::Admitted(_), Some(bulkhead)) => bulkhead.leave(),
         _ => {}
     }
@@ -314,11 +314,12 @@ fn give_back(held: Held, parts: &Parts) {
     }
 }
 
-impl<X: Where, const N: usize> Drop for Desk<X, N> {
+impl<X: Endpoint, const N: usize> Drop for Guard<X, N> {
     #[inline]
     fn drop(&mut self) {
         if !X::ALONE
-            && (self.notes.is_paid || self.slots.iter_mut().any(|slot| slot.held().is_some_and(|held| held.is_some())))
+            && (self.progress.is_paid
+                || self.slots.iter_mut().any(|slot| slot.held().is_some_and(|held| held.is_some())))
         {
             self.forget_all();
         }
@@ -335,7 +336,7 @@ impl Held {
 /// A target as the owner of its breaker.
 pub(crate) struct Owned<'a, X>(pub(crate) &'a X);
 
-impl<X: Where<Timer: Timer>> Owner for Owned<'_, X> {
+impl<X: Endpoint<Timer: Timer>> Owner for Owned<'_, X> {
     #[inline]
     fn now(&self) -> u64 {
         nanos(self.0.timer().now())
@@ -346,7 +347,7 @@ impl<X: Where<Timer: Timer>> Owner for Owned<'_, X> {
         self.0.listens()
     }
 
-    fn tell(&self, transition: Transition) {
+    fn emit(&self, transition: Transition) {
         let gauges = self.0.parts().map(Parts::gauges).unwrap_or_default();
         let kind = EventKind::Breaker(transition);
         self.0.observe(&Event { upstream: self.0.name(), call: None, kind, gauges });
