@@ -13,7 +13,8 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use resile::{Always, Backoff, Breaker, Never, RetryPolicy, Timer, TokioTimer, Upstream, retry};
 use together::together;
 
-static STREAKS: Upstream = Upstream::new("streaks").with_breaker(Breaker::new().without_failure_rate());
+static STREAKS: Upstream =
+    Upstream::new("streaks").with_breaker(Breaker::new().without_failure_rate());
 static RATES: Upstream = Upstream::new("rates").with_breaker(Breaker::new());
 static POLICY: RetryPolicy = RetryPolicy::new().with_backoff(Backoff::none());
 

@@ -19,7 +19,10 @@ fn judging(c: &mut Criterion) {
         "<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>{}</body></html>",
         "<p>sorry</p>".repeat(95_000)
     );
-    let json = format!(r#"{{"error":{{"message":"{}","type":"server_error"}}}}"#, "rate limit ".repeat(95_000));
+    let json = format!(
+        r#"{{"error":{{"message":"{}","type":"server_error"}}}}"#,
+        "rate limit ".repeat(95_000)
+    );
     let text = "try again in 5 s, or later. ".repeat(37_500);
     let mut headers = HeaderMap::new();
     headers.insert("retry-after", HeaderValue::from_static("2"));

@@ -43,7 +43,9 @@ fn delays(c: &mut Criterion) {
             let backoff = backoff.with_jitter(kind);
             let mut rng = ChaCha8Rng::seed_from_u64(1);
             group.bench_function(format!("{curve}, jitter {jitter}"), |b| {
-                b.iter(|| backoff.delay(black_box(6), black_box(BASE), |range| rng.random_range(range)));
+                b.iter(|| {
+                    backoff.delay(black_box(6), black_box(BASE), |range| rng.random_range(range))
+                });
             });
         }
     }
@@ -77,7 +79,8 @@ fn budgets(c: &mut Criterion) {
 /// What a limit adds to a future that is pending once, and what a learned one adds to that: an attempt on an upstream, two
 /// readings of the clock (the group's own yardstick) and the counting.
 fn limits(c: &mut Criterion) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let _inside = runtime.enter();
     let mut group = c.benchmark_group("limit");
     let timer = resile::TokioTimer::new();
@@ -88,19 +91,28 @@ fn limits(c: &mut Criterion) {
         let limit = AdaptiveTimeout::new();
         group.bench_function(format!("record, {threads} threads"), |b| {
             b.iter_custom(|calls| {
-                together(threads, calls, || limit.record(Duration::from_secs(1), black_box(Duration::from_millis(120))))
+                together(threads, calls, || {
+                    limit.record(Duration::from_secs(1), black_box(Duration::from_millis(120)))
+                })
             });
         });
     }
     let upstream = Upstream::new("learns").with_adaptive_timeout(AdaptiveTimeout::new());
-    group.bench_function("timeout(Duration)", |b| b.iter(|| drive(pends().timeout(Duration::from_secs(30)))));
-    group.bench_function("call on an upstream that learns", |b| b.iter(|| drive(upstream.call(pends(), Always))));
+    group.bench_function("timeout(Duration)", |b| {
+        b.iter(|| drive(pends().timeout(Duration::from_secs(30))))
+    });
+    group.bench_function("call on an upstream that learns", |b| {
+        b.iter(|| drive(upstream.call(pends(), Always)))
+    });
     group.finish();
 }
 
 async fn pends() -> Result<(), Elapsed> {
     let mut polled = false;
-    poll_fn(|_| if std::mem::replace(&mut polled, true) { Poll::Ready(Ok(())) } else { Poll::Pending }).await
+    poll_fn(
+        |_| if std::mem::replace(&mut polled, true) { Poll::Ready(Ok(())) } else { Poll::Pending },
+    )
+    .await
 }
 
 fn drive<F: Future>(future: F) -> F::Output {

@@ -30,11 +30,20 @@ static PAID: Upstream = Upstream::new("paid").with_budget(Budget::new().with_dep
 /// Is pending once, then succeeds.
 async fn pends() -> Result<u64, u32> {
     let mut polled = false;
-    poll_fn(|_| if std::mem::replace(&mut polled, true) { Poll::Ready(Ok(black_box(1))) } else { Poll::Pending }).await
+    poll_fn(|_| {
+        if std::mem::replace(&mut polled, true) {
+            Poll::Ready(Ok(black_box(1)))
+        } else {
+            Poll::Pending
+        }
+    })
+    .await
 }
 
 /// The loop that people write: attempts, a delay, a sleep where there is one.
-async fn by_hand<F: Future<Output = Result<u64, u32>>>(mut op: impl FnMut() -> F) -> Result<u64, u32> {
+async fn by_hand<F: Future<Output = Result<u64, u32>>>(
+    mut op: impl FnMut() -> F,
+) -> Result<u64, u32> {
     let mut attempt = 1;
     loop {
         match op().await {
@@ -71,7 +80,11 @@ async fn by_hand_token<F: Future<Output = Result<u64, u32>>>(
                 if cancelled.is_none() {
                     cancelled.set(Some(token.cancelled()));
                 }
-                cancelled.as_mut().as_pin_mut().map_or(Poll::Pending, |stop| stop.poll(cx)).map(|()| None)
+                cancelled
+                    .as_mut()
+                    .as_pin_mut()
+                    .map_or(Poll::Pending, |stop| stop.poll(cx))
+                    .map(|()| None)
             })
             .await
         };
@@ -92,7 +105,9 @@ async fn by_hand_token<F: Future<Output = Result<u64, u32>>>(
 }
 
 /// The first loop inside tokio's own timeout.
-async fn by_hand_deadline<F: Future<Output = Result<u64, u32>>>(op: impl FnMut() -> F) -> Result<u64, Option<u32>> {
+async fn by_hand_deadline<F: Future<Output = Result<u64, u32>>>(
+    op: impl FnMut() -> F,
+) -> Result<u64, Option<u32>> {
     match tokio::time::timeout(Duration::from_secs(3600), by_hand(op)).await {
         Ok(outcome) => outcome.map_err(Some),
         Err(_) => Err(None),
@@ -182,7 +197,8 @@ macro_rules! group {
 }
 
 fn paths(c: &mut Criterion) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let _inside = runtime.enter();
 
     c.bench_function("bare future", |b| b.iter(|| drive(ok())));
@@ -262,7 +278,9 @@ fn allocations() {
         println!("allocations, {name}: {}", allocation_counter::measure(run).count_total);
     };
     count("happy", &|| drop(drive(retry(|_| ok(), &POLICY, Never))));
-    count("happy, token, deadline, budget", &|| drop(drive(retry(|_| ok(), &SLOWLY, &token).on(&PAID))));
+    count("happy, token, deadline, budget", &|| {
+        drop(drive(retry(|_| ok(), &SLOWLY, &token).on(&PAID)))
+    });
     count("three failures, token, deadline, budget", &|| {
         let mut left = 3;
         drop(drive(
@@ -279,12 +297,18 @@ fn allocations() {
         ));
     });
     count("pending once, token, deadline", &|| drop(drive(retry(|_| pends(), &SLOWLY, &token))));
-    count("happy, token, deadline, attempt timeout", &|| drop(drive(retry(|_| ok(), &LIMITED, &token))));
+    count("happy, token, deadline, attempt timeout", &|| {
+        drop(drive(retry(|_| ok(), &LIMITED, &token)))
+    });
     count("happy, token, deadline, attempt timeout, budget", &|| {
         drop(drive(retry(|_| ok(), &LIMITED, &token).on(&PAID)));
     });
-    let (alone, paid) = (retry(|_| ok(), &LIMITED, &token), retry(|_| ok(), &LIMITED, &token).on(&PAID));
-    println!("bytes of the future with a token, a deadline and an attempt timeout: {}", size_of_val(&alone));
+    let (alone, paid) =
+        (retry(|_| ok(), &LIMITED, &token), retry(|_| ok(), &LIMITED, &token).on(&PAID));
+    println!(
+        "bytes of the future with a token, a deadline and an attempt timeout: {}",
+        size_of_val(&alone)
+    );
     println!("the same on an upstream: {}", size_of_val(&paid));
 }
 

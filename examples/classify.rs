@@ -66,7 +66,8 @@ fn lines(input: impl BufRead, mut output: impl Write) -> Result<(), Box<dyn Erro
         if line.trim().is_empty() {
             continue;
         }
-        let case: Value = serde_json::from_str(&line).map_err(|error| format!("line {}: {error}", number + 1))?;
+        let case: Value =
+            serde_json::from_str(&line).map_err(|error| format!("line {}: {error}", number + 1))?;
         let failure = classify(&case);
         let answer = json!({
             "id": case["id"],
@@ -135,7 +136,8 @@ fn stdin() -> Result<String, String> {
 /// What it is, for a person.
 fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
     let reply = Reply::new(body.as_bytes());
-    let failure = status.map_or(reply, |status| reply.with_status(status)).classify(SystemTime::now());
+    let failure =
+        status.map_or(reply, |status| reply.with_status(status)).classify(SystemTime::now());
     let retry = match (failure.is_retryable(), failure.wait()) {
         (false, None) => "no: the same request will fail again".to_owned(),
         (false, Some(wait)) => format!("no: what is used up comes back in {}", spoken(wait)),

@@ -88,7 +88,8 @@ mod server {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    const SCRIPT: [&str; 4] = ["503 Service Unavailable", "429 Too Many Requests\r\nretry-after: 1", "hang", "200 OK"];
+    const SCRIPT: [&str; 4] =
+        ["503 Service Unavailable", "429 Too Many Requests\r\nretry-after: 1", "hang", "200 OK"];
 
     pub(crate) async fn start() -> io::Result<String> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -99,7 +100,9 @@ mod server {
                 let (mut stream, _) = listener.accept().await?;
                 stream.read_buf(&mut Vec::with_capacity(4096)).await?;
                 if status != "hang" {
-                    let answer = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 6\r\n\r\nHello.");
+                    let answer = format!(
+                        "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 6\r\n\r\nHello."
+                    );
                     stream.write_all(answer.as_bytes()).await?;
                 }
                 open.push(stream);

@@ -135,7 +135,12 @@ impl Budget {
         let mut left = self.left.load(Ordering::Relaxed);
         while left < self.capacity {
             let filled = left.saturating_add(amount).min(self.capacity);
-            match self.left.compare_exchange_weak(left, filled, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.left.compare_exchange_weak(
+                left,
+                filled,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => return,
                 Err(seen) => left = seen,
             }

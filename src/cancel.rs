@@ -94,7 +94,9 @@ impl<K: Cancel> Cancel for Option<K> {
 #[cfg(feature = "tokio")]
 mod token {
     use super::Cancel;
-    use tokio_util::sync::{CancellationToken, WaitForCancellationFuture, WaitForCancellationFutureOwned};
+    use tokio_util::sync::{
+        CancellationToken, WaitForCancellationFuture, WaitForCancellationFutureOwned,
+    };
 
     impl<'a> Cancel for &'a CancellationToken {
         type Cancelled = WaitForCancellationFuture<'a>;

@@ -127,7 +127,17 @@ impl Chaos {
     pub const fn with_errors<F>(self, rate: f64, error: F) -> Chaos<F> {
         let Self { seed, panics, hangs, latency, shortest, longest, .. } = self;
         let errors = share(rate);
-        Chaos { seed, panics, hangs, errors, error, latency, shortest, longest, calls: AtomicU64::new(0) }
+        Chaos {
+            seed,
+            panics,
+            hangs,
+            errors,
+            error,
+            latency,
+            shortest,
+            longest,
+            calls: AtomicU64::new(0),
+        }
     }
 }
 
@@ -172,7 +182,9 @@ impl<F> Chaos<F> {
         let draw = |nth| unit(mix(self.seed, call.wrapping_mul(3).wrapping_add(nth)));
         let mut below = draw(0);
         let mut fault = None;
-        for (rate, kind) in [(self.panics, Fault::Panic), (self.hangs, Fault::Hang), (self.errors, Fault::Error)] {
+        for (rate, kind) in
+            [(self.panics, Fault::Panic), (self.hangs, Fault::Hang), (self.errors, Fault::Error)]
+        {
             if below < rate {
                 fault = Some(kind);
                 break;

@@ -47,7 +47,11 @@ impl<M: Timer> Upstream<M> {
     /// # }
     /// ```
     #[track_caller]
-    pub fn call<F, T, E, C>(&self, future: F, classifier: C) -> impl Future<Output = Result<T, GaveUp<E>>>
+    pub fn call<F, T, E, C>(
+        &self,
+        future: F,
+        classifier: C,
+    ) -> impl Future<Output = Result<T, GaveUp<E>>>
     where
         F: Future<Output = Result<T, E>>,
         E: fmt::Display,
@@ -86,7 +90,10 @@ impl<M: Timer> Upstream<M> {
     /// # }
     /// ```
     #[track_caller]
-    pub fn admit<K: Cancel>(&self, token: K) -> impl Future<Output = Result<Admission<&Self, K>, GaveUp<Infallible>>> {
+    pub fn admit<K: Cancel>(
+        &self,
+        token: K,
+    ) -> impl Future<Output = Result<Admission<&Self, K>, GaveUp<Infallible>>> {
         admit(CallState::new(CallKind::Single, OneAttempt(Always), token).on(self))
     }
 
@@ -213,13 +220,20 @@ where
     type Output = Result<T, GaveUp<E>>;
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "what is ahead of the rest is short, and all that most attempts need")]
+    #[expect(
+        clippy::inline_always,
+        reason = "what is ahead of the rest is short, and all that most attempts need"
+    )]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.as_mut().project();
         // Ahead of all else, the one turn that most attempts have. Nobody counts it, so it need not be named.
         if !*this.has_begun && this.call.begin_first(0).is_some() {
             *this.has_begun = true;
-            let future = this.future.as_mut().as_pin_mut().expect("`Upstream::call` polled after completion");
+            let future = this
+                .future
+                .as_mut()
+                .as_pin_mut()
+                .expect("`Upstream::call` polled after completion");
             let Poll::Ready(outcome) = future.poll(cx) else { return self.poll_in_flight(cx) };
             this.future.set(None);
             return Poll::Ready(match outcome {
@@ -227,7 +241,9 @@ where
                     this.call.succeeded_at_once(0);
                     Ok(value)
                 }
-                Err(error) => Err(this.call.failed_for_good(0, Failed::Error(error), StopReason::Attempts)),
+                Err(error) => {
+                    Err(this.call.failed_for_good(0, Failed::Error(error), StopReason::Attempts))
+                }
             });
         }
         self.poll_on(cx)
@@ -252,7 +268,8 @@ where
             }
             *this.has_begun = true;
         }
-        let future = this.future.as_mut().as_pin_mut().expect("`Upstream::call` polled after completion");
+        let future =
+            this.future.as_mut().as_pin_mut().expect("`Upstream::call` polled after completion");
         let outcome = ready!(this.call.poll_attempt(0, future, this.pending, cx));
         this.future.set(None);
         Poll::Ready(match outcome {

@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use allocation_counter::measure;
 use resile::{
-    AdaptiveTimeout, Always, Backoff, Breaker, Budget, Bulkhead, Cooldown, HedgePolicy, Never, ResilienceExt,
-    RetryPolicy, Run, Upstream, hedge, retry,
+    AdaptiveTimeout, Always, Backoff, Breaker, Budget, Bulkhead, Cooldown, HedgePolicy, Never,
+    ResilienceExt, RetryPolicy, Run, Upstream, hedge, retry,
 };
 use tokio_util::sync::CancellationToken;
 
 static POLICY: RetryPolicy = RetryPolicy::new().with_attempts(5).with_backoff(Backoff::none());
-static SLOWLY: RetryPolicy =
-    POLICY.with_total_timeout(Duration::from_secs(3600)).with_attempt_timeout(Duration::from_secs(60));
+static SLOWLY: RetryPolicy = POLICY
+    .with_total_timeout(Duration::from_secs(3600))
+    .with_attempt_timeout(Duration::from_secs(60));
 
 /// With all parts.
 static UPSTREAM: Upstream = upstream();
@@ -53,8 +54,10 @@ fn after(failures: u32, attempt: resile::Attempt) -> std::future::Ready<Result<u
 /// Is pending once, then succeeds.
 async fn pends() -> std::io::Result<u32> {
     let mut polled = false;
-    std::future::poll_fn(|_| if std::mem::replace(&mut polled, true) { Poll::Ready(Ok(1)) } else { Poll::Pending })
-        .await
+    std::future::poll_fn(|_| {
+        if std::mem::replace(&mut polled, true) { Poll::Ready(Ok(1)) } else { Poll::Pending }
+    })
+    .await
 }
 
 #[test]
@@ -96,23 +99,50 @@ async fn run_by_hand(
 fn success_and_three_failures_allocate_nothing() {
     let token = CancellationToken::new();
     for failures in [0, 3] {
-        assert_eq!(allocations(|| assert!(drive(retry(|n| after(failures, n), &POLICY, Never)).is_ok())), 0);
+        assert_eq!(
+            allocations(|| assert!(drive(retry(|n| after(failures, n), &POLICY, Never)).is_ok())),
+            0
+        );
         let limited = || retry(|n| after(failures, n), &SLOWLY, &token);
         assert_eq!(allocations(|| assert!(drive(limited()).is_ok())), 0, "with token and limits");
         assert_eq!(allocations(|| assert!(drive(limited().on("named")).is_ok())), 0, "with a name");
-        assert_eq!(allocations(|| assert!(drive(limited().on(&UPSTREAM)).is_ok())), 0, "on an upstream");
+        assert_eq!(
+            allocations(|| assert!(drive(limited().on(&UPSTREAM)).is_ok())),
+            0,
+            "on an upstream"
+        );
         let new = || Run::new(&SLOWLY, &token);
         assert_eq!(allocations(|| assert!(drive(run(new(), failures)))), 0, "a run");
-        assert_eq!(allocations(|| assert!(drive(run(new().on(&UPSTREAM), failures)))), 0, "a run on an upstream");
+        assert_eq!(
+            allocations(|| assert!(drive(run(new().on(&UPSTREAM), failures)))),
+            0,
+            "a run on an upstream"
+        );
         assert_eq!(allocations(|| assert!(drive(run_by_hand(new(), failures)))), 0, "by hand");
-        assert_eq!(allocations(|| assert!(drive(run_by_hand(new().on(&UPSTREAM), failures)))), 0, "by hand, on one");
+        assert_eq!(
+            allocations(|| assert!(drive(run_by_hand(new().on(&UPSTREAM), failures)))),
+            0,
+            "by hand, on one"
+        );
     }
     let one = || after(0, resile::Attempt::new(1));
-    assert_eq!(allocations(|| assert!(drive(UPSTREAM.call(one(), Always)).is_ok())), 0, "without a retry");
-    assert_eq!(allocations(|| drive(UPSTREAM.admit(&token)).unwrap().succeeded()), 0, "by hand, without a retry");
+    assert_eq!(
+        allocations(|| assert!(drive(UPSTREAM.call(one(), Always)).is_ok())),
+        0,
+        "without a retry"
+    );
+    assert_eq!(
+        allocations(|| drive(UPSTREAM.admit(&token)).unwrap().succeeded()),
+        0,
+        "by hand, without a retry"
+    );
     let hedged = || hedge(|_| one(), HedgePolicy::new(), &token);
     assert_eq!(allocations(|| assert!(drive(hedged()).is_ok())), 0, "hedged");
-    assert_eq!(allocations(|| assert!(drive(hedged().on(&UPSTREAM)).is_ok())), 0, "hedged on an upstream");
+    assert_eq!(
+        allocations(|| assert!(drive(hedged().on(&UPSTREAM)).is_ok())),
+        0,
+        "hedged on an upstream"
+    );
 }
 
 /// A call that was given up pays for its error, which is one word, and for no more.
@@ -120,8 +150,17 @@ fn success_and_three_failures_allocate_nothing() {
 fn giving_up_allocates_the_error() {
     let token = CancellationToken::new();
     assert_eq!(allocations(|| assert!(drive(retry(|n| after(9, n), &POLICY, &token)).is_err())), 1);
-    assert_eq!(allocations(|| assert!(drive(retry(|n| after(9, n), &POLICY, &token).on(&UPSTREAM)).is_err())), 1);
-    assert_eq!(allocations(|| assert!(!drive(run(Run::new(&POLICY, &token).on(&UPSTREAM), 9)))), 1, "a run");
+    assert_eq!(
+        allocations(|| assert!(
+            drive(retry(|n| after(9, n), &POLICY, &token).on(&UPSTREAM)).is_err()
+        )),
+        1
+    );
+    assert_eq!(
+        allocations(|| assert!(!drive(run(Run::new(&POLICY, &token).on(&UPSTREAM), 9)))),
+        1,
+        "a run"
+    );
     token.cancel();
     assert_eq!(allocations(|| assert!(drive(UPSTREAM.admit(&token)).is_err())), 1, "refused");
 }
@@ -136,11 +175,23 @@ fn a_call_that_waits_allocates_nothing() {
     assert_eq!(allocations(|| assert!(drive(call()).is_ok())), 0);
     assert_eq!(allocations(|| assert!(drive(call().on(&UPSTREAM)).is_ok())), 0, "on an upstream");
     let limited = || retry(|_| pends().timeout(Duration::from_secs(9)), &SLOWLY, &token);
-    assert_eq!(allocations(|| assert!(drive(limited()).is_ok())), 0, "each attempt under a limit of its own");
+    assert_eq!(
+        allocations(|| assert!(drive(limited()).is_ok())),
+        0,
+        "each attempt under a limit of its own"
+    );
     let by_run = || async { Run::new(&SLOWLY, &token).on(&UPSTREAM).attempt(pends()).await };
     assert_eq!(allocations(|| assert!(drive(by_run()).is_ok())), 0, "a run");
-    assert_eq!(allocations(|| assert!(drive(UPSTREAM.call(pends(), Always)).is_ok())), 0, "without a retry");
-    assert_eq!(allocations(|| assert!(drive(hedge(|_| pends(), HedgePolicy::new(), &token)).is_ok())), 0, "a hedge");
+    assert_eq!(
+        allocations(|| assert!(drive(UPSTREAM.call(pends(), Always)).is_ok())),
+        0,
+        "without a retry"
+    );
+    assert_eq!(
+        allocations(|| assert!(drive(hedge(|_| pends(), HedgePolicy::new(), &token)).is_ok())),
+        0,
+        "a hedge"
+    );
 }
 
 /// A clock of which each sleep is pending once.

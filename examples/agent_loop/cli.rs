@@ -89,12 +89,17 @@ impl Options {
             };
             let name = name.to_owned();
             let mut value = || -> Result<String, String> {
-                parser.value().map_err(words)?.into_string().map_err(|_| format!("--{name}: the value is not UTF-8"))
+                parser
+                    .value()
+                    .map_err(words)?
+                    .into_string()
+                    .map_err(|_| format!("--{name}: the value is not UTF-8"))
             };
             match name.as_str() {
                 "scenario" => {
                     let value = value()?;
-                    options.scenario = value.parse().map_err(|known| bad("--scenario", known, &value))?;
+                    options.scenario =
+                        value.parse().map_err(|known| bad("--scenario", known, &value))?;
                 }
                 "task" => {
                     options.task = value()?;
@@ -122,20 +127,27 @@ impl Options {
 pub(crate) fn models(embedded: &str) -> Result<(Settings, Option<Settings>), String> {
     let base_url = variable("OPENAI_BASE_URL")?;
     if let Some(url) = &base_url {
-        let known =
-            reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let known = reqwest::Url::parse(url)
+            .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         if !known {
             return Err(bad("OPENAI_BASE_URL", "a URL that begins with http:// or https://", url));
         }
     }
     let key = variable("OPENAI_API_KEY")?;
     if key.as_ref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
-        return Err("OPENAI_API_KEY: holds what no key holds: a space, a line break, a letter beyond ASCII".to_owned());
+        return Err(
+            "OPENAI_API_KEY: holds what no key holds: a space, a line break, a letter beyond ASCII"
+                .to_owned(),
+        );
     }
     let millis = |name: &str, least: u8| -> Result<Option<Duration>, String> {
-        variable(name)?.map(|value| number(name, &value, least).map(Duration::from_millis)).transpose()
+        variable(name)?
+            .map(|value| number(name, &value, least).map(Duration::from_millis))
+            .transpose()
     };
-    let retries = variable("LLM_MAX_RETRIES")?.map(|value| number::<u32>("LLM_MAX_RETRIES", &value, 0)).transpose()?;
+    let retries = variable("LLM_MAX_RETRIES")?
+        .map(|value| number::<u32>("LLM_MAX_RETRIES", &value, 0))
+        .transpose()?;
     let is_loopback = base_url.is_none();
     let mut policy = llm::interactive();
     // The embedded provider has been told to hurry, as somebody watches.
@@ -162,7 +174,8 @@ pub(crate) fn models(embedded: &str) -> Result<(Settings, Option<Settings>), Str
     let model = variable("OPENAI_MODEL")?.unwrap_or_else(|| default.to_owned());
     let base_url = base_url.unwrap_or_else(|| format!("{embedded}/v1"));
     let settings = Settings { base_url, key, model, policy, limits, is_loopback };
-    let other = variable("OPENAI_FALLBACK_MODEL")?.map(|model| Settings { model, ..settings.clone() });
+    let other =
+        variable("OPENAI_FALLBACK_MODEL")?.map(|model| Settings { model, ..settings.clone() });
     Ok((settings, other))
 }
 
@@ -175,9 +188,15 @@ fn variable(name: &str) -> Result<Option<String>, String> {
     }
 }
 
-fn number<T: FromStr + PartialOrd + From<u8>>(name: &str, value: &str, least: u8) -> Result<T, String> {
+fn number<T: FromStr + PartialOrd + From<u8>>(
+    name: &str,
+    value: &str,
+    least: u8,
+) -> Result<T, String> {
     let number = value.parse().ok().filter(|number| *number >= T::from(least));
-    number.ok_or_else(|| bad(name, &format!("a whole number of at least {least}, and not too large"), value))
+    number.ok_or_else(|| {
+        bad(name, &format!("a whole number of at least {least}, and not too large"), value)
+    })
 }
 
 fn bad(name: &str, expected: &str, value: &str) -> String {

@@ -113,7 +113,8 @@ async fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
         Err(refusal) => return Ok(usage(&refusal.to_string())),
     };
     let budget = model.upstream().budget();
-    let budget = budget.map(|budget| format!("{} of {} retries left", budget.available(), budget.capacity()));
+    let budget = budget
+        .map(|budget| format!("{} of {} retries left", budget.available(), budget.capacity()));
     panel.finish(&outcome, &agent.history(), model.breaker(), &budget.unwrap_or_default());
     agent.dispose().await;
     Ok(match (agent.state(), outcome.success) {

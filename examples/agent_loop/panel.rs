@@ -22,7 +22,9 @@ impl Panel {
     pub(crate) fn new(json: bool, provider: String) -> Self {
         let target = if json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stdout() };
         let live = ProgressBar::with_draw_target(None, target);
-        live.set_style(ProgressStyle::with_template("{spinner} {elapsed}  {msg}").expect("a constant"));
+        live.set_style(
+            ProgressStyle::with_template("{spinner} {elapsed}  {msg}").expect("a constant"),
+        );
         Self { json, provider, began: Instant::now(), live }
     }
 
@@ -38,8 +40,12 @@ impl Panel {
         }
         match event {
             Event::Step { step, of } => self.now(format!("step {step} of {of}: asking")),
-            Event::Attempt { attempt, of } if *attempt > 1 => self.now(format!("attempt {attempt} of {of}")),
-            Event::Waiting { .. } => self.now(self.line(event).unwrap_or_default().trim().to_owned()),
+            Event::Attempt { attempt, of } if *attempt > 1 => {
+                self.now(format!("attempt {attempt} of {of}"))
+            }
+            Event::Waiting { .. } => {
+                self.now(self.line(event).unwrap_or_default().trim().to_owned())
+            }
             Event::Tool { name, .. } => self.now(format!("running {name}")),
             Event::Ended { .. } => self.live.finish_and_clear(),
             _ => {}
@@ -59,17 +65,28 @@ impl Panel {
             }
             Event::Waiting { who, attempt, of, wait_ms, hint_ms, health } => {
                 let who = if *who == Who::Model { self.provider.as_str() } else { "tool" };
-                let least = hint_ms.map(|hint| format!(" (at least {})", seconds(hint))).unwrap_or_default();
-                format!("  waiting {}{least}, attempt {attempt} of {of}, {who} {health}", seconds(*wait_ms))
+                let least = hint_ms
+                    .map(|hint| format!(" (at least {})", seconds(hint)))
+                    .unwrap_or_default();
+                format!(
+                    "  waiting {}{least}, attempt {attempt} of {of}, {who} {health}",
+                    seconds(*wait_ms)
+                )
             }
             Event::Held { wait_ms } => format!("  held {} by the cooldown", seconds(*wait_ms)),
-            Event::WaitCut { left_ms, .. } => format!("  the wait was cut short, with {} left", seconds(*left_ms)),
+            Event::WaitCut { left_ms, .. } => {
+                format!("  the wait was cut short, with {} left", seconds(*left_ms))
+            }
             Event::Restarted => "  the answer broke off; it starts over".to_owned(),
             Event::Breaker { state } => format!("  breaker: {state}"),
             Event::GaveUp { attempts, why, .. } => format!("  gave up after {attempts}: {why}"),
-            Event::Answer { calls, text, .. } if calls.is_empty() => format!("  the model says {:?}", short(text)),
+            Event::Answer { calls, text, .. } if calls.is_empty() => {
+                format!("  the model says {:?}", short(text))
+            }
             Event::Answer { calls, .. } => format!("  the model calls {}", calls.join(", ")),
-            Event::Reask { count, of, fault } => format!("  re-ask {count} of {of}: {}", short(fault)),
+            Event::Reask { count, of, fault } => {
+                format!("  re-ask {count} of {of}: {}", short(fault))
+            }
             Event::Tool { name, arguments } => format!("  run {name} {}", short(arguments)),
             Event::Observation { text } => format!("  told the model: {}", short(text)),
             Event::Discarded { name } => format!("  {name} came too late; its result is dropped"),
@@ -135,5 +152,9 @@ impl Panel {
 fn short(text: &str) -> String {
     const SHOWN: usize = 160;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= SHOWN { line } else { line.chars().take(SHOWN).chain(['…']).collect() }
+    if line.chars().count() <= SHOWN {
+        line
+    } else {
+        line.chars().take(SHOWN).chain(['…']).collect()
+    }
 }

@@ -82,11 +82,15 @@ impl Summary {
 
     /// For a person: one line each.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let failures: Vec<_> = self.failures.iter().map(|(kind, times)| format!("{kind} {times}")).collect();
+        let failures: Vec<_> =
+            self.failures.iter().map(|(kind, times)| format!("{kind} {times}")).collect();
         let failures = if failures.is_empty() { "none".to_owned() } else { failures.join(", ") };
         vec![
             format!("steps       {}", self.steps),
-            format!("attempts    {} = {} calls to the model + {} retries", self.attempts, self.calls, self.retries),
+            format!(
+                "attempts    {} = {} calls to the model + {} retries",
+                self.attempts, self.calls, self.retries
+            ),
             format!("failures    {}: {failures}", self.failures_in_all),
             format!("re-asks     {}; restarts of a broken answer {}", self.reasks, self.restarts),
             format!("tools       {} runs, {} retries", self.tools, self.tool_retries),

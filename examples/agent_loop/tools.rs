@@ -33,7 +33,8 @@ fn parse<T: DeserializeOwned>(arguments: &Value) -> Result<T, ToolError> {
 }
 
 fn schema(properties: &Value) -> Value {
-    let required: Vec<_> = properties.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+    let required: Vec<_> =
+        properties.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
@@ -52,7 +53,8 @@ struct Topic {
 impl Lookup {
     async fn read(&self, topic: &str) -> Result<String, ToolError> {
         let broke = |error: reqwest::Error| ToolError::Transient(error.without_url().to_string());
-        let mut url = reqwest::Url::parse(&self.library).map_err(|error| ToolError::Permanent(error.to_string()))?;
+        let mut url = reqwest::Url::parse(&self.library)
+            .map_err(|error| ToolError::Permanent(error.to_string()))?;
         url.query_pairs_mut().append_pair("topic", topic);
         let answer = self.client.get(url).send().await.map_err(broke)?;
         let status = answer.status();
@@ -83,7 +85,11 @@ impl Tool for Lookup {
         read::<Topic>(arguments).map(|_| ())
     }
 
-    fn run<'a>(&'a self, arguments: Value, _: &'a CancellationToken) -> BoxFuture<'a, Result<String, ToolError>> {
+    fn run<'a>(
+        &'a self,
+        arguments: Value,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<String, ToolError>> {
         async move { self.read(&parse::<Topic>(&arguments)?.topic).await }.boxed()
     }
 }
@@ -99,15 +105,24 @@ struct Seconds {
 
 impl Tool for Slow {
     fn spec(&self) -> Spec {
-        let parameters = schema(&json!({ "seconds": { "type": "integer", "minimum": 0, "maximum": 255 } }));
-        Spec { name: "slow_report", about: "Writes a report, which takes so many seconds.", parameters }
+        let parameters =
+            schema(&json!({ "seconds": { "type": "integer", "minimum": 0, "maximum": 255 } }));
+        Spec {
+            name: "slow_report",
+            about: "Writes a report, which takes so many seconds.",
+            parameters,
+        }
     }
 
     fn check(&self, arguments: &Value) -> Result<(), String> {
         read::<Seconds>(arguments).map(|_| ())
     }
 
-    fn run<'a>(&'a self, arguments: Value, token: &'a CancellationToken) -> BoxFuture<'a, Result<String, ToolError>> {
+    fn run<'a>(
+        &'a self,
+        arguments: Value,
+        token: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<String, ToolError>> {
         async move {
             let Seconds { seconds } = parse(&arguments)?;
             let written = tokio::time::sleep(Duration::from_secs(seconds.into()));
@@ -146,7 +161,11 @@ impl Tool for Flaky {
         read::<Room>(arguments).map(|_| ())
     }
 
-    fn run<'a>(&'a self, arguments: Value, _: &'a CancellationToken) -> BoxFuture<'a, Result<String, ToolError>> {
+    fn run<'a>(
+        &'a self,
+        arguments: Value,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<String, ToolError>> {
         async move {
             let Room { room } = parse(&arguments)?;
             match self.asked.fetch_add(1, Ordering::Relaxed) % 3 {
@@ -172,7 +191,8 @@ struct Mail {
 
 impl Tool for SendMail {
     fn spec(&self) -> Spec {
-        let parameters = schema(&json!({ "to": { "type": "string" }, "text": { "type": "string" } }));
+        let parameters =
+            schema(&json!({ "to": { "type": "string" }, "text": { "type": "string" } }));
         Spec { name: "send_mail", about: "Sends a mail.", parameters }
     }
 
@@ -180,11 +200,17 @@ impl Tool for SendMail {
         read::<Mail>(arguments).map(|_| ())
     }
 
-    fn run<'a>(&'a self, arguments: Value, _: &'a CancellationToken) -> BoxFuture<'a, Result<String, ToolError>> {
+    fn run<'a>(
+        &'a self,
+        arguments: Value,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<String, ToolError>> {
         async move {
             let Mail { to, text } = parse(&arguments)?;
             match self.sent.fetch_add(1, Ordering::Relaxed) {
-                0 => Err(ToolError::Transient("the connection broke after the mail was handed over".to_owned())),
+                0 => Err(ToolError::Transient(
+                    "the connection broke after the mail was handed over".to_owned(),
+                )),
                 _ => Ok(format!("Sent {} letters to {to}.", text.len())),
             }
         }

@@ -18,7 +18,10 @@ use std::time::Duration;
 
 use resile::http::{Classifier, StatusError};
 use resile::observe::Event;
-use resile::{Backoff, Breaker, Budget, Classify, Cooldown, Jitter, RetryPolicy, StopReason, Upstream, Verdict, retry};
+use resile::{
+    Backoff, Breaker, Budget, Classify, Cooldown, Jitter, RetryPolicy, StopReason, Upstream,
+    Verdict, retry,
+};
 use tokio_util::sync::CancellationToken;
 
 use panel::Panel;
@@ -33,8 +36,9 @@ const POLICY: RetryPolicy = RetryPolicy::new()
 const LIMIT: Duration = Duration::from_secs(1);
 
 /// Short, and never less than half a delay: so that there is something to see. The default suits a real service.
-const BACKOFF: Backoff =
-    Backoff::exponential(Duration::from_millis(400)).with_cap(Duration::from_millis(1500)).with_jitter(Jitter::Equal);
+const BACKOFF: Backoff = Backoff::exponential(Duration::from_millis(400))
+    .with_cap(Duration::from_millis(1500))
+    .with_jitter(Jitter::Equal);
 
 /// What all calls to this server share: what they may spend on retries, when they are refused, and when they all wait.
 static GREETER: Upstream = Upstream::new("greeter")
@@ -94,7 +98,10 @@ async fn main() -> anyhow::Result<ExitCode> {
     });
 
     let panel = Panel::new();
-    panel.say(&format!("GET {url}, with up to {} attempts of {LIMIT:?}. Ctrl-C stops it.", POLICY.attempts()));
+    panel.say(&format!(
+        "GET {url}, with up to {} attempts of {LIMIT:?}. Ctrl-C stops it.",
+        POLICY.attempts()
+    ));
 
     // Without the panel it is `.on(&GREETER)`.
     let shown = |event: &Event<'_>| panel.show(event, LIMIT);

@@ -30,21 +30,33 @@ impl Panel {
         let allowed = event.call.map_or(0, |call| call.allowed);
         match event.kind {
             EventKind::Started { attempt, .. } => {
-                self.count_down(limit, format!("left for attempt {} of {allowed}", attempt.number()));
+                self.count_down(
+                    limit,
+                    format!("left for attempt {} of {allowed}", attempt.number()),
+                );
             }
             EventKind::Held { attempt, by, delay: Some(delay), .. } => {
-                self.count_down(delay, format!("until attempt {attempt}, held by the {}", by.as_str()));
+                self.count_down(
+                    delay,
+                    format!("until attempt {attempt}, held by the {}", by.as_str()),
+                );
             }
             EventKind::Waiting { attempt, failure, delay, .. } => {
                 let (elapsed, number) = (attempt.elapsed().as_secs_f64(), attempt.number());
                 self.say(&format!("{elapsed:5.1}s  attempt {number} of {allowed}: {failure}"));
                 let (health, next) = (failure.health(), number + 1);
-                self.say(&format!("        {health}, so attempt {next} comes in {:.1}s", delay.as_secs_f64()));
+                self.say(&format!(
+                    "        {health}, so attempt {next} comes in {:.1}s",
+                    delay.as_secs_f64()
+                ));
                 self.count_down(delay, format!("until attempt {next}"));
             }
             EventKind::Succeeded { attempt, elapsed, .. } => {
                 self.live.finish_and_clear();
-                self.say(&format!("{:5.1}s  answered, on attempt {attempt}", elapsed.as_secs_f64()));
+                self.say(&format!(
+                    "{:5.1}s  answered, on attempt {attempt}",
+                    elapsed.as_secs_f64()
+                ));
             }
             EventKind::GaveUp { reason, elapsed, failure, .. } => {
                 self.live.finish_and_clear();

@@ -41,7 +41,8 @@ pub(crate) async fn start() -> io::Result<String> {
 async fn serve(mut stream: TcpStream, step: Step) -> io::Result<()> {
     if let Step::Reset = step {
         stream.read_u8().await?; // The request is on its way:
-        #[allow(deprecated)] // Only a zero does not block, and tokio has `set_zero_linger` since 1.50 alone.
+        #[allow(deprecated)]
+        // Only a zero does not block, and tokio has `set_zero_linger` since 1.50 alone.
         return stream.set_linger(Some(Duration::ZERO)); // Dropped so, the connection is reset and not closed.
     }
     // The next attempt is to meet the next step, so it must not come through this connection.
@@ -54,9 +55,10 @@ async fn serve(mut stream: TcpStream, step: Step) -> io::Result<()> {
 async fn answer(step: Step) -> Result<Response<String>, hyper::http::Error> {
     let answer = Response::builder();
     match step {
-        Step::TooManyRequests => {
-            answer.status(StatusCode::TOO_MANY_REQUESTS).header(RETRY_AFTER, 1).body("Slower.".into())
-        }
+        Step::TooManyRequests => answer
+            .status(StatusCode::TOO_MANY_REQUESTS)
+            .header(RETRY_AFTER, 1)
+            .body("Slower.".into()),
         Step::Unavailable => answer.status(StatusCode::SERVICE_UNAVAILABLE).body("Not now.".into()),
         Step::Greet => answer.body("Hello.".into()),
         Step::Reset | Step::Hang => pending().await,

@@ -40,8 +40,16 @@ impl Options {
     /// # Errors
     ///
     /// What is wrong, in one line.
-    pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>, claims: &[&str]) -> Result<Self, String> {
-        let mut options = Self { out: PathBuf::from("target/storm"), only: Vec::new(), size: Size::Full, print: None };
+    pub(crate) fn read(
+        arguments: impl IntoIterator<Item = OsString>,
+        claims: &[&str],
+    ) -> Result<Self, String> {
+        let mut options = Self {
+            out: PathBuf::from("target/storm"),
+            only: Vec::new(),
+            size: Size::Full,
+            print: None,
+        };
         let mut parser = lexopt::Parser::from_args(arguments);
         let words = |error: lexopt::Error| error.to_string();
         while let Some(argument) = parser.next().map_err(words)? {
@@ -50,7 +58,8 @@ impl Options {
                 Long("only") => {
                     let name = parser.value().map_err(words)?;
                     let known = claims.iter().find(|claim| name == **claim);
-                    let unknown = || format!("--only: expected one of {}, not {name:?}", claims.join(", "));
+                    let unknown =
+                        || format!("--only: expected one of {}, not {name:?}", claims.join(", "));
                     options.only.push((*known.ok_or_else(unknown)?).to_owned());
                 }
                 Long("quick") => options.size = Size::Quick,
@@ -72,6 +81,8 @@ impl Options {
         let tried = std::fs::create_dir_all(&self.out)
             .and_then(|()| std::fs::write(&probe, ""))
             .and_then(|()| std::fs::remove_file(&probe));
-        tried.map_err(|error| format!("--out: cannot write to {:?}: {error}", self.out.to_string_lossy()))
+        tried.map_err(|error| {
+            format!("--out: cannot write to {:?}: {error}", self.out.to_string_lossy())
+        })
     }
 }

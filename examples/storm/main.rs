@@ -103,7 +103,8 @@ const CLAIMS: [Claim; 8] = [
         title: "8  A fleet of agents at a rate limit",
         run: |size, progress| {
             let lines = claims::fleet::measure(size, progress);
-            let outcome = Outcome::of(claims::fleet::checks(&lines, size), Some(plots::fleet(&lines)));
+            let outcome =
+                Outcome::of(claims::fleet::checks(&lines, size), Some(plots::fleet(&lines)));
             Outcome { note: Some(cost(size)), ..outcome }
         },
     },
@@ -149,7 +150,9 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> ExitCode {
-    let asked = |claim: &&Claim| options.only.is_empty() || options.only.iter().any(|name| name == claim.name);
+    let asked = |claim: &&Claim| {
+        options.only.is_empty() || options.only.iter().any(|name| name == claim.name)
+    };
     let claims: Vec<_> = CLAIMS.iter().filter(asked).collect();
     let (panel, began) = (Panel::new(claims.len()), Instant::now());
     let mut tally = Tally::default();

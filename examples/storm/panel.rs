@@ -23,7 +23,8 @@ pub(crate) struct Panel {
 impl Panel {
     pub(crate) fn new(claims: usize) -> Self {
         let style =
-            ProgressStyle::with_template("{wide_bar} {percent:>3} %  {elapsed_precise}  {msg}").expect("a constant");
+            ProgressStyle::with_template("{wide_bar} {percent:>3} %  {elapsed_precise}  {msg}")
+                .expect("a constant");
         let bar = ProgressBar::new(claims as u64 * STEPS as u64).with_style(style);
         bar.enable_steady_tick(Duration::from_millis(200));
         Self { bar }

@@ -31,9 +31,9 @@ impl Tally {
     /// The rows that do not hold, by name, each with its verdict.
     pub(crate) fn named(&self) -> impl Iterator<Item = String> {
         let verdicts = [(Verdict::OutcomeOnly, &self.outcome_only), (Verdict::Fails, &self.fail)];
-        verdicts
-            .into_iter()
-            .flat_map(|(verdict, names)| names.iter().map(move |name| format!("{}: {name}", verdict.name())))
+        verdicts.into_iter().flat_map(|(verdict, names)| {
+            names.iter().map(move |name| format!("{}: {name}", verdict.name()))
+        })
     }
 }
 

@@ -101,11 +101,13 @@ impl Latencies {
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // ranks are small
     pub(super) fn quantile(&self, q: f64, least: u32) -> Option<u64> {
         let [even, odd] = &self.halves;
-        let filled = even.filled().start.min(odd.filled().start)..even.filled().end.max(odd.filled().end);
+        let filled =
+            even.filled().start.min(odd.filled().start)..even.filled().end.max(odd.filled().end);
         let mut counts = [0_u64; BUCKETS];
         let mut all = 0;
         for bucket in filled.clone() {
-            let [even, odd] = [even, odd].map(|half| u64::from(half.buckets[bucket].load(Ordering::Relaxed)));
+            let [even, odd] =
+                [even, odd].map(|half| u64::from(half.buckets[bucket].load(Ordering::Relaxed)));
             counts[bucket] = even + odd;
             all += even + odd;
         }

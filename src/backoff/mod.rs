@@ -128,7 +128,11 @@ impl Backoff {
     /// Uses that jitter where the curve grows and none was given.
     #[must_use]
     pub(crate) const fn or_jitter(self, jitter: Jitter) -> Self {
-        if self.jitter.is_none() && !self.curve.is_spelled_out() { self.with_jitter(jitter) } else { self }
+        if self.jitter.is_none() && !self.curve.is_spelled_out() {
+            self.with_jitter(jitter)
+        } else {
+            self
+        }
     }
 
     /// Returns how delays are spread: the jitter that was given, or the curve's own.
@@ -147,7 +151,12 @@ impl Backoff {
     /// of nanoseconds, evenly: with the crate `rand`, `|range| rng.random_range(range)`. It is not called where the
     /// jitter has nothing to spread. Spread delays saturate at `u64::MAX` nanoseconds (584 years).
     #[inline]
-    pub fn delay(&self, retry: u32, previous: Duration, draw: impl FnOnce(RangeInclusive<u64>) -> u64) -> Duration {
+    pub fn delay(
+        &self,
+        retry: u32,
+        previous: Duration,
+        draw: impl FnOnce(RangeInclusive<u64>) -> u64,
+    ) -> Duration {
         match self.curve {
             Curve::None => Duration::ZERO,
             _ => self.drawn(retry, previous, draw),
@@ -155,7 +164,12 @@ impl Backoff {
     }
 
     #[inline(never)] // a delay is worth a call
-    fn drawn(&self, retry: u32, previous: Duration, draw: impl FnOnce(RangeInclusive<u64>) -> u64) -> Duration {
+    fn drawn(
+        &self,
+        retry: u32,
+        previous: Duration,
+        draw: impl FnOnce(RangeInclusive<u64>) -> u64,
+    ) -> Duration {
         let jitter = self.jitter();
         let delay = match jitter {
             Jitter::Decorrelated => self.unjittered(1),
@@ -165,7 +179,11 @@ impl Backoff {
             return delay;
         }
         let spread = jitter.spread(nanos(delay), nanos(previous), nanos(self.cap));
-        Duration::from_nanos(if spread.start() == spread.end() { *spread.end() } else { draw(spread) })
+        Duration::from_nanos(if spread.start() == spread.end() {
+            *spread.end()
+        } else {
+            draw(spread)
+        })
     }
 
     /// The un-jittered delays, capped, without end.

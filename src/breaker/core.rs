@@ -69,7 +69,11 @@ impl Core {
             refuses_until: AtomicU64::new(0),
             streak: AtomicU64::new(0),
             window: Window::new(),
-            guarded: Mutex::new(Guarded { machine: Machine::new(), unreported: VecDeque::new(), is_reporting: false }),
+            guarded: Mutex::new(Guarded {
+                machine: Machine::new(),
+                unreported: VecDeque::new(),
+                is_reporting: false,
+            }),
         }
     }
 
@@ -108,7 +112,11 @@ impl Core {
         let now = owner.now();
         // Most who come while it is open need no lock to be told so.
         let refuses_until = self.refuses_until.load(Ordering::Relaxed);
-        if now < refuses_until { Err(Open::new(Some(refuses_until - now))) } else { self.ask_machine(now, owner) }
+        if now < refuses_until {
+            Err(Open::new(Some(refuses_until - now)))
+        } else {
+            self.ask_machine(now, owner)
+        }
     }
 
     #[inline(never)]
@@ -132,13 +140,20 @@ impl Core {
         }
         let now = owner.now();
         let refuses_for = self.lock().machine.refuses_for(now);
-        (refuses_for > nanos(delay)).then(|| Open::new((refuses_for < u64::MAX).then_some(refuses_for)))
+        (refuses_for > nanos(delay))
+            .then(|| Open::new((refuses_for < u64::MAX).then_some(refuses_for)))
     }
 
     /// Counts the outcome of a call. `at` is when it ended, where that is known; of a healthy one, when its one turn
     /// began.
     #[inline]
-    pub(super) fn settle(&self, ticket: Ticket, outcome: Outcome, at: Option<u64>, owner: &impl Owner) {
+    pub(super) fn settle(
+        &self,
+        ticket: Ticket,
+        outcome: Outcome,
+        at: Option<u64>,
+        owner: &impl Owner,
+    ) {
         if outcome.health != Health::Healthy || lower(ticket.stamp) != 0 {
             return self.settle_trouble(ticket, outcome, at, owner);
         }
@@ -149,7 +164,8 @@ impl Core {
         let settings = &self.settings;
         if settings.counts_in_window() {
             // What began a while ago may only join a slot, and does not say how long a call took.
-            let joins = |at| self.window.join(settings.slot, at, ticket.generation(), || self.generation());
+            let joins =
+                |at| self.window.join(settings.slot, at, ticket.generation(), || self.generation());
             if settings.times_calls() || !at.is_some_and(joins) {
                 self.count(ticket, Outcome::HEALTHY, None, owner);
             }
@@ -164,7 +180,13 @@ impl Core {
 
     /// Takes the result of a failure or of a probe.
     #[cold]
-    fn settle_trouble(&self, ticket: Ticket, outcome: Outcome, at: Option<u64>, owner: &impl Owner) {
+    fn settle_trouble(
+        &self,
+        ticket: Ticket,
+        outcome: Outcome,
+        at: Option<u64>,
+        owner: &impl Owner,
+    ) {
         if let Some(probe) = ticket.probe() {
             return self.settle_probe(ticket, probe, outcome, owner);
         }
@@ -176,7 +198,11 @@ impl Core {
             Health::Throttling => 0,
             Health::Healthy | Health::Unknown => return, // neutral: a healthy one does not come here
         };
-        let now = if self.settings.counts_in_window() { Some(self.count(ticket, outcome, at, owner)) } else { at };
+        let now = if self.settings.counts_in_window() {
+            Some(self.count(ticket, outcome, at, owner))
+        } else {
+            at
+        };
         self.record(ticket.generation(), streak, outcome, now, owner);
     }
 
@@ -196,9 +222,18 @@ impl Core {
 
     /// Something went wrong while closed: was it enough?
     #[cold]
-    fn record(&self, generation: u32, streak: u32, outcome: Outcome, now: Option<u64>, owner: &impl Owner) {
+    fn record(
+        &self,
+        generation: u32,
+        streak: u32,
+        outcome: Outcome,
+        now: Option<u64>,
+        owner: &impl Owner,
+    ) {
         let settings = &self.settings;
-        let counts = || now.map(|now| self.window.counts(now, settings.slot, generation)).unwrap_or_default();
+        let counts = || {
+            now.map(|now| self.window.counts(now, settings.slot, generation)).unwrap_or_default()
+        };
         let Some(why) = settings.trips_on(streak, counts) else { return };
         let now = now.unwrap_or_else(|| owner.now());
         let after = outcome.hint;
@@ -215,7 +250,8 @@ impl Core {
         let give_back = OnUnwind(|| self.forget(ticket));
         let healthy = outcome.health == Health::Healthy;
         let now = if !healthy || settings.times_calls() { owner.now() } else { 0 };
-        let passed = healthy && !settings.is_slow(now.saturating_sub(ticket.began().unwrap_or_default()));
+        let passed =
+            healthy && !settings.is_slow(now.saturating_sub(ticket.began().unwrap_or_default()));
         let after = outcome.hint;
         let neutral = outcome.health == Health::Unknown;
         // Not under the lock, as a curve may be a caller's function; should the breaker move meanwhile, what is drawn is
@@ -226,7 +262,11 @@ impl Core {
         give_back.disarm();
         let mut guarded = self.lock();
         let ours = guarded.machine.take_back(probe, ticket.generation());
-        let event = if ours && !neutral { guarded.machine.count(passed, after, now, settings, drawn) } else { None };
+        let event = if ours && !neutral {
+            guarded.machine.count(passed, after, now, settings, drawn)
+        } else {
+            None
+        };
         self.leave(guarded, event.filter(|_| listens), owner);
     }
 
@@ -271,11 +311,15 @@ impl Core {
     pub(super) fn snapshot(&self, owner: &impl Owner) -> Snapshot {
         let guarded = self.lock();
         let machine = &guarded.machine;
-        let (state, why, trips, generation) = (machine.state(), machine.why(), machine.trips(), machine.generation());
+        let (state, why, trips, generation) =
+            (machine.state(), machine.why(), machine.trips(), machine.generation());
         let refuses = state == State::Open;
         drop(guarded);
-        let retry_after =
-            if refuses { self.refusal_within(Duration::ZERO, owner).and_then(Open::retry_after) } else { None };
+        let retry_after = if refuses {
+            self.refusal_within(Duration::ZERO, owner).and_then(Open::retry_after)
+        } else {
+            None
+        };
         let settings = &self.settings;
         let counts = if settings.counts_in_window() {
             self.window.counts(owner.now(), settings.slot, generation)
@@ -304,7 +348,12 @@ impl Core {
         let mut seen = self.streak.load(Ordering::Relaxed);
         while failures(seen) != 0 && is_of(seen, generation) {
             let none = seen & !u64::from(u32::MAX);
-            match self.streak.compare_exchange_weak(seen, none, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.streak.compare_exchange_weak(
+                seen,
+                none,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => break,
                 Err(now) => seen = now,
             }
@@ -312,7 +361,8 @@ impl Core {
     }
 
     fn lengthen_streak(&self, generation: u32) -> u32 {
-        let longer = |seen| (is_of(seen, generation) && failures(seen) < u32::MAX).then(|| seen + 1);
+        let longer =
+            |seen| (is_of(seen, generation) && failures(seen) < u32::MAX).then(|| seen + 1);
         match self.streak.fetch_update(Ordering::Relaxed, Ordering::Relaxed, longer) {
             Ok(seen) => failures(seen) + 1,
             Err(_) => 0,

@@ -109,7 +109,11 @@ impl Machine {
     }
 
     /// Lets a call through, as a probe where it is one, or not. The event is that of a move this made.
-    pub(super) fn admit(&mut self, now: u64, settings: &Settings) -> (Result<Option<Probe>, Open>, Option<Transition>) {
+    pub(super) fn admit(
+        &mut self,
+        now: u64,
+        settings: &Settings,
+    ) -> (Result<Option<Probe>, Open>, Option<Transition>) {
         if self.isolations > 0 {
             return (Err(Open::new(None)), None);
         }
@@ -136,7 +140,10 @@ impl Machine {
         if let Some(place) = free.filter(|_| held < allowed) {
             let probe = self.next;
             self.next = probe.checked_add(1).unwrap_or(Probe::MIN);
-            *place = Place { holder: Some(probe), lease: now.saturating_add(nanos(settings.lease).max(1)) };
+            *place = Place {
+                holder: Some(probe),
+                lease: now.saturating_add(nanos(settings.lease).max(1)),
+            };
             return (Ok(Some(probe)), event);
         }
         let next = places.iter().map(|place| place.lease).filter(|lease| *lease > now).min();

@@ -243,7 +243,13 @@ impl Breaker {
     /// Counts the outcome of an admitted call. `at` is when it ended, where that is known; of a healthy one, when its
     /// one turn began.
     #[inline]
-    pub(crate) fn settle(&self, ticket: Ticket, outcome: Outcome, at: Option<u64>, owner: &impl Owner) {
+    pub(crate) fn settle(
+        &self,
+        ticket: Ticket,
+        outcome: Outcome,
+        at: Option<u64>,
+        owner: &impl Owner,
+    ) {
         self.core.settle(ticket, outcome, at, owner);
     }
 

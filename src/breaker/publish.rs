@@ -9,7 +9,12 @@ use crate::sync::MutexGuard;
 /// What follows a step of the machine.
 impl Core {
     /// Publishes what the machine did, lets go of the lock and tells the event.
-    pub(super) fn leave(&self, guarded: MutexGuard<'_, Guarded>, event: Option<Transition>, owner: &impl Owner) {
+    pub(super) fn leave(
+        &self,
+        guarded: MutexGuard<'_, Guarded>,
+        event: Option<Transition>,
+        owner: &impl Owner,
+    ) {
         self.publish(&guarded);
         if event.is_some() || !guarded.unreported.is_empty() {
             self.flush(guarded, event, owner);
@@ -39,7 +44,12 @@ impl Core {
     /// Queues the event; tells what is queued, unless somebody does already.
     #[cold]
     #[inline(never)]
-    fn flush(&self, mut guarded: MutexGuard<'_, Guarded>, event: Option<Transition>, owner: &impl Owner) {
+    fn flush(
+        &self,
+        mut guarded: MutexGuard<'_, Guarded>,
+        event: Option<Transition>,
+        owner: &impl Owner,
+    ) {
         guarded.unreported.extend(event);
         if guarded.is_reporting {
             return;

@@ -97,7 +97,11 @@ impl Settings {
 
     /// Whether what was counted opens the breaker: the heart of it, pure. Asks for the counts of the window only if
     /// they matter.
-    pub(super) fn trips_on(&self, streak: u32, counts: impl FnOnce() -> Counts) -> Option<TripReason> {
+    pub(super) fn trips_on(
+        &self,
+        streak: u32,
+        counts: impl FnOnce() -> Counts,
+    ) -> Option<TripReason> {
         if self.consecutive.is_some_and(|limit| streak >= limit.max(1)) {
             return Some(TripReason::Consecutive);
         }

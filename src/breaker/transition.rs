@@ -28,7 +28,9 @@ pub enum Transition {
 impl fmt::Display for Transition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Opened { why, duration, .. } => write!(f, "breaker opened for {duration:.1?}: {why}"),
+            Self::Opened { why, duration, .. } => {
+                write!(f, "breaker opened for {duration:.1?}: {why}")
+            }
             Self::HalfOpened => f.write_str("breaker half-open, probing"),
             Self::Closed => f.write_str("breaker closed"),
             Self::Isolated => f.write_str("breaker isolated"),

@@ -118,7 +118,13 @@ impl Window {
     /// Counts a call that succeeded a while ago, where others counted in that slot already; else false, as the slot may
     /// have been begun for a later time meanwhile.
     #[inline]
-    pub(super) fn join(&self, slot: Slot, at: u64, generation: u32, live: impl Fn() -> u32) -> bool {
+    pub(super) fn join(
+        &self,
+        slot: Slot,
+        at: u64,
+        generation: u32,
+        live: impl Fn() -> u32,
+    ) -> bool {
         let (index, tag) = place(slot.tick(at), generation);
         let shard = &self.shards[own_shard() % SHARDS];
         // Else a failure has begun the slot for a later time (invariant 4).
@@ -145,7 +151,11 @@ impl Window {
         let sum = |words: &Describe| -> u64 {
             let of_lap = |(index, word): (usize, &AtomicU64)| {
                 let word = word.load(Ordering::Acquire);
-                if tag_of(word) == if index <= newest { lap } else { lap_before } { word & COUNT_MAX } else { 0 }
+                if tag_of(word) == if index <= newest { lap } else { lap_before } {
+                    word & COUNT_MAX
+                } else {
+                    0
+                }
             };
             words.iter().enumerate().map(of_lap).sum()
         };
@@ -205,7 +215,12 @@ impl Counts {
 /// Counts one more under that tag, unless the call is not of the live generation. `begin` says whether a word with another
 /// tag may be given this one. False where nothing was counted.
 #[inline]
-fn add_one(word: &AtomicU64, tag: u64, is_live: impl Fn() -> bool, begin: impl Fn() -> bool) -> bool {
+fn add_one(
+    word: &AtomicU64,
+    tag: u64,
+    is_live: impl Fn() -> bool,
+    begin: impl Fn() -> bool,
+) -> bool {
     // Acquire: who reads what a later generation wrote, then finds that generation live (invariant 2).
     let mut seen = word.load(Ordering::Acquire);
     loop {

@@ -78,7 +78,8 @@ fn counting(timer: &ManualTimer, transitions: u32) -> Manual {
 
 /// Numbers of transitions around which something wraps: a sign or the whole of 8, 16 and 32 bits.
 fn transitions() -> impl Strategy<Value = u32> {
-    let edge = prop::sample::select(vec![0, 1 << 6, 1 << 7, 1 << 8, 1 << 15, 1 << 16, 1 << 31, u32::MAX]);
+    let edge =
+        prop::sample::select(vec![0, 1 << 6, 1 << 7, 1 << 8, 1 << 15, 1 << 16, 1 << 31, u32::MAX]);
     prop_oneof![
         3 => (edge, 0..260_u32, any::<bool>())
             .prop_map(|(edge, off, above)| if above { edge.wrapping_add(off) } else { edge.wrapping_sub(off) }),
@@ -95,7 +96,9 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let few = prop::sample::select(vec![1, 2, 3, 63, 64, 65, 127, 128, 129, 130, 191, 254, 255, 256, 257, 384, 512]);
+    let few = prop::sample::select(vec![
+        1, 2, 3, 63, 64, 65, 127, 128, 129, 130, 191, 254, 255, 256, 257, 384, 512,
+    ]);
     let step = prop_oneof![
         4 => (0..SLOT * 3).prop_map(Step::Advance),
         1 => (0..SLOT * SLOTS * 2).prop_map(Step::Advance),

@@ -104,7 +104,13 @@ const ONE_WAITING: u64 = IN + 1;
 impl Bulkhead {
     /// At most `limit` at once, and as many waiting. With 0 all are refused.
     pub const fn new(limit: u32) -> Self {
-        Self { state: AtomicU64::new(0), waiters: Queue::new(), limit, queue: limit, max_wait: u64::MAX }
+        Self {
+            state: AtomicU64::new(0),
+            waiters: Queue::new(),
+            limit,
+            queue: limit,
+            max_wait: u64::MAX,
+        }
     }
 
     /// At most `waiting` may wait; with 0 who finds no room is refused at once. With a limit of 0 nobody waits.
@@ -181,7 +187,12 @@ impl Bulkhead {
             if state & IN >= u64::from(self.limit) {
                 return Err(self.full(state));
             }
-            match self.state.compare_exchange_weak(state, state + 1, Ordering::Acquire, Ordering::Relaxed) {
+            match self.state.compare_exchange_weak(
+                state,
+                state + 1,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => return Ok(()),
                 Err(seen) => state = seen,
             }
@@ -197,7 +208,12 @@ impl Bulkhead {
     pub(crate) fn leave(&self) {
         let mut state = self.state.load(Ordering::Relaxed);
         while state <= IN {
-            match self.state.compare_exchange_weak(state, state - 1, Ordering::Release, Ordering::Relaxed) {
+            match self.state.compare_exchange_weak(
+                state,
+                state - 1,
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => return,
                 Err(seen) => state = seen,
             }

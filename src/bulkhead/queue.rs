@@ -47,7 +47,12 @@ impl Bulkhead {
                 return Err(self.full(state));
             }
             let changed = if room { state + 1 } else { state + ONE_WAITING };
-            match self.state.compare_exchange_weak(state, changed, Ordering::Acquire, Ordering::Relaxed) {
+            match self.state.compare_exchange_weak(
+                state,
+                changed,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) if room => {
                     drop(queue);
                     return Ok(Entry::In);
@@ -66,7 +71,8 @@ impl Bulkhead {
     pub(crate) fn poll_ticket(&self, ticket: u64, waker: &Waker) -> Poll<()> {
         let mut waker = waker.clone();
         let mut queue = self.waiters.lock();
-        let pending = queue.tickets.get_mut(&ticket).map(|kept| std::mem::swap(kept, &mut waker)).is_some();
+        let pending =
+            queue.tickets.get_mut(&ticket).map(|kept| std::mem::swap(kept, &mut waker)).is_some();
         drop(queue);
         if pending { Poll::Pending } else { Poll::Ready(()) }
     }

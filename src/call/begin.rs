@@ -42,7 +42,10 @@ where
 
     /// Begins the first attempt where nothing stands in its way and nobody has to hear of it. `None`: it must ask.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "it is a few instructions, which a call of it would double")]
+    #[expect(
+        clippy::inline_always,
+        reason = "it is a few instructions, which a call of it would double"
+    )]
     pub(crate) fn begin_first(&mut self, slot: usize) -> Option<Attempt> {
         let is_first = self.guard.progress.attempts == 0 && !self.clock_runs();
         if !is_first || self.token.is_cancelled() || (!X::ALONE && self.guard.target.wants_all()) {
@@ -83,7 +86,8 @@ where
     /// Begins the next attempt, where the token does not forbid it.
     #[inline(never)]
     fn begin_on(&mut self, slot: usize, waker: Option<&Waker>, elapsed: Option<u64>) -> Begin {
-        if self.guard.progress.attempts > 0 && self.guard.progress.attempts >= self.policy.allowed() {
+        if self.guard.progress.attempts > 0 && self.guard.progress.attempts >= self.policy.allowed()
+        {
             return Begin::End(StopReason::Attempts, None);
         }
         let starts = !self.clock_runs();
@@ -92,7 +96,8 @@ where
         }
         let elapsed = if starts { 0 } else { elapsed.unwrap_or_else(|| self.elapsed()) };
         // A total timeout of zero is one poll, not none.
-        let is_one_poll = self.guard.progress.attempts == 0 && (starts || self.policy.total_timeout() == 0);
+        let is_one_poll =
+            self.guard.progress.attempts == 0 && (starts || self.policy.total_timeout() == 0);
         if self.remaining(elapsed) == 0 && !is_one_poll {
             return Begin::End(StopReason::Deadline, None);
         }
@@ -120,7 +125,9 @@ where
             self.remaining(elapsed),
         );
         // A hedge is worth a word to an observer that wants trouble alone.
-        if self.guard.target.wants_all() || (self.guard.progress.kind == CallKind::Hedge && !attempt.is_first()) {
+        if self.guard.target.wants_all()
+            || (self.guard.progress.kind == CallKind::Hedge && !attempt.is_first())
+        {
             self.emit(EventKind::Started { attempt });
         }
         // From here on the attempt has begun: an observer that panics has kept it from that.
@@ -173,6 +180,10 @@ where
 
     #[cold]
     fn emit_held(&self, by: HeldBy, delay: Option<Duration>) {
-        self.emit(EventKind::Held { attempt: self.guard.progress.attempts.saturating_add(1), by, delay });
+        self.emit(EventKind::Held {
+            attempt: self.guard.progress.attempts.saturating_add(1),
+            by,
+            delay,
+        });
     }
 }

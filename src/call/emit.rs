@@ -44,7 +44,9 @@ where
     ) {
         // What was cut has no error; the last one is that of an earlier attempt.
         match self.last.as_ref().filter(|_| cut.is_none()) {
-            Some(last) => X::Describe::with(last, |error| report(self, AttemptFailure { error, cut, verdict })),
+            Some(last) => X::Describe::with(last, |error| {
+                report(self, AttemptFailure { error, cut, verdict })
+            }),
             None => report(self, AttemptFailure { error: None, cut, verdict }),
         }
     }

@@ -41,7 +41,10 @@ where
 {
     /// The attempt that [`begin_first`](Self::begin_first) let begin was ready at once, and succeeded.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "it is a few instructions, which a call of it would double")]
+    #[expect(
+        clippy::inline_always,
+        reason = "it is a few instructions, which a call of it would double"
+    )]
     pub(crate) fn succeeded_at_once(&mut self, slot: usize) {
         if !X::ALONE {
             self.guard.report_success(slot, Ticket::began);
@@ -86,7 +89,8 @@ where
         let began = self.guard.began(slot);
         if let (Some(adaptive), Some(began)) = (self.learns(), began) {
             let now = self.now();
-            adaptive.record(Duration::from_nanos(now), Duration::from_nanos(now.saturating_sub(began)));
+            adaptive
+                .record(Duration::from_nanos(now), Duration::from_nanos(now.saturating_sub(began)));
         }
     }
 
@@ -107,10 +111,17 @@ where
     #[inline(never)]
     fn emit_success(&self, attempt: u32, began: Option<u64>, now: Option<u64>) {
         if self.guard.target.listens() {
-            let elapsed = now.map_or_else(|| self.elapsed(), |now| now.saturating_sub(self.started));
+            let elapsed =
+                now.map_or_else(|| self.elapsed(), |now| now.saturating_sub(self.started));
             let elapsed = Duration::from_nanos(elapsed);
-            let latency = began.zip(now).map(|(began, now)| Duration::from_nanos(now.saturating_sub(began)));
-            self.emit(EventKind::Succeeded { attempt, attempts: self.guard.progress.attempts, elapsed, latency });
+            let latency =
+                began.zip(now).map(|(began, now)| Duration::from_nanos(now.saturating_sub(began)));
+            self.emit(EventKind::Succeeded {
+                attempt,
+                attempts: self.guard.progress.attempts,
+                elapsed,
+                latency,
+            });
         }
     }
 
@@ -120,9 +131,10 @@ where
         let (verdict, cut) = match &failed {
             Failed::Error(error) => (classifier.classify(error), None),
             // Without an opinion, what was cut may be sent again.
-            Failed::Cut(cut) => {
-                (Some(Classify::<E>::classify_cut(classifier, *cut).unwrap_or(Verdict::transient())), Some(*cut))
-            }
+            Failed::Cut(cut) => (
+                Some(Classify::<E>::classify_cut(classifier, *cut).unwrap_or(Verdict::transient())),
+                Some(*cut),
+            ),
         };
         let now = self.clock_runs().then(|| self.now());
         self.resumes_at = 0;
@@ -221,14 +233,18 @@ where
         let began = self.guard.began(slot);
         self.guard.report(slot, outcome(Some(verdict)), now);
         let elapsed = Duration::from_nanos(now.map_or(0, |now| now.saturating_sub(self.started)));
-        let attempt = Attempt::of_call(self.guard.progress.attempts, nanos(elapsed), self.delay, NO_LIMIT);
+        let attempt =
+            Attempt::of_call(self.guard.progress.attempts, nanos(elapsed), self.delay, NO_LIMIT);
         let took = |began: u64| Some(Duration::from_nanos(now?.saturating_sub(began)));
         let (latency, verdict) = (began.and_then(took), Some(verdict));
         self.with_failure(None, verdict, |call, failure| {
             call.emit(EventKind::Failed { attempt, failure, latency });
         });
-        let reason =
-            if verdict.is_some_and(|verdict| verdict.is_again()) { StopReason::Attempts } else { StopReason::Fatal };
+        let reason = if verdict.is_some_and(|verdict| verdict.is_again()) {
+            StopReason::Attempts
+        } else {
+            StopReason::Fatal
+        };
         drop(self.close(reason, verdict, None, None));
     }
 
@@ -236,7 +252,12 @@ where
     /// verdict ends the call anyway.
     #[cold]
     #[inline(never)]
-    pub(crate) fn failed_for_good(&mut self, slot: usize, failed: Failed<E>, reason: StopReason) -> GaveUp<E> {
+    pub(crate) fn failed_for_good(
+        &mut self,
+        slot: usize,
+        failed: Failed<E>,
+        reason: StopReason,
+    ) -> GaveUp<E> {
         let classified = self.classified(slot, self.guard.progress.attempts, failed);
         self.end_after(classified, reason)
     }
@@ -254,7 +275,12 @@ where
 
     #[cold]
     #[inline(never)]
-    fn end(&mut self, reason: StopReason, classified: Classified, retry_after: Option<Duration>) -> GaveUp<E> {
+    fn end(
+        &mut self,
+        reason: StopReason,
+        classified: Classified,
+        retry_after: Option<Duration>,
+    ) -> GaveUp<E> {
         let Classified { verdict, cut, .. } = classified;
         self.close(reason, verdict, cut, retry_after)
     }
@@ -262,8 +288,13 @@ where
     /// Ends the call from outside, before, in or after an attempt.
     #[cold]
     #[inline(never)]
-    pub(crate) fn give_up(&mut self, reason: StopReason, retry_after: Option<Duration>) -> GaveUp<E> {
-        let verdict = self.last.as_ref().and_then(|last| self.policy.rules().classifier().classify(last));
+    pub(crate) fn give_up(
+        &mut self,
+        reason: StopReason,
+        retry_after: Option<Duration>,
+    ) -> GaveUp<E> {
+        let verdict =
+            self.last.as_ref().and_then(|last| self.policy.rules().classifier().classify(last));
         self.close(reason, verdict, None, retry_after)
     }
 
@@ -273,13 +304,17 @@ where
     /// shorter of both timeouts.
     #[cold]
     #[inline(never)]
-    pub(crate) fn cut_by_call(&mut self, slots: impl Iterator<Item = usize>, reason: StopReason) -> GaveUp<E> {
+    pub(crate) fn cut_by_call(
+        &mut self,
+        slots: impl Iterator<Item = usize>,
+        reason: StopReason,
+    ) -> GaveUp<E> {
         if reason != StopReason::Deadline {
             return self.give_up(reason, None);
         }
         let cut = Cut::Deadline;
-        let verdict =
-            Classify::<E>::classify_cut(self.policy.rules().classifier(), cut).unwrap_or(Verdict::transient());
+        let verdict = Classify::<E>::classify_cut(self.policy.rules().classifier(), cut)
+            .unwrap_or(Verdict::transient());
         let total = self.policy.total_timeout().saturating_sub(self.policy.excluded());
         let enough = total.min(self.policy.attempt_timeout()) / 2;
         if !X::ALONE && self.policy.total_timeout() != NO_LIMIT {
@@ -304,12 +339,20 @@ where
             self.guard.forget_all();
         }
         self.resumes_at = 0;
-        let (attempts, elapsed) = (self.guard.progress.attempts, Duration::from_nanos(self.elapsed()));
+        let (attempts, elapsed) =
+            (self.guard.progress.attempts, Duration::from_nanos(self.elapsed()));
         let retry_after = retry_after.filter(|after| !after.is_zero());
         if self.guard.target.listens() {
             let error_type = if cut.is_some() { "timeout" } else { std::any::type_name::<E>() };
             self.with_failure(cut, verdict, |call, failure| {
-                call.emit(EventKind::GaveUp { reason, attempts, elapsed, failure, retry_after, error_type });
+                call.emit(EventKind::GaveUp {
+                    reason,
+                    attempts,
+                    elapsed,
+                    failure,
+                    retry_after,
+                    error_type,
+                });
             });
         }
         let upstream = self.guard.target.owned_name();

@@ -115,7 +115,8 @@ impl<E> GaveUp<E> {
 
     /// Replaces the error by what `map` makes of it.
     pub fn map<F>(self, map: impl FnOnce(E) -> F) -> GaveUp<F> {
-        let Inner { reason, attempts, elapsed, retry_after, verdict, cut, last, upstream } = *self.0;
+        let Inner { reason, attempts, elapsed, retry_after, verdict, cut, last, upstream } =
+            *self.0;
         let last = last.map(map);
         GaveUp::new(Inner { reason, attempts, elapsed, retry_after, verdict, cut, last, upstream })
     }
@@ -140,11 +141,15 @@ impl<E> GaveUp<GaveUp<E>> {
     /// its own, such as its total timeout, that stays.
     #[must_use]
     pub fn flatten(self) -> GaveUp<E> {
-        let Inner { reason, attempts, elapsed, retry_after, verdict, cut, last, upstream } = *self.0;
+        let Inner { reason, attempts, elapsed, retry_after, verdict, cut, last, upstream } =
+            *self.0;
         let by_inner = cut.is_none()
             && matches!(
                 reason,
-                StopReason::Fatal | StopReason::Unclassified | StopReason::Attempts | StopReason::Alternatives
+                StopReason::Fatal
+                    | StopReason::Unclassified
+                    | StopReason::Attempts
+                    | StopReason::Alternatives
             );
         let last = match last {
             Some(inner) if by_inner => return GaveUp::new(Inner { attempts, elapsed, ..*inner.0 }),

@@ -178,8 +178,15 @@ where
         let is_counted = !X::ALONE && self.guard.target.wants_all();
         let upstream = if is_counted { self.guard.target.name() } else { None };
         // A retry belongs into these: it multiplies nothing by surprise.
-        let is_frame = matches!(self.guard.progress.kind, CallKind::Hedge | CallKind::Fallback | CallKind::Single);
-        Polled::enter((!is_frame).then_some(self.site), upstream, self.guard.progress.kind != CallKind::Fallback)
+        let is_frame = matches!(
+            self.guard.progress.kind,
+            CallKind::Hedge | CallKind::Fallback | CallKind::Single
+        );
+        Polled::enter(
+            (!is_frame).then_some(self.site),
+            upstream,
+            self.guard.progress.kind != CallKind::Fallback,
+        )
     }
 
     /// The same for an attempt that [`begin_first`](Self::begin_first) let begin, where [`is_nested`](Self::is_nested) is

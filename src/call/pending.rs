@@ -109,7 +109,10 @@ impl<S: Future<Output = ()>, T: Future<Output = ()>> Pending<S, T> {
             let Some(cancelled) = token.cancelled() else { return Poll::Pending };
             let mut slots = self.slots();
             slots.cancelled.set(Some(cancelled));
-            return slots.cancelled.as_pin_mut().map_or(Poll::Pending, |cancelled| cancelled.poll(cx));
+            return slots
+                .cancelled
+                .as_pin_mut()
+                .map_or(Poll::Pending, |cancelled| cancelled.poll(cx));
         }
         self.slots().cancelled.as_pin_mut().map_or(Poll::Pending, |cancelled| cancelled.poll(cx))
     }

@@ -96,7 +96,9 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Counted<P> {
 
     fn decide(&self, failed: Attempt, verdict: Option<Verdict>) -> Decision {
         match self.rules().decide_renewed(failed, verdict, 0) {
-            Decision::Retry(_) if failed.number() >= self.count => Decision::Stop(StopReason::Alternatives),
+            Decision::Retry(_) if failed.number() >= self.count => {
+                Decision::Stop(StopReason::Alternatives)
+            }
             decision => decision,
         }
     }

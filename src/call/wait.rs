@@ -51,7 +51,9 @@ where
         loop {
             if self.resumes_at != 0 {
                 match std::task::ready!(self.poll_until(self.resumes_at, pending.as_mut(), cx)) {
-                    Over::Cancelled => return Poll::Ready(Err(self.give_up(StopReason::Cancelled, None))),
+                    Over::Cancelled => {
+                        return Poll::Ready(Err(self.give_up(StopReason::Cancelled, None)));
+                    }
                     Over::Time => self.resumes_at = 0,
                 }
             }
@@ -66,21 +68,30 @@ where
                 Begin::Hold(_) => {}
                 Begin::Queued { until } => {
                     return match std::task::ready!(self.poll_until(until, pending, cx)) {
-                        Over::Cancelled => Poll::Ready(Err(self.give_up(StopReason::Cancelled, None))),
+                        Over::Cancelled => {
+                            Poll::Ready(Err(self.give_up(StopReason::Cancelled, None)))
+                        }
                         Over::Time if until >= self.ends_at() => {
                             Poll::Ready(Err(self.give_up(StopReason::Deadline, None)))
                         }
                         Over::Time => Poll::Ready(Err(self.give_up(StopReason::Full, None))),
                     };
                 }
-                Begin::End(reason, retry_after) => return Poll::Ready(Err(self.give_up(reason, retry_after))),
+                Begin::End(reason, retry_after) => {
+                    return Poll::Ready(Err(self.give_up(reason, retry_after)));
+                }
             }
         }
     }
 
     /// Pending for that reading of the clock, or for the token.
     #[inline]
-    fn poll_until(&self, at: u64, mut pending: Pin<&mut PendingOf<X, K>>, cx: &mut Context<'_>) -> Poll<Over> {
+    fn poll_until(
+        &self,
+        at: u64,
+        mut pending: Pin<&mut PendingOf<X, K>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Over> {
         if at != NO_LIMIT && self.poll_time(at, pending.as_mut(), cx).is_ready() {
             return Poll::Ready(Over::Time);
         }
@@ -88,7 +99,12 @@ where
     }
 
     /// Pending for that reading of the clock.
-    pub(crate) fn poll_time(&self, at: u64, mut pending: Pin<&mut PendingOf<X, K>>, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_time(
+        &self,
+        at: u64,
+        mut pending: Pin<&mut PendingOf<X, K>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
         if !pending.is_asleep() {
             let (timer, delay) = (self.guard.target.timer(), Duration::from_nanos(self.delay));
             // Where readings have come to their end, the delay itself is waited out.
@@ -115,7 +131,9 @@ where
             attempt.poll(cx)
         };
         match polled {
-            Poll::Ready(outcome) => Poll::Ready(outcome.map_err(|error| Ended::Attempt(Failed::Error(error)))),
+            Poll::Ready(outcome) => {
+                Poll::Ready(outcome.map_err(|error| Ended::Attempt(Failed::Error(error))))
+            }
             Poll::Pending => self.poll_limits(slot, pending, cx).map(Err),
         }
     }
@@ -130,7 +148,9 @@ where
         mut pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
     ) -> Poll<Ended<E>> {
-        if self.token.stops_attempts() && pending.as_mut().poll_cancelled(&self.token, cx).is_ready() {
+        if self.token.stops_attempts()
+            && pending.as_mut().poll_cancelled(&self.token, cx).is_ready()
+        {
             return Poll::Ready(Ended::Call(StopReason::Cancelled));
         }
         if self.resumes_at == 0 {
@@ -173,7 +193,9 @@ where
         let fixed = self.policy.attempt_timeout();
         match self.learns() {
             Some(adaptive) if self.policy.rules().is_learned() => {
-                nanos(adaptive.limit_at(Duration::from_nanos(self.now()))).min(NO_LIMIT - 1).min(fixed)
+                nanos(adaptive.limit_at(Duration::from_nanos(self.now())))
+                    .min(NO_LIMIT - 1)
+                    .min(fixed)
             }
             _ => fixed,
         }
@@ -240,13 +262,21 @@ where
                 0 => match self.begin(slot, Some(&waker)) {
                     Begin::Go(attempt) => return Ok(attempt),
                     Begin::Hold(_) => continue,
-                    Begin::Queued { until } if until >= self.ends_at() => (until, Some(StopReason::Deadline)),
+                    Begin::Queued { until } if until >= self.ends_at() => {
+                        (until, Some(StopReason::Deadline))
+                    }
                     Begin::Queued { until } => (until, Some(StopReason::Full)),
-                    Begin::End(reason, retry_after) => return Err(self.give_up(reason, retry_after)),
+                    Begin::End(reason, retry_after) => {
+                        return Err(self.give_up(reason, retry_after));
+                    }
                 },
                 until => (until, None),
             };
-            if cancelled.as_mut().as_pin_mut().is_some_and(|cancelled| cancelled.poll(&mut cx).is_ready()) {
+            if cancelled
+                .as_mut()
+                .as_pin_mut()
+                .is_some_and(|cancelled| cancelled.poll(&mut cx).is_ready())
+            {
                 return Err(self.give_up(StopReason::Cancelled, None));
             }
             let left = until.saturating_sub(self.now());

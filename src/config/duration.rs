@@ -65,7 +65,9 @@ pub mod option {
     /// # Errors
     ///
     /// What is no text, no duration, or negative; the error says what would be right.
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
         deserializer.deserialize_option(Time { setting: "the value", optional: true })
     }
 
@@ -74,7 +76,10 @@ pub mod option {
     /// # Errors
     ///
     /// Those of the serializer.
-    pub fn serialize<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(
+        duration: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         match duration {
             Some(duration) => serializer.serialize_some(&text(*duration)),
             None => serializer.serialize_none(),

@@ -86,7 +86,8 @@ struct Rate<const SLOW: bool> {
 impl<const SLOW: bool> Settings for Rate<SLOW> {
     type Made = (f64, u32, Option<Duration>);
     const WHAT: &'static str = "a rate";
-    const NAMES: &'static [&'static str] = if SLOW { &["share", "of", "limit"] } else { &["share", "of"] };
+    const NAMES: &'static [&'static str] =
+        if SLOW { &["share", "of", "limit"] } else { &["share", "of"] };
 
     fn start() -> Self {
         Self::default()
@@ -94,7 +95,9 @@ impl<const SLOW: bool> Settings for Rate<SLOW> {
 
     fn set<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
         match name {
-            "share" => self.share = Some(map.next_value_seed(share("`share` to be a number from 0 to 1"))?),
+            "share" => {
+                self.share = Some(map.next_value_seed(share("`share` to be a number from 0 to 1"))?)
+            }
             "of" => self.of = Some(map.next_value_seed(Whole::of("`of`", 1))?),
             _ => self.limit = map.next_value_seed(Time::required("limit"))?,
         }

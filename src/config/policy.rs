@@ -83,7 +83,10 @@ impl Settings for BackoffSettings {
             "curve" => self.curve = map.next_value::<DelayCurveVisitor>()?.0,
             "base" => self.base = map.next_value_seed(Time::required("base"))?.unwrap_or_default(),
             "factor" => self.factor = map.next_value_seed(Number::FACTOR)?,
-            "cap" => self.cap = Some(map.next_value_seed(Time::optional("cap"))?.unwrap_or(Duration::MAX)),
+            "cap" => {
+                self.cap =
+                    Some(map.next_value_seed(Time::optional("cap"))?.unwrap_or(Duration::MAX))
+            }
             _ => self.jitter = Some(map.next_value()?),
         }
         Ok(())

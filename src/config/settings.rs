@@ -24,7 +24,9 @@ pub(super) trait Settings: Sized {
 }
 
 /// Reads settings from a map.
-pub(super) fn read<'de, T: Settings, D: Deserializer<'de>>(deserializer: D) -> Result<T::Made, D::Error> {
+pub(super) fn read<'de, T: Settings, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T::Made, D::Error> {
     Reader::<T>::NEW.deserialize(deserializer)
 }
 

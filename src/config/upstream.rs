@@ -44,7 +44,8 @@ struct UpstreamSettings {
 impl Settings for UpstreamSettings {
     type Made = Upstream;
     const WHAT: &'static str = "an upstream";
-    const NAMES: &'static [&'static str] = &["name", "budget", "breaker", "cooldown", "bulkhead", "adaptive_timeout"];
+    const NAMES: &'static [&'static str] =
+        &["name", "budget", "breaker", "cooldown", "bulkhead", "adaptive_timeout"];
 
     fn start() -> Self {
         Self::default()

@@ -22,7 +22,11 @@ impl<'de> Visitor<'de> for Time {
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { setting, optional } = self;
         write!(f, "`{setting}` to be a duration, not negative, in h, m, s, ms, us or ns")?;
-        write!(f, ", such as \"1.5s\", \"500ms\" or \"2m 30s\"{}", if *optional { ", or \"none\"" } else { "" })
+        write!(
+            f,
+            ", such as \"1.5s\", \"500ms\" or \"2m 30s\"{}",
+            if *optional { ", or \"none\"" } else { "" }
+        )
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
@@ -63,7 +67,11 @@ impl<'de> DeserializeSeed<'de> for Time {
     type Value = Option<Duration>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        if self.optional { deserializer.deserialize_option(self) } else { deserializer.deserialize_str(self) }
+        if self.optional {
+            deserializer.deserialize_option(self)
+        } else {
+            deserializer.deserialize_str(self)
+        }
     }
 }
 
@@ -75,7 +83,8 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    pub(super) const ATTEMPTS: Self = Self { setting: "`attempts`, which counts the first,", least: 1 };
+    pub(super) const ATTEMPTS: Self =
+        Self { setting: "`attempts`, which counts the first,", least: 1 };
 
     pub(super) const fn of(setting: &'static str, least: u32) -> Self {
         Self { setting, least }
@@ -95,7 +104,10 @@ impl Visitor<'_> for Whole {
     }
 
     fn visit_i64<E: Error>(self, n: i64) -> Result<u32, E> {
-        u64::try_from(n).map_or_else(|_| Err(E::invalid_value(Unexpected::Signed(n), &self)), |n| self.visit_u64(n))
+        u64::try_from(n).map_or_else(
+            |_| Err(E::invalid_value(Unexpected::Signed(n), &self)),
+            |n| self.visit_u64(n),
+        )
     }
 }
 
@@ -167,7 +179,11 @@ impl Visitor<'_> for Number {
 
     fn visit_f64<E: Error>(self, n: f64) -> Result<f64, E> {
         // No NaN is in the range.
-        if (self.least..=self.most).contains(&n) { Ok(n) } else { Err(E::invalid_value(Unexpected::Float(n), &self)) }
+        if (self.least..=self.most).contains(&n) {
+            Ok(n)
+        } else {
+            Err(E::invalid_value(Unexpected::Float(n), &self))
+        }
     }
 
     #[expect(clippy::cast_precision_loss)] // as the format's own reader would round it
@@ -199,8 +215,14 @@ pub(super) struct DelayCurveVisitor(pub(super) fn(Duration) -> Backoff);
 
 /// The curves that no configuration can hold.
 pub(super) const IN_CODE: [(&str, &str); 2] = [
-    ("steps", "`curve` cannot be \"steps\" in a configuration: its delays are written in code, `Backoff::steps`"),
-    ("custom", "`curve` cannot be \"custom\" in a configuration: it is a function in code, `Backoff::custom`"),
+    (
+        "steps",
+        "`curve` cannot be \"steps\" in a configuration: its delays are written in code, `Backoff::steps`",
+    ),
+    (
+        "custom",
+        "`curve` cannot be \"custom\" in a configuration: it is a function in code, `Backoff::custom`",
+    ),
 ];
 
 impl<'de> Deserialize<'de> for DelayCurveVisitor {
@@ -215,7 +237,9 @@ impl Visitor<'_> for CurveVisitor {
     type Value = DelayCurveVisitor;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("`curve` to be \"none\", \"fixed\", \"linear\", \"exponential\" or \"fibonacci\"")
+        f.write_str(
+            "`curve` to be \"none\", \"fixed\", \"linear\", \"exponential\" or \"fibonacci\"",
+        )
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<DelayCurveVisitor, E> {
@@ -227,9 +251,10 @@ impl Visitor<'_> for CurveVisitor {
             "fibonacci" => Backoff::fibonacci,
             _ => {
                 let in_code = IN_CODE.iter().find(|(curve, _)| *curve == name);
-                return Err(
-                    in_code.map_or_else(|| E::invalid_value(Unexpected::Str(name), &self), |(_, why)| E::custom(why))
-                );
+                return Err(in_code.map_or_else(
+                    || E::invalid_value(Unexpected::Str(name), &self),
+                    |(_, why)| E::custom(why),
+                ));
             }
         }))
     }
@@ -262,7 +287,8 @@ impl<'de> Visitor<'de> for JitterVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Jitter, A::Error> {
-        let Proportional { proportional } = Deserialize::deserialize(MapAccessDeserializer::new(map))?;
+        let Proportional { proportional } =
+            Deserialize::deserialize(MapAccessDeserializer::new(map))?;
         Ok(Jitter::Proportional(proportional))
     }
 }
@@ -275,5 +301,9 @@ struct Proportional {
 }
 
 fn proportional<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    deserializer.deserialize_f64(Number { right: "`proportional` to be a number from 0 to 1", least: 0.0, most: 1.0 })
+    deserializer.deserialize_f64(Number {
+        right: "`proportional` to be a number from 0 to 1",
+        least: 0.0,
+        most: 1.0,
+    })
 }

@@ -34,7 +34,12 @@ const HINTS: u64 = 32;
 
 impl Gate {
     pub(super) const fn new(settings: Settings) -> Self {
-        Self { until: AtomicU64::new(0), since: AtomicU64::new(0), hint: AtomicU64::new(0), settings }
+        Self {
+            until: AtomicU64::new(0),
+            since: AtomicU64::new(0),
+            hint: AtomicU64::new(0),
+            settings,
+        }
     }
 
     pub(super) const fn settings(&self) -> &Settings {
@@ -89,7 +94,11 @@ impl Gate {
     /// During a release each call asks at every turn, and goes with the chance that lets them all go evenly until its
     /// end. Nothing is kept of a call between two turns, so the one that comes anew is not ahead of those that wait, and
     /// all of them see soon that a hold has begun, or that the release has become shorter.
-    pub(super) fn wait(&self, now: u64, mut draw: impl FnMut(RangeInclusive<u64>) -> u64) -> Option<Duration> {
+    pub(super) fn wait(
+        &self,
+        now: u64,
+        mut draw: impl FnMut(RangeInclusive<u64>) -> u64,
+    ) -> Option<Duration> {
         // Acquire pairs with the Release of the hold: the reader of this end sees its beginning (invariant 2).
         let until = self.until.load(Ordering::Acquire);
         if until == 0 {
@@ -126,9 +135,12 @@ impl Gate {
     fn spread(&self, until: u64) -> u64 {
         let Settings { jitter, least_spread, cap, .. } = self.settings;
         let hints = self.hint.load(Ordering::Relaxed).saturating_mul(HINTS);
-        let held = Duration::from_nanos(until.saturating_sub(self.since.load(Ordering::Relaxed)).min(hints));
+        let held = Duration::from_nanos(
+            until.saturating_sub(self.since.load(Ordering::Relaxed)).min(hints),
+        );
         // An `Err` is overflow: the jitter is from 0 to 1.
-        let share = Duration::try_from_secs_f64(held.min(cap).as_secs_f64() * jitter).unwrap_or(cap);
+        let share =
+            Duration::try_from_secs_f64(held.min(cap).as_secs_f64() * jitter).unwrap_or(cap);
         nanos(share.max(least_spread))
     }
 }

@@ -54,7 +54,13 @@ impl<'a, A, F, Fut, E, P, K: Cancel> Fallback<'a, A, F, Fut, E, P, K> {
     #[inline]
     pub fn on<Y: TargetFor<E>>(self, target: Y) -> Fallback<'a, A, F, Fut, E, P, K, Y> {
         let Self { op, alternatives, call, .. } = self;
-        Fallback { op, alternatives, call: call.on(target), state: State::Between, pending: Pending::none() }
+        Fallback {
+            op,
+            alternatives,
+            call: call.on(target),
+            state: State::Between,
+            pending: Pending::none(),
+        }
     }
 }
 
@@ -84,7 +90,8 @@ where
                         this.state.set(State::Done);
                     }
                     let attempt = begun?;
-                    let (count, elapsed, remaining) = (this.alternatives.len(), attempt.elapsed(), attempt.remaining());
+                    let (count, elapsed, remaining) =
+                        (this.alternatives.len(), attempt.elapsed(), attempt.remaining());
                     let alternative = Alternative { value, index, count, elapsed, remaining };
                     this.state.set(State::Trying { attempt: (this.op)(alternative) });
                     continue;

@@ -9,7 +9,9 @@ use super::HedgePolicy;
 use super::pace::Pace;
 use super::policy::MOST;
 use crate::adaptive::AdaptiveTimeout;
-use crate::call::{Begin, CallPolicy, CallState, Classified, Failed, GaveUp, NO_LIMIT, Pending, PendingOf, Plain};
+use crate::call::{
+    Begin, CallPolicy, CallState, Classified, Failed, GaveUp, NO_LIMIT, Pending, PendingOf, Plain,
+};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::{CallKind, EventKind};
@@ -85,7 +87,16 @@ impl<F, Fut, E, P, K: Cancel, X: Target> Hedge<F, Fut, E, P, K, X> {
     #[inline]
     fn of(op: F, call: CallState<E, Plain<P>, K, X, SLOTS>, pace: Pace) -> Self {
         let (state, pending) = (State::Unstarted, Pending::none());
-        Self { op, call, pace, state, first: None, hedges: Vec::new(), pending, asleep_until: NO_LIMIT }
+        Self {
+            op,
+            call,
+            pace,
+            state,
+            first: None,
+            hedges: Vec::new(),
+            pending,
+            asleep_until: NO_LIMIT,
+        }
     }
 }
 
@@ -183,7 +194,10 @@ where
     }
 
     /// Pending for what is due next: a hedge, the limit of an attempt, or that of the call. `Some` ends it.
-    fn poll_due(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<T, GaveUp<E>>>> {
+    fn poll_due(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<T, GaveUp<E>>>> {
         let mut this = self.as_mut().project();
         if this.pace.first().is_none() {
             this.call.note_start();
@@ -195,14 +209,17 @@ where
                 adaptive.forget(Duration::from_nanos(began));
             }
         }
-        if this.call.token.stops_attempts() && this.pending.as_mut().poll_cancelled(&this.call.token, cx).is_ready() {
+        if this.call.token.stops_attempts()
+            && this.pending.as_mut().poll_cancelled(&this.call.token, cx).is_ready()
+        {
             return Poll::Ready(Some(self.end(StopReason::Cancelled)));
         }
         let (own, ends_at) = (this.call.policy.attempt_timeout(), this.call.ends_at());
         let due = this.pace.due(delay(this.call));
         let began = this.pace.first().filter(|_| this.first.is_some());
         let oldest = began.into_iter().chain(this.hedges.iter().map(|joined| joined.began)).min();
-        let cut_at = oldest.filter(|_| own != NO_LIMIT).map_or(NO_LIMIT, |began| began.saturating_add(own));
+        let cut_at =
+            oldest.filter(|_| own != NO_LIMIT).map_or(NO_LIMIT, |began| began.saturating_add(own));
         let at = due.min(cut_at).min(ends_at);
         if at == NO_LIMIT {
             return Poll::Pending;
@@ -266,7 +283,11 @@ where
     }
 
     /// Takes the outcome of an attempt, which was dropped; pending while others may do better.
-    fn settle(mut self: Pin<&mut Self>, number: u32, outcome: Result<T, E>) -> Poll<Result<T, GaveUp<E>>> {
+    fn settle(
+        mut self: Pin<&mut Self>,
+        number: u32,
+        outcome: Result<T, E>,
+    ) -> Poll<Result<T, GaveUp<E>>> {
         let error = match outcome {
             Ok(value) => {
                 let this = self.as_mut().project();
@@ -289,11 +310,17 @@ where
     }
 
     #[cold]
-    fn fail(mut self: Pin<&mut Self>, number: u32, failed: Failed<E>) -> Poll<Result<T, GaveUp<E>>> {
+    fn fail(
+        mut self: Pin<&mut Self>,
+        number: u32,
+        failed: Failed<E>,
+    ) -> Poll<Result<T, GaveUp<E>>> {
         let this = self.as_mut().project();
         let classified = this.call.classified(number as usize - 1, number, failed);
         let verdict = classified.verdict;
-        if verdict.is_some_and(|verdict| verdict.health() == Health::Throttling || verdict.hint().is_some()) {
+        if verdict.is_some_and(|verdict| {
+            verdict.health() == Health::Throttling || verdict.hint().is_some()
+        }) {
             this.pace.stop();
         }
         let is_over = this.first.is_none() && this.hedges.is_empty();
@@ -316,7 +343,8 @@ where
         let first = this.first.is_some().then_some(1);
         this.first.set(None);
         let hedges = std::mem::take(this.hedges);
-        let lost: Vec<u32> = first.into_iter().chain(hedges.iter().map(|joined| joined.number)).collect();
+        let lost: Vec<u32> =
+            first.into_iter().chain(hedges.iter().map(|joined| joined.number)).collect();
         drop(hedges);
         for number in &lost {
             this.call.learn_overtaken(*number as usize - 1, delay(this.call));
@@ -338,8 +366,10 @@ where
         let first = this.first.is_some().then_some(0);
         this.first.set(None);
         let hedges = std::mem::take(this.hedges);
-        let slots: Vec<usize> =
-            first.into_iter().chain(hedges.iter().map(|joined| joined.number as usize - 1)).collect();
+        let slots: Vec<usize> = first
+            .into_iter()
+            .chain(hedges.iter().map(|joined| joined.number as usize - 1))
+            .collect();
         drop(hedges);
         Err(this.call.cut_by_call(slots.into_iter(), reason))
     }
@@ -355,7 +385,11 @@ where
     X: TargetFor<E>,
 {
     let longest = call.policy.0.as_policy().delay();
-    nanos(call.learns().and_then(AdaptiveTimeout::latency).map_or(longest, |usual| usual.min(longest)))
+    nanos(
+        call.learns()
+            .and_then(AdaptiveTimeout::latency)
+            .map_or(longest, |usual| usual.min(longest)),
+    )
 }
 
 impl<F, Fut, E, P, K: Cancel, X: Target> fmt::Debug for Hedge<F, Fut, E, P, K, X> {

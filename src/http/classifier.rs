@@ -106,7 +106,10 @@ impl Classifier {
             _ => Verdict::fatal().with_health(Health::Healthy),
         };
         match after {
-            Some(after) if verdict.is_again() || matches!(verdict.health(), Health::Throttling | Health::Failing) => {
+            Some(after)
+                if verdict.is_again()
+                    || matches!(verdict.health(), Health::Throttling | Health::Failing) =>
+            {
                 verdict.after(after)
             }
             _ => verdict,
@@ -141,7 +144,9 @@ impl Classify<StatusError> for Classifier {
 /// No opinion on what is neither 4xx nor 5xx.
 impl Classify<Parts> for Classifier {
     fn classify(&self, parts: &Parts) -> Option<Verdict> {
-        StatusError::check(parts.status, &parts.headers).err().and_then(|refused| self.classify(&refused))
+        StatusError::check(parts.status, &parts.headers)
+            .err()
+            .and_then(|refused| self.classify(&refused))
     }
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
@@ -152,7 +157,9 @@ impl Classify<Parts> for Classifier {
 /// No opinion on what is neither 4xx nor 5xx.
 impl<B> Classify<Response<B>> for Classifier {
     fn classify(&self, response: &Response<B>) -> Option<Verdict> {
-        StatusError::check(response.status(), response.headers()).err().and_then(|refused| self.classify(&refused))
+        StatusError::check(response.status(), response.headers())
+            .err()
+            .and_then(|refused| self.classify(&refused))
     }
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {

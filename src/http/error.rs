@@ -53,13 +53,19 @@ pub const fn retry_after_secs(wait: Duration) -> u64 {
 
 /// [`retry_after`], where `now` is asked only if it matters.
 fn hint(headers: &HeaderMap, now: impl Fn() -> SystemTime) -> Option<Duration> {
-    let answered = |until| date(headers).filter(|date| is_set(*date) || !is_set(until)).unwrap_or_else(&now);
+    let answered =
+        |until| date(headers).filter(|date| is_set(*date) || !is_set(until)).unwrap_or_else(&now);
     let wait = |text: &str| match text.as_bytes().first()? {
         // So it is neither negative nor NaN, and no word like "inf"; an infinity is then a number too large for an f64.
-        b'0'..=b'9' | b'.' => text.parse().ok().map(|s| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX)),
+        b'0'..=b'9' | b'.' => {
+            text.parse().ok().map(|s| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX))
+        }
         _ => instant(text).and_then(|until| until.duration_since(answered(until)).ok()),
     };
-    let waits = headers.get_all(RETRY_AFTER).into_iter().filter_map(|value| wait(value.to_str().ok()?.trim()));
+    let waits = headers
+        .get_all(RETRY_AFTER)
+        .into_iter()
+        .filter_map(|value| wait(value.to_str().ok()?.trim()));
     waits.max().filter(|wait| !wait.is_zero())
 }
 
@@ -139,7 +145,11 @@ impl StatusError {
         Self::check_by(status, headers, || now)
     }
 
-    fn check_by(status: StatusCode, headers: &HeaderMap, now: impl Fn() -> SystemTime) -> Result<(), Self> {
+    fn check_by(
+        status: StatusCode,
+        headers: &HeaderMap,
+        now: impl Fn() -> SystemTime,
+    ) -> Result<(), Self> {
         if status.is_client_error() || status.is_server_error() {
             return Err(Self { status, retry_after: hint(headers, now) });
         }
@@ -193,7 +203,8 @@ mod tests {
                 reads.set(reads.get() + 1);
                 SystemTime::UNIX_EPOCH
             };
-            let refused = StatusError::check_by(StatusCode::SERVICE_UNAVAILABLE, &headers, now).unwrap_err();
+            let refused =
+                StatusError::check_by(StatusCode::SERVICE_UNAVAILABLE, &headers, now).unwrap_err();
             (reads.get(), refused.retry_after())
         };
         let nine = Some(Duration::from_secs(9));

@@ -85,7 +85,11 @@ impl Classifier {
     pub fn verdict(&self, failure: &Failure) -> Verdict {
         let verdict = failure.verdict();
         match self.overload_floor {
-            Some(floor) if failure.kind() == Kind::Overloaded && verdict.is_again() && verdict.hint().is_none() => {
+            Some(floor)
+                if failure.kind() == Kind::Overloaded
+                    && verdict.is_again()
+                    && verdict.hint().is_none() =>
+            {
                 verdict.after(floor)
             }
             _ => verdict,

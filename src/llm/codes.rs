@@ -195,8 +195,11 @@ pub(super) struct CodeMatch {
 
 /// Every name with the places of its groups, sorted by name.
 static NAMES: LazyLock<Vec<(&'static str, usize)>> = LazyLock::new(|| {
-    let mut names: Vec<_> =
-        GROUPS.iter().enumerate().flat_map(|(at, group)| group.names().map(move |name| (name, at))).collect();
+    let mut names: Vec<_> = GROUPS
+        .iter()
+        .enumerate()
+        .flat_map(|(at, group)| group.names().map(move |name| (name, at)))
+        .collect();
     names.sort_unstable();
     names
 });
@@ -215,7 +218,10 @@ pub(super) fn look_up(code: &str, status: Statuses) -> Option<CodeMatch> {
 pub(super) fn generic(code: &str) -> Option<(Kind, Rule)> {
     let mut buffer = [0; LONGEST];
     let name = normal(code, &mut buffer)?;
-    GENERIC.iter().find(|(generic, _)| *generic == name).map(|(generic, kind)| (*kind, Rule::Code(generic)))
+    GENERIC
+        .iter()
+        .find(|(generic, _)| *generic == name)
+        .map(|(generic, kind)| (*kind, Rule::Code(generic)))
 }
 
 fn whole(name: &str, status: Statuses) -> Option<CodeMatch> {
@@ -232,8 +238,10 @@ fn part(name: &str, status: Statuses) -> Option<CodeMatch> {
         return None;
     }
     let hit = |group: &'static Group| group.names().find(|stem| name.contains(stem));
-    let (group, stem) =
-        STEMS.iter().filter(|group| group.at.meets(status)).find_map(|group| Some((group, hit(group)?)))?;
+    let (group, stem) = STEMS
+        .iter()
+        .filter(|group| group.at.meets(status))
+        .find_map(|group| Some((group, hit(group)?)))?;
     // A stem ranks with the first group of its meaning, as it commits to no more.
     let rank = GROUPS.iter().position(|known| known.means == group.means).unwrap_or(GROUPS.len());
     Some(said(rank, group, Rule::Stem(stem)))
@@ -296,11 +304,23 @@ mod tests {
 
     #[test]
     fn spellings_of_a_code_are_one() {
-        for code in ["rate_limit_exceeded", "RATE_LIMIT_EXCEEDED", "rateLimitExceeded", "RateLimitExceededError"] {
-            assert_eq!(look_up(code, Statuses::NONE).map(|said| said.kind), Some(Kind::RateLimit), "{code}");
+        for code in [
+            "rate_limit_exceeded",
+            "RATE_LIMIT_EXCEEDED",
+            "rateLimitExceeded",
+            "RateLimitExceededError",
+        ] {
+            assert_eq!(
+                look_up(code, Statuses::NONE).map(|said| said.kind),
+                Some(Kind::RateLimit),
+                "{code}"
+            );
         }
         let amazon = "com.amazon.coral#ThrottlingException:http://internal.amazon.com/coral/com.amazon.bedrock/";
-        assert_eq!(look_up(amazon, Statuses::BAD).map(|said| said.rule), Some(Rule::Code("throttling")));
+        assert_eq!(
+            look_up(amazon, Statuses::BAD).map(|said| said.rule),
+            Some(Rule::Code("throttling"))
+        );
     }
 
     #[test]

@@ -236,13 +236,18 @@ impl fmt::Display for Failure {
         if let Some(wait) = facts.wait {
             write!(f, ", try again in {}", Span(wait))?;
         }
-        let is_reporting =
-            !matches!(facts.kind, Kind::RateLimit | Kind::Overloaded | Kind::ContextLength | Kind::Cancelled);
-        if let Some(message) = facts.message.as_deref().filter(|message| is_reporting && !message.is_empty()) {
+        let is_reporting = !matches!(
+            facts.kind,
+            Kind::RateLimit | Kind::Overloaded | Kind::ContextLength | Kind::Cancelled
+        );
+        if let Some(message) =
+            facts.message.as_deref().filter(|message| is_reporting && !message.is_empty())
+        {
             f.write_str(": ")?;
             one_line(message, f)?;
         }
-        let name = facts.code.as_deref().or(facts.error_type.as_deref()).filter(|name| !name.is_empty());
+        let name =
+            facts.code.as_deref().or(facts.error_type.as_deref()).filter(|name| !name.is_empty());
         let status = facts.status.map(|status| status.to_string());
         let label = name.or(status.as_deref());
         match (facts.provider.as_deref(), label) {
@@ -271,7 +276,8 @@ impl Error for Failure {
 /// `text` without line breaks and control characters, cut to what fits a line.
 fn one_line(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     use fmt::Write;
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    let words =
+        text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let mut left = SHOWN;
     for (n, word) in words.enumerate() {
         if n > 0 {

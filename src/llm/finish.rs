@@ -51,8 +51,14 @@ const REASONS: &[(&str, Kind)] = &[
 ];
 
 /// Events after which nothing comes.
-const TERMINAL: [&str; 6] =
-    ["message_stop", "response.completed", "response.failed", "response.incomplete", "message-end", "stream-end"];
+const TERMINAL: [&str; 6] = [
+    "message_stop",
+    "response.completed",
+    "response.failed",
+    "response.incomplete",
+    "message-end",
+    "stream-end",
+];
 
 /// What `answer` says of its end.
 pub(super) fn of(answer: &Map<String, Value>) -> Ending<'_> {
@@ -68,10 +74,18 @@ pub(super) fn of(answer: &Map<String, Value>) -> Ending<'_> {
         for list in ["choices", "candidates"] {
             let items = object.get(list).and_then(Value::as_array);
             // An answer of no answers. An event has none when it has only the usage.
-            if items.is_some_and(Vec::is_empty) && !is_event(object) && object.get("promptFeedback").is_none() {
+            if items.is_some_and(Vec::is_empty)
+                && !is_event(object)
+                && object.get("promptFeedback").is_none()
+            {
                 ending.note("empty", Kind::InvalidOutput);
             }
-            items.into_iter().flatten().take(16).filter_map(Value::as_object).for_each(|item| ending.one(item));
+            items
+                .into_iter()
+                .flatten()
+                .take(16)
+                .filter_map(Value::as_object)
+                .for_each(|item| ending.one(item));
         }
         if let Some(Value::Object(delta)) = object.get("delta") {
             ending.one(delta);
@@ -91,30 +105,41 @@ impl<'v> Ending<'v> {
         if let Some(error) = object.get("error").filter(|error| !error.is_null()) {
             self.error = Some(error);
         }
-        for name in ["finish_reason", "finishReason", "stop_reason", "stopReason", "native_finish_reason"] {
+        for name in
+            ["finish_reason", "finishReason", "stop_reason", "stopReason", "native_finish_reason"]
+        {
             if let Some(reason) = text(name) {
                 self.ended = true;
                 self.reason(reason);
             }
         }
-        if let Some(reason) =
-            object.get("incomplete_details").and_then(|details| details.get("reason")).and_then(Value::as_str)
+        if let Some(reason) = object
+            .get("incomplete_details")
+            .and_then(|details| details.get("reason"))
+            .and_then(Value::as_str)
         {
             self.ended = true;
             self.reason(reason);
         }
-        let feedback = object.get("promptFeedback").and_then(|feedback| feedback.get("blockReason"));
+        let feedback =
+            object.get("promptFeedback").and_then(|feedback| feedback.get("blockReason"));
         if feedback.is_some_and(Value::is_string) {
             self.ended = true;
             self.note("blockReason", Kind::ContentFilter);
         }
-        if object.get("message").and_then(|message| message.get("refusal")).is_some_and(Value::is_string) {
+        if object
+            .get("message")
+            .and_then(|message| message.get("refusal"))
+            .is_some_and(Value::is_string)
+        {
             self.note("refusal", Kind::ContentFilter);
         }
     }
 
     fn reason(&mut self, reason: &str) {
-        if let Some((name, kind)) = REASONS.iter().find(|(name, _)| name.eq_ignore_ascii_case(reason)) {
+        if let Some((name, kind)) =
+            REASONS.iter().find(|(name, _)| name.eq_ignore_ascii_case(reason))
+        {
             self.note(name, *kind);
         }
     }

@@ -35,8 +35,9 @@ impl Google {
     pub(super) fn details(&mut self, details: &[Value], now: SystemTime) {
         for detail in details.iter().take(32) {
             let Some(detail) = detail.as_object() else { continue };
-            let of_type =
-                |name: &str| detail.get("@type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with(name));
+            let of_type = |name: &str| {
+                detail.get("@type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with(name))
+            };
             let metadata = detail.get("metadata").and_then(Value::as_object);
             for (name, value) in detail.iter().chain(metadata.into_iter().flatten()) {
                 self.wait = self.wait.max(wait::field(name, value, now));
@@ -45,10 +46,17 @@ impl Google {
                 }
             }
             if of_type("ErrorInfo") {
-                self.reason = detail.get("reason").and_then(Value::as_str).map(str::to_owned).or(self.reason.take());
+                self.reason = detail
+                    .get("reason")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned)
+                    .or(self.reason.take());
             }
-            for violation in detail.get("violations").and_then(Value::as_array).into_iter().flatten().take(32) {
-                let text = |name: &str| violation.get(name).and_then(Value::as_str).unwrap_or_default();
+            for violation in
+                detail.get("violations").and_then(Value::as_array).into_iter().flatten().take(32)
+            {
+                let text =
+                    |name: &str| violation.get(name).and_then(Value::as_str).unwrap_or_default();
                 self.note("quotaId", text("quotaId"));
                 self.nothing |= text("quotaValue") == "0";
             }
@@ -70,14 +78,17 @@ impl Google {
             Window::Hour | Window::Month => Scope::Window,
             Window::Day => Scope::Day,
         });
-        if let Some(said) = self.reason.as_deref().and_then(|reason| codes::look_up(reason, status)) {
+        if let Some(said) = self.reason.as_deref().and_then(|reason| codes::look_up(reason, status))
+        {
             // A reason that says only "a limit" leaves it to the quotas which one.
             if said.kind != Kind::RateLimit || self.window <= Some(Window::Minute) {
                 return Some((said.kind, said.scope.or(scope), said.rule));
             }
         }
         match self.window {
-            Some(Window::Day | Window::Month) => Some((Kind::QuotaExhausted, scope, Rule::Google("quota per day"))),
+            Some(Window::Day | Window::Month) => {
+                Some((Kind::QuotaExhausted, scope, Rule::Google("quota per day")))
+            }
             _ if self.nothing => Some((Kind::QuotaExhausted, scope, Rule::Google("quota of zero"))),
             Some(_) => Some((Kind::RateLimit, scope, Rule::Google("quota per minute"))),
             None => None,
@@ -87,7 +98,8 @@ impl Google {
 
 /// The window in the name of a quota: `GenerateRequestsPerDayPerProjectPerModel-FreeTier`.
 fn window(quota: &str) -> Option<Window> {
-    let quota: String = quota.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase()).collect();
+    let quota: String =
+        quota.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase()).collect();
     let windows = [
         ("permonth", Window::Month),
         ("perday", Window::Day),

@@ -65,7 +65,9 @@ pub(super) fn reset(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 fn is_used_up(headers: &HeaderMap, name: &str) -> bool {
     let beside = |other: &str| text(headers, name.replace("reset", other)).map(str::trim);
     let remaining = beside("remaining").and_then(|left| left.parse::<f64>().ok());
-    let used = name.split_once("reset").and_then(|(limit, _)| text(headers, format!("{limit}used-percent")));
+    let used = name
+        .split_once("reset")
+        .and_then(|(limit, _)| text(headers, format!("{limit}used-percent")));
     remaining.is_some_and(|left| left <= 0.0)
         || beside("status") == Some("rejected")
         || used.and_then(|used| used.trim().parse::<f64>().ok()).is_some_and(|used| used >= 100.0)

@@ -73,7 +73,12 @@ impl Kind {
     pub const fn is_passing(&self) -> bool {
         matches!(
             self,
-            Self::RateLimit | Self::Overloaded | Self::Server | Self::Timeout | Self::Network | Self::Conflict
+            Self::RateLimit
+                | Self::Overloaded
+                | Self::Server
+                | Self::Timeout
+                | Self::Network
+                | Self::Conflict
         )
     }
 
@@ -81,9 +86,12 @@ impl Kind {
     #[must_use]
     pub const fn recovery(&self) -> Recovery {
         match self {
-            Self::RateLimit | Self::Overloaded | Self::Server | Self::Timeout | Self::Network | Self::Conflict => {
-                Recovery::Wait
-            }
+            Self::RateLimit
+            | Self::Overloaded
+            | Self::Server
+            | Self::Timeout
+            | Self::Network
+            | Self::Conflict => Recovery::Wait,
             Self::QuotaExhausted => Recovery::Billing,
             Self::Auth => Recovery::Credentials,
             Self::Permission => Recovery::Access,

@@ -23,7 +23,9 @@ fn numbers(text: &str) -> impl Iterator<Item = Number> {
                 let digit_follows = bytes.get(end + 1).is_some_and(u8::is_ascii_digit);
                 match byte {
                     b'0'..=b'9' => {
-                        value = value.and_then(|value| value.checked_mul(10)?.checked_add(u64::from(byte - b'0')));
+                        value = value.and_then(|value| {
+                            value.checked_mul(10)?.checked_add(u64::from(byte - b'0'))
+                        });
                     }
                     b',' | b'_' if digit_follows && end - start <= 15 => {}
                     _ => break,
@@ -31,11 +33,15 @@ fn numbers(text: &str) -> impl Iterator<Item = Number> {
                 end += 1;
             }
             at = end;
-            let joined =
-                |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"-_./:".contains(byte));
+            let joined = |byte: Option<&u8>| {
+                byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"-_./:".contains(byte))
+            };
             let before = joined(start.checked_sub(1).and_then(|before| bytes.get(before)));
-            let word = bytes.get(end).is_some_and(|byte| byte.is_ascii_alphanumeric() || b"-_/:".contains(byte));
-            let fraction = bytes.get(end) == Some(&b'.') && bytes.get(end + 1).is_some_and(u8::is_ascii_digit);
+            let word = bytes
+                .get(end)
+                .is_some_and(|byte| byte.is_ascii_alphanumeric() || b"-_/:".contains(byte));
+            let fraction =
+                bytes.get(end) == Some(&b'.') && bytes.get(end + 1).is_some_and(u8::is_ascii_digit);
             if let Some(value) = value.filter(|_| !before && !word && !fraction) {
                 return Some(Number { value, start, end });
             }
@@ -71,8 +77,9 @@ pub(super) fn tokens(text: &str) -> Tokens {
             let between = text.get(left.end..right.start).unwrap_or_default();
             if between.trim_start_matches(" tokens").trim() == ">" {
                 let sum = all.iter().rev().skip_while(|number| number.start >= left.start).take(1);
-                let sum =
-                    sum.filter(|number| text.get(number.end..left.start).is_some_and(|between| between.trim() == "+"));
+                let sum = sum.filter(|number| {
+                    text.get(number.end..left.start).is_some_and(|between| between.trim() == "+")
+                });
                 let prompt = sum.map(|number| number.value).fold(left.value, u64::saturating_add);
                 return Tokens { prompt: Some(prompt), limit: Some(right.value) };
             }
@@ -114,7 +121,9 @@ pub(super) fn limit_of_zero(text: &str) -> bool {
     let after = |(at, word): (usize, &str)| text.get(at + word.len()..).unwrap_or_default();
     let ends = |rest: &str| {
         !rest.starts_with(|c: char| c.is_ascii_digit())
-            && !rest.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+            && !rest
+                .strip_prefix('.')
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
     text.match_indices("limit: 0").map(after).any(ends)
 }
@@ -125,13 +134,24 @@ pub(super) fn status(text: &str) -> Option<u16> {
     let head = text.get(..super::text::floor(text, 512)).unwrap_or_default();
     let lower = head.to_ascii_lowercase();
     let named = numbers(&lower).find(|number| {
-        let before = lower.get(..number.start).unwrap_or_default().trim_end_matches([' ', ':', '=', '(']);
-        ["status code", "error code", "status_code", "statuscode", "http", "http status", "status", "http error"]
-            .iter()
-            .any(|word| before.ends_with(word))
+        let before =
+            lower.get(..number.start).unwrap_or_default().trim_end_matches([' ', ':', '=', '(']);
+        [
+            "status code",
+            "error code",
+            "status_code",
+            "statuscode",
+            "http",
+            "http status",
+            "status",
+            "http error",
+        ]
+        .iter()
+        .any(|word| before.ends_with(word))
             || number.start == 0
                 && lower.get(number.end..).is_some_and(|rest| {
-                    rest.trim_start_matches([' ', ':', '-']).starts_with(|c: char| c == '{' || c.is_ascii_alphabetic())
+                    rest.trim_start_matches([' ', ':', '-'])
+                        .starts_with(|c: char| c == '{' || c.is_ascii_alphabetic())
                 })
     })?;
     u16::try_from(named.value).ok().filter(|status| (400..600).contains(status))
@@ -178,9 +198,15 @@ mod tests {
 
     #[test]
     fn limit_and_requested() {
-        assert_eq!(requested("(tpm): limit 6000, used 0, requested 8123. please"), Some((6_000, 8_123)));
+        assert_eq!(
+            requested("(tpm): limit 6000, used 0, requested 8123. please"),
+            Some((6_000, 8_123))
+        );
         assert_eq!(requested("limit: 6,000 / min. requested: 10"), Some((6_000, 10)));
-        assert_eq!(requested("you requested up to 65536 tokens, but can only afford 20; limit 5"), None);
+        assert_eq!(
+            requested("you requested up to 65536 tokens, but can only afford 20; limit 5"),
+            None
+        );
         assert_eq!(requested("rate limit reached"), None);
     }
 

@@ -33,7 +33,9 @@ use crate::policy::RetryPolicy;
 pub const fn interactive() -> RetryPolicy<Classifier> {
     RetryPolicy::new()
         .with_attempts(4)
-        .with_backoff(Backoff::exponential(Duration::from_millis(500)).with_cap(Duration::from_secs(8)))
+        .with_backoff(
+            Backoff::exponential(Duration::from_millis(500)).with_cap(Duration::from_secs(8)),
+        )
         .with_hint_cap(Duration::from_secs(60))
         .with_total_timeout(Duration::from_secs(5 * 60))
         .with_classifier(Classifier::new())
@@ -51,7 +53,9 @@ pub const fn interactive() -> RetryPolicy<Classifier> {
 pub const fn batch() -> RetryPolicy<Classifier> {
     RetryPolicy::new()
         .with_attempts(10)
-        .with_backoff(Backoff::exponential(Duration::from_secs(2)).with_cap(Duration::from_secs(60)))
+        .with_backoff(
+            Backoff::exponential(Duration::from_secs(2)).with_cap(Duration::from_secs(60)),
+        )
         .with_hint_cap(Duration::from_secs(15 * 60))
         .with_total_timeout(Duration::from_secs(60 * 60))
         .with_classifier(Classifier::new().with_overload_floor(Duration::from_secs(10)))

@@ -88,8 +88,9 @@ impl<'a> Reply<'a> {
     pub fn find(&self, now: SystemTime) -> Option<Failure> {
         let now = self.answered(now);
         let found = ParsedBody::read(self.body, now);
-        let good =
-            self.status.is_none_or(|status| status < 400) && found.shape == BodyShape::Answer && found.finish.is_none();
+        let good = self.status.is_none_or(|status| status < 400)
+            && found.shape == BodyShape::Answer
+            && found.finish.is_none();
         (!good).then(|| self.failure(found, now))
     }
 
@@ -128,7 +129,9 @@ impl<'a> Reply<'a> {
             // Inside one body the longest counts: Google rounds its `RetryInfo` down, and is exact in the sentence.
             let body = found.wait.max(found.google.wait);
             facts.wait = asked
-                .or_else(|| body.is_some().then(|| body.max(said)).flatten().filter(|_| body_counts))
+                .or_else(|| {
+                    body.is_some().then(|| body.max(said)).flatten().filter(|_| body_counts)
+                })
                 .or_else(|| headers::reset(headers, now).filter(|_| limited))
                 .or(said.filter(|_| body_counts));
         }
@@ -198,7 +201,8 @@ impl Evidence<'_> {
         let code = self.code();
         let google = self.found.google.classify(self.at);
         // A code that leaves nothing open needs no words.
-        let open = google.is_some() || code.is_none_or(|code| code.soft || code.kind == Kind::RateLimit);
+        let open =
+            google.is_some() || code.is_none_or(|code| code.soft || code.kind == Kind::RateLimit);
         let words = || {
             let veto = |hit: &PhraseMatch| self.vetoes(hit, asked);
             phrases::look_up(self.lower, &text::quoted(self.message), self.at, veto)
@@ -210,16 +214,24 @@ impl Evidence<'_> {
         if let Some((kind, scope, rule)) = google {
             return of(kind, scope.or(phrase.and_then(|phrase| phrase.scope)), rule);
         }
-        let limit = code.is_none_or(|code| matches!(code.kind, Kind::RateLimit | Kind::TooLarge) || code.soft);
-        if limit && numbers::requested(self.lower).is_some_and(|(limit, requested)| requested > limit) {
+        let limit = code
+            .is_none_or(|code| matches!(code.kind, Kind::RateLimit | Kind::TooLarge) || code.soft);
+        if limit
+            && numbers::requested(self.lower).is_some_and(|(limit, requested)| requested > limit)
+        {
             return of(Kind::TooLarge, None, Rule::Arithmetic);
         }
         if let Some(code) = code {
             // Of two that both say "a limit", the words may know which.
-            let scope = phrase.filter(|phrase| phrase.kind == code.kind).and_then(|phrase| phrase.scope);
+            let scope =
+                phrase.filter(|phrase| phrase.kind == code.kind).and_then(|phrase| phrase.scope);
             match phrase {
-                Some(phrase) if code.soft => return of(phrase.kind, phrase.scope, Rule::Phrase(phrase.name)),
-                Some(phrase) if code.kind == Kind::RateLimit && phrase.kind == Kind::QuotaExhausted => {
+                Some(phrase) if code.soft => {
+                    return of(phrase.kind, phrase.scope, Rule::Phrase(phrase.name));
+                }
+                Some(phrase)
+                    if code.kind == Kind::RateLimit && phrase.kind == Kind::QuotaExhausted =>
+                {
                     return of(phrase.kind, phrase.scope, Rule::Phrase(phrase.name));
                 }
                 _ if !code.soft || self.at == Statuses::NONE || self.at == Statuses::WIRE => {
@@ -249,10 +261,13 @@ impl Evidence<'_> {
     fn vetoes(&self, hit: &PhraseMatch, asked: Option<std::time::Duration>) -> bool {
         // Google says so of a minute's quota too, and then how long to wait, or that a resource is exhausted.
         if hit.kind == Kind::QuotaExhausted && hit.name == "exceeded your current quota" {
-            return asked.is_some() || self.found.codes.iter().any(|code| code == "RESOURCE_EXHAUSTED");
+            return asked.is_some()
+                || self.found.codes.iter().any(|code| code == "RESOURCE_EXHAUSTED");
         }
         // At a limit of requests per time, words of length are about that limit.
-        hit.kind == Kind::ContextLength && self.at == Statuses::RATE && hit.name.starts_with("too many")
+        hit.kind == Kind::ContextLength
+            && self.at == Statuses::RATE
+            && hit.name.starts_with("too many")
     }
 
     /// What is left where neither a code nor words say anything: the status, the ending, the phase.
@@ -272,8 +287,12 @@ impl Evidence<'_> {
         match self.phase {
             Phase::Connect => of(Kind::Network, Rule::Transport("unknown")),
             _ if self.found.cut => of(Kind::Network, Rule::Truncated),
-            Phase::Preamble | Phase::Content if !error && !self.found.ended => of(Kind::Network, Rule::Truncated),
-            _ if error && (self.phase.is_stream() || self.status.is_some()) => of(Kind::Server, Rule::InBand),
+            Phase::Preamble | Phase::Content if !error && !self.found.ended => {
+                of(Kind::Network, Rule::Truncated)
+            }
+            _ if error && (self.phase.is_stream() || self.status.is_some()) => {
+                of(Kind::Server, Rule::InBand)
+            }
             _ if self.message.is_empty()
                 && self.found.shape != BodyShape::Answer
                 && self.status.is_some_and(|status| (200..300).contains(&status)) =>

@@ -72,7 +72,11 @@ pub(super) fn known(error: &(dyn Error + 'static)) -> Option<(Kind, &'static str
     } else if error.is_decode() {
         // `json()` fails so on an answer that is not what was expected, and `chunk()` on one that is cut short.
         let cut = error.source().is_some_and(|source| !source.is::<serde_json::Error>());
-        if cut { (Kind::Network, "answer cut short") } else { (Kind::InvalidOutput, "answer not as expected") }
+        if cut {
+            (Kind::Network, "answer cut short")
+        } else {
+            (Kind::InvalidOutput, "answer not as expected")
+        }
     } else {
         return None;
     })

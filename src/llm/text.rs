@@ -15,8 +15,11 @@ pub(super) fn clip(text: &str, most: usize) -> String {
 
 /// Whether these are server-sent events.
 pub(super) fn is_events(body: &[u8]) -> bool {
-    let mut lines = body.get(..1_024.min(body.len())).unwrap_or_default().split(|byte| *byte == b'\n');
-    lines.any(|line| ["data:", "event:", ": ping"].iter().any(|start| line.starts_with(start.as_bytes())))
+    let mut lines =
+        body.get(..1_024.min(body.len())).unwrap_or_default().split(|byte| *byte == b'\n');
+    lines.any(|line| {
+        ["data:", "event:", ": ping"].iter().any(|start| line.starts_with(start.as_bytes()))
+    })
 }
 
 /// The data of each event.
@@ -25,7 +28,8 @@ pub(super) fn events(body: &str) -> impl Iterator<Item = Cow<'_, str>> {
     std::iter::from_fn(move || {
         let mut data: Option<Cow<'_, str>> = None;
         for line in lines.by_ref() {
-            let value = line.strip_prefix("data:").map(|value| value.strip_prefix(' ').unwrap_or(value));
+            let value =
+                line.strip_prefix("data:").map(|value| value.strip_prefix(' ').unwrap_or(value));
             match (value, &mut data) {
                 (Some(value), None) => data = Some(Cow::Borrowed(value)),
                 (Some(value), Some(data)) => {
@@ -63,7 +67,9 @@ fn element<'p>(page: &'p str, open: &str, close: &str) -> Option<&'p str> {
 /// Of the first byte of `needle` only places that can be its start are tried, as it is `<`.
 fn find_ignoring_case(text: &str, needle: &str) -> Option<usize> {
     let here = |at: &usize| {
-        text.as_bytes().get(*at..*at + needle.len()).is_some_and(|part| part.eq_ignore_ascii_case(needle.as_bytes()))
+        text.as_bytes()
+            .get(*at..*at + needle.len())
+            .is_some_and(|part| part.eq_ignore_ascii_case(needle.as_bytes()))
     };
     text.match_indices('<').map(|(at, _)| at).find(here)
 }
@@ -80,7 +86,9 @@ pub(super) fn fields(text: &str, name: &str) -> impl Iterator<Item = String> {
         if let Some(quoted) = value.strip_prefix('"') {
             return Some(unescaped(quoted));
         }
-        let end = value.find(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_').unwrap_or(value.len());
+        let end = value
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_')
+            .unwrap_or(value.len());
         value.get(..end).filter(|value| !value.is_empty() && *value != "null").map(str::to_owned)
     })
 }
@@ -111,11 +119,13 @@ pub(super) fn is_repr(text: &str) -> bool {
 /// A field of an error that Python has printed: `{'error': {'message': 'Rate limit reached', …}}`.
 pub(super) fn field_of_repr<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let inside = text.get(text.find("{'")?..)?;
-    let mut places = inside.match_indices(name).map(|(at, _)| inside.get(at + name.len()..).unwrap_or_default());
+    let mut places =
+        inside.match_indices(name).map(|(at, _)| inside.get(at + name.len()..).unwrap_or_default());
     let value = places.find_map(|after| after.strip_prefix("': "))?;
     let quote = value.chars().next().filter(|c| *c == '\'' || *c == '"')?;
     let value = value.get(1..)?;
-    let closes = |at: &usize| value.get(at + 1..).is_some_and(|after| after.starts_with([',', '}', ')']));
+    let closes =
+        |at: &usize| value.get(at + 1..).is_some_and(|after| after.starts_with([',', '}', ')']));
     value.get(..value.match_indices(quote).map(|(at, _)| at).find(closes)?)
 }
 
@@ -132,7 +142,8 @@ pub(super) fn quoted(message: &str) -> Vec<Range<usize>> {
     };
     while let Some((place, &byte)) = next(at).and_then(|place| Some((place, bytes.get(place)?))) {
         at = place;
-        let opens = at == 0 || bytes.get(at - 1).is_some_and(|before| !before.is_ascii_alphanumeric());
+        let opens =
+            at == 0 || bytes.get(at - 1).is_some_and(|before| !before.is_ascii_alphanumeric());
         let end = match byte {
             b'\'' | b'"' if opens && open.get(usize::from(byte == b'"')) == Some(&true) => {
                 let end = closing(bytes, at, byte);
@@ -160,7 +171,10 @@ pub(super) fn quoted(message: &str) -> Vec<Range<usize>> {
 fn closing(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
     let rest = bytes.get(start + 1..)?;
     let closes = |at: usize| rest.get(at + 1).is_none_or(|after| !after.is_ascii_alphanumeric());
-    rest.iter().enumerate().find(|(at, byte)| **byte == quote && closes(*at)).map(|(at, _)| start + 1 + at)
+    rest.iter()
+        .enumerate()
+        .find(|(at, byte)| **byte == quote && closes(*at))
+        .map(|(at, _)| start + 1 + at)
 }
 
 /// The brace that closes the one at `start`, or the end.

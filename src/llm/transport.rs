@@ -18,7 +18,9 @@ impl Failure {
     /// From an answer and its body.
     #[must_use]
     pub fn from_parts(parts: &Parts, body: impl AsRef<[u8]>) -> Self {
-        let reply = Reply::new(body.as_ref()).with_status(parts.status.as_u16()).with_headers(&parts.headers);
+        let reply = Reply::new(body.as_ref())
+            .with_status(parts.status.as_u16())
+            .with_headers(&parts.headers);
         reply.classify(wall_clock())
     }
 

@@ -118,7 +118,12 @@ pub(super) fn field(name: &str, value: &Value, now: SystemTime) -> Option<Durati
         | "quotaResetDelay"
         | "wait_seconds" => amount(value, 1.0),
         "retry_after_ms" | "retryAfterMs" | "retry_delay_ms" => amount(value, 1e-3),
-        "resets_at" | "reset_at" | "resetsAt" | "resetAt" | "reset_time" | "quotaResetTimeStamp" => match value {
+        "resets_at"
+        | "reset_at"
+        | "resetsAt"
+        | "resetAt"
+        | "reset_time"
+        | "quotaResetTimeStamp" => match value {
             Value::Number(number) => until_epoch(number.as_f64()?, now),
             Value::String(text) => until(text, now),
             _ => None,
@@ -133,7 +138,9 @@ fn amount(value: &Value, unit: f64) -> Option<Duration> {
         Value::Number(number) => seconds(number.as_f64()? * unit),
         Value::String(text) => number(text, unit).or_else(|| span(text)),
         Value::Object(parts) => {
-            let part = |name| parts.get(name).and_then(|part| part.as_f64().or_else(|| digits(part.as_str()?)));
+            let part = |name| {
+                parts.get(name).and_then(|part| part.as_f64().or_else(|| digits(part.as_str()?)))
+            };
             seconds(part("seconds").unwrap_or(0.0) + part("nanos").unwrap_or(0.0) * 1e-9)
         }
         _ => None,
@@ -163,8 +170,17 @@ const ANCHORS: [&str; 18] = [
 ];
 
 /// Describe that may stand between the two.
-const FILLERS: [&str; 9] =
-    [" about", " approximately", " around", " at least", " another", " for", " up to", " a further", " is"];
+const FILLERS: [&str; 9] = [
+    " about",
+    " approximately",
+    " around",
+    " at least",
+    " another",
+    " for",
+    " up to",
+    " a further",
+    " is",
+];
 
 /// What may stand around them.
 const MARKS: [char; 8] = [' ', ':', '=', '"', '\'', '~', '(', '`'];
@@ -177,7 +193,8 @@ pub(super) fn sentence(text: &str, now: SystemTime) -> Option<Duration> {
         Some(before) => !before.is_ascii_alphanumeric() && *before != b'.',
         None => false,
     };
-    let figures = (0..bytes.len()).filter(|at| bytes.get(*at).is_some_and(u8::is_ascii_digit)).filter(starts);
+    let figures =
+        (0..bytes.len()).filter(|at| bytes.get(*at).is_some_and(u8::is_ascii_digit)).filter(starts);
     figures
         .filter(|at| is_anchored(text.get(..*at).unwrap_or_default()))
         .filter_map(|at| asked(text.get(at..)?, now))
@@ -188,7 +205,8 @@ pub(super) fn sentence(text: &str, now: SystemTime) -> Option<Duration> {
 fn is_anchored(before: &str) -> bool {
     let mut before = before.trim_end_matches(MARKS);
     for filler in FILLERS {
-        before = before.strip_suffix(filler).map_or(before, |before| before.trim_end_matches(MARKS));
+        before =
+            before.strip_suffix(filler).map_or(before, |before| before.trim_end_matches(MARKS));
     }
     ANCHORS.iter().any(|anchor| before.ends_with(anchor))
 }
@@ -198,7 +216,9 @@ fn asked(text: &str, now: SystemTime) -> Option<Duration> {
     if let Some((wait, _)) = leading_span(text) {
         return wait;
     }
-    let word = text.find(|c: char| c.is_whitespace() || c == ',' || c == ')' || c == '"').unwrap_or(text.len());
+    let word = text
+        .find(|c: char| c.is_whitespace() || c == ',' || c == ')' || c == '"')
+        .unwrap_or(text.len());
     let (word, rest) = text.split_at(word);
     let word = word.trim_end_matches('.');
     // A bare number is seconds, unless it counts something else: "try again after 3 attempts".
@@ -269,7 +289,10 @@ mod tests {
             ("Please adjust your input and try again", None),
             ("Please try again with a pdf", None),
             ("Try again with a maximum tokens value lower than 4096", None),
-            ("You will regain access on 2025-10-09 at 09:00 UTC", Some(1_760_000_400_000 - 1_760_000_000_000)),
+            (
+                "You will regain access on 2025-10-09 at 09:00 UTC",
+                Some(1_760_000_400_000 - 1_760_000_000_000),
+            ),
             ("in 20ms. first, wait 1 s then", Some(1_000)),
         ] {
             assert_eq!(ms(sentence(&text.to_lowercase(), now)), want, "{text}");
@@ -279,10 +302,14 @@ mod tests {
     #[test]
     fn moments() {
         let now = UNIX_EPOCH + Duration::from_secs(1_760_000_000);
-        for text in ["1760000060", "1760000060000", "2025-10-09T08:54:20Z", "2025-10-09T10:54:20+02:00"] {
+        for text in
+            ["1760000060", "1760000060000", "2025-10-09T08:54:20Z", "2025-10-09T10:54:20+02:00"]
+        {
             assert_eq!(until(text, now), Some(Duration::from_secs(60)), "{text}");
         }
-        for text in ["1760000000", "1759999999", "2025-10-09T08:53:20Z", "2025-13-09T08:53:20Z", "tomorrow"] {
+        for text in
+            ["1760000000", "1759999999", "2025-10-09T08:53:20Z", "2025-13-09T08:53:20Z", "tomorrow"]
+        {
             assert_eq!(until(text, now), None, "{text}");
         }
         for text in ["0001-01-01T00:00:00Z", "-009999-01-02T01:59:59Z", "1969-12-31T23:59:59Z"] {

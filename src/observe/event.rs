@@ -230,12 +230,18 @@ impl fmt::Display for Event<'_> {
         let allowed = self.call.map_or(0, |call| call.allowed);
         let is_fallback = self.call.is_some_and(|call| call.kind == CallKind::Fallback);
         let attempt = if is_fallback { "alternative" } else { "attempt" };
-        let is_told = |failure: &AttemptFailure<'_>| failure.cut.is_some() || failure.error.is_some();
+        let is_told =
+            |failure: &AttemptFailure<'_>| failure.cut.is_some() || failure.error.is_some();
         match self.kind {
             EventKind::Nested { outer } => {
-                write!(f, "runs within an attempt of the call at {outer}, so their attempts multiply")
+                write!(
+                    f,
+                    "runs within an attempt of the call at {outer}, so their attempts multiply"
+                )
             }
-            EventKind::Started { attempt: started } => write!(f, "{attempt} {} of {allowed} starts", started.number()),
+            EventKind::Started { attempt: started } => {
+                write!(f, "{attempt} {} of {allowed} starts", started.number())
+            }
             EventKind::Held { attempt: number, by, delay } => {
                 write!(f, "{attempt} {number} of {allowed} is held by the {}", by.as_str())?;
                 delay.map_or(Ok(()), |delay| write!(f, " for {delay:.1?}"))
@@ -254,7 +260,9 @@ impl fmt::Display for Event<'_> {
             EventKind::Denied { attempts } => {
                 write!(f, "no hedge beside {attempts} attempts: no budget or no admission")
             }
-            EventKind::Lost { attempt: lost } => write!(f, "attempt {lost} was dropped, another one decided the call"),
+            EventKind::Lost { attempt: lost } => {
+                write!(f, "attempt {lost} was dropped, another one decided the call")
+            }
             EventKind::Succeeded { attempt: won, attempts, .. } => {
                 write!(f, "succeeded with {attempt} {won} of {attempts}")
             }
@@ -286,7 +294,10 @@ impl fmt::Debug for AttemptFailure<'_> {
 
 impl fmt::Debug for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Event").field("words", &self.to_string()).field("call", &self.call).finish_non_exhaustive()
+        f.debug_struct("Event")
+            .field("words", &self.to_string())
+            .field("call", &self.call)
+            .finish_non_exhaustive()
     }
 }
 

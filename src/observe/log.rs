@@ -108,8 +108,12 @@ mod write {
         fn of(event: &Event<'_>) -> Self {
             let fields = Self::default();
             match event.kind {
-                EventKind::Started { attempt } => Self { attempt: Some(attempt.number()), ..fields },
-                EventKind::Held { attempt, delay, .. } => Self { attempt: Some(attempt), delay, ..fields },
+                EventKind::Started { attempt } => {
+                    Self { attempt: Some(attempt.number()), ..fields }
+                }
+                EventKind::Held { attempt, delay, .. } => {
+                    Self { attempt: Some(attempt), delay, ..fields }
+                }
                 EventKind::Waiting { attempt, failure, delay, .. } => Self {
                     attempt: Some(attempt.number()),
                     delay: Some(delay),
@@ -141,9 +145,8 @@ mod write {
                 let inner = event.call?.site;
                 is_new_pair(outer, inner).then_some(Level::WARN)?
             }
-            EventKind::Waiting { .. } | EventKind::Breaker(Transition::Opened { .. } | Transition::Isolated) => {
-                Level::WARN
-            }
+            EventKind::Waiting { .. }
+            | EventKind::Breaker(Transition::Opened { .. } | Transition::Isolated) => Level::WARN,
             EventKind::GaveUp { reason, attempts, .. } => match reason {
                 StopReason::Open | StopReason::Full | StopReason::Cancelled => Level::DEBUG,
                 StopReason::Fatal | StopReason::Unclassified if attempts <= 1 => Level::DEBUG,
@@ -151,11 +154,14 @@ mod write {
             },
             EventKind::Breaker(Transition::Closed) => Level::INFO,
             EventKind::Started { attempt } => {
-                let is_hedge = event.call.is_some_and(|call| call.kind == CallKind::Hedge) && !attempt.is_first();
+                let is_hedge = event.call.is_some_and(|call| call.kind == CallKind::Hedge)
+                    && !attempt.is_first();
                 is_hedge.then_some(Level::DEBUG)?
             }
             EventKind::Succeeded { attempts, .. } => (attempts > 1).then_some(Level::DEBUG)?,
-            EventKind::Held { .. } | EventKind::Denied { .. } | EventKind::Breaker(_) => Level::DEBUG,
+            EventKind::Held { .. } | EventKind::Denied { .. } | EventKind::Breaker(_) => {
+                Level::DEBUG
+            }
             EventKind::Failed { .. } | EventKind::Lost { .. } => return None,
         })
     }

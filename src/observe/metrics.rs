@@ -1,7 +1,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ::metrics::{SharedString, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use ::metrics::{
+    SharedString, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
+    histogram,
+};
 
 use super::{CallKind, Event, EventKind, Observe};
 use crate::breaker::{State, Transition};
@@ -83,7 +86,9 @@ fn publish(event: &Event<'_>, name: &SharedString) {
     };
     let is_hedge = event.call.is_some_and(|call| call.kind == CallKind::Hedge);
     match event.kind {
-        EventKind::Nested { .. } => counter!("resile_nested_total", "upstream" => name.clone()).increment(1),
+        EventKind::Nested { .. } => {
+            counter!("resile_nested_total", "upstream" => name.clone()).increment(1)
+        }
         EventKind::Started { attempt } if is_hedge && !attempt.is_first() => {
             count("resile_hedges_total", "event", "started");
         }
@@ -94,14 +99,19 @@ fn publish(event: &Event<'_>, name: &SharedString) {
             }
         }
         EventKind::Failed { failure, latency, .. } => {
-            attempt_ended(if failure.cut.is_some() { "timeout" } else { failure.health().as_str() }, latency);
+            attempt_ended(
+                if failure.cut.is_some() { "timeout" } else { failure.health().as_str() },
+                latency,
+            );
         }
         EventKind::Waiting { failure, delay, .. } => {
             count("resile_retries_total", "health", failure.health().as_str());
             time("resile_wait_duration_seconds", "before", "retry", delay);
         }
         EventKind::Denied { .. } => count("resile_hedges_total", "event", "denied"),
-        EventKind::Lost { attempt } if is_hedge && attempt > 1 => count("resile_hedges_total", "event", "lost"),
+        EventKind::Lost { attempt } if is_hedge && attempt > 1 => {
+            count("resile_hedges_total", "event", "lost")
+        }
         EventKind::Succeeded { attempt, elapsed, latency, .. } => {
             if is_hedge && attempt > 1 {
                 count("resile_hedges_total", "event", "won");
@@ -145,16 +155,30 @@ fn gauges(event: &Event<'_>, name: &SharedString) {
 /// Describes every series, for the recorder that is installed by then.
 fn describe() {
     describe_counter!("resile_calls_total", "Calls that ended, by outcome.");
-    describe_histogram!("resile_call_duration_seconds", Unit::Seconds, "How long calls took, pending included.");
+    describe_histogram!(
+        "resile_call_duration_seconds",
+        Unit::Seconds,
+        "How long calls took, pending included."
+    );
     describe_counter!("resile_attempts_total", "Attempts that ended, by outcome.");
-    describe_histogram!("resile_attempt_duration_seconds", Unit::Seconds, "How long attempts took.");
-    describe_counter!("resile_retries_total", "Retries that were decided on, by the health of the upstream.");
+    describe_histogram!(
+        "resile_attempt_duration_seconds",
+        Unit::Seconds,
+        "How long attempts took."
+    );
+    describe_counter!(
+        "resile_retries_total",
+        "Retries that were decided on, by the health of the upstream."
+    );
     describe_histogram!("resile_wait_duration_seconds", Unit::Seconds, "Delays before attempts.");
     describe_counter!("resile_held_total", "Attempts that waited for their admission.");
     describe_counter!("resile_hedges_total", "Attempts of hedged calls after the first.");
     describe_counter!("resile_nested_total", "Calls made within an attempt of another call.");
     describe_counter!("resile_breaker_transitions_total", "Transitions of the breaker.");
-    describe_gauge!("resile_breaker_open", "0 while the breaker admits all calls, 1 while it refuses calls.");
+    describe_gauge!(
+        "resile_breaker_open",
+        "0 while the breaker admits all calls, 1 while it refuses calls."
+    );
     describe_gauge!("resile_budget_tokens", "Retries that the budget can pay.");
     describe_gauge!("resile_bulkhead_in_flight", "Attempts in the bulkhead.");
     describe_gauge!("resile_bulkhead_waiting", "Attempts that wait for the bulkhead.");

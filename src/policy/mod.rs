@@ -176,8 +176,24 @@ impl<C> RetryPolicy<C> {
     where
         C: Copy,
     {
-        let Self { attempts, total_timeout, attempt_timeout, learned, backoff, hint_cap, classifier: _ } = self;
-        RetryPolicy { attempts, total_timeout, attempt_timeout, learned, backoff, hint_cap, classifier }
+        let Self {
+            attempts,
+            total_timeout,
+            attempt_timeout,
+            learned,
+            backoff,
+            hint_cap,
+            classifier: _,
+        } = self;
+        RetryPolicy {
+            attempts,
+            total_timeout,
+            attempt_timeout,
+            learned,
+            backoff,
+            hint_cap,
+            classifier,
+        }
     }
 
     /// Returns how many attempts a call may make; at least 1.

@@ -53,7 +53,12 @@ impl<F, Fut, E, P, K: Cancel> Retry<F, Fut, E, P, K> {
     /// Before the first poll, and once.
     #[inline]
     pub fn on<Y: TargetFor<E>>(self, target: Y) -> Retry<F, Fut, E, P, K, Y> {
-        Retry { op: self.op, call: self.call.on(target), state: State::Unstarted, pending: Pending::none() }
+        Retry {
+            op: self.op,
+            call: self.call.on(target),
+            state: State::Unstarted,
+            pending: Pending::none(),
+        }
     }
 }
 
@@ -72,7 +77,9 @@ where
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.as_mut().project();
-        let StateProj::Unstarted = this.state.as_mut().project() else { return self.poll_on(None, cx) };
+        let StateProj::Unstarted = this.state.as_mut().project() else {
+            return self.poll_on(None, cx);
+        };
         if CallState::<E, Plain<P>, K, X>::is_nested() {
             return self.poll_slowly(cx);
         }
@@ -80,7 +87,9 @@ where
             return self.poll_slowly(cx);
         };
         this.state.set(State::Attempting { attempt: (this.op)(attempt) });
-        let StateProj::Attempting { attempt } = this.state.as_mut().project() else { unreachable!("set above") };
+        let StateProj::Attempting { attempt } = this.state.as_mut().project() else {
+            unreachable!("set above")
+        };
         let polled = {
             let _polled = this.call.polled_outermost();
             attempt.poll(cx)
@@ -155,7 +164,10 @@ where
 
     /// The first attempt is in flight.
     #[inline(never)]
-    fn poll_in_flight(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
+    fn poll_in_flight(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<T, GaveUp<E>>> {
         let this = self.as_mut().project();
         let ended = ready!(this.call.poll_limits(0, this.pending, cx));
         self.poll_on(Some(ended), cx)
@@ -180,6 +192,9 @@ impl<F, Fut, E, P, K: Cancel, X: Target> fmt::Debug for Retry<F, Fut, E, P, K, X
             State::Attempting { .. } => "attempting",
             State::Done => "done",
         };
-        f.debug_struct("Retry").field("state", &state).field("attempts", &self.call.attempts()).finish_non_exhaustive()
+        f.debug_struct("Retry")
+            .field("state", &state)
+            .field("attempts", &self.call.attempts())
+            .finish_non_exhaustive()
     }
 }

@@ -132,11 +132,19 @@ where
     /// # Panics
     ///
     /// If polled after completion.
-    pub fn attempt<Fut, T>(&mut self, operation: Fut) -> impl Future<Output = Result<Option<T>, GaveUp<E>>>
+    pub fn attempt<Fut, T>(
+        &mut self,
+        operation: Fut,
+    ) -> impl Future<Output = Result<Option<T>, GaveUp<E>>>
     where
         Fut: Future<Output = Result<T, E>>,
     {
-        AttemptFuture { run: self, phase: Phase::Unstarted, operation: Some(operation), pending: Pending::none() }
+        AttemptFuture {
+            run: self,
+            phase: Phase::Unstarted,
+            operation: Some(operation),
+            pending: Pending::none(),
+        }
     }
 
     /// Pending until the next attempt may begin: the delay, a hold, the line, and its admission.
@@ -153,7 +161,8 @@ where
             self.call.note_nesting();
         }
         self.has_succeeded = false;
-        let mut wait = pin!(NextAttempt { call: &mut self.call, is_done: false, pending: Pending::none() });
+        let mut wait =
+            pin!(NextAttempt { call: &mut self.call, is_done: false, pending: Pending::none() });
         poll_fn(|cx| wait.as_mut().poll(cx)).await
     }
 
@@ -329,7 +338,8 @@ where
             this.run.has_succeeded = false;
             begun?;
         }
-        let operation = this.operation.as_mut().as_pin_mut().expect("`Run::attempt` polled after completion");
+        let operation =
+            this.operation.as_mut().as_pin_mut().expect("`Run::attempt` polled after completion");
         let outcome = ready!(call.poll_attempt(0, operation, this.pending.as_mut(), cx));
         // The operation is dropped before anybody hears of its outcome.
         this.operation.set(None);

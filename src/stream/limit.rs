@@ -36,7 +36,15 @@ pin_project! {
 impl<S, F> StreamTimeout<S, F> {
     #[inline]
     pub(crate) fn new(stream: S, limit: Duration, missed: Missed, is_progress: F) -> Self {
-        Self { limit, missed, is_progress, target: NoUpstream, stream: Some(stream), sleep: None, met: false }
+        Self {
+            limit,
+            missed,
+            is_progress,
+            target: NoUpstream,
+            stream: Some(stream),
+            sleep: None,
+            met: false,
+        }
     }
 
     /// Takes the time from the timer of an [`Upstream`](crate::Upstream).

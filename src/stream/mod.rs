@@ -131,7 +131,11 @@ use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 /// ```
 #[inline]
 #[track_caller]
-pub fn retry_stream<F, Fut, S, T, E, P, C, K>(open: F, policy: P, token: K) -> RetryStream<F, Fut, S, T, E, P, K>
+pub fn retry_stream<F, Fut, S, T, E, P, C, K>(
+    open: F,
+    policy: P,
+    token: K,
+) -> RetryStream<F, Fut, S, T, E, P, K>
 where
     F: FnMut(Attempt) -> Fut,
     Fut: Future<Output = Result<S, E>>,

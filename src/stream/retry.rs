@@ -108,7 +108,8 @@ impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> RetryStream<F, Fut, S, T, E
     where
         R: FnMut(&T) -> Part,
     {
-        let Self { open, parts: _, mend, state, call, pending, held, rules, flowing, complete } = self;
+        let Self { open, parts: _, mend, state, call, pending, held, rules, flowing, complete } =
+            self;
         RetryStream { open, parts, mend, state, call, pending, held, rules, flowing, complete }
     }
 
@@ -120,7 +121,8 @@ impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> RetryStream<F, Fut, S, T, E
     where
         B: FnMut(Option<&E>) -> Resumption<T>,
     {
-        let Self { open, parts, mend: _, state, call, pending, held, rules, flowing, complete } = self;
+        let Self { open, parts, mend: _, state, call, pending, held, rules, flowing, complete } =
+            self;
         RetryStream { open, parts, mend, state, call, pending, held, rules, flowing, complete }
     }
 
@@ -180,7 +182,9 @@ where
                     let begun = ready!(this.call.poll_between(0, this.pending, cx));
                     this.state.set(State::Done);
                     match begun {
-                        Ok(attempt) => this.state.set(State::Opening { attempt: (this.open)(attempt) }),
+                        Ok(attempt) => {
+                            this.state.set(State::Opening { attempt: (this.open)(attempt) })
+                        }
                         Err(gave_up) => return self.end(gave_up),
                     }
                     continue;
@@ -222,7 +226,9 @@ where
                     continue;
                 }
                 Poll::Ready(Some(Err(error))) => Ended::Attempt(Failed::Error(error)),
-                Poll::Ready(None) if this.rules.requires_end => Ended::Attempt(Failed::Cut(Cut::Stream)),
+                Poll::Ready(None) if this.rules.requires_end => {
+                    Ended::Attempt(Failed::Cut(Cut::Stream))
+                }
                 Poll::Ready(None) => {
                     self.as_mut().succeed();
                     continue;
@@ -293,7 +299,9 @@ where
                 Failed::Cut(_) => None,
             };
             match (this.mend)(error) {
-                Resumption::Fail => return Some(Err(this.call.failed_for_good(0, failed, StopReason::Partial))),
+                Resumption::Fail => {
+                    return Some(Err(this.call.failed_for_good(0, failed, StopReason::Partial)));
+                }
                 Resumption::Restart(item) => marker = Some(item),
                 Resumption::Resume => {}
             }
@@ -319,7 +327,9 @@ where
         if !this.call.token.stops_attempts() {
             return Poll::Pending;
         }
-        this.pending.poll_cancelled(&this.call.token, cx).map(|()| Ended::Call(StopReason::Cancelled))
+        this.pending
+            .poll_cancelled(&this.call.token, cx)
+            .map(|()| Ended::Call(StopReason::Cancelled))
     }
 
     /// Ends the stream from outside.
@@ -343,7 +353,9 @@ where
     }
 }
 
-impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> fmt::Debug for RetryStream<F, Fut, S, T, E, P, K, X, Q, A> {
+impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> fmt::Debug
+    for RetryStream<F, Fut, S, T, E, P, K, X, Q, A>
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
             State::Unstarted => "unstarted",

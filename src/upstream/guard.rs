@@ -52,7 +52,13 @@ pub(crate) struct Progress {
 impl<X: Endpoint, const N: usize> Guard<X, N> {
     #[inline]
     pub(crate) fn new(target: X, kind: CallKind) -> Self {
-        let progress = Progress { attempts: 0, kind, must_yield: false, is_nesting_noted: false, is_paid: false };
+        let progress = Progress {
+            attempts: 0,
+            kind,
+            must_yield: false,
+            is_nesting_noted: false,
+            is_paid: false,
+        };
         Self { target, slots: std::array::from_fn(|_| X::Slot::default()), progress }
     }
 
@@ -151,7 +157,10 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
 impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     /// Admits an attempt that nothing keeps from beginning. False: it must ask.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "it is a few instructions, which a call of it would double")]
+    #[expect(
+        clippy::inline_always,
+        reason = "it is a few instructions, which a call of it would double"
+    )]
     pub(crate) fn admit_at_once(&mut self, slot: usize, now: Option<u64>) -> bool {
         let Some(parts) = self.target.parts() else { return true };
         let Some(held) = self.slots[slot].held() else { return true };
@@ -198,7 +207,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                 Ok(ticket) => ticket,
                 Err(open) => {
                     give_back(mem::take(held), parts);
-                    return Admit::Refused { reason: StopReason::Open, retry_after: open.retry_after() };
+                    return Admit::Refused {
+                        reason: StopReason::Open,
+                        retry_after: open.retry_after(),
+                    };
                 }
             },
         };
@@ -257,8 +269,15 @@ impl Drop for Place<'_> {
 /// Goes on with an attempt that has waited, or whose maker panicked after it was admitted. `None`: it may go on to ask.
 #[cold]
 #[inline(never)]
-fn resume(held: &mut Held, parts: &Parts, waker: Option<&Waker>, owner: &impl Owner) -> Option<Admit> {
-    let (Held::Queued { ticket, since }, Some(bulkhead), Some(waker)) = (&*held, &parts.bulkhead, waker) else {
+fn resume(
+    held: &mut Held,
+    parts: &Parts,
+    waker: Option<&Waker>,
+    owner: &impl Owner,
+) -> Option<Admit> {
+    let (Held::Queued { ticket, since }, Some(bulkhead), Some(waker)) =
+        (&*held, &parts.bulkhead, waker)
+    else {
         give_back(mem::take(held), parts);
         return None;
     };
@@ -277,14 +296,21 @@ fn resume(held: &mut Held, parts: &Parts, waker: Option<&Waker>, owner: &impl Ow
 
 /// Enters the bulkhead, or its line. `None`: it has entered.
 #[inline(never)]
-fn enter(held: &mut Held, parts: &Parts, waker: Option<&Waker>, owner: &impl Owner) -> Option<Admit> {
+fn enter(
+    held: &mut Held,
+    parts: &Parts,
+    waker: Option<&Waker>,
+    owner: &impl Owner,
+) -> Option<Admit> {
     let bulkhead = parts.bulkhead.as_ref()?;
     if bulkhead.enter().is_ok() {
         *held = Held::Entered;
         return None;
     }
     // Whom the breaker refuses need not wait for that.
-    if let Some(open) = parts.breaker.as_ref().and_then(|breaker| breaker.refusal_within(Duration::ZERO, owner)) {
+    if let Some(open) =
+        parts.breaker.as_ref().and_then(|breaker| breaker.refusal_within(Duration::ZERO, owner))
+    {
         return Some(Admit::Refused { reason: StopReason::Open, retry_after: open.retry_after() });
     }
     match waker.map(|waker| bulkhead.enqueue(waker)) {

@@ -186,7 +186,10 @@ impl<M> Upstream<M> {
     }
 
     /// Returns the upstream with a further observer, for one call: `.on(UPSTREAM.observed_by(&progress))`.
-    pub fn observed_by<'a, O: Observe + ?Sized>(&'a self, observer: &'a O) -> Observed<'a, &'a Self, O> {
+    pub fn observed_by<'a, O: Observe + ?Sized>(
+        &'a self,
+        observer: &'a O,
+    ) -> Observed<'a, &'a Self, O> {
         Observed::new(self, observer)
     }
 

@@ -20,12 +20,21 @@ impl<X: Endpoint> Target for X {}
     note = "without the feature `tokio` an upstream needs `.with_timer(…)`"
 )]
 pub trait TargetFor<E: ?Sized>:
-    Target + Endpoint<Timer: Timer<Sleep = <Self as Endpoint>::Sleep>, Sleep: Future<Output = ()>, Describe: Describe<E>>
+    Target
+    + Endpoint<
+        Timer: Timer<Sleep = <Self as Endpoint>::Sleep>,
+        Sleep: Future<Output = ()>,
+        Describe: Describe<E>,
+    >
 {
 }
 
 impl<E: ?Sized, X> TargetFor<E> for X where
-    X: Endpoint<Timer: Timer<Sleep = <X as Endpoint>::Sleep>, Sleep: Future<Output = ()>, Describe: Describe<E>>
+    X: Endpoint<
+            Timer: Timer<Sleep = <X as Endpoint>::Sleep>,
+            Sleep: Future<Output = ()>,
+            Describe: Describe<E>,
+        >
 {
 }
 
@@ -137,7 +146,10 @@ type DefaultSleep = <DefaultTimer as Timer>::Sleep;
 type DefaultSleep = std::convert::Infallible;
 
 #[inline]
-#[cfg_attr(feature = "tokio", expect(clippy::unnecessary_wraps, reason = "without tokio there is no clock"))]
+#[cfg_attr(
+    feature = "tokio",
+    expect(clippy::unnecessary_wraps, reason = "without tokio there is no clock")
+)]
 fn default_reading() -> Option<u64> {
     #[cfg(feature = "tokio")]
     return Some(crate::time::nanos(DEFAULT_TIMER.now()));

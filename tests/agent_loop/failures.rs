@@ -6,7 +6,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::agent::{Event, Fault, Limits, Message, ModelError, State, Turn, Who};
-use crate::fakes::{Does, FakeModel, Says, agent, calls, done, error, observations, plain, probe, steps, turn};
+use crate::fakes::{
+    Does, FakeModel, Says, agent, calls, done, error, observations, plain, probe, steps, turn,
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_consumes_no_step_and_the_model_does_not_hear_of_it() {
@@ -14,7 +16,8 @@ async fn a_retry_consumes_no_step_and_the_model_does_not_hear_of_it() {
     let agent = plain(&model);
     let outcome = agent.execute("a task").await.unwrap();
     assert_eq!((outcome.steps, steps(&agent)), (2, 2));
-    let waits = agent.history().iter().filter(|event| matches!(event, Event::Waiting { .. })).count();
+    let waits =
+        agent.history().iter().filter(|event| matches!(event, Event::Waiting { .. })).count();
     assert_eq!(waits, 3, "it is in the history");
     assert!(!model.prompt().contains("busy"));
 }
@@ -70,7 +73,8 @@ async fn what_cannot_be_used_is_asked_for_again_so_many_times_in_a_row() {
 
         // Progress begins the count anew.
         let three = || [fault.clone(), fault.clone(), fault.clone()];
-        let model = FakeModel::new(three().into_iter().chain([probe()]).chain(three()).chain([done(true)]));
+        let model =
+            FakeModel::new(three().into_iter().chain([probe()]).chain(three()).chain([done(true)]));
         assert!(plain(&model).execute("a task").await.unwrap().success);
     }
 }
@@ -87,7 +91,9 @@ async fn a_call_that_was_cut_off_is_not_run() {
 
 #[tokio::test(start_paused = true)]
 async fn only_an_idempotent_tool_is_tried_again() {
-    for (is_idempotent, runs_expected, told) in [(true, 3, "measured"), (false, 1, "failed because: busy")] {
+    for (is_idempotent, runs_expected, told) in
+        [(true, 3, "measured"), (false, 1, "failed because: busy")]
+    {
         let model = FakeModel::new([probe(), done(true)]);
         let (agent, runs) = agent(&model, Does::Flaky(2), is_idempotent, Limits::new());
         let outcome = agent.execute("a task").await.unwrap();
@@ -95,7 +101,10 @@ async fn only_an_idempotent_tool_is_tried_again() {
         assert_eq!(runs.load(Ordering::Relaxed), runs_expected);
         assert!(observations(&agent)[0].contains(told));
         let retried = |event: &Event| matches!(event, Event::Waiting { who: Who::Tool, .. });
-        assert_eq!(agent.history().iter().filter(|event| retried(event)).count(), runs_expected as usize - 1);
+        assert_eq!(
+            agent.history().iter().filter(|event| retried(event)).count(),
+            runs_expected as usize - 1
+        );
     }
 }
 
@@ -130,7 +139,8 @@ async fn a_panic_in_the_model_is_an_error_and_the_agent_lives() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_hangs_is_cut_at_its_limit() {
     let model = FakeModel::new([probe(), done(false)]);
-    let (agent, runs) = agent(&model, Does::Deaf, false, Limits { tool: Duration::from_secs(7), ..Limits::new() });
+    let (agent, runs) =
+        agent(&model, Does::Deaf, false, Limits { tool: Duration::from_secs(7), ..Limits::new() });
     let began = Instant::now();
     assert_eq!(agent.execute("a task").await.unwrap().state, State::Completed);
     assert_eq!((began.elapsed(), runs.load(Ordering::Relaxed)), (Duration::from_secs(7), 1));

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{
-    Agent, Ask, Call, Event, Fault, Limits, Message, Model, ModelError, Spec, Tool, ToolError, Turn, WaitReporter, Who,
+    Agent, Ask, Call, Event, Fault, Limits, Message, Model, ModelError, Spec, Tool, ToolError,
+    Turn, WaitReporter, Who,
 };
 
 #[derive(Clone, Debug)]
@@ -77,13 +78,19 @@ impl Model for FakeModel {
                 Says::Deaf => pending().await,
                 Says::Retried(failures, turn) => {
                     let backoff = Backoff::fixed(Duration::from_secs(1));
-                    let policy = RetryPolicy::new().with_attempts(failures + 1).with_backoff(backoff);
+                    let policy =
+                        RetryPolicy::new().with_attempts(failures + 1).with_backoff(backoff);
                     let waits = WaitReporter::new(Who::Model, ask.emit);
                     let attempt = |attempt: resile::Attempt| {
-                        std::future::ready(if attempt.number() > failures { Ok(()) } else { Err("busy") })
+                        std::future::ready(if attempt.number() > failures {
+                            Ok(())
+                        } else {
+                            Err("busy")
+                        })
                     };
                     let fake = Upstream::new("fake");
-                    let ended = retry(attempt, policy, ask.token).on(fake.observed_by(&waits)).await;
+                    let ended =
+                        retry(attempt, policy, ask.token).on(fake.observed_by(&waits)).await;
                     ended.map(|()| turn).map_err(|_| error(Fault::Stopped))
                 }
                 Says::Panics => panic!("the model is broken"),
@@ -126,13 +133,21 @@ impl Tool for FakeTool {
         if arguments["n"].is_u64() { Ok(()) } else { Err("missing field `n`".to_owned()) }
     }
 
-    fn run<'a>(&'a self, _: Value, token: &'a CancellationToken) -> BoxFuture<'a, Result<String, ToolError>> {
+    fn run<'a>(
+        &'a self,
+        _: Value,
+        token: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<String, ToolError>> {
         let run = self.runs.fetch_add(1, Ordering::Relaxed);
         async move {
             match self.does {
-                Does::Flaky(failures) if run < failures => Err(ToolError::Transient("busy".to_owned())),
+                Does::Flaky(failures) if run < failures => {
+                    Err(ToolError::Transient("busy".to_owned()))
+                }
                 Does::Well | Does::Flaky(_) => Ok("measured".to_owned()),
-                Does::FailsForGood => Err(ToolError::Permanent("rate limit, try again in 2 s".to_owned())),
+                Does::FailsForGood => {
+                    Err(ToolError::Permanent("rate limit, try again in 2 s".to_owned()))
+                }
                 Does::Panics => panic!("out of range"),
                 Does::Late => {
                     token.cancelled().await;
@@ -146,7 +161,12 @@ impl Tool for FakeTool {
 }
 
 /// An agent with one tool, and how often that ran.
-pub(crate) fn agent(model: &FakeModel, does: Does, is_idempotent: bool, limits: Limits) -> (Agent, Arc<AtomicU32>) {
+pub(crate) fn agent(
+    model: &FakeModel,
+    does: Does,
+    is_idempotent: bool,
+    limits: Limits,
+) -> (Agent, Arc<AtomicU32>) {
     let runs = Arc::new(AtomicU32::new(0));
     let tool = FakeTool { does, is_idempotent, runs: Arc::clone(&runs) };
     (Agent::new(model.clone(), vec![Box::new(tool)], limits), runs)
@@ -161,7 +181,8 @@ pub(crate) fn calls(name: &str, arguments: &str) -> Says {
 }
 
 pub(crate) fn turn(name: &str, arguments: &str) -> Turn {
-    let call = Call { id: "call_1".to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
+    let call =
+        Call { id: "call_1".to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
     Turn { calls: vec![call], ..Turn::default() }
 }
 

@@ -8,7 +8,9 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Event, Limits, Refusal, State, WaitReporter, Who};
-use crate::fakes::{Does, FakeModel, Says, agent, calls, done, observations, plain, probe, steps, turn};
+use crate::fakes::{
+    Does, FakeModel, Says, agent, calls, done, observations, plain, probe, steps, turn,
+};
 
 #[tokio::test(start_paused = true)]
 async fn done_completes_whether_or_not_it_succeeded() {
@@ -50,7 +52,8 @@ async fn an_empty_task_is_refused() {
 async fn stop_settles_and_the_agent_runs_again() {
     // In a call that listens, in one that does not, in a wait, in a tool.
     for first in [Says::Hangs, Says::Deaf, Says::Retried(100, turn("probe", "{}")), probe()] {
-        let (agent, _) = agent(&FakeModel::new([first, done(true)]), Does::Deaf, true, Limits::new());
+        let (agent, _) =
+            agent(&FakeModel::new([first, done(true)]), Does::Deaf, true, Limits::new());
         let stop = async {
             sleep(Duration::from_millis(2500)).await;
             agent.stop().await;
@@ -94,7 +97,8 @@ async fn a_hold_that_is_cut_short_says_how_much_was_left_and_that_no_attempt_beg
     fake.hold(Duration::from_secs(100));
     {
         let waits = WaitReporter::new(Who::Model, &emit);
-        let call = retry(|_| async { Ok::<_, &str>(()) }, RetryPolicy::new(), &token).on(fake.observed_by(&waits));
+        let call = retry(|_| async { Ok::<_, &str>(()) }, RetryPolicy::new(), &token)
+            .on(fake.observed_by(&waits));
         let stop = async {
             sleep(Duration::from_millis(2500)).await;
             token.cancel();
@@ -103,8 +107,11 @@ async fn a_hold_that_is_cut_short_says_how_much_was_left_and_that_no_attempt_beg
         assert_eq!(outcome.unwrap_err().attempts(), 0);
     }
     let events = events.into_inner().unwrap();
-    let [Event::Held { wait_ms }, Event::WaitCut { attempt: 1, held: true, left_ms, .. }, Event::GaveUp { .. }] =
-        &events[..]
+    let [
+        Event::Held { wait_ms },
+        Event::WaitCut { attempt: 1, held: true, left_ms, .. },
+        Event::GaveUp { .. },
+    ] = &events[..]
     else {
         panic!("{events:?}");
     };
@@ -175,8 +182,10 @@ async fn so_many_steps_are_so_many_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn it_is_warned_once_at_five_and_once_at_two_steps_left() {
-    const FIVE: &str = "Only 5 steps remaining. Consider wrapping up or calling done with partial results.";
-    const TWO: &str = "Critical: Only 2 steps left! You must finish the task or call done immediately.";
+    const FIVE: &str =
+        "Only 5 steps remaining. Consider wrapping up or calling done with partial results.";
+    const TWO: &str =
+        "Critical: Only 2 steps left! You must finish the task or call done immediately.";
     for (max, five, two) in [(40, true, true), (5, true, true), (2, false, true)] {
         let model = FakeModel::new([probe()]);
         let (agent, _) = agent(&model, Does::Well, false, Limits { steps: max, ..Limits::new() });
@@ -184,19 +193,26 @@ async fn it_is_warned_once_at_five_and_once_at_two_steps_left() {
         let told = observations(&agent);
         assert_eq!(told.iter().filter(|text| *text == FIVE).count(), usize::from(five), "of {max}");
         assert_eq!(told.iter().filter(|text| *text == TWO).count(), usize::from(two), "of {max}");
-        assert_eq!(told.iter().filter(|text| text.contains("Only")).count(), usize::from(five) + usize::from(two));
+        assert_eq!(
+            told.iter().filter(|text| text.contains("Only")).count(),
+            usize::from(five) + usize::from(two)
+        );
         assert!(model.prompt().contains(TWO), "the model hears of it");
     }
     let model = FakeModel::new([probe()]);
     let (agent, _) = agent(&model, Does::Well, false, Limits { steps: 3, ..Limits::new() });
     agent.execute("a task").await.unwrap();
-    assert!(observations(&agent)[0].starts_with("Only 3 steps remaining."), "also where there never were five");
+    assert!(
+        observations(&agent)[0].starts_with("Only 3 steps remaining."),
+        "also where there never were five"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_whole_run_has_a_limit() {
     let model = FakeModel::new([calls("probe", r#"{"n":1}"#), Says::Deaf]);
-    let (agent, _) = agent(&model, Does::Well, false, Limits { wall: Duration::from_secs(60), ..Limits::new() });
+    let (agent, _) =
+        agent(&model, Does::Well, false, Limits { wall: Duration::from_secs(60), ..Limits::new() });
     let began = Instant::now();
     assert_eq!(agent.execute("a task").await.unwrap().state, State::Error);
     assert_eq!(began.elapsed(), Duration::from_secs(60));

@@ -19,7 +19,9 @@ fn run(arguments: &[&str], code: i32, state: &str) -> (Vec<Value>, Value) {
     assert_eq!(summary["attempts"], count(&events, "attempt"));
     let number = |name: &str| summary[name].as_u64().unwrap();
     assert_eq!(number("attempts"), number("calls") + number("retries"));
-    let sum = |name: &str, field: &str| -> u64 { all(&events, name).map(|event| event[field].as_u64().unwrap()).sum() };
+    let sum = |name: &str, field: &str| -> u64 {
+        all(&events, name).map(|event| event[field].as_u64().unwrap()).sum()
+    };
     let waited = sum("waiting", "wait_ms") + sum("held", "wait_ms") - sum("wait_cut", "left_ms");
     assert_eq!(number("waited_ms"), waited);
     assert_eq!(
@@ -61,18 +63,29 @@ fn stormy_survives_every_fault() {
     assert_eq!(summary["restarts"], 3, "cut, dripping and after an error event");
     assert_eq!(summary["reasks"], 3, "malformed, an unknown tool, arguments that do not fit");
     assert_eq!(count(&events, "shrunk"), 1);
-    let ran: Vec<_> = all(&events, "tool").map(|event| event["arguments"].as_str().unwrap()).collect();
-    assert!(!ran.iter().any(|arguments| arguments.contains("cut off")), "a call that was cut off is never run");
-    assert_eq!(all(&events, "tool").filter(|event| event["name"] == "send_mail").count(), 1, "and no mail sent twice");
+    let ran: Vec<_> =
+        all(&events, "tool").map(|event| event["arguments"].as_str().unwrap()).collect();
+    assert!(
+        !ran.iter().any(|arguments| arguments.contains("cut off")),
+        "a call that was cut off is never run"
+    );
+    assert_eq!(
+        all(&events, "tool").filter(|event| event["name"] == "send_mail").count(),
+        1,
+        "and no mail sent twice"
+    );
     // Every hint was waited for: never less than was asked.
-    let told: Vec<_> =
-        events.iter().filter(|event| event["event"] == "failed" || event["event"] == "waiting").collect();
+    let told: Vec<_> = events
+        .iter()
+        .filter(|event| event["event"] == "failed" || event["event"] == "waiting")
+        .collect();
     let asked: Vec<_> = told.windows(2).filter(|pair| pair[0]["asked_ms"].is_u64()).collect();
     assert_eq!(asked.len(), 6, "a hint of each sort");
     assert!(asked.iter().all(|pair| pair[0]["asked_ms"] == pair[1]["hint_ms"]), "{asked:?}");
     let waits = all(&events, "waiting");
-    let hints: Vec<_> =
-        waits.filter_map(|event| Some((event["wait_ms"].as_u64()?, event["hint_ms"].as_u64()?))).collect();
+    let hints: Vec<_> = waits
+        .filter_map(|event| Some((event["wait_ms"].as_u64()?, event["hint_ms"].as_u64()?)))
+        .collect();
     assert_eq!(hints.len(), 6 + 2, "to wait a second after an overload is our own wish");
     assert!(hints.iter().all(|(waited, hint)| waited >= hint), "{hints:?}");
 }
@@ -80,7 +93,10 @@ fn stormy_survives_every_fault() {
 #[test]
 fn a_captcha_is_finished_without_success() {
     let (events, summary) = run(&["--scenario", "captcha"], 1, "completed");
-    assert!(all(&events, "observation").any(|event| event["text"].as_str().unwrap().contains("captcha")));
+    assert!(
+        all(&events, "observation")
+            .any(|event| event["text"].as_str().unwrap().contains("captcha"))
+    );
     assert_eq!(summary["tool_retries"], 0);
 }
 
@@ -95,7 +111,10 @@ fn an_outage_opens_the_breaker_and_says_when_to_come_back() {
 #[test]
 fn a_used_up_quota_is_not_retried() {
     let (_, summary) = run(&["--scenario", "quota"], 3, "error");
-    assert_eq!((&summary["retries"], &summary["failures"]["quota_exhausted"]), (&Value::from(0), &Value::from(1)));
+    assert_eq!(
+        (&summary["retries"], &summary["failures"]["quota_exhausted"]),
+        (&Value::from(0), &Value::from(1))
+    );
     let text = summary["text"].as_str().unwrap();
     for part in ["quota_exhausted", "rule", "come back in 86400"] {
         assert!(text.contains(part), "{text}");
@@ -106,7 +125,12 @@ fn a_used_up_quota_is_not_retried() {
 fn a_runaway_is_held_at_its_steps() {
     let (events, summary) = run(&["--scenario", "runaway", "--max-steps", "6"], 3, "error");
     assert_eq!((&summary["steps"], &summary["calls"]), (&Value::from(6), &Value::from(6)));
-    assert_eq!(all(&events, "observation").filter(|event| event["text"].as_str().unwrap().contains("Only")).count(), 2);
+    assert_eq!(
+        all(&events, "observation")
+            .filter(|event| event["text"].as_str().unwrap().contains("Only"))
+            .count(),
+        2
+    );
 }
 
 #[test]
@@ -127,11 +151,16 @@ fn without_a_terminal_the_lines_are_plain() {
 
 #[test]
 fn the_provider_serves_other_clients_and_the_environment_names_it() {
-    let mut server = Running(command(&["--server-only", "0", "--scenario", "calm"]).spawn().unwrap());
+    let mut server =
+        Running(command(&["--server-only", "0", "--scenario", "calm"]).spawn().unwrap());
     let mut line = String::new();
     BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let url = line.trim().strip_prefix("OPENAI_BASE_URL=").unwrap();
-    let output = command(&["--json"]).env("OPENAI_BASE_URL", url).env("OPENAI_API_KEY", "sk-secret").output().unwrap();
+    let output = command(&["--json"])
+        .env("OPENAI_BASE_URL", url)
+        .env("OPENAI_API_KEY", "sk-secret")
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(0), "it would have to fail: the embedded one is stormy");
     let events = events(&output);
     assert!(!all(&events, "failed").any(|event| event["who"] == "model"));
@@ -142,7 +171,8 @@ fn the_provider_serves_other_clients_and_the_environment_names_it() {
 fn the_environment_bounds_the_retries() {
     for (retries, attempts) in [("0", 1), ("1", 2)] {
         let mut outage = command(&["--scenario", "outage", "--json"]);
-        let output = outage.env("LLM_MAX_RETRIES", retries).env("LLM_RETRY_DELAY_MS", "1").output().unwrap();
+        let output =
+            outage.env("LLM_MAX_RETRIES", retries).env("LLM_RETRY_DELAY_MS", "1").output().unwrap();
         assert_eq!(output.status.code(), Some(3));
         assert_eq!(events(&output).last().unwrap()["attempts"], attempts);
     }

@@ -16,8 +16,7 @@ fn read(pieces: &[&[u8]]) -> Vec<String> {
 
 #[test]
 fn an_event_is_its_data() {
-    let stream =
-        ": ping\r\n\r\nevent: message\r\ndata: one\r\n\r\ndata:two\ndata:  lines\n\nid: 7\n\ndata: unfinished\n";
+    let stream = ": ping\r\n\r\nevent: message\r\ndata: one\r\n\r\ndata:two\ndata:  lines\n\nid: 7\n\ndata: unfinished\n";
     assert_eq!(read(&[stream.as_bytes()]), ["one", "two\n lines"]);
 }
 

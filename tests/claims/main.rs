@@ -51,9 +51,11 @@ claim!(jitter_spares_a_contended_row, jitter_spares_a_contended_row_in_full, |si
 claim!(jitter_spreads_at_the_cap, jitter_spreads_at_the_cap_in_full, |size| {
     claims::cap::checks(&claims::cap::measure(size, UNSEEN))
 });
-claim!(a_bucket_keeps_what_retries_are_good_for, a_bucket_keeps_what_retries_are_good_for_in_full, |size| {
-    claims::bucket::checks(&claims::bucket::measure(size, UNSEEN), size)
-});
+claim!(
+    a_bucket_keeps_what_retries_are_good_for,
+    a_bucket_keeps_what_retries_are_good_for_in_full,
+    |size| { claims::bucket::checks(&claims::bucket::measure(size, UNSEEN), size) }
+);
 claim!(a_budget_ends_a_collapse, a_budget_ends_a_collapse_in_full, |size| {
     claims::collapse::checks(&claims::collapse::measure(size, UNSEEN), size)
 });

@@ -31,8 +31,9 @@ fn a_figure_outside_its_printed_tolerance_does_not_hold() {
         for inside in [low, high] {
             assert_eq!(verdict(&published, inside), Verdict::Holds, "{text}: {inside}");
         }
-        for outside in
-            [low - 0.1, high + 0.1, f64::NAN].into_iter().filter(|figure| figure.is_nan() || figure.is_finite())
+        for outside in [low - 0.1, high + 0.1, f64::NAN]
+            .into_iter()
+            .filter(|figure| figure.is_nan() || figure.is_finite())
         {
             assert_eq!(verdict(&published, outside), Verdict::Fails, "{text}: {outside}");
         }
@@ -50,14 +51,18 @@ fn the_verdict_is_that_of_the_printed_figure() {
 
 #[test]
 fn an_outcome_is_no_tolerance() {
-    let check = |measured| row(Percent(16.2, 10.0), measured).or_outcome(AtMost(24.0, 0.0), "because.");
+    let check =
+        |measured| row(Percent(16.2, 10.0), measured).or_outcome(AtMost(24.0, 0.0), "because.");
     assert_eq!(check(16.0).verdict(), Verdict::Holds);
     assert_eq!(check(9.9).verdict(), Verdict::OutcomeOnly);
     assert_eq!(check(24.1).verdict(), Verdict::Fails);
     assert_eq!(check(f64::NAN).verdict(), Verdict::Fails);
     let text = check(9.9).to_string();
-    for part in ["16.2/s ± 10 %", "9.9/s  outcome only", "The outcome holds, up to 24/s; the figure differs: because."]
-    {
+    for part in [
+        "16.2/s ± 10 %",
+        "9.9/s  outcome only",
+        "The outcome holds, up to 24/s; the figure differs: because.",
+    ] {
         assert!(text.contains(part), "{text}");
     }
     assert!(check(30.0).to_string().contains("Not even the outcome holds, up to 24/s."));

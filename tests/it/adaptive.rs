@@ -8,7 +8,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use resile::timeout::Elapsed;
 use resile::{
-    AdaptiveTimeout, Always, Backoff, Cut, GaveUp, Never, ResilienceExt, RetryPolicy, Run, StopReason, Upstream, retry,
+    AdaptiveTimeout, Always, Backoff, Cut, GaveUp, Never, ResilienceExt, RetryPolicy, Run,
+    StopReason, Upstream, retry,
 };
 use static_assertions::assert_impl_all;
 
@@ -50,7 +51,10 @@ impl Host {
     }
 
     /// One attempt, or the limit that cut it.
-    async fn call(&self, future: impl Future<Output = Result<(), Infallible>>) -> Result<(), Duration> {
+    async fn call(
+        &self,
+        future: impl Future<Output = Result<(), Infallible>>,
+    ) -> Result<(), Duration> {
         self.0.call(future, Always).await.map_err(|gave_up| cut_at(&gave_up))
     }
 }
@@ -87,7 +91,10 @@ async fn the_limit_cuts_and_says_so() {
     let began = tokio::time::Instant::now();
     let gave_up = limit.0.call(pending::<Result<(), Infallible>>(), Always).await.unwrap_err();
     assert_eq!((gave_up.reason(), cut_at(&gave_up)), (StopReason::Attempts, given));
-    assert!(gave_up.to_string().contains(&format!("attempt 1: did not finish within {given:?}")), "{gave_up}");
+    assert!(
+        gave_up.to_string().contains(&format!("attempt 1: did not finish within {given:?}")),
+        "{gave_up}"
+    );
     assert!(began.elapsed() >= given && began.elapsed() <= given + MS);
 }
 
@@ -150,11 +157,15 @@ async fn a_peer_that_slows_down_is_followed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cut_call_counts_as_twice_its_limit() {
-    let limit = Host::new(bare().with_samples(1).with_quantile(1.0).with_factor(1.0).with_ceiling(SECOND));
+    let limit =
+        Host::new(bare().with_samples(1).with_quantile(1.0).with_factor(1.0).with_ceiling(SECOND));
     limit.call(takes(100 * MS)).await.unwrap();
     for _ in 0..6 {
         let cut_at = limit.call(pending()).await.unwrap_err();
-        assert!(near(limit.limit(), (cut_at * 2).min(SECOND)) || limit.limit() == SECOND, "{cut_at:?} {limit:?}");
+        assert!(
+            near(limit.limit(), (cut_at * 2).min(SECOND)) || limit.limit() == SECOND,
+            "{cut_at:?} {limit:?}"
+        );
     }
     assert_eq!(limit.limit(), SECOND);
 }
@@ -201,7 +212,8 @@ async fn floor_and_ceiling_hold_and_the_ceiling_beats() {
     let limit = Host::new(AdaptiveTimeout::new().with_samples(1));
     limit.call(takes(MS)).await.unwrap();
     assert_eq!(limit.limit(), 250 * MS);
-    let limit = Host::new(AdaptiveTimeout::new().with_samples(1).with_floor(SECOND).with_ceiling(MS));
+    let limit =
+        Host::new(AdaptiveTimeout::new().with_samples(1).with_floor(SECOND).with_ceiling(MS));
     limit.call(takes(Duration::ZERO)).await.ok();
     assert_eq!(limit.limit(), MS);
     let zero = Host::new(AdaptiveTimeout::new().with_ceiling(Duration::ZERO));
@@ -242,7 +254,10 @@ async fn each_attempt_has_what_is_learned() {
     let gave_up = retry(|_| takes(3600 * SECOND), policy, Never).on(&limit.0).await.unwrap_err();
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Attempts, 2));
     // The first cut counts as twice its limit, so the second attempt had twice as long.
-    assert!(near(cut_at(&gave_up), given * 2 * 2) && began.elapsed() >= given * 5, "{gave_up}, {limit:?}");
+    assert!(
+        near(cut_at(&gave_up), given * 2 * 2) && began.elapsed() >= given * 5,
+        "{gave_up}, {limit:?}"
+    );
 
     let capped = policy.with_attempt_timeout(50 * MS);
     let gave_up = retry(|_| takes(3600 * SECOND), capped, Never).on(&limit.0).await.unwrap_err();

@@ -48,7 +48,8 @@ pub(crate) fn retries() -> impl Strategy<Value = u32> {
 }
 
 fn steps() -> impl Strategy<Value = &'static [Duration]> {
-    const SOME: &[Duration] = &[Duration::from_secs(3), Duration::from_nanos(1), Duration::from_secs(7)];
+    const SOME: &[Duration] =
+        &[Duration::from_secs(3), Duration::from_nanos(1), Duration::from_secs(7)];
     prop_oneof![Just(&[][..]), Just(&[Duration::MAX][..]), Just(SOME)]
 }
 
@@ -61,18 +62,21 @@ fn customs() -> impl Strategy<Value = fn(u32) -> Duration> {
 
 /// Those that never shrink.
 fn growing() -> impl Strategy<Value = Backoff> {
-    let factors = prop_oneof![Just(1.0), Just(f64::INFINITY), Just(f64::MAX), Just(f64::NAN), 1.0..10.0_f64];
+    let factors =
+        prop_oneof![Just(1.0), Just(f64::INFINITY), Just(f64::MAX), Just(f64::NAN), 1.0..10.0_f64];
     prop_oneof![
         Just(Backoff::none()),
         durations().prop_map(Backoff::fixed),
         durations().prop_map(Backoff::linear),
-        (durations(), factors).prop_map(|(base, factor)| Backoff::exponential(base).with_factor(factor)),
+        (durations(), factors)
+            .prop_map(|(base, factor)| Backoff::exponential(base).with_factor(factor)),
         durations().prop_map(Backoff::fibonacci),
     ]
 }
 
 fn jitters() -> impl Strategy<Value = Jitter> {
-    let shares = prop_oneof![0.0..=1.0_f64, Just(f64::NAN), Just(-1.0), Just(f64::INFINITY), any::<f64>()];
+    let shares =
+        prop_oneof![0.0..=1.0_f64, Just(f64::NAN), Just(-1.0), Just(f64::INFINITY), any::<f64>()];
     prop_oneof![
         Just(Jitter::None),
         Just(Jitter::Full),
@@ -83,8 +87,7 @@ fn jitters() -> impl Strategy<Value = Jitter> {
 }
 
 pub(crate) fn backoffs() -> impl Strategy<Value = Backoff> {
-    let curves =
-        prop_oneof![3 => growing(), 1 => steps().prop_map(Backoff::steps), 1 => customs().prop_map(Backoff::custom)];
+    let curves = prop_oneof![3 => growing(), 1 => steps().prop_map(Backoff::steps), 1 => customs().prop_map(Backoff::custom)];
     let capped = (curves, prop::option::of(durations()));
     let capped = capped.prop_map(|(backoff, cap)| cap.map_or(backoff, |cap| backoff.with_cap(cap)));
     (capped, jitters()).prop_map(|(backoff, jitter)| backoff.with_jitter(jitter))
@@ -158,7 +161,9 @@ proptest! {
 
 #[test]
 fn curves_are_the_published_ones() {
-    let seconds = |backoff: Backoff| -> Vec<_> { backoff.schedule().take(8).map(|delay| delay.as_secs()).collect() };
+    let seconds = |backoff: Backoff| -> Vec<_> {
+        backoff.schedule().take(8).map(|delay| delay.as_secs()).collect()
+    };
     assert_eq!(seconds(Backoff::none()), [0; 8]);
     assert_eq!(seconds(Backoff::fixed(CAP * 2)), [60; 8]);
     assert_eq!(seconds(Backoff::linear(BASE * 5)), [5, 10, 15, 20, 25, 30, 30, 30]);
@@ -167,21 +172,40 @@ fn curves_are_the_published_ones() {
     assert_eq!(seconds(Backoff::fibonacci(BASE)), [1, 1, 2, 3, 5, 8, 13, 21]);
     assert_eq!(seconds(Backoff::steps(&[BASE, CAP, BASE])), [1, 30, 1, 1, 1, 1, 1, 1]);
     assert_eq!(seconds(Backoff::steps(&[])), [0; 8]);
-    assert_eq!(seconds(Backoff::custom(|retry| BASE * retry * retry)), [1, 4, 9, 16, 25, 36, 49, 64]);
-    assert_eq!(seconds(Backoff::exponential(CAP * 2)), [60; 8], "the default cap is not below the base");
+    assert_eq!(
+        seconds(Backoff::custom(|retry| BASE * retry * retry)),
+        [1, 4, 9, 16, 25, 36, 49, 64]
+    );
+    assert_eq!(
+        seconds(Backoff::exponential(CAP * 2)),
+        [60; 8],
+        "the default cap is not below the base"
+    );
     assert_eq!(plain(Backoff::exponential(BASE).with_cap(Duration::MAX), u32::MAX), Duration::MAX);
     assert_eq!(plain(Backoff::linear(BASE).with_cap(Duration::MAX), u32::MAX), BASE * u32::MAX);
     assert_eq!(plain(Backoff::fibonacci(BASE).with_cap(Duration::MAX), 47), BASE * 2_971_215_073);
-    assert_eq!(plain(Backoff::fibonacci(BASE).with_cap(Duration::MAX), u32::MAX), BASE * u32::MAX, "saturated");
+    assert_eq!(
+        plain(Backoff::fibonacci(BASE).with_cap(Duration::MAX), u32::MAX),
+        BASE * u32::MAX,
+        "saturated"
+    );
 }
 
 #[test]
 fn nothing_is_drawn_where_nothing_is_spread() {
-    let all = [Jitter::None, Jitter::Full, Jitter::Equal, Jitter::Decorrelated, Jitter::Proportional(0.5)];
+    let all = [
+        Jitter::None,
+        Jitter::Full,
+        Jitter::Equal,
+        Jitter::Decorrelated,
+        Jitter::Proportional(0.5),
+    ];
     for jitter in all {
-        for backoff in
-            [Backoff::none(), Backoff::fixed(Duration::ZERO), Backoff::exponential(BASE).with_cap(Duration::ZERO)]
-        {
+        for backoff in [
+            Backoff::none(),
+            Backoff::fixed(Duration::ZERO),
+            Backoff::exponential(BASE).with_cap(Duration::ZERO),
+        ] {
             assert_eq!(backoff.with_jitter(jitter).delay(9, BASE, untouched), Duration::ZERO);
         }
     }
@@ -197,7 +221,8 @@ fn trap_01_a_base_at_the_cap_is_spread_too() {
     let mut draw = seeded(1);
     for jitter in SPREADING {
         let backoff = Backoff::fixed(CAP).with_cap(CAP).with_jitter(jitter);
-        let delays: Vec<_> = (0..1000).map(|_| backoff.delay(1, Duration::ZERO, &mut draw)).collect();
+        let delays: Vec<_> =
+            (0..1000).map(|_| backoff.delay(1, Duration::ZERO, &mut draw)).collect();
         let (least, most) = (delays.iter().min().unwrap(), delays.iter().max().unwrap());
         assert!(most.saturating_sub(*least) > CAP / 3, "{jitter:?}: from {least:?} to {most:?}");
     }
@@ -213,8 +238,10 @@ fn trap_01_jitter_lost_at_the_cap() {
         let backoff = Backoff::exponential(BASE).with_cap(CAP).with_jitter(jitter);
         assert_eq!(plain(backoff, RETRY), CAP);
         // What one client waits before its twelfth retry, after the eleven before it.
-        let mut client =
-            || (1..=RETRY).fold(Duration::ZERO, |previous, retry| backoff.delay(retry, previous, &mut draw));
+        let mut client = || {
+            (1..=RETRY)
+                .fold(Duration::ZERO, |previous, retry| backoff.delay(retry, previous, &mut draw))
+        };
 
         let draws: Vec<_> = (0..20_000).map(|_| client()).collect();
         assert!(draws.iter().all(|delay| *delay <= CAP), "{jitter:?}: above the cap");
@@ -235,7 +262,8 @@ fn trap_01_jitter_lost_at_the_cap() {
 /// A delay that was spelled out is that delay; one that follows from a base is spread.
 #[test]
 fn a_delay_that_was_spelled_out_has_no_jitter_unless_asked() {
-    let spelled_out = [Backoff::fixed(BASE), Backoff::steps(&[BASE, CAP]), Backoff::custom(|retry| BASE * retry)];
+    let spelled_out =
+        [Backoff::fixed(BASE), Backoff::steps(&[BASE, CAP]), Backoff::custom(|retry| BASE * retry)];
     for backoff in spelled_out {
         for (retry, delay) in (1..10).zip(backoff.schedule()) {
             assert_eq!(backoff.delay(retry, Duration::ZERO, untouched), delay, "{backoff:?}");
@@ -246,9 +274,11 @@ fn a_delay_that_was_spelled_out_has_no_jitter_unless_asked() {
     let growing = [Backoff::linear(BASE), Backoff::exponential(BASE), Backoff::fibonacci(BASE)];
     let asked = spelled_out.map(|backoff| backoff.with_jitter(Jitter::Full));
     for backoff in growing.into_iter().chain(asked) {
-        let delays: Vec<_> = (0..100).map(|_| backoff.delay(1, Duration::ZERO, &mut draw)).collect();
+        let delays: Vec<_> =
+            (0..100).map(|_| backoff.delay(1, Duration::ZERO, &mut draw)).collect();
         assert!(
-            delays.iter().any(|delay| *delay < BASE / 4) && delays.iter().all(|delay| *delay <= BASE),
+            delays.iter().any(|delay| *delay < BASE / 4)
+                && delays.iter().all(|delay| *delay <= BASE),
             "{backoff:?}"
         );
     }

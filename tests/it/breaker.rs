@@ -147,9 +147,11 @@ impl Model {
         let bad = !matches!(outcome, Outcome::Success | Outcome::Refused);
         self.ended.push((self.now, bad));
         let slot = self.now / (WINDOW / SLOTS);
-        let inside: Vec<_> = self.ended.iter().filter(|(at, _)| at / (WINDOW / SLOTS) + SLOTS > slot).collect();
+        let inside: Vec<_> =
+            self.ended.iter().filter(|(at, _)| at / (WINDOW / SLOTS) + SLOTS > slot).collect();
         let failures = inside.iter().filter(|(_, bad)| *bad).count();
-        let streak = matches!(outcome, Outcome::Transient | Outcome::NotAgain) && self.streak >= CONSECUTIVE;
+        let streak =
+            matches!(outcome, Outcome::Transient | Outcome::NotAgain) && self.streak >= CONSECUTIVE;
         if bad && (streak || inside.len() >= OF_AT_LEAST && failures * 2 >= inside.len()) {
             let until = self.now + OPEN;
             self.go(Phase::Open { until });
@@ -285,7 +287,9 @@ proptest! {
 #[test]
 fn trap_06_a_stale_result_does_not_decide() {
     let timer = ManualTimer::new();
-    let breaker = guard(&timer, |b| b.with_consecutive(2).with_probes(1.0, 1).with_open_time(opening_for(SECOND)));
+    let breaker = guard(&timer, |b| {
+        b.with_consecutive(2).with_probes(1.0, 1).with_open_time(opening_for(SECOND))
+    });
     let (early, late) = (breaker.permit().unwrap(), breaker.permit().unwrap());
     for _ in 0..2 {
         breaker.fail();
@@ -305,7 +309,9 @@ fn trap_06_a_stale_result_does_not_decide() {
 #[test]
 fn trap_07_a_cancelled_probe_is_neutral_and_gives_its_place_back() {
     let timer = ManualTimer::new();
-    let breaker = guard(&timer, |b| b.with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND)));
+    let breaker = guard(&timer, |b| {
+        b.with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND))
+    });
     breaker.fail();
     timer.advance(SECOND);
     for _ in 0..100 {
@@ -322,7 +328,10 @@ fn trap_07_a_cancelled_probe_is_neutral_and_gives_its_place_back() {
 fn trap_08_a_hung_probe_loses_its_place_when_its_lease_runs_out() {
     let timer = ManualTimer::new();
     let breaker = guard(&timer, |b| {
-        b.with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND)).with_lease(30 * SECOND)
+        b.with_consecutive(1)
+            .with_probes(1.0, 1)
+            .with_open_time(opening_for(SECOND))
+            .with_lease(30 * SECOND)
     });
     breaker.fail();
     timer.advance(SECOND);
@@ -337,7 +346,10 @@ fn trap_08_a_hung_probe_loses_its_place_when_its_lease_runs_out() {
 fn calls_that_all_outlast_the_lease_still_close_it() {
     let timer = ManualTimer::new();
     let breaker = guard(&timer, |b| {
-        b.with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND)).with_lease(SECOND)
+        b.with_consecutive(1)
+            .with_probes(1.0, 1)
+            .with_open_time(opening_for(SECOND))
+            .with_lease(SECOND)
     });
     breaker.fail();
     timer.advance(SECOND);
@@ -408,7 +420,8 @@ fn slow_calls_open_it_good_or_bad() {
 fn repeated_trips_wait_longer_and_a_hint_is_a_floor() {
     let timer = ManualTimer::new();
     let backoff = Backoff::exponential(5 * SECOND).with_jitter(Jitter::None);
-    let breaker = guard(&timer, |b| b.with_consecutive(1).with_probes(1.0, 1).with_open_time(backoff));
+    let breaker =
+        guard(&timer, |b| b.with_consecutive(1).with_probes(1.0, 1).with_open_time(backoff));
     let wait = || breaker.permit().unwrap_err().retry_after().unwrap();
     breaker.fail();
     assert_eq!(wait(), 5 * SECOND);
@@ -460,7 +473,10 @@ fn odd_settings_neither_panic_nor_stick() {
             assert_eq!(breaker.state(), State::Closed, "share {share}");
         }
         let breaker = guard(&timer, |b| {
-            b.with_window(Duration::MAX).with_lease(Duration::MAX).with_consecutive(1).with_probes(1.0, u32::MAX)
+            b.with_window(Duration::MAX)
+                .with_lease(Duration::MAX)
+                .with_consecutive(1)
+                .with_probes(1.0, u32::MAX)
         });
         breaker.permit().unwrap().settle(&Verdict::transient().after(Duration::MAX));
         assert!(breaker.permit().is_err());
@@ -484,7 +500,8 @@ fn transitions_are_reported_in_order_and_outside_the_lock() {
     let timer = ManualTimer::new();
     let heard = Arc::new(Mutex::new(vec![]));
     let sink = Arc::clone(&heard);
-    let breaker = Breaker::new().with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND));
+    let breaker =
+        Breaker::new().with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND));
     let upstream = Upstream::new("guarded").with_breaker(breaker).with_timer(timer.clone());
     let breaker = Guard(upstream.with_shared_observer(move |event: &Event<'_>| {
         if let EventKind::Breaker(transition) = event.kind {
@@ -546,16 +563,32 @@ fn opens_for_as_long_as_was_said() {
         };
         (0..200).map(|_| open_once()).collect()
     };
-    for spelled_out in [Backoff::fixed(SECOND), Backoff::steps(&[SECOND]), Backoff::custom(|_| SECOND)] {
+    for spelled_out in
+        [Backoff::fixed(SECOND), Backoff::steps(&[SECOND]), Backoff::custom(|_| SECOND)]
+    {
         assert!(opened(spelled_out).iter().all(|time| *time == SECOND), "{spelled_out:?}");
         let asked = opened(spelled_out.with_jitter(Jitter::Full));
         assert!(asked.iter().any(|time| *time < SECOND / 4), "{spelled_out:?}");
     }
-    for growing in [Backoff::linear(SECOND), Backoff::exponential(SECOND), Backoff::fibonacci(SECOND)] {
+    for growing in
+        [Backoff::linear(SECOND), Backoff::exponential(SECOND), Backoff::fibonacci(SECOND)]
+    {
         let times = opened(growing);
-        assert!(times.iter().all(|time| (SECOND * 4 / 5..=SECOND * 6 / 5).contains(time)), "{growing:?}: {times:?}");
-        assert!(times.iter().any(|time| *time < SECOND) && times.iter().any(|time| *time > SECOND), "{growing:?}");
-        assert!(opened(growing.with_jitter(Jitter::Full)).iter().any(|time| *time < SECOND / 4), "{growing:?}");
-        assert!(opened(growing.with_jitter(Jitter::None)).iter().all(|time| *time == SECOND), "{growing:?}");
+        assert!(
+            times.iter().all(|time| (SECOND * 4 / 5..=SECOND * 6 / 5).contains(time)),
+            "{growing:?}: {times:?}"
+        );
+        assert!(
+            times.iter().any(|time| *time < SECOND) && times.iter().any(|time| *time > SECOND),
+            "{growing:?}"
+        );
+        assert!(
+            opened(growing.with_jitter(Jitter::Full)).iter().any(|time| *time < SECOND / 4),
+            "{growing:?}"
+        );
+        assert!(
+            opened(growing.with_jitter(Jitter::None)).iter().all(|time| *time == SECOND),
+            "{growing:?}"
+        );
     }
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use resile::breaker::{State, TripReason};
 use resile::{
-    Always, Backoff, Breaker, Classify, Cooldown, Cut, GaveUp, Health, HedgePolicy, Jitter, ManualTimer, Never,
-    RetryPolicy, Run, StopReason, Timer, TokioTimer, Upstream, Verdict, hedge, retry,
+    Always, Backoff, Breaker, Classify, Cooldown, Cut, GaveUp, Health, HedgePolicy, Jitter,
+    ManualTimer, Never, RetryPolicy, Run, StopReason, Timer, TokioTimer, Upstream, Verdict, hedge,
+    retry,
 };
 
 use super::guard::guard;
@@ -33,14 +34,16 @@ fn fail(upstream: &Upstream) {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_shares_its_verdict_with_its_breaker() {
-    let upstream = upstream(Breaker::new().with_consecutive(2).with_open_time(opening_for(60 * SECOND)));
+    let upstream =
+        upstream(Breaker::new().with_consecutive(2).with_open_time(opening_for(60 * SECOND)));
     let policy = RetryPolicy::new().with_attempts(9).with_classifier(|e: &u32| *e != 400);
     let permanent = || retry(|_| async { Err::<(), _>(400) }, &policy, Never).on(&upstream);
     for _ in 0..5 {
         assert_eq!(permanent().await.unwrap_err().reason(), StopReason::Fatal);
     }
     assert_eq!(state(&upstream), State::Closed, "permanent errors are neutral");
-    let error = retry(|_| async { Err::<(), _>(503) }, &policy, Never).on(&upstream).await.unwrap_err();
+    let error =
+        retry(|_| async { Err::<(), _>(503) }, &policy, Never).on(&upstream).await.unwrap_err();
     assert_eq!((error.reason(), error.attempts(), error.last()), (StopReason::Open, 2, Some(&503)));
     assert!(error.retry_after().is_some_and(|after| after > 55 * SECOND), "{error}");
     let error = permanent().await.unwrap_err();
@@ -50,8 +53,10 @@ async fn a_run_shares_its_verdict_with_its_breaker() {
 
 /// Half-open, with one probe.
 async fn probing() -> Upstream {
-    let breaker = Breaker::new().with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND));
-    let upstream = upstream(breaker).with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO));
+    let breaker =
+        Breaker::new().with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND));
+    let upstream = upstream(breaker)
+        .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO));
     fail(&upstream);
     tokio::time::sleep(SECOND).await;
     upstream
@@ -71,7 +76,10 @@ async fn a_call_that_is_dropped_or_cut_too_soon_gives_its_probe_back() {
         // Held for longer than half of its time, it has too little left to show anything.
         upstream.hold(Duration::from_millis(600));
         let cut = retry(|_| hangs(), &policy, Never).on(&upstream).await.unwrap_err();
-        assert_eq!((cut.reason(), cut.attempts(), cut.cut()), (StopReason::Deadline, 1, Some(Cut::Deadline)));
+        assert_eq!(
+            (cut.reason(), cut.attempts(), cut.cut()),
+            (StopReason::Deadline, 1, Some(Cut::Deadline))
+        );
         assert_eq!(state(&upstream), State::HalfOpen);
         let mut dropped = Box::pin(retry(|_| hangs(), &policy, Never).on(&upstream));
         assert!(poll(dropped.as_mut()).is_pending());
@@ -101,7 +109,8 @@ async fn a_call_that_is_dropped_or_cut_too_soon_gives_its_probe_back() {
 async fn a_probe_that_hangs_until_it_is_cut_has_failed() {
     let once = RetryPolicy::new().with_attempts(1);
     let total = once.with_total_timeout(SECOND);
-    for policy in [once.with_attempt_timeout(SECOND), total, total.with_attempt_timeout(2 * SECOND)] {
+    for policy in [once.with_attempt_timeout(SECOND), total, total.with_attempt_timeout(2 * SECOND)]
+    {
         let upstream = probing().await;
         retry(|_| hangs(), policy, Never).on(&upstream).await.unwrap_err();
         assert_eq!(state(&upstream), State::Open, "{policy:?}");
@@ -111,9 +120,15 @@ async fn a_probe_that_hangs_until_it_is_cut_has_failed() {
     let least = Duration::from_nanos(1);
     for (held, expected) in [(SECOND / 2, State::Open), (SECOND / 2 + least, State::HalfOpen)] {
         let timer = ManualTimer::new();
-        let breaker = Breaker::new().with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND));
+        let breaker = Breaker::new()
+            .with_consecutive(1)
+            .with_probes(1.0, 1)
+            .with_open_time(opening_for(SECOND));
         let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
-        let upstream = Upstream::new("guarded").with_breaker(breaker).with_cooldown(cooldown).with_timer(&timer);
+        let upstream = Upstream::new("guarded")
+            .with_breaker(breaker)
+            .with_cooldown(cooldown)
+            .with_timer(&timer);
         upstream.try_admit().unwrap().settle(&Verdict::transient());
         timer.advance(SECOND);
         upstream.hold(held);
@@ -128,7 +143,8 @@ async fn a_probe_that_hangs_until_it_is_cut_has_failed() {
 async fn a_cut_counts_as_its_classifier_says() {
     let upstream = probing().await;
     let neutral = (|_: &&str| true).cut_is(Verdict::transient().with_health(Health::Unknown));
-    let policy = RetryPolicy::new().with_attempts(1).with_attempt_timeout(SECOND).with_classifier(neutral);
+    let policy =
+        RetryPolicy::new().with_attempts(1).with_attempt_timeout(SECOND).with_classifier(neutral);
     for policy in [policy, policy.without_attempt_timeout().with_total_timeout(SECOND)] {
         retry(|_| hangs(), policy, Never).on(&upstream).await.unwrap_err();
         assert_eq!(state(&upstream), State::HalfOpen);
@@ -163,7 +179,10 @@ async fn a_future_that_is_refused_is_not_polled() {
         Err::<(), _>("down")
     };
     let failed = upstream.call(call(), Always).await.unwrap_err();
-    assert_eq!((failed.reason(), failed.attempts(), failed.last()), (StopReason::Attempts, 1, Some(&"down")));
+    assert_eq!(
+        (failed.reason(), failed.attempts(), failed.last()),
+        (StopReason::Attempts, 1, Some(&"down"))
+    );
     let refused = upstream.call(call(), Always).await.unwrap_err();
     assert_eq!((refused.reason(), refused.attempts(), refused.last()), (StopReason::Open, 0, None));
     assert!(refused.retry_after().is_some());
@@ -177,7 +196,8 @@ async fn a_future_that_is_refused_is_not_polled() {
 async fn failures_that_are_not_sent_again_open_it() {
     static BY_RETRY: Upstream = Upstream::new("posts").with_breaker(Breaker::new());
     static BY_CALL: Upstream = Upstream::new("posts").with_breaker(Breaker::new());
-    static BY_RATE: Upstream = Upstream::new("posts").with_breaker(Breaker::new().without_consecutive());
+    static BY_RATE: Upstream =
+        Upstream::new("posts").with_breaker(Breaker::new().without_consecutive());
 
     let not_again = |_: &&str| Verdict::transient().not_again();
     let policy = RetryPolicy::new().with_classifier(not_again);
@@ -197,13 +217,21 @@ async fn failures_that_are_not_sent_again_open_it() {
         }
         sent
     };
-    for (upstream, by_retry, expected) in [(&BY_RETRY, true, 10), (&BY_CALL, false, 10), (&BY_RATE, true, 20)] {
-        assert_eq!(calls(upstream, by_retry).await, expected, "the limit of failures, by retry: {by_retry}");
+    for (upstream, by_retry, expected) in
+        [(&BY_RETRY, true, 10), (&BY_CALL, false, 10), (&BY_RATE, true, 20)]
+    {
+        assert_eq!(
+            calls(upstream, by_retry).await,
+            expected,
+            "the limit of failures, by retry: {by_retry}"
+        );
         assert_eq!(state(upstream), State::Open);
     }
     let timer = ManualTimer::new();
     let by_hand = guard(&timer, |b| b);
-    let sent = (0..200).filter_map(|_| by_hand.permit().ok()).map(|it| it.settle(&Verdict::transient().not_again()));
+    let sent = (0..200)
+        .filter_map(|_| by_hand.permit().ok())
+        .map(|it| it.settle(&Verdict::transient().not_again()));
     assert_eq!((sent.count(), by_hand.state()), (10, State::Open));
 }
 
@@ -214,7 +242,9 @@ async fn errors_of_a_healthy_upstream_are_good_signs() {
     let classify = |e: &u32| if *e == 404 { healthy } else { Verdict::transient() };
     let upstream = upstream(Breaker::new().with_consecutive(3).with_open_time(opening_for(SECOND)));
     let policy = RetryPolicy::new().with_attempts(1).with_classifier(classify);
-    let call = |status: u32| retry(move |_| async move { Err::<(), _>(status) }, policy, Never).on(&upstream);
+    let call = |status: u32| {
+        retry(move |_| async move { Err::<(), _>(status) }, policy, Never).on(&upstream)
+    };
     for status in [500, 500, 404, 500, 500] {
         call(status).await.unwrap_err();
     }
@@ -243,7 +273,9 @@ fn counting() -> Breaker {
 async fn a_breaker_counts_the_same_however_the_call_is_made() {
     let [retried, hedged, called, by_hand] = [(); 4].map(|()| upstream(counting()));
     let once = RetryPolicy::new().with_attempts(1);
-    for policy in [once, once.with_total_timeout(60 * SECOND), once.with_attempt_timeout(60 * SECOND)] {
+    for policy in
+        [once, once.with_total_timeout(60 * SECOND), once.with_attempt_timeout(60 * SECOND)]
+    {
         for step in 0_u64..300 {
             let (waits, works) = (step % 3 == 0, step % 5 != 0);
             let call = || async move {
@@ -284,7 +316,10 @@ fn a_call_that_waited_for_its_admission_counts_when_it_ended() {
     for policy in [policy, policy.without_total_timeout()] {
         let timer = ManualTimer::new();
         let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
-        let upstream = Upstream::new("held").with_breaker(counting()).with_cooldown(cooldown).with_timer(&timer);
+        let upstream = Upstream::new("held")
+            .with_breaker(counting())
+            .with_cooldown(cooldown)
+            .with_timer(&timer);
         upstream.try_admit().unwrap().succeeded();
         upstream.hold(5 * SECOND);
         let call = retry(|_| std::future::ready(Ok::<_, &str>(())), policy, Never).on(&upstream);
@@ -293,14 +328,21 @@ fn a_call_that_waited_for_its_admission_counts_when_it_ended() {
             timer.advance(more);
             upstream.snapshot().unwrap().calls
         };
-        assert_eq!([Duration::ZERO, 12 * SECOND, 5 * SECOND].map(calls_after), [2, 1, 0], "{policy:?}");
+        assert_eq!(
+            [Duration::ZERO, 12 * SECOND, 5 * SECOND].map(calls_after),
+            [2, 1, 0],
+            "{policy:?}"
+        );
     }
 }
 
 /// Readings of two clocks do not compare: an upstream goes by its own, and by no other.
 #[tokio::test(start_paused = true)]
 async fn a_breaker_goes_by_the_clock_of_its_upstream() {
-    let policy = RetryPolicy::new().with_attempts(2).with_backoff(Backoff::none()).with_total_timeout(60 * SECOND);
+    let policy = RetryPolicy::new()
+        .with_attempts(2)
+        .with_backoff(Backoff::none())
+        .with_total_timeout(60 * SECOND);
     let timer = ManualTimer::new();
     let far = Upstream::new("far").with_breaker(counting()).with_timer(&timer);
     let near = upstream(counting());
@@ -312,7 +354,8 @@ async fn a_breaker_goes_by_the_clock_of_its_upstream() {
         let _ = retry(|_| call(), &policy, Never).on(&far).await;
         let _ = retry(|_| call(), &policy, Never).on(&near).await;
     }
-    let seen = |now: Option<resile::breaker::Snapshot>| now.map(|now| (now.calls, now.failures)).unwrap();
+    let seen =
+        |now: Option<resile::breaker::Snapshot>| now.map(|now| (now.calls, now.failures)).unwrap();
     assert_eq!((seen(far.snapshot()), seen(near.snapshot())), ((3, 2), (3, 2)));
     timer.advance(17 * SECOND);
     assert_eq!((seen(far.snapshot()), seen(near.snapshot())), ((0, 0), (3, 2)));

@@ -10,7 +10,8 @@ use super::guard::guard;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Each of these numbers of transitions is a distance at which a tag of few bits wraps, or looks as if it had.
-const TRANSITIONS: [u32; 15] = [0, 1, 2, 127, 128, 129, 200, 254, 255, 256, 257, 400, 65_535, 65_536, 65_537];
+const TRANSITIONS: [u32; 15] =
+    [0, 1, 2, 127, 128, 129, 200, 254, 255, 256, 257, 400, 65_535, 65_536, 65_537];
 
 #[test]
 fn opens_after_any_number_of_transitions() {
@@ -73,7 +74,9 @@ fn opens_for_a_rate_after_an_outage_of_any_length() {
         // More calls a second than it takes to open it, closed or half-open.
         for _ in 0..minutes * 60 {
             timer.advance(SECOND);
-            (0..12).filter_map(|_| breaker.permit().ok()).for_each(|permit| permit.settle(&Verdict::transient()));
+            (0..12)
+                .filter_map(|_| breaker.permit().ok())
+                .for_each(|permit| permit.settle(&Verdict::transient()));
         }
         assert_ne!(breaker.state(), State::Closed, "in an outage of {minutes} minutes");
         for _ in 0..2 * 60 {
@@ -100,8 +103,9 @@ fn opens_for_a_rate_after_an_outage_of_any_length() {
 #[test]
 fn counts_are_exact() {
     let timer = ManualTimer::new();
-    let breaker =
-        guard(&timer, |b| b.without_consecutive().with_failure_rate(f64::NAN, 1).with_slow_rate(SECOND, f64::NAN, 1));
+    let breaker = guard(&timer, |b| {
+        b.without_consecutive().with_failure_rate(f64::NAN, 1).with_slow_rate(SECOND, f64::NAN, 1)
+    });
     for call in 0..100_000_u32 {
         if call % 9 == 0 { breaker.fail() } else { breaker.succeed() }
     }
@@ -150,7 +154,10 @@ fn calls_of_all_threads_are_counted() {
     let breaker = guard(&timer, |b| b.without_consecutive().with_failure_rate(f64::NAN, 1));
     std::thread::scope(|scope| {
         for _ in 0..9 {
-            scope.spawn(|| (0..1_000).for_each(|call| if call % 4 == 0 { breaker.fail() } else { breaker.succeed() }));
+            scope.spawn(|| {
+                (0..1_000)
+                    .for_each(|call| if call % 4 == 0 { breaker.fail() } else { breaker.succeed() })
+            });
         }
     });
     let seen = breaker.snapshot();

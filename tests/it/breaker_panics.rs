@@ -98,7 +98,9 @@ fn fragile(breaker: Breaker) -> (Arc<Fragile>, Fragiles) {
     let upstream = Upstream::new("fragile")
         .with_breaker(breaker)
         .with_bulkhead(Bulkhead::new(1).with_queue(0))
-        .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO).with_cap(SECOND))
+        .with_cooldown(
+            Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO).with_cap(SECOND),
+        )
         .with_shared_observer(Arc::clone(&fragile))
         .with_timer(Arc::clone(&fragile));
     (fragile, upstream)
@@ -135,7 +137,11 @@ fn goes_on(upstream: &Fragiles, fragile: &Fragile, context: &str) {
 }
 
 /// Takes the step again and again, with a panic at each place of that kind that it passes.
-fn at_each(what: What, step: impl Fn(&Fragiles, &Fragile), check: impl Fn(&Fragiles, &Fragile, &str)) {
+fn at_each(
+    what: What,
+    step: impl Fn(&Fragiles, &Fragile),
+    check: impl Fn(&Fragiles, &Fragile, &str),
+) {
     for nth in 1.. {
         let (fragile, upstream) = half_open(breaker());
         let panicked = panics(|| {
@@ -168,7 +174,9 @@ fn what_panics_at_an_admission_keeps_no_probe_from_going() {
 #[test]
 fn what_panics_at_a_report_keeps_no_probe() {
     for what in [What::Event, What::Question, What::Reading] {
-        for verdict in [None, Some(Verdict::transient()), Some(Verdict::throttled()), Some(Verdict::fatal())] {
+        for verdict in
+            [None, Some(Verdict::transient()), Some(Verdict::throttled()), Some(Verdict::fatal())]
+        {
             let step = |upstream: &Fragiles, fragile: &Fragile| {
                 let nth = fragile.fuse(what).0.swap(0, Relaxed);
                 let probe = upstream.try_admit().unwrap();
@@ -188,7 +196,8 @@ fn what_panics_at_a_report_keeps_no_probe() {
 
 #[test]
 fn a_curve_that_panics_keeps_no_probe() {
-    let curve = Backoff::custom(|times| if times == 1 { SECOND } else { panic!("no curve for that") });
+    let curve =
+        Backoff::custom(|times| if times == 1 { SECOND } else { panic!("no curve for that") });
     let (fragile, upstream) = half_open(breaker().with_open_time(curve));
     let probe = upstream.try_admit().unwrap();
     assert!(panics(|| probe.settle(&Verdict::transient())));

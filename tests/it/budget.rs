@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::{
-    Always, Backoff, Budget, ManualTimer, Never, RetryPolicy, StopReason, Timer, Upstream, Verdict, Withdrawal, retry,
+    Always, Backoff, Budget, ManualTimer, Never, RetryPolicy, StopReason, Timer, Upstream, Verdict,
+    Withdrawal, retry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -35,8 +36,7 @@ enum Act {
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
-    let act =
-        prop_oneof![4 => Just(Act::Withdraw), 1 => Just(Act::Drop), 2 => Just(Act::Spend), 6 => Just(Act::Deposit)];
+    let act = prop_oneof![4 => Just(Act::Withdraw), 1 => Just(Act::Drop), 2 => Just(Act::Spend), 6 => Just(Act::Deposit)];
     prop::collection::vec(act, 0..200)
 }
 
@@ -158,7 +158,10 @@ async fn trap_05_capacity_is_the_number_of_retries() {
                 stops.iter().filter(|gave_up| gave_up.reason() == StopReason::Budget).count()
                     >= 1000 - capacity as usize
             );
-            assert!(stops.iter().all(|gave_up| gave_up.last().is_some()), "the operation's own error");
+            assert!(
+                stops.iter().all(|gave_up| gave_up.last().is_some()),
+                "the operation's own error"
+            );
         }
     }
 }
@@ -169,8 +172,12 @@ fn trap_05_attempts_do_not_refill() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
     let upstream = paid(Budget::new().with_capacity(10), &timer);
     for call in 1..=10_000 {
-        let gave_up = drive(retry(|_| script.play(), &INSTANT, Never).on(&upstream), &timer).unwrap_err();
-        assert_eq!(gave_up.reason(), if call > 5 { StopReason::Budget } else { StopReason::Attempts });
+        let gave_up =
+            drive(retry(|_| script.play(), &INSTANT, Never).on(&upstream), &timer).unwrap_err();
+        assert_eq!(
+            gave_up.reason(),
+            if call > 5 { StopReason::Budget } else { StopReason::Attempts }
+        );
     }
     assert_eq!(script.starts(), 10_010);
 }
@@ -182,7 +189,10 @@ fn trap_05_no_budget_no_sleep() {
     let upstream = paid(Budget::new().with_capacity(0), &timer);
     let call = retry(|_| script.play(), RetryPolicy::patient(), Never).on(&upstream);
     let gave_up = drive(call, &timer).unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.last()), (StopReason::Budget, 1, Some(&Down(1))));
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.last()),
+        (StopReason::Budget, 1, Some(&Down(1)))
+    );
     assert_eq!(timer.now(), Duration::ZERO);
 }
 
@@ -191,7 +201,9 @@ fn trap_05_no_budget_no_sleep() {
 fn success_refills() {
     let timer = ManualTimer::new();
     let upstream = paid(Budget::new().with_capacity(10).with_deposit(1.0), &timer);
-    for (steps, left) in [(&[Step::Fail, Step::Fail, Step::Succeed][..], 9), (&[Step::Succeed][..], 10)] {
+    for (steps, left) in
+        [(&[Step::Fail, Step::Fail, Step::Succeed][..], 9), (&[Step::Succeed][..], 10)]
+    {
         let script = Script::new(steps);
         drive(retry(|_| script.play(), &INSTANT, Never).on(&upstream), &timer).unwrap();
         assert_eq!(available(&upstream), left);
@@ -202,7 +214,8 @@ fn success_refills() {
 #[test]
 fn the_last_budget_counts() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
-    let upstream = paid(Budget::new().with_capacity(0), &timer).with_budget(Budget::new().with_capacity(100));
+    let upstream =
+        paid(Budget::new().with_capacity(0), &timer).with_budget(Budget::new().with_capacity(100));
     drive(retry(|_| script.play(), &INSTANT, Never).on(&upstream), &timer).unwrap_err();
     assert_eq!((script.starts(), available(&upstream)), (3, 98));
 }
@@ -240,7 +253,9 @@ fn a_retry_that_does_not_begin_gives_its_token_back() {
     assert!(poll(call.as_mut()).is_pending());
     assert_eq!(available(&upstream), 0);
     token.cancel();
-    assert!(matches!(poll(call.as_mut()), Poll::Ready(Err(gave_up)) if gave_up.reason() == StopReason::Cancelled));
+    assert!(
+        matches!(poll(call.as_mut()), Poll::Ready(Err(gave_up)) if gave_up.reason() == StopReason::Cancelled)
+    );
     assert_eq!((script.starts(), available(&upstream)), (2, 1));
     drop(call);
     assert_eq!(available(&upstream), 1);

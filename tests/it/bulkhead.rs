@@ -41,7 +41,9 @@ fn with_room_it_allocates_nothing() {
 #[test]
 fn a_limit_of_zero_refuses_all() {
     let bulkhead = Bulkhead::new(0).with_queue(5);
-    let Poll::Ready(Err(full)) = poll(pin!(bulkhead.acquire())) else { panic!("it waits for what never comes") };
+    let Poll::Ready(Err(full)) = poll(pin!(bulkhead.acquire())) else {
+        panic!("it waits for what never comes")
+    };
     assert_eq!((full.limit(), full.waiting(), bulkhead.queue()), (0, 0, 0));
 }
 
@@ -136,9 +138,13 @@ fn a_waker_may_use_the_bulkhead() {
     }
     let permit = BULKHEAD.try_acquire().unwrap();
     let mut waits = pin!(BULKHEAD.acquire());
-    assert!(waits.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::new(Enters)))).is_pending());
+    assert!(
+        waits.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::new(Enters)))).is_pending()
+    );
     assert!(poll(waits.as_mut()).is_pending()); // drops that waker
-    assert!(waits.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::new(Enters)))).is_pending());
+    assert!(
+        waits.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::new(Enters)))).is_pending()
+    );
     drop(permit);
     assert!(poll(waits).is_ready());
 }
@@ -146,8 +152,12 @@ fn a_waker_may_use_the_bulkhead() {
 #[test]
 fn a_panic_gives_the_place_back() {
     let bulkhead = Bulkhead::new(1);
-    let call = async { if bulkhead.in_flight() == 1 { panic!("in the operation") } else { Ok::<(), Full>(()) } };
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll(pin!(call.limited_by(&bulkhead)))));
+    let call = async {
+        if bulkhead.in_flight() == 1 { panic!("in the operation") } else { Ok::<(), Full>(()) }
+    };
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        poll(pin!(call.limited_by(&bulkhead)))
+    }));
     assert!(outcome.is_err());
     assert_eq!(bulkhead.in_flight(), 0);
 }

@@ -10,8 +10,8 @@ use proptest::prelude::*;
 use resile::breaker::State;
 use resile::observe::{Event, EventKind, HeldBy};
 use resile::{
-    Always, Backoff, Breaker, Budget, Bulkhead, Cooldown, GaveUp, HedgePolicy, ManualTimer, Never, RetryPolicy, Run,
-    StopReason, Timer, Upstream, Verdict, hedge, retry,
+    Always, Backoff, Breaker, Budget, Bulkhead, Cooldown, GaveUp, HedgePolicy, ManualTimer, Never,
+    RetryPolicy, Run, StopReason, Timer, Upstream, Verdict, hedge, retry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -50,25 +50,39 @@ fn attempts_wait_in_line_in_the_order_in_which_they_came() {
     let mut second = Box::pin(upstream.admit(Never));
     let mut third = Box::pin(upstream.call(script.play(), Always));
     assert!(
-        poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending() && poll(third.as_mut()).is_pending()
+        poll(first.as_mut()).is_pending()
+            && poll(second.as_mut()).is_pending()
+            && poll(third.as_mut()).is_pending()
     );
     assert_eq!((seen(&upstream), script.begun()), ((1, 3), 0));
     // The line is full: whoever comes now is refused at once, and says nothing of a time.
     let mut refused = Box::pin(retry(|_| script.play(), POLICY, Never).on(&upstream));
     let Poll::Ready(Err(refused)) = poll(refused.as_mut()) else { panic!("it is refused") };
-    assert_eq!((refused.reason(), refused.attempts(), refused.retry_after()), (StopReason::Full, 0, None));
+    assert_eq!(
+        (refused.reason(), refused.attempts(), refused.retry_after()),
+        (StopReason::Full, 0, None)
+    );
     assert_eq!(gave_up(poll(Box::pin(upstream.admit(Never)).as_mut())), (StopReason::Full, 0));
-    assert_eq!(gave_up(poll(Box::pin(upstream.call(script.play(), Always)).as_mut())), (StopReason::Full, 0));
+    assert_eq!(
+        gave_up(poll(Box::pin(upstream.call(script.play(), Always)).as_mut())),
+        (StopReason::Full, 0)
+    );
     assert_eq!(upstream.try_admit().unwrap_err().reason(), StopReason::Full);
     ahead.succeeded();
-    assert_eq!(upstream.try_admit().unwrap_err().reason(), StopReason::Full, "the place is the first one's");
+    assert_eq!(
+        upstream.try_admit().unwrap_err().reason(),
+        StopReason::Full,
+        "the place is the first one's"
+    );
     assert!(poll(third.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
     assert_eq!(script.begun(), 0);
     assert!(poll(first.as_mut()).is_pending());
     assert_eq!((seen(&upstream), script.begun()), ((1, 2), 1));
     drop(first);
     assert!(poll(third.as_mut()).is_pending());
-    let Poll::Ready(Ok(admission)) = poll(second.as_mut()) else { panic!("it is the second one's") };
+    let Poll::Ready(Ok(admission)) = poll(second.as_mut()) else {
+        panic!("it is the second one's")
+    };
     assert!(poll(third.as_mut()).is_pending());
     drop(admission);
     assert!(poll(third.as_mut()).is_pending());
@@ -83,7 +97,10 @@ fn try_admit_does_not_wait() {
     let upstream = limited(Bulkhead::new(1), &timer);
     let admission = upstream.try_admit().unwrap();
     let refused = upstream.try_admit().unwrap_err();
-    assert_eq!((refused.reason(), refused.attempts(), seen(&upstream)), (StopReason::Full, 0, (1, 0)));
+    assert_eq!(
+        (refused.reason(), refused.attempts(), seen(&upstream)),
+        (StopReason::Full, 0, (1, 0))
+    );
     assert!(refused.to_string().starts_with("limited: gave up after 0 attempts"), "{refused}");
     admission.settle(&Verdict::transient());
     upstream.try_admit().unwrap().succeeded();
@@ -123,7 +140,9 @@ fn dropped_in_line_it_gives_its_place_up() {
             let mut ahead = None;
             let mut run = Run::new(POLICY, Never).on(&upstream);
             let mut waits: Pin<Box<dyn Future<Output = ()> + '_>> = match kind {
-                0 => Box::pin(async { drop(retry(|_| script.play(), POLICY, Never).on(&upstream).await) }),
+                0 => Box::pin(async {
+                    drop(retry(|_| script.play(), POLICY, Never).on(&upstream).await)
+                }),
                 1 => Box::pin(async { drop(upstream.call(script.play(), Always).await) }),
                 2 => Box::pin(async { drop(upstream.admit(Never).await) }),
                 3 => Box::pin(async { drop(run.attempt(script.play()).await) }),
@@ -139,19 +158,30 @@ fn dropped_in_line_it_gives_its_place_up() {
             let mut behind = Box::pin(upstream.admit(Never));
             assert!(poll(behind.as_mut()).is_pending());
             let tokens = u32::from(kind != 0);
-            assert_eq!((seen(&upstream), upstream.budget().unwrap().available()), ((1, 2), tokens), "kind {kind}");
+            assert_eq!(
+                (seen(&upstream), upstream.budget().unwrap().available()),
+                ((1, 2), tokens),
+                "kind {kind}"
+            );
             if called {
                 ahead = None;
             }
             drop(waits);
             assert_eq!(upstream.budget().unwrap().available(), 1, "kind {kind}");
             drop(ahead);
-            assert!(matches!(poll(behind.as_mut()), Poll::Ready(Ok(_))), "kind {kind}, called: {called}");
+            assert!(
+                matches!(poll(behind.as_mut()), Poll::Ready(Ok(_))),
+                "kind {kind}, called: {called}"
+            );
             drop(behind);
             assert_eq!(seen(&upstream), (0, 0), "kind {kind}, called: {called}");
             // A run goes on after a wait that was dropped.
             if kind > 2 {
-                assert!(drive(run.attempt(Script::new(&[Step::Succeed]).play()), &timer).unwrap().is_some());
+                assert!(
+                    drive(run.attempt(Script::new(&[Step::Succeed]).play()), &timer)
+                        .unwrap()
+                        .is_some()
+                );
             }
             assert_eq!(seen(&upstream), (0, 0), "kind {kind}");
         }
@@ -171,7 +201,10 @@ fn the_deadline_and_the_token_end_the_wait_in_line() {
     assert!(poll(call.as_mut()).is_pending());
     timer.advance(Duration::from_nanos(1));
     let Poll::Ready(Err(ended)) = poll(call.as_mut()) else { panic!("its time is over") };
-    assert_eq!((ended.reason(), ended.attempts(), ended.elapsed()), (StopReason::Deadline, 0, 5 * SECOND));
+    assert_eq!(
+        (ended.reason(), ended.attempts(), ended.elapsed()),
+        (StopReason::Deadline, 0, 5 * SECOND)
+    );
     assert_eq!((seen(&upstream), script.starts(), timer.sleepers()), ((1, 0), 0, 0));
 
     let token = CancellationToken::new();
@@ -188,7 +221,8 @@ fn the_deadline_and_the_token_end_the_wait_in_line() {
 /// A deadline that comes while a later attempt is in line: the error of the one before is there.
 #[test]
 fn a_retry_that_ends_in_line_has_its_last_error() {
-    for (max_wait, expected) in [(None, StopReason::Deadline), (Some(2 * SECOND), StopReason::Full)] {
+    for (max_wait, expected) in [(None, StopReason::Deadline), (Some(2 * SECOND), StopReason::Full)]
+    {
         let timer = ManualTimer::new();
         let bulkhead = Bulkhead::new(1);
         let bulkhead = max_wait.map_or(Bulkhead::new(1), |limit| bulkhead.with_max_wait(limit));
@@ -225,7 +259,10 @@ fn the_wait_in_line_is_limited() {
     assert_eq!(timer.until_next(), Some(least));
     timer.advance(least);
     let Poll::Ready(Err(refused)) = poll(call.as_mut()) else { panic!("it waited long enough") };
-    assert_eq!((refused.reason(), refused.attempts(), refused.elapsed()), (StopReason::Full, 0, 2 * SECOND));
+    assert_eq!(
+        (refused.reason(), refused.attempts(), refused.elapsed()),
+        (StopReason::Full, 0, 2 * SECOND)
+    );
     assert_eq!((seen(&upstream), script.starts()), ((1, 1), 0));
     timer.advance(SECOND);
     assert_eq!(gave_up(poll(admit.as_mut())), (StopReason::Full, 0));
@@ -343,7 +380,9 @@ fn a_hedge_does_not_wait_in_line() {
     let timer = ManualTimer::new();
     let upstream = limited(Bulkhead::new(1), &timer);
     let (script, ahead) = (Script::new(&[Step::Pend(2, true)]), upstream.try_admit().unwrap());
-    let mut call = Box::pin(hedge(|_| script.play(), HedgePolicy::new().with_delay(SECOND), Never).on(&upstream));
+    let mut call = Box::pin(
+        hedge(|_| script.play(), HedgePolicy::new().with_delay(SECOND), Never).on(&upstream),
+    );
     assert!(poll(call.as_mut()).is_pending());
     timer.advance(5 * SECOND);
     assert!(poll(call.as_mut()).is_pending());
@@ -380,14 +419,18 @@ fn a_thread_waits_in_line() {
     for (total, expected) in [(SECOND / 2, StopReason::Deadline), (9 * SECOND, StopReason::Full)] {
         let mut run = Run::<Down, _, _>::new(POLICY.with_total_timeout(total), Never).on(&upstream);
         let ended = run.blocking_next().unwrap_err();
-        assert_eq!((ended.reason(), ended.attempts(), ended.elapsed()), (expected, 0, total.min(SECOND)));
+        assert_eq!(
+            (ended.reason(), ended.attempts(), ended.elapsed()),
+            (expected, 0, total.min(SECOND))
+        );
         assert_eq!(seen(&upstream), (1, 0));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn many_calls_and_never_more_than_the_limit() {
-    static UPSTREAM: Upstream = Upstream::new("limited").with_bulkhead(Bulkhead::new(3).with_queue(97));
+    static UPSTREAM: Upstream =
+        Upstream::new("limited").with_bulkhead(Bulkhead::new(3).with_queue(97));
     static IN: AtomicU32 = AtomicU32::new(0);
     async fn work(fails: bool) -> Result<(), Down> {
         assert!(IN.fetch_add(1, Ordering::Relaxed) < 3);
@@ -397,7 +440,9 @@ async fn many_calls_and_never_more_than_the_limit() {
     }
     let began = tokio::time::Instant::now();
     let policy = POLICY.with_backoff(Backoff::none());
-    let call = move |n: u32| retry(move |attempt| work(n % 2 == 0 && attempt.is_first()), policy, Never).on(&UPSTREAM);
+    let call = move |n: u32| {
+        retry(move |attempt| work(n % 2 == 0 && attempt.is_first()), policy, Never).on(&UPSTREAM)
+    };
     let tasks: Vec<_> = (0..100).map(|n| tokio::spawn(call(n))).collect();
     for task in tasks {
         task.await.unwrap().unwrap();

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use resile::observe::Event;
 use resile::{
-    Attempt, Backoff, Budget, Cancel, Drain, GaveUp, ManualTimer, Never, RetryPolicy, Run, StopReason, Timer, retry,
+    Attempt, Backoff, Budget, Cancel, Drain, GaveUp, ManualTimer, Never, RetryPolicy, Run,
+    StopReason, Timer, retry,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::script::{Down, Script, Step, clock, drive, poll, upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
-const POLICY: RetryPolicy = RetryPolicy::new().with_attempts(5).with_backoff(Backoff::fixed(SECOND));
+const POLICY: RetryPolicy =
+    RetryPolicy::new().with_attempts(5).with_backoff(Backoff::fixed(SECOND));
 
 fn ended<T>(outcome: Poll<Result<T, GaveUp<Down>>>) -> GaveUp<Down> {
     match outcome {
@@ -25,10 +27,13 @@ fn ended<T>(outcome: Poll<Result<T, GaveUp<Down>>>) -> GaveUp<Down> {
 
 #[test]
 fn trap_04_cancellation_races_the_attempt() {
-    let (script, timer, token) = (Script::new(&[Step::Fail, Step::Hang]), ManualTimer::new(), CancellationToken::new());
+    let (script, timer, token) =
+        (Script::new(&[Step::Fail, Step::Hang]), ManualTimer::new(), CancellationToken::new());
     let told = Mutex::new(Vec::new());
-    let (upstream, observer) = (upstream(&timer), |event: &Event<'_>| told.lock().unwrap().push(event.kind.as_str()));
-    let mut call = Box::pin(retry(|_| script.play(), &POLICY, &token).on(upstream.observed_by(&observer)));
+    let (upstream, observer) =
+        (upstream(&timer), |event: &Event<'_>| told.lock().unwrap().push(event.kind.as_str()));
+    let mut call =
+        Box::pin(retry(|_| script.play(), &POLICY, &token).on(upstream.observed_by(&observer)));
     while script.starts() < 2 {
         assert!(poll(call.as_mut()).is_pending());
         timer.advance(SECOND);
@@ -44,7 +49,8 @@ fn trap_04_cancellation_races_the_attempt() {
 
 #[test]
 fn trap_04_cancellation_races_the_sleep() {
-    let (script, timer, token) = (Script::new(&[Step::Fail]), ManualTimer::new(), CancellationToken::new());
+    let (script, timer, token) =
+        (Script::new(&[Step::Fail]), ManualTimer::new(), CancellationToken::new());
     let upstream = upstream(&timer).with_budget(Budget::new().with_capacity(3));
     let budget = upstream.budget().unwrap();
     let slow = POLICY.with_backoff(Backoff::fixed(SECOND * 60).with_jitter(resile::Jitter::None));
@@ -53,7 +59,10 @@ fn trap_04_cancellation_races_the_sleep() {
     assert_eq!((timer.sleepers(), budget.available()), (1, 2), "it waits, and has paid");
     token.cancel();
     let gave_up = ended(poll(call.as_mut()));
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.last()), (StopReason::Cancelled, 1, Some(&Down(1))));
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.last()),
+        (StopReason::Cancelled, 1, Some(&Down(1)))
+    );
     assert_eq!((timer.now(), budget.available(), script.starts()), (Duration::ZERO, 3, 1));
 }
 
@@ -62,7 +71,8 @@ fn trap_04_cancellation_races_the_sleep() {
 async fn cancellation_wakes_whatever_waits() {
     for steps in [&[Step::Hang][..], &[Step::Fail][..]] {
         let (script, token) = (Script::new(steps), CancellationToken::new());
-        let slow = POLICY.with_backoff(Backoff::fixed(SECOND * 60).with_jitter(resile::Jitter::None));
+        let slow =
+            POLICY.with_backoff(Backoff::fixed(SECOND * 60).with_jitter(resile::Jitter::None));
         let (before, other) = (tokio::time::Instant::now(), token.clone());
         tokio::spawn(async move {
             tokio::time::sleep(SECOND).await;
@@ -75,16 +85,24 @@ async fn cancellation_wakes_whatever_waits() {
 
 #[test]
 fn a_cancelled_token_starts_nothing() {
-    let (script, timer, token) = (Script::new(&[Step::Succeed]), ManualTimer::new(), CancellationToken::new());
+    let (script, timer, token) =
+        (Script::new(&[Step::Succeed]), ManualTimer::new(), CancellationToken::new());
     token.cancel();
-    let gave_up = drive(retry(|_| script.play(), &POLICY, &token).on(clock(&timer)), &timer).unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.last()), (StopReason::Cancelled, 0, None));
+    let gave_up =
+        drive(retry(|_| script.play(), &POLICY, &token).on(clock(&timer)), &timer).unwrap_err();
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.last()),
+        (StopReason::Cancelled, 0, None)
+    );
     assert_eq!(script.starts(), 0);
     assert_eq!(gave_up.to_string(), "script: gave up after 0 attempts: cancelled");
 
     let mut run = Run::new(&POLICY, &token).on(clock(&timer));
     let gave_up = drive(run.attempt(script.play()), &timer).unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), script.polls()), (StopReason::Cancelled, 0, 0));
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), script.polls()),
+        (StopReason::Cancelled, 0, 0)
+    );
 }
 
 #[test]
@@ -124,7 +142,10 @@ fn a_token_cancelled_in_an_attempt_that_fails_ends_the_call_there() {
         let observer = |event: &Event<'_>| told.lock().unwrap().push(event.kind.as_str());
         let call = retry(op, &policy, &token).on(upstream.observed_by(&observer));
         let gave_up = drive(call, &timer).unwrap_err();
-        assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.last()), (StopReason::Cancelled, 1, Some(&Down(1))));
+        assert_eq!(
+            (gave_up.reason(), gave_up.attempts(), gave_up.last()),
+            (StopReason::Cancelled, 1, Some(&Down(1)))
+        );
         assert_eq!((timer.now(), upstream.budget().unwrap().available()), (Duration::ZERO, 100));
         assert_eq!(told.into_inner().unwrap(), ["started", "failed", "gave_up"]);
     }
@@ -133,7 +154,8 @@ fn a_token_cancelled_in_an_attempt_that_fails_ends_the_call_there() {
 /// Between the end of the delay and the next attempt the token is asked again.
 #[test]
 fn a_token_cancelled_as_the_delay_ends_starts_nothing() {
-    let (script, timer, token) = (Script::new(&[Step::Fail]), ManualTimer::new(), CancellationToken::new());
+    let (script, timer, token) =
+        (Script::new(&[Step::Fail]), ManualTimer::new(), CancellationToken::new());
     let mut call = Box::pin(retry(|_| script.play(), &POLICY, &token).on(clock(&timer)));
     assert!(poll(call.as_mut()).is_pending());
     timer.advance(SECOND);
@@ -145,15 +167,18 @@ fn a_token_cancelled_as_the_delay_ends_starts_nothing() {
 /// A drain stops what waits and what is to begin; an attempt in flight ends by itself.
 #[test]
 fn a_drain_lets_the_attempt_in_flight_end() {
-    for (steps, outcome) in
-        [(&[Step::Pend(3, true)][..], Ok(1)), (&[Step::Pend(3, false)], Err((StopReason::Cancelled, 1, Some(Down(1)))))]
-    {
-        let (script, timer, token) = (Script::new(steps), ManualTimer::new(), CancellationToken::new());
+    for (steps, outcome) in [
+        (&[Step::Pend(3, true)][..], Ok(1)),
+        (&[Step::Pend(3, false)], Err((StopReason::Cancelled, 1, Some(Down(1))))),
+    ] {
+        let (script, timer, token) =
+            (Script::new(steps), ManualTimer::new(), CancellationToken::new());
         let mut call = Box::pin(retry(|_| script.play(), &POLICY, Drain(&token)).on(clock(&timer)));
         assert!(poll(call.as_mut()).is_pending());
         token.cancel();
         let ended = drive(call.as_mut(), &timer);
-        let ended = ended.map_err(|gave_up| (gave_up.reason(), gave_up.attempts(), gave_up.last().copied()));
+        let ended = ended
+            .map_err(|gave_up| (gave_up.reason(), gave_up.attempts(), gave_up.last().copied()));
         assert_eq!((ended, script.polls(), timer.now()), (outcome, 4, Duration::ZERO));
     }
 }
@@ -162,9 +187,11 @@ fn a_drain_lets_the_attempt_in_flight_end() {
 #[test]
 fn a_drained_attempt_is_cut_by_its_limits() {
     let policy = POLICY.with_attempt_timeout(SECOND * 2);
-    for (policy, reason) in [(policy, StopReason::Cancelled), (policy.with_total_timeout(SECOND), StopReason::Deadline)]
+    for (policy, reason) in
+        [(policy, StopReason::Cancelled), (policy.with_total_timeout(SECOND), StopReason::Deadline)]
     {
-        let (script, timer, token) = (Script::new(&[Step::Hang]), ManualTimer::new(), CancellationToken::new());
+        let (script, timer, token) =
+            (Script::new(&[Step::Hang]), ManualTimer::new(), CancellationToken::new());
         let mut call = Box::pin(retry(|_| script.play(), policy, Drain(&token)).on(clock(&timer)));
         assert!(poll(call.as_mut()).is_pending());
         token.cancel();
@@ -176,21 +203,26 @@ fn a_drained_attempt_is_cut_by_its_limits() {
 #[tokio::test(start_paused = true)]
 async fn a_drain_ends_waits_and_begins_nothing() {
     let slow = POLICY.with_backoff(Backoff::fixed(SECOND * 60).with_jitter(resile::Jitter::None));
-    let (script, token, began) = (Script::new(&[Step::Fail]), CancellationToken::new(), tokio::time::Instant::now());
+    let (script, token, began) =
+        (Script::new(&[Step::Fail]), CancellationToken::new(), tokio::time::Instant::now());
     let stop = async {
         tokio::time::sleep(SECOND).await;
         token.cancel();
     };
     let mut run = Run::new(&slow, Drain(&token));
     assert_eq!(run.attempt(script.play()).await.unwrap(), None);
-    let (called, ran, ()) = tokio::join!(retry(|_| script.play(), &slow, Drain(&token)), run.next(), stop);
+    let (called, ran, ()) =
+        tokio::join!(retry(|_| script.play(), &slow, Drain(&token)), run.next(), stop);
     for gave_up in [called.unwrap_err(), ran.unwrap_err()] {
         assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Cancelled, 1));
     }
     assert_eq!((began.elapsed(), script.starts()), (SECOND, 2));
 
     let gave_up = retry(|_| script.play(), &slow, Drain(token.clone())).await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), script.starts()), (StopReason::Cancelled, 0, 2));
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), script.starts()),
+        (StopReason::Cancelled, 0, 2)
+    );
 }
 
 /// What a caller may not have is a token too.
@@ -208,7 +240,8 @@ fn an_optional_token_stops_where_there_is_one() {
 
     for (token, reason) in [(given, StopReason::Cancelled), (none, StopReason::Attempts)] {
         let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
-        let gave_up = drive(retry(|_| script.play(), &POLICY, token).on(clock(&timer)), &timer).unwrap_err();
+        let gave_up =
+            drive(retry(|_| script.play(), &POLICY, token).on(clock(&timer)), &timer).unwrap_err();
         assert_eq!(gave_up.reason(), reason);
     }
 }

@@ -26,7 +26,9 @@ fn meets<F: Fn() -> u8>(chaos: &Chaos<F>) -> String {
     let timer = ManualTimer::new();
     let mut call = Box::pin(ready(Ok::<u8, u8>(0)).chaos(chaos).on(clock(&timer)));
     let mut poll = || {
-        let polled = std::panic::AssertUnwindSafe(|| call.as_mut().poll(&mut Context::from_waker(Waker::noop())));
+        let polled = std::panic::AssertUnwindSafe(|| {
+            call.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        });
         std::panic::catch_unwind(polled)
     };
     let mut told = String::new();
@@ -82,7 +84,9 @@ fn rates_are_met() {
         let met = all.iter().filter(|told| told.contains(what)).count();
         u32::try_from(met).map(f64::from).unwrap() / 4000.0
     };
-    for (what, rate) in [("Err(9)", 0.2), ("hang", 0.2), ("panic", 0.1), ("then", 0.3), ("Ok(0)", 0.5)] {
+    for (what, rate) in
+        [("Err(9)", 0.2), ("hang", 0.2), ("panic", 0.1), ("then", 0.3), ("Ok(0)", 0.5)]
+    {
         assert!((share(what) - rate).abs() < 0.03, "{what}: {}", share(what));
     }
 }
@@ -104,7 +108,10 @@ async fn what_lies_around_it_copes() {
             Err(_) => met[2] += 1,
         }
     }
-    assert!(met.iter().filter(|met| **met > 0).count() == 1, "a fresh one draws the same each time: {met:?}");
+    assert!(
+        met.iter().filter(|met| **met > 0).count() == 1,
+        "a fresh one draws the same each time: {met:?}"
+    );
     let mut kinds = [0; 2];
     for _ in 0..200 {
         match tokio::time::timeout(SECOND, ready(Ok(())).chaos(&CHAOS)).await {

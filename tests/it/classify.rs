@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::{Always, Classify, Cut, Health, ManualTimer, Never, RetryPolicy, StopReason, Verdict, retry};
+use resile::{
+    Always, Classify, Cut, Health, ManualTimer, Never, RetryPolicy, StopReason, Verdict, retry,
+};
 
 use super::decide::verdicts;
 use super::script::{Down, Script, Step, clock, drive};
@@ -35,10 +37,14 @@ fn a_verdict_answers_three_questions() {
 fn no_opinion_ends_the_call_and_says_so() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
     let policy = RetryPolicy::new().with_classifier(|_: &Down| None::<Verdict>);
-    let gave_up = drive(retry(|_| script.play(), &policy, Never).on(clock(&timer)), &timer).unwrap_err();
+    let gave_up =
+        drive(retry(|_| script.play(), &policy, Never).on(clock(&timer)), &timer).unwrap_err();
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Unclassified, 1));
     assert_eq!((gave_up.last(), gave_up.verdict()), (Some(&Down(1)), None));
-    assert_eq!(gave_up.to_string(), "script: gave up after 1 attempt: nobody classified this error");
+    assert_eq!(
+        gave_up.to_string(),
+        "script: gave up after 1 attempt: nobody classified this error"
+    );
 }
 
 /// Nobody but who was asked has an opinion on what was cut, and whatever composes a classifier keeps its opinion.
@@ -52,13 +58,21 @@ fn opinions_on_cuts_compose() {
         let of = |classifier: &dyn Classify<Down>| classifier.classify_cut(cut);
         assert_eq!((of(&silent), of(&Always), of(&(silent, Always))), (None, None, None));
         let expected = Some(Verdict::transient().not_again());
-        assert_eq!((of(&once), of(&(silent, once)), of(&(once, silent))), (expected, expected, expected));
+        assert_eq!(
+            (of(&once), of(&(silent, once)), of(&(once, silent))),
+            (expected, expected, expected)
+        );
         assert_eq!((of(&shared), of(&by_reference)), (expected, expected));
         assert_eq!((of(&(by_reference, Always)), of(&Arc::new(once))), (expected, expected));
         let twice = once.cut_is(Verdict::fatal());
-        assert_eq!((of(&twice), of(&(once, twice))), (Some(Verdict::fatal()), expected), "the outermost, the first");
+        assert_eq!(
+            (of(&twice), of(&(once, twice))),
+            (Some(Verdict::fatal()), expected),
+            "the outermost, the first"
+        );
     }
-    let error = [once.classify(&Down(1)), shared.classify(&Down(1)), by_reference.classify(&Down(1))];
+    let error =
+        [once.classify(&Down(1)), shared.classify(&Down(1)), by_reference.classify(&Down(1))];
     assert_eq!(error, [Some(Verdict::transient()); 3]);
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use resile::breaker::State;
 use resile::{
-    AdaptiveTimeout, Always, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy, ManualTimer, StopReason,
-    Upstream, Verdict,
+    AdaptiveTimeout, Always, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy,
+    ManualTimer, StopReason, Upstream, Verdict,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{from_str, json};
@@ -59,7 +59,10 @@ fn what_is_left_out_is_as_in_new() {
     assert_eq!(shown(&from_str::<Budget>("{}").unwrap()), shown(&Budget::new()));
     assert_eq!(shown(&from_str::<Breaker>("{}").unwrap()), shown(&Breaker::new()));
     assert_eq!(shown(&from_str::<Cooldown>("{}").unwrap()), shown(&Cooldown::new()));
-    assert_eq!(shown(&from_str::<Bulkhead>(r#"{ "limit": 7 }"#).unwrap()), shown(&Bulkhead::new(7)));
+    assert_eq!(
+        shown(&from_str::<Bulkhead>(r#"{ "limit": 7 }"#).unwrap()),
+        shown(&Bulkhead::new(7))
+    );
     assert_eq!(shown(&from_str::<AdaptiveTimeout>("{}").unwrap()), shown(&AdaptiveTimeout::new()));
     assert_eq!(from_str::<HedgePolicy>("{}").unwrap(), HedgePolicy::new());
     assert_eq!(from_str::<FallbackPolicy>("{}").unwrap(), FallbackPolicy::new());
@@ -69,19 +72,22 @@ fn what_is_left_out_is_as_in_new() {
 
 #[test]
 fn policies_read() {
-    let hedge =
-        r#"{ "delay": "80ms", "learned_delay": true, "hedges": 2, "total_timeout": "9s", "attempt_timeout": "3s" }"#;
+    let hedge = r#"{ "delay": "80ms", "learned_delay": true, "hedges": 2, "total_timeout": "9s", "attempt_timeout": "3s" }"#;
     let meant = HedgePolicy::new().with_delay(SECOND * 2 / 25).with_learned_delay().with_hedges(2);
     let meant = meant.with_total_timeout(SECOND * 9).with_attempt_timeout(SECOND * 3);
     assert_eq!(from_str::<HedgePolicy>(hedge).unwrap(), meant);
     let fallback = r#"{ "total_timeout": "9s", "attempt_timeout": "none" }"#;
-    assert_eq!(from_str::<FallbackPolicy>(fallback).unwrap(), FallbackPolicy::new().with_total_timeout(SECOND * 9));
+    assert_eq!(
+        from_str::<FallbackPolicy>(fallback).unwrap(),
+        FallbackPolicy::new().with_total_timeout(SECOND * 9)
+    );
 }
 
 #[test]
 fn an_error_names_the_setting_its_value_and_what_is_right() {
-    let whole =
-        |setting: &str, least: u32| format!("expected `{setting}` to be a whole number from {least} to 4294967295");
+    let whole = |setting: &str, least: u32| {
+        format!("expected `{setting}` to be a whole number from {least} to 4294967295")
+    };
     let share = "expected `share` to be a number from 0 to 1";
     let table = [
         ("{}", "missing field `name`".to_owned()),
@@ -104,11 +110,13 @@ fn an_error_names_the_setting_its_value_and_what_is_right() {
     }
 }
 
-static CONFIGURED: LazyLock<Upstream> = LazyLock::new(|| from_str(r#"{ "name": "lazy", "breaker": {} }"#).unwrap());
+static CONFIGURED: LazyLock<Upstream> =
+    LazyLock::new(|| from_str(r#"{ "name": "lazy", "breaker": {} }"#).unwrap());
 
 #[tokio::test(start_paused = true)]
 async fn a_static_may_be_read_from_a_configuration() {
-    let call = resile::retry(|_| async { Ok::<_, &str>(7) }, resile::RetryPolicy::new(), resile::Never);
+    let call =
+        resile::retry(|_| async { Ok::<_, &str>(7) }, resile::RetryPolicy::new(), resile::Never);
     assert_eq!(call.on(&CONFIGURED).await.unwrap(), 7);
     assert_eq!(CONFIGURED.call(async { Ok::<_, &str>(8) }, Always).await.unwrap(), 8);
 }
@@ -129,6 +137,7 @@ fn durations_of_ones_own() {
     let none: Own = from_str(r#"{ "connect": "0s", "idle": "none" }"#).unwrap();
     assert_eq!(none.idle, None);
     assert!(
-        wrong::<Own>(r#"{ "connect": "soon" }"#).starts_with("invalid value: string \"soon\", expected `the value`")
+        wrong::<Own>(r#"{ "connect": "soon" }"#)
+            .starts_with("invalid value: string \"soon\", expected `the value`")
     );
 }

@@ -11,7 +11,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use resile::observe::{Event, EventKind, HeldBy};
 use resile::{
-    Always, Cooldown, ManualTimer, Never, RetryPolicy, StopReason, Timer, TokioTimer, Upstream, Verdict, retry,
+    Always, Cooldown, ManualTimer, Never, RetryPolicy, StopReason, Timer, TokioTimer, Upstream,
+    Verdict, retry,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -66,7 +67,8 @@ fn a_call_that_is_not_held_costs_nothing() {
     let counted = allocation_counter::measure(|| {
         let call = pin!(upstream.call(async { Ok::<_, Said>(7) }, Always));
         assert!(matches!(poll(call), Poll::Ready(Ok(7))));
-        let call = pin!(retry(|_| async { Ok::<_, Said>(7) }, RetryPolicy::new(), Never).on(&upstream));
+        let call =
+            pin!(retry(|_| async { Ok::<_, Said>(7) }, RetryPolicy::new(), Never).on(&upstream));
         assert!(matches!(poll(call), Poll::Ready(Ok(7))));
         assert!(matches!(poll(pin!(upstream.admit(Never))), Poll::Ready(Ok(_))));
         upstream.try_admit().unwrap().succeeded();
@@ -81,7 +83,8 @@ async fn nothing_runs_before_it_may() {
     upstream.hold(20 * SECOND);
     let began = Instant::now();
     let call = upstream.call(async { Ok::<_, Said>(began.elapsed()) }, Always);
-    let retried = retry(|_| async { Ok::<_, Said>(began.elapsed()) }, RetryPolicy::new(), Never).on(&upstream);
+    let retried = retry(|_| async { Ok::<_, Said>(began.elapsed()) }, RetryPolicy::new(), Never)
+        .on(&upstream);
     let (called, retried) = tokio::join!(call, retried);
     assert!(called.unwrap() >= 20 * SECOND && retried.unwrap() >= 20 * SECOND);
     assert_eq!(upstream.held(), None);
@@ -221,7 +224,10 @@ async fn a_token_ends_the_wait_and_beats_the_release() {
         token.cancel();
     });
     let cancelled = outcome.unwrap_err();
-    assert_eq!((cancelled.reason(), cancelled.attempts(), began.elapsed()), (StopReason::Cancelled, 0, SECOND));
+    assert_eq!(
+        (cancelled.reason(), cancelled.attempts(), began.elapsed()),
+        (StopReason::Cancelled, 0, SECOND)
+    );
     assert_eq!(upstream.held(), Some(19 * SECOND));
     tokio::time::advance(20 * SECOND).await;
     // It is free, and nothing may start.
@@ -262,7 +268,8 @@ fn every_attempt_on_an_upstream_teaches_its_cooldown() {
     by_hand.try_admit().unwrap().settle(&throttled);
     let by_retry = held_by(exact(), &timer);
     let policy = RetryPolicy::new().with_attempts(1).with_classifier(as_said);
-    let call = pin!(retry(|_| async { Err::<(), _>(Said(throttled)) }, policy, Never).on(&by_retry));
+    let call =
+        pin!(retry(|_| async { Err::<(), _>(Said(throttled)) }, policy, Never).on(&by_retry));
     assert!(poll(call).is_ready());
     assert_eq!([by_hand.held(), by_retry.held()], [Some(9 * SECOND); 2]);
     // It would have to wait, and does not: it sink for how long.
@@ -337,8 +344,15 @@ async fn what_cannot_begin_before_its_deadline_is_not_waited_for() {
         let outcome = retry(|_| async { Ok::<_, Said>(()) }, policy, Never).on(&upstream).await;
         if attempts == 0 {
             let gave_up = outcome.unwrap_err();
-            assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Deadline, 0), "limit {limit}");
-            assert_eq!((gave_up.retry_after(), began.elapsed()), (Some(20 * SECOND), Duration::ZERO));
+            assert_eq!(
+                (gave_up.reason(), gave_up.attempts()),
+                (StopReason::Deadline, 0),
+                "limit {limit}"
+            );
+            assert_eq!(
+                (gave_up.retry_after(), began.elapsed()),
+                (Some(20 * SECOND), Duration::ZERO)
+            );
         } else {
             outcome.unwrap();
             assert_eq!(began.elapsed(), 20 * SECOND);
@@ -378,7 +392,8 @@ fn a_hold_is_reported() {
     };
     let upstream = held_by(exact(), &timer).with_shared_observer(observer);
     upstream.hold(3 * SECOND);
-    let mut call = pin!(retry(|_| async { Ok::<_, Said>(()) }, RetryPolicy::new(), Never).on(&upstream));
+    let mut call =
+        pin!(retry(|_| async { Ok::<_, Said>(()) }, RetryPolicy::new(), Never).on(&upstream));
     assert!(poll(call.as_mut()).is_pending());
     upstream.hold(5 * SECOND);
     timer.advance(3 * SECOND);

@@ -14,9 +14,9 @@ use resile::breaker::{State, Transition};
 use resile::chaos::Chaos;
 use resile::observe::{Event, EventKind};
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Bulkhead, ClassifyOperation, Cooldown, Cut, Error, GaveUp, HedgePolicy, Jitter,
-    ManualTimer, ResilienceExt, RetryPolicy, Run, StopReason, Timer, TokioTimer, Upstream, Verdict, Withdrawal, hedge,
-    retry,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, ClassifyOperation, Cooldown, Cut, Error, GaveUp,
+    HedgePolicy, Jitter, ManualTimer, ResilienceExt, RetryPolicy, Run, StopReason, Timer,
+    TokioTimer, Upstream, Verdict, Withdrawal, hedge, retry,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -82,7 +82,9 @@ impl Tally {
             EventKind::Breaker(Transition::Opened { .. }) => count(&self.opened),
             EventKind::Breaker(Transition::Closed) => count(&self.closed),
             EventKind::Succeeded { .. } | EventKind::GaveUp { .. } => count(&self.ended),
-            EventKind::Failed { failure, .. } if matches!(failure.cut, Some(Cut::AttemptTimeout(_))) => {
+            EventKind::Failed { failure, .. }
+                if matches!(failure.cut, Some(Cut::AttemptTimeout(_))) =>
+            {
                 count(&self.cuts);
             }
             _ => {}
@@ -102,16 +104,22 @@ where
     /// deposit is lost, so the tokens can be counted.
     fn new(timer: M, seed: u64, rich: bool) -> Arc<Self> {
         let down: fn() -> CallError = || Error::Operation("down");
-        let chaos = Chaos::new(seed).with_panics(0.004).with_hangs(0.02).with_latency(0.3, millis(1), millis(400));
+        let chaos = Chaos::new(seed).with_panics(0.004).with_hangs(0.02).with_latency(
+            0.3,
+            millis(1),
+            millis(400),
+        );
         let tally = Arc::new(Tally::default());
         let breaker = Breaker::new()
             .with_window(millis(1000))
             .with_open_time(Backoff::fixed(millis(200)).with_jitter(Jitter::Full))
             .with_lease(millis(500));
-        let (capacity, tokens, deposit) = if rich { (40_000, 20_000, 1.0) } else { (200, 200, 0.0) };
+        let (capacity, tokens, deposit) =
+            if rich { (40_000, 20_000, 1.0) } else { (200, 200, 0.0) };
         let budget = Budget::new().with_capacity(capacity).with_deposit(deposit);
         (tokens..capacity).for_each(|_| budget.withdraw().map(Withdrawal::spend).unwrap());
-        let policy = RetryPolicy::new().with_attempts(5).with_total_timeout(Duration::from_secs(10));
+        let policy =
+            RetryPolicy::new().with_attempts(5).with_total_timeout(Duration::from_secs(10));
         let observed = Arc::clone(&tally);
         let upstream = Upstream::new("shop")
             .with_breaker(breaker)
@@ -125,7 +133,9 @@ where
             chaos: chaos.with_errors(0.1, down),
             upstream,
             tokens,
-            policy: policy.with_backoff(Backoff::exponential(millis(50))).with_classifier(CLASSIFIER),
+            policy: policy
+                .with_backoff(Backoff::exponential(millis(50)))
+                .with_classifier(CLASSIFIER),
             seed,
             tally,
             timer,
@@ -135,7 +145,8 @@ where
     /// What is called: down for a second, else mostly well.
     async fn answer(&self, latency: Duration, luck: f64) -> Result<u32, CallError> {
         self.timer.sleep(latency).await;
-        let down = (millis(1000)..millis(2000)).contains(&self.timer.now().saturating_sub(self.opened));
+        let down =
+            (millis(1000)..millis(2000)).contains(&self.timer.now().saturating_sub(self.opened));
         match luck {
             _ if down => Err(Error::Operation("down")),
             0.0..0.02 => Err(Error::Operation("throttled")),
@@ -152,7 +163,12 @@ where
     }
 
     /// One call, in one of the four ways.
-    async fn call(&self, way: u32, token: &CancellationToken, luck: f64) -> Result<u32, GaveUp<CallError>> {
+    async fn call(
+        &self,
+        way: u32,
+        token: &CancellationToken,
+        luck: f64,
+    ) -> Result<u32, GaveUp<CallError>> {
         let latency = millis(1).mul_f64(1.0 + 30.0 * luck);
         let luck = |attempt: Attempt| (luck * 1000.0 + f64::from(attempt.number()) * 0.37).fract();
         let op = |attempt: Attempt| {
@@ -161,11 +177,19 @@ where
         };
         match way {
             0 => {
-                retry(|attempt| op(attempt).timeout(millis(300)).on(&self.upstream), &self.policy, token)
+                retry(
+                    |attempt| op(attempt).timeout(millis(300)).on(&self.upstream),
+                    &self.policy,
+                    token,
+                )
+                .on(&self.upstream)
+                .await
+            }
+            1 => {
+                retry(op, self.policy.with_attempt_timeout(millis(300)), token)
                     .on(&self.upstream)
                     .await
             }
-            1 => retry(op, self.policy.with_attempt_timeout(millis(300)), token).on(&self.upstream).await,
             2 => {
                 hedge(|attempt| op(attempt).timeout(millis(300)).on(&self.upstream), &HEDGE, token)
                     .on(&self.upstream)
@@ -230,18 +254,34 @@ where
     /// All have left, whoever was thrown out included.
     fn check_empty(&self) {
         let (tally, at) = (&self.tally, format!("{:?} {:?}", self.tally, self.upstream));
-        let (bulkhead, budget) = (self.upstream.bulkhead().unwrap(), self.upstream.budget().unwrap());
+        let (bulkhead, budget) =
+            (self.upstream.bulkhead().unwrap(), self.upstream.budget().unwrap());
         assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0), "{at}");
-        let balance = if budget.capacity() > self.tokens { tally.successes.load(Relaxed) } else { 0 };
+        let balance =
+            if budget.capacity() > self.tokens { tally.successes.load(Relaxed) } else { 0 };
         assert_eq!(budget.available(), self.tokens + balance - tally.retries.load(Relaxed), "{at}");
-        let Tally { opened, closed, cuts, successes, failures, refusals, cancels, drops, panics, .. } = &**tally;
+        let Tally {
+            opened,
+            closed,
+            cuts,
+            successes,
+            failures,
+            refusals,
+            cancels,
+            drops,
+            panics,
+            ..
+        } = &**tally;
         for met in [opened, closed, cuts, successes, failures, refusals, cancels, drops, panics] {
             assert!(met.load(Relaxed) > 0, "the crowd met too little: {at}");
         }
         let unpaid = tally.unpaid.load(Relaxed);
         assert_eq!(unpaid > 0, balance == 0, "only the poor run out: {at}");
         // Each call that came to an end of its own says so, once.
-        let ends = [successes, failures, refusals, cancels].map(|count| count.load(Relaxed)).iter().sum::<u32>();
+        let ends = [successes, failures, refusals, cancels]
+            .map(|count| count.load(Relaxed))
+            .iter()
+            .sum::<u32>();
         assert_eq!(tally.ended.load(Relaxed), ends + unpaid, "{at}");
     }
 
@@ -269,9 +309,13 @@ async fn a_crowd_leaves_nothing_behind() {
     for (seed, rich) in [(1, true), (2, false)] {
         let shop = Shop::new(TokioTimer::new(), seed, rich);
         let mut crowd = JoinSet::new();
-        let handles: Vec<_> = (0..TASKS).map(|task| crowd.spawn(Arc::clone(&shop).visit(task))).collect();
+        let handles: Vec<_> =
+            (0..TASKS).map(|task| crowd.spawn(Arc::clone(&shop).visit(task))).collect();
         tokio::time::sleep(millis(1200)).await;
-        (0..TASKS).zip(&handles).filter(|(task, _)| is_thrown_out(*task)).for_each(|(_, handle)| handle.abort());
+        (0..TASKS)
+            .zip(&handles)
+            .filter(|(task, _)| is_thrown_out(*task))
+            .for_each(|(_, handle)| handle.abort());
         let all = async { while crowd.join_next().await.is_some() {} };
         tokio::time::timeout(Duration::from_secs(300), all).await.expect("somebody hangs");
         shop.check_empty();
@@ -286,12 +330,16 @@ fn a_crowd_on_many_threads_leaves_nothing_behind() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let timer = ManualTimer::new();
     let shop = Shop::new(timer.clone(), 3, true);
-    let crowd: Vec<_> = (0..TASKS).map(|task| runtime.spawn(Arc::clone(&shop).visit(task))).collect();
+    let crowd: Vec<_> =
+        (0..TASKS).map(|task| runtime.spawn(Arc::clone(&shop).visit(task))).collect();
     // Five minutes in steps of five milliseconds: who is not done by then hangs.
     for step in 0..60_000 {
         timer.advance(millis(5));
         if step == 240 {
-            (0..TASKS).zip(&crowd).filter(|(task, _)| is_thrown_out(*task)).for_each(|(_, visit)| visit.abort());
+            (0..TASKS)
+                .zip(&crowd)
+                .filter(|(task, _)| is_thrown_out(*task))
+                .for_each(|(_, visit)| visit.abort());
         }
         if crowd.iter().all(tokio::task::JoinHandle::is_finished) {
             break;
@@ -303,7 +351,11 @@ fn a_crowd_on_many_threads_leaves_nothing_behind() {
         });
         runtime.block_on(turns).unwrap();
     }
-    assert!(crowd.iter().all(tokio::task::JoinHandle::is_finished), "somebody hangs: {:?}", shop.tally);
+    assert!(
+        crowd.iter().all(tokio::task::JoinHandle::is_finished),
+        "somebody hangs: {:?}",
+        shop.tally
+    );
     shop.check_empty();
     timer.advance(Duration::from_secs(60));
     shop.check_open_for_business();

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::{Backoff, Budget, Jitter, ManualTimer, Never, RetryPolicy, Run, StopReason, Timer, retry};
+use resile::{
+    Backoff, Budget, Jitter, ManualTimer, Never, RetryPolicy, Run, StopReason, Timer, retry,
+};
 
 use super::script::{Down, Script, Step, clock, drive, poll, upstream};
 
@@ -17,10 +19,22 @@ fn trap_03_a_delay_that_does_not_fit_is_not_slept() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
     let upstream = upstream(&timer).with_budget(Budget::new().with_capacity(100));
     let policy = STEADY.with_total_timeout(SECOND * 10);
-    let gave_up = drive(retry(|_| script.play(), &policy, Never).on(&upstream), &timer).unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.last()), (StopReason::Deadline, 3, Some(&Down(3))));
-    assert_eq!((gave_up.elapsed(), timer.now()), (SECOND * 8, SECOND * 8), "the last four seconds were slept");
-    assert_eq!(upstream.budget().unwrap().available(), 98, "two retries were made, and no third was paid");
+    let gave_up =
+        drive(retry(|_| script.play(), &policy, Never).on(&upstream), &timer).unwrap_err();
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.last()),
+        (StopReason::Deadline, 3, Some(&Down(3)))
+    );
+    assert_eq!(
+        (gave_up.elapsed(), timer.now()),
+        (SECOND * 8, SECOND * 8),
+        "the last four seconds were slept"
+    );
+    assert_eq!(
+        upstream.budget().unwrap().available(),
+        98,
+        "two retries were made, and no third was paid"
+    );
 }
 
 #[test]
@@ -43,29 +57,46 @@ fn trap_03_remaining_time_is_taken_after_the_sleep() {
         std::task::Poll::Ready(outcome) => outcome.unwrap_err(),
         std::task::Poll::Pending => panic!("still waiting"),
     };
-    assert_eq!((gave_up.reason(), script.starts(), gave_up.last()), (StopReason::Deadline, 2, Some(&Down(2))));
-    assert_eq!(upstream.budget().unwrap().available(), 99, "the third attempt did not begin, so it is not paid");
+    assert_eq!(
+        (gave_up.reason(), script.starts(), gave_up.last()),
+        (StopReason::Deadline, 2, Some(&Down(2)))
+    );
+    assert_eq!(
+        upstream.budget().unwrap().available(),
+        99,
+        "the third attempt did not begin, so it is not paid"
+    );
 }
 
 #[test]
 fn trap_03_it_cuts_an_attempt_in_flight_and_keeps_the_last_error() {
     let (script, timer) = (Script::new(&[Step::Fail, Step::Hang]), ManualTimer::new());
     let policy = STEADY.with_total_timeout(SECOND * 10);
-    let gave_up = drive(retry(|_| script.play(), &policy, Never).on(clock(&timer)), &timer).unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.last()), (StopReason::Deadline, 2, Some(&Down(1))));
+    let gave_up =
+        drive(retry(|_| script.play(), &policy, Never).on(clock(&timer)), &timer).unwrap_err();
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.last()),
+        (StopReason::Deadline, 2, Some(&Down(1)))
+    );
     assert_eq!((timer.now(), script.drops()), (SECOND * 10, 2));
 }
 
 #[test]
 fn a_result_in_hand_beats_the_deadline() {
-    for (step, outcome) in [(Step::Pend(1, true), Ok(1)), (Step::Pend(1, false), Err(StopReason::Fatal))] {
+    for (step, outcome) in
+        [(Step::Pend(1, true), Ok(1)), (Step::Pend(1, false), Err(StopReason::Fatal))]
+    {
         let steps = Box::leak(Box::new([step]));
         let (script, timer) = (Script::new(steps), ManualTimer::new());
-        let policy = RetryPolicy::new().with_total_timeout(SECOND).with_classifier(|_: &Down| false);
+        let policy =
+            RetryPolicy::new().with_total_timeout(SECOND).with_classifier(|_: &Down| false);
         let mut call = Box::pin(retry(|_| script.play(), &policy, Never).on(clock(&timer)));
         assert!(poll(call.as_mut()).is_pending());
         timer.advance(SECOND * 2);
-        assert_eq!(poll(call.as_mut()).map_err(|gave_up| gave_up.reason()), std::task::Poll::Ready(outcome));
+        assert_eq!(
+            poll(call.as_mut()).map_err(|gave_up| gave_up.reason()),
+            std::task::Poll::Ready(outcome)
+        );
     }
 }
 
@@ -73,13 +104,22 @@ fn a_result_in_hand_beats_the_deadline() {
 #[tokio::test(start_paused = true)]
 async fn a_deadline_of_zero_gives_one_poll() {
     tokio::time::advance(Duration::from_micros(100)).await;
-    let (script, policy) = (Script::new(&[Step::Pend(1, true)]), RetryPolicy::new().with_total_timeout(Duration::ZERO));
+    let (script, policy) = (
+        Script::new(&[Step::Pend(1, true)]),
+        RetryPolicy::new().with_total_timeout(Duration::ZERO),
+    );
     let gave_up = retry(|_| script.play(), &policy, Never).await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), script.polls()), (StopReason::Deadline, 1, 1));
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), script.polls()),
+        (StopReason::Deadline, 1, 1)
+    );
 
     let (script, mut run) = (Script::new(&[Step::Pend(1, true)]), Run::new(&policy, Never));
     let gave_up = run.attempt(script.play()).await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), script.polls()), (StopReason::Deadline, 1, 1));
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), script.polls()),
+        (StopReason::Deadline, 1, 1)
+    );
 
     let script = Script::new(&[Step::Succeed]);
     assert_eq!(retry(|_| script.play(), &policy, Never).await.unwrap(), 1, "one poll was enough");
@@ -104,7 +144,8 @@ async fn an_operation_that_uses_up_its_turn_is_cut() {
     let policy = RetryPolicy::new().with_total_timeout(SECOND);
     let gave_up = retry(busy, &policy, Never).await.unwrap_err();
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Deadline, 1));
-    let gave_up = Run::new(&policy, Never).attempt(busy(resile::Attempt::new(1))).await.unwrap_err();
+    let gave_up =
+        Run::new(&policy, Never).attempt(busy(resile::Attempt::new(1))).await.unwrap_err();
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Deadline, 1));
     clock.abort();
 }
@@ -112,9 +153,11 @@ async fn an_operation_that_uses_up_its_turn_is_cut() {
 #[test]
 fn remaining_counts_down_from_the_first_poll() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
-    let (policy, seen) = (STEADY.with_total_timeout(SECOND * 10), std::cell::RefCell::new(Vec::new()));
+    let (policy, seen) =
+        (STEADY.with_total_timeout(SECOND * 10), std::cell::RefCell::new(Vec::new()));
     let op = |attempt: resile::Attempt| {
-        seen.borrow_mut().push((attempt.elapsed().as_secs(), attempt.remaining().unwrap().as_secs()));
+        seen.borrow_mut()
+            .push((attempt.elapsed().as_secs(), attempt.remaining().unwrap().as_secs()));
         script.play()
     };
     let call = retry(op, &policy, Never).on(clock(&timer));
@@ -152,8 +195,16 @@ fn an_attempt_cut_by_the_deadline_counts_if_it_had_time() {
     for (policy, steps, state) in [
         (total, &[Step::Hang][..], State::Open),
         (total.with_backoff(six), &[Step::Fail, Step::Hang], State::Closed),
-        (total.with_backoff(six).with_attempt_timeout(SECOND * 8), &[Step::Fail, Step::Hang], State::Open),
-        (total.with_backoff(eight).with_attempt_timeout(SECOND * 8), &[Step::Fail, Step::Hang], State::Closed),
+        (
+            total.with_backoff(six).with_attempt_timeout(SECOND * 8),
+            &[Step::Fail, Step::Hang],
+            State::Open,
+        ),
+        (
+            total.with_backoff(eight).with_attempt_timeout(SECOND * 8),
+            &[Step::Fail, Step::Hang],
+            State::Closed,
+        ),
     ] {
         // At the timer's origin and after.
         for began in [Duration::ZERO, SECOND] {
@@ -161,14 +212,22 @@ fn an_attempt_cut_by_the_deadline_counts_if_it_had_time() {
             timer.advance(began);
             let failures = if steps.len() > 1 { 2 } else { 1 };
             let upstream = upstream(&timer).with_breaker(Breaker::new().with_consecutive(failures));
-            let gave_up = drive(retry(|_| script.play(), policy, Never).on(&upstream), &timer).unwrap_err();
-            assert_eq!((gave_up.reason(), gave_up.cut()), (StopReason::Deadline, Some(Cut::Deadline)));
-            assert_eq!((gave_up.verdict(), gave_up.elapsed()), (Some(Verdict::transient()), SECOND * 10));
+            let gave_up =
+                drive(retry(|_| script.play(), policy, Never).on(&upstream), &timer).unwrap_err();
+            assert_eq!(
+                (gave_up.reason(), gave_up.cut()),
+                (StopReason::Deadline, Some(Cut::Deadline))
+            );
+            assert_eq!(
+                (gave_up.verdict(), gave_up.elapsed()),
+                (Some(Verdict::transient()), SECOND * 10)
+            );
             assert_eq!(upstream.breaker().unwrap().state(), state, "{policy:?} from {began:?}");
         }
     }
     // The caller's token shows nothing, however long the attempt took.
-    let (script, timer, token) = (Script::new(&[Step::Hang]), ManualTimer::new(), CancellationToken::new());
+    let (script, timer, token) =
+        (Script::new(&[Step::Hang]), ManualTimer::new(), CancellationToken::new());
     let upstream = upstream(&timer).with_breaker(Breaker::new().with_consecutive(1));
     let mut call = Box::pin(retry(|_| script.play(), total, &token).on(&upstream));
     assert!(poll(call.as_mut()).is_pending());
@@ -177,8 +236,12 @@ fn an_attempt_cut_by_the_deadline_counts_if_it_had_time() {
     assert!(poll(call.as_mut()).is_ready());
     assert_eq!(upstream.breaker().unwrap().state(), State::Closed);
     // A drain is no exception: the deadline still cuts it.
-    let gave_up = drive(retry(|_| script.play(), total, Drain(Never)).on(&upstream), &timer).unwrap_err();
-    assert_eq!((gave_up.reason(), upstream.breaker().unwrap().state()), (StopReason::Deadline, State::Open));
+    let gave_up =
+        drive(retry(|_| script.play(), total, Drain(Never)).on(&upstream), &timer).unwrap_err();
+    assert_eq!(
+        (gave_up.reason(), upstream.breaker().unwrap().state()),
+        (StopReason::Deadline, State::Open)
+    );
 }
 
 /// Counts its polls, and never comes to an end.
@@ -196,7 +259,10 @@ async fn hangs<E>(polls: &std::cell::Cell<u32>) -> Result<u8, E> {
 async fn a_limit_of_zero_is_one_poll_on_a_running_clock() {
     use futures_util::StreamExt;
     use resile::timeout::Elapsed;
-    use resile::{FallbackPolicy, HedgePolicy, ResilienceExt, StreamResilienceExt, fallback, hedge, retry_stream};
+    use resile::{
+        FallbackPolicy, HedgePolicy, ResilienceExt, StreamResilienceExt, fallback, hedge,
+        retry_stream,
+    };
 
     const ZERO: Duration = Duration::ZERO;
     let polls = std::cell::Cell::new(0);
@@ -207,26 +273,37 @@ async fn a_limit_of_zero_is_one_poll_on_a_running_clock() {
     assert_eq!(stop, StopReason::Deadline);
     polled_once("retry");
 
-    let stop = Run::new(&policy, Never).attempt(hangs::<Elapsed>(&polls)).await.unwrap_err().reason();
+    let stop =
+        Run::new(&policy, Never).attempt(hangs::<Elapsed>(&polls)).await.unwrap_err().reason();
     assert_eq!(stop, StopReason::Deadline);
     polled_once("a run");
 
     // Each attempt has one poll.
     let once = RetryPolicy::new().with_backoff(Backoff::none()).with_attempt_timeout(ZERO);
     let gave_up = retry(|_| hangs::<Elapsed>(&polls), &once, Never).await.unwrap_err();
-    assert_eq!((gave_up.reason(), polls.replace(0)), (StopReason::Attempts, 3), "attempts of a retry");
-    let stop = hedge(|_| hangs::<Elapsed>(&polls), HedgePolicy::new().with_attempt_timeout(ZERO), Never).await;
+    assert_eq!(
+        (gave_up.reason(), polls.replace(0)),
+        (StopReason::Attempts, 3),
+        "attempts of a retry"
+    );
+    let stop =
+        hedge(|_| hangs::<Elapsed>(&polls), HedgePolicy::new().with_attempt_timeout(ZERO), Never)
+            .await;
     assert_eq!(stop.unwrap_err().reason(), StopReason::Attempts);
     polled_once("an attempt of a hedge");
     let alternatives = FallbackPolicy::new().with_attempt_timeout(ZERO);
-    let stop = fallback(&[1, 2], |_| hangs::<Elapsed>(&polls), alternatives, Never).await.unwrap_err().reason();
+    let stop = fallback(&[1, 2], |_| hangs::<Elapsed>(&polls), alternatives, Never)
+        .await
+        .unwrap_err()
+        .reason();
     assert_eq!((stop, polls.replace(0)), (StopReason::Alternatives, 2), "alternatives");
 
     let open = |_| async {
         let opened = hangs::<Elapsed>(&polls).await?;
         Ok::<_, Elapsed>(futures_util::stream::iter([Ok::<_, Elapsed>(opened)]))
     };
-    let stop = Box::pin(retry_stream(open, &policy, Never)).next().await.unwrap().unwrap_err().reason();
+    let stop =
+        Box::pin(retry_stream(open, &policy, Never)).next().await.unwrap().unwrap_err().reason();
     assert_eq!(stop, StopReason::Deadline);
     polled_once("a stream that opens");
 
@@ -234,7 +311,8 @@ async fn a_limit_of_zero_is_one_poll_on_a_running_clock() {
         let item = futures_util::stream::once(hangs::<Elapsed>(&polls));
         Ok::<_, Elapsed>(item)
     };
-    let stop = Box::pin(retry_stream(silent, &policy, Never)).next().await.unwrap().unwrap_err().reason();
+    let stop =
+        Box::pin(retry_stream(silent, &policy, Never)).next().await.unwrap().unwrap_err().reason();
     assert_eq!(stop, StopReason::Deadline);
     polled_once("a stream that is silent");
 
@@ -244,7 +322,10 @@ async fn a_limit_of_zero_is_one_poll_on_a_running_clock() {
     polled_once("hedge");
 
     let alternatives = FallbackPolicy::new().with_total_timeout(ZERO);
-    let stop = fallback(&[1, 2], |_| hangs::<Elapsed>(&polls), &alternatives, Never).await.unwrap_err().reason();
+    let stop = fallback(&[1, 2], |_| hangs::<Elapsed>(&polls), &alternatives, Never)
+        .await
+        .unwrap_err()
+        .reason();
     assert_eq!(stop, StopReason::Deadline);
     polled_once("fallback");
 

@@ -11,9 +11,14 @@ use super::backoff::{backoffs, durations, retries, seeded, untouched};
 const LONGEST_HINT: Duration = Duration::from_nanos(u64::MAX - 1);
 
 pub(crate) fn verdicts() -> impl Strategy<Value = Verdict> {
-    let kinds = prop_oneof![Just(Verdict::fatal()), Just(Verdict::transient()), Just(Verdict::throttled())];
-    let healths =
-        prop_oneof![Just(Health::Healthy), Just(Health::Throttling), Just(Health::Failing), Just(Health::Unknown),];
+    let kinds =
+        prop_oneof![Just(Verdict::fatal()), Just(Verdict::transient()), Just(Verdict::throttled())];
+    let healths = prop_oneof![
+        Just(Health::Healthy),
+        Just(Health::Throttling),
+        Just(Health::Failing),
+        Just(Health::Unknown),
+    ];
     (kinds, any::<bool>(), prop::option::of(healths), prop::option::of(durations())).prop_map(
         |(verdict, again, health, hint)| {
             let verdict = if again { verdict } else { verdict.not_again() };
@@ -124,7 +129,11 @@ fn every_pure_stop_is_reached() {
     let decide = |failed, verdict| policy.decide(failed, Some(verdict), untouched);
     let left = |seconds| Attempt::new(1).with_remaining(Some(Duration::from_secs(seconds)));
     assert_eq!(decide(Attempt::new(1), Verdict::fatal()), Decision::Stop(StopReason::Fatal));
-    assert_eq!(decide(Attempt::new(3), Verdict::fatal()), Decision::Stop(StopReason::Fatal), "before the attempts");
+    assert_eq!(
+        decide(Attempt::new(3), Verdict::fatal()),
+        Decision::Stop(StopReason::Fatal),
+        "before the attempts"
+    );
     assert_eq!(decide(Attempt::new(3), Verdict::transient()), Decision::Stop(StopReason::Attempts));
     let not_again = Verdict::throttled().after(Duration::from_secs(61)).not_again();
     assert_eq!(decide(left(5), not_again), Decision::Stop(StopReason::Fatal), "before the hint");
@@ -135,10 +144,17 @@ fn every_pure_stop_is_reached() {
     let mut decide = |failed, verdict| policy.decide(failed, Some(verdict), &mut draw);
     let hint = |seconds| Verdict::throttled().after(Duration::from_secs(seconds));
     assert_eq!(decide(Attempt::new(1), hint(61)), Decision::Stop(StopReason::HintTooLong));
-    assert_eq!(decide(left(5), hint(61)), Decision::Stop(StopReason::HintTooLong), "before the deadline");
+    assert_eq!(
+        decide(left(5), hint(61)),
+        Decision::Stop(StopReason::HintTooLong),
+        "before the deadline"
+    );
     assert_eq!(decide(left(5), hint(5)), Decision::Stop(StopReason::Deadline));
     assert_eq!(decide(left(0), Verdict::transient()), Decision::Stop(StopReason::Deadline));
-    assert!(matches!(decide(Attempt::new(1), hint(60)), Decision::Retry(_)), "the hint cap is inclusive");
+    assert!(
+        matches!(decide(Attempt::new(1), hint(60)), Decision::Retry(_)),
+        "the hint cap is inclusive"
+    );
 }
 
 /// No backoff and no hint: nothing to draw, and an attempt that has no time left is not made.
@@ -146,10 +162,20 @@ fn every_pure_stop_is_reached() {
 fn no_delay_still_needs_time() {
     let policy = RetryPolicy::new().with_backoff(Backoff::none());
     let left = |nanos| Attempt::new(1).with_remaining(Some(Duration::from_nanos(nanos)));
-    assert_eq!(policy.decide(left(1), Some(Verdict::transient()), untouched), Decision::Retry(Duration::ZERO));
-    assert_eq!(policy.decide(left(0), Some(Verdict::transient()), untouched), Decision::Stop(StopReason::Deadline));
-    let plain = policy.with_backoff(Backoff::fixed(Duration::from_nanos(1)).with_jitter(Jitter::None));
-    assert_eq!(plain.decide(left(1), Some(Verdict::transient()), untouched), Decision::Stop(StopReason::Deadline));
+    assert_eq!(
+        policy.decide(left(1), Some(Verdict::transient()), untouched),
+        Decision::Retry(Duration::ZERO)
+    );
+    assert_eq!(
+        policy.decide(left(0), Some(Verdict::transient()), untouched),
+        Decision::Stop(StopReason::Deadline)
+    );
+    let plain =
+        policy.with_backoff(Backoff::fixed(Duration::from_nanos(1)).with_jitter(Jitter::None));
+    assert_eq!(
+        plain.decide(left(1), Some(Verdict::transient()), untouched),
+        Decision::Stop(StopReason::Deadline)
+    );
 }
 
 #[test]
@@ -169,13 +195,22 @@ fn defaults_are_those_of_the_table() {
         (patient.attempts(), patient.hint_cap(), patient.total_timeout()),
         (10, seconds(300), Some(seconds(1800)))
     );
-    assert_eq!(new.backoff(), Backoff::exponential(Duration::from_millis(500)).with_cap(seconds(30)));
-    assert_eq!(patient.backoff(), Backoff::exponential(seconds(1)).with_cap(seconds(60)).with_jitter(Jitter::Full));
+    assert_eq!(
+        new.backoff(),
+        Backoff::exponential(Duration::from_millis(500)).with_cap(seconds(30))
+    );
+    assert_eq!(
+        patient.backoff(),
+        Backoff::exponential(seconds(1)).with_cap(seconds(60)).with_jitter(Jitter::Full)
+    );
     assert_eq!(RetryPolicy::default(), new);
     assert_eq!(patient.without_total_timeout().total_timeout(), None);
     assert_eq!((new.attempt_timeout(), new.learns_attempt_timeout()), (None, false));
     assert_eq!((patient.attempt_timeout(), patient.learns_attempt_timeout()), (None, false));
     let learned = patient.with_attempt_timeout(seconds(3)).with_learned_attempt_timeout();
-    assert_eq!((learned.attempt_timeout(), learned.learns_attempt_timeout()), (Some(seconds(3)), true));
+    assert_eq!(
+        (learned.attempt_timeout(), learned.learns_attempt_timeout()),
+        (Some(seconds(3)), true)
+    );
     assert_eq!(learned.without_attempt_timeout(), patient);
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use resile::observe::{Event, EventKind};
 use resile::{
-    Attempt, Backoff, Breaker, Cooldown, HedgePolicy, ManualTimer, Never, RetryPolicy, Run, Timer, TokioTimer,
-    Upstream, Verdict, breaker, hedge, retry,
+    Attempt, Backoff, Breaker, Cooldown, HedgePolicy, ManualTimer, Never, RetryPolicy, Run, Timer,
+    TokioTimer, Upstream, Verdict, breaker, hedge, retry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -52,7 +52,13 @@ fn a_first_attempt_that_panicked_counts() {
     };
     let mut call = pin!(retry(op, &policy, Never).on(clock(&ManualTimer::new())));
     let mut cx = Context::from_waker(Waker::noop());
-    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call.as_mut().poll(&mut cx).is_ready())).is_err());
+    assert!(
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call
+            .as_mut()
+            .poll(&mut cx)
+            .is_ready()))
+        .is_err()
+    );
     assert_eq!(call.as_mut().poll(&mut cx).map(|r| r.unwrap_err().attempts()), Poll::Ready(1));
 }
 
@@ -66,7 +72,10 @@ fn a_held_call_tells_first_that_it_is_nested() {
     let observer = |event: &Event<'_>| told.borrow_mut().push(event.kind.as_str());
     let script = Script::new(&[Step::Succeed]);
     let inner = || retry(|_| script.play(), &policy, Never).on(upstream.observed_by(&observer));
-    let _ = drive(retry(|_| async { inner().await.map_err(|_| Down(1)) }, &outer, Never).on(clock(&timer)), &timer);
+    let _ = drive(
+        retry(|_| async { inner().await.map_err(|_| Down(1)) }, &outer, Never).on(clock(&timer)),
+        &timer,
+    );
     assert_eq!(told.into_inner()[..2], ["nested", "held"]);
 }
 
@@ -107,7 +116,10 @@ fn a_cancel_by_the_observer_of_the_wait_starts_nothing() {
     let script = Script::new(&[Step::Fail, Step::Succeed]);
     let timer = ManualTimer::new();
     let upstream = upstream(&timer);
-    let got = drive(retry(|_| script.play(), &policy, &token).on(upstream.observed_by(&observer)), &timer);
+    let got = drive(
+        retry(|_| script.play(), &policy, &token).on(upstream.observed_by(&observer)),
+        &timer,
+    );
     assert!(got.is_err(), "{got:?}");
 }
 
@@ -119,10 +131,12 @@ fn a_hedges_event_and_its_end_agree() {
             *told.borrow_mut() = Some(retry_after);
         }
     };
-    let policy = HedgePolicy::new().with_classifier(|_: &u8| Verdict::transient().after(Duration::ZERO));
+    let policy =
+        HedgePolicy::new().with_classifier(|_: &u8| Verdict::transient().after(Duration::ZERO));
     let timer = ManualTimer::new();
     let upstream = upstream(&timer);
-    let call = hedge(|_| async { Err::<(), u8>(1) }, &policy, Never).on(upstream.observed_by(&observer));
+    let call =
+        hedge(|_| async { Err::<(), u8>(1) }, &policy, Never).on(upstream.observed_by(&observer));
     let got = drive(call, &timer).unwrap_err();
     assert_eq!(told.into_inner(), Some(got.retry_after()));
 }
@@ -131,7 +145,11 @@ fn a_hedges_event_and_its_end_agree() {
 fn a_curve_of_the_callers_may_ask_the_breaker() {
     static UPSTREAM: OnceLock<Upstream<ManualTimer>> = OnceLock::new();
     fn open(_: u32) -> Duration {
-        assert!(UPSTREAM.get().is_some_and(|it| it.breaker().unwrap().state() == breaker::State::Closed));
+        assert!(
+            UPSTREAM
+                .get()
+                .is_some_and(|it| it.breaker().unwrap().state() == breaker::State::Closed)
+        );
         SECOND
     }
     // On a thread of its own, as it hangs where it fails.
@@ -167,7 +185,8 @@ fn what_an_observers_panic_left_is_told_by_the_next_ask() {
         let breaker = Breaker::new().with_consecutive(1);
         upstream(&ManualTimer::new()).with_breaker(breaker).with_shared_observer(observer)
     });
-    let failed = std::panic::catch_unwind(|| upstream.try_admit().unwrap().settle(&Verdict::transient()));
+    let failed =
+        std::panic::catch_unwind(|| upstream.try_admit().unwrap().settle(&Verdict::transient()));
     assert!(failed.is_err() && TOLD.lock().unwrap().len() == 1);
     upstream.try_admit().unwrap_err();
     assert_eq!(TOLD.lock().unwrap().len(), 2);

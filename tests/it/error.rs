@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use resile::timeout::Elapsed;
 use resile::{
-    Backoff, Bulkhead, Classify, ClassifyOperation, Cut, Error, GaveUp, Health, ManualTimer, Never, ResilienceExt,
-    RetryPolicy, StopReason, Verdict, retry,
+    Backoff, Bulkhead, Classify, ClassifyOperation, Cut, Error, GaveUp, Health, ManualTimer, Never,
+    ResilienceExt, RetryPolicy, StopReason, Verdict, retry,
 };
 
 use super::script::{Down, Script, Step, clock, drive};
@@ -17,13 +17,16 @@ type Boxed = Box<dyn std::error::Error + Send + Sync>;
 
 /// A call that is given up on errors made by `error`.
 fn given_up<E>(error: impl Fn() -> E) -> GaveUp<E> {
-    let (timer, policy) = (ManualTimer::new(), RetryPolicy::new().with_attempts(2).with_backoff(Backoff::none()));
+    let (timer, policy) =
+        (ManualTimer::new(), RetryPolicy::new().with_attempts(2).with_backoff(Backoff::none()));
     drive(retry(|_| async { Err::<(), _>(error()) }, &policy, Never), &timer).unwrap_err()
 }
 
 fn elapsed() -> Elapsed {
     let timer = ManualTimer::new();
-    let error = drive(std::future::pending::<io::Result<()>>().timeout(SECOND).on(clock(&timer)), &timer).unwrap_err();
+    let error =
+        drive(std::future::pending::<io::Result<()>>().timeout(SECOND).on(clock(&timer)), &timer)
+            .unwrap_err();
     *error.get_ref().unwrap().downcast_ref::<Elapsed>().unwrap()
 }
 
@@ -45,7 +48,10 @@ fn gave_up_prints_its_own_level() {
         chain.push(error.to_string());
         level = error.source();
     }
-    assert_eq!(chain, ["gave up after 2 attempts: no attempts left", "connection", "reset by peer"]);
+    assert_eq!(
+        chain,
+        ["gave up after 2 attempts: no attempts left", "connection", "reset by peer"]
+    );
     assert_eq!(format!("{:#}", anyhow::Error::from(gave_up)), chain.join(": "));
 }
 
@@ -56,13 +62,18 @@ fn gave_up_says_how_long_and_what_was_asked() {
         .with_attempts(2)
         .with_backoff(Backoff::fixed(Duration::from_millis(1500)).with_jitter(resile::Jitter::None))
         .with_hint_cap(SECOND)
-        .with_classifier(
-            |error: &Down| if error.0 == 1 { Verdict::transient() } else { Verdict::throttled().after(SECOND * 9) },
-        );
+        .with_classifier(|error: &Down| {
+            if error.0 == 1 { Verdict::transient() } else { Verdict::throttled().after(SECOND * 9) }
+        });
     let words = |policy: &RetryPolicy<_>| {
-        drive(retry(|_| script.play(), policy, Never).on(clock(&timer)), &timer).unwrap_err().to_string()
+        drive(retry(|_| script.play(), policy, Never).on(clock(&timer)), &timer)
+            .unwrap_err()
+            .to_string()
     };
-    assert_eq!(words(&policy), "script: gave up after 2 attempts in 1.5s: no attempts left (try again in 9.0s)");
+    assert_eq!(
+        words(&policy),
+        "script: gave up after 2 attempts in 1.5s: no attempts left (try again in 9.0s)"
+    );
     assert_eq!(
         words(&policy),
         "script: gave up after 1 attempt: the upstream asked for a longer wait than the policy allows (try again in 9.0s)"
@@ -114,7 +125,11 @@ fn whatever_was_given_up_converts_by_question_mark() {
     const TOP: &str = "gave up after 2 attempts: no attempts left";
     let own = || Own::Connection(io::Error::other("reset by peer"));
     // The box is no link of the chain.
-    for error in [into_anyhow(own), into_anyhow(|| anyhow::Error::from(own())), into_anyhow(|| Boxed::from(own()))] {
+    for error in [
+        into_anyhow(own),
+        into_anyhow(|| anyhow::Error::from(own())),
+        into_anyhow(|| Boxed::from(own())),
+    ] {
         let error = error.unwrap_err();
         assert_eq!(chain(error.as_ref()), [TOP, "connection", "reset by peer"]);
         assert!(error.is::<GaveUp<resile::Boxed>>());
@@ -136,10 +151,15 @@ fn gave_up_knows_its_verdict_and_its_upstream() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
     let verdict = Verdict::throttled().after(SECOND * 9).not_again();
     let policy = RetryPolicy::new().with_classifier(move |_: &Down| verdict);
-    let gave_up = drive(retry(|_| script.play(), policy, Never).on(clock(&timer)), &timer).unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.verdict(), gave_up.cut()), (StopReason::Fatal, Some(verdict), None));
+    let gave_up =
+        drive(retry(|_| script.play(), policy, Never).on(clock(&timer)), &timer).unwrap_err();
+    assert_eq!(
+        (gave_up.reason(), gave_up.verdict(), gave_up.cut()),
+        (StopReason::Fatal, Some(verdict), None)
+    );
     assert_eq!((gave_up.upstream(), gave_up.retry_after()), (Some("script"), Some(SECOND * 9)));
-    let named = drive(retry(|_| script.play(), policy, Never).on("a name alone"), &timer).unwrap_err();
+    let named =
+        drive(retry(|_| script.play(), policy, Never).on("a name alone"), &timer).unwrap_err();
     assert_eq!(named.upstream(), Some("a name alone"));
     let alone = drive(retry(|_| script.play(), policy, Never), &timer).unwrap_err();
     assert_eq!(alone.upstream(), None);
@@ -149,20 +169,31 @@ fn gave_up_knows_its_verdict_and_its_upstream() {
 /// A call within a call: one level, with the inner end and the outer effort.
 #[test]
 fn gave_up_flattens() {
-    let (timer, inner_policy) = (ManualTimer::new(), RetryPolicy::new().with_backoff(Backoff::fixed(SECOND)));
-    let outer_policy = inner_policy.with_attempts(2).with_classifier(|gave_up: &GaveUp<Down>| gave_up.verdict());
+    let (timer, inner_policy) =
+        (ManualTimer::new(), RetryPolicy::new().with_backoff(Backoff::fixed(SECOND)));
+    let outer_policy =
+        inner_policy.with_attempts(2).with_classifier(|gave_up: &GaveUp<Down>| gave_up.verdict());
     let script = Script::new(&[Step::Fail]);
     let inner = |_| retry(|_| script.play(), inner_policy, Never).on(clock(&timer));
     let outer = resile::Upstream::new("outer").with_timer(timer.clone());
     let gave_up = drive(flat(retry(inner, outer_policy, Never).on(&outer)), &timer);
-    assert_eq!((gave_up.reason(), gave_up.last(), gave_up.attempts()), (StopReason::Attempts, Some(&Down(6)), 2));
-    assert_eq!((gave_up.upstream(), gave_up.verdict()), (Some("script"), Some(Verdict::transient())));
+    assert_eq!(
+        (gave_up.reason(), gave_up.last(), gave_up.attempts()),
+        (StopReason::Attempts, Some(&Down(6)), 2)
+    );
+    assert_eq!(
+        (gave_up.upstream(), gave_up.verdict()),
+        (Some("script"), Some(Verdict::transient()))
+    );
 
     // No inner call came to an end: it is the outer one.
     let token = tokio_util::sync::CancellationToken::new();
     token.cancel();
     let gave_up = drive(flat(retry(inner, outer_policy, &token).on(&outer)), &timer);
-    assert_eq!((gave_up.reason(), gave_up.last(), gave_up.attempts()), (StopReason::Cancelled, None, 0));
+    assert_eq!(
+        (gave_up.reason(), gave_up.last(), gave_up.attempts()),
+        (StopReason::Cancelled, None, 0)
+    );
     assert_eq!(gave_up.upstream(), Some("outer"));
 }
 
@@ -181,15 +212,29 @@ fn an_attempt_that_was_cut_is_sent_again() {
         let (gave_up, name) = if on_upstream {
             (drive(call.on(clock(&timer)), &timer).unwrap_err(), "script: ")
         } else {
-            let paused = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+            let paused = tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .start_paused(true)
+                .build();
             (paused.unwrap().block_on(call).unwrap_err(), "")
         };
-        assert_eq!((gave_up.reason(), gave_up.attempts(), script.drops()), (StopReason::Attempts, 3, 3));
-        assert_eq!((gave_up.cut(), gave_up.last()), (Some(Cut::AttemptTimeout(SECOND * 30)), Some(&Down(1))));
-        assert_eq!((gave_up.verdict(), gave_up.elapsed()), (Some(Verdict::transient()), SECOND * 62));
+        assert_eq!(
+            (gave_up.reason(), gave_up.attempts(), script.drops()),
+            (StopReason::Attempts, 3, 3)
+        );
+        assert_eq!(
+            (gave_up.cut(), gave_up.last()),
+            (Some(Cut::AttemptTimeout(SECOND * 30)), Some(&Down(1)))
+        );
+        assert_eq!(
+            (gave_up.verdict(), gave_up.elapsed()),
+            (Some(Verdict::transient()), SECOND * 62)
+        );
         assert_eq!(
             gave_up.to_string(),
-            format!("{name}gave up after 3 attempts in 62.0s: no attempts left (attempt 3: did not finish within 30s)")
+            format!(
+                "{name}gave up after 3 attempts in 62.0s: no attempts left (attempt 3: did not finish within 30s)"
+            )
         );
     }
 }
@@ -200,8 +245,12 @@ fn an_attempt_that_was_cut_and_must_not_be_sent_again_is_not() {
     let (script, timer) = (Script::new(&[Step::Hang]), ManualTimer::new());
     let once = (|_: &Down| true).cut_is(Verdict::transient().not_again());
     let policy = RetryPolicy::new().with_attempt_timeout(SECOND).with_classifier(once);
-    let gave_up = drive(retry(|_| script.play(), policy, Never).on(clock(&timer)), &timer).unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.last()), (StopReason::Fatal, 1, None));
+    let gave_up =
+        drive(retry(|_| script.play(), policy, Never).on(clock(&timer)), &timer).unwrap_err();
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.last()),
+        (StopReason::Fatal, 1, None)
+    );
     assert_eq!(gave_up.cut(), Some(Cut::AttemptTimeout(SECOND)));
     assert_eq!(gave_up.verdict().map(|verdict| verdict.health()), Some(Health::Failing));
     assert!(gave_up.to_string().ends_with("(attempt 1: did not finish within 1s)"), "{gave_up}");
@@ -217,8 +266,12 @@ fn the_earlier_of_both_timeouts_cuts() {
     ] {
         let (script, timer) = (Script::new(&[Step::Hang]), ManualTimer::new());
         let policy = RetryPolicy::none().with_attempt_timeout(SECOND * 2).with_total_timeout(total);
-        let gave_up = drive(retry(|_| script.play(), policy, Never).on(clock(&timer)), &timer).unwrap_err();
-        assert_eq!((gave_up.cut(), gave_up.reason(), gave_up.elapsed()), (Some(cut), reason, elapsed));
+        let gave_up =
+            drive(retry(|_| script.play(), policy, Never).on(clock(&timer)), &timer).unwrap_err();
+        assert_eq!(
+            (gave_up.cut(), gave_up.reason(), gave_up.elapsed()),
+            (Some(cut), reason, elapsed)
+        );
         assert_eq!((timer.sleepers(), script.drops()), (0, 1));
     }
 }
@@ -241,10 +294,12 @@ fn limits_fit_every_error_type() {
         std::future::pending().await
     }
     let timer = ManualTimer::new();
-    let anyhow = drive(hangs::<anyhow::Error>().timeout(SECOND).on(clock(&timer)), &timer).unwrap_err();
+    let anyhow =
+        drive(hangs::<anyhow::Error>().timeout(SECOND).on(clock(&timer)), &timer).unwrap_err();
     let boxed = drive(hangs::<Boxed>().timeout(SECOND).on(clock(&timer)), &timer).unwrap_err();
     let own = drive(hangs::<Own>().timeout(SECOND).on(clock(&timer)), &timer).unwrap_err();
-    let union = drive(hangs::<Error<io::Error>>().timeout(SECOND).on(clock(&timer)), &timer).unwrap_err();
+    let union =
+        drive(hangs::<Error<io::Error>>().timeout(SECOND).on(clock(&timer)), &timer).unwrap_err();
     assert_eq!(anyhow.to_string(), boxed.to_string());
     assert!(matches!((own, union), (Own::Slow(_), Error::Elapsed(_))));
 }
@@ -285,9 +340,18 @@ fn lift_asks_the_classifier_about_what_was_cut() {
     let once = Verdict::transient().not_again();
     let no_opinion = |_: &StatusError| None::<Verdict>;
     assert_eq!(ClassifyOperation(Classifier::non_idempotent()).classify(&error), Some(once));
-    assert_eq!(ClassifyOperation(Classifier::idempotent()).classify(&error), Some(Verdict::transient()));
-    assert_eq!(ClassifyOperation((no_opinion, Classifier::non_idempotent())).classify(&error), Some(once));
-    assert_eq!(ClassifyOperation(std::sync::Arc::new(Classifier::non_idempotent())).classify(&error), Some(once));
+    assert_eq!(
+        ClassifyOperation(Classifier::idempotent()).classify(&error),
+        Some(Verdict::transient())
+    );
+    assert_eq!(
+        ClassifyOperation((no_opinion, Classifier::non_idempotent())).classify(&error),
+        Some(once)
+    );
+    assert_eq!(
+        ClassifyOperation(std::sync::Arc::new(Classifier::non_idempotent())).classify(&error),
+        Some(once)
+    );
     assert_eq!(ClassifyOperation(no_opinion).classify(&error), Some(Verdict::transient()));
     for cut in [Cut::AttemptTimeout(SECOND), Cut::Deadline, Cut::Stream] {
         let of = |classifier: &dyn Classify<Union>| classifier.classify_cut(cut);
@@ -302,14 +366,17 @@ fn lift_asks_the_classifier_about_what_was_cut() {
 fn a_request_that_is_not_idempotent_is_sent_once_if_it_times_out() {
     use resile::http::{Classifier, StatusError};
 
-    for (classifier, times, reason) in
-        [(Classifier::non_idempotent(), 1, StopReason::Fatal), (Classifier::idempotent(), 3, StopReason::Attempts)]
-    {
+    for (classifier, times, reason) in [
+        (Classifier::non_idempotent(), 1, StopReason::Fatal),
+        (Classifier::idempotent(), 3, StopReason::Attempts),
+    ] {
         let (timer, sent) = (ManualTimer::new(), std::cell::Cell::new(0));
         let policy = RetryPolicy::new().with_classifier(ClassifyOperation(classifier));
         let post = |_| {
             sent.set(sent.get() + 1);
-            std::future::pending::<Result<(), Error<StatusError>>>().timeout(SECOND).on(clock(&timer))
+            std::future::pending::<Result<(), Error<StatusError>>>()
+                .timeout(SECOND)
+                .on(clock(&timer))
         };
         let gave_up = drive(retry(post, &policy, Never).on(clock(&timer)), &timer).unwrap_err();
         assert_eq!((sent.take(), gave_up.reason(), gave_up.cut()), (times, reason, None));

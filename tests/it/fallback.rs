@@ -10,8 +10,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use resile::observe::{Event, EventKind};
 use resile::{
-    Alternative, FallbackPolicy, GaveUp, ManualTimer, Never, RetryPolicy, StopReason, Timer, Upstream, Verdict,
-    fallback, retry,
+    Alternative, FallbackPolicy, GaveUp, ManualTimer, Never, RetryPolicy, StopReason, Timer,
+    Upstream, Verdict, fallback, retry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -86,7 +86,10 @@ fn an_answer_at_once_reads_no_clock_and_allocates_nothing() {
     let models = models(NoClock);
     let counted = allocation_counter::measure(|| {
         let op = |it: Alternative<'_, u8>| ready(Ok::<_, ()>(*it.value()));
-        assert!(matches!(poll(pin!(fallback(&[7], op, &policy, Never).on(models.debug()))), Poll::Ready(Ok(7))));
+        assert!(matches!(
+            poll(pin!(fallback(&[7], op, &policy, Never).on(models.debug()))),
+            Poll::Ready(Ok(7))
+        ));
     });
     assert_eq!(counted.count_total, 0);
 }
@@ -95,8 +98,13 @@ fn an_answer_at_once_reads_no_clock_and_allocates_nothing() {
 fn without_alternatives_there_is_no_answer() {
     let policy = FallbackPolicy::new();
     let op = |_: Alternative<'_, u8>| pending::<Result<(), ()>>();
-    let Poll::Ready(Err(none)) = poll(pin!(fallback(&[], op, &policy, Never))) else { panic!("it must end at once") };
-    assert_eq!((none.reason(), none.attempts(), none.last()), (StopReason::Alternatives, 0, None::<&()>));
+    let Poll::Ready(Err(none)) = poll(pin!(fallback(&[], op, &policy, Never))) else {
+        panic!("it must end at once")
+    };
+    assert_eq!(
+        (none.reason(), none.attempts(), none.last()),
+        (StopReason::Alternatives, 0, None::<&()>)
+    );
     assert_eq!(none.to_string(), "gave up after 0 attempts: no alternatives left");
 }
 
@@ -106,7 +114,8 @@ fn the_observer_hears_which_answered() {
     let observer = |event: &Event<'_>| told.borrow_mut().push(event.to_string());
     let models = models(ManualTimer::new());
     let policy = FallbackPolicy::new();
-    let op = |it: Alternative<'_, u8>| ready(if it.is_last() { Ok(*it.value()) } else { Err("down") });
+    let op =
+        |it: Alternative<'_, u8>| ready(if it.is_last() { Ok(*it.value()) } else { Err("down") });
     let call = fallback(&[1, 2], op, &policy, Never).on(models.observed_by(&observer));
     assert!(matches!(poll(pin!(call)), Poll::Ready(Ok(2))));
     let expected = [
@@ -134,10 +143,18 @@ fn the_token_beats_starting_and_cuts_what_is_in_flight() {
     assert!(poll(call.as_mut()).is_pending());
     token.cancel();
     let Poll::Ready(Err(none)) = poll(call.as_mut()) else { panic!("it was cancelled") };
-    assert_eq!((none.reason(), none.attempts(), none.into_last()), (StopReason::Cancelled, 2, Some("first")));
+    assert_eq!(
+        (none.reason(), none.attempts(), none.into_last()),
+        (StopReason::Cancelled, 2, Some("first"))
+    );
 
-    let Poll::Ready(Err(none)) = poll(pin!(fallback(&[1], op, &policy, &token))) else { panic!("it was cancelled") };
-    assert_eq!((none.reason(), none.attempts(), calls.load(Ordering::Relaxed)), (StopReason::Cancelled, 0, 2));
+    let Poll::Ready(Err(none)) = poll(pin!(fallback(&[1], op, &policy, &token))) else {
+        panic!("it was cancelled")
+    };
+    assert_eq!(
+        (none.reason(), none.attempts(), calls.load(Ordering::Relaxed)),
+        (StopReason::Cancelled, 0, 2)
+    );
 }
 
 #[test]
@@ -154,10 +171,14 @@ fn shares_of_the_deadline_leave_time_for_all() {
             Err::<(), _>("hung")
         }
     };
-    let none = drive(&timer, fallback(&[1, 2, 3], op, &policy, Never).on(models(&timer))).unwrap_err();
+    let none =
+        drive(&timer, fallback(&[1, 2, 3], op, &policy, Never).on(models(&timer))).unwrap_err();
     assert_eq!(*shares.borrow(), [10 * SECOND; 3]);
     // The last one's end and the deadline are one instant: what it has in hand beats the deadline.
-    assert_eq!((none.reason(), none.attempts(), none.elapsed()), (StopReason::Alternatives, 3, 30 * SECOND));
+    assert_eq!(
+        (none.reason(), none.attempts(), none.elapsed()),
+        (StopReason::Alternatives, 3, 30 * SECOND)
+    );
 }
 
 /// Dropped at each of its awaits, a call drops the alternative in flight and leaves no sleeper.
@@ -165,7 +186,8 @@ fn shares_of_the_deadline_leave_time_for_all() {
 fn dropped_at_every_await() {
     for polls in 0..6 {
         let timer = ManualTimer::new();
-        let policy = FallbackPolicy::new().with_total_timeout(100 * SECOND).with_classifier(as_said);
+        let policy =
+            FallbackPolicy::new().with_total_timeout(100 * SECOND).with_classifier(as_said);
         let alternatives = [Does { takes: 1, ends: Err(Some(Verdict::transient())) }; 4];
         {
             let op = |it: Alternative<'_, Does>| {
@@ -191,15 +213,18 @@ fn dropped_at_every_await() {
 async fn composes_with_retry_and_spawns() {
     static MODELS: [&str; 3] = ["large", "medium", "small"];
     static RETRY: RetryPolicy = RetryPolicy::new();
-    static POLICY: FallbackPolicy = FallbackPolicy::new().with_total_timeout(Duration::from_secs(60));
+    static POLICY: FallbackPolicy =
+        FallbackPolicy::new().with_total_timeout(Duration::from_secs(60));
     static ASKED: AtomicU32 = AtomicU32::new(0);
     fn ask(model: &str) -> Ready<Result<&str, &'static str>> {
         ASKED.fetch_add(1, Ordering::Relaxed);
         ready(if model == "small" { Ok(model) } else { Err("overloaded") })
     }
-    let policy = POLICY.with_classifier(|gave_up: &GaveUp<&str>| gave_up.reason() == StopReason::Attempts);
-    let task =
-        async move { fallback(&MODELS, |it| retry(move |_| ask(it.value()), &RETRY, Never), &policy, Never).await };
+    let policy =
+        POLICY.with_classifier(|gave_up: &GaveUp<&str>| gave_up.reason() == StopReason::Attempts);
+    let task = async move {
+        fallback(&MODELS, |it| retry(move |_| ask(it.value()), &RETRY, Never), &policy, Never).await
+    };
     assert_eq!(tokio::spawn(task).await.unwrap().unwrap(), "small");
     assert_eq!(ASKED.load(Ordering::Relaxed), 3 + 3 + 1);
 }

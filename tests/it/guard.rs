@@ -14,7 +14,9 @@ pub(crate) struct Guard(pub(crate) Upstream<ManualTimer>);
 /// One that nobody observes.
 pub(crate) fn guard(timer: &ManualTimer, settings: impl FnOnce(Breaker) -> Breaker) -> Guard {
     let breaker = settings(Breaker::new());
-    Guard(Upstream::new("guarded").with_breaker(breaker).with_observer(&()).with_timer(timer.clone()))
+    Guard(
+        Upstream::new("guarded").with_breaker(breaker).with_observer(&()).with_timer(timer.clone()),
+    )
 }
 
 impl Guard {

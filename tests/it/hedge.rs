@@ -9,8 +9,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use resile::observe::{Event, EventKind};
 use resile::{
-    AdaptiveTimeout, Attempt, Budget, Bulkhead, HedgePolicy, ManualTimer, Never, StopReason, Timer, Upstream, Verdict,
-    hedge,
+    AdaptiveTimeout, Attempt, Budget, Bulkhead, HedgePolicy, ManualTimer, Never, StopReason, Timer,
+    Upstream, Verdict, hedge,
 };
 use static_assertions::assert_impl_all;
 use tokio::time::Instant;
@@ -36,7 +36,8 @@ fn available<M>(upstream: &Upstream<M>) -> u32 {
 /// Attempt n takes the nth latency and comes to the nth outcome.
 fn row<const N: usize>(
     row: [(u64, Result<u32, &'static str>); N],
-) -> impl FnMut(Attempt) -> std::pin::Pin<Box<dyn Future<Output = Result<u32, &'static str>> + Send>> {
+) -> impl FnMut(Attempt) -> std::pin::Pin<Box<dyn Future<Output = Result<u32, &'static str>> + Send>>
+{
     move |attempt| {
         let (latency, outcome) = row[attempt.number() as usize - 1];
         Box::pin(async move {
@@ -72,7 +73,10 @@ async fn trap_10_a_fast_failure_does_not_win() {
     // But what no attempt can mend does.
     let began = Instant::now();
     let gave_up = hedge(row([(500, Ok(1)), (1, Err("404"))]), &passes, Never).await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.into_last()), (StopReason::Fatal, 2, Some("404")));
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.into_last()),
+        (StopReason::Fatal, 2, Some("404"))
+    );
     assert_eq!(began.elapsed(), 51 * MS);
 }
 
@@ -88,7 +92,8 @@ async fn trap_10_a_hedge_that_the_budget_denies_changes_nothing() {
         EventKind::Started { attempt, .. } => assert!(attempt.is_first()),
         _ => {}
     };
-    let call = hedge(row([(500, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).on(empty.observed_by(&observer));
+    let call =
+        hedge(row([(500, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).on(empty.observed_by(&observer));
     let began = Instant::now();
     assert_eq!(call.await.unwrap(), 1);
     assert_eq!((began.elapsed(), denied.get()), (500 * MS, 1));
@@ -111,18 +116,28 @@ async fn a_hedge_costs_a_token_and_success_deposits() {
 
 #[tokio::test(start_paused = true)]
 async fn when_all_in_flight_have_failed_the_last_error_is_returned() {
-    let gave_up = hedge(row([(100, Err("first")), (60, Err("second"))]), &AFTER_50, Never).await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.elapsed()), (StopReason::Attempts, 2, 110 * MS));
+    let gave_up =
+        hedge(row([(100, Err("first")), (60, Err("second"))]), &AFTER_50, Never).await.unwrap_err();
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.elapsed()),
+        (StopReason::Attempts, 2, 110 * MS)
+    );
     assert_eq!(gave_up.into_last(), Some("second"));
     // No hedge without a delay: that would be a retry without a backoff.
-    let gave_up = hedge(row([(10, Err("first")), (10, Ok(2))]), &AFTER_50, Never).await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.elapsed()), (StopReason::Attempts, 1, 10 * MS));
+    let gave_up =
+        hedge(row([(10, Err("first")), (10, Ok(2))]), &AFTER_50, Never).await.unwrap_err();
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.elapsed()),
+        (StopReason::Attempts, 1, 10 * MS)
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_wants_less_is_not_hedged_further() {
-    let policy = AFTER_50.with_hedges(3).with_classifier(|_: &&str| Verdict::throttled().after(SECOND));
-    let gave_up = hedge(row([(70, Err("429")), (300, Err("429"))]), &policy, Never).await.unwrap_err();
+    let policy =
+        AFTER_50.with_hedges(3).with_classifier(|_: &&str| Verdict::throttled().after(SECOND));
+    let gave_up =
+        hedge(row([(70, Err("429")), (300, Err("429"))]), &policy, Never).await.unwrap_err();
     assert_eq!((gave_up.attempts(), gave_up.retry_after()), (2, Some(SECOND)));
 }
 
@@ -140,7 +155,10 @@ async fn hedges_join_one_by_one_and_are_told_when() {
     )
     .await
     .unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.elapsed()), (StopReason::Deadline, 5, SECOND));
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.elapsed()),
+        (StopReason::Deadline, 5, SECOND)
+    );
     for (attempt, number) in seen.borrow().iter().zip(1..) {
         assert_eq!(attempt.number(), number);
         assert_eq!(attempt.elapsed(), 50 * MS * (number - 1));
@@ -163,7 +181,10 @@ async fn the_token_ends_it_and_a_cancelled_one_starts_nothing() {
         }
     };
     let gave_up = hedge(op, &AFTER_50.with_hedges(4), &token).await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.elapsed()), (StopReason::Cancelled, 2, 70 * MS));
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.elapsed()),
+        (StopReason::Cancelled, 2, 70 * MS)
+    );
     let gave_up = hedge(op, &AFTER_50, &token).await.unwrap_err();
     assert_eq!((gave_up.reason(), gave_up.attempts(), calls.get()), (StopReason::Cancelled, 0, 2));
 }
@@ -281,7 +302,8 @@ fn it_spawns_where_its_parts_are_send() {
 
 #[tokio::test(start_paused = true)]
 async fn the_delay_follows_an_adaptive_limit() {
-    let search = Upstream::new("search").with_adaptive_timeout(AdaptiveTimeout::new().with_samples(5));
+    let search =
+        Upstream::new("search").with_adaptive_timeout(AdaptiveTimeout::new().with_samples(5));
     let learned = AFTER_50.with_learned_delay();
     for _ in 0..5 {
         hedge(row([(10, Ok(1))]), &learned, Never).on(&search).await.unwrap();
@@ -289,11 +311,17 @@ async fn the_delay_follows_an_adaptive_limit() {
     let delay = search.adaptive_timeout().unwrap().latency().unwrap();
     assert!(delay >= 10 * MS && delay < 13 * MS, "{delay:?}");
     let began = Instant::now();
-    assert_eq!(hedge(row([(500, Ok(1)), (1, Ok(2))]), &learned, Never).on(&search).await.unwrap(), 2);
+    assert_eq!(
+        hedge(row([(500, Ok(1)), (1, Ok(2))]), &learned, Never).on(&search).await.unwrap(),
+        2
+    );
     assert!(began.elapsed() < 16 * MS);
     // Only where the policy says so: else the delay is the policy's, and nothing is learned.
     let began = Instant::now();
-    assert_eq!(hedge(row([(500, Ok(1)), (1, Ok(2))]), &AFTER_50, Never).on(&search).await.unwrap(), 2);
+    assert_eq!(
+        hedge(row([(500, Ok(1)), (1, Ok(2))]), &AFTER_50, Never).on(&search).await.unwrap(),
+        2
+    );
     assert_eq!(began.elapsed(), 51 * MS);
 }
 
@@ -337,7 +365,8 @@ async fn a_panic_leaves_nothing_behind() {
     };
     let mut call = Box::pin(hedge(op, &AFTER_50, Never).on(&search));
     let caught = std::future::poll_fn(|cx| {
-        let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call.as_mut().poll(cx)));
+        let polled =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call.as_mut().poll(cx)));
         polled.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
     })
     .await;

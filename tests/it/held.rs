@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use resile::observe::{Event, EventKind, HeldBy};
 use resile::{
-    Attempt, Backoff, Budget, Bulkhead, Cooldown, Jitter, ManualTimer, Never, RetryPolicy, Run, StopReason, Timer,
-    Upstream, Verdict, retry,
+    Attempt, Backoff, Budget, Bulkhead, Cooldown, Jitter, ManualTimer, Never, RetryPolicy, Run,
+    StopReason, Timer, Upstream, Verdict, retry,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -32,7 +32,8 @@ fn exact() -> Upstream {
 async fn one_that_is_told_to_wait_holds_all_that_share_the_cooldown() {
     let (upstream, policy) = (exact(), policy());
     let began = Instant::now();
-    let told = async |attempt: Attempt| if attempt.is_first() { Err(20) } else { Ok(began.elapsed()) };
+    let told =
+        async |attempt: Attempt| if attempt.is_first() { Err(20) } else { Ok(began.elapsed()) };
     let first = retry(told, &policy, Never).on(&upstream);
     let second = async {
         tokio::time::sleep(SECOND).await;
@@ -44,7 +45,10 @@ async fn one_that_is_told_to_wait_holds_all_that_share_the_cooldown() {
         };
         let run = retry(|attempt| async move { Ok::<_, Told>(attempt) }, &policy, Never);
         let attempt = run.on(upstream.observed_by(&note)).await.unwrap();
-        assert_eq!((attempt.number(), attempt.elapsed(), attempt.delay()), (1, 19 * SECOND, Duration::ZERO));
+        assert_eq!(
+            (attempt.number(), attempt.elapsed(), attempt.delay()),
+            (1, 19 * SECOND, Duration::ZERO)
+        );
         assert_eq!(seen.into_inner().unwrap(), [(1, HeldBy::Cooldown, 19 * SECOND)]);
         began.elapsed()
     };
@@ -56,8 +60,10 @@ async fn one_that_is_told_to_wait_holds_all_that_share_the_cooldown() {
 #[tokio::test(start_paused = true)]
 async fn other_errors_hold_nobody() {
     let upstream = exact();
-    let policy = RetryPolicy::new().with_classifier(|_: &Told| Verdict::transient().after(20 * SECOND));
-    let told = async |attempt: Attempt| if attempt.is_first() { Err::<(), Told>(1) } else { Ok(()) };
+    let policy =
+        RetryPolicy::new().with_classifier(|_: &Told| Verdict::transient().after(20 * SECOND));
+    let told =
+        async |attempt: Attempt| if attempt.is_first() { Err::<(), Told>(1) } else { Ok(()) };
     retry(told, &policy, Never).on(&upstream).await.unwrap();
     assert_eq!(upstream.held(), None);
 }
@@ -69,10 +75,16 @@ async fn a_hold_that_does_not_fit_the_deadline_ends_the_call_at_once() {
     let began = Instant::now();
     let never = |_| async { unreachable!("it is held") as Result<(), Told> };
     let error = retry(never, &policy, Never).on(&upstream).await.unwrap_err();
-    assert_eq!((error.reason(), error.attempts(), error.retry_after()), (StopReason::Deadline, 0, Some(20 * SECOND)));
+    assert_eq!(
+        (error.reason(), error.attempts(), error.retry_after()),
+        (StopReason::Deadline, 0, Some(20 * SECOND))
+    );
     let mut run = Run::new(&policy, Never).on(&upstream);
     let error = run.attempt(never(Attempt::new(1))).await.unwrap_err();
-    assert_eq!((error.reason(), error.attempts(), error.retry_after()), (StopReason::Deadline, 0, Some(20 * SECOND)));
+    assert_eq!(
+        (error.reason(), error.attempts(), error.retry_after()),
+        (StopReason::Deadline, 0, Some(20 * SECOND))
+    );
     assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
@@ -126,7 +138,11 @@ async fn a_run_by_hand_is_held_before_each_attempt() {
     assert_eq!(run.next().await.unwrap().number(), 1);
     assert_eq!(began.elapsed(), 3 * SECOND);
     run.failed(2).unwrap();
-    assert_eq!((began.elapsed(), upstream.held()), (3 * SECOND, Some(2 * SECOND)), "the failure waits for nothing");
+    assert_eq!(
+        (began.elapsed(), upstream.held()),
+        (3 * SECOND, Some(2 * SECOND)),
+        "the failure waits for nothing"
+    );
     let other = async {
         tokio::time::sleep(SECOND).await;
         upstream.hold(9 * SECOND);
@@ -155,7 +171,8 @@ fn the_blocking_twin_is_held_as_well() {
 async fn dropped_while_held_it_gives_its_token_back() {
     let (upstream, policy) = (exact().with_budget(Budget::new().with_capacity(3)), policy());
     let budget = upstream.budget().unwrap();
-    let told = async |attempt: Attempt| if attempt.is_first() { Err::<(), Told>(1) } else { Ok(()) };
+    let told =
+        async |attempt: Attempt| if attempt.is_first() { Err::<(), Told>(1) } else { Ok(()) };
     let mut call = Box::pin(retry(told, &policy, Never).on(&upstream));
     let cut = async {
         tokio::time::sleep(SECOND / 2).await;
@@ -189,10 +206,14 @@ async fn a_line_holds_up_to_its_limit_and_the_deadline() {
     let short = async { (call(Some(3 * SECOND)).await.unwrap_err(), began.elapsed()) };
     let long = async { (call(None).await.unwrap_err(), began.elapsed()) };
     let refused = async { (call(None).await.unwrap_err(), began.elapsed()) };
-    let ((short, at_short), (long, at_long), (refused, at_refused)) = tokio::join!(short, long, refused);
+    let ((short, at_short), (long, at_long), (refused, at_refused)) =
+        tokio::join!(short, long, refused);
     assert_eq!((short.reason(), short.attempts(), at_short), (StopReason::Deadline, 0, 3 * SECOND));
     assert_eq!((long.reason(), long.attempts(), at_long), (StopReason::Full, 0, 5 * SECOND));
-    assert_eq!((refused.reason(), refused.attempts(), at_refused), (StopReason::Full, 0, Duration::ZERO));
+    assert_eq!(
+        (refused.reason(), refused.attempts(), at_refused),
+        (StopReason::Full, 0, Duration::ZERO)
+    );
     assert_eq!(*seen.lock().unwrap(), [(1, HeldBy::Bulkhead, None); 2]);
     drop(occupant);
     call(None).await.unwrap();

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use resile::{Attempt, Backoff, GaveUp, Jitter, ManualTimer, Never, RetryPolicy, StopReason, Timer, Verdict, retry};
+use resile::{
+    Attempt, Backoff, GaveUp, Jitter, ManualTimer, Never, RetryPolicy, StopReason, Timer, Verdict,
+    retry,
+};
 
 use super::script::{Down, Script, Step, clock, drive};
 
@@ -18,7 +21,9 @@ fn hinted(policy: RetryPolicy, hint: Duration) -> RetryPolicy<impl Fn(&Down) -> 
 }
 
 /// Runs into the ground; the clock, and what each attempt was told.
-fn run<C: resile::Classify<Down>>(policy: &RetryPolicy<C>) -> (GaveUp<Down>, Duration, Vec<Attempt>) {
+fn run<C: resile::Classify<Down>>(
+    policy: &RetryPolicy<C>,
+) -> (GaveUp<Down>, Duration, Vec<Attempt>) {
     let (script, timer, attempts) = (Script::new(DOWN), ManualTimer::new(), Mutex::new(Vec::new()));
     let op = |attempt| {
         attempts.lock().unwrap().push(attempt);
@@ -50,7 +55,8 @@ fn trap_02_a_hint_is_a_floor_and_does_not_reset_the_growth() {
 #[test]
 fn trap_02_a_hint_is_spread_upwards_only() {
     // Twenty agents are told the same: nobody comes early, and no two come together.
-    let policy = hinted(RetryPolicy::new().with_attempts(2).with_hint_cap(SECOND * 600), SECOND * 600);
+    let policy =
+        hinted(RetryPolicy::new().with_attempts(2).with_hint_cap(SECOND * 600), SECOND * 600);
     let waits: Vec<_> = (0..20).map(|_| run(&policy).1).collect();
     assert!(waits.iter().all(|wait| (SECOND * 600..=SECOND * 660).contains(wait)), "{waits:?}");
     let apart: BTreeSet<_> = waits.iter().map(Duration::as_millis).collect();
@@ -61,14 +67,22 @@ fn trap_02_a_hint_is_spread_upwards_only() {
 
 #[test]
 fn trap_02_a_hint_too_long_stops_at_once() {
-    let (gave_up, elapsed, _) = run(&hinted(RetryPolicy::new().with_hint_cap(SECOND * 10), SECOND * 11));
-    assert_eq!((gave_up.reason(), gave_up.attempts(), elapsed), (StopReason::HintTooLong, 1, Duration::ZERO));
+    let (gave_up, elapsed, _) =
+        run(&hinted(RetryPolicy::new().with_hint_cap(SECOND * 10), SECOND * 11));
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), elapsed),
+        (StopReason::HintTooLong, 1, Duration::ZERO)
+    );
     assert_eq!((gave_up.retry_after(), gave_up.last()), (Some(SECOND * 11), Some(&Down(1))));
 
     for hint in [SECOND * 10, SECOND * 60, Duration::MAX] {
-        let policy = RetryPolicy::new().with_total_timeout(SECOND * 10).with_hint_cap(Duration::MAX);
+        let policy =
+            RetryPolicy::new().with_total_timeout(SECOND * 10).with_hint_cap(Duration::MAX);
         let (gave_up, elapsed, _) = run(&hinted(policy, hint));
-        assert_eq!((gave_up.reason(), gave_up.attempts(), elapsed), (StopReason::Deadline, 1, Duration::ZERO));
+        assert_eq!(
+            (gave_up.reason(), gave_up.attempts(), elapsed),
+            (StopReason::Deadline, 1, Duration::ZERO)
+        );
         // Told in nanoseconds: no more than 584 years.
         let told = hint.min(Duration::from_nanos(u64::MAX - 1));
         assert_eq!((gave_up.retry_after(), gave_up.last()), (Some(told), Some(&Down(1))));
@@ -77,7 +91,8 @@ fn trap_02_a_hint_too_long_stops_at_once() {
 
 #[test]
 fn trap_02_hints_obey_the_attempt_limit() {
-    let (gave_up, elapsed, attempts) = run(&hinted(RetryPolicy::new().with_attempts(4), SECOND * 20));
+    let (gave_up, elapsed, attempts) =
+        run(&hinted(RetryPolicy::new().with_attempts(4), SECOND * 20));
     assert_eq!((gave_up.reason(), attempts.len()), (StopReason::Attempts, 4));
     assert!((SECOND * 60..SECOND * 70).contains(&elapsed), "{elapsed:?}");
     assert_eq!(gave_up.retry_after(), Some(SECOND * 20), "the last hint was not waited out");
@@ -88,6 +103,9 @@ fn trap_02_hints_obey_the_attempt_limit() {
 fn a_hint_of_zero_is_none() {
     let policy = RetryPolicy::new().with_backoff(Backoff::none());
     let (gave_up, elapsed, _) = run(&hinted(policy, Duration::ZERO));
-    assert_eq!((gave_up.reason(), gave_up.retry_after(), elapsed), (StopReason::Attempts, None, Duration::ZERO));
+    assert_eq!(
+        (gave_up.reason(), gave_up.retry_after(), elapsed),
+        (StopReason::Attempts, None, Duration::ZERO)
+    );
     assert_eq!(gave_up.to_string(), "script: gave up after 3 attempts: no attempts left");
 }

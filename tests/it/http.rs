@@ -22,7 +22,10 @@ fn now() -> SystemTime {
 }
 
 fn headers(fields: &[(&'static str, &str)]) -> HeaderMap {
-    fields.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_str(value).unwrap())).collect()
+    fields
+        .iter()
+        .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_str(value).unwrap()))
+        .collect()
 }
 
 fn asked(value: &str) -> Option<Duration> {
@@ -36,8 +39,8 @@ fn seconds() {
     assert_eq!(asked(".5"), Some(Duration::from_millis(500)));
     assert_eq!(asked(" 2\t"), Some(TWO));
     let nothing = [
-        "", " ", "0", "0.0", "1e-12", "-1", "-0", "+1", "NaN", "inf", "-inf", "infinity", "soon", "2s", "1,2", "0x10",
-        ".",
+        "", " ", "0", "0.0", "1e-12", "-1", "-0", "+1", "NaN", "inf", "-inf", "infinity", "soon",
+        "2s", "1,2", "0x10", ".",
     ];
     for nothing in nothing {
         assert_eq!(asked(nothing), None, "{nothing:?}");
@@ -50,11 +53,19 @@ fn seconds() {
 
 #[test]
 fn dates_in_all_three_forms() {
-    let forms = ["Sun, 06 Nov 1994 08:49:39 GMT", "Sunday, 06-Nov-94 08:49:39 GMT", "Sun Nov  6 08:49:39 1994"];
+    let forms = [
+        "Sun, 06 Nov 1994 08:49:39 GMT",
+        "Sunday, 06-Nov-94 08:49:39 GMT",
+        "Sun Nov  6 08:49:39 1994",
+    ];
     for form in forms {
         assert_eq!(asked(form), Some(TWO), "{form}");
     }
-    for over in ["Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:36 GMT", "Thu, 01 Jan 1970 00:00:00 GMT"] {
+    for over in [
+        "Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 08:49:36 GMT",
+        "Thu, 01 Jan 1970 00:00:00 GMT",
+    ] {
         assert_eq!(asked(over), None, "{over}");
     }
     assert_eq!(asked("Sun, 31 Feb 1994 08:49:39 GMT"), None);
@@ -74,7 +85,13 @@ fn dates_are_measured_against_the_answers_own() {
 
 #[test]
 fn of_several_fields_the_longest_wait_counts() {
-    for fields in [["1", "2"], ["2", "1"], ["soon", "2"], ["2", "soon"], ["2", "Sun, 06 Nov 1994 08:49:38 GMT"]] {
+    for fields in [
+        ["1", "2"],
+        ["2", "1"],
+        ["soon", "2"],
+        ["2", "soon"],
+        ["2", "Sun, 06 Nov 1994 08:49:38 GMT"],
+    ] {
         let headers = headers(&fields.map(|value| ("retry-after", value)));
         assert_eq!(retry_after(&headers, now()), Some(TWO), "{fields:?}");
     }
@@ -89,7 +106,8 @@ fn refused_is_4xx_and_5xx() {
         if let Err(refused) = refused {
             assert_eq!((refused.status(), refused.retry_after()), (status, Some(TWO)));
             // The same judgement whatever the answer comes as.
-            let response = Response::builder().status(code).header("retry-after", "2").body(()).unwrap();
+            let response =
+                Response::builder().status(code).header("retry-after", "2").body(()).unwrap();
             let verdict = Some(READ.verdict(status, Some(TWO)));
             assert_eq!(READ.classify(&refused), verdict);
             assert_eq!(READ.classify(&response), verdict);
@@ -104,7 +122,8 @@ fn refused_is_4xx_and_5xx() {
 #[test]
 fn refused_words() {
     let words = |code, fields| {
-        let refused = StatusError::check(StatusCode::from_u16(code).unwrap(), &headers(fields)).unwrap_err();
+        let refused =
+            StatusError::check(StatusCode::from_u16(code).unwrap(), &headers(fields)).unwrap_err();
         refused.to_string()
     };
     assert_eq!(words(503, &[("retry-after", "2")]), "503 Service Unavailable, retry after 2s");
@@ -162,7 +181,9 @@ fn verdicts_by_status() {
                     503 => Verdict::throttled().not_again().after(TWO),
                     507 if classifier == READ => retry.after(TWO),
                     // Also where the request is not sent again: other requests may be.
-                    _ if verdict.is_again() || verdict.health() == Health::Failing => verdict.after(TWO),
+                    _ if verdict.is_again() || verdict.health() == Health::Failing => {
+                        verdict.after(TWO)
+                    }
                     _ => verdict,
                 };
                 assert_eq!(classifier.verdict(status, Some(TWO)), hinted, "{code}");
@@ -185,11 +206,14 @@ fn conflict_is_the_callers_to_say() {
 
 #[test]
 fn idempotency_by_method() {
-    let methods = [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE, Method::PUT, Method::DELETE];
+    let methods =
+        [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE, Method::PUT, Method::DELETE];
     for method in methods {
         assert_eq!(Classifier::for_method(&method), READ, "{method}");
     }
-    for method in [Method::POST, Method::PATCH, Method::CONNECT, Method::from_bytes(b"BOOK").unwrap()] {
+    for method in
+        [Method::POST, Method::PATCH, Method::CONNECT, Method::from_bytes(b"BOOK").unwrap()]
+    {
         assert_eq!(Classifier::for_method(&method), BOOK, "{method}");
         assert_eq!(Classifier::for_method(&method).assume_idempotent(), READ, "{method}");
     }
@@ -212,7 +236,11 @@ fn unanswered_is_retried_unless_it_may_have_been_done() {
 fn an_absurd_date_counts_only_for_what_is_as_absurd() {
     let with = |date, at| retry_after(&headers(&[("retry-after", at), ("date", date)]), now());
     let at = "Sun, 06 Nov 1994 08:49:39 GMT";
-    for date in ["Thu, 01 Jan 1970 00:00:00 GMT", "Wed, 01 Jan 3000 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"] {
+    for date in [
+        "Thu, 01 Jan 1970 00:00:00 GMT",
+        "Wed, 01 Jan 3000 00:00:00 GMT",
+        "Fri, 31 Dec 9999 23:59:59 GMT",
+    ] {
         assert_eq!(with(date, at), Some(TWO), "{date}");
     }
     assert_eq!(with("Thu, 01 Jan 1970 00:00:00 GMT", "Thu, 01 Jan 1970 00:00:02 GMT"), Some(TWO));
@@ -228,7 +256,8 @@ fn value() -> impl Strategy<Value = HeaderValue> {
     let bytes = prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..40),
         "[0-9.eE+-]{0,20}".prop_map(String::into_bytes),
-        "(Sun|Mon|Sunday), [0-9]{2}[ -](Nov|Feb)[ -][0-9]{2,4} [0-9:]{8} GMT".prop_map(String::into_bytes),
+        "(Sun|Mon|Sunday), [0-9]{2}[ -](Nov|Feb)[ -][0-9]{2,4} [0-9:]{8} GMT"
+            .prop_map(String::into_bytes),
         "(Sun|Mon) (Nov|Feb) [ 0-9]{2} [0-9:]{8} [0-9]{4}".prop_map(String::into_bytes),
     ];
     bytes.prop_filter_map("no header value", |bytes| HeaderValue::from_bytes(&bytes).ok())
@@ -285,10 +314,15 @@ proptest! {
 #[test]
 fn an_attempt_that_was_cut_off() {
     for cut in [Cut::AttemptTimeout(TWO), Cut::Deadline, Cut::Stream] {
-        for (classifier, verdict) in [(READ, Verdict::transient()), (BOOK, Verdict::transient().not_again())] {
+        for (classifier, verdict) in
+            [(READ, Verdict::transient()), (BOOK, Verdict::transient().not_again())]
+        {
             assert_eq!(Classify::<StatusError>::classify_cut(&classifier, cut), Some(verdict));
             assert_eq!(Classify::<Response<()>>::classify_cut(&classifier, cut), Some(verdict));
-            assert_eq!(Classify::<::http::response::Parts>::classify_cut(&classifier, cut), Some(verdict));
+            assert_eq!(
+                Classify::<::http::response::Parts>::classify_cut(&classifier, cut),
+                Some(verdict)
+            );
             // Also behind another one, and shared.
             let behind = ((|_: &StatusError| None::<Verdict>), std::sync::Arc::new(classifier));
             assert_eq!(behind.classify_cut(cut), Some(verdict));

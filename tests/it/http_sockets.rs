@@ -28,7 +28,8 @@ async fn serve(first: Response<Full<Bytes>>) -> SocketAddr {
         while let Ok((stream, _)) = listener.accept().await {
             let answers = answers.clone();
             let service = service_fn(move |_| {
-                let answer = answers.lock().unwrap().take().unwrap_or_else(|| Response::new("hello".into()));
+                let answer =
+                    answers.lock().unwrap().take().unwrap_or_else(|| Response::new("hello".into()));
                 async move { Ok::<_, Infallible>(answer) }
             });
             tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
@@ -57,7 +58,8 @@ impl fmt::Display for CallError {
 }
 
 async fn get(client: &reqwest::Client, address: SocketAddr) -> Result<String, CallError> {
-    let response = client.get(format!("http://{address}/")).send().await.map_err(CallError::Unanswered)?;
+    let response =
+        client.get(format!("http://{address}/")).send().await.map_err(CallError::Unanswered)?;
     StatusError::check(response.status(), response.headers()).map_err(CallError::Status)?;
     response.text().await.map_err(CallError::Unanswered)
 }
@@ -71,7 +73,8 @@ fn judge(error: &CallError) -> Verdict {
 
 #[tokio::test]
 async fn a_429_is_waited_out_and_mended() {
-    let busy = Response::builder().status(429).header("retry-after", "20").body(Full::default()).unwrap();
+    let busy =
+        Response::builder().status(429).header("retry-after", "20").body(Full::default()).unwrap();
     let address = serve(busy).await;
     let (client, timer) = (client(), ManualTimer::new());
 
@@ -90,7 +93,8 @@ async fn a_429_is_waited_out_and_mended() {
     let told = Mutex::new(Vec::new());
     let upstream = Upstream::new("local").with_timer(&timer);
     let observer = |event: &Event<'_>| told.lock().unwrap().push(event.to_string());
-    let answer = retry(|_| get(&client, address), &policy, Never).on(upstream.observed_by(&observer)).await;
+    let answer =
+        retry(|_| get(&client, address), &policy, Never).on(upstream.observed_by(&observer)).await;
     hands.abort();
 
     assert_eq!(answer.unwrap(), "hello");
@@ -102,15 +106,20 @@ async fn a_429_is_waited_out_and_mended() {
     assert!(told[2].ends_with(words), "{told:?}");
     assert_eq!(told[4], "local: succeeded with attempt 2 of 2");
     let waited = resile::Timer::now(&timer);
-    assert!((20..=22).contains(&waited.as_secs()), "the hint, and a tenth of it at most on top: {waited:?}");
+    assert!(
+        (20..=22).contains(&waited.as_secs()),
+        "the hint, and a tenth of it at most on top: {waited:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_503_to_a_booking_is_final_and_counts_at_the_breaker() {
-    let busy = Response::builder().status(503).header("retry-after", "20").body(Full::default()).unwrap();
+    let busy =
+        Response::builder().status(503).header("retry-after", "20").body(Full::default()).unwrap();
     let (address, client, timer) = (serve(busy).await, client(), ManualTimer::new());
     let policy = RetryPolicy::new().with_classifier(judge);
-    let upstream = Upstream::new("local").with_breaker(Breaker::new().with_consecutive(1)).with_timer(&timer);
+    let upstream =
+        Upstream::new("local").with_breaker(Breaker::new().with_consecutive(1)).with_timer(&timer);
     let gave_up = retry(|_| get(&client, address), &policy, Never).on(&upstream).await.unwrap_err();
     // A 503 with `Retry-After` asks for fewer requests: the breaker does not take it for an outage.
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1));

@@ -10,15 +10,16 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use resile::observe::Event;
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Bulkhead, Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy, Run,
-    StopReason, Timer, Upstream, Verdict, retry, retry_stream,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Jitter, ManualTimer, Never, ResilienceExt,
+    RetryPolicy, Run, StopReason, Timer, Upstream, Verdict, retry, retry_stream,
 };
 
 use super::script::{Down, Script, Step, drive, drive_for};
 
 const SECOND: Duration = Duration::from_secs(1);
 const NANO: Duration = Duration::from_nanos(1);
-const DURATIONS: [Duration; 5] = [Duration::ZERO, NANO, SECOND, Duration::from_secs(u64::MAX), Duration::MAX];
+const DURATIONS: [Duration; 5] =
+    [Duration::ZERO, NANO, SECOND, Duration::from_secs(u64::MAX), Duration::MAX];
 const NUMBERS: [f64; 11] = [
     f64::NAN,
     0.0,
@@ -59,10 +60,16 @@ fn trap_09_delays_saturate() {
         for cap in DURATIONS.map(Some).into_iter().chain([None]) {
             let capped = cap.map_or(curve, |cap| curve.with_cap(cap));
             for jitter in jitters() {
-                for retry in [0, 1, 2, 31, 32, 33, 47, 48, 64, 65, 1 << 31, u32::MAX - 1, u32::MAX] {
+                for retry in [0, 1, 2, 31, 32, 33, 47, 48, 64, 65, 1 << 31, u32::MAX - 1, u32::MAX]
+                {
                     for previous in [Duration::ZERO, SECOND, Duration::MAX] {
-                        let delay = capped.with_jitter(jitter).delay(retry, previous, |range| rng.random_range(range));
-                        assert!(cap.is_none_or(|cap| delay <= cap), "{capped:?}, {jitter:?}, retry {retry}: {delay:?}");
+                        let delay = capped
+                            .with_jitter(jitter)
+                            .delay(retry, previous, |range| rng.random_range(range));
+                        assert!(
+                            cap.is_none_or(|cap| delay <= cap),
+                            "{capped:?}, {jitter:?}, retry {retry}: {delay:?}"
+                        );
                     }
                 }
             }
@@ -77,14 +84,24 @@ fn trap_09_decisions_saturate() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     for curve in curves() {
         for hint_cap in DURATIONS {
-            let policy = RetryPolicy::new().with_attempts(u32::MAX).with_backoff(curve).with_hint_cap(hint_cap);
+            let policy = RetryPolicy::new()
+                .with_attempts(u32::MAX)
+                .with_backoff(curve)
+                .with_hint_cap(hint_cap);
             for hint in DURATIONS {
                 for left in DURATIONS.map(Some).into_iter().chain([None]) {
                     for number in [1, u32::MAX - 1, u32::MAX] {
-                        let failed = Attempt::new(number).with_delay(hint).with_elapsed(hint).with_remaining(left);
+                        let failed = Attempt::new(number)
+                            .with_delay(hint)
+                            .with_elapsed(hint)
+                            .with_remaining(left);
                         let throttled = Verdict::throttled().after(hint);
-                        for verdict in [Some(throttled), Some(throttled.not_again()), Some(Verdict::transient()), None]
-                        {
+                        for verdict in [
+                            Some(throttled),
+                            Some(throttled.not_again()),
+                            Some(Verdict::transient()),
+                            None,
+                        ] {
                             policy.decide(failed, verdict, |range| rng.random_range(range));
                         }
                     }
@@ -103,7 +120,8 @@ fn trap_09_calls_saturate() {
                 for hint in DURATIONS {
                     let timer = ManualTimer::new();
                     timer.advance(now);
-                    let script = Script::new(&[Step::Fail, Step::Pend(1, false), Step::Fail, Step::Succeed]);
+                    let script =
+                        Script::new(&[Step::Fail, Step::Pend(1, false), Step::Fail, Step::Succeed]);
                     let mut policy = RetryPolicy::new()
                         .with_attempts(u32::MAX)
                         .with_hint_cap(Duration::MAX)
@@ -112,14 +130,17 @@ fn trap_09_calls_saturate() {
                     if let Some(deadline) = deadline {
                         policy = policy.with_total_timeout(deadline);
                     }
-                    let told = |event: &Event<'_>| drop(format!("{event} {event:?} {:?}", event.kind));
+                    let told =
+                        |event: &Event<'_>| drop(format!("{event} {event:?} {:?}", event.kind));
                     let upstream = Upstream::new("end of time").with_timer(&timer);
                     let op = |_| script.play().timeout(Duration::MAX).on(&upstream);
                     let call = retry(op, &policy, Never).on(upstream.observed_by(&told));
                     match drive_for(100, call, &timer).expect("hangs") {
                         Ok(number) => assert_eq!(number, 4),
                         // A timeout on a clock that stands at its end runs out at once; all else is the deadline's.
-                        Err(gave_up) => assert_eq!(gave_up.reason(), StopReason::Deadline, "{gave_up}"),
+                        Err(gave_up) => {
+                            assert_eq!(gave_up.reason(), StopReason::Deadline, "{gave_up}")
+                        }
                     }
                 }
             }
@@ -149,8 +170,9 @@ fn hasty() -> Upstream<Hasty> {
 /// Delays that take no time starve nobody either.
 #[test]
 fn trap_13_sleeps_that_are_over_at_once_yield() {
-    let policy =
-        RetryPolicy::new().with_attempts(u32::MAX).with_backoff(Backoff::fixed(NANO).with_jitter(Jitter::None));
+    let policy = RetryPolicy::new()
+        .with_attempts(u32::MAX)
+        .with_backoff(Backoff::fixed(NANO).with_jitter(Jitter::None));
     let calls = Cell::new(0_u32);
     // Counted when it begins: a run takes the next attempt's future before it waits for the delay.
     let fails = || async {
@@ -158,7 +180,10 @@ fn trap_13_sleeps_that_are_over_at_once_yield() {
         assert!(calls.get() <= 1000, "{} attempts in ten polls", calls.get());
         Err::<(), _>(Down(1))
     };
-    assert!(drive_for(10, retry(|_| fails(), &policy, Never).on(hasty()), &ManualTimer::new()).is_none());
+    assert!(
+        drive_for(10, retry(|_| fails(), &policy, Never).on(hasty()), &ManualTimer::new())
+            .is_none()
+    );
     assert!(calls.replace(0) <= 320);
     let mut run = Run::new(&policy, Never).on(hasty());
     let endless = async { while run.attempt(fails()).await.unwrap().is_none() {} };
@@ -168,7 +193,8 @@ fn trap_13_sleeps_that_are_over_at_once_yield() {
         let failed = fails();
         async { failed.await.map(|()| stream::empty::<Result<u32, Down>>()) }
     };
-    let endless = async { retry_stream(open, &policy, Never).on(hasty()).for_each(|_| async {}).await };
+    let endless =
+        async { retry_stream(open, &policy, Never).on(hasty()).for_each(|_| async {}).await };
     assert!(drive_for(10, endless, &ManualTimer::new()).is_none());
     assert!(calls.get() <= 320);
 }
@@ -178,8 +204,12 @@ fn no_attempts_is_one_and_no_capacity_is_no_retry() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
     let policy = RetryPolicy::new().with_attempts(0);
     let upstream = Upstream::new("once").with_timer(&timer);
-    let gave_up = drive(retry(|_| script.play(), &policy, Never).on(&upstream), &timer).unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), script.starts()), (StopReason::Attempts, 1, 1));
+    let gave_up =
+        drive(retry(|_| script.play(), &policy, Never).on(&upstream), &timer).unwrap_err();
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), script.starts()),
+        (StopReason::Attempts, 1, 1)
+    );
     for (deposit, filled) in
         [(f64::NAN, 0), (-1.0, 0), (0.0, 0), (f64::NEG_INFINITY, 0), (f64::INFINITY, 7), (1e300, 7)]
     {
@@ -251,7 +281,9 @@ fn with_panic(culprit: Culprit, at: u32, way: Way, backoff: Backoff) -> bool {
     let call = async {
         let mut run = Run::new(&policy, Never).on(upstream.observed_by(&observer));
         match way {
-            Way::Retry => retry(|_| op(), &policy, Never).on(upstream.observed_by(&observer)).await.unwrap(),
+            Way::Retry => {
+                retry(|_| op(), &policy, Never).on(upstream.observed_by(&observer)).await.unwrap()
+            }
             Way::Attempt => loop {
                 if let Some(value) = run.attempt(op()).await.unwrap() {
                     break value;

@@ -47,7 +47,8 @@ fn the_one_not_used_for_longest_gives_way() {
 fn one_in_use_is_never_dropped() {
     let made = AtomicU32::new(0);
     let timer = ManualTimer::new();
-    let keyed = Keyed::from_fn(counted(&made)).with_capacity(1).with_idle(SECOND).with_timer(&timer);
+    let keyed =
+        Keyed::from_fn(counted(&made)).with_capacity(1).with_idle(SECOND).with_timer(&timer);
     let used = keyed.get(&1);
     let both = keyed.get(&2); // past the capacity, as all are in use
     assert_eq!(keyed.len(), 2);
@@ -142,7 +143,8 @@ fn each_key_has_an_upstream_of_its_own() {
     let refused = HOSTS.get("down.example").try_admit().unwrap_err();
     assert_eq!((refused.reason(), refused.upstream()), (StopReason::Open, Some("down.example")));
     HOSTS.get("up.example").try_admit().unwrap().succeeded();
-    let seen = [down, up].map(|it| (it.breaker().unwrap().state(), it.budget().unwrap().available()));
+    let seen =
+        [down, up].map(|it| (it.breaker().unwrap().state(), it.budget().unwrap().available()));
     assert_eq!(seen, [(State::Open, 2), (State::Closed, 3)]);
 }
 

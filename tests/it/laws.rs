@@ -12,8 +12,9 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use resile::breaker::State;
 use resile::{
-    AsPolicy, Attempt, Breaker, Budget, Bulkhead, Cooldown, Cut, FallbackPolicy, GaveUp, Health, HedgePolicy,
-    ManualTimer, RetryPolicy, Run, StopReason, Upstream, Verdict, fallback, hedge, retry, retry_stream,
+    AsPolicy, Attempt, Breaker, Budget, Bulkhead, Cooldown, Cut, FallbackPolicy, GaveUp, Health,
+    HedgePolicy, ManualTimer, RetryPolicy, Run, StopReason, Upstream, Verdict, fallback, hedge,
+    retry, retry_stream,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -92,7 +93,10 @@ struct InFlight<'a>(&'a World);
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         let in_flight = self.0.upstream.bulkhead().unwrap().in_flight();
-        assert!(in_flight > 0 || std::thread::panicking(), "the place is free, and the attempt lives");
+        assert!(
+            in_flight > 0 || std::thread::panicking(),
+            "the place is free, and the attempt lives"
+        );
     }
 }
 
@@ -117,7 +121,8 @@ impl World {
             .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO))
             .with_bulkhead(Bulkhead::new(2).with_queue(1))
             .with_timer(timer.clone());
-        let (token, does) = (CancellationToken::new(), RefCell::new(does.iter().rev().copied().collect()));
+        let (token, does) =
+            (CancellationToken::new(), RefCell::new(does.iter().rev().copied().collect()));
         Self { timer, upstream, token, does, begun: Cell::new(0), limits: Limits::default() }
     }
 
@@ -184,7 +189,8 @@ impl World {
                 }
             }
             Stream => {
-                let open = |_: Attempt| async { Ok(stream::once(ready(Ok(self.attempt().await?)))) };
+                let open =
+                    |_: Attempt| async { Ok(stream::once(ready(Ok(self.attempt().await?)))) };
                 let mut stream = Box::pin(retry_stream(open, policy, token).on(upstream));
                 let first = stream.next().await.expect("an item or an error");
                 if first.is_ok() {
@@ -200,7 +206,9 @@ impl World {
                 if let Some(limit) = self.limits.attempt {
                     policy = policy.with_attempt_timeout(limit);
                 }
-                hedge(|_| self.attempt(), policy.with_classifier(classify), token).on(upstream).await
+                hedge(|_| self.attempt(), policy.with_classifier(classify), token)
+                    .on(upstream)
+                    .await
             }
             Fallback => {
                 let mut policy = FallbackPolicy::new();
@@ -211,7 +219,9 @@ impl World {
                     policy = policy.with_attempt_timeout(limit);
                 }
                 let policy = policy.with_classifier(classify);
-                fallback(&[(); ATTEMPTS as usize], |_| self.attempt(), policy, token).on(upstream).await
+                fallback(&[(); ATTEMPTS as usize], |_| self.attempt(), policy, token)
+                    .on(upstream)
+                    .await
             }
             Call => upstream.call(self.attempt(), classify).await,
         }
@@ -219,10 +229,15 @@ impl World {
 
     /// Polls to the end; the clock advances whenever nothing else can happen.
     fn run(&self, shell: Shell) -> Outcome {
-        self.finish(&mut Box::pin(self.call(shell)), 10_000).unwrap_or_else(|| panic!("{shell:?} does not end"))
+        self.finish(&mut Box::pin(self.call(shell)), 10_000)
+            .unwrap_or_else(|| panic!("{shell:?} does not end"))
     }
 
-    fn finish(&self, call: &mut Pin<Box<impl Future<Output = Outcome>>>, polls: u32) -> Option<Outcome> {
+    fn finish(
+        &self,
+        call: &mut Pin<Box<impl Future<Output = Outcome>>>,
+        polls: u32,
+    ) -> Option<Outcome> {
         for _ in 0..polls {
             match poll(call) {
                 Poll::Ready(outcome) => return Some(outcome),
@@ -267,7 +282,10 @@ impl World {
         self.timer.advance(SECOND * 1000);
         if self.state() != State::Closed {
             // A probe's place that was not given back is gone for good.
-            self.upstream.try_admit().unwrap_or_else(|refused| panic!("{what}: {refused}")).succeeded();
+            self.upstream
+                .try_admit()
+                .unwrap_or_else(|refused| panic!("{what}: {refused}"))
+                .succeeded();
             assert_eq!(self.state(), State::Closed, "{what}");
         }
     }
@@ -308,7 +326,11 @@ fn a_failure_is_reported_by_its_health() {
             let first = poll(&mut call);
             // A fallback goes on in the same turn.
             if shell != Fallback || !again {
-                assert_eq!((world.begun.get(), world.streak()), (1, streak), "{shell:?} after {failed:?}");
+                assert_eq!(
+                    (world.begun.get(), world.streak()),
+                    (1, streak),
+                    "{shell:?} after {failed:?}"
+                );
             }
             match (first, again && SEQUENTIAL.contains(&shell)) {
                 (Poll::Ready(Err(gave_up)), false) => {
@@ -317,7 +339,12 @@ fn a_failure_is_reported_by_its_health() {
                         Some(verdict) if verdict.is_again() => StopReason::Attempts,
                         Some(_) => StopReason::Fatal,
                     };
-                    let told = (gave_up.reason(), gave_up.attempts(), gave_up.verdict(), gave_up.last().copied());
+                    let told = (
+                        gave_up.reason(),
+                        gave_up.attempts(),
+                        gave_up.verdict(),
+                        gave_up.last().copied(),
+                    );
                     assert_eq!(told, (reason, 1, failed.0, Some(failed)), "{shell:?}");
                     assert_eq!(gave_up.upstream(), Some("world"));
                 }
@@ -452,7 +479,9 @@ fn a_hold_that_does_not_fit_ends_the_call() {
     for shell in TIMED {
         let world = World::new(&[]).with_limits(Some(SECOND * 3), None);
         world.upstream.hold(SECOND * 7);
-        let Poll::Ready(Err(gave_up)) = poll(&mut Box::pin(world.call(shell))) else { panic!("{shell:?} waits") };
+        let Poll::Ready(Err(gave_up)) = poll(&mut Box::pin(world.call(shell))) else {
+            panic!("{shell:?} waits")
+        };
         let told = (gave_up.reason(), gave_up.attempts(), gave_up.retry_after());
         assert_eq!(told, (StopReason::Deadline, 0, Some(SECOND * 7)), "{shell:?}");
         assert_eq!(world.begun.get(), 0);
@@ -475,7 +504,9 @@ fn a_cancelled_token_begins_nothing() {
 #[test]
 fn the_token_ends_what_is_in_flight() {
     for shell in [Retry, RunAttempt, Stream, Hedge, Fallback] {
-        for (does, held) in [(&[Does::Hang][..], false), (&[], true), (&[Does::Fail(TRANSIENT)], false)] {
+        for (does, held) in
+            [(&[Does::Hang][..], false), (&[], true), (&[Does::Fail(TRANSIENT)], false)]
+        {
             let world = World::new(does);
             if held {
                 world.upstream.hold(SECOND * 7);
@@ -529,7 +560,8 @@ fn the_total_timeout_ends_the_call() {
     }
     for shell in [Retry, RunAttempt, Stream] {
         // The first attempt and its delay take 1 s of 1.5 s.
-        let world = World::new(&[Does::Fail(LOCAL_AGAIN), Does::Hang]).with_limits(Some(SECOND * 3 / 2), None);
+        let world = World::new(&[Does::Fail(LOCAL_AGAIN), Does::Hang])
+            .with_limits(Some(SECOND * 3 / 2), None);
         let gave_up = world.run(shell).unwrap_err();
         assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Deadline, 2), "{shell:?}");
         assert_eq!(world.streak(), 0, "{shell:?}: it had a third of the time");
@@ -570,7 +602,10 @@ fn a_drop_at_every_await_gives_everything_back() {
                     let ended = world.finish(&mut call, polls).is_some();
                     drop(call);
                     drop(others);
-                    let (spent, retries) = (10_u32.saturating_sub(world.tokens()), world.begun.get().saturating_sub(1));
+                    let (spent, retries) = (
+                        10_u32.saturating_sub(world.tokens()),
+                        world.begun.get().saturating_sub(1),
+                    );
                     assert!(spent <= retries, "{what}: {spent} tokens for {retries} retries");
                     world.is_whole(&what);
                     if ended {
@@ -610,7 +645,11 @@ fn a_bulkhead_bounds_the_attempts_and_its_line() {
         let mut waits = Box::pin(world.call(shell));
         assert!(poll(&mut waits).is_pending());
         let bulkhead = world.upstream.bulkhead().unwrap();
-        assert_eq!((world.begun.get(), bulkhead.in_flight(), bulkhead.waiting()), (2, 2, 1), "{shell:?}");
+        assert_eq!(
+            (world.begun.get(), bulkhead.in_flight(), bulkhead.waiting()),
+            (2, 2, 1),
+            "{shell:?}"
+        );
         let Poll::Ready(Err(gave_up)) = poll(&mut Box::pin(world.call(shell))) else {
             panic!("{shell:?} gets in line")
         };
@@ -662,10 +701,13 @@ fn a_hold_is_no_time_of_an_attempt() {
 fn two_levels_make_one() {
     let outer = |total: Option<Duration>| {
         let world = World::new(&[Does::Fail(NOT_AGAIN); 9]);
-        let policy = FallbackPolicy::new().with_classifier(|inner: &GaveUp<Failed>| inner.cut().is_none());
+        let policy =
+            FallbackPolicy::new().with_classifier(|inner: &GaveUp<Failed>| inner.cut().is_none());
         let policy = total.map_or(policy, |total| policy.with_total_timeout(total));
         let inner = |_| async {
-            let outcome = retry(|_| world.attempt(), world.retry_policy(), &world.token).on(&world.upstream).await;
+            let outcome = retry(|_| world.attempt(), world.retry_policy(), &world.token)
+                .on(&world.upstream)
+                .await;
             if total.is_some() && world.begun.get() == 2 { pending().await } else { outcome }
         };
         let call = fallback(&["one", "other"], inner, policy, &world.token).on(&world.upstream);
@@ -738,5 +780,8 @@ fn a_run_that_never_asks_ends() {
             break gave_up;
         }
     };
-    assert_eq!((failures, gave_up.reason(), gave_up.attempts()), (ATTEMPTS, StopReason::Attempts, ATTEMPTS));
+    assert_eq!(
+        (failures, gave_up.reason(), gave_up.attempts()),
+        (ATTEMPTS, StopReason::Attempts, ATTEMPTS)
+    );
 }

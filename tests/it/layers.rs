@@ -54,7 +54,10 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
 /// The code of a file: without comments, strings' contents untouched, and without its inline tests, which end it.
 fn code(source: &str) -> String {
     let code = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-    code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+    code.lines()
+        .map(|line| line.split("//").next().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Where `word` stands in `code` as a word of its own: the text before it and after it.
@@ -92,7 +95,11 @@ fn arrows(code: &str) -> BTreeSet<&str> {
     let mut arrows = BTreeSet::new();
     for (_, after) in words(code, "crate::") {
         for name in if after.starts_with('{') { parts(after) } else { vec![after] } {
-            let name = name.trim().split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+            let name = name
+                .trim()
+                .split(|c: char| !c.is_alphanumeric() && c != '_')
+                .next()
+                .unwrap_or_default();
             if !name.is_empty() {
                 let module = TABLE.iter().find(|(module, ..)| *module == name);
                 arrows.insert(module.map_or("lib", |(module, ..)| module));
@@ -114,7 +121,9 @@ fn row(module: &str) -> Option<(u8, &'static [&'static str])> {
 /// What is wrong with that file; nothing, if it is empty.
 fn faults(file: &str, source: &str) -> Vec<String> {
     let (code, from) = (code(source), module(file));
-    let Some((level, beside)) = row(from) else { return vec![format!("{file}: the table has no `{from}`")] };
+    let Some((level, beside)) = row(from) else {
+        return vec![format!("{file}: the table has no `{from}`")];
+    };
     let mut faults = Vec::new();
     for to in arrows(&code) {
         let below = row(to).is_some_and(|(other, _)| other < level);
@@ -128,10 +137,13 @@ fn faults(file: &str, source: &str) -> Vec<String> {
         faults.push(format!("{file}: so many `super::` hide an arrow, write `crate::`"));
     }
     for (names, homes) in FOREIGN {
-        let at_home = homes.iter().any(|home| if home.ends_with('/') { file.starts_with(home) } else { file == *home });
+        let at_home = homes
+            .iter()
+            .any(|home| if home.ends_with('/') { file.starts_with(home) } else { file == *home });
         for name in names.iter().filter(|_| !at_home) {
             // Our own module of that name is an arrow, judged above; the root re-exports it.
-            let foreign = words(&code, name).any(|(before, _)| !before.ends_with("crate::") && file != "lib.rs");
+            let foreign = words(&code, name)
+                .any(|(before, _)| !before.ends_with("crate::") && file != "lib.rs");
             if foreign {
                 faults.push(format!("{file}: `{name}` has no business here"));
             }
@@ -180,7 +192,8 @@ impl Folder<'_> {
         self.children.iter().map(|(child, _)| *child).find(|child| {
             words(&self.parent, child).any(|(before, after)| {
                 let is_use = before.trim_end_matches("self::").ends_with("use ");
-                let names = after.strip_prefix("::").filter(|_| is_use).map(leaves).unwrap_or_default();
+                let names =
+                    after.strip_prefix("::").filter(|_| is_use).map(leaves).unwrap_or_default();
                 names.iter().any(|name| name == first)
             })
         })
@@ -189,20 +202,24 @@ impl Folder<'_> {
     /// The siblings that a child knows, through the folder.
     fn siblings(&self, child: &str, code: &str) -> BTreeSet<&str> {
         let through_crate = format!("crate::{}::", self.name);
-        let paths = words(code, "super::").chain(words(code, &through_crate)).flat_map(|(_, after)| leaves(after));
+        let paths = words(code, "super::")
+            .chain(words(code, &through_crate))
+            .flat_map(|(_, after)| leaves(after));
         let all: BTreeSet<_> = paths.filter_map(|path| self.leads_to(&path)).collect();
         all.into_iter().filter(|other| *other != child).collect()
     }
 
     /// The children that are in circles, by their names.
     fn circles(&self) -> Vec<&str> {
-        let mut arrows: Vec<_> =
-            self.children.iter().map(|(child, code)| (*child, self.siblings(child, code))).collect();
-        // What knows nothing that is left, or is known by nothing that is left, is in no circle.
-        while let Some(at) = arrows
+        let mut arrows: Vec<_> = self
+            .children
             .iter()
-            .position(|(child, known)| known.is_empty() || arrows.iter().all(|(_, known)| !known.contains(child)))
-        {
+            .map(|(child, code)| (*child, self.siblings(child, code)))
+            .collect();
+        // What knows nothing that is left, or is known by nothing that is left, is in no circle.
+        while let Some(at) = arrows.iter().position(|(child, known)| {
+            known.is_empty() || arrows.iter().all(|(_, known)| !known.contains(child))
+        }) {
             let (free, _) = arrows.remove(at);
             for (_, known) in &mut arrows {
                 known.remove(free);
@@ -223,11 +240,15 @@ fn folders(found: &[(String, String)]) -> Vec<Folder<'_>> {
         if folders.last().is_none_or(|last| last.name != folder) {
             folders.push(Folder { name: folder, parent: String::new(), children: Vec::new() });
         }
-        let (Some(last), child) = (folders.last_mut(), child.trim_end_matches(".rs")) else { continue };
+        let (Some(last), child) = (folders.last_mut(), child.trim_end_matches(".rs")) else {
+            continue;
+        };
         match (child, last.children.last_mut()) {
             ("mod", _) => last.parent = code(source),
             // A folder within the folder is one child.
-            (child, Some((name, code_of))) if *name == child => code_of.push_str(&code(source).replace("super::", "")),
+            (child, Some((name, code_of))) if *name == child => {
+                code_of.push_str(&code(source).replace("super::", ""))
+            }
             (child, _) => last.children.push((child, code(source))),
         }
     }
@@ -254,10 +275,13 @@ fn arrows_point_down_and_trap_15_no_wall_clock() {
     assert!(found.len() > 20, "where are the sources?");
     let faults: Vec<_> = found.iter().flat_map(|(file, source)| faults(file, source)).collect();
     assert!(faults.is_empty(), "{faults:#?}");
-    let circles: Vec<_> = folders(&found).iter().map(|at| (at.name.to_owned(), at.circles().join(", "))).collect();
+    let circles: Vec<_> =
+        folders(&found).iter().map(|at| (at.name.to_owned(), at.circles().join(", "))).collect();
     let circles: Vec<_> = circles.iter().filter(|(_, files)| !files.is_empty()).collect();
     assert!(circles.is_empty(), "files that know each other: {circles:#?}");
-    let forbids = found.iter().any(|(file, source)| file == "lib.rs" && source.contains("#![forbid(unsafe_code)]"));
+    let forbids = found
+        .iter()
+        .any(|(file, source)| file == "lib.rs" && source.contains("#![forbid(unsafe_code)]"));
     assert!(forbids);
 }
 
@@ -281,7 +305,10 @@ fn faults_are_found() {
         ("retry/run.rs", "/// See [`crate::ext::X`]\nfn f() {} // crate::ext::X"),
         ("observe/log.rs", "use crate::breaker::Transition;\ntracing::warn!()"),
         ("error.rs", "use crate::{classify::{Opinion, Classify}, timeout::Elapsed};"),
-        ("llm/classifier.rs", "use crate::error::Error;\nuse crate::http::retry_after;\nuse ::http::HeaderMap;"),
+        (
+            "llm/classifier.rs",
+            "use crate::error::Error;\nuse crate::http::retry_after;\nuse ::http::HeaderMap;",
+        ),
         ("backoff/mod.rs", "fn f() {}\n#[cfg(test)]\nmod tests { use crate::retry::retry; }"),
         ("time/tokio.rs", "let now = tokio::time::Instant::now();"),
         ("stream/mod.rs", "use crate::call::CallState;"),
@@ -301,7 +328,10 @@ fn faults_are_found() {
         ("call/mod.rs", "use crate::retry::Retry;"),
         ("retry/mod.rs", "use crate::hedge::hedge;"),
         ("http/mod.rs", "use crate::upstream::Upstream;"),
-        ("error.rs", "use crate::{classify::{Opinion, Classify}, timeout::Elapsed, ext::ResilienceExt};"),
+        (
+            "error.rs",
+            "use crate::{classify::{Opinion, Classify}, timeout::Elapsed, ext::ResilienceExt};",
+        ),
         ("error.rs", "use crate::{\n    ext,\n};"),
         ("retry/run.rs", "use crate::GaveUp;"),
         ("retry/run.rs", "use super::super::ext::X;"),
@@ -325,11 +355,14 @@ fn faults_are_found() {
 #[test]
 fn circles_are_found() {
     let circle = |files: &[(&str, &str)]| {
-        let found: Vec<_> = files.iter().map(|(file, source)| ((*file).to_owned(), (*source).to_owned())).collect();
+        let found: Vec<_> =
+            files.iter().map(|(file, source)| ((*file).to_owned(), (*source).to_owned())).collect();
         folders(&found)[0].circles().join(" ")
     };
-    let parent =
-        ("call/mod.rs", "mod begin;\nmod end;\npub(crate) use begin::Begin;\npub use self::end::{End, Ended};");
+    let parent = (
+        "call/mod.rs",
+        "mod begin;\nmod end;\npub(crate) use begin::Begin;\npub use self::end::{End, Ended};",
+    );
     let begin = ("call/begin.rs", "use super::{CallState, Ended};");
     assert_eq!(circle(&[parent, begin, ("call/end.rs", "use super::{CallState, end::End};")]), "");
     for back in [
@@ -340,6 +373,11 @@ fn circles_are_found() {
     ] {
         assert_eq!(circle(&[begin, ("call/end.rs", back), parent]), "begin end", "{back}");
     }
-    let three = [parent, begin, ("call/end.rs", "use super::other::X;"), ("call/other.rs", "use super::Begin;")];
+    let three = [
+        parent,
+        begin,
+        ("call/end.rs", "use super::other::X;"),
+        ("call/other.rs", "use super::Begin;"),
+    ];
     assert_eq!(circle(&three), "begin end other");
 }

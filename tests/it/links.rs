@@ -68,7 +68,11 @@ impl Links {
                 '`' => at += code(&text[at..]),
                 '[' => {
                     if let Some(end) = closed(&text[at..], ('[', ']')) {
-                        links.add(&text[at + 1..at + end], &text[at + end + 1..], text[..at].ends_with('\n'));
+                        links.add(
+                            &text[at + 1..at + end],
+                            &text[at + end + 1..],
+                            text[..at].ends_with('\n'),
+                        );
                     }
                     at += 1; // what stands within it may be a link too
                 }
@@ -80,8 +84,10 @@ impl Links {
 
     /// Takes in what stands in brackets, and may begin a line, by what follows it.
     fn add(&mut self, label: &str, after: &str, begins: bool) {
-        let normal = |label: &str| label.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
-        let destination = |text: &str| text.split_whitespace().next().unwrap_or_default().to_owned();
+        let normal =
+            |label: &str| label.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+        let destination =
+            |text: &str| text.split_whitespace().next().unwrap_or_default().to_owned();
         let inline = if after.starts_with('(') { closed(after, ('(', ')')) } else { None };
         if let Some(end) = inline {
             self.inline.push(destination(&after[1..end]));
@@ -101,8 +107,10 @@ fn anchors(page: &str) -> BTreeSet<String> {
         if title.len() == line.len() || !title.starts_with(' ') {
             continue;
         }
-        let kept = title.trim().chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-        let slug: String = kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect();
+        let kept =
+            title.trim().chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        let slug: String =
+            kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect();
         let again = (1..).map(|n| format!("{slug}-{n}"));
         let free = std::iter::once(slug.clone()).chain(again).find(|slug| !anchors.contains(slug));
         anchors.extend(free);
@@ -116,14 +124,17 @@ fn is_relative(destination: &str) -> bool {
 
 /// What of `Cargo.toml` is not in the package.
 fn excluded(manifest: &str) -> Vec<String> {
-    let line = manifest.lines().find_map(|line| line.strip_prefix("exclude = [")).unwrap_or_default();
+    let line =
+        manifest.lines().find_map(|line| line.strip_prefix("exclude = [")).unwrap_or_default();
     line.split('"').skip(1).step_by(2).map(|path| path.trim_matches('/').to_owned()).collect()
 }
 
 /// Whether a file of the source defines what a link into the crate's documentation leads to.
 fn is_item(url: &str, sources: &str) -> bool {
-    let file = url.split(['#', '?']).next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
-    let Some((kind, name)) = file.strip_suffix(".html").and_then(|file| file.split_once('.')) else {
+    let file =
+        url.split(['#', '?']).next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
+    let Some((kind, name)) = file.strip_suffix(".html").and_then(|file| file.split_once('.'))
+    else {
         return matches!(file, "" | "index.html" | "resile" | "latest");
     };
     let kind = if kind == "constant" { "const" } else { kind };
@@ -143,7 +154,9 @@ fn faults(page: &str, excluded: &[String], sources: &str) -> Vec<String> {
             faults.push(format!("[{label}] is not defined"));
         }
     }
-    for destination in links.inline.iter().chain(links.defined.iter().map(|(_, destination)| destination)) {
+    for destination in
+        links.inline.iter().chain(links.defined.iter().map(|(_, destination)| destination))
+    {
         if destination.starts_with("https://docs.rs/resile/") && !is_item(destination, sources) {
             faults.push(format!("{destination}: no such item"));
         }
@@ -172,15 +185,28 @@ fn faults_in_rustdoc(readme: &str, lib: &str) -> Vec<String> {
     let anew = |label: &str| lib.to_lowercase().contains(&format!("\n#![doc = \"[{label}]: "));
     let leads_out = |destination: &str| is_relative(destination) && !destination.starts_with('#');
     let inline = links.inline.iter().filter(|destination| leads_out(destination));
-    let defined = links.defined.iter().filter(|(label, destination)| leads_out(destination) && !anew(label));
-    let inline = inline.map(|destination| format!("{destination}: give it a label, and define that in lib.rs"));
-    inline.chain(defined.map(|(label, _)| format!("[{label}] is not defined in lib.rs for all features"))).collect()
+    let defined =
+        links.defined.iter().filter(|(label, destination)| leads_out(destination) && !anew(label));
+    let inline = inline
+        .map(|destination| format!("{destination}: give it a label, and define that in lib.rs"));
+    inline
+        .chain(
+            defined
+                .map(|(label, _)| format!("[{label}] is not defined in lib.rs for all features")),
+        )
+        .collect()
 }
 
 fn sources(folder: &Path) -> String {
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     paths
-        .map(|path| if path.is_dir() { sources(&path) } else { fs::read_to_string(path).unwrap_or_default() })
+        .map(|path| {
+            if path.is_dir() {
+                sources(&path)
+            } else {
+                fs::read_to_string(path).unwrap_or_default()
+            }
+        })
         .collect()
 }
 
@@ -198,7 +224,11 @@ fn links_lead_somewhere() {
 #[test]
 fn links_of_every_form_are_seen() {
     let links = Links::of(&read("README.md"));
-    assert!(links.defined.len() > 30 && links.used.contains("`retry`") && links.used.contains("collapse"));
+    assert!(
+        links.defined.len() > 30
+            && links.used.contains("`retry`")
+            && links.used.contains("collapse")
+    );
     assert!(Links::of(&read("DESIGN.md")).inline.contains(&"docs/fleet.svg".to_owned()));
     assert!(excluded(&read("Cargo.toml")).contains(&"benches/rivals".to_owned()));
     assert!(anchors(&read("README.md")).contains("see-it-work"));

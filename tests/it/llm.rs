@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use resile::llm::{self, Classifier, Failure, Kind, Phase, Recovery, Reply};
 use resile::timeout::Elapsed;
 use resile::{
-    Attempt, Classify, ClassifyOperation, Cut, Decision, Health, Never, ResilienceExt, RetryPolicy, StopReason,
-    Verdict, retry,
+    Attempt, Classify, ClassifyOperation, Cut, Decision, Health, Never, ResilienceExt, RetryPolicy,
+    StopReason, Verdict, retry,
 };
 use serde_json::Value;
 
@@ -18,7 +18,9 @@ const CLASHES: &str = include_str!("../data/llm/clashes.jsonl");
 const WAITS: &str = include_str!("../data/llm/waits.jsonl");
 
 fn cases(lines: &str) -> impl Iterator<Item = Value> {
-    lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+    lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
 }
 
 fn judge(case: &Value) -> Failure {
@@ -26,7 +28,10 @@ fn judge(case: &Value) -> Failure {
     let fields = case["headers"].as_object().into_iter().flatten();
     let headers: HeaderMap = fields
         .map(|(name, value)| {
-            (name.parse::<HeaderName>().unwrap(), value.as_str().unwrap().parse::<HeaderValue>().unwrap())
+            (
+                name.parse::<HeaderName>().unwrap(),
+                value.as_str().unwrap().parse::<HeaderValue>().unwrap(),
+            )
         })
         .collect();
     let phase = match case["phase"].as_str() {
@@ -36,7 +41,9 @@ fn judge(case: &Value) -> Failure {
         Some("sse_mid") => Phase::Content,
         Some(other) => panic!("no such phase: {other}"),
     };
-    let now = case["now"].as_str().map_or(SystemTime::UNIX_EPOCH, |now| now.parse::<jiff::Timestamp>().unwrap().into());
+    let now = case["now"]
+        .as_str()
+        .map_or(SystemTime::UNIX_EPOCH, |now| now.parse::<jiff::Timestamp>().unwrap().into());
     let reply = Reply::new(body.as_bytes()).with_headers(&headers).with_phase(phase);
     let status = case["status"].as_u64().map(|status| u16::try_from(status).unwrap());
     status.map_or(reply, |status| reply.with_status(status)).classify(now)
@@ -49,7 +56,8 @@ fn wrong(case: &Value) -> Option<String> {
     let same = failure.kind().as_str() == case["kind"]
         && failure.is_retryable() == case["retry"]
         && wait == case["wait"].as_u64()
-        && (case["scope"].is_null() || failure.scope().map(|scope| scope.as_str()) == case["scope"].as_str())
+        && (case["scope"].is_null()
+            || failure.scope().map(|scope| scope.as_str()) == case["scope"].as_str())
         && (case["limit"].is_null() || failure.tokens().limit() == case["limit"].as_u64())
         && (case["prompt"].is_null() || failure.tokens().prompt() == case["prompt"].as_u64());
     (!same).then(|| format!("{}: {failure:?}\n", case["name"]))
@@ -113,7 +121,12 @@ fn every_kind_says_how_the_provider_is() {
             _ => Health::Healthy,
         };
         let verdict = failure.verdict();
-        assert_eq!((verdict.health(), verdict.is_again()), (expected, failure.is_retryable()), "{}", case["name"]);
+        assert_eq!(
+            (verdict.health(), verdict.is_again()),
+            (expected, failure.is_retryable()),
+            "{}",
+            case["name"]
+        );
         assert_eq!(verdict.hint(), failure.wait(), "{}", case["name"]);
         assert_eq!(Classifier::new().verdict(&failure).health(), expected);
     }
@@ -141,7 +154,9 @@ const MOMENTS: [&str; 9] = [
 
 /// The waits of a 429 with that body and those headers, as `judge` and `find` read them at `now`, in seconds.
 fn waits(body: &str, headers: &[(&str, &str)], now: u64) -> [Option<u64>; 2] {
-    let fields = headers.iter().map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()));
+    let fields = headers
+        .iter()
+        .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()));
     let headers: HeaderMap = fields.collect();
     let reply = Reply::new(body.as_bytes()).with_status(429).with_headers(&headers);
     let failures = [reply.classify(at(now)), reply.find(at(now)).unwrap()];
@@ -168,11 +183,18 @@ fn moments_are_read_against_the_answers_own_date() {
 #[test]
 fn without_a_date_that_can_be_read_now_counts() {
     for body in MOMENTS {
-        for headers in
-            [&[][..], &[("date", "yesterday")], &[("date", "")], &[("date", "Thu, 41 Oct 2025 08:53:20 GMT")]]
-        {
+        for headers in [
+            &[][..],
+            &[("date", "yesterday")],
+            &[("date", "")],
+            &[("date", "Thu, 41 Oct 2025 08:53:20 GMT")],
+        ] {
             assert_eq!(waits(body, headers, SERVED), [Some(60); 2], "{body} {headers:?}");
-            assert_eq!(waits(body, headers, SERVED - 3_600), [Some(3_660); 2], "{body} {headers:?}");
+            assert_eq!(
+                waits(body, headers, SERVED - 3_600),
+                [Some(3_660); 2],
+                "{body} {headers:?}"
+            );
             assert_eq!(waits(body, headers, SERVED + 3_600), [None; 2], "{body} {headers:?}");
         }
     }
@@ -188,7 +210,11 @@ fn an_absurd_date_does_not_count() {
         "Fri, 31 Dec 9999 23:59:59 GMT",
     ] {
         for body in MOMENTS {
-            assert_eq!(waits(body, &[("date", date)], SERVED), [Some(60); 2], "{body}, dated {date}");
+            assert_eq!(
+                waits(body, &[("date", date)], SERVED),
+                [Some(60); 2],
+                "{body}, dated {date}"
+            );
         }
         let retry_after = [("date", date), ("retry-after", "Thu, 09 Oct 2025 08:54:20 GMT")];
         assert_eq!(waits("", &retry_after, SERVED), [Some(60); 2], "dated {date}");
@@ -207,13 +233,19 @@ fn headers_passed_on_in_a_body_are_read_against_their_own_date() {
 #[tokio::test]
 async fn an_answers_date_counts_however_it_is_handed_over() {
     let answer = |body| {
-        let answer = http::Response::builder().status(429).header("date", "Thu, 09 Oct 2025 08:53:20 GMT");
+        let answer =
+            http::Response::builder().status(429).header("date", "Thu, 09 Oct 2025 08:53:20 GMT");
         answer.body(body).unwrap()
     };
     for body in MOMENTS {
         let (parts, body) = answer(body).into_parts();
-        assert_eq!(Failure::from_parts(&parts, body).wait(), Some(Duration::from_secs(60)), "{body}");
-        let checked = llm::error_for_status(reqwest::Response::from(answer(body))).await.unwrap_err();
+        assert_eq!(
+            Failure::from_parts(&parts, body).wait(),
+            Some(Duration::from_secs(60)),
+            "{body}"
+        );
+        let checked =
+            llm::error_for_status(reqwest::Response::from(answer(body))).await.unwrap_err();
         assert_eq!(checked.wait(), Some(Duration::from_secs(60)), "{body}");
     }
 }
@@ -224,7 +256,9 @@ fn a_moment_in_a_transports_words_is_no_wait_of_decades() {
     let over = std::io::Error::other("rate limited, try again at 2024-01-01T00:00:00Z");
     assert_eq!(Failure::from_transport(&over).wait(), None);
     let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1);
-    let failure = Failure::from_transport(&std::io::Error::other(format!("rate limited, try again at {soon}")));
+    let failure = Failure::from_transport(&std::io::Error::other(format!(
+        "rate limited, try again at {soon}"
+    )));
     let wait = failure.wait().unwrap();
     assert!(wait <= Duration::from_secs(3_600) && wait > Duration::from_secs(3_000), "{wait:?}");
 }
@@ -240,7 +274,10 @@ enum MyError {
 }
 
 fn limited() -> Failure {
-    Failure::from_text(429, r#"{"error":{"code":"rate_limit_exceeded","message":"Please try again in 644ms."}}"#)
+    Failure::from_text(
+        429,
+        r#"{"error":{"code":"rate_limit_exceeded","message":"Please try again in 644ms."}}"#,
+    )
 }
 
 #[test]
@@ -248,7 +285,10 @@ fn classifier_finds_the_failure_behind_an_error() {
     let classifier = Classifier::new();
     let wait = Duration::from_millis(644);
     assert_eq!(classifier.classify(&limited()), Some(Verdict::throttled().after(wait)));
-    assert_eq!(classifier.classify(&MyError::from(limited())), Some(Verdict::throttled().after(wait)));
+    assert_eq!(
+        classifier.classify(&MyError::from(limited())),
+        Some(Verdict::throttled().after(wait))
+    );
     assert_eq!(classifier.classify(&MyError::Mine), None);
     let refused = MyError::from(Failure::from_text(401, ""));
     let verdict = classifier.classify(&refused).unwrap();
@@ -257,7 +297,10 @@ fn classifier_finds_the_failure_behind_an_error() {
     assert_eq!(classifier.classify_dyn(anyhow.as_ref()), Some(Verdict::throttled().after(wait)));
     let union = resile::Error::Operation(limited());
     assert_eq!(classifier.classify(&union), Some(Verdict::throttled().after(wait)));
-    assert_eq!(ClassifyOperation(classifier).classify(&union), Some(Verdict::throttled().after(wait)));
+    assert_eq!(
+        ClassifyOperation(classifier).classify(&union),
+        Some(Verdict::throttled().after(wait))
+    );
     let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
     assert_eq!(classifier.classify(&reset), Some(Verdict::transient()));
 }
@@ -289,7 +332,9 @@ async fn an_operation_needs_no_error_type_but_failure() {
 async fn a_refusal_behind_an_elapsed_of_ones_own_is_judged() {
     let policy = RetryPolicy::new().with_classifier(Classifier::new());
     let op = |_| async { Err::<(), _>(MyError::from(Failure::from_text(402, ""))) };
-    let gave_up = retry(|attempt| op(attempt).timeout(Duration::from_secs(9)), &policy, Never).await.unwrap_err();
+    let gave_up = retry(|attempt| op(attempt).timeout(Duration::from_secs(9)), &policy, Never)
+        .await
+        .unwrap_err();
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1));
 }
 
@@ -303,7 +348,8 @@ fn overload_waits_longer_than_a_server_error() {
         (0..200_u64)
             .map(|seed| {
                 let mut rng = rand::rngs::ChaCha8Rng::seed_from_u64(seed);
-                match policy.decide(Attempt::new(1), Some(verdict), |range| rng.random_range(range)) {
+                match policy.decide(Attempt::new(1), Some(verdict), |range| rng.random_range(range))
+                {
                     Decision::Retry(delay) => delay,
                     other => panic!("{other:?}"),
                 }
@@ -313,7 +359,10 @@ fn overload_waits_longer_than_a_server_error() {
     assert!(delays(&overloaded).iter().min() > delays(&broken).iter().max());
     let told = Failure::from_text(529, r#"{"error":{"message":"try again in 1s"}}"#);
     assert_eq!(Classifier::new().verdict(&told).hint(), Some(Duration::from_secs(1)));
-    assert_eq!(Classifier::new().without_overload_floor().verdict(&overloaded), Verdict::throttled());
+    assert_eq!(
+        Classifier::new().without_overload_floor().verdict(&overloaded),
+        Verdict::throttled()
+    );
 }
 
 #[test]
@@ -328,9 +377,15 @@ fn hints_above_the_cap_stop_at_once() {
 #[test]
 fn failures_read_like_sentences() {
     let failure = limited().with_provider("openai");
-    assert_eq!(failure.to_string(), "rate limited by the provider, try again in 644 ms (openai: rate_limit_exceeded)");
+    assert_eq!(
+        failure.to_string(),
+        "rate limited by the provider, try again in 644 ms (openai: rate_limit_exceeded)"
+    );
     let long = Failure::from_text(400, "prompt is too long: 210000 tokens > 200000 maximum");
-    assert_eq!(long.to_string(), "the prompt is too long for the model: 210000 tokens, where 200000 are allowed (400)");
+    assert_eq!(
+        long.to_string(),
+        "the prompt is too long for the model: 210000 tokens, where 200000 are allowed (400)"
+    );
     assert_eq!(long.tokens().excess(), Some(10_000));
     assert_eq!(long.recovery(), Recovery::Shrink);
     let lines = Failure::from_text(400, "{\"error\":\"one\\n two\\u0007\"}");
@@ -366,13 +421,16 @@ fn transport_errors_are_judged_by_type_and_keep_their_source() {
 #[test]
 fn good_events_are_no_failures() {
     let content = r#"{"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"rate limit"},"finish_reason":null}]}"#;
-    let usage = r#"{"id":"c","object":"chat.completion.chunk","choices":[],"usage":{"total_tokens":5}}"#;
-    let created = r#"{"type":"response.created","response":{"id":"r","status":"in_progress","error":null}}"#;
+    let usage =
+        r#"{"id":"c","object":"chat.completion.chunk","choices":[],"usage":{"total_tokens":5}}"#;
+    let created =
+        r#"{"type":"response.created","response":{"id":"r","status":"in_progress","error":null}}"#;
     let done = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
     for event in [content, usage, created, done, "[DONE]", ""] {
         assert!(Failure::find_in_event(event, Phase::Content).is_none(), "{event}");
     }
-    let overloaded = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    let overloaded =
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     let found = Failure::find_in_event(overloaded, Phase::Content).unwrap();
     assert_eq!((found.kind(), found.phase()), (Kind::Overloaded, Phase::Content));
     assert_eq!(found.verdict().health(), Health::Throttling);
@@ -501,10 +559,17 @@ proptest! {
 #[tokio::test]
 async fn answers_of_reqwest_are_checked() {
     let answer = |status: u16, body: &'static str| {
-        reqwest::Response::from(http::Response::builder().status(status).header("retry-after", "7").body(body).unwrap())
+        reqwest::Response::from(
+            http::Response::builder().status(status).header("retry-after", "7").body(body).unwrap(),
+        )
     };
-    assert_eq!(llm::error_for_status(answer(200, "fine")).await.unwrap().text().await.unwrap(), "fine");
-    let failure = llm::error_for_status(answer(429, r#"{"error":{"code":"rate_limit_exceeded"}}"#)).await.unwrap_err();
+    assert_eq!(
+        llm::error_for_status(answer(200, "fine")).await.unwrap().text().await.unwrap(),
+        "fine"
+    );
+    let failure = llm::error_for_status(answer(429, r#"{"error":{"code":"rate_limit_exceeded"}}"#))
+        .await
+        .unwrap_err();
     assert_eq!((failure.kind(), failure.wait()), (Kind::RateLimit, Some(Duration::from_secs(7))));
     assert_eq!(failure.code(), Some("rate_limit_exceeded"));
 }

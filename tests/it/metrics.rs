@@ -5,8 +5,9 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use resile::observe::{Log, Metrics};
 use resile::stream::Resumption;
 use resile::{
-    Alternative, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy, Jitter,
-    Never, RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry, retry_stream,
+    Alternative, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy,
+    HedgePolicy, Jitter, Never, RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry,
+    retry_stream,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +25,11 @@ const fn published_as(name: &'static str) -> Upstream {
 fn recorded<F: Future>(call: F) -> DebuggingRecorder {
     let recorder = DebuggingRecorder::new();
     metrics::with_local_recorder(&recorder, || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
         runtime.block_on(call);
     });
     recorder
@@ -36,9 +41,11 @@ fn published(recorder: &DebuggingRecorder) -> BTreeMap<String, String> {
     rows.into_iter()
         .map(|(key, _, _, value)| {
             let key = key.key();
-            let mut labels = key.labels().map(|label| (label.key(), label.value())).collect::<BTreeMap<_, _>>();
+            let mut labels =
+                key.labels().map(|label| (label.key(), label.value())).collect::<BTreeMap<_, _>>();
             assert_eq!(labels.remove("upstream"), Some("weather"));
-            let labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let labels: Vec<_> =
+                labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
             let value = match value {
                 DebugValue::Counter(count) => count.to_string(),
                 DebugValue::Gauge(level) => format!("{level}"),
@@ -105,7 +112,8 @@ fn durations_are_those_of_attempts_and_calls() {
         .with_backoff(Backoff::fixed(SECOND).with_jitter(Jitter::None))
         .with_attempt_timeout(SECOND * 4);
     let op = |attempt: Attempt| async move {
-        let (seconds, outcome) = [(9, Ok(())), (2, Err(Down(2))), (3, Ok(()))][attempt.number() as usize - 1];
+        let (seconds, outcome) =
+            [(9, Ok(())), (2, Err(Down(2))), (3, Ok(()))][attempt.number() as usize - 1];
         tokio::time::sleep(SECOND * seconds).await;
         outcome
     };
@@ -160,7 +168,8 @@ fn holds_are_published() {
     let weather = published_as("weather").with_cooldown(cooldown).with_bulkhead(Bulkhead::new(1));
     let recorder = recorded(async {
         weather.hold(SECOND * 2);
-        let call = || retry(|_| async { Ok::<_, Down>(()) }, RetryPolicy::new(), Never).on(&weather);
+        let call =
+            || retry(|_| async { Ok::<_, Down>(()) }, RetryPolicy::new(), Never).on(&weather);
         call().await.unwrap();
         let place = weather.bulkhead().unwrap().try_acquire().unwrap();
         tokio::join!(call(), async { drop(place) }).0.unwrap();
@@ -191,7 +200,10 @@ fn a_breaker_publishes_its_transitions() {
         drop(weather.try_admit().unwrap());
     });
     let half_open = published(&closes);
-    assert_eq!((&*half_open[gauge], &*half_open["resile_breaker_transitions_total{to=half_open}"]), ("1", "1"));
+    assert_eq!(
+        (&*half_open[gauge], &*half_open["resile_breaker_transitions_total{to=half_open}"]),
+        ("1", "1")
+    );
     let isolated = recorded(async {
         weather.reset();
         drop(weather.isolate());
@@ -206,8 +218,10 @@ fn a_breaker_publishes_its_transitions() {
 #[test]
 fn gauges_are_there_from_the_first_call_and_stay_fresh() {
     let budget = Budget::new().with_capacity(3).with_deposit(1.0);
-    let weather =
-        published_as("weather").with_budget(budget).with_breaker(Breaker::new()).with_bulkhead(Bulkhead::new(2));
+    let weather = published_as("weather")
+        .with_budget(budget)
+        .with_breaker(Breaker::new())
+        .with_bulkhead(Bulkhead::new(2));
     let gauges = |calls: &'static [Step]| {
         let script = Script::new(calls);
         let recorder = recorded(async {
@@ -243,9 +257,11 @@ fn hedges_are_published() {
         hedge(op, policy, Never).on(&weather).await.unwrap();
     });
     let published = published(&recorder);
-    let hedges: Vec<_> = published.iter().filter(|(series, _)| series.starts_with("resile_hedges")).collect();
+    let hedges: Vec<_> =
+        published.iter().filter(|(series, _)| series.starts_with("resile_hedges")).collect();
     // The second wins after 1.5 s. The third joined and lost; the fourth would have come at that very instant.
-    let hedges: Vec<_> = hedges.into_iter().map(|(series, count)| format!("{series} {count}")).collect();
+    let hedges: Vec<_> =
+        hedges.into_iter().map(|(series, count)| format!("{series} {count}")).collect();
     assert_eq!(
         hedges,
         [
@@ -291,7 +307,8 @@ fn counted<F: Future>(call: F) -> Vec<String> {
     let mut counted = Vec::new();
     for (key, _, _, value) in recorder.snapshotter().snapshot().into_vec() {
         let key = key.key();
-        let label = |name| key.labels().find(|label| label.key() == name).map_or("", |label| label.value());
+        let label =
+            |name| key.labels().find(|label| label.key() == name).map_or("", |label| label.value());
         let series = key.name().trim_start_matches("resile_").trim_end_matches("_total");
         if let (DebugValue::Counter(count), "calls" | "attempts") = (value, series) {
             counted.push(format!("{} {series} {} {count}", label("upstream"), label("outcome")));
@@ -306,7 +323,10 @@ fn a_retry_of_hedges_is_one_call() {
     let script = Script::new(THIRD);
     let hedged = |_| hedge(|_| script.play(), &HEDGED, Never).on(&WEATHER);
     let call = retry(hedged, &THRICE, Never).on(&WEATHER);
-    assert_eq!(counted(call), ["weather attempts failing 2", "weather attempts ok 1", "weather calls ok 1"]);
+    assert_eq!(
+        counted(call),
+        ["weather attempts failing 2", "weather attempts ok 1", "weather calls ok 1"]
+    );
     let script = Script::new(&[Step::Pend(1, false)]);
     let hedged = |_| hedge(|_| script.play(), &HEDGED, Never).on(&WEATHER);
     let call = retry(hedged, &THRICE, Never).on(&WEATHER);
@@ -316,8 +336,9 @@ fn a_retry_of_hedges_is_one_call() {
 /// The first retry gives up while the second, which joined it, is in flight; the second wins.
 #[test]
 fn a_hedge_of_retries_is_one_call() {
-    let twice =
-        THRICE.with_attempts(2).with_backoff(Backoff::fixed(Duration::from_millis(60)).with_jitter(Jitter::None));
+    let twice = THRICE
+        .with_attempts(2)
+        .with_backoff(Backoff::fixed(Duration::from_millis(60)).with_jitter(Jitter::None));
     let op = |hedge: Attempt| async move {
         if hedge.is_first() {
             return Err(Down(1));
@@ -327,7 +348,10 @@ fn a_hedge_of_retries_is_one_call() {
     };
     let retried = |hedge| retry(move |_| op(hedge), &twice, Never).on(&WEATHER);
     let call = hedge(retried, &HEDGED, Never).on(&WEATHER);
-    assert_eq!(counted(call), ["weather attempts failing 1", "weather attempts ok 1", "weather calls ok 1"]);
+    assert_eq!(
+        counted(call),
+        ["weather attempts failing 1", "weather attempts ok 1", "weather calls ok 1"]
+    );
     let retried = |_| retry(|_| async { Err::<(), _>(Down(1)) }, &THRICE, Never).on(&WEATHER);
     let call = hedge(retried, &HEDGED, Never).on(&WEATHER);
     assert_eq!(counted(call), ["weather attempts failing 1", "weather calls attempts 1"]);
@@ -342,7 +366,8 @@ fn a_retry_within_a_retry_is_part_of_it() {
     };
     let expected = ["weather attempts failing 1", "weather attempts ok 1", "weather calls ok 1"];
 
-    let inner = |script| async move { retry(|_| Script::play(script), &THRICE, Never).on(&WEATHER).await };
+    let inner =
+        |script| async move { retry(|_| Script::play(script), &THRICE, Never).on(&WEATHER).await };
     let script = Script::new(THIRD);
     let outer = |attempt| {
         let inner = inner(&script);
@@ -388,11 +413,17 @@ fn a_stream_is_one_call_and_what_runs_within_it_is_part_of_it() {
     let open = |attempt: Attempt| async move {
         within().await.map_err(|_| "not opened")?;
         let items = stream::iter([Ok(1), if attempt.is_first() { Err("broken") } else { Ok(2) }]);
-        Ok(Box::pin(items.then(move |item| async move { within().await.map_err(|_| "not read").and(item) })))
+        Ok(Box::pin(
+            items.then(move |item| async move { within().await.map_err(|_| "not read").and(item) }),
+        ))
     };
-    let call = retry_stream(open, &THRICE, Never).with_resumption(|_| Resumption::Restart(0)).on(&WEATHER);
+    let call =
+        retry_stream(open, &THRICE, Never).with_resumption(|_| Resumption::Restart(0)).on(&WEATHER);
     let expected = ["weather attempts failing 1", "weather attempts ok 1", "weather calls ok 1"];
-    assert_eq!(counted(call.try_collect::<Vec<_>>().map(|items| assert_eq!(items.unwrap(), [1, 0, 1, 2]))), expected);
+    assert_eq!(
+        counted(call.try_collect::<Vec<_>>().map(|items| assert_eq!(items.unwrap(), [1, 0, 1, 2]))),
+        expected
+    );
 }
 
 #[test]
@@ -423,7 +454,8 @@ fn calls_of_another_name_or_beside_each_other_count_each() {
     let inner = |_| retry(|_| script.play(), &THRICE, Never).on(&WIND);
     let call = retry(inner, &THRICE, Never).on(&WEATHER);
     let outer = |name: &str| [format!("{name} attempts ok 1"), format!("{name} calls ok 1")];
-    let inner = ["wind attempts failing 2", "wind attempts ok 1", "wind calls ok 1"].map(str::to_owned);
+    let inner =
+        ["wind attempts failing 2", "wind attempts ok 1", "wind calls ok 1"].map(str::to_owned);
     assert_eq!(counted(call), [&outer("weather")[..], &inner].concat());
 
     // The name that they share is not that of the call between them.
@@ -442,10 +474,15 @@ fn calls_of_another_name_or_beside_each_other_count_each() {
 
     let (first, second) = (Script::new(THIRD), Script::new(THIRD));
     let beside = async {
-        let call = |script| async move { retry(|_| Script::play(script), &THRICE, Never).on(&WEATHER).await };
+        let call = |script| async move {
+            retry(|_| Script::play(script), &THRICE, Never).on(&WEATHER).await
+        };
         tokio::join!(call(&first), call(&second))
     };
-    assert_eq!(counted(beside), ["weather attempts failing 4", "weather attempts ok 2", "weather calls ok 2"]);
+    assert_eq!(
+        counted(beside),
+        ["weather attempts failing 4", "weather attempts ok 2", "weather calls ok 2"]
+    );
 }
 
 /// What is polled by itself, or in no attempt, is a call of its own, and so is a run that goes on after its end: as the
@@ -453,7 +490,8 @@ fn calls_of_another_name_or_beside_each_other_count_each() {
 #[test]
 fn what_is_not_polled_within_an_attempt_counts_by_itself() {
     let inner = || retry(|_| async { Ok::<_, Down>(()) }, &THRICE, Never).on(&WEATHER);
-    let call = retry(|_| async { tokio::spawn(inner()).await.unwrap() }, &THRICE, Never).on(&WEATHER);
+    let call =
+        retry(|_| async { tokio::spawn(inner()).await.unwrap() }, &THRICE, Never).on(&WEATHER);
     assert_eq!(counted(call), ["weather attempts ok 2", "weather calls ok 2"]);
     let by_hand = async {
         let mut run = Run::<Down, _, _>::new(&THRICE, Never).on(&WEATHER);
@@ -485,7 +523,8 @@ fn a_panic_in_an_attempt_leaves_no_trace() {
 
 #[test]
 fn a_run_that_has_succeeded_succeeds_once() {
-    let weather = published_as("weather").with_budget(Budget::new().with_capacity(5).with_deposit(1.0));
+    let weather =
+        published_as("weather").with_budget(Budget::new().with_capacity(5).with_deposit(1.0));
     let budget = weather.budget().unwrap();
     while let Some(token) = budget.withdraw() {
         token.spend();

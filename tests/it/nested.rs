@@ -5,7 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use resile::observe::{Event, EventKind};
-use resile::{Backoff, FallbackPolicy, HedgePolicy, Never, RetryPolicy, Run, Upstream, fallback, hedge, retry};
+use resile::{
+    Backoff, FallbackPolicy, HedgePolicy, Never, RetryPolicy, Run, Upstream, fallback, hedge, retry,
+};
 
 static UPSTREAM: Upstream = Upstream::new("nested");
 static OUTER: RetryPolicy = RetryPolicy::new().with_attempts(4).with_backoff(Backoff::none());
@@ -24,7 +26,9 @@ async fn trap_11_nested_retries_are_noticed_once_each_naming_both() {
         calls.fetch_add(1, Ordering::Relaxed);
         Err::<(), _>("down")
     };
-    retry(|_| retry(down, &INNER, Never).on(UPSTREAM.observed_by(&note)), &OUTER, Never).await.unwrap_err();
+    retry(|_| retry(down, &INNER, Never).on(UPSTREAM.observed_by(&note)), &OUTER, Never)
+        .await
+        .unwrap_err();
 
     assert_eq!(calls.load(Ordering::Relaxed), 12, "they multiply");
     let told = told.into_inner().unwrap();
@@ -57,7 +61,10 @@ async fn retries_beside_and_after_each_other_are_not_nested() {
             Never,
         )
     };
-    let (first, second) = tokio::join!(call().on(UPSTREAM.observed_by(&note)), call().on(UPSTREAM.observed_by(&note)));
+    let (first, second) = tokio::join!(
+        call().on(UPSTREAM.observed_by(&note)),
+        call().on(UPSTREAM.observed_by(&note))
+    );
     assert!(first.is_err() && second.is_err());
     call().on(UPSTREAM.observed_by(&note)).await.unwrap_err();
     assert_eq!(told.load(Ordering::Relaxed), 0);
@@ -78,7 +85,8 @@ async fn a_run_within_a_retry_is_noticed_and_a_panic_leaves_no_trace() {
     retry(|_| within(), &RetryPolicy::none(), Never).await.unwrap();
     assert_eq!(told.swap(0, Ordering::Relaxed), 1);
 
-    let panics = tokio::spawn(retry(|_| async { panic!("in an attempt") as Result<(), ()> }, &OUTER, Never));
+    let panics =
+        tokio::spawn(retry(|_| async { panic!("in an attempt") as Result<(), ()> }, &OUTER, Never));
     panics.await.unwrap_err();
     within().await.unwrap();
     assert_eq!(told.load(Ordering::Relaxed), 0);
@@ -94,12 +102,15 @@ async fn hedges_fallbacks_and_single_calls_do_not_count() {
             told.fetch_add(1, Ordering::Relaxed);
         }
     };
-    let call = || retry(|_| async { Err::<(), _>("down") }, &INNER, Never).on(UPSTREAM.observed_by(&note));
+    let call =
+        || retry(|_| async { Err::<(), _>("down") }, &INNER, Never).on(UPSTREAM.observed_by(&note));
     fallback(&[1, 2], |_| call(), FallbackPolicy::new(), Never).await.unwrap_err();
     hedge(|_| call(), HedgePolicy::new(), Never).await.unwrap_err();
     UPSTREAM.call(call(), resile::Always).await.unwrap_err();
-    let hedged =
-        |_| hedge(|_| async { Err::<(), _>("down") }, HedgePolicy::new(), Never).on(UPSTREAM.observed_by(&note));
+    let hedged = |_| {
+        hedge(|_| async { Err::<(), _>("down") }, HedgePolicy::new(), Never)
+            .on(UPSTREAM.observed_by(&note))
+    };
     retry(hedged, &INNER, Never).await.unwrap_err();
     assert_eq!(told.load(Ordering::Relaxed), 0);
 

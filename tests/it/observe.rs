@@ -7,16 +7,17 @@ use std::time::Duration;
 
 use resile::observe::{AttemptFailure, CallKind, Event, EventKind, HeldBy, Log, Observe};
 use resile::{
-    Backoff, Breaker, Budget, Cooldown, Cut, Health, Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy,
-    StopReason, Timer, Upstream, Verdict, retry,
+    Backoff, Breaker, Budget, Cooldown, Cut, Health, Jitter, ManualTimer, Never, ResilienceExt,
+    RetryPolicy, StopReason, Timer, Upstream, Verdict, retry,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::script::{CountingTimer, Down, Script, Step, drive, poll};
 
 const SECOND: Duration = Duration::from_secs(1);
-const STEADY: RetryPolicy =
-    RetryPolicy::new().with_attempts(3).with_backoff(Backoff::exponential(SECOND).with_jitter(Jitter::None));
+const STEADY: RetryPolicy = RetryPolicy::new()
+    .with_attempts(3)
+    .with_backoff(Backoff::exponential(SECOND).with_jitter(Jitter::None));
 
 fn feed<M: Timer>(timer: M) -> Upstream<M> {
     Upstream::new("feed").with_timer(timer)
@@ -44,7 +45,12 @@ fn short(event: &Event<'_>) -> String {
             format!("{}/{allowed} starts at {:?}", attempt.number(), attempt.elapsed())
         }
         EventKind::Failed { attempt, failure, .. } => {
-            format!("{}/{allowed} failed at {:?}, {}", attempt.number(), attempt.elapsed(), why(&failure))
+            format!(
+                "{}/{allowed} failed at {:?}, {}",
+                attempt.number(),
+                attempt.elapsed(),
+                why(&failure)
+            )
         }
         EventKind::Waiting { attempt, failure, delay, resumes_at, .. } => {
             format!("{} waits {delay:?}, until {resumes_at:?}, {}", attempt.number(), why(&failure))
@@ -53,7 +59,10 @@ fn short(event: &Event<'_>) -> String {
             format!("succeeded {attempt}/{attempts} in {elapsed:?}")
         }
         EventKind::GaveUp { reason, attempts, elapsed, failure, retry_after, .. } => {
-            format!("gave up {attempts}/{allowed} in {elapsed:?}, {reason:?}, {}, {retry_after:?}", why(&failure))
+            format!(
+                "gave up {attempts}/{allowed} in {elapsed:?}, {reason:?}, {}, {retry_after:?}",
+                why(&failure)
+            )
         }
         other => panic!("{other:?}"),
     }
@@ -63,7 +72,10 @@ fn told<C: resile::Classify<Down>>(steps: &'static [Step], policy: &RetryPolicy<
     let (script, timer, told) = (Script::new(steps), ManualTimer::new(), RefCell::new(Vec::new()));
     timer.advance(SECOND * 100);
     let observer = |event: &Event<'_>| told.borrow_mut().push(short(event));
-    let _ = drive(retry(|_| script.play(), policy, Never).on(feed(&timer).observed_by(&observer)), &timer);
+    let _ = drive(
+        retry(|_| script.play(), policy, Never).on(feed(&timer).observed_by(&observer)),
+        &timer,
+    );
     told.into_inner()
 }
 
@@ -113,7 +125,9 @@ fn every_attempt_has_its_events_the_last_included() {
     assert_eq!(
         told(
             &[Step::Fail],
-            &STEADY.with_hint_cap(SECOND).with_classifier(|_: &Down| Verdict::throttled().after(SECOND * 2))
+            &STEADY
+                .with_hint_cap(SECOND)
+                .with_classifier(|_: &Down| Verdict::throttled().after(SECOND * 2))
         ),
         [
             "1/3 starts at 0ns",
@@ -195,11 +209,13 @@ fn latencies_are_those_of_the_attempts() {
 /// Cut in the wait: the attempt had its event, the call has its end.
 #[test]
 fn a_call_cut_in_its_wait_ends_with_one_event() {
-    let (script, timer, token) = (Script::new(&[Step::Fail]), ManualTimer::new(), CancellationToken::new());
+    let (script, timer, token) =
+        (Script::new(&[Step::Fail]), ManualTimer::new(), CancellationToken::new());
     let told = RefCell::new(Vec::new());
     let observer = |event: &Event<'_>| told.borrow_mut().push(short(event));
     let feed = feed(&timer);
-    let mut call = Box::pin(retry(|_| script.play(), &STEADY, &token).on(feed.observed_by(&observer)));
+    let mut call =
+        Box::pin(retry(|_| script.play(), &STEADY, &token).on(feed.observed_by(&observer)));
     assert!(poll(call.as_mut()).is_pending());
     token.cancel();
     assert!(poll(call.as_mut()).is_ready());
@@ -211,10 +227,12 @@ fn a_call_cut_in_its_wait_ends_with_one_event() {
 /// No budget: the retry that is not made is not waited for either.
 #[test]
 fn a_call_that_cannot_pay_does_not_wait() {
-    let (script, timer, told) = (Script::new(&[Step::Fail]), ManualTimer::new(), RefCell::new(Vec::new()));
+    let (script, timer, told) =
+        (Script::new(&[Step::Fail]), ManualTimer::new(), RefCell::new(Vec::new()));
     let feed = feed(&timer).with_budget(Budget::new().with_capacity(0));
     let observer = |event: &Event<'_>| told.borrow_mut().push(short(event));
-    drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&observer)), &timer).unwrap_err();
+    drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&observer)), &timer)
+        .unwrap_err();
     assert_eq!(told.borrow().len(), 3, "{told:?}");
     assert_eq!(told.borrow()[2], "gave up 1/3 in 0ns, Budget, down, 1: failing, again, None, None");
 }
@@ -229,7 +247,12 @@ struct Counting {
 
 impl Counting {
     const fn new(all: bool) -> Self {
-        Self { all, deaf: AtomicBool::new(false), told: AtomicU32::new(0), latencies: AtomicU32::new(0) }
+        Self {
+            all,
+            deaf: AtomicBool::new(false),
+            told: AtomicU32::new(0),
+            latencies: AtomicU32::new(0),
+        }
     }
 
     const fn wanting_trouble() -> Self {
@@ -248,7 +271,9 @@ impl Observe for Counting {
 
     fn observe(&self, event: &Event<'_>) {
         self.told.fetch_add(1, Relaxed);
-        if let EventKind::Failed { latency: Some(_), .. } | EventKind::Succeeded { latency: Some(_), .. } = event.kind {
+        if let EventKind::Failed { latency: Some(_), .. }
+        | EventKind::Succeeded { latency: Some(_), .. } = event.kind
+        {
             self.latencies.fetch_add(1, Relaxed);
         }
     }
@@ -260,11 +285,14 @@ fn pairs_tell_both_and_nobody_listens_to_unit() {
     let (trouble, all) = (Counting::wanting_trouble(), Arc::new(Counting::new(true)));
     let pair = (Log, ((), all.clone()));
     let feed = feed(&timer);
-    for (steps, of_trouble, of_all) in
-        [(&[Step::Succeed][..], 0, 2), (&[Step::Fail, Step::Succeed][..], 3, 5), (&[Step::Fail][..], 6, 9)]
-    {
+    for (steps, of_trouble, of_all) in [
+        (&[Step::Succeed][..], 0, 2),
+        (&[Step::Fail, Step::Succeed][..], 3, 5),
+        (&[Step::Fail][..], 6, 9),
+    ] {
         let script = Script::new(steps);
-        let _ = drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&trouble)), &timer);
+        let _ =
+            drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&trouble)), &timer);
         assert_eq!(trouble.told.swap(0, Relaxed), of_trouble, "{steps:?}");
         let script = Script::new(steps);
         let _ = drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&pair)), &timer);
@@ -298,20 +326,30 @@ fn an_upstream_has_an_observer_and_a_call_may_have_another() {
     let broken = feed(&timer).with_breaker(Breaker::new()).with_shared_observer(shared.clone());
     let call = Counting::new(true);
     drop(broken.isolate());
-    drive(retry(|_| std::future::ready(Ok::<_, Down>(())), &STEADY, Never).on(broken.observed_by(&call)), &timer)
-        .unwrap();
-    assert_eq!((shared.told.load(Relaxed), call.told.into_inner()), (4, 2), "isolated and closed are the upstream's");
+    drive(
+        retry(|_| std::future::ready(Ok::<_, Down>(())), &STEADY, Never)
+            .on(broken.observed_by(&call)),
+        &timer,
+    )
+    .unwrap();
+    assert_eq!(
+        (shared.told.load(Relaxed), call.told.into_inner()),
+        (4, 2),
+        "isolated and closed are the upstream's"
+    );
 }
 
 /// Each event has the state of the upstream's parts.
 #[test]
 fn gauges_are_those_at_the_event() {
     let (timer, tokens) = (ManualTimer::new(), RefCell::new(Vec::new()));
-    let observer =
-        |event: &Event<'_>| tokens.borrow_mut().push((event.gauges.tokens, event.gauges.breaker, event.gauges.waiting));
+    let observer = |event: &Event<'_>| {
+        tokens.borrow_mut().push((event.gauges.tokens, event.gauges.breaker, event.gauges.waiting))
+    };
     let feed = feed(&timer).with_budget(Budget::new().with_capacity(5).with_deposit(1.0));
     let script = Script::new(&[Step::Fail, Step::Succeed]);
-    drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&observer)), &timer).unwrap();
+    drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&observer)), &timer)
+        .unwrap();
     // Started, failed, waiting (paid), started, succeeded (refilled).
     assert_eq!(tokens.take(), [5, 5, 4, 4, 5].map(|tokens| (Some(tokens), None, None)));
 }
@@ -338,13 +376,18 @@ fn the_happy_path_reads_no_clock() {
     let (token, hands) = (CancellationToken::new(), ManualTimer::new());
     let standard = feed(Forbidden).with_budget(Budget::new());
     let silent = feed(Forbidden).with_observer(&());
-    for (steps, number) in [(&[Step::Succeed][..], 1), (&[Step::Fail, Step::Fail, Step::Succeed][..], 3)] {
+    for (steps, number) in
+        [(&[Step::Succeed][..], 1), (&[Step::Fail, Step::Fail, Step::Succeed][..], 3)]
+    {
         let script = Script::new(steps);
         let op = |_| script.play().timeout(SECOND).on(&standard);
         assert_eq!(drive(retry(op, &policy, &token).on(&standard), &hands).unwrap(), number);
         let script = Script::new(steps);
         let limited = policy.with_attempt_timeout(SECOND);
-        assert_eq!(drive(retry(|_| script.play(), &limited, &token).on(&silent), &hands).unwrap(), number);
+        assert_eq!(
+            drive(retry(|_| script.play(), &limited, &token).on(&silent), &hands).unwrap(),
+            number
+        );
     }
 }
 
@@ -352,7 +395,8 @@ fn the_happy_path_reads_no_clock() {
 #[test]
 fn who_asks_for_times_pays_for_them() {
     let reads = |deadline: bool, listening: bool| {
-        let (script, timer, all) = (Script::new(&[Step::Succeed]), CountingTimer::default(), Counting::new(true));
+        let (script, timer, all) =
+            (Script::new(&[Step::Succeed]), CountingTimer::default(), Counting::new(true));
         let policy = if deadline { STEADY.with_total_timeout(SECOND) } else { STEADY };
         let (call, feed) = (retry(|_| script.play(), &policy, Never), feed(&timer));
         let outcome = if listening {
@@ -363,12 +407,16 @@ fn who_asks_for_times_pays_for_them() {
         assert_eq!((outcome.unwrap(), timer.sleeps.into_inner()), (1, 0));
         timer.reads.into_inner()
     };
-    assert_eq!([reads(false, false), reads(true, false), reads(false, true), reads(true, true)], [0, 1, 2, 2]);
+    assert_eq!(
+        [reads(false, false), reads(true, false), reads(false, true), reads(true, true)],
+        [0, 1, 2, 2]
+    );
 }
 
 #[test]
 fn events_have_words() {
-    let (script, timer, told) = (Script::new(&[Step::Fail]), ManualTimer::new(), RefCell::new(Vec::new()));
+    let (script, timer, told) =
+        (Script::new(&[Step::Fail]), ManualTimer::new(), RefCell::new(Vec::new()));
     let policy = STEADY.with_classifier(|error: &Down| match error.0 {
         1 => Verdict::throttled().after(SECOND * 20),
         2 => Verdict::transient(),
@@ -392,7 +440,8 @@ fn events_have_words() {
         ]
     );
     // A call that is held, and then cut; one that is refused.
-    let held = feed.with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO));
+    let held =
+        feed.with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO));
     let held = held.with_breaker(Breaker::new());
     held.hold(SECOND * 3);
     let hangs = || std::future::pending::<Result<(), Down>>();

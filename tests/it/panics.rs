@@ -12,8 +12,9 @@ use futures_util::{StreamExt, stream};
 use resile::breaker::State;
 use resile::observe::{Event, Observe};
 use resile::{
-    Alternative, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy, ManualTimer,
-    Never, RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry, retry_stream,
+    Alternative, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy,
+    HedgePolicy, ManualTimer, Never, RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry,
+    retry_stream,
 };
 
 use super::script::{Down, Script, Step, poll};
@@ -130,7 +131,11 @@ impl Scene {
         let paid = self.paid.get();
         assert!(spent == paid, "{what}: {spent} tokens were spent on {paid} attempts");
         let bulkhead = self.upstream.bulkhead().unwrap();
-        assert_eq!((bulkhead.in_flight(), bulkhead.waiting(), self.timer.sleepers()), (0, 0, 0), "{what}");
+        assert_eq!(
+            (bulkhead.in_flight(), bulkhead.waiting(), self.timer.sleepers()),
+            (0, 0, 0),
+            "{what}"
+        );
         assert_eq!(self.script.starts(), self.script.drops(), "{what}");
         self.timer.advance(SECOND * 600);
         let state = || self.upstream.breaker().unwrap().state();
@@ -138,7 +143,9 @@ impl Scene {
             if state() != State::Closed {
                 // With a place that nobody gave back, two probes could not both pass.
                 let admitted = self.upstream.try_admit();
-                admitted.unwrap_or_else(|refused| panic!("{what}: a place is lost, {refused}")).succeeded();
+                admitted
+                    .unwrap_or_else(|refused| panic!("{what}: a place is lost, {refused}"))
+                    .succeeded();
             }
         }
         assert_eq!(state(), State::Closed, "{what}");
@@ -159,12 +166,24 @@ const BACKOFFS: [Backoff; 2] = [Backoff::none(), Backoff::fixed(SECOND)];
 fn at_every_step(what: &str, call: impl Fn(&Scene) -> bool) {
     for (script, steps) in SCRIPTS.into_iter().enumerate() {
         for backoff in BACKOFFS {
-            at_every_step_of(&format!("{what}, script {script}, {backoff:?}"), steps, backoff, 3, &call);
+            at_every_step_of(
+                &format!("{what}, script {script}, {backoff:?}"),
+                steps,
+                backoff,
+                3,
+                &call,
+            );
         }
     }
 }
 
-fn at_every_step_of(what: &str, steps: &'static [Step], backoff: Backoff, least: u32, call: &impl Fn(&Scene) -> bool) {
+fn at_every_step_of(
+    what: &str,
+    steps: &'static [Step],
+    backoff: Backoff,
+    least: u32,
+    call: &impl Fn(&Scene) -> bool,
+) {
     for step in 1.. {
         let fuse = Fuse::new();
         let scene = Scene::new(steps, backoff, &fuse);
@@ -207,7 +226,8 @@ fn of_a_retry_that_is_cut() {
 fn of_a_run() {
     at_every_step("run", |scene| {
         let mut run = Run::new(&scene.policy, Never).on(&scene.upstream);
-        let panicked = scene.drive(async { while let Ok(None) = run.attempt(scene.script.play()).await {} });
+        let panicked =
+            scene.drive(async { while let Ok(None) = run.attempt(scene.script.play()).await {} });
         scene.paid.set(run.attempts().saturating_sub(1));
         panicked
     });
@@ -275,8 +295,11 @@ fn of_a_fallback() {
 
 #[test]
 fn of_a_hedge() {
-    let policy = HedgePolicy::new().with_delay(SECOND).with_hedges(3).with_total_timeout(SECOND * 9);
-    for (script, steps) in [&[Step::Hang][..], &[Step::Hang, Step::Hang, Step::Succeed]].into_iter().enumerate() {
+    let policy =
+        HedgePolicy::new().with_delay(SECOND).with_hedges(3).with_total_timeout(SECOND * 9);
+    for (script, steps) in
+        [&[Step::Hang][..], &[Step::Hang, Step::Hang, Step::Succeed]].into_iter().enumerate()
+    {
         // A hedge is paid when it is made, also where a panic keeps it from its first poll.
         at_every_step_of(&format!("hedge, script {script}"), steps, BACKOFFS[0], 5, &|scene| {
             scene.drive(async {

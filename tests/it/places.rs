@@ -8,9 +8,9 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use resile::breaker::State;
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Drain, FallbackPolicy, GaveUp, HedgePolicy, Jitter,
-    ManualTimer, Never, ResilienceExt, RetryPolicy, Run, Upstream, Verdict, Withdrawal, fallback, hedge, retry,
-    retry_stream,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Drain, FallbackPolicy, GaveUp,
+    HedgePolicy, Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy, Run, Upstream, Verdict,
+    Withdrawal, fallback, hedge, retry, retry_stream,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -146,8 +146,16 @@ impl Scene {
 
     /// The call is gone, having reported that many successes to each budget.
     fn check(&self, deposits: [u32; 2], at: &str) {
-        assert_eq!(available(&self.upstream), START - self.paid.get() + deposits[0], "the budget, {at}");
-        assert_eq!(available(&self.outer), START - self.paid_outside.get() + deposits[1], "the outer budget, {at}");
+        assert_eq!(
+            available(&self.upstream),
+            START - self.paid.get() + deposits[0],
+            "the budget, {at}"
+        );
+        assert_eq!(
+            available(&self.outer),
+            START - self.paid_outside.get() + deposits[1],
+            "the outer budget, {at}"
+        );
         for bulkhead in [self.upstream.bulkhead().unwrap(), self.outer.bulkhead().unwrap()] {
             assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0), "{at}");
         }
@@ -169,13 +177,16 @@ impl Scene {
 fn sweep(deposits: [u32; 2], call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
     const MOST: u32 = 60;
     let (mut completed, mut dropped) = (0, 0);
-    for (steps, backoff) in SCRIPTS.iter().flat_map(|steps| BACKOFFS.map(|backoff| (*steps, backoff))) {
+    for (steps, backoff) in
+        SCRIPTS.iter().flat_map(|steps| BACKOFFS.map(|backoff| (*steps, backoff)))
+    {
         for bits in 0..12 {
             let start = Start { half_open: bits & 1 > 0, held: bits & 2 > 0, taken: bits / 4 };
             for polls in 0..MOST {
                 let scene = Scene::new(steps, backoff, start);
                 let bulkhead = scene.upstream.bulkhead().unwrap();
-                let mut occupants: Vec<_> = (0..start.taken).map(|_| bulkhead.try_acquire().unwrap()).collect();
+                let mut occupants: Vec<_> =
+                    (0..start.taken).map(|_| bulkhead.try_acquire().unwrap()).collect();
                 let done = {
                     let mut call = Box::pin(call(&scene));
                     let done = (0..polls).find_map(|polled| match poll(call.as_mut()) {
@@ -196,7 +207,10 @@ fn sweep(deposits: [u32; 2], call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
                 };
                 drop(occupants);
                 let deposits = if done == Some(true) { deposits } else { [0, 0] };
-                scene.check(deposits, &format!("after {polls} polls, {:?}, {start:?}", scene.script));
+                scene.check(
+                    deposits,
+                    &format!("after {polls} polls, {:?}, {start:?}", scene.script),
+                );
                 if done.is_some() {
                     completed += 1;
                     break;
@@ -205,7 +219,10 @@ fn sweep(deposits: [u32; 2], call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
             }
         }
     }
-    assert!(completed > 50 && dropped > 300, "{completed} {dropped}: the scripts were hardly pending");
+    assert!(
+        completed > 50 && dropped > 300,
+        "{completed} {dropped}: the scripts were hardly pending"
+    );
 }
 
 #[test]
@@ -333,7 +350,11 @@ static HEDGE: HedgePolicy = HedgePolicy::new().with_delay(SECOND);
 
 #[test]
 fn hedge_dropped_anywhere() {
-    for policy in [HEDGE, HEDGE.with_hedges(4), HEDGE.with_attempt_timeout(SECOND * 3).with_total_timeout(SECOND * 9)] {
+    for policy in [
+        HEDGE,
+        HEDGE.with_hedges(4),
+        HEDGE.with_attempt_timeout(SECOND * 3).with_total_timeout(SECOND * 9),
+    ] {
         sweep([1, 0], &async |scene: &Scene| {
             let op = |attempt: Attempt| {
                 scene.begin(attempt);
@@ -355,7 +376,8 @@ fn retry_of_hedges_dropped_anywhere() {
                 scene.begin(attempt);
                 scene.play_adapted()
             };
-            hedge(op, HEDGE.with_classifier(classify as Classifier), &scene.token).on(&scene.upstream)
+            hedge(op, HEDGE.with_classifier(classify as Classifier), &scene.token)
+                .on(&scene.upstream)
         };
         retry(hedged, policy, &scene.token).on(&scene.outer).await.map_err(drop)
     });
@@ -388,7 +410,10 @@ fn fallback_over_retries_dropped_anywhere() {
             };
             retry(op, &scene.policy, &scene.token).on(&scene.upstream)
         };
-        fallback(&["one", "other"], tried, policy, &scene.token).on(&scene.outer).await.map_err(drop)
+        fallback(&["one", "other"], tried, policy, &scene.token)
+            .on(&scene.outer)
+            .await
+            .map_err(drop)
     });
 }
 
@@ -492,6 +517,10 @@ fn a_held_retry_that_is_dropped_is_paid_once() {
             drop(attempt);
         }
         drop(run);
-        assert_eq!(available(&scene.upstream), START - u32::from(is_made), "paid once for all that");
+        assert_eq!(
+            available(&scene.upstream),
+            START - u32::from(is_made),
+            "paid once for all that"
+        );
     }
 }

@@ -6,17 +6,19 @@ use std::time::Duration;
 
 use resile::observe::Event;
 use resile::{
-    Attempt, Backoff, Budget, Bulkhead, Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy, Run, StopReason, Timer,
-    Upstream, retry,
+    Attempt, Backoff, Budget, Bulkhead, Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy,
+    Run, StopReason, Timer, Upstream, retry,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::script::{CountingTimer, Down, Script, Step, clock, drive, poll, upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
-const STEADY: RetryPolicy =
-    RetryPolicy::new().with_attempts(4).with_backoff(Backoff::exponential(SECOND).with_jitter(Jitter::None));
-const ENDLESS: RetryPolicy = RetryPolicy::new().with_attempts(u32::MAX).with_backoff(Backoff::none());
+const STEADY: RetryPolicy = RetryPolicy::new()
+    .with_attempts(4)
+    .with_backoff(Backoff::exponential(SECOND).with_jitter(Jitter::None));
+const ENDLESS: RetryPolicy =
+    RetryPolicy::new().with_attempts(u32::MAX).with_backoff(Backoff::none());
 
 #[test]
 fn each_attempt_is_told_where_it_stands() {
@@ -34,7 +36,10 @@ fn each_attempt_is_told_where_it_stands() {
             .with_remaining(Some(Duration::from_secs(60 - elapsed)))
     };
     assert_eq!(*seen.borrow(), [at(1, 0, 0), at(2, 1, 1), at(3, 2, 3), at(4, 4, 7)]);
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.elapsed()), (StopReason::Attempts, 4, SECOND * 7));
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.elapsed()),
+        (StopReason::Attempts, 4, SECOND * 7)
+    );
     assert!(seen.borrow().iter().all(|attempt| attempt.is_first() == (attempt.number() == 1)));
 }
 
@@ -84,7 +89,11 @@ fn trap_13_instant_failures_yield_every_32_attempts() {
                 2 => poll(bare.as_mut()).is_pending(),
                 _ => poll(laden.as_mut()).is_pending(),
             };
-            assert!(pending && calls.get() - before <= 32, "{} attempts in one poll", calls.get() - before);
+            assert!(
+                pending && calls.get() - before <= 32,
+                "{} attempts in one poll",
+                calls.get() - before
+            );
         }
     }
 }
@@ -94,16 +103,21 @@ fn trap_13_instant_failures_yield_every_32_attempts() {
 async fn a_call_that_yields_goes_on() {
     let script = Script::new(&[Step::Fail]);
     let gave_up = retry(|_| script.play(), &ENDLESS.with_attempts(1000), Never).await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), script.drops()), (StopReason::Attempts, 1000, 1000));
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), script.drops()),
+        (StopReason::Attempts, 1000, 1000)
+    );
 }
 
 #[test]
 fn trap_14_building_runs_nothing() {
-    let (script, timer, token) = (Script::new(&[Step::Succeed]), CountingTimer::default(), CancellationToken::new());
+    let (script, timer, token) =
+        (Script::new(&[Step::Succeed]), CountingTimer::default(), CancellationToken::new());
     let policy = STEADY.with_total_timeout(SECOND).with_attempt_timeout(SECOND);
     let told = Cell::new(0);
     let observer = |_: &Event<'_>| told.set(told.get() + 1);
-    let laden = Upstream::new("laden").with_budget(Budget::new().with_capacity(100)).with_timer(&timer);
+    let laden =
+        Upstream::new("laden").with_budget(Budget::new().with_capacity(100)).with_timer(&timer);
     let call = retry(|_| script.play(), &policy, &token).on(laden.observed_by(&observer));
     let limited = script.play().timeout(SECOND).on(&laden);
     assert_eq!((script.starts(), script.polls()), (1, 0), "the one that was handed to `timeout`");
@@ -139,7 +153,8 @@ fn trap_14_no_attempt_before_its_delay_is_over() {
 /// An attempt is over before the next is made and before anybody hears of it: what it held is free again.
 #[test]
 fn an_attempt_is_dropped_before_anything_follows() {
-    let (script, timer) = (Script::new(&[Step::Fail, Step::Pend(1, false), Step::Succeed]), ManualTimer::new());
+    let (script, timer) =
+        (Script::new(&[Step::Fail, Step::Pend(1, false), Step::Succeed]), ManualTimer::new());
     let op = |_| {
         assert_eq!(script.starts(), script.drops(), "two attempts at once");
         script.play()
@@ -172,7 +187,9 @@ fn polled_after_completion_it_panics() {
 #[test]
 fn a_closure_that_panicked_ahead_of_its_attempt_may_go_on() {
     let (policy, timer) = (STEADY.with_backoff(Backoff::none()), ManualTimer::new());
-    let laden = upstream(&timer).with_budget(Budget::new().with_capacity(100)).with_bulkhead(Bulkhead::new(1));
+    let laden = upstream(&timer)
+        .with_budget(Budget::new().with_capacity(100))
+        .with_bulkhead(Bulkhead::new(1));
     for panics_on in 1..=2 {
         let made = Cell::new(0);
         let op = |_| {
@@ -203,19 +220,25 @@ fn debug_says_where_a_call_stands() {
     assert!(poll(call.as_mut()).is_ready());
     seen.push(format!("{call:?}"));
     let states = [("unstarted", 0), ("between attempts", 1), ("attempting", 2), ("done", 2)];
-    let expected = states.map(|(state, attempts)| format!("Retry {{ state: {state:?}, attempts: {attempts}, .. }}"));
+    let expected = states
+        .map(|(state, attempts)| format!("Retry {{ state: {state:?}, attempts: {attempts}, .. }}"));
     assert_eq!(seen, expected);
 }
 
 /// Only `none` and zero delays go on at once; each other delay is one sleep.
 #[test]
 fn each_delay_is_one_sleep() {
-    for (backoff, sleeps) in [(Backoff::none(), 0), (Backoff::fixed(SECOND).with_jitter(Jitter::Equal), 3)] {
+    for (backoff, sleeps) in
+        [(Backoff::none(), 0), (Backoff::fixed(SECOND).with_jitter(Jitter::Equal), 3)]
+    {
         let (script, timer) = (Script::new(&[Step::Fail]), CountingTimer::default());
         let policy = STEADY.with_backoff(backoff);
         let upstream = Upstream::new("counted").with_timer(&timer);
         drive(retry(|_| script.play(), &policy, Never).on(&upstream), &timer.hands).unwrap_err();
-        assert_eq!((script.starts(), timer.sleeps.into_inner(), timer.hands.sleepers()), (4, sleeps, 0));
+        assert_eq!(
+            (script.starts(), timer.sleeps.into_inner(), timer.hands.sleepers()),
+            (4, sleeps, 0)
+        );
         assert_eq!(timer.hands.now().is_zero(), sleeps == 0);
     }
 }

@@ -5,14 +5,17 @@ use std::task::Poll;
 use std::time::Duration;
 
 use resile::observe::Event;
-use resile::{Backoff, Budget, GaveUp, ManualTimer, Never, RetryPolicy, Run, StopReason, Timer, Upstream};
+use resile::{
+    Backoff, Budget, GaveUp, ManualTimer, Never, RetryPolicy, Run, StopReason, Timer, Upstream,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::script::{Down, Script, Step, clock, drive, poll, upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
-const STEADY: RetryPolicy =
-    RetryPolicy::new().with_attempts(5).with_backoff(Backoff::fixed(SECOND).with_jitter(resile::Jitter::None));
+const STEADY: RetryPolicy = RetryPolicy::new()
+    .with_attempts(5)
+    .with_backoff(Backoff::fixed(SECOND).with_jitter(resile::Jitter::None));
 
 static TWICE: &[Step] = &[Step::Fail, Step::Fail, Step::Succeed];
 
@@ -42,7 +45,13 @@ fn tokens(upstream: &Upstream<ManualTimer>) -> u32 {
 type End = (StopReason, u32, Duration, Option<Down>, Option<Duration>);
 
 fn end(gave_up: &GaveUp<Down>) -> End {
-    (gave_up.reason(), gave_up.attempts(), gave_up.elapsed(), gave_up.last().copied(), gave_up.retry_after())
+    (
+        gave_up.reason(),
+        gave_up.attempts(),
+        gave_up.elapsed(),
+        gave_up.last().copied(),
+        gave_up.retry_after(),
+    )
 }
 
 /// The three ways to drive a run come to the same: outcome, time, payments and events.
@@ -104,7 +113,8 @@ fn the_total_timeout_counts_from_the_start_and_cuts() {
 #[test]
 fn the_token_cuts_the_attempt_and_the_wait() {
     for (steps, failures) in [(&[Step::Hang][..], 0), (&[Step::Fail], 1)] {
-        let (script, timer, token) = (Script::new(steps), ManualTimer::new(), CancellationToken::new());
+        let (script, timer, token) =
+            (Script::new(steps), ManualTimer::new(), CancellationToken::new());
         let upstream = paid(&timer, 100);
         let mut run = Run::new(&STEADY, &token).on(&upstream);
         for _ in 0..failures {
@@ -112,11 +122,17 @@ fn the_token_cuts_the_attempt_and_the_wait() {
         }
         let mut attempt = Box::pin(run.attempt(script.play()));
         assert!(poll(attempt.as_mut()).is_pending());
-        assert_eq!((tokens(&upstream), timer.sleepers()), (100 - failures, usize::from(failures > 0)));
+        assert_eq!(
+            (tokens(&upstream), timer.sleepers()),
+            (100 - failures, usize::from(failures > 0))
+        );
         token.cancel();
         let Poll::Ready(Err(gave_up)) = poll(attempt.as_mut()) else { panic!("not cut") };
         drop(attempt);
-        assert_eq!(end(&gave_up), (StopReason::Cancelled, 1, Duration::ZERO, (failures > 0).then_some(Down(1)), None));
+        assert_eq!(
+            end(&gave_up),
+            (StopReason::Cancelled, 1, Duration::ZERO, (failures > 0).then_some(Down(1)), None)
+        );
         assert_eq!((script.drops(), script.begun(), tokens(&upstream)), (1 + failures, 1, 100));
     }
 }
@@ -151,9 +167,17 @@ fn the_ways_mix() {
     let step = |outcome| async move { outcome };
     assert_eq!((run.attempts(), tokens(&upstream)), (0, 100));
     assert_eq!(drive(run.attempt(step(Err::<(), _>(Down(1)))), &timer).unwrap(), None);
-    assert_eq!((run.attempts(), tokens(&upstream), timer.now()), (1, 99, Duration::ZERO), "paid before the delay");
+    assert_eq!(
+        (run.attempts(), tokens(&upstream), timer.now()),
+        (1, 99, Duration::ZERO),
+        "paid before the delay"
+    );
     assert_eq!(drive(run.next(), &timer).unwrap().number(), 2);
-    assert_eq!((run.attempts(), timer.now()), (2, SECOND), "the delay is waited out at the start of the next");
+    assert_eq!(
+        (run.attempts(), timer.now()),
+        (2, SECOND),
+        "the delay is waited out at the start of the next"
+    );
     run.failed(Down(2)).unwrap();
     assert_eq!((run.attempts(), tokens(&upstream)), (2, 98));
     assert_eq!(drive(run.attempt(step(Err::<(), _>(Down(3)))), &timer).unwrap(), None);
@@ -170,7 +194,11 @@ fn the_ways_mix() {
     assert_eq!(drive(run.attempt(step(Err::<(), _>(Down(1)))), &timer).unwrap(), None);
     assert_eq!(drive(run.next(), &timer).unwrap().number(), 2);
     let () = run.succeeded(());
-    assert_eq!(tokens(&upstream), 96, "the retry that succeeded was made, and so paid; its success deposits one");
+    assert_eq!(
+        tokens(&upstream),
+        96,
+        "the retry that succeeded was made, and so paid; its success deposits one"
+    );
 }
 
 /// A caller who drops what hangs, and goes on, has no more attempts for that, and none of them free.
@@ -190,7 +218,10 @@ fn attempts_dropped_in_flight_count_and_are_paid() {
             assert_eq!((run.attempts(), tokens(&upstream)), (attempt, 101 - attempt));
         }
         let gave_up = drive(run.attempt(script.play()), &timer).unwrap_err();
-        assert_eq!((gave_up.reason(), gave_up.attempts(), script.polls()), (StopReason::Attempts, 5, 5));
+        assert_eq!(
+            (gave_up.reason(), gave_up.attempts(), script.polls()),
+            (StopReason::Attempts, 5, 5)
+        );
 
         let upstream = paid(&timer, 1);
         let mut run = Run::new(&STEADY, Never).on(&upstream);
@@ -218,7 +249,11 @@ fn a_retry_after_a_wait_that_was_dropped_is_paid_once_and_waits() {
             } else {
                 assert!(poll(Box::pin(run.attempt(script.play())).as_mut()).is_pending());
             }
-            assert_eq!((run.attempts(), tokens(&upstream), timer.sleepers()), (1, 0, 0), "the run keeps the token");
+            assert_eq!(
+                (run.attempts(), tokens(&upstream), timer.sleepers()),
+                (1, 0, 0),
+                "the run keeps the token"
+            );
             timer.advance(SECOND / 4);
         }
         timer.advance(SECOND / 4);
@@ -231,7 +266,10 @@ fn a_retry_after_a_wait_that_was_dropped_is_paid_once_and_waits() {
             assert_eq!(end(&gave_up), (StopReason::Budget, 2, SECOND, Some(Down(2)), None));
         } else {
             let gave_up = drive(run.attempt(script.play()), &timer).unwrap_err();
-            assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.elapsed()), (StopReason::Budget, 2, SECOND));
+            assert_eq!(
+                (gave_up.reason(), gave_up.attempts(), gave_up.elapsed()),
+                (StopReason::Budget, 2, SECOND)
+            );
         }
         assert_eq!((tokens(&upstream), timer.now()), (0, SECOND), "the second retry was not made");
     }
@@ -274,14 +312,18 @@ fn progress_lets_the_attempts_and_the_growth_count_anew() {
     }
     assert_eq!(began, [0, 1, 3, 4, 5], "delays of 1 s and 2 s, then of 1 s and 1 s");
     let gave_up = drive(run.attempt(script.play()), &timer).unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), timer.now()), (StopReason::Attempts, 6, SECOND * 7));
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), timer.now()),
+        (StopReason::Attempts, 6, SECOND * 7)
+    );
 }
 
 /// A thread without a runtime: it waits on its own, and wakes for the token.
 #[test]
 fn blocking_next_waits_and_wakes() {
     let token = CancellationToken::new();
-    let policy = STEADY.with_backoff(Backoff::fixed(Duration::MAX).with_jitter(resile::Jitter::None));
+    let policy =
+        STEADY.with_backoff(Backoff::fixed(Duration::MAX).with_jitter(resile::Jitter::None));
     let other = token.clone();
     let (failed, has_failed) = std::sync::mpsc::channel();
     let waiting = std::thread::spawn(move || {

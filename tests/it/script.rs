@@ -144,7 +144,11 @@ pub(crate) fn drive<F: Future>(future: F, timer: &ManualTimer) -> F::Output {
 }
 
 /// As [`drive`], for that many polls at most.
-pub(crate) fn drive_for<F: Future>(polls: u32, future: F, timer: &ManualTimer) -> Option<F::Output> {
+pub(crate) fn drive_for<F: Future>(
+    polls: u32,
+    future: F,
+    timer: &ManualTimer,
+) -> Option<F::Output> {
     let mut future = pin!(future);
     for _ in 0..polls {
         if let Poll::Ready(output) = poll(future.as_mut()) {

@@ -53,10 +53,16 @@ fn what_is_left_out_is_as_in_new() {
     assert_eq!(policy(r#"{ "attempts": 7 }"#), new.with_attempts(7));
 
     let second = Duration::from_secs(1);
-    assert_eq!(policy(r#"{ "backoff": { "base": "1s" } }"#), new.with_backoff(Backoff::exponential(second)));
+    assert_eq!(
+        policy(r#"{ "backoff": { "base": "1s" } }"#),
+        new.with_backoff(Backoff::exponential(second))
+    );
     // A cap that is left out is the one that the curve's function sets.
     let minute = Duration::from_secs(60);
-    assert_eq!(policy(r#"{ "backoff": { "base": "1m" } }"#), new.with_backoff(Backoff::exponential(minute)));
+    assert_eq!(
+        policy(r#"{ "backoff": { "base": "1m" } }"#),
+        new.with_backoff(Backoff::exponential(minute))
+    );
     let fixed = policy(r#"{ "backoff": { "curve": "fixed", "base": "1m" } }"#);
     assert_eq!(fixed, new.with_backoff(Backoff::fixed(minute)));
 }
@@ -101,17 +107,24 @@ fn durations_as_people_write_them() {
 
 #[test]
 fn what_is_written() {
-    let text = to_string(&RetryPolicy::new().with_total_timeout(Duration::from_millis(90_500))).unwrap();
+    let text =
+        to_string(&RetryPolicy::new().with_total_timeout(Duration::from_millis(90_500))).unwrap();
     assert_eq!(
         text,
         r#"{"attempts":3,"total_timeout":"1m 30s 500ms","attempt_timeout":null,"hint_cap":"2m","backoff":{"curve":"exponential","base":"500ms","factor":2.0,"cap":"30s"}}"#
     );
     let fixed = Backoff::fixed(Duration::from_secs(1)).with_jitter(Jitter::Proportional(0.5));
-    assert_eq!(to_string(&fixed).unwrap(), r#"{"curve":"fixed","base":"1s","jitter":{"proportional":0.5}}"#);
+    assert_eq!(
+        to_string(&fixed).unwrap(),
+        r#"{"curve":"fixed","base":"1s","jitter":{"proportional":0.5}}"#
+    );
     // A jitter that was not given is not written: the curve's own says more than its kind.
     assert_eq!(to_string(&Backoff::none()).unwrap(), r#"{"curve":"none"}"#);
     let full = Backoff::linear(Duration::from_secs(1)).with_jitter(Jitter::Full);
-    assert_eq!(to_string(&full).unwrap(), r#"{"curve":"linear","base":"1s","cap":"30s","jitter":"full"}"#);
+    assert_eq!(
+        to_string(&full).unwrap(),
+        r#"{"curve":"linear","base":"1s","cap":"30s","jitter":"full"}"#
+    );
     assert_eq!(to_value(RetryPolicy::new()).unwrap()["total_timeout"], Value::Null);
     let limited = RetryPolicy::new().with_attempt_timeout(Duration::from_secs(90));
     assert_eq!(to_value(limited).unwrap()["attempt_timeout"], "1m 30s");
@@ -130,7 +143,8 @@ fn the_classifier_stays_in_code() {
 
 #[test]
 fn values_that_no_text_can_say_are_written_as_what_they_are_taken_for() {
-    let taken = |share: f64| to_value(Jitter::Proportional(share)).unwrap()["proportional"].as_f64();
+    let taken =
+        |share: f64| to_value(Jitter::Proportional(share)).unwrap()["proportional"].as_f64();
     assert_eq!(taken(f64::NAN), Some(0.0));
     assert_eq!(taken(-1.0), Some(0.0));
     assert_eq!(taken(7.0), Some(1.0));
@@ -150,14 +164,18 @@ fn unknown_settings() {
         wrong_backoff(r#""max": "1s""#),
         "unknown field `max`, expected one of `curve`, `base`, `factor`, `cap`, `jitter`"
     );
-    assert_eq!(wrong_backoff(r#""jitter": { "share": 0.5 }"#), "unknown field `share`, expected `proportional`");
+    assert_eq!(
+        wrong_backoff(r#""jitter": { "share": 0.5 }"#),
+        "unknown field `share`, expected `proportional`"
+    );
     assert_eq!(wrong_backoff(r#""jitter": {}"#), "missing field `proportional`");
     assert_eq!(wrong(r#"{ "attempts": 5, "attempts": 6 }"#), "duplicate field `attempts`");
 }
 
 #[test]
 fn bad_attempts() {
-    let right = "expected `attempts`, which counts the first, to be a whole number from 1 to 4294967295";
+    let right =
+        "expected `attempts`, which counts the first, to be a whole number from 1 to 4294967295";
     let of = |value: &str| wrong(&format!(r#"{{ "attempts": {value} }}"#));
     assert_eq!(of("0"), format!("invalid value: integer `0`, {right}"));
     assert_eq!(of("-3"), format!("invalid value: integer `-3`, {right}"));
@@ -170,7 +188,18 @@ fn bad_attempts() {
 #[test]
 fn bad_durations() {
     let right = r#"to be a duration, not negative, in h, m, s, ms, us or ns, such as "1.5s", "500ms" or "2m 30s""#;
-    let bad = ["5 parsecs", "-5s", "-0.5s", "5s ago", "5", "", "s", "1d", "forever", "99999999999999999999h"];
+    let bad = [
+        "5 parsecs",
+        "-5s",
+        "-0.5s",
+        "5s ago",
+        "5",
+        "",
+        "s",
+        "1d",
+        "forever",
+        "99999999999999999999h",
+    ];
     for value in bad {
         for limit in ["total_timeout", "hint_cap"] {
             assert_eq!(
@@ -180,7 +209,9 @@ fn bad_durations() {
         }
         assert_eq!(
             wrong(&json!({ "attempt_timeout": value }).to_string()),
-            format!("invalid value: string {value:?}, expected `attempt_timeout` {right}, or \"none\"")
+            format!(
+                "invalid value: string {value:?}, expected `attempt_timeout` {right}, or \"none\""
+            )
         );
         assert_eq!(
             wrong_backoff(&format!(r#""cap": {value:?}"#)),
@@ -203,15 +234,27 @@ fn bad_durations() {
         wrong(r#"{ "total_timeout": "learned" }"#),
         format!("invalid value: string \"learned\", expected `total_timeout` {right}, or \"none\"")
     );
-    assert_eq!(wrong_backoff(r#""base": null"#), format!("invalid type: null, expected `base` {right}"));
-    assert_eq!(wrong_backoff(r#""base": "none""#), format!("invalid value: string \"none\", expected `base` {right}"));
+    assert_eq!(
+        wrong_backoff(r#""base": null"#),
+        format!("invalid type: null, expected `base` {right}")
+    );
+    assert_eq!(
+        wrong_backoff(r#""base": "none""#),
+        format!("invalid value: string \"none\", expected `base` {right}")
+    );
 }
 
 #[test]
 fn bad_factors_and_shares() {
     let factor = "expected `factor` to be a finite number of 1 or more";
-    assert_eq!(wrong_backoff(r#""factor": 0.5"#), format!("invalid value: floating point `0.5`, {factor}"));
-    assert_eq!(wrong_backoff(r#""factor": 0"#), format!("invalid value: floating point `0.0`, {factor}"));
+    assert_eq!(
+        wrong_backoff(r#""factor": 0.5"#),
+        format!("invalid value: floating point `0.5`, {factor}")
+    );
+    assert_eq!(
+        wrong_backoff(r#""factor": 0"#),
+        format!("invalid value: floating point `0.0`, {factor}")
+    );
     assert_eq!(wrong_backoff(r#""factor": "2""#), format!("invalid type: string \"2\", {factor}"));
 
     let share = "expected `proportional` to be a number from 0 to 1";
@@ -233,7 +276,9 @@ fn numbers_that_are_none() {
         let error = Backoff::deserialize(MapDeserializer::new(entry.into_iter())).unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("invalid value: floating point `{shown}`, expected `factor` to be a finite number of 1 or more")
+            format!(
+                "invalid value: floating point `{shown}`, expected `factor` to be a finite number of 1 or more"
+            )
         );
     }
 }
@@ -241,16 +286,25 @@ fn numbers_that_are_none() {
 #[test]
 fn bad_names() {
     let curve = r#"expected `curve` to be "none", "fixed", "linear", "exponential" or "fibonacci""#;
-    assert_eq!(wrong_backoff(r#""curve": "quadratic""#), format!("invalid value: string \"quadratic\", {curve}"));
+    assert_eq!(
+        wrong_backoff(r#""curve": "quadratic""#),
+        format!("invalid value: string \"quadratic\", {curve}")
+    );
     assert_eq!(wrong_backoff(r#""curve": 2"#), format!("invalid type: integer `2`, {curve}"));
 
     let jitter = r#"expected `jitter` to be "none", "full", "equal", "decorrelated" or { "proportional": 0.5 }"#;
-    assert_eq!(wrong_backoff(r#""jitter": "some""#), format!("invalid value: string \"some\", {jitter}"));
+    assert_eq!(
+        wrong_backoff(r#""jitter": "some""#),
+        format!("invalid value: string \"some\", {jitter}")
+    );
     assert_eq!(
         wrong_backoff(r#""jitter": "proportional""#),
         format!("invalid value: string \"proportional\", {jitter}")
     );
-    assert_eq!(wrong_backoff(r#""jitter": true"#), format!("invalid type: boolean `true`, {jitter}"));
+    assert_eq!(
+        wrong_backoff(r#""jitter": true"#),
+        format!("invalid type: boolean `true`, {jitter}")
+    );
 
     assert_eq!(
         wrong("5"),
@@ -302,27 +356,34 @@ fn policies() -> impl Strategy<Value = RetryPolicy> {
         durations().prop_map(Backoff::exponential),
         durations().prop_map(Backoff::fibonacci),
     ];
-    let backoffs = (curves, proptest::option::of(1.0..=f64::MAX), proptest::option::of(durations()));
-    let backoffs = (backoffs, proptest::option::of(jitters())).prop_map(|((mut backoff, factor, cap), jitter)| {
-        if let Some(factor) = factor {
-            backoff = backoff.with_factor(factor);
-        }
-        if let Some(cap) = cap {
-            backoff = backoff.with_cap(cap);
-        }
-        jitter.map_or(backoff, |jitter| backoff.with_jitter(jitter))
-    });
+    let backoffs =
+        (curves, proptest::option::of(1.0..=f64::MAX), proptest::option::of(durations()));
+    let backoffs = (backoffs, proptest::option::of(jitters())).prop_map(
+        |((mut backoff, factor, cap), jitter)| {
+            if let Some(factor) = factor {
+                backoff = backoff.with_factor(factor);
+            }
+            if let Some(cap) = cap {
+                backoff = backoff.with_cap(cap);
+            }
+            jitter.map_or(backoff, |jitter| backoff.with_jitter(jitter))
+        },
+    );
     let attempt_timeouts = prop_oneof![
         Just(RetryPolicy::new()),
-        Just(RetryPolicy::new().with_learned_attempt_timeout().with_attempt_timeout(Duration::from_secs(9))),
+        Just(
+            RetryPolicy::new()
+                .with_learned_attempt_timeout()
+                .with_attempt_timeout(Duration::from_secs(9))
+        ),
         durations().prop_map(|limit| RetryPolicy::new().with_attempt_timeout(limit)),
     ];
-    (any::<u32>(), proptest::option::of(durations()), attempt_timeouts, durations(), backoffs).prop_map(
-        |(attempts, total_timeout, policy, hint_cap, backoff)| {
-            let policy = policy.with_attempts(attempts).with_hint_cap(hint_cap).with_backoff(backoff);
+    (any::<u32>(), proptest::option::of(durations()), attempt_timeouts, durations(), backoffs)
+        .prop_map(|(attempts, total_timeout, policy, hint_cap, backoff)| {
+            let policy =
+                policy.with_attempts(attempts).with_hint_cap(hint_cap).with_backoff(backoff);
             total_timeout.map_or(policy, |limit| policy.with_total_timeout(limit))
-        },
-    )
+        })
 }
 
 proptest! {
@@ -365,7 +426,11 @@ fn a_list_is_no_policy() {
     }
     let right = "expected `backoff` to be a map of `curve`, `base`, `factor`, `cap`, `jitter`";
     for list in ["[]", r#"["fixed", "1s"]"#] {
-        assert_eq!(wrong(&format!(r#"{{ "backoff": {list} }}"#)), format!("invalid type: sequence, {right}"), "{list}");
+        assert_eq!(
+            wrong(&format!(r#"{{ "backoff": {list} }}"#)),
+            format!("invalid type: sequence, {right}"),
+            "{list}"
+        );
     }
     let jitter = wrong_backoff(r#""jitter": [0.5]"#);
     assert!(jitter.starts_with("invalid type: sequence, expected `jitter` to be"), "{jitter}");
@@ -378,9 +443,12 @@ fn draw(range: std::ops::RangeInclusive<u64>) -> u64 {
 /// A delay that was spelled out is that delay, also in a configuration.
 #[test]
 fn a_fixed_delay_has_no_jitter_unless_asked() {
-    let fixed =
-        |more: &str| policy(&format!(r#"{{ "backoff": {{ "curve": "fixed", "base": "5s"{more} }} }}"#)).backoff();
-    let delays = |backoff: Backoff| -> Vec<_> { (1..20).map(|n| backoff.delay(n, Duration::ZERO, draw)).collect() };
+    let fixed = |more: &str| {
+        policy(&format!(r#"{{ "backoff": {{ "curve": "fixed", "base": "5s"{more} }} }}"#)).backoff()
+    };
+    let delays = |backoff: Backoff| -> Vec<_> {
+        (1..20).map(|n| backoff.delay(n, Duration::ZERO, draw)).collect()
+    };
     assert_eq!(delays(fixed("")), [Duration::from_secs(5); 19]);
     assert_ne!(delays(fixed(r#", "jitter": "full""#)), [Duration::from_secs(5); 19]);
     let written = to_string(&Backoff::fixed(Duration::from_secs(5))).unwrap();

@@ -14,9 +14,9 @@ use resile::bulkhead::Full;
 use resile::observe::{Event, Log};
 use resile::timeout::Elapsed;
 use resile::{
-    AdaptiveTimeout, Admission, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Cut, Decision, Drain,
-    GaveUp, Health, HedgePolicy, Jitter, Keyed, ManualTimer, Never, ResilienceExt, RetryPolicy, Run, StopReason,
-    Upstream, Verdict, hedge, retry,
+    AdaptiveTimeout, Admission, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Cut,
+    Decision, Drain, GaveUp, Health, HedgePolicy, Jitter, Keyed, ManualTimer, Never, ResilienceExt,
+    RetryPolicy, Run, StopReason, Upstream, Verdict, hedge, retry,
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use tokio_util::sync::CancellationToken;
@@ -53,14 +53,16 @@ const BACKOFF: Backoff = Backoff::exponential(Duration::from_millis(100))
     .with_jitter(Jitter::Proportional(0.5));
 static STEPS: Backoff = Backoff::steps(&[Duration::ZERO, Duration::from_secs(1)]);
 static CUSTOM: Backoff = Backoff::custom(|retry| Duration::from_secs(retry.into()));
-const CONST: RetryPolicy = RetryPolicy::patient().with_attempts(9).with_backoff(BACKOFF).without_total_timeout();
+const CONST: RetryPolicy =
+    RetryPolicy::patient().with_attempts(9).with_backoff(BACKOFF).without_total_timeout();
 static POLICY: RetryPolicy = RetryPolicy::new()
     .with_total_timeout(Duration::from_secs(10))
     .with_hint_cap(Duration::from_secs(1))
     .with_attempts(2);
 static CLASSIFIED: RetryPolicy<fn(&io::Error) -> bool> = POLICY.with_classifier(is_timeout);
 static BUDGET: Budget = Budget::new().with_capacity(10).with_deposit(0.5);
-const ATTEMPT: Attempt = Attempt::new(2).with_elapsed(Duration::from_secs(1)).with_delay(Duration::ZERO);
+const ATTEMPT: Attempt =
+    Attempt::new(2).with_elapsed(Duration::from_secs(1)).with_delay(Duration::ZERO);
 
 fn is_timeout(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::TimedOut
@@ -74,7 +76,8 @@ static UPSTREAM: Upstream = Upstream::new("static")
     .with_breaker(Breaker::new().with_consecutive(3))
     .with_bulkhead(Bulkhead::new(7))
     .with_budget(Budget::new());
-static HOSTS: Keyed<String, Upstream> = Keyed::new(|host| Upstream::named(host.as_str()).with_budget(Budget::new()));
+static HOSTS: Keyed<String, Upstream> =
+    Keyed::new(|host| Upstream::named(host.as_str()).with_budget(Budget::new()));
 
 fn observe(_: &Event<'_>) {}
 
@@ -88,7 +91,11 @@ fn consts_are_what_they_say() {
     assert_ne!(STEPS, CUSTOM);
     assert_eq!(STEPS.schedule().nth(7), Some(Duration::from_secs(1)));
     assert_eq!((UPSTREAM.name(), UPSTREAM.bulkhead().unwrap().limit()), ("static", 7));
-    assert!(UPSTREAM.adaptive_timeout().is_some() && UPSTREAM.cooldown().is_some() && UPSTREAM.budget().is_some());
+    assert!(
+        UPSTREAM.adaptive_timeout().is_some()
+            && UPSTREAM.cooldown().is_some()
+            && UPSTREAM.budget().is_some()
+    );
     assert!(UPSTREAM.breaker().is_some() && HOSTS.get("a").breaker().is_none());
     assert_eq!((HOSTS.get("a").name(), HOSTS.get("b").name()), ("a", "b"));
 }
@@ -111,7 +118,8 @@ async fn a_closure_that_borrows_spawns() {
     let with_borrowed_token = tokio::spawn(async move {
         let (prompt, policy) = (String::from("hello"), instant());
         let upstream = Upstream::new("borrowed").with_budget(Budget::new());
-        let policy = policy.with_classifier(|error: &io::Error| is_timeout(error) || prompt.is_empty());
+        let policy =
+            policy.with_classifier(|error: &io::Error| is_timeout(error) || prompt.is_empty());
         retry(|attempt| ask(&prompt, attempt), &policy, &borrowed).on(&upstream).await
     });
     let with_owned_token = tokio::spawn(async move {
@@ -136,19 +144,26 @@ async fn a_closure_that_borrows_spawns() {
 async fn a_call_of_statics_spawns_by_itself() {
     static INSTANT: RetryPolicy = RetryPolicy::new().with_backoff(Backoff::none());
     static PLENTY: Upstream = Upstream::new("plenty").with_budget(Budget::new());
-    let (by_arc, upstream) = (Arc::new(INSTANT), Arc::new(Upstream::named("shared").with_breaker(Breaker::new())));
+    let (by_arc, upstream) =
+        (Arc::new(INSTANT), Arc::new(Upstream::named("shared").with_breaker(Breaker::new())));
     let token = CancellationToken::new();
     let by_reference = retry(|attempt| ask("hello", attempt), &INSTANT, token.clone()).on(&PLENTY);
     assert_eq!(tokio::spawn(by_reference).await.unwrap().unwrap(), 5);
-    let by_value = retry(|attempt| ask("hello", attempt), INSTANT.with_classifier(is_timeout), Drain(token.clone()));
+    let by_value = retry(
+        |attempt| ask("hello", attempt),
+        INSTANT.with_classifier(is_timeout),
+        Drain(token.clone()),
+    );
     assert_eq!(tokio::spawn(by_value.on(Arc::clone(&upstream))).await.unwrap().unwrap(), 5);
     let shared = retry(|attempt| ask("hello", attempt), Arc::clone(&by_arc), Some(token.clone()));
     assert_eq!(tokio::spawn(shared.on("a name alone")).await.unwrap().unwrap(), 5);
-    let hedged = hedge(|_| ask("hello", ATTEMPT), HedgePolicy::new(), token.clone()).on(Arc::clone(&upstream));
+    let hedged = hedge(|_| ask("hello", ATTEMPT), HedgePolicy::new(), token.clone())
+        .on(Arc::clone(&upstream));
     assert_eq!(tokio::spawn(hedged).await.unwrap().unwrap(), 5);
     let limited = retry(
         |attempt| {
-            async move { ask("hello", attempt).await.map_err(anyhow::Error::from) }.timeout(Duration::from_secs(9))
+            async move { ask("hello", attempt).await.map_err(anyhow::Error::from) }
+                .timeout(Duration::from_secs(9))
         },
         &INSTANT,
         Never,
@@ -164,7 +179,8 @@ async fn a_call_binds_in_two_statements() {
     let token = CancellationToken::new();
     let call = retry(|attempt| ask("hello", attempt), POLICY.with_classifier(is_timeout), &token);
     assert_eq!(call.await.unwrap(), 5);
-    let call = retry(|attempt| ask("hello", attempt), POLICY.with_classifier(is_timeout), &token).on(&UPSTREAM);
+    let call = retry(|attempt| ask("hello", attempt), POLICY.with_classifier(is_timeout), &token)
+        .on(&UPSTREAM);
     assert_eq!(call.await.unwrap(), 5);
     let mut run = Run::new(POLICY.with_classifier(is_timeout), &token).on(&UPSTREAM);
     assert_eq!(run.attempt(ask("hello", Attempt::new(1))).await.unwrap(), None);
@@ -231,7 +247,11 @@ fn trap_17_the_operation_is_held_once() {
     assert!(grown >= 1024, "the yardstick is off: {grown}");
 
     let light = size_of_val(&retry(|_| heavy::<8>(), &policy, &token));
-    assert_eq!(size_of_val(&retry(|_| heavy::<1032>(), &policy, &token)) - light, grown, "the future of an attempt");
+    assert_eq!(
+        size_of_val(&retry(|_| heavy::<1032>(), &policy, &token)) - light,
+        grown,
+        "the future of an attempt"
+    );
     let captured = [1_u8; 1024];
     let op = move |_| {
         black_box(&captured);
@@ -240,7 +260,11 @@ fn trap_17_the_operation_is_held_once() {
     assert_eq!(size_of_val(&retry(op, &policy, &token)) - light, size_of_val(&op), "the closure");
 
     let light = size_of_val(&heavy::<8>().timeout(Duration::ZERO));
-    assert_eq!(size_of_val(&heavy::<1032>().timeout(Duration::ZERO)) - light, grown, "under a timeout");
+    assert_eq!(
+        size_of_val(&heavy::<1032>().timeout(Duration::ZERO)) - light,
+        grown,
+        "under a timeout"
+    );
 
     let (bulkhead, hedges) = (Bulkhead::new(1), HedgePolicy::new());
     macro_rules! sizes {
@@ -255,7 +279,11 @@ fn trap_17_the_operation_is_held_once() {
         };
     }
     let light = sizes!(heavy::<8>());
-    assert_eq!(sizes!(heavy::<1032>()), light.map(|light| light + grown), "retried, called, limited, hedged");
+    assert_eq!(
+        sizes!(heavy::<1032>()),
+        light.map(|light| light + grown),
+        "retried, called, limited, hedged"
+    );
 
     let mut run = Run::new(&policy, &token);
     let light = size_of_val(&run.attempt(heavy::<8>()));
@@ -269,14 +297,24 @@ async fn one() -> io::Result<()> {
 
 #[test]
 fn sizes() {
-    let (policy, token) = (POLICY.with_attempt_timeout(Duration::from_secs(3)), CancellationToken::new());
+    let (policy, token) =
+        (POLICY.with_attempt_timeout(Duration::from_secs(3)), CancellationToken::new());
     let mut run = Run::new(&policy, &token);
     let mut run_on = Run::new(&policy, &token).on(&UPSTREAM);
-    let (attempt, attempt_on) = (size_of_val(&run.attempt(one())), size_of_val(&run_on.attempt(one())));
+    let (attempt, attempt_on) =
+        (size_of_val(&run.attempt(one())), size_of_val(&run_on.attempt(one())));
     let wait = size_of_val(&run.next());
     let sizes = [
-        ("a call with a token and both timeouts", size_of_val(&retry(|_| one(), &policy, &token)), 264),
-        ("the same on an upstream", size_of_val(&retry(|_| one(), &policy, &token).on(&UPSTREAM)), 288),
+        (
+            "a call with a token and both timeouts",
+            size_of_val(&retry(|_| one(), &policy, &token)),
+            264,
+        ),
+        (
+            "the same on an upstream",
+            size_of_val(&retry(|_| one(), &policy, &token).on(&UPSTREAM)),
+            288,
+        ),
         (
             "what a call adds to its attempt",
             size_of_val(&retry(|_| heavy::<8>(), &policy, &token)) - size_of_val(&heavy::<8>()),
@@ -284,7 +322,8 @@ fn sizes() {
         ),
         (
             "what it adds on an upstream",
-            size_of_val(&retry(|_| heavy::<8>(), &policy, &token).on(&UPSTREAM)) - size_of_val(&heavy::<8>()),
+            size_of_val(&retry(|_| heavy::<8>(), &policy, &token).on(&UPSTREAM))
+                - size_of_val(&heavy::<8>()),
             288,
         ),
         ("a run", size_of_val(&run), 88),
@@ -295,8 +334,16 @@ fn sizes() {
         ("a call without a retry", size_of_val(&UPSTREAM.call(one(), Always)), 208),
         ("an admission", size_of_val(&UPSTREAM.try_admit().unwrap()), 72),
         ("a hedge", size_of_val(&hedge(|_| one(), HedgePolicy::new(), &token)), 376),
-        ("a hedge on an upstream", size_of_val(&hedge(|_| one(), HedgePolicy::new(), &token).on(&UPSTREAM)), 504),
-        ("limited", size_of_val(&one().limited_by(UPSTREAM.bulkhead().unwrap())) - size_of_val(&one()), 40),
+        (
+            "a hedge on an upstream",
+            size_of_val(&hedge(|_| one(), HedgePolicy::new(), &token).on(&UPSTREAM)),
+            504,
+        ),
+        (
+            "limited",
+            size_of_val(&one().limited_by(UPSTREAM.bulkhead().unwrap())) - size_of_val(&one()),
+            40,
+        ),
         ("a timeout", size_of_val(&one().timeout(Duration::ZERO)) - size_of_val(&one()), 136),
         ("the error", size_of::<GaveUp<anyhow::Error>>(), size_of::<usize>()),
         ("a budget", size_of::<Budget>(), 24),

@@ -11,9 +11,9 @@ use resile::breaker::State;
 use resile::observe::{Event, EventKind, HeldBy};
 use resile::stream::{Part, Resumption};
 use resile::{
-    AdaptiveTimeout, Alternative, Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, Cut, FallbackPolicy,
-    GaveUp, HedgePolicy, Jitter, Never, RetryPolicy, StopReason, Upstream, Verdict, fallback, hedge, retry,
-    retry_stream,
+    AdaptiveTimeout, Alternative, Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown,
+    Cut, FallbackPolicy, GaveUp, HedgePolicy, Jitter, Never, RetryPolicy, StopReason, Upstream,
+    Verdict, fallback, hedge, retry, retry_stream,
 };
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -38,7 +38,8 @@ fn guarded(failures: u32) -> Upstream {
 
 /// A cooldown that releases all at once.
 fn cooled() -> Upstream {
-    Upstream::new("host").with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO))
+    Upstream::new("host")
+        .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO))
 }
 
 /// How many calls its breaker has counted, and how many of them as failed.
@@ -52,7 +53,9 @@ fn of(items: impl IntoIterator<Item = Step, IntoIter: Send + 'static>) -> Steps 
 }
 
 /// Opens each time what `open` makes.
-fn opens(open: impl Fn(u32) -> Steps) -> impl FnMut(Attempt) -> std::future::Ready<Result<Steps, &'static str>> {
+fn opens(
+    open: impl Fn(u32) -> Steps,
+) -> impl FnMut(Attempt) -> std::future::Ready<Result<Steps, &'static str>> {
     move |attempt| ready(Ok(open(attempt.number())))
 }
 
@@ -67,8 +70,12 @@ async fn an_error_in_mid_stream_counts_at_the_breaker_like_one_of_opening() {
     assert_eq!(host.breaker().unwrap().state(), State::Open);
     // From then on nothing is opened.
     let never = |_| -> std::future::Ready<Result<Steps, &'static str>> { unreachable!() };
-    let gave_up = retry_stream(never, ONCE, Never).on(&host).try_collect::<Vec<_>>().await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.retry_after()), (StopReason::Open, 0, Some(60 * SECOND)));
+    let gave_up =
+        retry_stream(never, ONCE, Never).on(&host).try_collect::<Vec<_>>().await.unwrap_err();
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.retry_after()),
+        (StopReason::Open, 0, Some(60 * SECOND))
+    );
 }
 
 /// Only the end says that the stream was good. One that was cut short of its last item was not.
@@ -84,7 +91,10 @@ async fn a_stream_counts_once_and_at_its_end() {
     assert_eq!(counted(&host), (1, 0));
 
     let end = |item: &u32| if *item == 9 { Part::End } else { Part::Content };
-    let call = retry_stream(opens(|_| of([Ok(1)])), ONCE, Never).with_parts(end).with_required_end().on(&host);
+    let call = retry_stream(opens(|_| of([Ok(1)])), ONCE, Never)
+        .with_parts(end)
+        .with_required_end()
+        .on(&host);
     assert_eq!(call.try_collect::<Vec<_>>().await.unwrap_err().cut(), Some(Cut::Stream));
     assert_eq!(counted(&host), (2, 1));
     // Dropped in mid-stream it says nothing, as when the token cuts it.
@@ -104,12 +114,17 @@ async fn a_stream_counts_once_and_at_its_end() {
 #[tokio::test(start_paused = true)]
 async fn a_breaker_that_opens_ends_a_stream_between_its_attempts() {
     let (host, began) = (guarded(3), Instant::now());
-    let policy = RetryPolicy::new().with_attempts(9).with_backoff(Backoff::fixed(SECOND).with_jitter(Jitter::None));
+    let policy = RetryPolicy::new()
+        .with_attempts(9)
+        .with_backoff(Backoff::fixed(SECOND).with_jitter(Jitter::None));
     let call = retry_stream(opens(|_| of([Ok(7), Err("reset")])), policy, Never)
         .with_resumption(|_| Resumption::Resume)
         .on(&host);
     let gave_up = call.try_collect::<Vec<_>>().await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.last()), (StopReason::Open, 3, Some(&"reset")));
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.last()),
+        (StopReason::Open, 3, Some(&"reset"))
+    );
     assert_eq!(began.elapsed(), 2 * SECOND);
 }
 
@@ -139,8 +154,10 @@ async fn a_throttled_stream_holds_all_calls() {
     let policy = policy.with_backoff(Backoff::none().with_jitter(Jitter::None));
     let began = Instant::now();
     let open = opens(|number| if number == 1 { of([Ok(1), Err("429")]) } else { of([Ok(2)]) });
-    let stream =
-        retry_stream(open, policy, Never).with_resumption(|_| Resumption::Restart(0)).on(&host).try_collect::<Vec<_>>();
+    let stream = retry_stream(open, policy, Never)
+        .with_resumption(|_| Resumption::Restart(0))
+        .on(&host)
+        .try_collect::<Vec<_>>();
     let beside = async {
         sleep(SECOND).await;
         assert_eq!(host.held(), Some(19 * SECOND));
@@ -148,7 +165,10 @@ async fn a_throttled_stream_holds_all_calls() {
         began.elapsed()
     };
     let (items, beside) = tokio::join!(stream, beside);
-    assert_eq!((items.unwrap(), began.elapsed(), beside), (vec![1, 0, 2], 20 * SECOND, 20 * SECOND));
+    assert_eq!(
+        (items.unwrap(), began.elapsed(), beside),
+        (vec![1, 0, 2], 20 * SECOND, 20 * SECOND)
+    );
 
     // One that comes in between is held before it opens anything.
     host.hold(5 * SECOND);
@@ -185,14 +205,18 @@ fn slow(half: Duration) -> impl Future<Output = Result<Steps, &'static str>> {
 #[tokio::test(start_paused = true)]
 async fn the_attempt_timeout_holds_until_content() {
     let host = Upstream::new("host").with_breaker(breaker(5).with_window(24 * 3600 * SECOND));
-    let policy = ONCE.with_attempts(2).with_backoff(Backoff::none()).with_attempt_timeout(10 * SECOND);
+    let policy =
+        ONCE.with_attempts(2).with_backoff(Backoff::none()).with_attempt_timeout(10 * SECOND);
     let began = Instant::now();
     let open = |attempt: Attempt| slow(if attempt.is_first() { 6 * SECOND } else { 4 * SECOND });
     let items = retry_stream(open, policy, Never).on(&host).try_collect::<Vec<_>>().await.unwrap();
     assert_eq!((items, began.elapsed()), (vec![1, 2], (10 + 8 + 3600) * SECOND));
     assert_eq!(counted(&host), (2, 1));
-    let gave_up =
-        retry_stream(|_| slow(6 * SECOND), policy, Never).on(&host).try_collect::<Vec<_>>().await.unwrap_err();
+    let gave_up = retry_stream(|_| slow(6 * SECOND), policy, Never)
+        .on(&host)
+        .try_collect::<Vec<_>>()
+        .await
+        .unwrap_err();
     assert_eq!(
         (gave_up.reason(), gave_up.attempts(), gave_up.cut()),
         (StopReason::Attempts, 2, Some(Cut::AttemptTimeout(10 * SECOND)))
@@ -212,13 +236,18 @@ async fn a_stream_teaches_its_time_to_content() {
     let usual = learned.latency().unwrap();
     assert!(usual >= 2 * SECOND && usual < 3 * SECOND, "{usual:?}");
     let limit = learned.limit();
-    let gave_up =
-        retry_stream(|_| slow(60 * SECOND), policy, Never).on(&host).try_collect::<Vec<_>>().await.unwrap_err();
+    let gave_up = retry_stream(|_| slow(60 * SECOND), policy, Never)
+        .on(&host)
+        .try_collect::<Vec<_>>()
+        .await
+        .unwrap_err();
     assert_eq!(gave_up.cut(), Some(Cut::AttemptTimeout(limit)));
 }
 
 /// Attempt n takes the nth latency and comes to the nth outcome.
-fn row<const N: usize>(row: [(u64, Step); N]) -> impl FnMut(Attempt) -> futures_util::future::BoxFuture<'static, Step> {
+fn row<const N: usize>(
+    row: [(u64, Step); N],
+) -> impl FnMut(Attempt) -> futures_util::future::BoxFuture<'static, Step> {
     move |attempt| {
         let (latency, outcome) = row[attempt.number() as usize - 1];
         async move {
@@ -232,11 +261,20 @@ fn row<const N: usize>(row: [(u64, Step); N]) -> impl FnMut(Attempt) -> futures_
 #[tokio::test(start_paused = true)]
 async fn each_attempt_of_a_hedge_reports_its_own_outcome_and_a_loser_none() {
     let host = guarded(5);
-    assert_eq!(hedge(row([(60, Err("reset")), (100, Ok(2))]), AFTER_50, Never).on(&host).await.unwrap(), 2);
+    assert_eq!(
+        hedge(row([(60, Err("reset")), (100, Ok(2))]), AFTER_50, Never).on(&host).await.unwrap(),
+        2
+    );
     assert_eq!(counted(&host), (2, 1));
-    assert_eq!(hedge(row([(500, Ok(1)), (10, Ok(2))]), AFTER_50, Never).on(&host).await.unwrap(), 2);
+    assert_eq!(
+        hedge(row([(500, Ok(1)), (10, Ok(2))]), AFTER_50, Never).on(&host).await.unwrap(),
+        2
+    );
     assert_eq!(counted(&host), (3, 1), "the loser says nothing");
-    hedge(row([(60, Err("reset")), (20, Err("reset"))]), AFTER_50, Never).on(&host).await.unwrap_err();
+    hedge(row([(60, Err("reset")), (20, Err("reset"))]), AFTER_50, Never)
+        .on(&host)
+        .await
+        .unwrap_err();
     assert_eq!(counted(&host), (5, 3));
     // Dropped in flight, none does.
     let dropped = hedge(row([(500, Ok(1)), (500, Ok(2))]), AFTER_50, Never).on(&host);
@@ -246,7 +284,8 @@ async fn each_attempt_of_a_hedge_reports_its_own_outcome_and_a_loser_none() {
 
 #[tokio::test(start_paused = true)]
 async fn an_open_breaker_refuses_a_hedged_call_and_denies_a_hedge() {
-    let host = guarded(5).with_budget(Budget::new().with_capacity(3)).with_bulkhead(Bulkhead::new(9));
+    let host =
+        guarded(5).with_budget(Budget::new().with_capacity(3)).with_bulkhead(Bulkhead::new(9));
     let denied = Cell::new(0);
     let observer = |event: &Event<'_>| {
         if let EventKind::Denied { attempts, .. } = event.kind {
@@ -254,7 +293,8 @@ async fn an_open_breaker_refuses_a_hedged_call_and_denies_a_hedge() {
         }
     };
     // It is isolated when the hedge is due: the first attempt goes on.
-    let call = hedge(row([(100, Ok(1)), (10, Ok(2))]), AFTER_50, Never).on(host.observed_by(&observer));
+    let call =
+        hedge(row([(100, Ok(1)), (10, Ok(2))]), AFTER_50, Never).on(host.observed_by(&observer));
     let isolation = async {
         sleep(20 * MS).await;
         let isolation = host.isolate();
@@ -263,18 +303,27 @@ async fn an_open_breaker_refuses_a_hedged_call_and_denies_a_hedge() {
     };
     let (won, ()) = tokio::join!(call, isolation);
     assert_eq!((won.unwrap(), denied.get()), (1, 1));
-    assert_eq!((host.budget().unwrap().available(), host.bulkhead().unwrap().in_flight()), (3, 0), "all is given back");
+    assert_eq!(
+        (host.budget().unwrap().available(), host.bulkhead().unwrap().in_flight()),
+        (3, 0),
+        "all is given back"
+    );
 
     let _isolation = host.isolate();
     let never = |_| -> std::future::Ready<Step> { unreachable!() };
     let gave_up = hedge(never, AFTER_50, Never).on(&host).await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.upstream()), (StopReason::Open, 0, Some("host")));
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.upstream()),
+        (StopReason::Open, 0, Some("host"))
+    );
 }
 
 /// A hedge takes a place only if there is one. It does not wait in line, as the first attempt does.
 #[tokio::test(start_paused = true)]
 async fn a_hedge_does_not_wait_for_a_place() {
-    let host = Upstream::new("host").with_bulkhead(Bulkhead::new(1)).with_budget(Budget::new().with_capacity(3));
+    let host = Upstream::new("host")
+        .with_bulkhead(Bulkhead::new(1))
+        .with_budget(Budget::new().with_capacity(3));
     let bulkhead = host.bulkhead().unwrap();
     let began = Instant::now();
     let call = || hedge(row([(100, Ok(1)), (10, Ok(2))]), AFTER_50, Never).on(&host);
@@ -294,7 +343,10 @@ async fn a_cooldown_holds_the_first_attempt_and_denies_hedges() {
     host.hold(2 * SECOND);
     let began = Instant::now();
     // Its delay counts from when the first attempt is under way.
-    assert_eq!(hedge(row([(500, Ok(1)), (10, Ok(2))]), AFTER_50, Never).on(&host).await.unwrap(), 2);
+    assert_eq!(
+        hedge(row([(500, Ok(1)), (10, Ok(2))]), AFTER_50, Never).on(&host).await.unwrap(),
+        2
+    );
     assert_eq!(began.elapsed(), 2 * SECOND + 60 * MS);
 
     // So does its own limit.
@@ -334,27 +386,42 @@ async fn each_attempt_of_a_hedge_has_its_own_limit() {
     assert_eq!((began.elapsed(), counted(&host)), (140 * MS, (2, 1)));
 
     let began = Instant::now();
-    let gave_up = hedge(row([(500, Ok(1)), (500, Ok(2))]), limited, Never).on(&host).await.unwrap_err();
+    let gave_up =
+        hedge(row([(500, Ok(1)), (500, Ok(2))]), limited, Never).on(&host).await.unwrap_err();
     let cut = Some(Cut::AttemptTimeout(100 * MS));
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.cut()), (StopReason::Attempts, 2, cut));
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.cut()),
+        (StopReason::Attempts, 2, cut)
+    );
     assert_eq!((began.elapsed(), counted(&host), gave_up.last()), (150 * MS, (4, 3), None));
-    assert!(gave_up.to_string().ends_with("no attempts left (attempt 2: did not finish within 100ms)"), "{gave_up}");
+    assert!(
+        gave_up.to_string().ends_with("no attempts left (attempt 2: did not finish within 100ms)"),
+        "{gave_up}"
+    );
 
     // The first fails by itself, the second is cut: the error is that of the first.
-    let gave_up = hedge(row([(60, Err("reset")), (500, Ok(2))]), limited, Never).on(&host).await.unwrap_err();
+    let gave_up =
+        hedge(row([(60, Err("reset")), (500, Ok(2))]), limited, Never).on(&host).await.unwrap_err();
     assert_eq!((gave_up.cut(), gave_up.last()), (cut, Some(&"reset")));
 
     // A request that must not be sent again ends with the first cut, as the others would have done it too.
     let began = Instant::now();
-    let booking = limited.with_classifier((|_: &&str| true).cut_is(Verdict::transient().not_again()));
-    let gave_up = hedge(row([(500, Ok(1)), (90, Ok(2))]), booking, Never).on(&host).await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.cut(), began.elapsed()), (StopReason::Fatal, cut, 100 * MS));
+    let booking =
+        limited.with_classifier((|_: &&str| true).cut_is(Verdict::transient().not_again()));
+    let gave_up =
+        hedge(row([(500, Ok(1)), (90, Ok(2))]), booking, Never).on(&host).await.unwrap_err();
+    assert_eq!(
+        (gave_up.reason(), gave_up.cut(), began.elapsed()),
+        (StopReason::Fatal, cut, 100 * MS)
+    );
 
     // On no upstream too; zero gives each attempt one poll.
     let began = Instant::now();
     let gave_up = hedge(row([(500, Ok(1))]), limited.with_hedges(0), Never).await.unwrap_err();
     assert_eq!((gave_up.attempts(), gave_up.cut(), began.elapsed()), (1, cut, 100 * MS));
-    let gave_up = hedge(row([(500, Ok(1))]), AFTER_50.with_attempt_timeout(Duration::ZERO), Never).await.unwrap_err();
+    let gave_up = hedge(row([(500, Ok(1))]), AFTER_50.with_attempt_timeout(Duration::ZERO), Never)
+        .await
+        .unwrap_err();
     assert_eq!(gave_up.cut(), Some(Cut::AttemptTimeout(Duration::ZERO)));
 }
 
@@ -365,7 +432,10 @@ async fn the_total_timeout_of_a_hedge_counts_where_an_attempt_had_its_time() {
     let hangs = |_| pending::<Step>();
     let late = HedgePolicy::new().with_delay(900 * MS).with_total_timeout(SECOND);
     let gave_up = hedge(hangs, late, Never).on(&host).await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.cut()), (StopReason::Deadline, 2, Some(Cut::Deadline)));
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.cut()),
+        (StopReason::Deadline, 2, Some(Cut::Deadline))
+    );
     assert_eq!(counted(&host), (1, 1), "the hedge had a tenth of a second");
     let early = late.with_delay(100 * MS);
     hedge(hangs, early, Never).on(&host).await.unwrap_err();
@@ -377,16 +447,24 @@ async fn the_total_timeout_of_a_hedge_counts_where_an_attempt_had_its_time() {
 async fn a_flattened_fallback_says_what_the_last_call_said() {
     static LARGE: Upstream = Upstream::new("large");
     static SMALL: Upstream = Upstream::new("small");
-    let two = RetryPolicy::new().with_attempts(2).with_backoff(Backoff::fixed(SECOND).with_jitter(Jitter::None));
+    let two = RetryPolicy::new()
+        .with_attempts(2)
+        .with_backoff(Backoff::fixed(SECOND).with_jitter(Jitter::None));
     let two = two.with_classifier(|error: &&str| *error != "malformed");
     let ask = |it: Alternative<'_, &'static Upstream>| {
         let upstream = *it.value();
         async move { retry(|_| ready(Err::<(), _>(upstream.name())), two, Never).on(upstream).await }
     };
     let gave_up = fallback(&[&LARGE, &SMALL], ask, FallbackPolicy::new(), Never).await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.upstream()), (StopReason::Alternatives, 2, None));
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.upstream()),
+        (StopReason::Alternatives, 2, None)
+    );
     let flat: GaveUp<&str> = gave_up.flatten();
-    assert_eq!((flat.reason(), flat.last(), flat.upstream()), (StopReason::Attempts, Some(&"small"), Some("small")));
+    assert_eq!(
+        (flat.reason(), flat.last(), flat.upstream()),
+        (StopReason::Attempts, Some(&"small"), Some("small"))
+    );
     assert_eq!((flat.attempts(), flat.elapsed()), (2, 2 * SECOND));
     assert_eq!(flat.verdict(), Some(Verdict::transient()));
     assert_eq!(flat.to_string(), "small: gave up after 2 attempts in 2.0s: no attempts left");
@@ -394,9 +472,16 @@ async fn a_flattened_fallback_says_what_the_last_call_said() {
     // Where no inner call came to its end, it is the outer one's word.
     let hangs = |_: Alternative<'_, &'static Upstream>| pending::<Result<(), GaveUp<&str>>>();
     let hurried = FallbackPolicy::new().with_total_timeout(SECOND);
-    let flat = fallback(&[&LARGE, &SMALL], hangs, hurried, Never).on("models").await.unwrap_err().flatten();
+    let flat = fallback(&[&LARGE, &SMALL], hangs, hurried, Never)
+        .on("models")
+        .await
+        .unwrap_err()
+        .flatten();
     assert_eq!((flat.reason(), flat.attempts(), flat.last()), (StopReason::Deadline, 1, None));
-    assert_eq!((flat.cut(), flat.upstream(), flat.elapsed()), (Some(Cut::Deadline), Some("models"), SECOND));
+    assert_eq!(
+        (flat.cut(), flat.upstream(), flat.elapsed()),
+        (Some(Cut::Deadline), Some("models"), SECOND)
+    );
     // And where it ended for a reason of its own: the error is the last of an inner call.
     let then_hangs = |it: Alternative<'_, &'static Upstream>| {
         let (asked, is_last) = (ask(it), it.is_last());
@@ -404,11 +489,15 @@ async fn a_flattened_fallback_says_what_the_last_call_said() {
     };
     let hurried = hurried.with_total_timeout(9 * SECOND);
     let flat = fallback(&[&LARGE, &SMALL], then_hangs, hurried, Never).await.unwrap_err().flatten();
-    assert_eq!((flat.reason(), flat.attempts(), flat.last()), (StopReason::Deadline, 2, Some(&"large")));
+    assert_eq!(
+        (flat.reason(), flat.attempts(), flat.last()),
+        (StopReason::Deadline, 2, Some(&"large"))
+    );
     assert_eq!((flat.cut(), flat.elapsed()), (Some(Cut::Deadline), 9 * SECOND));
     let cancelled = CancellationToken::new();
     cancelled.cancel();
-    let flat = fallback(&[&LARGE], ask, FallbackPolicy::new(), &cancelled).await.unwrap_err().flatten();
+    let flat =
+        fallback(&[&LARGE], ask, FallbackPolicy::new(), &cancelled).await.unwrap_err().flatten();
     assert_eq!((flat.reason(), flat.attempts(), flat.last()), (StopReason::Cancelled, 0, None));
 }
 
@@ -417,9 +506,16 @@ async fn a_flattened_fallback_says_what_the_last_call_said() {
 async fn alternatives_on_one_upstream_are_attempts_on_it() {
     let region = guarded(2);
     let fails = |it: Alternative<'_, u32>| ready(Err::<(), _>(*it.value()));
-    let gave_up = fallback(&[1, 2, 3], fails, FallbackPolicy::new(), Never).on(&region).await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), gave_up.last()), (StopReason::Open, 2, Some(&2)));
-    assert_eq!((region.breaker().unwrap().state(), gave_up.retry_after()), (State::Open, Some(60 * SECOND)));
+    let gave_up =
+        fallback(&[1, 2, 3], fails, FallbackPolicy::new(), Never).on(&region).await.unwrap_err();
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), gave_up.last()),
+        (StopReason::Open, 2, Some(&2))
+    );
+    assert_eq!(
+        (region.breaker().unwrap().state(), gave_up.retry_after()),
+        (State::Open, Some(60 * SECOND))
+    );
 
     // Each has its own limit, if the policy says one.
     let began = Instant::now();
@@ -436,5 +532,8 @@ async fn alternatives_on_one_upstream_are_attempts_on_it() {
     assert_eq!(fallback(&[1, 2], hangs_first, limited, Never).await.unwrap(), 2);
     assert_eq!(began.elapsed(), 5 * SECOND);
     let gave_up = fallback(&[1], hangs_first, limited, Never).await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.cut()), (StopReason::Alternatives, Some(Cut::AttemptTimeout(5 * SECOND))));
+    assert_eq!(
+        (gave_up.reason(), gave_up.cut()),
+        (StopReason::Alternatives, Some(Cut::AttemptTimeout(5 * SECOND)))
+    );
 }

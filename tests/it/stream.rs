@@ -13,8 +13,8 @@ use resile::observe::Event;
 use resile::stream::{Part, Resumption};
 use resile::timeout::Elapsed;
 use resile::{
-    Attempt, Backoff, Budget, Cut, Error, GaveUp, ManualTimer, Never, RetryPolicy, StopReason, StreamResilienceExt,
-    Upstream, Verdict, retry_stream,
+    Attempt, Backoff, Budget, Cut, Error, GaveUp, ManualTimer, Never, RetryPolicy, StopReason,
+    StreamResilienceExt, Upstream, Verdict, retry_stream,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -39,7 +39,8 @@ pub(crate) const RESET: Step = Err(Error::Operation("reset"));
 /// Attempt n yields the nth row. A row that begins with an error does not open.
 fn rows<const N: usize>(
     rows: [&'static [Step]; N],
-) -> impl FnMut(Attempt) -> std::future::Ready<Result<BoxStream<'static, Step>, Error<&'static str>>> {
+) -> impl FnMut(Attempt) -> std::future::Ready<Result<BoxStream<'static, Step>, Error<&'static str>>>
+{
     move |attempt| {
         let row = rows[attempt.number() as usize - 1];
         ready(match row.first() {
@@ -69,7 +70,10 @@ pub(crate) async fn all<S: Stream<Item = Result<u32, GaveUp<Error<&'static str>>
 #[tokio::test(start_paused = true)]
 async fn before_content_every_kind_of_failure_is_retried_unseen() {
     let open = rows([&[RESET], &[Ok(1), RESET], &[Ok(2), Ok(3), Ok(50), Ok(99)]]);
-    assert_eq!(all(retry_stream(open, &AT_ONCE, Never).with_parts(parts)).await, (vec![2, 3, 50, 99], None));
+    assert_eq!(
+        all(retry_stream(open, &AT_ONCE, Never).with_parts(parts)).await,
+        (vec![2, 3, 50, 99], None)
+    );
     let open = rows([&[], &[Ok(1)], &[Ok(2), Ok(99), Ok(98)]]);
     let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_required_end();
     assert_eq!(all(call).await, (vec![2, 99], None), "nothing after the end is read");
@@ -91,7 +95,10 @@ async fn trap_12_after_content_nothing_is_retried_silently() {
     assert_eq!(opened.get(), 1);
     // Without a word on the parts, each item is content.
     let open = rows([&[Ok(1), RESET], &[Ok(60)]]);
-    assert_eq!(all(retry_stream(open, &AT_ONCE, Never)).await, (vec![1], Some((StopReason::Partial, 1))));
+    assert_eq!(
+        all(retry_stream(open, &AT_ONCE, Never)).await,
+        (vec![1], Some((StopReason::Partial, 1)))
+    );
     // A clean end without the last item is no end.
     let open = rows([&[Ok(50)], &[Ok(99)]]);
     let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_required_end();
@@ -102,22 +109,33 @@ async fn trap_12_after_content_nothing_is_retried_silently() {
         (StopReason::Partial, Some(Cut::Stream), None),
         "it came to no error of its own"
     );
-    assert!(gave_up.to_string().ends_with("(attempt 1: the stream ended before its last item)"), "{gave_up}");
+    assert!(
+        gave_up.to_string().ends_with("(attempt 1: the stream ended before its last item)"),
+        "{gave_up}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_hopeless_error_is_told_as_such() {
     let policy = AT_ONCE.with_classifier(|_: &Error<&str>| Verdict::fatal());
     let open = rows([&[Ok(50), RESET]]);
-    assert_eq!(all(retry_stream(open, &policy, Never)).await, (vec![50], Some((StopReason::Fatal, 1))));
+    assert_eq!(
+        all(retry_stream(open, &policy, Never)).await,
+        (vec![50], Some((StopReason::Fatal, 1)))
+    );
     let open = rows([&[Ok(1), RESET]]);
-    assert_eq!(all(retry_stream(open, &policy, Never).with_parts(parts)).await, (vec![], Some((StopReason::Fatal, 1))));
+    assert_eq!(
+        all(retry_stream(open, &policy, Never).with_parts(parts)).await,
+        (vec![], Some((StopReason::Fatal, 1)))
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn restart_hands_over_a_marker_first_and_once() {
     let open = rows([&[Ok(1), Ok(50), RESET], &[Ok(2), RESET], &[Ok(3), Ok(60), Ok(99)]]);
-    let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_resumption(|_| Resumption::Restart(1000));
+    let call = retry_stream(open, &AT_ONCE, Never)
+        .with_parts(parts)
+        .with_resumption(|_| Resumption::Restart(1000));
     assert_eq!(all(call).await, (vec![1, 50, 1000, 3, 60, 99], None));
     // No marker where there will be no other attempt.
     let open = rows([&[Ok(50), RESET]]);
@@ -137,7 +155,9 @@ async fn resume_appends() {
         next.set(item + 1);
         if *item == 55 { Part::End } else { Part::Content }
     };
-    let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_resumption(|_| Resumption::Resume);
+    let call = retry_stream(open, &AT_ONCE, Never)
+        .with_parts(parts)
+        .with_resumption(|_| Resumption::Resume);
     assert_eq!(all(call).await, (vec![50, 51, 52, 53, 54, 55], None));
 }
 
@@ -151,7 +171,10 @@ async fn the_preamble_is_bounded() {
     assert!(matches!(call.next().now_or_never(), Some(Some(Ok(1)))));
     // A stream of nothing but preamble that ends well is handed over.
     let open = rows([&[Ok(1), Ok(2)]]);
-    assert_eq!(all(retry_stream(open, &AT_ONCE, Never).with_parts(parts)).await, (vec![1, 2], None));
+    assert_eq!(
+        all(retry_stream(open, &AT_ONCE, Never).with_parts(parts)).await,
+        (vec![1, 2], None)
+    );
 }
 
 /// Content, then silence of that many seconds, then the end.
@@ -185,11 +208,16 @@ async fn the_deadline_counts_anew_when_a_stream_that_flowed_is_opened_again() {
     let open = |attempt: Attempt| {
         left.borrow_mut().push((attempt.remaining().unwrap(), attempt.elapsed()));
         ready(Ok(match attempt.number() {
-            1 => slow(1000).filter(|item| ready(*item != Ok(99))).chain(stream::iter([RESET])).boxed(),
+            1 => slow(1000)
+                .filter(|item| ready(*item != Ok(99)))
+                .chain(stream::iter([RESET]))
+                .boxed(),
             _ => stream::pending::<Step>().boxed(),
         }))
     };
-    let call = retry_stream(open, &policy, Never).with_parts(parts).with_resumption(|_| Resumption::Restart(1000));
+    let call = retry_stream(open, &policy, Never)
+        .with_parts(parts)
+        .with_resumption(|_| Resumption::Restart(1000));
     assert_eq!(all(call).await, (vec![1, 50, 1000], Some((StopReason::Deadline, 2))));
     assert_eq!(began.elapsed(), 1010 * SECOND);
     assert_eq!(left.into_inner(), [(10 * SECOND, Duration::ZERO), (10 * SECOND, 1000 * SECOND)]);
@@ -197,14 +225,18 @@ async fn the_deadline_counts_anew_when_a_stream_that_flowed_is_opened_again() {
 
 #[tokio::test(start_paused = true)]
 async fn hints_and_attempts_are_the_policys() {
-    let policy =
-        RetryPolicy::new().with_attempts(2).with_classifier(|_: &Error<&str>| Verdict::throttled().after(20 * SECOND));
+    let policy = RetryPolicy::new()
+        .with_attempts(2)
+        .with_classifier(|_: &Error<&str>| Verdict::throttled().after(20 * SECOND));
     let began = Instant::now();
     let open = rows([&[Ok(1), RESET], &[RESET]]);
     let mut call = std::pin::pin!(retry_stream(open, &policy, Never).with_parts(parts));
     let gave_up = call.next().await.unwrap().unwrap_err();
     assert!(began.elapsed() >= 20 * SECOND && began.elapsed() < 25 * SECOND);
-    assert_eq!((gave_up.reason(), gave_up.retry_after()), (StopReason::Attempts, Some(20 * SECOND)));
+    assert_eq!(
+        (gave_up.reason(), gave_up.retry_after()),
+        (StopReason::Attempts, Some(20 * SECOND))
+    );
     assert!(call.is_terminated());
 }
 
@@ -221,8 +253,12 @@ async fn the_token_stops_opening_waiting_silence_and_a_flood() {
         token
     };
     let hangs = |_| std::future::pending::<Result<BoxStream<'static, Step>, Error<&str>>>();
-    assert_eq!(all(retry_stream(hangs, &AT_ONCE, stop_soon())).await, (vec![], Some((StopReason::Cancelled, 1))));
-    let waits = RetryPolicy::new().with_classifier(|_: &Error<&str>| Verdict::transient().after(60 * SECOND));
+    assert_eq!(
+        all(retry_stream(hangs, &AT_ONCE, stop_soon())).await,
+        (vec![], Some((StopReason::Cancelled, 1)))
+    );
+    let waits = RetryPolicy::new()
+        .with_classifier(|_: &Error<&str>| Verdict::transient().after(60 * SECOND));
     assert_eq!(
         all(retry_stream(rows([&[RESET]]), &waits, stop_soon())).await,
         (vec![], Some((StopReason::Cancelled, 1)))
@@ -240,18 +276,24 @@ async fn the_token_stops_opening_waiting_silence_and_a_flood() {
     assert_eq!(all(flood.take(100)).await.1, Some((StopReason::Cancelled, 1)));
     assert_eq!(seen.get(), 8);
     // Cancelled from the start: nothing is opened.
-    let never = |_| -> std::future::Ready<Result<BoxStream<'static, Step>, Error<&str>>> { unreachable!() };
-    assert_eq!(all(retry_stream(never, &AT_ONCE, &token)).await, (vec![], Some((StopReason::Cancelled, 0))));
+    let never =
+        |_| -> std::future::Ready<Result<BoxStream<'static, Step>, Error<&str>>> { unreachable!() };
+    assert_eq!(
+        all(retry_stream(never, &AT_ONCE, &token)).await,
+        (vec![], Some((StopReason::Cancelled, 0)))
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_budget_pays_for_retries_and_only_an_end_refills_it() {
-    let upstream = Upstream::new("feed").with_budget(Budget::new().with_capacity(1).with_deposit(1.0));
+    let upstream =
+        Upstream::new("feed").with_budget(Budget::new().with_capacity(1).with_deposit(1.0));
     let available = || upstream.budget().unwrap().available();
     let told = RefCell::new(vec![]);
     let observer = |event: &Event<'_>| told.borrow_mut().push(event.to_string());
     let open = rows([&[RESET], &[Ok(50), Ok(51)]]);
-    let mut call = Box::pin(retry_stream(open, &AT_ONCE, Never).on(upstream.observed_by(&observer)));
+    let mut call =
+        Box::pin(retry_stream(open, &AT_ONCE, Never).on(upstream.observed_by(&observer)));
     assert_eq!(call.next().await.unwrap().unwrap(), 50);
     assert_eq!(available(), 0);
     assert_eq!(call.next().await.unwrap().unwrap(), 51);
@@ -303,7 +345,8 @@ fn dropped_at_every_await_point() {
         let timer = ManualTimer::new();
         let budget = Budget::new().with_capacity(10).with_deposit(0.0);
         let upstream = Upstream::new("feed").with_budget(budget).with_timer(timer.clone());
-        let policy = RetryPolicy::new().with_backoff(Backoff::fixed(SECOND)).with_total_timeout(60 * SECOND);
+        let policy =
+            RetryPolicy::new().with_backoff(Backoff::fixed(SECOND)).with_total_timeout(60 * SECOND);
         let begun = Cell::new(0);
         let open = |attempt: Attempt| {
             begun.set(attempt.number());
@@ -311,7 +354,11 @@ fn dropped_at_every_await_point() {
             let held = Held;
             async move {
                 tokio::task::yield_now().await;
-                let items = if attempt.number() < 3 { vec![Ok(1), RESET] } else { vec![Ok(2), Ok(50), Ok(99)] };
+                let items = if attempt.number() < 3 {
+                    vec![Ok(1), RESET]
+                } else {
+                    vec![Ok(2), Ok(50), Ok(99)]
+                };
                 let one_by_one = stream::iter(items).then(|item| async move {
                     tokio::task::yield_now().await;
                     item
@@ -343,7 +390,11 @@ fn dropped_at_every_await_point() {
 fn it_spawns_where_its_parts_are_send() {
     fn is_send<T: Send>(_: &T) {}
     let name = String::from("borrowed");
-    is_send(&retry_stream(|_| async { Ok(stream::iter([Ok::<_, ()>(name.len())])) }, &AT_ONCE, Never));
+    is_send(&retry_stream(
+        |_| async { Ok(stream::iter([Ok::<_, ()>(name.len())])) },
+        &AT_ONCE,
+        Never,
+    ));
 }
 
 /// Pings at each of these seconds, then silence.
@@ -376,8 +427,14 @@ async fn until_cut<S: Stream<Item = Result<u64, Elapsed>>>(stream: S) -> (usize,
 async fn limits_on_silence() {
     const AT: &[u64] = &[1, 5, 12, 18, 30];
     let limit = 10 * SECOND;
-    assert_eq!(until_cut(pings(AT).idle_timeout(limit)).await, (4, "no item within 10s".into(), 28));
-    assert_eq!(until_cut(pings(&[11]).first_item_timeout(limit)).await, (0, "no first item within 10s".into(), 10));
+    assert_eq!(
+        until_cut(pings(AT).idle_timeout(limit)).await,
+        (4, "no item within 10s".into(), 28)
+    );
+    assert_eq!(
+        until_cut(pings(&[11]).first_item_timeout(limit)).await,
+        (0, "no first item within 10s".into(), 10)
+    );
     let first = pings(AT).first_item_timeout(SECOND * 2).take(5).collect::<Vec<_>>().await;
     assert!(first.iter().all(Result::is_ok));
     // Only even seconds are progress: 12 and 18, then none until 28.
@@ -406,12 +463,17 @@ async fn an_error_item_restarts_the_limits() {
     assert_eq!(steps().first_item_timeout(limit).collect::<Vec<_>>().await, all);
     assert_eq!(steps().progress_timeout(limit, even).collect::<Vec<_>>().await, all);
     // They are limits all the same, counted from the error.
-    let words = |items: Vec<Step>| items.into_iter().map(|item| item.err().map(|e| e.to_string())).collect::<Vec<_>>();
+    let words = |items: Vec<Step>| {
+        items.into_iter().map(|item| item.err().map(|e| e.to_string())).collect::<Vec<_>>()
+    };
     let silent = || lines([(9, RESET), (11, Ok(2))]);
     let cut = |what: &str| vec![Some("reset".to_owned()), Some(format!("no {what} within 10s"))];
     assert_eq!(words(silent().idle_timeout(limit).collect().await), cut("item"));
     assert_eq!(words(silent().progress_timeout(limit, even).collect().await), cut("progress"));
-    assert_eq!(words(silent().first_item_timeout(limit).collect().await), [Some("reset".to_owned()), None]);
+    assert_eq!(
+        words(silent().first_item_timeout(limit).collect().await),
+        [Some("reset".to_owned()), None]
+    );
 }
 
 /// A peer that is never silent and never gets on: no poll is pending, and yet it is cut.
@@ -428,7 +490,8 @@ async fn a_flood_without_progress_is_cut() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_consumer_does_not_use_the_limit_up() {
-    let mut items = std::pin::pin!(stream::iter([Ok::<u64, Elapsed>(1), Ok(2)]).idle_timeout(SECOND));
+    let mut items =
+        std::pin::pin!(stream::iter([Ok::<u64, Elapsed>(1), Ok(2)]).idle_timeout(SECOND));
     while let Some(item) = items.next().await {
         item.unwrap();
         tokio::time::advance(100 * SECOND).await;

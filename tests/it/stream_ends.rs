@@ -9,8 +9,8 @@ use futures_util::stream::{self, BoxStream};
 use proptest::prelude::*;
 use resile::stream::{Part, Resumption};
 use resile::{
-    Attempt, Backoff, Budget, Error, Jitter, Never, RetryPolicy, StopReason, StreamResilienceExt, Upstream,
-    retry_stream,
+    Attempt, Backoff, Budget, Error, Jitter, Never, RetryPolicy, StopReason, StreamResilienceExt,
+    Upstream, retry_stream,
 };
 use tokio::time::Instant;
 
@@ -33,7 +33,8 @@ fn parts(item: &u32) -> Part {
 /// Attempt n yields the nth row; the last repeats.
 fn rows<const N: usize>(
     rows: [&'static [Step]; N],
-) -> impl FnMut(Attempt) -> std::future::Ready<Result<BoxStream<'static, Step>, Error<&'static str>>> {
+) -> impl FnMut(Attempt) -> std::future::Ready<Result<BoxStream<'static, Step>, Error<&'static str>>>
+{
     move |attempt| {
         let row = rows[(attempt.number() as usize - 1).min(N - 1)];
         ready(match row.first() {
@@ -55,11 +56,17 @@ async fn a_stream_is_whole_once_it_is_complete() {
         (&[Ok(90), Ok(90), RESET], &[90, 90]),
     ];
     for (row, items) in rows_and_items {
-        let never = |_: Option<&Error<&str>>| -> Resumption<u32> { panic!("nothing is to be mended") };
-        let upstream = Upstream::new("feed").with_budget(Budget::new().with_capacity(2).with_deposit(1.0));
+        let never =
+            |_: Option<&Error<&str>>| -> Resumption<u32> { panic!("nothing is to be mended") };
+        let upstream =
+            Upstream::new("feed").with_budget(Budget::new().with_capacity(2).with_deposit(1.0));
         upstream.budget().unwrap().withdraw().unwrap().spend();
         let call = retry_stream(rows([row]), &AT_ONCE, Never).with_parts(parts).with_required_end();
-        assert_eq!(all(call.with_resumption(never).on(&upstream)).await, (items.to_vec(), None), "{row:?}");
+        assert_eq!(
+            all(call.with_resumption(never).on(&upstream)).await,
+            (items.to_vec(), None),
+            "{row:?}"
+        );
         assert_eq!(upstream.budget().unwrap().available(), 2, "{row:?}: it counts as a success");
     }
     // Before it, all is as without.
@@ -84,8 +91,12 @@ async fn silence_after_it_is_an_end() {
 /// A consumer that stops reading there drops a stream in flight: that says nothing, and gives everything back.
 #[tokio::test(start_paused = true)]
 async fn dropped_after_it_the_stream_is_neither_good_nor_bad() {
-    let upstream = Upstream::new("feed").with_breaker(resile::Breaker::new()).with_bulkhead(resile::Bulkhead::new(1));
-    let call = retry_stream(rows([&[Ok(50), Ok(90), Ok(60)]]), &AT_ONCE, Never).with_parts(parts).on(&upstream);
+    let upstream = Upstream::new("feed")
+        .with_breaker(resile::Breaker::new())
+        .with_bulkhead(resile::Bulkhead::new(1));
+    let call = retry_stream(rows([&[Ok(50), Ok(90), Ok(60)]]), &AT_ONCE, Never)
+        .with_parts(parts)
+        .on(&upstream);
     assert_eq!(call.take(2).count().await, 2);
     let snapshot = upstream.snapshot().unwrap();
     assert_eq!((snapshot.calls, upstream.bulkhead().unwrap().in_flight()), (0, 0));
@@ -103,7 +114,9 @@ async fn attempts_count_anew_after_content() {
         delays.borrow_mut().push(attempt.delay().as_secs());
         open(attempt)
     };
-    let call = retry_stream(open, &policy, Never).with_resumption(|_| Resumption::Resume).with_attempts_renewed();
+    let call = retry_stream(open, &policy, Never)
+        .with_resumption(|_| Resumption::Resume)
+        .with_attempts_renewed();
     assert_eq!(all(call).await, (vec![50; 5], Some((StopReason::Attempts, 7))));
     // Each break after content is a first failure; the growth goes on only where there was none.
     assert_eq!(delays.into_inner(), [0, 1, 1, 1, 1, 1, 2]);
@@ -119,8 +132,10 @@ async fn attempts_count_anew_after_content() {
 /// A budget still pays for each retry: a feed that breaks all the time is no reason to hammer.
 #[tokio::test(start_paused = true)]
 async fn attempts_that_count_anew_are_paid_for() {
-    let upstream = Upstream::new("feed").with_budget(Budget::new().with_capacity(4).with_deposit(1.0));
-    let call = retry_stream(rows([&[Ok(50), RESET]]), &AT_ONCE, Never).with_resumption(|_| Resumption::Resume);
+    let upstream =
+        Upstream::new("feed").with_budget(Budget::new().with_capacity(4).with_deposit(1.0));
+    let call = retry_stream(rows([&[Ok(50), RESET]]), &AT_ONCE, Never)
+        .with_resumption(|_| Resumption::Resume);
     let call = call.with_attempts_renewed().on(&upstream);
     assert_eq!(all(call).await, (vec![50; 5], Some((StopReason::Budget, 5))));
 }
@@ -134,7 +149,10 @@ async fn mend_gets_the_error_or_nothing() {
         Resumption::Resume
     };
     let open = rows([&[Ok(50), RESET], &[Ok(60)], &[Ok(70), Ok(99)]]);
-    let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_required_end().with_resumption(mend);
+    let call = retry_stream(open, &AT_ONCE, Never)
+        .with_parts(parts)
+        .with_required_end()
+        .with_resumption(mend);
     assert_eq!(all(call).await, (vec![50, 60, 70, 99], None));
     assert_eq!(seen.into_inner(), [Some(Error::Operation("reset")), None]);
 }

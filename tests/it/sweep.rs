@@ -5,7 +5,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use resile::{
-    Attempt, Backoff, Budget, Jitter, ManualTimer, ResilienceExt, RetryPolicy, Run, Upstream, Withdrawal, retry,
+    Attempt, Backoff, Budget, Jitter, ManualTimer, ResilienceExt, RetryPolicy, Run, Upstream,
+    Withdrawal, retry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -50,8 +51,12 @@ impl Scene {
 
     fn new(steps: &'static [Step], backoff: Backoff) -> Self {
         let budget = Budget::new().with_capacity(Self::CAPACITY).with_deposit(1.0);
-        (Self::START..Self::CAPACITY).for_each(|_| budget.withdraw().map(Withdrawal::spend).unwrap());
-        let policy = RetryPolicy::new().with_attempts(40).with_total_timeout(SECOND * 60).with_backoff(backoff);
+        (Self::START..Self::CAPACITY)
+            .for_each(|_| budget.withdraw().map(Withdrawal::spend).unwrap());
+        let policy = RetryPolicy::new()
+            .with_attempts(40)
+            .with_total_timeout(SECOND * 60)
+            .with_backoff(backoff);
         let (timer, token) = (ManualTimer::new(), CancellationToken::new());
         let upstream = upstream(&timer).with_budget(budget);
         Self { script: Script::new(steps), timer, token, upstream, policy, unpolled: Cell::new(0) }
@@ -62,7 +67,11 @@ impl Scene {
         let retries = (self.script.begun() + self.unpolled.get()).saturating_sub(1);
         let deposits = u32::from(done == Some(true));
         let at = format!("dropped after {polls} polls, {:?}", self.script);
-        assert_eq!(self.upstream.budget().unwrap().available(), Self::START - retries + deposits, "{at}");
+        assert_eq!(
+            self.upstream.budget().unwrap().available(),
+            Self::START - retries + deposits,
+            "{at}"
+        );
         assert_eq!(self.script.drops(), self.script.starts(), "{at}");
         assert_eq!(self.timer.sleepers(), 0, "{at}");
         assert!(!self.token.is_cancelled(), "{at}");
@@ -105,7 +114,10 @@ fn sweep(call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
 #[test]
 fn retry_dropped_anywhere() {
     sweep(&async |scene: &Scene| {
-        retry(|_| scene.script.play(), &scene.policy, &scene.token).on(&scene.upstream).await.map_err(drop)
+        retry(|_| scene.script.play(), &scene.policy, &scene.token)
+            .on(&scene.upstream)
+            .await
+            .map_err(drop)
     });
 }
 
@@ -164,7 +176,9 @@ fn run_next_dropped_anywhere() {
 /// A run outlives its attempts: dropped one by one, each at another point, they are paid like all others.
 #[test]
 fn a_run_whose_attempts_are_dropped_pays_for_each() {
-    for (steps, backoff) in SCRIPTS.iter().flat_map(|steps| BACKOFFS.map(|backoff| (*steps, backoff))) {
+    for (steps, backoff) in
+        SCRIPTS.iter().flat_map(|steps| BACKOFFS.map(|backoff| (*steps, backoff)))
+    {
         for polls in 1..6 {
             let scene = Scene::new(steps, backoff);
             let mut run = Run::new(&scene.policy, &scene.token).on(&scene.upstream);
@@ -192,7 +206,9 @@ fn a_run_whose_attempts_are_dropped_pays_for_each() {
 /// The same by hand: what is dropped is the wait, or the caller's own attempt.
 #[test]
 fn a_run_by_hand_whose_attempts_are_dropped_pays_for_each() {
-    for (steps, backoff) in SCRIPTS.iter().flat_map(|steps| BACKOFFS.map(|backoff| (*steps, backoff))) {
+    for (steps, backoff) in
+        SCRIPTS.iter().flat_map(|steps| BACKOFFS.map(|backoff| (*steps, backoff)))
+    {
         for polls in 0..6 {
             let scene = Scene::new(steps, backoff);
             let mut run = Run::<Down, _, _>::new(&scene.policy, &scene.token).on(&scene.upstream);
@@ -230,13 +246,19 @@ fn a_run_by_hand_whose_attempts_are_dropped_pays_for_each() {
 /// On no upstream, by tokio's clock: each attempt is dropped once, and the token's waiters are gone.
 #[tokio::test(start_paused = true)]
 async fn calls_on_no_upstream_dropped_anywhere() {
-    for (steps, backoff) in SCRIPTS.iter().flat_map(|steps| BACKOFFS.map(|backoff| (*steps, backoff))) {
+    for (steps, backoff) in
+        SCRIPTS.iter().flat_map(|steps| BACKOFFS.map(|backoff| (*steps, backoff)))
+    {
         for limit in [None, Some(SECOND * 5)] {
-            let policy = RetryPolicy::new().with_attempts(40).with_total_timeout(SECOND * 60).with_backoff(backoff);
+            let policy = RetryPolicy::new()
+                .with_attempts(40)
+                .with_total_timeout(SECOND * 60)
+                .with_backoff(backoff);
             let policy = limit.map_or(policy, |limit| policy.with_attempt_timeout(limit));
             for named in [false, true] {
                 for polls in 0.. {
-                    let (script, token, begun) = (Script::new(steps), CancellationToken::new(), Cell::new(0));
+                    let (script, token, begun) =
+                        (Script::new(steps), CancellationToken::new(), Cell::new(0));
                     let op = |attempt: Attempt| {
                         assert_eq!(script.starts(), script.drops(), "two attempts at once");
                         begun.set(begun.get() + 1);
@@ -257,7 +279,11 @@ async fn calls_on_no_upstream_dropped_anywhere() {
                         tokio::time::advance(SECOND).await;
                     }
                     drop(call);
-                    assert_eq!((script.drops(), script.starts()), (begun.get(), begun.get()), "after {polls} polls");
+                    assert_eq!(
+                        (script.drops(), script.starts()),
+                        (begun.get(), begun.get()),
+                        "after {polls} polls"
+                    );
                     if is_done {
                         break;
                     }

@@ -35,7 +35,11 @@ fn the_limit_counts_from_the_first_poll() {
     assert_eq!(timer.until_next(), Some(SECOND));
     timer.advance(SECOND);
     assert_eq!(poll(limited.as_mut()), Poll::Ready(Err(Down(0))));
-    assert_eq!((script.polls(), script.drops()), (2, 0), "polled before its limit, dropped with the whole");
+    assert_eq!(
+        (script.polls(), script.drops()),
+        (2, 0),
+        "polled before its limit, dropped with the whole"
+    );
     drop(limited);
     assert_eq!((script.drops(), timer.sleepers()), (1, 0));
 }
@@ -79,10 +83,14 @@ async fn an_operation_that_uses_up_its_turn_is_cut() {
 /// Each attempt has its own limit, and its refusal is an error like any other.
 #[test]
 fn it_limits_each_attempt_of_a_retry() {
-    let (script, timer) = (Script::new(&[Step::Hang, Step::Hang, Step::Succeed]), ManualTimer::new());
+    let (script, timer) =
+        (Script::new(&[Step::Hang, Step::Hang, Step::Succeed]), ManualTimer::new());
     let policy = resile::RetryPolicy::new().with_backoff(resile::Backoff::none());
     let op = |_| script.play().timeout(SECOND).on(clocked(&timer));
-    assert_eq!(drive(resile::retry(op, &policy, resile::Never).on(clocked(&timer)), &timer).unwrap(), 3);
+    assert_eq!(
+        drive(resile::retry(op, &policy, resile::Never).on(clocked(&timer)), &timer).unwrap(),
+        3
+    );
     assert_eq!((timer.now(), script.drops()), (SECOND * 2, 3));
 }
 
@@ -101,7 +109,10 @@ fn the_refusal_is_an_io_error_too() {
     let timer = ManualTimer::new();
     let hangs = std::future::pending::<std::io::Result<()>>();
     let refused = drive(hangs.timeout(SECOND).on(clocked(&timer)), &timer).unwrap_err();
-    assert_eq!((refused.kind(), refused.to_string()), (std::io::ErrorKind::TimedOut, "not finished within 1s".into()));
+    assert_eq!(
+        (refused.kind(), refused.to_string()),
+        (std::io::ErrorKind::TimedOut, "not finished within 1s".into())
+    );
     assert!(refused.get_ref().unwrap().is::<Elapsed>());
 }
 

@@ -57,7 +57,10 @@ async fn tokio_sleeps_until_its_own_readings() {
     }
     timer.sleep_until(began).await;
     timer.sleep_until(Duration::ZERO).await;
-    assert!(timer.now() <= began + SECOND * 9 + Duration::from_millis(4), "the past is not waited for");
+    assert!(
+        timer.now() <= began + SECOND * 9 + Duration::from_millis(4),
+        "the past is not waited for"
+    );
     let mut for_ever = Box::pin(timer.sleep_until(Duration::MAX));
     assert_eq!(poll(for_ever.as_mut()), Poll::Pending);
 }
@@ -78,7 +81,11 @@ fn what_never_stops_is_not_waited_for() {
             None
         }
     }
-    assert!(Never.cancelled().is_none() && None::<Never>.cancelled().is_none() && Drain(Never).cancelled().is_none());
+    assert!(
+        Never.cancelled().is_none()
+            && None::<Never>.cancelled().is_none()
+            && Drain(Never).cancelled().is_none()
+    );
     let (policy, timer, idle) = (RetryPolicy::new(), ManualTimer::new(), Idle(AtomicU32::new(0)));
     let upstream = Upstream::new("slow").with_timer(&timer);
     let script = Script::new(&[Step::Succeed, Step::Pend(2, true)]);

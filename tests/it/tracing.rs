@@ -11,8 +11,8 @@ use ::tracing::span::{Id, Record};
 use ::tracing::{Level, Subscriber};
 use resile::observe::{Event, Log};
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, HedgePolicy, Jitter, ManualTimer,
-    Never, RetryPolicy, Upstream, Verdict, fallback, hedge, retry,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, HedgePolicy,
+    Jitter, ManualTimer, Never, RetryPolicy, Upstream, Verdict, fallback, hedge, retry,
 };
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -38,7 +38,8 @@ struct Capture;
 fn capture() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        ::tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Capture)).unwrap();
+        ::tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Capture))
+            .unwrap();
     });
     LOGGED.take();
     RECORDED.take();
@@ -107,7 +108,10 @@ fn taken() -> Vec<Line> {
 
 /// The levels and messages of what was logged.
 fn messages() -> Vec<(Level, String)> {
-    taken().into_iter().map(|(level, mut fields)| (level, fields.remove("message").unwrap())).collect()
+    taken()
+        .into_iter()
+        .map(|(level, mut fields)| (level, fields.remove("message").unwrap()))
+        .collect()
 }
 
 fn line(level: Level, message: &str, fields: &[(&'static str, &str)]) -> Line {
@@ -202,7 +206,12 @@ fn giving_up_warns() {
 #[test]
 fn a_fatal_first_error_is_a_detail() {
     let fields = |reason: &'static str, health: Option<&'static str>, attempt: &'static str| {
-        let fields = [("upstream", "\"feed\""), ("attempt", attempt), ("attempts_allowed", "3"), ("reason", reason)];
+        let fields = [
+            ("upstream", "\"feed\""),
+            ("attempt", attempt),
+            ("attempts_allowed", "3"),
+            ("reason", reason),
+        ];
         fields.into_iter().chain(health.map(|health| ("health", health))).collect::<Vec<_>>()
     };
     let fatal = "the error is final, the request must not be sent again";
@@ -248,8 +257,10 @@ fn a_name_alone_and_no_name() {
     let script = Script::new(&[Step::Fail, Step::Succeed]);
     drive(retry(|_| script.play(), policy, Never).on("weather"), &ManualTimer::new()).unwrap();
     let recovered = ["weather: succeeded with attempt 2 of 2", "succeeded with attempt 2 of 2"];
-    let failed =
-        ["weather: attempt 1 of 3 failed, retrying at once: down, 1", "attempt 1 of 3 failed, retrying at once: error"];
+    let failed = [
+        "weather: attempt 1 of 3 failed, retrying at once: down, 1",
+        "attempt 1 of 3 failed, retrying at once: error",
+    ];
     assert_eq!(messages(), [warn(failed[0]), debug(recovered[0])]);
     let script = Script::new(&[Step::Fail, Step::Succeed]);
     drive(retry(|_| script.play(), policy, Never), &ManualTimer::new()).unwrap();
@@ -261,13 +272,19 @@ fn a_name_alone_and_no_name() {
     // An error without `Display` has the words of its `Debug`; the chain of an `anyhow` error is one line.
     let feed = Upstream::new("feed");
     let once = policy.with_attempts(1);
-    let _ = drive(retry(|_| async { Err::<(), _>(Undescribed) }, once, Never).on(feed.debug()), &ManualTimer::new());
+    let _ = drive(
+        retry(|_| async { Err::<(), _>(Undescribed) }, once, Never).on(feed.debug()),
+        &ManualTimer::new(),
+    );
     let chain = |_| async { Err::<(), _>(anyhow::anyhow!("reset").context("while asking")) };
     let _ = drive(retry(chain, once, Never).on(&feed), &ManualTimer::new());
     let gave_up = "feed: gave up after 1 of 1 attempts, no attempts left";
     assert_eq!(
         messages(),
-        [warn(&format!("{gave_up}: Undescribed")), warn(&format!("{gave_up}: while asking: reset"))]
+        [
+            warn(&format!("{gave_up}: Undescribed")),
+            warn(&format!("{gave_up}: while asking: reset"))
+        ]
     );
 }
 
@@ -287,9 +304,14 @@ fn a_breaker_logs_the_beginning_and_the_end_of_an_outage() {
     (0..2).for_each(|_| call(&down));
     let gave_up = "feed: gave up after 1 of 1 attempts, no attempts left: down";
     let opened = "feed: breaker opened for 30.0s: too many failures in a row";
-    assert_eq!(messages(), [warn(&format!("{gave_up}, 1")), warn(opened), warn(&format!("{gave_up}, 2"))]);
+    assert_eq!(
+        messages(),
+        [warn(&format!("{gave_up}, 1")), warn(opened), warn(&format!("{gave_up}, 2"))]
+    );
     (0..3).for_each(|_| call(&down));
-    let refused = debug("feed: gave up after 0 of 1 attempts, the circuit breaker is open, try again in 30.0s");
+    let refused = debug(
+        "feed: gave up after 0 of 1 attempts, the circuit breaker is open, try again in 30.0s",
+    );
     assert_eq!(messages(), [refused.clone(), refused.clone(), refused]);
     timer.advance(SECOND * 30);
     call(&Script::new(&[Step::Succeed]));
@@ -329,12 +351,18 @@ fn refusals_cancellation_and_waits_are_details() {
     token.cancel();
     assert!(poll(call.as_mut()).is_ready());
     let gave_up = debug("feed: gave up after 1 of 3 attempts, cancelled: down, 1");
-    assert_eq!(messages(), [warn("feed: attempt 1 of 3 failed, retrying in 1.0s: down, 1"), gave_up]);
+    assert_eq!(
+        messages(),
+        [warn("feed: attempt 1 of 3 failed, retrying in 1.0s: down, 1"), gave_up]
+    );
 
     // What no budget pays for, and what is cut, warns.
     let poor = Upstream::new("feed").with_budget(Budget::new().with_capacity(0)).with_timer(&timer);
     drive(retry(|_| script.play(), POLICY, Never).on(&poor), &timer).unwrap_err();
-    assert_eq!(messages(), [warn("feed: gave up after 1 of 3 attempts, the retry budget is spent: down, 2")]);
+    assert_eq!(
+        messages(),
+        [warn("feed: gave up after 1 of 3 attempts, the retry budget is spent: down, 2")]
+    );
     let hangs = |_| std::future::pending::<Result<(), Down>>();
     drive(retry(hangs, POLICY.with_total_timeout(SECOND), Never).on(&poor), &timer).unwrap_err();
     let cut = "feed: gave up after 1 of 3 attempts, no time left: did not finish before the deadline of the call";
@@ -380,7 +408,10 @@ fn nested_calls_warn_once_for_each_pair_of_places() {
     let message = &fields["message"];
     assert_eq!((*level, &*fields["upstream"]), (Level::WARN, "\"inner\""));
     let start = format!("inner: runs within an attempt of the call at {}:", file!());
-    assert!(message.starts_with(&start) && message.ends_with(", so their attempts multiply"), "{message}");
+    assert!(
+        message.starts_with(&start) && message.ends_with(", so their attempts multiply"),
+        "{message}"
+    );
     // The same inner place in another outer one is another pair.
     drive(retry(|_| inner(), POLICY, Never).on("outer"), &ManualTimer::new()).unwrap();
     assert_eq!(taken().len(), 1);
@@ -390,11 +421,14 @@ fn nested_calls_warn_once_for_each_pair_of_places() {
 #[test]
 fn the_span_records_resends_and_the_type_of_the_error() {
     capture();
-    let (timer, span) =
-        (ManualTimer::new(), || ::tracing::info_span!("ask", http.request.resend_count = Empty, error.type = Empty));
+    let (timer, span) = (
+        ManualTimer::new(),
+        || ::tracing::info_span!("ask", http.request.resend_count = Empty, error.type = Empty),
+    );
     let recorded = |steps: &'static [Step], policy: RetryPolicy| {
         let (script, feed) = (Script::new(steps), Upstream::new("feed").with_timer(&timer));
-        let _ = span().in_scope(|| drive(retry(|_| script.play(), policy, Never).on(&feed), &timer));
+        let _ =
+            span().in_scope(|| drive(retry(|_| script.play(), policy, Never).on(&feed), &timer));
         RECORDED.take().into_iter().collect::<Vec<_>>()
     };
     assert_eq!(recorded(&[Step::Succeed], POLICY), []);
@@ -404,12 +438,16 @@ fn the_span_records_resends_and_the_type_of_the_error() {
     );
     let error = ("error.type", format!("{:?}", std::any::type_name::<Down>()));
     assert_eq!(recorded(&[Step::Fail], POLICY.with_attempts(1)), std::slice::from_ref(&error));
-    assert_eq!(recorded(&[Step::Fail], POLICY), [error, ("http.request.resend_count", "2".to_owned())]);
+    assert_eq!(
+        recorded(&[Step::Fail], POLICY),
+        [error, ("http.request.resend_count", "2".to_owned())]
+    );
     let cut = POLICY.with_attempts(1).with_attempt_timeout(SECOND);
     assert_eq!(recorded(&[Step::Hang], cut), [("error.type", "\"timeout\"".to_owned())]);
     // A span without the fields takes nothing, and nothing panics.
     let script = Script::new(&[Step::Fail]);
     let policy = POLICY.with_backoff(Backoff::none());
-    let _ = ::tracing::info_span!("bare").in_scope(|| drive(retry(|_| script.play(), policy, Never), &timer));
+    let _ = ::tracing::info_span!("bare")
+        .in_scope(|| drive(retry(|_| script.play(), policy, Never), &timer));
     assert_eq!(RECORDED.take().len(), 0);
 }

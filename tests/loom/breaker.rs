@@ -42,7 +42,9 @@ impl Guard {
 
 fn shared(settings: impl FnOnce(Breaker) -> Breaker) -> (Arc<Guard>, ManualTimer) {
     let timer = ManualTimer::new();
-    let breaker = Breaker::new().with_open_time(Backoff::fixed(OPEN).with_jitter(Jitter::None)).with_probes(1.0, 1);
+    let breaker = Breaker::new()
+        .with_open_time(Backoff::fixed(OPEN).with_jitter(Jitter::None))
+        .with_probes(1.0, 1);
     let upstream = Upstream::new("guarded").with_breaker(settings(breaker)).with_observer(&());
     let guard = Guard(upstream.with_timer(timer.clone()));
     drop(guard.permit()); // its atomics and its lock are made before it is shared

@@ -17,7 +17,9 @@ fn simultaneous_failures_take_exactly_what_there_is() {
         let threads: Vec<_> = (0..2)
             .map(|_| {
                 let budget = Arc::clone(&budget);
-                thread::spawn(move || (0..2).filter(|_| budget.withdraw().map(|it| it.spend()).is_some()).count())
+                thread::spawn(move || {
+                    (0..2).filter(|_| budget.withdraw().map(|it| it.spend()).is_some()).count()
+                })
             })
             .collect();
         let taken: usize = threads.into_iter().map(|it| it.join().unwrap()).sum();

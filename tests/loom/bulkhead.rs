@@ -39,7 +39,8 @@ fn who_waits_is_called() {
 
         let woken = Arc::new(Woken(AtomicBool::new(false)));
         let mut acquire = bulkhead.acquire();
-        let first = Pin::new(&mut acquire).poll(&mut Context::from_waker(&Waker::from(Arc::clone(&woken))));
+        let first =
+            Pin::new(&mut acquire).poll(&mut Context::from_waker(&Waker::from(Arc::clone(&woken))));
         thread.join().unwrap();
         if first.is_pending() {
             assert!(woken.0.load(Ordering::SeqCst));
@@ -147,12 +148,17 @@ fn a_call_that_is_refused_after_its_line_leaves_its_place() {
         let bulkhead = Bulkhead::new(1).with_queue(2);
         drop(bulkhead.try_acquire());
         let breaker = Breaker::new().with_consecutive(1).without_failure_rate();
-        let upstream = Upstream::new("limited").with_bulkhead(bulkhead).with_breaker(breaker).with_observer(&());
+        let upstream = Upstream::new("limited")
+            .with_bulkhead(bulkhead)
+            .with_breaker(breaker)
+            .with_observer(&());
         let upstream = Arc::new(upstream.with_timer(ManualTimer::new()));
         drop(upstream.try_admit());
         let _ = upstream.snapshot();
         let other = Arc::clone(&upstream);
-        let thread = thread::spawn(move || other.try_admit().map(|ahead| ahead.settle(&Verdict::transient())).is_ok());
+        let thread = thread::spawn(move || {
+            other.try_admit().map(|ahead| ahead.settle(&Verdict::transient())).is_ok()
+        });
 
         let mut admit = Box::pin(upstream.admit(Never));
         let mut polled = admit.as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -162,7 +168,9 @@ fn a_call_that_is_refused_after_its_line_leaves_its_place() {
         }
         match polled {
             Poll::Ready(Ok(admission)) => drop(admission),
-            Poll::Ready(Err(refused)) => assert!(opened && refused.reason() == StopReason::Open, "{refused}"),
+            Poll::Ready(Err(refused)) => {
+                assert!(opened && refused.reason() == StopReason::Open, "{refused}")
+            }
             Poll::Pending => panic!("it still waits"),
         }
         drop(admit);

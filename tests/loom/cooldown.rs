@@ -11,12 +11,18 @@ const SECOND: Duration = Duration::from_secs(1);
 type Shared = Arc<Upstream<ManualTimer>>;
 
 fn shared(timer: &ManualTimer) -> Shared {
-    let upstream = Upstream::new("held").with_cooldown(Cooldown::new()).with_observer(&()).with_timer(timer.clone());
+    let upstream = Upstream::new("held")
+        .with_cooldown(Cooldown::new())
+        .with_observer(&())
+        .with_timer(timer.clone());
     let _ = format!("{:?}", upstream.cooldown()); // its atomics are made before it is shared
     Arc::new(upstream)
 }
 
-fn with<T: 'static>(cooldown: &Shared, act: impl FnOnce(&Shared) -> T + 'static) -> thread::JoinHandle<T> {
+fn with<T: 'static>(
+    cooldown: &Shared,
+    act: impl FnOnce(&Shared) -> T + 'static,
+) -> thread::JoinHandle<T> {
     let cooldown = Arc::clone(cooldown);
     thread::spawn(move || act(&cooldown))
 }

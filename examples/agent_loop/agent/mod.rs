@@ -128,8 +128,17 @@ struct Inner {
 }
 
 impl Agent {
-    pub(crate) fn new(model: impl Model + 'static, tools: Vec<Box<dyn Tool>>, limits: Limits) -> Self {
-        let inner = Inner { state: State::Idle, disposed: false, token: CancellationToken::new(), history: Vec::new() };
+    pub(crate) fn new(
+        model: impl Model + 'static,
+        tools: Vec<Box<dyn Tool>>,
+        limits: Limits,
+    ) -> Self {
+        let inner = Inner {
+            state: State::Idle,
+            disposed: false,
+            token: CancellationToken::new(),
+            history: Vec::new(),
+        };
         Self {
             model: Box::new(model),
             fallback: None,
@@ -162,7 +171,10 @@ impl Agent {
     }
 
     /// Who is told, while it happens.
-    pub(crate) fn with_listener(mut self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+    pub(crate) fn with_listener(
+        mut self,
+        listener: impl Fn(&Event) + Send + Sync + 'static,
+    ) -> Self {
         self.listener = Box::new(listener);
         self
     }
@@ -194,7 +206,9 @@ impl Agent {
             wall_ms: millis(limits.wall),
         });
         let mut run = Run::new(self, task, running.token.clone());
-        let end = AssertUnwindSafe(tokio::time::timeout(self.limits.wall, run.steps())).catch_unwind().await;
+        let end = AssertUnwindSafe(tokio::time::timeout(self.limits.wall, run.steps()))
+            .catch_unwind()
+            .await;
         let end = match end {
             Ok(Ok(end)) => end,
             Ok(Err(_)) => End::Error(format!("not done within {:?}", self.limits.wall)),

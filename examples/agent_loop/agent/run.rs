@@ -8,7 +8,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Agent, Ask, Call, Event, Fault, Message, ModelError, Spec, Tool, ToolError, Turn, WaitReporter, Who};
+use super::{
+    Agent, Ask, Call, Event, Fault, Message, ModelError, Spec, Tool, ToolError, Turn, WaitReporter,
+    Who,
+};
 
 const SYSTEM: &str = "You work on a task with the tools you are given, one call at a time. \
     When the task is done, or cannot be done, call `done` and say truthfully whether it succeeded.";
@@ -61,8 +64,18 @@ impl<'a> Run<'a> {
         };
         let specs = agent.tools.iter().map(|tool| tool.spec()).chain([done]).collect();
         let system = format!("{} {SYSTEM}", agent.role);
-        let messages = vec![Message::System(system.trim_start().to_owned()), Message::User(task.to_owned())];
-        Self { agent, token, specs, messages, step: 0, reasks: 0, shrunk: false, warned: Warned::No }
+        let messages =
+            vec![Message::System(system.trim_start().to_owned()), Message::User(task.to_owned())];
+        Self {
+            agent,
+            token,
+            specs,
+            messages,
+            step: 0,
+            reasks: 0,
+            shrunk: false,
+            warned: Warned::No,
+        }
     }
 
     pub(super) async fn steps(&mut self) -> End {
@@ -93,7 +106,8 @@ impl<'a> Run<'a> {
     /// Asks the model, and if that is down, the other one.
     async fn ask(&self) -> Result<Turn, ModelError> {
         let emit = |event| self.agent.emit(event);
-        let ask = Ask { messages: &self.messages, tools: &self.specs, token: &self.token, emit: &emit };
+        let ask =
+            Ask { messages: &self.messages, tools: &self.specs, token: &self.token, emit: &emit };
         let mut model = self.agent.model.as_ref();
         let mut other = self.agent.fallback.as_deref();
         loop {
@@ -117,7 +131,10 @@ impl<'a> Run<'a> {
         match error.fault {
             Fault::Stopped => Some(End::Stopped),
             Fault::Unusable => {
-                let text = format!("Your answer could not be used: {}. Answer with a tool call.", error.message);
+                let text = format!(
+                    "Your answer could not be used: {}. Answer with a tool call.",
+                    error.message
+                );
                 self.messages.push(Message::User(text));
                 self.reask(error.message)
             }
@@ -136,11 +153,17 @@ impl<'a> Run<'a> {
         let Turn { text, calls, cut, tokens_in, tokens_out } = turn;
         self.agent.emit(Event::Answer { text: text.clone(), calls: names, tokens_in, tokens_out });
         if cut || calls.is_empty() {
-            let fault =
-                if cut { "the answer was cut off, nothing of it was done" } else { "there is no tool call in it" };
+            let fault = if cut {
+                "the answer was cut off, nothing of it was done"
+            } else {
+                "there is no tool call in it"
+            };
             // A call that may be half a call must not stay in the prompt, where it would want a result.
             self.messages.push(Message::Assistant { text, calls: Vec::new() });
-            self.observe(None, format!("Your answer could not be used: {fault}. Answer with one whole tool call."));
+            self.observe(
+                None,
+                format!("Your answer could not be used: {fault}. Answer with one whole tool call."),
+            );
             return self.reask(fault.to_owned());
         }
         self.messages.push(Message::Assistant { text, calls: calls.clone() });
@@ -151,7 +174,11 @@ impl<'a> Run<'a> {
                 match serde_json::from_str::<Done>(&call.arguments) {
                     Ok(Done { text, success }) => return Some(End::Done { text, success }),
                     Err(error) => {
-                        fault = Some(self.reject(&call, &format!("the arguments of 'done' are wrong: {error}")));
+                        fault =
+                            Some(self.reject(
+                                &call,
+                                &format!("the arguments of 'done' are wrong: {error}"),
+                            ));
                     }
                 }
                 continue;
@@ -159,10 +186,14 @@ impl<'a> Run<'a> {
             let agent = self.agent;
             let Some(tool) = agent.tools.iter().find(|tool| tool.spec().name == call.name) else {
                 let known = self.specs.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ");
-                fault = Some(self.reject(&call, &format!("there is no tool '{}'; there are: {known}", call.name)));
+                fault = Some(self.reject(
+                    &call,
+                    &format!("there is no tool '{}'; there are: {known}", call.name),
+                ));
                 continue;
             };
-            let read = serde_json::from_str::<Value>(&call.arguments).map_err(|error| error.to_string());
+            let read =
+                serde_json::from_str::<Value>(&call.arguments).map_err(|error| error.to_string());
             match read.and_then(|arguments| tool.check(&arguments).map(|()| arguments)) {
                 Ok(arguments) => {
                     progress = true;
@@ -172,7 +203,10 @@ impl<'a> Run<'a> {
                     self.observe(Some(&call), text);
                 }
                 Err(error) => {
-                    fault = Some(self.reject(&call, &format!("the arguments of '{}' are wrong: {error}", call.name)));
+                    fault = Some(self.reject(
+                        &call,
+                        &format!("the arguments of '{}' are wrong: {error}", call.name),
+                    ));
                 }
             }
             if self.token.is_cancelled() {
@@ -235,7 +269,9 @@ impl<'a> Run<'a> {
     fn reask(&mut self, fault: String) -> Option<End> {
         let of = self.agent.limits.reasks;
         if self.reasks >= of {
-            return Some(End::Error(format!("no usable answer after {of} re-asks in a row: {fault}")));
+            return Some(End::Error(format!(
+                "no usable answer after {of} re-asks in a row: {fault}"
+            )));
         }
         self.reasks += 1;
         self.agent.emit(Event::Reask { count: self.reasks, of, fault });
@@ -256,11 +292,15 @@ impl<'a> Run<'a> {
         let (warned, text) = match left {
             0..=2 => (
                 Warned::Critical,
-                format!("Critical: Only {left} step{s} left! You must finish the task or call done immediately."),
+                format!(
+                    "Critical: Only {left} step{s} left! You must finish the task or call done immediately."
+                ),
             ),
             3..=5 => (
                 Warned::Few,
-                format!("Only {left} steps remaining. Consider wrapping up or calling done with partial results."),
+                format!(
+                    "Only {left} steps remaining. Consider wrapping up or calling done with partial results."
+                ),
             ),
             _ => return,
         };
@@ -272,7 +312,10 @@ impl<'a> Run<'a> {
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolError {
-    let words = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let words = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     ToolError::Permanent(format!("it panicked: {}", words.unwrap_or("no words")))
 }
 

@@ -110,7 +110,11 @@ pub(crate) trait Tool: Send + Sync {
     fn check(&self, arguments: &Value) -> Result<(), String>;
 
     /// Does it, until the token says stop.
-    fn run<'a>(&'a self, arguments: Value, token: &'a CancellationToken) -> BoxFuture<'a, Result<String, ToolError>>;
+    fn run<'a>(
+        &'a self,
+        arguments: Value,
+        token: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<String, ToolError>>;
 }
 
 /// Why a tool failed.

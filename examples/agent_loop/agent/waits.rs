@@ -37,7 +37,9 @@ impl<'a> WaitReporter<'a> {
             (Some(Cut::AttemptTimeout(_)), _) => ("timeout", "attempt timeout"),
             (Some(Cut::Stream), _) => ("network", "cut off"),
             (Some(_), _) => ("timeout", "total timeout"),
-            (None, Who::Tool) if failure.verdict.is_some_and(|verdict| verdict.is_again()) => ("transient", "the tool"),
+            (None, Who::Tool) if failure.verdict.is_some_and(|verdict| verdict.is_again()) => {
+                ("transient", "the tool")
+            }
             (None, Who::Tool) => ("permanent", "the tool"),
             // A model reports its own errors, as it knows what kind they are of.
             (None, Who::Model) => return,

@@ -44,7 +44,9 @@ pub(super) fn given_up(gave_up: &GaveUp<Failure>, back: Option<Duration>) -> Mod
             failure.message().unwrap_or_default().to_owned()
         }
         (_, Some(failure)) if gave_up.attempts() == 1 => failure.to_string(),
-        (_, Some(failure)) => format!("{failure}, after {} attempts ({})", gave_up.attempts(), gave_up.reason()),
+        (_, Some(failure)) => {
+            format!("{failure}, after {} attempts ({})", gave_up.attempts(), gave_up.reason())
+        }
         (_, None) => gave_up.to_string(),
     };
     let retry_after = gave_up.retry_after().max(failure.and_then(Failure::wait)).max(back);

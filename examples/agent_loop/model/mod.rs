@@ -25,7 +25,10 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt, stream};
 use resile::llm::{self, Classifier, Failure};
 use resile::stream::Resumption;
-use resile::{Attempt, Breaker, Budget, Cooldown, RetryPolicy, StreamResilienceExt, Upstream, breaker, retry_stream};
+use resile::{
+    Attempt, Breaker, Budget, Cooldown, RetryPolicy, StreamResilienceExt, Upstream, breaker,
+    retry_stream,
+};
 use tokio::time::Instant;
 
 use crate::agent::{Ask, Event, Model, ModelError, Turn, WaitReporter, Who};
@@ -124,10 +127,17 @@ impl ChatModel {
     }
 
     /// One attempt: the answer's head, and the stream of what follows.
-    async fn open(&self, body: &str) -> Result<impl Stream<Item = Result<Delta, Failure>> + use<>, Failure> {
+    async fn open(
+        &self,
+        body: &str,
+    ) -> Result<impl Stream<Item = Result<Delta, Failure>> + use<>, Failure> {
         let Limits { attempt, idle, .. } = self.settings.limits;
         let began = Instant::now();
-        let mut request = self.client.post(&self.url).header("content-type", "application/json").body(body.to_owned());
+        let mut request = self
+            .client
+            .post(&self.url)
+            .header("content-type", "application/json")
+            .body(body.to_owned());
         if let Some(key) = &self.settings.key {
             request = request.bearer_auth(key);
         }
@@ -136,8 +146,10 @@ impl ChatModel {
             .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
         let reader = Reader::new(answer, began, attempt);
         let deltas = if is_stream {
-            stream::try_unfold(reader, |mut reader| async { Ok(reader.next().await?.map(|delta| (delta, reader))) })
-                .left_stream()
+            stream::try_unfold(reader, |mut reader| async {
+                Ok(reader.next().await?.map(|delta| (delta, reader)))
+            })
+            .left_stream()
         } else {
             stream::iter([reader.whole().await]).right_stream()
         };
@@ -170,7 +182,8 @@ impl ChatModel {
             return "embedded".to_owned();
         }
         let url = reqwest::Url::parse(&self.settings.base_url).ok();
-        url.and_then(|url| url.host_str().map(ToOwned::to_owned)).unwrap_or_else(|| "provider".to_owned())
+        url.and_then(|url| url.host_str().map(ToOwned::to_owned))
+            .unwrap_or_else(|| "provider".to_owned())
     }
 }
 

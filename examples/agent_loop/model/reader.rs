@@ -28,7 +28,15 @@ impl Reader {
     pub(super) fn new(answer: reqwest::Response, began: Instant, limit: Duration) -> Self {
         let decoder = Decoder::default();
         let deadline = began + limit;
-        Self { answer, decoder, deadline, limit, phase: Phase::Preamble, finished: false, ended: false }
+        Self {
+            answer,
+            decoder,
+            deadline,
+            limit,
+            phase: Phase::Preamble,
+            finished: false,
+            ended: false,
+        }
     }
 
     /// The next event; none after the last.
@@ -71,9 +79,13 @@ impl Reader {
         Delta::whole(&body, self.answer.headers())
     }
 
-    async fn chunk(&mut self) -> Result<Option<impl AsRef<[u8]> + std::ops::Deref<Target = [u8]> + use<>>, Failure> {
+    async fn chunk(
+        &mut self,
+    ) -> Result<Option<impl AsRef<[u8]> + std::ops::Deref<Target = [u8]> + use<>>, Failure> {
         let chunk = tokio::time::timeout_at(self.deadline, self.answer.chunk());
-        let late = |_| io::Error::new(io::ErrorKind::TimedOut, format!("not finished within {:?}", self.limit));
+        let late = |_| {
+            io::Error::new(io::ErrorKind::TimedOut, format!("not finished within {:?}", self.limit))
+        };
         Ok(chunk.await.map_err(late)??)
     }
 }

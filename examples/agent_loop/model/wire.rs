@@ -25,7 +25,9 @@ fn message(message: &Message) -> Value {
     match message {
         Message::System(text) => json!({ "role": "system", "content": text }),
         Message::User(text) => json!({ "role": "user", "content": text }),
-        Message::Assistant { text, calls } if calls.is_empty() => json!({ "role": "assistant", "content": text }),
+        Message::Assistant { text, calls } if calls.is_empty() => {
+            json!({ "role": "assistant", "content": text })
+        }
         Message::Assistant { text, calls } => {
             let calls: Vec<Value> = (calls.iter())
                 .map(|call| {
@@ -35,7 +37,9 @@ fn message(message: &Message) -> Value {
                 .collect();
             json!({ "role": "assistant", "content": text, "tool_calls": calls })
         }
-        Message::Tool { call, text } => json!({ "role": "tool", "tool_call_id": call, "content": text }),
+        Message::Tool { call, text } => {
+            json!({ "role": "tool", "tool_call_id": call, "content": text })
+        }
     }
 }
 
@@ -67,8 +71,9 @@ impl Delta {
         if data.trim() == "[DONE]" {
             return Ok(Self::end());
         }
-        let event: Value = serde_json::from_str(data)
-            .map_err(|error| Failure::invalid_output(format!("an event of the answer is not JSON: {error}")))?;
+        let event: Value = serde_json::from_str(data).map_err(|error| {
+            Failure::invalid_output(format!("an event of the answer is not JSON: {error}"))
+        })?;
         // A call that the limit of tokens cut is the agent's to refuse: all else that is wrong is found here.
         if event["choices"][0]["finish_reason"] != "length" {
             if let Some(failure) = Failure::find_in_event(data, phase) {
@@ -80,7 +85,9 @@ impl Delta {
 
     /// From the body of an answer that is no stream.
     pub(super) fn whole(body: &[u8], headers: &HeaderMap) -> Result<Self, Failure> {
-        if let Some(failure) = Reply::new(body).with_status(200).with_headers(headers).find(SystemTime::now()) {
+        if let Some(failure) =
+            Reply::new(body).with_status(200).with_headers(headers).find(SystemTime::now())
+        {
             return Err(failure);
         }
         let answer: Value = serde_json::from_slice(body)
@@ -93,18 +100,26 @@ impl Delta {
         let choice = &event["choices"][0];
         let calls = choice[field]["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
         let calls = calls.iter().enumerate().map(|(place, call)| {
-            let index = call["index"].as_u64().and_then(|index| usize::try_from(index).ok()).unwrap_or(place);
+            let index = call["index"]
+                .as_u64()
+                .and_then(|index| usize::try_from(index).ok())
+                .unwrap_or(place);
             let function = &call["function"];
             (
                 index,
-                Call { id: text(&call["id"]), name: text(&function["name"]), arguments: text(&function["arguments"]) },
+                Call {
+                    id: text(&call["id"]),
+                    name: text(&function["name"]),
+                    arguments: text(&function["arguments"]),
+                },
             )
         });
         let count = |name: &str| event["usage"][name].as_u64();
         Self {
             text: text(&choice[field]["content"]),
             calls: calls.collect(),
-            usage: count("prompt_tokens").map(|tokens| (tokens, count("completion_tokens").unwrap_or(0))),
+            usage: count("prompt_tokens")
+                .map(|tokens| (tokens, count("completion_tokens").unwrap_or(0))),
             finish: choice["finish_reason"].as_str().map(|reason| reason == "length"),
             end: false,
             restart: false,

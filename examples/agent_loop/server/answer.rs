@@ -28,19 +28,22 @@ pub(super) async fn answer(act: Act) -> Result<Response<Body>, hyper::http::Erro
             let now = SystemTime::now();
             let date = |at| httpdate::fmt_http_date(at);
             let answer = limited().header("date", date(now));
-            answer.header("retry-after", date(now + Duration::from_secs(1))).body(rate("Slow down."))
+            answer
+                .header("retry-after", date(now + Duration::from_secs(1)))
+                .body(rate("Slow down."))
         }
         Fault::HintBody => {
             let info = json!({ "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.7s" });
-            let error =
-                json!({ "code": 429, "status": "RESOURCE_EXHAUSTED", "message": "Slow down.", "details": [info] });
+            let error = json!({ "code": 429, "status": "RESOURCE_EXHAUSTED", "message": "Slow down.", "details": [info] });
             limited().body(full(json!({ "error": error }).to_string()))
         }
         Fault::HintReset => limited()
             .header("x-ratelimit-remaining-requests", 0)
             .header("x-ratelimit-reset-requests", "800ms")
             .body(rate("Slow down.")),
-        Fault::HintSentence => limited().body(rate("Rate limit reached. Please try again in 0.9s.")),
+        Fault::HintSentence => {
+            limited().body(rate("Rate limit reached. Please try again in 0.9s."))
+        }
         Fault::Quota => {
             let error = json!({
                 "type": "insufficient_quota", "code": "insufficient_quota", "resets_in_seconds": 86_400,
@@ -48,13 +51,19 @@ pub(super) async fn answer(act: Act) -> Result<Response<Body>, hyper::http::Erro
             });
             limited().body(full(json!({ "error": error }).to_string()))
         }
-        Fault::Unavailable => json_of(503, &json!({ "message": "The server is busy.", "code": "service_unavailable" })),
-        Fault::Overloaded => json_of(529, &json!({ "type": "overloaded_error", "message": "Overloaded" })),
+        Fault::Unavailable => json_of(
+            503,
+            &json!({ "message": "The server is busy.", "code": "service_unavailable" }),
+        ),
+        Fault::Overloaded => {
+            json_of(529, &json!({ "type": "overloaded_error", "message": "Overloaded" }))
+        }
         Fault::Html => page(500, "<html><body><h1>Internal Server Error</h1></body></html>"),
-        Fault::ErrorIn200 => json_of(200, &json!({ "message": "The upstream gave up.", "code": 502 })),
+        Fault::ErrorIn200 => {
+            json_of(200, &json!({ "message": "The upstream gave up.", "code": 502 }))
+        }
         Fault::TooLong => {
-            let message =
-                "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.";
+            let message = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.";
             json_of(
                 400,
                 &json!({ "type": "invalid_request_error", "code": "context_length_exceeded", "message": message }),
@@ -68,11 +77,14 @@ pub(super) async fn answer(act: Act) -> Result<Response<Body>, hyper::http::Erro
             stream_of(half, End::Cut)
         }
         Fault::ErrorEvent => {
-            let error = json!({ "error": { "type": "server_error", "message": "The model stumbled." } });
+            let error =
+                json!({ "error": { "type": "server_error", "message": "The model stumbled." } });
             let text = chunk(&json!({ "role": "assistant", "content": "Let me" }), None);
             stream_of(vec![text, error.to_string()], End::Whole)
         }
-        Fault::Malformed => stream_of(vec![r#"{"choices":[{"delta":{"content":"Hel"#.to_owned()], End::Whole),
+        Fault::Malformed => {
+            stream_of(vec![r#"{"choices":[{"delta":{"content":"Hel"#.to_owned()], End::Whole)
+        }
     }
 }
 
@@ -86,24 +98,29 @@ fn call(name: &str, arguments: &str) -> Vec<String> {
     let of = |id: Option<&str>, name: Option<&str>, arguments: &str| {
         let mut call = json!({ "index": 0, "function": { "arguments": arguments } });
         if let (Some(id), Some(name)) = (id, name) {
-            (call["id"], call["type"], call["function"]["name"]) = (json!(id), json!("function"), json!(name));
+            (call["id"], call["type"], call["function"]["name"]) =
+                (json!(id), json!("function"), json!(name));
         }
         chunk(&json!({ "tool_calls": [call] }), None)
     };
-    let mut events =
-        vec![chunk(&json!({ "role": "assistant", "content": null }), None), of(Some("call_1"), Some(name), "")];
+    let mut events = vec![
+        chunk(&json!({ "role": "assistant", "content": null }), None),
+        of(Some("call_1"), Some(name), ""),
+    ];
     let letters: Vec<char> = arguments.chars().collect();
     events.extend(letters.chunks(12).map(|part| of(None, None, &part.iter().collect::<String>())));
     events.push(chunk(&json!({}), Some("tool_calls")));
-    let usage =
-        json!({ "prompt_tokens": 120, "completion_tokens": letters.len(), "total_tokens": 120 + letters.len() });
-    events.push(json!({ "object": "chat.completion.chunk", "choices": [], "usage": usage }).to_string());
+    let usage = json!({ "prompt_tokens": 120, "completion_tokens": letters.len(), "total_tokens": 120 + letters.len() });
+    events.push(
+        json!({ "object": "chat.completion.chunk", "choices": [], "usage": usage }).to_string(),
+    );
     events
 }
 
 fn chunk(delta: &Value, finish: Option<&str>) -> String {
     let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
-    json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [choice] }).to_string()
+    json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [choice] })
+        .to_string()
 }
 
 #[derive(Clone, Copy)]

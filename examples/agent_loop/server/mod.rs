@@ -64,15 +64,18 @@ impl Server {
         // A completion is a POST. What becomes of it is decided before HTTP begins: a reset is not HTTP.
         let mut first = [0];
         stream.peek(&mut first).await?;
-        let act = (first == *b"P").then(|| self.script.lock().unwrap_or_else(PoisonError::into_inner).next());
+        let act = (first == *b"P")
+            .then(|| self.script.lock().unwrap_or_else(PoisonError::into_inner).next());
         if matches!(act, Some(Act::Fail(Fault::Reset))) {
             stream.read_u8().await?; // The request is on its way:
-            #[allow(deprecated)] // Only a zero does not block, and tokio has `set_zero_linger` since 1.50 alone.
+            #[allow(deprecated)]
+            // Only a zero does not block, and tokio has `set_zero_linger` since 1.50 alone.
             return stream.set_linger(Some(Duration::ZERO)); // Dropped so, the connection is reset and not closed.
         }
         // The next request is to meet the next act, so it must not come through this connection.
         let service = service_fn(|request| self.respond(request, act));
-        let connection = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service);
+        let connection =
+            http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service);
         connection.await.map_err(io::Error::other)
     }
 
@@ -85,10 +88,15 @@ impl Server {
         // An answer to a request that is not read to its end would reset the connection.
         _ = body.collect().await;
         match act {
-            Some(act) if parts.method == Method::POST && parts.uri.path().ends_with("/chat/completions") => {
+            Some(act)
+                if parts.method == Method::POST
+                    && parts.uri.path().ends_with("/chat/completions") =>
+            {
                 answer(act).await
             }
-            None if parts.uri.path() == "/library" => self.library(parts.uri.query().unwrap_or_default()),
+            None if parts.uri.path() == "/library" => {
+                self.library(parts.uri.query().unwrap_or_default())
+            }
             _ => page(404, "<html><body>No such page.</body></html>"),
         }
     }
@@ -96,8 +104,12 @@ impl Server {
     fn library(&self, query: &str) -> Result<Response<Body>, hyper::http::Error> {
         let lookups = self.lookups.fetch_add(1, Ordering::Relaxed);
         match self.scenario {
-            Scenario::Captcha => page(403, "<html><body>Solve this captcha to go on.</body></html>"),
-            Scenario::Stormy if lookups == 0 => page(503, "<html><body>Back in a moment.</body></html>"),
+            Scenario::Captcha => {
+                page(403, "<html><body>Solve this captcha to go on.</body></html>")
+            }
+            Scenario::Stormy if lookups == 0 => {
+                page(503, "<html><body>Back in a moment.</body></html>")
+            }
             _ if query.contains("resile") => {
                 Response::builder().body(full("resile, verb: to spring back; also, to withdraw."))
             }

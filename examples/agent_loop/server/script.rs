@@ -60,7 +60,8 @@ const STORM: [Fault; 15] = [
     Fault::ErrorIn200,
 ];
 
-const DONE: Act = Call("done", r#"{"text":"Resile: to spring back; also, to withdraw.","success":true}"#);
+const DONE: Act =
+    Call("done", r#"{"text":"Resile: to spring back; also, to withdraw.","success":true}"#);
 const LOOKUP: Act = Call("lookup", r#"{"topic":"resile"}"#);
 
 /// How a scenario goes, and what happens from then on.
@@ -79,7 +80,10 @@ impl Script {
             Scenario::Stormy => (storm(seed), DONE),
             Scenario::Captcha => (
                 vec![LOOKUP],
-                Call("done", r#"{"text":"The library wants a captcha solved: a person has to.","success":false}"#),
+                Call(
+                    "done",
+                    r#"{"text":"The library wants a captcha solved: a person has to.","success":false}"#,
+                ),
             ),
             Scenario::Outage => (vec![Fail(Fault::Html), Fail(Fault::Reset)], Fail(Fault::Html)),
             Scenario::Quota => (vec![LOOKUP], Fail(Fault::Quota)),
@@ -124,7 +128,15 @@ fn storm(seed: u64) -> Vec<Act> {
         faults.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
     }
     let mut faults = faults.chunks(2);
-    let before =
-        |answer| faults.next().unwrap_or_default().iter().copied().map(Fail).chain([answer]).collect::<Vec<_>>();
+    let before = |answer| {
+        faults
+            .next()
+            .unwrap_or_default()
+            .iter()
+            .copied()
+            .map(Fail)
+            .chain([answer])
+            .collect::<Vec<_>>()
+    };
     ANSWERS.into_iter().flat_map(before).collect()
 }

@@ -54,7 +54,8 @@ pub(crate) struct Bucket {
 fn run(f: f64, policy: &RetryPolicy, capacity: Option<u32>, until: u64) -> Measured {
     let mut rng = seeded(3);
     let new = |capacity| Budget::new().with_capacity(capacity).with_deposit(DEPOSIT);
-    let budgets: Option<Vec<Budget>> = capacity.map(|held| (0..CLIENTS).map(|_| new(held)).collect());
+    let budgets: Option<Vec<Budget>> =
+        capacity.map(|held| (0..CLIENTS).map(|_| new(held)).collect());
     let mut agenda = Agenda::new();
     let (mut calls, mut sent, mut good) = (0, 0, 0);
     let (mut met, mut held) = (0, 0.0);
@@ -130,7 +131,8 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Bucket {
         rates.extend(BETWEEN);
         rates.sort_by(f64::total_cmp);
     }
-    let near: &[f64] = size.pick(&[0.06, 0.13], &[0.05, 0.07, 0.08, 0.085, 0.09, 0.095, 0.10, 0.11, 0.13]);
+    let near: &[f64] =
+        size.pick(&[0.06, 0.13], &[0.05, 0.07, 0.08, 0.085, 0.09, 0.095, 0.10, 0.11, 0.13]);
     let mut jobs: Vec<(f64, RetryPolicy, Option<u32>, u64)> = Vec::new();
     jobs.extend(rates.iter().map(|&f| (f, RetryPolicy::none(), None, until)));
     jobs.extend(rates.iter().map(|&f| (f, THREE_MORE, None, until)));
@@ -140,7 +142,9 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Bucket {
     // Long enough for the fullest to be emptied.
     jobs.extend(RESERVES.iter().map(|&(_, held)| (1.0, THREE_MORE, Some(held), until.max(30))));
     // Of larger buckets, as a level is in whole tokens, and so for longer.
-    jobs.extend(near.iter().map(|&f| (f, THREE_MORE, Some(size.pick(10, 20)), size.pick(120, 1_000))));
+    jobs.extend(
+        near.iter().map(|&f| (f, THREE_MORE, Some(size.pick(10, 20)), size.pick(120, 1_000))),
+    );
     let mut all = on_all_cores(jobs.len(), progress, |job| {
         let (f, policy, capacity, until) = jobs[job];
         run(f, &policy, capacity, until)
@@ -159,9 +163,12 @@ pub(crate) fn checks(measured: &Bucket, size: Size) -> Vec<Check> {
     let (few_fail, many_fail) = size.pick((0.8, 2.5), (0.3, 0.6));
     let mut checks = Vec::new();
     let near = |one: f64, other: f64| (one - other).abs() < 1e-9;
-    let at = |line: &[Measured], f: f64| *line.iter().find(|it| near(it.f, f)).expect("a published rate");
+    let at = |line: &[Measured], f: f64| {
+        *line.iter().find(|it| near(it.f, f)).expect("a published rate")
+    };
     for (f, published) in TABLE {
-        let [none, three, bucket] = [&measured.none, &measured.three, &measured.saved].map(|line| at(line, f));
+        let [none, three, bucket] =
+            [&measured.none, &measured.three, &measured.saved].map(|line| at(line, f));
         let noise = if f <= 0.1 { few_fail } else { many_fail };
         let rows = [("no retry", none), ("3 retries", three), ("bucket", bucket)];
         for ((name, got), published) in rows.into_iter().zip(published.chunks(2)) {
@@ -170,14 +177,23 @@ pub(crate) fn checks(measured: &Bucket, size: Size) -> Vec<Check> {
             let all_fail = near(f, 1.0);
             let success = if all_fail { 0.0 } else { noise };
             let load = if name == "no retry" || all_fail && name != "bucket" { 0.0 } else { noise };
-            checks.push(Check::new(what("success"), PlusMinus(published[0], success), (got.success, 2, " %")));
-            checks.push(Check::new(what("load"), PlusMinus(published[1], load), (got.load, 2, " %")));
+            checks.push(Check::new(
+                what("success"),
+                PlusMinus(published[0], success),
+                (got.success, 2, " %"),
+            ));
+            checks.push(Check::new(
+                what("load"),
+                PlusMinus(published[1], load),
+                (got.load, 2, " %"),
+            ));
         }
         if f <= 0.05 {
             let what = |what| format!("{:.0} % fail: success lost to the {what}", 100.0 * f);
             let default = at(&measured.default, f);
-            let lost =
-                |to, saved: &Measured| Check::new(what(to), AtMost(0.1, 0.0), (three.success - saved.success, 3, " %"));
+            let lost = |to, saved: &Measured| {
+                Check::new(what(to), AtMost(0.1, 0.0), (three.success - saved.success, 3, " %"))
+            };
             checks.extend([lost("bucket", &bucket), lost("default budget", &default).ours()]);
         }
     }
@@ -193,10 +209,11 @@ pub(crate) fn checks(measured: &Bucket, size: Size) -> Vec<Check> {
 /// Where a bucket is as often empty as full: at f* = d / (1 + d), which is 9.09 %, a failure takes what the successes
 /// have brought.
 fn break_even(levels: &[Measured], size: Size) -> Check {
-    let crossing = levels.windows(2).find(|pair| pair[0].level >= 0.5 && pair[1].level < 0.5).map(|pair| {
-        let share = (pair[0].level - 0.5) / (pair[0].level - pair[1].level);
-        100.0 * (pair[0].f + share * (pair[1].f - pair[0].f))
-    });
+    let crossing =
+        levels.windows(2).find(|pair| pair[0].level >= 0.5 && pair[1].level < 0.5).map(|pair| {
+            let share = (pair[0].level - 0.5) / (pair[0].level - pair[1].level);
+            100.0 * (pair[0].f + share * (pair[1].f - pair[0].f))
+        });
     Check::new(
         "failures from which a bucket drains",
         PlusMinus(9.09, size.pick(2.0, 0.3)),

@@ -49,7 +49,9 @@ impl Formula {
                     backoff.delay(retry, previous, |range| rng.random_range(range))
                 })
             }
-            Self::Clipped => Duration::from_secs(1 << (RETRY - 1)).mul_f64(rng.random_range(0.5..=1.5)).min(CAP),
+            Self::Clipped => {
+                Duration::from_secs(1 << (RETRY - 1)).mul_f64(rng.random_range(0.5..=1.5)).min(CAP)
+            }
         }
     }
 }
@@ -75,7 +77,8 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Spread> {
 pub(crate) fn checks(spreads: &[Spread]) -> Vec<Check> {
     let mut checks = Vec::new();
     for (Spread { name, delays }, (_, formula)) in spreads.iter().zip(FORMULAS) {
-        let fullest = delays.chunks_exact(CLIENTS).filter_map(|crowd| slots(crowd).into_iter().max()).max();
+        let fullest =
+            delays.chunks_exact(CLIENTS).filter_map(|crowd| slots(crowd).into_iter().max()).max();
         let fullest = (f64::from(fullest.unwrap_or(u32::MAX)), 0, " of 1000");
         let what = format!("{name}: most in 0.1 s");
         if matches!(formula, Formula::Ours(Jitter::None) | Formula::Clipped) {
@@ -83,11 +86,20 @@ pub(crate) fn checks(spreads: &[Spread]) -> Vec<Check> {
             continue;
         }
         let longest = delays.iter().max().copied().unwrap_or_default();
-        let at_cap = delays.iter().filter(|&&delay| delay == CAP).count() as f64 / delays.len() as f64;
+        let at_cap =
+            delays.iter().filter(|&&delay| delay == CAP).count() as f64 / delays.len() as f64;
         checks.push(Check::new(what, AtMost(25.0, 0.0), fullest));
         let what = format!("{name}: the longest");
-        checks.push(Check::new(what, AtMost(CAP.as_secs_f64(), 0.0), (longest.as_secs_f64(), 3, " s")));
-        checks.push(Check::new(format!("{name}: are the cap"), Below(0.1), (100.0 * at_cap, 3, " %")));
+        checks.push(Check::new(
+            what,
+            AtMost(CAP.as_secs_f64(), 0.0),
+            (longest.as_secs_f64(), 3, " s"),
+        ));
+        checks.push(Check::new(
+            format!("{name}: are the cap"),
+            Below(0.1),
+            (100.0 * at_cap, 3, " %"),
+        ));
     }
     checks
 }

@@ -116,7 +116,11 @@ impl Check {
     pub(crate) const WIDTH: usize = 100;
 
     /// Compares a measured figure with the published one.
-    pub(crate) fn new(what: impl Into<String>, published: Published, (measured, decimals, unit): Figure<'_>) -> Self {
+    pub(crate) fn new(
+        what: impl Into<String>,
+        published: Published,
+        (measured, decimals, unit): Figure<'_>,
+    ) -> Self {
         Self {
             what: what.into(),
             published,
@@ -133,7 +137,11 @@ impl Check {
     }
 
     /// Compares words: they are to be the same.
-    pub(crate) fn text(what: impl Into<String>, published: impl Into<String>, measured: impl Into<String>) -> Self {
+    pub(crate) fn text(
+        what: impl Into<String>,
+        published: impl Into<String>,
+        measured: impl Into<String>,
+    ) -> Self {
         let published = Published::Text(published.into());
         Self { measured: measured.into(), ..Self::new(what, published, (f64::NAN, 0, "")) }
     }
@@ -174,8 +182,15 @@ impl fmt::Display for Check {
         let published = self.published.text(&self.unit);
         let published = if self.sourced { published } else { format!("ours: {published}") };
         let verdict = self.verdict();
-        f.write_str(&row(&self.what, &published, &format!("{}{}", self.measured, self.unit), verdict.name()))?;
-        let Some(outcome) = self.outcome.as_ref().filter(|_| verdict != Verdict::Holds) else { return Ok(()) };
+        f.write_str(&row(
+            &self.what,
+            &published,
+            &format!("{}{}", self.measured, self.unit),
+            verdict.name(),
+        ))?;
+        let Some(outcome) = self.outcome.as_ref().filter(|_| verdict != Verdict::Holds) else {
+            return Ok(());
+        };
         let accepted = outcome.accepts.text(&self.unit);
         let words = match verdict {
             Verdict::Fails => format!("Not even the outcome holds, {accepted}."),

@@ -49,7 +49,13 @@ struct Measured {
     good: Series,
 }
 
-fn run(rate: fn(f64) -> f64, until: u64, policy: &RetryPolicy, budget: Option<&Budget>, seed: u64) -> Measured {
+fn run(
+    rate: fn(f64) -> f64,
+    until: u64,
+    policy: &RetryPolicy,
+    budget: Option<&Budget>,
+    seed: u64,
+) -> Measured {
     // Arrivals are the same whatever the policy draws, so that policies differ by less than seeds do.
     let (mut arrivals, mut rng) = (seeded(seed), seeded(!seed));
     let mut agenda = Agenda::new();
@@ -76,7 +82,10 @@ fn run(rate: fn(f64) -> f64, until: u64, policy: &RetryPolicy, budget: Option<&B
             }
             Event::Start { call, attempt } => {
                 in_flight += 1;
-                agenda.after(seconds(1.0 + 0.01 * f64::from(in_flight)), Event::Served { call, attempt });
+                agenda.after(
+                    seconds(1.0 + 0.01 * f64::from(in_flight)),
+                    Event::Served { call, attempt },
+                );
             }
             Event::Served { call, attempt } => {
                 in_flight -= 1;
@@ -92,7 +101,10 @@ fn run(rate: fn(f64) -> f64, until: u64, policy: &RetryPolicy, budget: Option<&B
                 }
             }
             Event::Timeout { call, attempt } => {
-                let Some(failed) = calls[call].waits.filter(|waits| waits.number() == attempt) else { continue };
+                let Some(failed) = calls[call].waits.filter(|waits| waits.number() == attempt)
+                else {
+                    continue;
+                };
                 calls[call].waits = None;
                 let verdict = Some(Verdict::transient());
                 let decision = policy.decide(failed, verdict, |range| rng.random_range(range));
@@ -132,10 +144,15 @@ struct Client {
 
 const NONE: Client = Client { name: "no retry", policy: RetryPolicy::none(), budget: None };
 const STORM: Client = Client { name: "3 attempts at once", policy: AT_ONCE, budget: None };
-const JITTER: Client = Client { name: "3 attempts with jitter", policy: RetryPolicy::new(), budget: None };
-const SAVED: Client = Client { name: "at once, default budget", policy: AT_ONCE, budget: Some(Budget::new) };
-const DEFAULT: Client =
-    Client { name: "default policy and budget", policy: RetryPolicy::new(), budget: Some(Budget::new) };
+const JITTER: Client =
+    Client { name: "3 attempts with jitter", policy: RetryPolicy::new(), budget: None };
+const SAVED: Client =
+    Client { name: "at once, default budget", policy: AT_ONCE, budget: Some(Budget::new) };
+const DEFAULT: Client = Client {
+    name: "default policy and budget",
+    policy: RetryPolicy::new(),
+    budget: Some(Budget::new),
+};
 /// A reserve of the size of an AWS client's, and the deposit of a gRPC channel.
 const HOARD: Client = Client {
     name: "default policy, 100 tokens",
@@ -182,7 +199,13 @@ impl Line {
     }
 }
 
-fn lines(rate: Rate, until: u64, clients: &[Client], seeds: usize, progress: Progress<'_>) -> Vec<Line> {
+fn lines(
+    rate: Rate,
+    until: u64,
+    clients: &[Client],
+    seeds: usize,
+    progress: Progress<'_>,
+) -> Vec<Line> {
     let runs = on_all_cores(clients.len() * seeds, progress, |job| {
         let Client { policy, budget, .. } = clients[job / seeds];
         let budget = budget.map(|new| new());
@@ -202,8 +225,12 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Collapse {
     // Whether a run collapses is chance, and when its collapse ends varies by seconds: it takes many.
     let (spikes, ramps) = size.pick((10, 15), (600, 600));
     Collapse {
-        spike: lines(spike, 80, &[NONE, STORM, SAVED, DEFAULT], spikes, &|done| progress(0.5 * done)),
-        ramp: lines(ramp, 60, &[NONE, STORM, JITTER, SAVED, DEFAULT, HOARD], ramps, &|done| progress(0.5 + 0.5 * done)),
+        spike: lines(spike, 80, &[NONE, STORM, SAVED, DEFAULT], spikes, &|done| {
+            progress(0.5 * done)
+        }),
+        ramp: lines(ramp, 60, &[NONE, STORM, JITTER, SAVED, DEFAULT, HOARD], ramps, &|done| {
+            progress(0.5 + 0.5 * done)
+        }),
     }
 }
 
@@ -214,7 +241,13 @@ pub(crate) fn checks(measured: &Collapse, size: Size) -> Vec<Check> {
 }
 
 /// A row that compares with a mean of ten runs, and a row that says how far apart the two are.
-fn with_error(when: &str, line: &Line, over: Range<usize>, published: f64, outcome: Published) -> [Check; 2] {
+fn with_error(
+    when: &str,
+    line: &Line,
+    over: Range<usize>,
+    published: f64,
+    outcome: Published,
+) -> [Check; 2] {
     let good = line.goodput(over.clone());
     let [few, many] = [PUBLISHED_RUNS, line.runs.len()].map(|runs| line.error(over.clone(), runs));
     let reason = format!(
@@ -241,7 +274,9 @@ fn spikes(lines: &[Line], size: Size) -> Vec<Check> {
         Check::new(format!("spike, of arrivals: {}", line.name), AtLeast(95.0, 0.0), figure)
     };
     let down = storm.down(40..60).count() as f64;
-    let stayed = storm.down(40..60).filter(|run| storm.down(late.clone()).any(|other| std::ptr::eq(*run, other)));
+    let stayed = storm
+        .down(40..60)
+        .filter(|run| storm.down(late.clone()).any(|other| std::ptr::eq(*run, other)));
     let stayed = 100.0 * stayed.count() as f64 / down;
     let collapsed = 100.0 * down / storm.runs.len() as f64;
     let mut checks = vec![good(none, 40.2)];
@@ -270,16 +305,29 @@ fn ramps(lines: &[Line], size: Size) -> Vec<Check> {
     let mut checks = Vec::new();
     for (line, published) in [(none, 18.8), (saved, 19.2)] {
         // Far from what retries without a budget leave, which is nothing.
-        checks.extend(with_error("ramp, 35-50 s", line, peak.clone(), published, AtLeast(15.0, 0.0)));
+        checks.extend(with_error(
+            "ramp, 35-50 s",
+            line,
+            peak.clone(),
+            published,
+            AtLeast(15.0, 0.0),
+        ));
     }
     for line in [storm, jitter] {
-        checks.push(Check::new(format!("ramp, 35-50 s: {}", line.name), PlusMinus(0.0, 0.5), (good(line), 2, "/s")));
+        checks.push(Check::new(
+            format!("ramp, 35-50 s: {}", line.name),
+            PlusMinus(0.0, 0.5),
+            (good(line), 2, "/s"),
+        ));
     }
     // Fewer seeds, a wider tolerance.
     let slack = size.pick(5.0, 0.0);
     for line in [saved, default] {
         let figure = (100.0 * good(line) / alone, 1, " %");
-        checks.push(Check::new(format!("ramp, of no retry: {}", line.name), AtLeast(95.0, slack), figure).ours());
+        checks.push(
+            Check::new(format!("ramp, of no retry: {}", line.name), AtLeast(95.0, slack), figure)
+                .ours(),
+        );
     }
     // A large reserve is spent at the worst moment, about a good call for each token. It delays the recovery and cannot
     // prevent it.
@@ -291,7 +339,8 @@ fn ramps(lines: &[Line], size: Size) -> Vec<Check> {
             ((alone - good(hoard)) * 15.0, 0, ""),
         )
         .ours(),
-        Check::new("ramp, 50-60 s, of no retry: 100 tokens", AtLeast(95.0, 0.0), (late, 1, " %")).ours(),
+        Check::new("ramp, 50-60 s, of no retry: 100 tokens", AtLeast(95.0, 0.0), (late, 1, " %"))
+            .ours(),
     ]);
     checks
 }

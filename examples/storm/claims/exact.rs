@@ -6,8 +6,8 @@ use std::time::Duration;
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
 use resile::{
-    Attempt, Backoff, Decision, GaveUp, Jitter, ManualTimer, Never, RetryPolicy, Run, StopReason, Timer, Upstream,
-    Verdict,
+    Attempt, Backoff, Decision, GaveUp, Jitter, ManualTimer, Never, RetryPolicy, Run, StopReason,
+    Timer, Upstream, Verdict,
 };
 
 use super::Published::PlusMinus;
@@ -62,7 +62,8 @@ fn succeeds(f: f64, policy: &RetryPolicy, rng: &mut ChaCha8Rng) -> bool {
         if rng.random::<f64>() >= f {
             return Some(true);
         }
-        let decision = policy.decide(attempt, Some(Verdict::transient()), |range| rng.random_range(range));
+        let decision =
+            policy.decide(attempt, Some(Verdict::transient()), |range| rng.random_range(range));
         matches!(decision, Decision::Stop(_)).then_some(false)
     }) == Some(true)
 }
@@ -71,22 +72,37 @@ fn succeeds(f: f64, policy: &RetryPolicy, rng: &mut ChaCha8Rng) -> bool {
 fn whole_jobs(attempts: u32, jobs: u32) -> f64 {
     let policy = RetryPolicy::new().with_attempts(attempts);
     let mut rng = seeded(7);
-    let whole = (0..jobs).filter(|_| (0..50).all(|_| succeeds(0.05, &policy, &mut rng))).count() as f64;
+    let whole =
+        (0..jobs).filter(|_| (0..50).all(|_| succeeds(0.05, &policy, &mut rng))).count() as f64;
     whole / f64::from(jobs)
 }
 
 pub(crate) fn checks(size: Size) -> Vec<Check> {
     let (at, returned, stop) = before_the_deadline();
     let mut checks = vec![
-        Check::new("3 layers of 4 attempts: calls", PlusMinus(64.0, 0.0), (f64::from(reach(3, 4)), 0, "")),
-        Check::new("5 layers of 3 attempts: calls", PlusMinus(243.0, 0.0), (f64::from(reach(5, 3)), 0, "")),
-        Check::text("delays 1, 2, 4 s, deadline 5 s: attempts at", "[0, 1, 3] s", format!("{at:?} s")),
+        Check::new(
+            "3 layers of 4 attempts: calls",
+            PlusMinus(64.0, 0.0),
+            (f64::from(reach(3, 4)), 0, ""),
+        ),
+        Check::new(
+            "5 layers of 3 attempts: calls",
+            PlusMinus(243.0, 0.0),
+            (f64::from(reach(5, 3)), 0, ""),
+        ),
+        Check::text(
+            "delays 1, 2, 4 s, deadline 5 s: attempts at",
+            "[0, 1, 3] s",
+            format!("{at:?} s"),
+        ),
         Check::text("and it returns at", "3s", format!("{returned:?}")),
         Check::text("with the reason", "no time left", stop.to_string()),
     ];
     // (1 − fⁿ)⁵⁰ in percent, within five standard errors of so many jobs.
     let jobs = size.pick(16_000, 100_000);
-    for (attempts, published, errors) in [(1, 7.69, size.pick(1.05, 0.42)), (3, 99.38, size.pick(0.31, 0.12))] {
+    for (attempts, published, errors) in
+        [(1, 7.69, size.pick(1.05, 0.42)), (3, 99.38, size.pick(0.31, 0.12))]
+    {
         checks.push(Check::new(
             format!("50 calls, 5 % fail, {attempts} attempts: all succeed"),
             PlusMinus(published, errors),

@@ -38,8 +38,11 @@ enum Kind {
     Cooldown,
 }
 
-const KINDS: [(&str, Kind); 3] =
-    [("hint alone, by hand", Kind::Hint), ("hint with jitter", Kind::Retry), ("cooldown per process", Kind::Cooldown)];
+const KINDS: [(&str, Kind); 3] = [
+    ("hint alone, by hand", Kind::Hint),
+    ("hint with jitter", Kind::Retry),
+    ("cooldown per process", Kind::Cooldown),
+];
 
 #[derive(Debug, thiserror::Error)]
 #[error("too many requests")]
@@ -118,7 +121,9 @@ impl Scene {
                 }
                 Ok(())
             }
-            Kind::Retry | Kind::Cooldown => retry(|_| self.ask(), &policy, Never).on(&self.processes[process]).await,
+            Kind::Retry | Kind::Cooldown => {
+                retry(|_| self.ask(), &policy, Never).on(&self.processes[process]).await
+            }
         };
         assert!(outcome.is_ok(), "nothing ends a call but its success");
     }
@@ -206,8 +211,9 @@ impl Line {
 pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
     // When the last of 10,000 is done is a matter of seconds of chance: some seeds.
     let (processes, seeds) = size.pick((10, 2), (100, 32));
-    let runs =
-        on_all_cores(KINDS.len() * seeds, progress, |job| run(KINDS[job / seeds].1, processes, (job % seeds) as u64).0);
+    let runs = on_all_cores(KINDS.len() * seeds, progress, |job| {
+        run(KINDS[job / seeds].1, processes, (job % seeds) as u64).0
+    });
     runs.chunks(seeds).map(Line::of).collect()
 }
 
@@ -220,22 +226,38 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
     let chance = size.pick(25.0, 4.0);
     let checks = [
         Check::new("hint alone: refusals per success", PlusMinus(9.8, 0.5), (hint.wasted, 2, "")),
-        Check::new("hint with jitter: refusals per success", PlusMinus(2.0, 0.3), (jitter.wasted, 2, "")),
+        Check::new(
+            "hint with jitter: refusals per success",
+            PlusMinus(2.0, 0.3),
+            (jitter.wasted, 2, ""),
+        ),
         Check::new("cooldown: refusals per success", AtMost(0.25, 0.0), (cooldown.wasted, 2, "")),
         Check::new(
             "cooldown: fewer refusals than hint alone",
             AtLeast(10.0, 0.0),
             (hint.wasted / cooldown.wasted, 1, "x"),
         ),
-        Check::new("hint alone: of the limit, used", AtLeast(95.0, 0.0), (100.0 * hint.served() / limit, 1, " %")),
+        Check::new(
+            "hint alone: of the limit, used",
+            AtLeast(95.0, 0.0),
+            (100.0 * hint.served() / limit, 1, " %"),
+        ),
         Check::new(
             "cooldown: of the limit, used",
             AtLeast(size.pick(95.0, 98.0), 0.0),
             (100.0 * cooldown.served() / limit, 1, " %"),
         ),
         // 5 calls of each of 100 agents, at 5 a second, take 100 s.
-        Check::new("hint alone: the last agent is done", AtLeast(100.0, 0.0), (hint.finished, 0, " s")),
-        Check::new("cooldown: later than hint with jitter", AtMost(0.0, chance), (later(jitter), 1, " %")),
+        Check::new(
+            "hint alone: the last agent is done",
+            AtLeast(100.0, 0.0),
+            (hint.finished, 0, " s"),
+        ),
+        Check::new(
+            "cooldown: later than hint with jitter",
+            AtMost(0.0, chance),
+            (later(jitter), 1, " %"),
+        ),
         Check::new("cooldown: later than hint alone", AtMost(0.0, chance), (later(hint), 1, " %")),
     ];
     checks.map(Check::ours).into()

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
-use resile::{AdaptiveTimeout, Attempt, Budget, HedgePolicy, ManualTimer, Never, Timer, Upstream, hedge};
+use resile::{
+    AdaptiveTimeout, Attempt, Budget, HedgePolicy, ManualTimer, Never, Timer, Upstream, hedge,
+};
 
 use super::Published::{AtLeast, AtMost, Percent, PlusMinus};
 use super::sim::{drive, on_all_cores, seconds, seeded};
@@ -80,7 +82,9 @@ fn run(kind: Kind, requests: usize, seed: u64) -> Chunk {
     let machines = match kind {
         Kind::Never | Kind::After10Ms => machines,
         Kind::Budget => machines.with_budget(Budget::new().with_capacity(20).with_deposit(0.01)),
-        Kind::Adaptive => machines.with_adaptive_timeout(AdaptiveTimeout::new().with_quantile(0.98)),
+        Kind::Adaptive => {
+            machines.with_adaptive_timeout(AdaptiveTimeout::new().with_quantile(0.98))
+        }
     };
     while let Some(token) = machines.budget().and_then(Budget::withdraw) {
         token.spend(); // it starts empty: what is measured is the deposit
@@ -93,11 +97,13 @@ fn run(kind: Kind, requests: usize, seed: u64) -> Chunk {
     for _ in 0..=requests {
         let began = timer.now();
         let call = |first: Duration| {
-            let (policy, timer, hedges, calls, failed) = (&policy, &timer, &hedges, &calls, &failed);
+            let (policy, timer, hedges, calls, failed) =
+                (&policy, &timer, &hedges, &calls, &failed);
             let machines = &machines;
             let ask = move |attempt: Attempt| {
                 calls.set(calls.get() + 1);
-                let takes = if attempt.is_first() { first } else { latency(&mut hedges.borrow_mut()) };
+                let takes =
+                    if attempt.is_first() { first } else { latency(&mut hedges.borrow_mut()) };
                 let answer = timer.sleep(takes);
                 async {
                     answer.await;
@@ -118,8 +124,9 @@ fn run(kind: Kind, requests: usize, seed: u64) -> Chunk {
 
 pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
     let (chunks, requests) = size.pick((2, 30), (80, CHUNK));
-    let runs =
-        on_all_cores(KINDS.len() * chunks, progress, |job| run(KINDS[job / chunks].1, requests, (job % chunks) as u64));
+    let runs = on_all_cores(KINDS.len() * chunks, progress, |job| {
+        run(KINDS[job / chunks].1, requests, (job % chunks) as u64)
+    });
     let lines = KINDS.iter().zip(runs.chunks(chunks));
     let line = |(&(name, _), runs): (&(&'static str, Kind), &[Chunk])| {
         let asked = (chunks * (requests + 1) * KEYS) as f64;
@@ -152,8 +159,10 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
     let (gain, other) = (slow / quick, slow / learned);
     // What the shares of `latency` amount to: S(t)ⁿ for the slowest of n alone, (S(t) S(t − 10 ms))ⁿ with the hedge.
     // 20 of 20,000 requests lie beyond p99.9: two standard errors are 25 % of the one and 12 % of the other.
-    let (alone, hedged) =
-        size.pick((Percent(157.0, 25.0), Percent(20.0, 10.0)), (Percent(1800.0, 25.0), Percent(53.4, 12.0)));
+    let (alone, hedged) = size.pick(
+        (Percent(157.0, 25.0), Percent(20.0, 10.0)),
+        (Percent(1800.0, 25.0), Percent(53.4, 12.0)),
+    );
     let mut checks = vec![
         Check::new(format!("no hedge: {name}"), alone, (slow, 0, " ms")),
         Check::new(format!("hedge after 10 ms: {name}, by arithmetic"), hedged, (quick, 1, " ms")),
@@ -170,13 +179,35 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
     }
     checks.extend([
         // So many hedges are near the edge that few calls do not tell 1.9 % from 2.1 %.
-        Check::new("hedge after 10 ms: more calls", PlusMinus(2.0, size.pick(0.2, 0.1)), (fixed.extra, 3, " %")),
-        Check::new("98th percentile, learned: of that gain", AtLeast(80.0, 0.0), (100.0 * other / gain, 0, " %"))
-            .ours(),
-        Check::new("98th percentile, learned: more calls", PlusMinus(2.0, 0.3), (adaptive.extra, 3, " %")).ours(),
+        Check::new(
+            "hedge after 10 ms: more calls",
+            PlusMinus(2.0, size.pick(0.2, 0.1)),
+            (fixed.extra, 3, " %"),
+        ),
+        Check::new(
+            "98th percentile, learned: of that gain",
+            AtLeast(80.0, 0.0),
+            (100.0 * other / gain, 0, " %"),
+        )
+        .ours(),
+        Check::new(
+            "98th percentile, learned: more calls",
+            PlusMinus(2.0, 0.3),
+            (adaptive.extra, 3, " %"),
+        )
+        .ours(),
         Check::new("budget of 1 %: more calls", AtMost(1.0, 0.0), (budget.extra, 3, " %")),
-        Check::new("budget of 1 %: more calls, as it pays", AtLeast(0.9, 0.0), (budget.extra, 3, " %")).ours(),
-        Check::new("budget of 1 %: calls failed", PlusMinus(0.0, 0.0), (budget.failed as f64, 0, "")),
+        Check::new(
+            "budget of 1 %: more calls, as it pays",
+            AtLeast(0.9, 0.0),
+            (budget.extra, 3, " %"),
+        )
+        .ours(),
+        Check::new(
+            "budget of 1 %: calls failed",
+            PlusMinus(0.0, 0.0),
+            (budget.failed as f64, 0, ""),
+        ),
     ]);
     checks
 }

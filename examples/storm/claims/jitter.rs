@@ -16,7 +16,8 @@ const CAP: Duration = Duration::from_secs(2);
 /// The curve of the source begins at 10 ms: its first retry is 5 · 2¹.
 const EXPONENTIAL: Backoff = Backoff::exponential(Duration::from_millis(10)).with_cap(CAP);
 /// Its decorrelated walk begins at 5 ms.
-const WALK: Backoff = Backoff::exponential(Duration::from_millis(5)).with_cap(CAP).with_jitter(Jitter::Decorrelated);
+const WALK: Backoff =
+    Backoff::exponential(Duration::from_millis(5)).with_cap(CAP).with_jitter(Jitter::Decorrelated);
 
 /// How many clients the published table is for.
 const PUBLISHED: usize = 100;
@@ -90,7 +91,8 @@ fn run(backoff: Backoff, count: usize, seed: u64) -> (u32, Duration) {
             Event::HasWritten(client, false) => {
                 let state = &mut clients[client];
                 state.retry += 1;
-                state.delay = backoff.delay(state.retry, state.delay, |range| rng.random_range(range));
+                state.delay =
+                    backoff.delay(state.retry, state.delay, |range| rng.random_range(range));
                 agenda.after(hop + state.delay, Event::Read(client));
             }
         }
@@ -102,8 +104,10 @@ fn run(backoff: Backoff, count: usize, seed: u64) -> (u32, Duration) {
 pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
     let seeds = size.pick(10, 100);
     let counts: &[usize] = size.pick(&[20, 50, PUBLISHED], &[10, 25, 50, 75, PUBLISHED, 150, 200]);
-    let jobs: Vec<_> =
-        KINDS.iter().flat_map(|&(_, backoff)| counts.iter().map(move |&count| (backoff, count))).collect();
+    let jobs: Vec<_> = KINDS
+        .iter()
+        .flat_map(|&(_, backoff)| counts.iter().map(move |&count| (backoff, count)))
+        .collect();
     let points = on_all_cores(jobs.len(), progress, |job| {
         let (backoff, clients) = jobs[job];
         let runs: Vec<_> = (0..seeds).map(|seed| run(backoff, clients, seed)).collect();
@@ -120,7 +124,11 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
 pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
     let at = |name: &str| {
         let line = lines.iter().find(|line| line.name == name).expect("a kind");
-        *line.points.iter().find(|point| point.clients == PUBLISHED).expect("the published number of clients")
+        *line
+            .points
+            .iter()
+            .find(|point| point.clients == PUBLISHED)
+            .expect("the published number of clients")
     };
     let (none, bare, equal) = (at("no delay"), at("no jitter"), at("equal jitter"));
     let (full, walk) = (at("full jitter"), at("decorrelated jitter"));
@@ -136,13 +144,25 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
         Check::new("no jitter: until all are done", Percent(63.1, time), (bare.seconds, 1, " s")),
         Check::new("full jitter: writes", Percent(797.0, writes), (full.writes, 0, "")),
         Check::new("full jitter: until all are done", Percent(4.96, time), (full.seconds, 2, " s")),
-        Check::new("full jitter: writes of those without", Below(0.45), (full.writes / bare.writes, 3, "")),
-        Check::new("full jitter: time of that without", Below(0.1), (full.seconds / bare.seconds, 3, "")),
+        Check::new(
+            "full jitter: writes of those without",
+            Below(0.45),
+            (full.writes / bare.writes, 3, ""),
+        ),
+        Check::new(
+            "full jitter: time of that without",
+            Below(0.1),
+            (full.seconds / bare.seconds, 3, ""),
+        ),
         Check::new(
             "equal jitter: more writes than full",
             Between(-beside, beside),
             ((equal.writes / full.writes - 1.0) * 100.0, 1, " %"),
         ),
-        Check::new("decorrelated jitter: writes of full", PlusMinus(1.25, ratio), (walk.writes / full.writes, 2, "")),
+        Check::new(
+            "decorrelated jitter: writes of full",
+            PlusMinus(1.25, ratio),
+            (walk.writes / full.writes, 2, ""),
+        ),
     ]
 }

@@ -7,7 +7,12 @@
 //! A [`Check`] takes the published figure with its tolerance ([`Published`]). It prints both, and accepts nothing else.
 //! Where the figure differs and the outcome is the same, the row says `outcome only`, and why.
 
-#![expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "statistics")]
+#![expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "statistics"
+)]
 
 pub(crate) mod bucket;
 pub(crate) mod cap;

@@ -83,7 +83,11 @@ pub(crate) fn exponential(mean: f64, rng: &mut ChaCha8Rng) -> Duration {
 }
 
 /// Runs jobs 0, 1, 2, … on all cores, and tells `progress` how many are done; results are in order.
-pub(crate) fn on_all_cores<R: Send>(jobs: usize, progress: Progress<'_>, job: impl Fn(usize) -> R + Sync) -> Vec<R> {
+pub(crate) fn on_all_cores<R: Send>(
+    jobs: usize,
+    progress: Progress<'_>,
+    job: impl Fn(usize) -> R + Sync,
+) -> Vec<R> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let work = || {
         let mut results = Vec::new();
@@ -142,7 +146,8 @@ impl Series {
 }
 
 pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
-    let (count, sum) = values.into_iter().fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
+    let (count, sum) =
+        values.into_iter().fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
     sum / count
 }
 

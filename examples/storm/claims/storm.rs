@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use rand::RngExt;
 use resile::{
-    Admission, Attempt, Backoff, Breaker, Budget, Decision, ManualTimer, RetryPolicy, Timer, Upstream, Verdict,
+    Admission, Attempt, Backoff, Breaker, Budget, Decision, ManualTimer, RetryPolicy, Timer,
+    Upstream, Verdict,
 };
 
 use super::Published::{AtLeast, AtMost, Between, Percent, PlusMinus};
@@ -80,7 +81,9 @@ fn run(
 ) -> Measured {
     let budget = match client.budget {
         Tokens::None => None,
-        Tokens::FilledByRequests | Tokens::Hundred => Some(Budget::new().with_capacity(100).with_deposit(0.1)),
+        Tokens::FilledByRequests | Tokens::Hundred => {
+            Some(Budget::new().with_capacity(100).with_deposit(0.1))
+        }
         Tokens::Default => Some(Budget::new()),
     };
     let filled_by_requests = matches!(client.budget, Tokens::FilledByRequests);
@@ -112,7 +115,8 @@ fn run(
             Event::Timeout(failed, admission) => {
                 let verdict = Verdict::transient();
                 admission.settle(&verdict);
-                let decision = client.policy.decide(failed, Some(verdict), |range| rng.random_range(range));
+                let decision =
+                    client.policy.decide(failed, Some(verdict), |range| rng.random_range(range));
                 let Decision::Retry(delay) = decision else { continue };
                 assert_eq!(delay, Duration::ZERO, "this model retries at once");
                 if let Some(budget) = &budget {
@@ -135,16 +139,28 @@ fn run(
     measured
 }
 
-const ALONE: Client =
-    Client { name: "no retry", policy: RetryPolicy::none(), budget: Tokens::None, breaker: Trips::Never };
+const ALONE: Client = Client {
+    name: "no retry",
+    policy: RetryPolicy::none(),
+    budget: Tokens::None,
+    breaker: Trips::Never,
+};
 const STORM: Client = Client { name: "one retry", policy: ONCE_MORE, ..ALONE };
-const REQUESTS: Client =
-    Client { name: "one retry, budget filled by requests", budget: Tokens::FilledByRequests, ..STORM };
+const REQUESTS: Client = Client {
+    name: "one retry, budget filled by requests",
+    budget: Tokens::FilledByRequests,
+    ..STORM
+};
 const BUDGET: Client = Client { name: "one retry, budget", budget: Tokens::Hundred, ..STORM };
 const BREAKER: Client = Client { name: "one retry, breaker", breaker: Trips::Rate, ..STORM };
-const BOTH: Client = Client { name: "one retry, breaker and budget", budget: Tokens::Hundred, ..BREAKER };
-const DEFAULTS: Client =
-    Client { name: "one retry, default breaker and budget", budget: Tokens::Default, breaker: Trips::Default, ..STORM };
+const BOTH: Client =
+    Client { name: "one retry, breaker and budget", budget: Tokens::Hundred, ..BREAKER };
+const DEFAULTS: Client = Client {
+    name: "one retry, default breaker and budget",
+    budget: Tokens::Default,
+    breaker: Trips::Default,
+    ..STORM
+};
 
 /// A row of the published table.
 struct Row {
@@ -159,7 +175,13 @@ struct Row {
     recovers: Option<Published>,
 }
 
-const fn row(rate: f64, client: Client, soon: Published, late: Published, recovers: Option<Published>) -> Row {
+const fn row(
+    rate: f64,
+    client: Client,
+    soon: Published,
+    late: Published,
+    recovers: Option<Published>,
+) -> Row {
     Row { rate, client, soon, late, recovers }
 }
 
@@ -212,8 +234,9 @@ fn one(rate: f64, until: u64, client: &Client, seed: u64) -> Measured {
 
 impl Line {
     fn of(rate: f64, name: &'static str, until: u64, runs: &[Measured]) -> Self {
-        let recovered =
-            |run: &Measured| (40..until as usize - 5).find(|&from| run.good.mean(from..from + 5) >= 0.9 * rate);
+        let recovered = |run: &Measured| {
+            (40..until as usize - 5).find(|&from| run.good.mean(from..from + 5) >= 0.9 * rate)
+        };
         Self {
             rate,
             name,
@@ -225,7 +248,8 @@ impl Line {
 
     /// How the seeds recover, beside what is expected of their mean.
     fn recovery(&self, what: String, recovers: Option<Published>) -> Check {
-        let all: Option<Vec<f64>> = self.recovered.iter().map(|at| at.map(|second| second as f64)).collect();
+        let all: Option<Vec<f64>> =
+            self.recovered.iter().map(|at| at.map(|second| second as f64)).collect();
         match (recovers, all) {
             (Some(published), Some(all)) => Check::new(what, published, (mean(all), 0, " s")),
             (published, _) => {
@@ -254,7 +278,8 @@ fn soon(series: &[f64]) -> f64 {
 pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
     // Every recovery lies in little more than half of the time.
     let (until, seeds) = size.pick((360, 1), (600, 20));
-    let models: Vec<_> = TABLE.into_iter().map(|row| (row.rate, row.client)).chain([OURS]).collect();
+    let models: Vec<_> =
+        TABLE.into_iter().map(|row| (row.rate, row.client)).chain([OURS]).collect();
     let runs = on_all_cores(models.len() * seeds, progress, |job| {
         let (rate, client) = &models[job / seeds];
         one(*rate, until, client, (job % seeds) as u64)
@@ -287,9 +312,20 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
     let defaults = &lines[TABLE.len()];
     let (least, latest) = size.pick((100.0, 55.0), (200.0, 50.0));
     checks.extend([
-        Check::new(defaults.what("good, 45-60 s"), AtLeast(least, 0.0), (soon(&defaults.good), 0, "/s")).ours(),
-        Check::new(defaults.what("good, late"), Percent(280.0, 5.0), (late(&defaults.good), 1, "/s")).ours(),
+        Check::new(
+            defaults.what("good, 45-60 s"),
+            AtLeast(least, 0.0),
+            (soon(&defaults.good), 0, "/s"),
+        )
+        .ours(),
+        Check::new(
+            defaults.what("good, late"),
+            Percent(280.0, 5.0),
+            (late(&defaults.good), 1, "/s"),
+        )
+        .ours(),
     ]);
-    checks.push(defaults.recovery(defaults.what("recovers, mean"), Some(AtMost(latest, 0.0))).ours());
+    checks
+        .push(defaults.recovery(defaults.what("recovers, mean"), Some(AtMost(latest, 0.0))).ours());
     checks
 }

@@ -8,7 +8,9 @@ use plotters::prelude::{IntoLogRange, RGBColor, SeriesLabelPosition as At};
 
 use crate::claims::{bucket, cap, collapse, fleet, hedge, jitter, storm};
 pub(crate) use style::Drawn;
-use style::{BLACK_INK, BLUE, Curve, Frame, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILION, panel, picture};
+use style::{
+    BLACK_INK, BLUE, Curve, Frame, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILION, panel, picture,
+};
 
 const TWO: (u32, u32) = (960, 380);
 const ONE: (u32, u32) = (760, 400);
@@ -34,16 +36,44 @@ pub(crate) fn jitter(lines: &[jitter::Line]) -> Drawn<String> {
     let colours = [GRAY, VERMILION, SKY, BLUE, GREEN];
     let most = lines[0].points.last().map_or(1, |point| point.clients) as f64;
     let curves = |of: fn(&jitter::Point) -> f64| {
-        let points =
-            lines.iter().map(move |line| line.points.iter().map(move |point| (point.clients as f64, of(point))));
-        lines.iter().zip(colours).zip(points).map(|((line, colour), points)| curve(line.name, colour, points)).collect()
+        let points = lines.iter().map(move |line| {
+            line.points.iter().map(move |point| (point.clients as f64, of(point)))
+        });
+        lines
+            .iter()
+            .zip(colours)
+            .zip(points)
+            .map(|((line, colour), points)| curve(line.name, colour, points))
+            .collect()
     };
     picture(TWO, (1, 2), |areas| {
         let clients = "clients that change one row";
-        let frame = Frame { title: "Writes until all are done", x: clients, y: "writes", legend: Some(At::UpperLeft) };
-        panel(&areas[0], &frame, (0.0..most, 0.0..most * most / 4.0), None, curves(|point| point.writes))?;
-        let frame = Frame { title: "Time until all are done", x: clients, y: "seconds (log)", legend: None };
-        panel(&areas[1], &frame, (0.0..most, (0.1..200.0).log_scale()), None, curves(|point| point.seconds))
+        let frame = Frame {
+            title: "Writes until all are done",
+            x: clients,
+            y: "writes",
+            legend: Some(At::UpperLeft),
+        };
+        panel(
+            &areas[0],
+            &frame,
+            (0.0..most, 0.0..most * most / 4.0),
+            None,
+            curves(|point| point.writes),
+        )?;
+        let frame = Frame {
+            title: "Time until all are done",
+            x: clients,
+            y: "seconds (log)",
+            legend: None,
+        };
+        panel(
+            &areas[1],
+            &frame,
+            (0.0..most, (0.1..200.0).log_scale()),
+            None,
+            curves(|point| point.seconds),
+        )
     })
 }
 
@@ -60,9 +90,20 @@ pub(crate) fn cap(spreads: &[cap::Spread]) -> Drawn<String> {
             outline.push((outline[outline.len() - 1].0, 0.5));
             let bad = spread.name.starts_with("no ") || spread.name.starts_with("clipped");
             let colour = if bad { VERMILION } else { BLUE };
-            let frame = Frame { title: spread.name, x: "delay, s", y: "of 1,000, in 0.5 s (log)", legend: None };
+            let frame = Frame {
+                title: spread.name,
+                x: "delay, s",
+                y: "of 1,000, in 0.5 s (log)",
+                legend: None,
+            };
             let end = cap::CAP.as_secs_f64() + 2.0;
-            panel(area, &frame, (0.0..end, (0.5..2000.0).log_scale()), None, vec![curve("", colour, outline)])?;
+            panel(
+                area,
+                &frame,
+                (0.0..end, (0.5..2000.0).log_scale()),
+                None,
+                vec![curve("", colour, outline)],
+            )?;
         }
         Ok(())
     })
@@ -76,13 +117,22 @@ pub(crate) fn bucket(measured: &bucket::Bucket) -> Drawn<String> {
     ];
     let curves = |of: fn(&bucket::Measured) -> f64| {
         let curves = lines.iter().map(|(name, colour, line)| {
-            curve(name, *colour, line.iter().map(|point| (100.0 * point.f, of(point))).collect::<Vec<_>>())
+            curve(
+                name,
+                *colour,
+                line.iter().map(|point| (100.0 * point.f, of(point))).collect::<Vec<_>>(),
+            )
         });
         curves.collect()
     };
     picture(TWO, (1, 2), |areas| {
         let x = "requests that fail, %";
-        let frame = Frame { title: "Load on the server", x, y: "% of the calls", legend: Some(At::UpperLeft) };
+        let frame = Frame {
+            title: "Load on the server",
+            x,
+            y: "% of the calls",
+            legend: Some(At::UpperLeft),
+        };
         panel(&areas[0], &frame, (0.0..100.0, 0.0..420.0), None, curves(|point| point.load))?;
         let frame = Frame { title: "Calls that succeed", x, y: "% of the calls", legend: None };
         panel(&areas[1], &frame, (0.0..100.0, 0.0..105.0), None, curves(|point| point.success))
@@ -107,7 +157,9 @@ pub(crate) fn collapse(measured: &collapse::Collapse) -> Drawn<String> {
             let mut all = vec![dashed("arrivals", BLACK_INK, over_time(&lines[0].arrived, 1))];
             // At once or after a delay, with the default budget: the same curve.
             let told = lines.iter().filter(|line| line.name != "at once, default budget");
-            all.extend(told.map(|line| curve(line.name, colour(line.name), over_time(&line.good, 1))));
+            all.extend(
+                told.map(|line| curve(line.name, colour(line.name), over_time(&line.good, 1))),
+            );
             panel(area, &frame(title, Some(At::UpperRight)), (0.0..end, 0.0..150.0), None, all)?;
         }
         Ok(())
@@ -129,10 +181,19 @@ pub(crate) fn storm(lines: &[storm::Line]) -> Drawn<String> {
     };
     picture((960, 400), (1, 2), |areas| {
         let x = "time, s; the server stands still in the gray";
-        let frame = Frame { title: "Answers in time, of 280 calls a second", x, y: "per second", legend: None };
+        let frame = Frame {
+            title: "Answers in time, of 280 calls a second",
+            x,
+            y: "per second",
+            legend: None,
+        };
         let good = picked.into_iter().filter_map(|pick| of(pick, |line| &line.good)).collect();
         panel(&areas[0], &frame, (0.0..260.0, 0.0..350.0), Some((30.0..40.0, 350.0)), good)?;
-        let frame = Frame { title: "Load on the server, which can do 300", legend: Some(At::UpperRight), ..frame };
+        let frame = Frame {
+            title: "Load on the server, which can do 300",
+            legend: Some(At::UpperRight),
+            ..frame
+        };
         let load = picked.into_iter().filter_map(|pick| of(pick, |line| &line.load)).collect();
         panel(&areas[1], &frame, (0.0..260.0, 0.0..950.0), Some((30.0..40.0, 950.0)), load)
     })
@@ -144,12 +205,20 @@ pub(crate) fn hedge(lines: &[hedge::Line]) -> Drawn<String> {
     // By shares that are even on a logarithmic axis.
     let shares: Vec<f64> = (0..=120).map(|step| count.powf(-f64::from(step) / 120.0)).collect();
     let curves = lines.iter().zip(colours).map(|(line, colour)| {
-        curve(line.name, colour, shares.iter().map(|share| (line.quantile(1.0 - share).max(1.0), *share)))
+        curve(
+            line.name,
+            colour,
+            shares.iter().map(|share| (line.quantile(1.0 - share).max(1.0), *share)),
+        )
     });
     picture(ONE, (1, 1), |areas| {
         let title = "Requests to 1,000 machines: how many are slow";
-        let frame =
-            Frame { title, x: "milliseconds (log)", y: "share that takes longer (log)", legend: Some(At::UpperRight) };
+        let frame = Frame {
+            title,
+            x: "milliseconds (log)",
+            y: "share that takes longer (log)",
+            legend: Some(At::UpperRight),
+        };
         let ranges = ((5.0..20_000.0).log_scale(), (1.0 / count..1.0).log_scale());
         panel(&areas[0], &frame, ranges, None, curves.collect())
     })
@@ -159,8 +228,10 @@ pub(crate) fn fleet(lines: &[fleet::Line]) -> Drawn<String> {
     let colours = [VERMILION, ORANGE, BLUE];
     let most = lines.iter().flat_map(|line| &line.load).copied().fold(1.0, f64::max);
     let end = lines.iter().map(|line| line.load.len()).max().unwrap_or(1) as f64;
-    let names: Vec<_> =
-        lines.iter().map(|line| format!("{}: {:.1} refusals per success", line.name, line.wasted)).collect();
+    let names: Vec<_> = lines
+        .iter()
+        .map(|line| format!("{}: {:.1} refusals per success", line.name, line.wasted))
+        .collect();
     let mut curves = vec![dashed("served", BLACK_INK, over_time(&lines[0].good, 2))];
     curves.extend(
         names
@@ -171,7 +242,8 @@ pub(crate) fn fleet(lines: &[fleet::Line]) -> Drawn<String> {
     );
     picture(ONE, (1, 1), |areas| {
         let title = "A fleet of agents at a rate limit: load on the provider";
-        let frame = Frame { title, x: "time, s", y: "requests a second", legend: Some(At::UpperRight) };
+        let frame =
+            Frame { title, x: "time, s", y: "requests a second", legend: Some(At::UpperRight) };
         panel(&areas[0], &frame, (0.0..end, 0.0..1.1 * most), None, curves)
     })
 }

@@ -89,7 +89,10 @@ where
         .y_label_formatter(&|value| short(*value))
         .draw()?;
     if let Some((range, top)) = shaded {
-        chart.draw_series([Rectangle::new([(range.start, 0.0), (range.end, top)], GRAY.mix(0.3).filled())])?;
+        chart.draw_series([Rectangle::new(
+            [(range.start, 0.0), (range.end, top)],
+            GRAY.mix(0.3).filled(),
+        )])?;
     }
     for Curve { name, colour, dashed, points } in curves {
         let style = colour.stroke_width(2);
@@ -99,7 +102,9 @@ where
             chart.draw_series(LineSeries::new(points, style))?
         };
         if !name.is_empty() {
-            series.label(name).legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(3)));
+            series.label(name).legend(move |(x, y)| {
+                PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(3))
+            });
         }
     }
     if let Some(position) = frame.legend.clone() {

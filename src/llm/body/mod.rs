@@ -122,9 +122,12 @@ impl ParsedBody {
 
 /// Whether an object is an error, or an envelope of one: not an answer, whose `error` is null or absent.
 fn is_error(object: &Map<String, Value>) -> bool {
-    let has = |name: &str| object.get(name).is_some_and(|value| !value.is_null() && *value != Value::Bool(false));
+    let has = |name: &str| {
+        object.get(name).is_some_and(|value| !value.is_null() && *value != Value::Bool(false))
+    };
     let is = |name: &str, value: &str| object.get(name).and_then(Value::as_str) == Some(value);
-    if has("error") || has("errors") || has("fault") || is("type", "error") || is("object", "error") {
+    if has("error") || has("errors") || has("fault") || is("type", "error") || is("object", "error")
+    {
         return true;
     }
     if object.keys().any(|name| name.ends_with("Exception")) || is("status", "error") {

@@ -37,8 +37,8 @@ fn inner(name: &str) -> Option<usize> {
 /// A status in a field of that name.
 fn status(name: &str, value: &Value) -> Option<u16> {
     match name {
-        "code" | "status" | "status_code" | "statusCode" | "upstream_status" | "raw_status_code" | "http_status"
-        | "httpStatusCode" | "http_code" | "error_code" => {}
+        "code" | "status" | "status_code" | "statusCode" | "upstream_status"
+        | "raw_status_code" | "http_status" | "httpStatusCode" | "http_code" | "error_code" => {}
         _ => return None,
     }
     let status = match value {
@@ -53,7 +53,9 @@ impl ParsedBody {
     pub(super) fn value(&mut self, value: &Value, now: SystemTime, depth: usize) {
         match value {
             Value::Object(object) => self.object(object, now, depth),
-            Value::Array(items) => items.iter().take(2).for_each(|item| self.value(item, now, depth + 1)),
+            Value::Array(items) => {
+                items.iter().take(2).for_each(|item| self.value(item, now, depth + 1))
+            }
             Value::String(prose) => self.prose(prose, now, depth),
             _ => {}
         }
@@ -77,7 +79,9 @@ impl ParsedBody {
                     self.name(name, text);
                     // `reason` is a code more often than a sentence.
                     let rank = words(name).filter(|_| name != "reason" || text.contains(' '));
-                    if let Some(rank) = rank.filter(|rank| said.is_none_or(|(best, _)| *rank < best)) {
+                    if let Some(rank) =
+                        rank.filter(|rank| said.is_none_or(|(best, _)| *rank < best))
+                    {
                         said = Some((rank, text));
                     }
                 }
@@ -88,7 +92,9 @@ impl ParsedBody {
                     _ => {}
                 },
                 Value::Array(details) if name == "details" => self.google.details(details, now),
-                Value::Object(fields) if matches!(name, "headers" | "response_headers") => self.headers(fields, now),
+                Value::Object(fields) if matches!(name, "headers" | "response_headers") => {
+                    self.headers(fields, now)
+                }
                 // An exception in an event stream of Amazon's is the member's name.
                 Value::Object(exception) if name.ends_with("Exception") => {
                     self.code(name);
@@ -117,7 +123,9 @@ impl ParsedBody {
             }
             Value::Object(_) | Value::Array(_) => self.value(value, now, depth),
             // Strings of these are read for an error in JSON alone.
-            Value::String(prose) if matches!(name, "metadata" | "data" | "response" | "body" | "responseBody") => {
+            Value::String(prose)
+                if matches!(name, "metadata" | "data" | "response" | "body" | "responseBody") =>
+            {
                 let _: bool = self.embedded(prose, now, depth);
             }
             // Already read, as the error's words; or there are better ones.
@@ -133,10 +141,17 @@ impl ParsedBody {
     /// A field that may be a machine code.
     fn name(&mut self, name: &str, code: &str) {
         match name {
-            "code" | "error_code" | "errorCode" | "errorcode" => self.code = Some(text::clip(code, 128)),
-            "type" | "error_type" | "errorType" if code != "error" => self.error_type = Some(text::clip(code, 128)),
-            "status" | "reason" | "__type" if self.code.is_none() => self.code = Some(text::clip(code, 128)),
-            "status" | "reason" | "__type" | "type" | "error_type" | "errorType" | "name" | "kind" => {}
+            "code" | "error_code" | "errorCode" | "errorcode" => {
+                self.code = Some(text::clip(code, 128))
+            }
+            "type" | "error_type" | "errorType" if code != "error" => {
+                self.error_type = Some(text::clip(code, 128))
+            }
+            "status" | "reason" | "__type" if self.code.is_none() => {
+                self.code = Some(text::clip(code, 128))
+            }
+            "status" | "reason" | "__type" | "type" | "error_type" | "errorType" | "name"
+            | "kind" => {}
             _ => return,
         }
         self.code(code);
@@ -160,7 +175,9 @@ impl ParsedBody {
                 Value::Number(number) => number.to_string(),
                 _ => continue,
             };
-            if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            if let (Ok(name), Ok(value)) =
+                (HeaderName::try_from(name), HeaderValue::try_from(value))
+            {
                 map.append(name, value);
             }
         }

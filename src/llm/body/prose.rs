@@ -16,11 +16,14 @@ impl ParsedBody {
         if depth <= DEEPEST && self.embedded(prose, now, depth) {
             return;
         }
-        let printed = text::is_repr(prose)
-            .then(|| text::field_of_repr(prose, "message").or_else(|| text::field_of_repr(prose, "detail")));
+        let printed = text::is_repr(prose).then(|| {
+            text::field_of_repr(prose, "message").or_else(|| text::field_of_repr(prose, "detail"))
+        });
         let printed = printed.flatten();
         if printed.is_some() {
-            let codes = ["code", "type", "status"].into_iter().filter_map(|name| text::field_of_repr(prose, name));
+            let codes = ["code", "type", "status"]
+                .into_iter()
+                .filter_map(|name| text::field_of_repr(prose, name));
             codes.for_each(|code| self.code(code));
         }
         let prose = printed.unwrap_or(prose).trim();
@@ -42,7 +45,8 @@ impl ParsedBody {
                 self.object(&object, now, depth + 1);
                 // Nothing in it may have been a message.
                 if self.message.is_none() && start > 0 {
-                    self.message = prose.get(..start).map(|before| text::clip(before.trim(), MESSAGE));
+                    self.message =
+                        prose.get(..start).map(|before| text::clip(before.trim(), MESSAGE));
                 }
                 true
             }
@@ -56,14 +60,18 @@ impl ParsedBody {
         for name in ["code", "status", "type", "reason", "__type"] {
             for value in text::fields(head, name).take(4) {
                 self.shape = BodyShape::Error;
-                if let Some(status) = value.parse().ok().filter(|status| (400..600).contains(status)) {
+                if let Some(status) =
+                    value.parse().ok().filter(|status| (400..600).contains(status))
+                {
                     self.status = Some(status);
                 } else {
                     self.code(&value);
                 }
             }
         }
-        for name in ["retryDelay", "quotaResetDelay", "retry_after", "resets_in_seconds", "resets_at"] {
+        for name in
+            ["retryDelay", "quotaResetDelay", "retry_after", "resets_in_seconds", "resets_at"]
+        {
             for value in text::fields(head, name).take(4) {
                 self.wait = self.wait.max(wait::field(name, &Value::String(value), now));
             }
@@ -71,7 +79,9 @@ impl ParsedBody {
         for name in ["quotaId", "reason"] {
             text::fields(head, name).take(8).for_each(|value| self.google.note(name, &value));
         }
-        let message = ["message", "msg", "detail", "error"].iter().find_map(|name| text::fields(head, name).last());
+        let message = ["message", "msg", "detail", "error"]
+            .iter()
+            .find_map(|name| text::fields(head, name).last());
         self.code = self.codes.first().cloned();
         if let Some(message) = message {
             self.shape = BodyShape::Error;

@@ -38,11 +38,13 @@ impl Finder {
     /// Phrases that are shorter than [`FIRST`] bytes are never found.
     pub(super) fn new(phrases: &[&'static str]) -> Self {
         let long = |(_, words): &(usize, &str)| words.len() >= FIRST;
-        let mut phrases: Vec<_> = phrases.iter().copied().enumerate().filter(long).map(Phrase::new).collect();
+        let mut phrases: Vec<_> =
+            phrases.iter().copied().enumerate().filter(long).map(Phrase::new).collect();
         phrases.sort_by_key(|phrase| bucket(phrase.head));
         let mut starts = [0; BUCKETS + 1];
         for (at, start) in starts.iter_mut().enumerate() {
-            *start = u16::try_from(phrases.partition_point(|phrase| bucket(phrase.head) < at)).unwrap_or(u16::MAX);
+            *start = u16::try_from(phrases.partition_point(|phrase| bucket(phrase.head) < at))
+                .unwrap_or(u16::MAX);
         }
         Self { phrases, starts }
     }
@@ -68,10 +70,19 @@ impl Finder {
     }
 
     /// Adds the places at `start`, where `head` stands, of the phrases in that range.
-    fn add(&self, range: Range<usize>, bytes: &[u8], start: usize, head: u64, places: &mut Vec<Place>) {
+    fn add(
+        &self,
+        range: Range<usize>,
+        bytes: &[u8],
+        start: usize,
+        head: u64,
+        places: &mut Vec<Place>,
+    ) {
         for phrase in self.phrases.get(range).unwrap_or_default() {
             let end = start + phrase.words.len();
-            if head & phrase.mask == phrase.head && bytes.get(start..end) == Some(phrase.words.as_bytes()) {
+            if head & phrase.mask == phrase.head
+                && bytes.get(start..end) == Some(phrase.words.as_bytes())
+            {
                 places.push(Place { phrase: phrase.number, start, end });
             }
         }

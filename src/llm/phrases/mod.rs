@@ -29,7 +29,11 @@ const fn group(means: Kind, at: Statuses, rows: &'static str) -> Group {
 
 /// Describe of a limit on requests, which at a 400 count only at the beginning.
 const fn limit(rows: &'static str) -> Group {
-    let at = Statuses::RATE.and(Statuses::FAULT).and(Statuses::BUSY).and(Statuses::NONE).and(Statuses::DENIED);
+    let at = Statuses::RATE
+        .and(Statuses::FAULT)
+        .and(Statuses::BUSY)
+        .and(Statuses::NONE)
+        .and(Statuses::DENIED);
     Group { leading_at: Statuses::BAD, ..group(Kind::RateLimit, at, rows) }
 }
 
@@ -68,9 +72,17 @@ const LONGEST: usize = 64;
 const LEAD: usize = 24;
 
 static GROUPS: &[Group] = &[
-    group(Kind::QuotaExhausted, REFUSED.and(NONE).but(MISSING.and(LARGE)), include_str!("quota.txt")),
+    group(
+        Kind::QuotaExhausted,
+        REFUSED.and(NONE).but(MISSING.and(LARGE)),
+        include_str!("quota.txt"),
+    ),
     group(Kind::QuotaExhausted, RATE.and(NONE), include_str!("quota_day.txt")).over(Scope::Day),
-    group(Kind::Overloaded, FAULT.and(BUSY).and(RATE).and(NONE).and(WIRE), include_str!("capacity.txt")),
+    group(
+        Kind::Overloaded,
+        FAULT.and(BUSY).and(RATE).and(NONE).and(WIRE),
+        include_str!("capacity.txt"),
+    ),
     group(Kind::Overloaded, BAD, include_str!("loading.txt")),
     limit(include_str!("concurrency.txt")).over(Scope::Concurrency),
     limit(include_str!("rate_day.txt")).over(Scope::Day),
@@ -80,7 +92,11 @@ static GROUPS: &[Group] = &[
     group(Kind::InvalidRequest, OURS, include_str!("output_size.txt")),
     group(Kind::TooLarge, OURS, "split into more\nsplit into smaller\ntoo many inputs"),
     group(Kind::ContextLength, OURS.and(FAULT), include_str!("context.txt")),
-    group(Kind::ContextLength, BAD.and(DENIED).and(RATE), "extra usage is required for long context"),
+    group(
+        Kind::ContextLength,
+        BAD.and(DENIED).and(RATE),
+        "extra usage is required for long context",
+    ),
     group(Kind::TooLarge, OURS.and(RATE), include_str!("size.txt")),
     group(Kind::ContentFilter, OURS.and(DENIED).and(FAULT), include_str!("content.txt")),
     group(Kind::InvalidOutput, BAD.and(FAULT).and(NONE), include_str!("output.txt")),
@@ -91,7 +107,11 @@ static GROUPS: &[Group] = &[
     group(Kind::NotFound, FAULT, "model not found\nmodel_not_found\nmodel … does not exist"),
     group(Kind::Permission, BAD.and(DENIED).and(NONE), include_str!("access.txt")),
     // Local servers answer so with a 500: it does not pass.
-    group(Kind::InvalidRequest, FAULT, "is not supported\ndoes not support\nnot implemented\ncannot use both"),
+    group(
+        Kind::InvalidRequest,
+        FAULT,
+        "is not supported\ndoes not support\nnot implemented\ncannot use both",
+    ),
     group(Kind::Timeout, FAULT.and(NONE).and(WIRE), include_str!("timeout.txt")),
     // What only we can have done.
     group(Kind::Cancelled, WIRE, include_str!("cancelled.txt")),
@@ -144,13 +164,14 @@ static PHRASES: LazyLock<Option<Phrases>> = LazyLock::new(|| {
     let mut rows = Vec::new();
     for group in GROUPS {
         for line in group.rows.lines() {
-            let mut parts = line.split('…').map(|phrase| phrase.trim_matches(BLANK)).map(|phrase| {
-                phrases.iter().position(|known| *known == phrase).unwrap_or_else(|| {
-                    phrases.push(phrase);
-                    rows_of.push(Vec::new());
-                    phrases.len() - 1
-                })
-            });
+            let mut parts =
+                line.split('…').map(|phrase| phrase.trim_matches(BLANK)).map(|phrase| {
+                    phrases.iter().position(|known| *known == phrase).unwrap_or_else(|| {
+                        phrases.push(phrase);
+                        rows_of.push(Vec::new());
+                        phrases.len() - 1
+                    })
+                });
             let Some(first) = parts.next() else { continue };
             let rest = parts.collect();
             rows_of.get_mut(first)?.push(rows.len());
@@ -177,7 +198,9 @@ pub(super) fn look_up(
     for (n, place) in places.iter().enumerate() {
         for at in rows_of.get(place.phrase)? {
             let row = rows.get(*at)?;
-            if best.as_ref().is_some_and(|(best, _)| best <= at) || !row.counts(place, places.get(n..)?, status) {
+            if best.as_ref().is_some_and(|(best, _)| best <= at)
+                || !row.counts(place, places.get(n..)?, status)
+            {
                 continue;
             }
             let hit = PhraseMatch { kind: row.group.means, scope: row.group.scope, name: row.name };
@@ -200,8 +223,9 @@ impl Row {
         self.rest.iter().all(|phrase| {
             // They are sorted by their ends, so what ends far behind cannot begin near.
             let near = after.iter().take_while(|place| place.end <= end + GAP + LONGEST);
-            let mut fits =
-                near.filter(|place| place.phrase == *phrase && place.start >= end && place.start - end <= GAP);
+            let mut fits = near.filter(|place| {
+                place.phrase == *phrase && place.start >= end && place.start - end <= GAP
+            });
             fits.next().is_some_and(|place| {
                 end = place.end;
                 true
@@ -218,11 +242,18 @@ mod tests {
     fn every_row_is_found_by_its_own_words() {
         for group in GROUPS {
             for row in group.rows.lines() {
-                assert!(row.split('…').all(|phrase| (finder::FIRST..=LONGEST).contains(&phrase.trim().len())), "{row}");
+                assert!(
+                    row.split('…')
+                        .all(|phrase| (finder::FIRST..=LONGEST).contains(&phrase.trim().len())),
+                    "{row}"
+                );
                 assert_eq!(row, row.to_lowercase(), "what is looked through is in lower case");
                 let message = row.replace('…', "x");
                 let statuses = group.at.and(group.leading_at);
-                assert!(look_up(&message, &[], statuses, |hit| hit.kind != group.means).is_some(), "{row}");
+                assert!(
+                    look_up(&message, &[], statuses, |hit| hit.kind != group.means).is_some(),
+                    "{row}"
+                );
             }
         }
     }

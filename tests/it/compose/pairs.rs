@@ -11,8 +11,8 @@ use resile::bulkhead::Full;
 use resile::chaos::Chaos;
 use resile::timeout::Elapsed;
 use resile::{
-    AdaptiveTimeout, Always, Backoff, Breaker, Bulkhead, Cooldown, Cut, Error, GaveUp, Never, ResilienceExt,
-    RetryPolicy, StopReason, Upstream, Verdict, retry,
+    AdaptiveTimeout, Always, Backoff, Breaker, Bulkhead, Cooldown, Cut, Error, GaveUp, Never,
+    ResilienceExt, RetryPolicy, StopReason, Upstream, Verdict, retry,
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -219,11 +219,15 @@ fn end(layers: &[Layer], op: Op, at: Duration, heard: &mut Vec<(usize, Duration,
         }
         (Adapter::Guarded, _) => Some((at, Err(Seen::Open))),
         (Adapter::Limited | Adapter::Seated, Mood::Refusing) => Some((at, Err(Seen::Full))),
-        (Adapter::Limited | Adapter::Seated | Adapter::Paced, Mood::Late) => end(beneath, op, at.max(LATE), heard),
+        (Adapter::Limited | Adapter::Seated | Adapter::Paced, Mood::Late) => {
+            end(beneath, op, at.max(LATE), heard)
+        }
         (Adapter::Chaos, Mood::Late) => end(beneath, op, at + LATE, heard),
         (Adapter::Chaos, Mood::Refusing) => Some((at, Err(Seen::Fault(Fault::Chaos)))),
         (Adapter::Chaos, Mood::Hanging) => None,
-        (Adapter::Limited | Adapter::Seated | Adapter::Paced | Adapter::Chaos, _) => end(beneath, op, at, heard),
+        (Adapter::Limited | Adapter::Seated | Adapter::Paced | Adapter::Chaos, _) => {
+            end(beneath, op, at, heard)
+        }
     }
 }
 
@@ -245,7 +249,9 @@ fn expected(layers: [Layer; 2], op: Op) -> Story {
         let mut heard = vec![];
         let ended = end(&layers, op, at, &mut heard);
         // What was cut before it ended came to nobody's ears.
-        for (beneath, _, ok) in heard.into_iter().filter(|(_, when, _)| ended.is_none_or(|(ended, _)| *when <= ended)) {
+        for (beneath, _, ok) in
+            heard.into_iter().filter(|(_, when, _)| ended.is_none_or(|(ended, _)| *when <= ended))
+        {
             let (calls, failures) = &mut story.counted[1 - beneath];
             (*calls, *failures) = (*calls + 1, *failures + u64::from(!ok));
         }
@@ -275,7 +281,9 @@ impl<E: Failure> Rig<E> {
     fn new(layer: Layer) -> Self {
         let rate = |mood| if layer.mood == mood { 1.0 } else { 0.0 };
         let make: fn() -> E = || E::of(Fault::Chaos);
-        let chaos = Chaos::new(0).with_latency(rate(Mood::Late), LATE, LATE).with_hangs(rate(Mood::Hanging));
+        let chaos = Chaos::new(0)
+            .with_latency(rate(Mood::Late), LATE, LATE)
+            .with_hangs(rate(Mood::Hanging));
         let upstream = || Upstream::new("host").with_observer(&());
         let bulkhead = || Bulkhead::new(u32::from(layer.mood != Mood::Refusing));
         let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
@@ -301,8 +309,8 @@ impl<E: Failure> Rig<E> {
     /// Another call is in the bulkheads, and the breaker is held open, as its layer wants.
     async fn occupy(&self, until: Instant) {
         let _isolation = (self.layer.mood == Mood::Refusing).then(|| self.guards.isolate());
-        let place =
-            (self.layer.mood == Mood::Late).then(|| self.bulkheads().map(|bulkhead| bulkhead.try_acquire().unwrap()));
+        let place = (self.layer.mood == Mood::Late)
+            .then(|| self.bulkheads().map(|bulkhead| bulkhead.try_acquire().unwrap()));
         sleep(LATE).await;
         drop(place);
         tokio::time::sleep_until(until).await;
@@ -317,13 +325,17 @@ async fn told<E: Failure>(
 ) -> Story {
     let (began, judged) = (Instant::now(), RefCell::new(vec![]));
     let [outer, inner] = layers.map(Rig::new);
-    let policy = RetryPolicy::new().with_attempts(ATTEMPTS).without_total_timeout().with_backoff(Backoff::none());
+    let policy = RetryPolicy::new()
+        .with_attempts(ATTEMPTS)
+        .without_total_timeout()
+        .with_backoff(Backoff::none());
     let policy = policy.with_classifier(|error: &E| {
         judged.borrow_mut().push(error.seen());
         Verdict::transient()
     });
     let call = async {
-        let outcome = timeout(HOUR, retry(|_| compose(op, &inner, &outer), &policy, Never)).await.ok()?;
+        let outcome =
+            timeout(HOUR, retry(|_| compose(op, &inner, &outer), &policy, Never)).await.ok()?;
         Some((began.elapsed().as_secs(), outcome.map_err(|gave_up| gave_up.last().unwrap().seen())))
     };
     let until = began + HOUR * 2;
@@ -340,13 +352,22 @@ async fn told<E: Failure>(
 }
 
 /// Every mood of those two around every operation.
-async fn check<E: Failure>(adapters: [Adapter; 2], compose: impl AsyncFn(Op, &Rig<E>, &Rig<E>) -> Result<(), E>) {
+async fn check<E: Failure>(
+    adapters: [Adapter; 2],
+    compose: impl AsyncFn(Op, &Rig<E>, &Rig<E>) -> Result<(), E>,
+) {
     for mood in adapters[0].moods() {
         for inner in adapters[1].moods() {
             for op in [Op::Succeed, Op::Fail, Op::Hang] {
-                let layers =
-                    [Layer { adapter: adapters[0], mood: *mood }, Layer { adapter: adapters[1], mood: *inner }];
-                assert_eq!(told(layers, op, &compose).await, expected(layers, op), "{layers:?} {op:?}");
+                let layers = [
+                    Layer { adapter: adapters[0], mood: *mood },
+                    Layer { adapter: adapters[1], mood: *inner },
+                ];
+                assert_eq!(
+                    told(layers, op, &compose).await,
+                    expected(layers, op),
+                    "{layers:?} {op:?}"
+                );
             }
         }
     }
@@ -417,7 +438,8 @@ every_pair! {
 #[test]
 fn the_model_knows_what_a_place_is() {
     let layer = |adapter, mood| Layer { adapter, mood };
-    let [fixed, longer] = [Adapter::Fixed, Adapter::Adaptive].map(|adapter| layer(adapter, Mood::Calm));
+    let [fixed, longer] =
+        [Adapter::Fixed, Adapter::Adaptive].map(|adapter| layer(adapter, Mood::Calm));
     let waits = layer(Adapter::Limited, Mood::Late);
     let guarded = layer(Adapter::Guarded, Mood::Calm);
     // Waiting in line counts against a limit around it, and not against one within.

@@ -8,9 +8,9 @@ use resile::breaker::State;
 use resile::observe::{Event, EventKind};
 use resile::stream::Part;
 use resile::{
-    Always, Attempt, Backoff, Breaker, Budget, Bulkhead, ClassifyOperation, Cooldown, Cut, Error, FallbackPolicy,
-    GaveUp, HedgePolicy, Jitter, Never, ResilienceExt, RetryPolicy, StopReason, StreamResilienceExt, Upstream, Verdict,
-    fallback, hedge, retry, retry_stream,
+    Always, Attempt, Backoff, Breaker, Budget, Bulkhead, ClassifyOperation, Cooldown, Cut, Error,
+    FallbackPolicy, GaveUp, HedgePolicy, Jitter, Never, ResilienceExt, RetryPolicy, StopReason,
+    StreamResilienceExt, Upstream, Verdict, fallback, hedge, retry, retry_stream,
 };
 use tokio::time::{Instant, sleep};
 
@@ -32,7 +32,11 @@ const JUDGE: Judge = ClassifyOperation(judge);
 
 fn policy() -> RetryPolicy<Judge> {
     let backoff = Backoff::fixed(SECOND).with_jitter(Jitter::None);
-    RetryPolicy::new().with_attempts(4).with_backoff(backoff).with_total_timeout(SECOND * 50).with_classifier(JUDGE)
+    RetryPolicy::new()
+        .with_attempts(4)
+        .with_backoff(backoff)
+        .with_total_timeout(SECOND * 50)
+        .with_classifier(JUDGE)
 }
 
 /// Answers as told: an error at once, or nothing at all.
@@ -47,11 +51,15 @@ async fn ask(answer: Option<Result<u32, &'static str>>) -> Result<u32, CallError
 /// timeouts and refuses within the outer call, and its refusal is one more error that the policy classifies.
 #[tokio::test(start_paused = true)]
 async fn the_whole_stack_as_calls_within_calls() {
-    let host = Upstream::new("host").with_breaker(Breaker::new().with_consecutive(3).with_open_time(MINUTE));
+    let host = Upstream::new("host")
+        .with_breaker(Breaker::new().with_consecutive(3).with_open_time(MINUTE));
     let all_hosts = Upstream::new("all hosts").with_budget(Budget::new().with_capacity(10));
-    let (state, available) = (|| host.breaker().unwrap().state(), || all_hosts.budget().unwrap().available());
+    let (state, available) =
+        (|| host.breaker().unwrap().state(), || all_hosts.budget().unwrap().available());
     let classify = |gave_up: &GaveUp<CallError>| match gave_up.retry_after() {
-        Some(after) if gave_up.reason() == StopReason::Open => Some(Verdict::transient().after(after)),
+        Some(after) if gave_up.reason() == StopReason::Open => {
+            Some(Verdict::transient().after(after))
+        }
         _ => gave_up.verdict(),
     };
     let (policy, polled) = (policy().with_attempts(5).with_classifier(classify), Cell::new(0));
@@ -75,12 +83,22 @@ async fn the_whole_stack_as_calls_within_calls() {
     // Three time out, 5 s each with a second between; the fourth is refused, and a minute does not fit the deadline.
     let began = Instant::now();
     let gave_up = call(None).await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.attempts(), began.elapsed().as_secs()), (StopReason::Deadline, 4, 18));
-    assert_eq!(gave_up.retry_after().map(|after| after.as_secs()), Some(59), "the breaker's word is handed on");
+    assert_eq!(
+        (gave_up.reason(), gave_up.attempts(), began.elapsed().as_secs()),
+        (StopReason::Deadline, 4, 18)
+    );
+    assert_eq!(
+        gave_up.retry_after().map(|after| after.as_secs()),
+        Some(59),
+        "the breaker's word is handed on"
+    );
     let inner = gave_up.last().expect("a refusal");
     assert_eq!((inner.reason(), inner.upstream()), (StopReason::Open, Some("host")));
     let flat = gave_up.flatten();
-    assert_eq!((flat.reason(), flat.attempts(), flat.upstream()), (StopReason::Deadline, 4, Some("all hosts")));
+    assert_eq!(
+        (flat.reason(), flat.attempts(), flat.upstream()),
+        (StopReason::Deadline, 4, Some("all hosts"))
+    );
     assert_eq!((polled.get(), available()), (9, 7));
 
     // Once its time is over, probes close it again; they are first attempts, which are free.
@@ -105,7 +123,8 @@ async fn the_whole_stack_on_an_upstream() {
         let policy = if own { policy() } else { policy().with_attempt_timeout(SECOND * 5) };
         let limit = if own { SECOND * 5 } else { Duration::MAX };
         let call = |answers: &'static [Option<Result<u32, &'static str>>]| {
-            let op = move |attempt: Attempt| ask(answers[attempt.number() as usize - 1]).timeout(limit);
+            let op =
+                move |attempt: Attempt| ask(answers[attempt.number() as usize - 1]).timeout(limit);
             retry(op, &policy, Never).on(&upstream)
         };
         // A throttled call holds itself and the one beside it, for 20 s and not twice that, and says nothing of the
@@ -121,7 +140,10 @@ async fn the_whole_stack_on_an_upstream() {
 
         let began = Instant::now();
         let gave_up = call(&[None, Some(Err("down")), None, Some(Ok(0))]).await.unwrap_err();
-        assert_eq!((gave_up.reason(), gave_up.attempts(), began.elapsed().as_secs()), (StopReason::Open, 3, 12));
+        assert_eq!(
+            (gave_up.reason(), gave_up.attempts(), began.elapsed().as_secs()),
+            (StopReason::Open, 3, 12)
+        );
         assert_eq!(gave_up.retry_after().map(|after| after.as_secs()), Some(60));
         // The operation's own, not the refusal.
         match gave_up.last() {
@@ -148,22 +170,35 @@ async fn a_breaker_belongs_inside_a_bulkhead() {
     let both = Upstream::new("host").with_breaker(breaker()).with_bulkhead(bulkhead());
     let _also = both.bulkhead().unwrap().try_acquire().unwrap();
     for _ in 0..2 {
-        let guarded = async { inside.call(ask(Some(Ok(1))), JUDGE).await.map_err(|e| e.into_last().unwrap()) };
+        let guarded = async {
+            inside.call(ask(Some(Ok(1))), JUDGE).await.map_err(|e| e.into_last().unwrap())
+        };
         assert!(matches!(guarded.limited_by(&own).await, Err(Error::Full(_))));
         let limited = || ask(Some(Ok(1))).limited_by(&own);
-        assert!(matches!(around.call(limited(), Always).await.unwrap_err().last(), Some(Error::Full(_))));
+        assert!(matches!(
+            around.call(limited(), Always).await.unwrap_err().last(),
+            Some(Error::Full(_))
+        ));
         // The ready-made classifier knows that the upstream was not asked.
-        assert!(matches!(lifted.call(limited(), JUDGE).await.unwrap_err().last(), Some(Error::Full(_))));
-        assert_eq!(both.call(ask(Some(Ok(1))), Always).await.unwrap_err().reason(), StopReason::Full);
+        assert!(matches!(
+            lifted.call(limited(), JUDGE).await.unwrap_err().last(),
+            Some(Error::Full(_))
+        ));
+        assert_eq!(
+            both.call(ask(Some(Ok(1))), Always).await.unwrap_err().reason(),
+            StopReason::Full
+        );
     }
-    let states = [&inside, &around, &lifted, &both].map(|upstream| upstream.breaker().unwrap().state());
+    let states =
+        [&inside, &around, &lifted, &both].map(|upstream| upstream.breaker().unwrap().state());
     assert_eq!(states, [State::Closed, State::Open, State::Closed, State::Closed]);
 }
 
 /// Around a retry, a breaker counts calls; within it, attempts. A bulkhead around a retry is held through the delays.
 #[tokio::test(start_paused = true)]
 async fn around_a_retry_calls_are_counted_and_within_it_attempts() {
-    let upstream = || Upstream::new("host").with_breaker(Breaker::new()).with_bulkhead(Bulkhead::new(1));
+    let upstream =
+        || Upstream::new("host").with_breaker(Breaker::new()).with_bulkhead(Bulkhead::new(1));
     let (calls, attempts) = (upstream(), upstream());
     let policy = policy();
     let call = retry(|_| ask(Some(Err("down"))), &policy, Never).on(&attempts);
@@ -174,7 +209,10 @@ async fn around_a_retry_calls_are_counted_and_within_it_attempts() {
     };
     let (outcome, seen) = tokio::join!(call, seen);
     let gave_up = outcome.unwrap_err().flatten();
-    assert_eq!((gave_up.last(), gave_up.reason()), (Some(&Error::Operation("down")), StopReason::Attempts));
+    assert_eq!(
+        (gave_up.last(), gave_up.reason()),
+        (Some(&Error::Operation("down")), StopReason::Attempts)
+    );
     assert_eq!(seen, [1, 0]);
     assert_eq!([calls, attempts].map(|upstream| upstream.snapshot().unwrap().failures), [1, 4]);
 }
@@ -183,7 +221,8 @@ async fn around_a_retry_calls_are_counted_and_within_it_attempts() {
 #[tokio::test(start_paused = true)]
 async fn retry_of_hedges() {
     static HEDGE: HedgePolicy = HedgePolicy::new().with_delay(SECOND);
-    let policy = policy().with_classifier(|gave_up: &GaveUp<CallError>| gave_up.reason() != StopReason::Fatal);
+    let policy = policy()
+        .with_classifier(|gave_up: &GaveUp<CallError>| gave_up.reason() != StopReason::Fatal);
     let (starts, nested) = (RefCell::new(vec![]), Cell::new(false));
     let began = Instant::now();
     let op = |outer: Attempt| {
@@ -195,7 +234,9 @@ async fn retry_of_hedges() {
         };
         hedge(op, &HEDGE, Never)
     };
-    let observer = |event: &Event<'_>| nested.set(nested.get() | matches!(event.kind, EventKind::Nested { .. }));
+    let observer = |event: &Event<'_>| {
+        nested.set(nested.get() | matches!(event.kind, EventKind::Nested { .. }))
+    };
     let host = Upstream::new("host");
     let won = retry(op, &policy, Never).on(host.observed_by(&observer)).await.unwrap();
     // The first is cut after 5 s, its hedge after 6 s; a second later the next one answers.
@@ -213,7 +254,8 @@ async fn hedge_of_retries() {
     let (policy, host, began) = (&policy, &host, Instant::now());
     let lane = |lane: Attempt| {
         let op = move |attempt: Attempt| {
-            let answer = if lane.is_first() && attempt.is_first() { Err("down") } else { Ok(lane.number()) };
+            let answer =
+                if lane.is_first() && attempt.is_first() { Err("down") } else { Ok(lane.number()) };
             ask(Some(answer))
         };
         retry(op, policy, Never).on(host)
@@ -221,7 +263,10 @@ async fn hedge_of_retries() {
     assert_eq!(hedge(lane, &HEDGE, Never).on(host).await.unwrap(), 2);
     assert_eq!(began.elapsed().as_secs(), 1);
     let available = host.budget().unwrap().available();
-    assert_eq!(available, 9, "the hedge is paid; the first lane's retry never began, so its token is back");
+    assert_eq!(
+        available, 9,
+        "the hedge is paid; the first lane's retry never began, so its token is back"
+    );
 }
 
 /// Retries of each alternative, then the next one, under one deadline that all share.
@@ -230,14 +275,19 @@ async fn fallback_over_retries() {
     let outer = FallbackPolicy::new().with_total_timeout(SECOND * 30);
     let attempts = RefCell::new(vec![]);
     let began = Instant::now();
-    let guarded = Upstream::new("fails").with_breaker(Breaker::new().with_consecutive(2).with_open_time(MINUTE));
+    let guarded = Upstream::new("fails")
+        .with_breaker(Breaker::new().with_consecutive(2).with_open_time(MINUTE));
     let (attempts_of, guarded) = (&attempts, &guarded);
     let answer = fallback(
         &["hangs", "fails", "works"],
         |alternative| async move {
             let policy = policy().with_total_timeout(alternative.share().unwrap());
             let op = |attempt: Attempt| {
-                attempts_of.borrow_mut().push((*alternative.value(), attempt.number(), began.elapsed().as_secs()));
+                attempts_of.borrow_mut().push((
+                    *alternative.value(),
+                    attempt.number(),
+                    began.elapsed().as_secs(),
+                ));
                 let answer = match *alternative.value() {
                     "hangs" => None,
                     "fails" => Some(Err("down")),
@@ -252,7 +302,10 @@ async fn fallback_over_retries() {
         Never,
     );
     assert_eq!(answer.await.unwrap(), 3);
-    assert_eq!(attempts.into_inner(), [("hangs", 1, 0), ("fails", 1, 10), ("fails", 2, 11), ("works", 1, 11)]);
+    assert_eq!(
+        attempts.into_inner(),
+        [("hangs", 1, 0), ("fails", 1, 10), ("fails", 2, 11), ("works", 1, 11)]
+    );
 }
 
 /// A stream that is opened under adapters and read under limits: all that goes wrong is one type, classified by one policy.
