@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
-use crate::call::{CallPolicy, CallState, Ended, Failed, GaveUp, Pending, PendingOf};
+use crate::call::{CallPolicy, CallState, Ended, GaveUp, Pending, PendingOf};
 use crate::cancel::{Cancel, Never};
 use crate::classify::{Always, Classify};
 use crate::observe::CallKind;
@@ -242,7 +242,8 @@ where
                     Ok(value)
                 }
                 Err(error) => {
-                    Err(this.call.failed_for_good(0, Failed::Error(error), StopReason::Attempts))
+                    this.call.note_error(error);
+                    Err(this.call.failed_for_good(0, Ended::Error, StopReason::Attempts))
                 }
             });
         }
@@ -291,10 +292,11 @@ where
     }
 
     #[cold]
-    fn end(call: &mut CallState<E, OneAttempt<C>, Never, X>, ended: Ended<E>) -> GaveUp<E> {
+    fn end(call: &mut CallState<E, OneAttempt<C>, Never, X>, ended: Ended) -> GaveUp<E> {
         match ended {
-            Ended::Attempt(failed) => call.failed_for_good(0, failed, StopReason::Attempts),
-            Ended::Call(reason) => call.give_up(reason, None),
+            Ended::Deadline => call.give_up(StopReason::Deadline, None),
+            Ended::Cancelled => call.give_up(StopReason::Cancelled, None),
+            ended => call.failed_for_good(0, ended, StopReason::Attempts),
         }
     }
 }

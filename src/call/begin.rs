@@ -36,7 +36,7 @@ where
         }
         match self.begin_first(slot) {
             Some(attempt) => Begin::Go(attempt),
-            None => self.begin_on(slot, waker, None),
+            None => self.begin_on(slot, waker),
         }
     }
 
@@ -62,13 +62,12 @@ where
         Some(Attempt::of_call(1, 0, 0, total))
     }
 
-    /// Begins the next attempt if it need not be waited for. `elapsed` is the time since the start, where it was just read.
+    /// Begins the next attempt if it need not be waited for.
     #[inline]
     pub(crate) fn begin_at_once(
         &mut self,
         slot: usize,
         waker: &Waker,
-        elapsed: Option<u64>,
     ) -> Result<Option<Attempt>, GaveUp<E>> {
         if self.resumes_at != 0 || self.guard.progress.must_yield {
             return Ok(None);
@@ -76,7 +75,34 @@ where
         if self.token.is_cancelled() {
             return Err(self.give_up(StopReason::Cancelled, None));
         }
-        match self.begin_on(slot, Some(waker), elapsed) {
+        let begun = self.begin_on(slot, Some(waker));
+        self.begun(begun)
+    }
+
+    /// Begins the attempt after a failure that the policy has just allowed to be retried, if that
+    /// attempt need not be waited for. `elapsed` is the time from the start to the failure.
+    #[inline]
+    pub(crate) fn begin_after_failure(
+        &mut self,
+        slot: usize,
+        waker: &Waker,
+        elapsed: u64,
+    ) -> Result<Option<Attempt>, GaveUp<E>> {
+        if self.resumes_at != 0 || self.guard.progress.must_yield {
+            return Ok(None);
+        }
+        // The token was asked after the failure. Only an observer has run since.
+        if self.guard.target.listens() && self.token.is_cancelled() {
+            return Err(self.give_up(StopReason::Cancelled, None));
+        }
+        let begun = self.admit(slot, Some(waker), elapsed);
+        self.begun(begun)
+    }
+
+    /// Returns the attempt, or `None` if it has to wait.
+    #[inline]
+    fn begun(&mut self, begun: Begin) -> Result<Option<Attempt>, GaveUp<E>> {
+        match begun {
             Begin::Go(attempt) => Ok(Some(attempt)),
             Begin::Hold(_) | Begin::Queued { .. } => Ok(None),
             Begin::End(reason, retry_after) => Err(self.give_up(reason, retry_after)),
@@ -85,7 +111,7 @@ where
 
     /// Begins the next attempt, where the token does not forbid it.
     #[inline(never)]
-    fn begin_on(&mut self, slot: usize, waker: Option<&Waker>, elapsed: Option<u64>) -> Begin {
+    fn begin_on(&mut self, slot: usize, waker: Option<&Waker>) -> Begin {
         if self.guard.progress.attempts > 0 && self.guard.progress.attempts >= self.policy.allowed()
         {
             return Begin::End(StopReason::Attempts, None);
@@ -94,17 +120,25 @@ where
         if self.needs_clock() {
             self.note_start();
         }
-        let elapsed = if starts { 0 } else { elapsed.unwrap_or_else(|| self.elapsed()) };
-        // A total timeout of zero is one poll, not none.
+        let elapsed = if starts { 0 } else { self.elapsed() };
+        // A total timeout of zero allows the first attempt one poll.
         let is_one_poll =
             self.guard.progress.attempts == 0 && (starts || self.policy.total_timeout() == 0);
         if self.remaining(elapsed) == 0 && !is_one_poll {
             return Begin::End(StopReason::Deadline, None);
         }
-        // A retry was paid for before its delay, unless a caller's loop goes on after an attempt that it dropped.
+        // A retry was paid for before its delay, unless a caller's loop goes on after an attempt
+        // that it dropped.
         if self.guard.progress.attempts > 0 && !self.guard.pay() {
             return Begin::End(StopReason::Budget, None);
         }
+        self.admit(slot, waker, elapsed)
+    }
+
+    /// Asks the target to admit the next attempt and begins it. `elapsed` is the time since the
+    /// start, if the clock runs.
+    #[inline]
+    fn admit(&mut self, slot: usize, waker: Option<&Waker>, elapsed: u64) -> Begin {
         let now = self.clock_runs().then(|| self.started.saturating_add(elapsed));
         match self.guard.admit(slot, now, waker) {
             Admit::Go => {}
@@ -118,20 +152,16 @@ where
             }
             Admit::Refused { reason, retry_after } => return Begin::End(reason, retry_after),
         }
-        let attempt = Attempt::of_call(
-            self.guard.progress.attempts.saturating_add(1),
-            elapsed,
-            self.delay,
-            self.remaining(elapsed),
-        );
-        // A hedge is worth a word to an observer that wants trouble alone.
+        let number = self.guard.progress.attempts.saturating_add(1);
+        let attempt = Attempt::of_call(number, elapsed, self.delay, self.remaining(elapsed));
+        // An observer that wants trouble alone hears of a hedge too.
         if self.guard.target.wants_all()
             || (self.guard.progress.kind == CallKind::Hedge && !attempt.is_first())
         {
             self.emit(EventKind::Started { attempt });
         }
-        // From here on the attempt has begun: an observer that panics has kept it from that.
-        self.guard.progress.attempts = attempt.number();
+        // The attempt begins here. If an observer has panicked above, it has not begun.
+        self.guard.progress.attempts = number;
         self.guard.spend();
         Begin::Go(attempt)
     }

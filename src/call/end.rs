@@ -11,18 +11,34 @@ use crate::time::nanos;
 use crate::upstream::TargetFor;
 use crate::verdict::{Cut, Health, Verdict};
 
-/// How an attempt failed: with an error of its own, or because it was cut.
-pub(crate) enum Failed<E> {
-    Error(E),
-    Cut(Cut),
+/// The end of an attempt without success. It fits two registers, as it passes through several hands:
+/// an error stands in the call.
+#[derive(Clone, Copy)]
+pub(crate) enum Ended {
+    /// The attempt failed with the error that [`CallState::note_error`] took.
+    Error,
+    /// The attempt did not finish within its own timeout, in nanoseconds.
+    TimedOut(u64),
+    /// The attempt's stream ended without its last item.
+    #[cfg_attr(not(feature = "stream"), expect(dead_code, reason = "there are no streams"))]
+    StreamEnded,
+    /// The call is over time, and the attempt with it.
+    Deadline,
+    /// The call was cancelled, and the attempt with it.
+    Cancelled,
 }
 
-/// What ended an attempt without success.
-pub(crate) enum Ended<E> {
-    /// The attempt failed.
-    Attempt(Failed<E>),
-    /// The call ends, and the attempt with it.
-    Call(StopReason),
+impl Ended {
+    /// Returns what cut the attempt, if it did not end by itself.
+    #[inline]
+    fn cut(self) -> Option<Cut> {
+        match self {
+            Self::Error | Self::Cancelled => None,
+            Self::TimedOut(limit) => Some(Cut::AttemptTimeout(Duration::from_nanos(limit))),
+            Self::StreamEnded => Some(Cut::Stream),
+            Self::Deadline => Some(Cut::Deadline),
+        }
+    }
 }
 
 /// A failed attempt, classified and reported.
@@ -53,14 +69,24 @@ where
     }
 
     /// The attempt, number `attempt`, succeeded, and with it the call.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "most calls need a few instructions of it")]
     pub(crate) fn succeeded(&mut self, slot: usize, attempt: u32) {
-        // An attempt that never had to be waited for ended when it began: one reading less.
+        let is_first = self.guard.progress.attempts == 1;
+        if is_first && (X::ALONE || !(self.guard.target.wants_all() || self.learns().is_some())) {
+            // An attempt that never had to be waited for ended when it began: one reading less.
+            let ready_at_once = self.resumes_at == 0;
+            if !X::ALONE {
+                self.guard.report_success(slot, |t| if ready_at_once { t.began() } else { None });
+                self.guard.deposit();
+            }
+            return;
+        }
         let at = if !X::ALONE && self.resumes_at == 0 { self.guard.began(slot) } else { None };
         self.succeeded_at(slot, attempt, at);
     }
 
-    #[inline]
+    #[inline(never)]
     pub(crate) fn succeeded_at(&mut self, slot: usize, attempt: u32, at: Option<u64>) {
         if X::ALONE {
             if self.guard.progress.attempts > 1 {
@@ -125,16 +151,29 @@ where
         }
     }
 
-    /// Classifies a failed attempt, reports it, and takes note of it.
-    pub(crate) fn classified(&mut self, slot: usize, number: u32, failed: Failed<E>) -> Classified {
+    /// Takes the error of a failed attempt.
+    #[inline]
+    pub(crate) fn note_error(&mut self, error: E) {
+        self.last = Some(error);
+    }
+
+    /// Returns the error with which the attempt ended, if it ended with one.
+    #[cfg(feature = "stream")]
+    pub(crate) fn error_of(&self, ended: Ended) -> Option<&E> {
+        self.last.as_ref().filter(|_| matches!(ended, Ended::Error))
+    }
+
+    /// Classifies a failed attempt and reports it. It failed with the last error, or was cut.
+    #[inline]
+    pub(crate) fn classified(&mut self, slot: usize, number: u32, ended: Ended) -> Classified {
+        let cut = ended.cut();
         let classifier = self.policy.rules().classifier();
-        let (verdict, cut) = match &failed {
-            Failed::Error(error) => (classifier.classify(error), None),
+        let verdict = match cut {
+            None => self.last.as_ref().and_then(|error| classifier.classify(error)),
             // Without an opinion, what was cut may be sent again.
-            Failed::Cut(cut) => (
-                Some(Classify::<E>::classify_cut(classifier, *cut).unwrap_or(Verdict::transient())),
-                Some(*cut),
-            ),
+            Some(cut) => {
+                Some(Classify::<E>::classify_cut(classifier, cut).unwrap_or(Verdict::transient()))
+            }
         };
         let now = self.clock_runs().then(|| self.now());
         self.resumes_at = 0;
@@ -142,9 +181,6 @@ where
         let attempt = Attempt::of_call(number, elapsed, self.delay, self.remaining(elapsed));
         let result = Classified { verdict, cut, attempt };
         let began = if X::ALONE { None } else { self.guard.began(slot) };
-        if let Failed::Error(error) = failed {
-            self.last = Some(error);
-        }
         if !X::ALONE {
             self.guard.report(slot, outcome(verdict), now);
         }
@@ -182,18 +218,22 @@ where
     /// An attempt ended without success: `Ok` where another one follows, which is then paid for. Returns the time since the
     /// start, if the clock runs.
     #[inline]
-    pub(crate) fn ended(&mut self, slot: usize, ended: Ended<E>) -> Result<u64, GaveUp<E>> {
-        match ended {
-            Ended::Attempt(failed) => self.failed(slot, failed),
-            Ended::Call(reason) => Err(self.cut_by_call(std::iter::once(slot), reason)),
-        }
+    pub(crate) fn ended(&mut self, slot: usize, ended: Ended) -> Result<u64, GaveUp<E>> {
+        let reason = match ended {
+            Ended::Error | Ended::TimedOut(_) | Ended::StreamEnded => {
+                return self.failed(slot, ended);
+            }
+            Ended::Deadline => StopReason::Deadline,
+            Ended::Cancelled => StopReason::Cancelled,
+        };
+        Err(self.cut_by_call(std::iter::once(slot), reason))
     }
 
     /// A failed attempt in `slot`: `Ok` where another one follows, which is then paid for. Returns the time since the start,
     /// if the clock runs.
-    #[inline]
-    pub(crate) fn failed(&mut self, slot: usize, failed: Failed<E>) -> Result<u64, GaveUp<E>> {
-        let classified = self.classified(slot, self.guard.progress.attempts, failed);
+    #[inline(never)]
+    pub(crate) fn failed(&mut self, slot: usize, ended: Ended) -> Result<u64, GaveUp<E>> {
+        let classified = self.classified(slot, self.guard.progress.attempts, ended);
         let Classified { verdict, attempt, .. } = classified;
         let hint = verdict.and_then(|verdict| verdict.hint_to_wait());
         let delay = match self.policy.decide(attempt, verdict) {
@@ -255,10 +295,10 @@ where
     pub(crate) fn failed_for_good(
         &mut self,
         slot: usize,
-        failed: Failed<E>,
+        ended: Ended,
         reason: StopReason,
     ) -> GaveUp<E> {
-        let classified = self.classified(slot, self.guard.progress.attempts, failed);
+        let classified = self.classified(slot, self.guard.progress.attempts, ended);
         self.end_after(classified, reason)
     }
 

@@ -15,7 +15,7 @@ mod wait;
 pub use gave_up::{Boxed, GaveUp, Source};
 
 pub(crate) use begin::Begin;
-pub(crate) use end::{Classified, Ended, Failed};
+pub(crate) use end::{Classified, Ended};
 pub(crate) use pending::{Pending, PendingOf};
 pub(crate) use policy::{CallPolicy, Counted, NO_LIMIT, Plain, Renewed};
 

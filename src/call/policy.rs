@@ -46,6 +46,13 @@ pub(crate) trait CallPolicy {
         limit_of(self.rules().timeouts().1)
     }
 
+    /// Returns whether there is a limit on the call or on an attempt.
+    #[inline]
+    fn has_timeouts(&self) -> bool {
+        let (total, own) = self.rules().timeouts();
+        total.is_some() || own.is_some()
+    }
+
     /// What follows from a failed attempt.
     #[inline]
     fn decide(&self, failed: Attempt, verdict: Option<Verdict>) -> Decision {

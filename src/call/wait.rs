@@ -3,14 +3,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use super::{Begin, CallPolicy, CallState, Ended, Failed, GaveUp, LATEST, NO_LIMIT, PendingOf};
+use super::{Begin, CallPolicy, CallState, Ended, GaveUp, LATEST, NO_LIMIT, PendingOf};
 use crate::adaptive::AdaptiveTimeout;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::policy::{Attempt, Rules, StopReason};
 use crate::time::{Timer, nanos};
 use crate::upstream::TargetFor;
-use crate::verdict::Cut;
 
 /// What is over when a call was waited for.
 enum Over {
@@ -34,7 +33,7 @@ where
     ) -> Poll<Result<Attempt, GaveUp<E>>> {
         // Most attempts have nothing to wait for.
         if !pending.is_asleep() {
-            if let Some(begun) = self.begin_at_once(slot, cx.waker(), None).transpose() {
+            if let Some(begun) = self.begin_at_once(slot, cx.waker()).transpose() {
                 return Poll::Ready(begun);
             }
         }
@@ -125,14 +124,16 @@ where
         attempt: Pin<&mut impl Future<Output = Result<T, E>>>,
         pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<T, Ended<E>>> {
+    ) -> Poll<Result<T, Ended>> {
         let polled = {
             let _polled = self.polled();
             attempt.poll(cx)
         };
         match polled {
-            Poll::Ready(outcome) => {
-                Poll::Ready(outcome.map_err(|error| Ended::Attempt(Failed::Error(error))))
+            Poll::Ready(Ok(value)) => Poll::Ready(Ok(value)),
+            Poll::Ready(Err(error)) => {
+                self.note_error(error);
+                Poll::Ready(Err(Ended::Error))
             }
             Poll::Pending => self.poll_limits(slot, pending, cx).map(Err),
         }
@@ -147,13 +148,18 @@ where
         slot: usize,
         mut pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
-    ) -> Poll<Ended<E>> {
+    ) -> Poll<Ended> {
         if self.token.stops_attempts()
             && pending.as_mut().poll_cancelled(&self.token, cx).is_ready()
         {
-            return Poll::Ready(Ended::Call(StopReason::Cancelled));
+            return Poll::Ready(Ended::Cancelled);
         }
         if self.resumes_at == 0 {
+            if !self.policy.has_timeouts() && self.learns().is_none() {
+                self.note_start();
+                self.resumes_at = NO_LIMIT;
+                return Poll::Pending;
+            }
             self.resumes_at = self.cuts_at(slot).max(1);
             if self.resumes_at == NO_LIMIT {
                 return Poll::Pending;
@@ -227,22 +233,22 @@ where
 
     /// The time is over at `resumes_at`: whose was it?
     #[cold]
-    fn cut(&mut self, slot: usize) -> Ended<E> {
+    fn cut(&mut self, slot: usize) -> Ended {
         let at = std::mem::take(&mut self.resumes_at);
         if at >= self.ends_at() || self.policy.total_timeout() == 0 {
-            return Ended::Call(StopReason::Deadline);
+            return Ended::Deadline;
         }
         let fixed = self.policy.attempt_timeout();
         let began = self.guard.began(slot);
         let limit = match (self.learns(), began) {
             (Some(adaptive), Some(began)) => {
-                let limit = Duration::from_nanos(at.saturating_sub(began));
-                adaptive.record_cut(Duration::from_nanos(self.now()), limit);
+                let limit = at.saturating_sub(began);
+                adaptive.record_cut(Duration::from_nanos(self.now()), Duration::from_nanos(limit));
                 limit
             }
-            _ => Duration::from_nanos(fixed),
+            _ => fixed,
         };
-        Ended::Attempt(Failed::Cut(Cut::AttemptTimeout(limit)))
+        Ended::TimedOut(limit)
     }
 
     /// The wait before an attempt for a thread without a runtime: blocks it.

@@ -10,7 +10,7 @@ use super::pace::Pace;
 use super::policy::MOST;
 use crate::adaptive::AdaptiveTimeout;
 use crate::call::{
-    Begin, CallPolicy, CallState, Classified, Failed, GaveUp, NO_LIMIT, Pending, PendingOf, Plain,
+    Begin, CallPolicy, CallState, Classified, Ended, GaveUp, NO_LIMIT, Pending, PendingOf, Plain,
 };
 use crate::cancel::Cancel;
 use crate::classify::Classify;
@@ -18,7 +18,7 @@ use crate::observe::{CallKind, EventKind};
 use crate::policy::{AsPolicy, Attempt, StopReason};
 use crate::time::nanos;
 use crate::upstream::{NoUpstream, Target, TargetFor};
-use crate::verdict::{Cut, Health};
+use crate::verdict::Health;
 
 /// A slot for the first attempt and for each hedge.
 const SLOTS: usize = MOST as usize + 1;
@@ -275,8 +275,7 @@ where
         } else {
             this.hedges.remove(0).number
         };
-        let failed = Failed::Cut(Cut::AttemptTimeout(Duration::from_nanos(own)));
-        match self.fail(number, failed) {
+        match self.fail(number, Ended::TimedOut(own)) {
             Poll::Ready(outcome) => Some(outcome),
             Poll::Pending => None,
         }
@@ -306,17 +305,14 @@ where
             }
             Err(error) => error,
         };
-        self.fail(number, Failed::Error(error))
+        self.as_mut().project().call.note_error(error);
+        self.fail(number, Ended::Error)
     }
 
     #[cold]
-    fn fail(
-        mut self: Pin<&mut Self>,
-        number: u32,
-        failed: Failed<E>,
-    ) -> Poll<Result<T, GaveUp<E>>> {
+    fn fail(mut self: Pin<&mut Self>, number: u32, ended: Ended) -> Poll<Result<T, GaveUp<E>>> {
         let this = self.as_mut().project();
-        let classified = this.call.classified(number as usize - 1, number, failed);
+        let classified = this.call.classified(number as usize - 1, number, ended);
         let verdict = classified.verdict;
         if verdict.is_some_and(|verdict| {
             verdict.health() == Health::Throttling || verdict.hint().is_some()

@@ -4,7 +4,7 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
-use crate::call::{CallState, Ended, Failed, GaveUp, Pending, PendingOf, Plain};
+use crate::call::{CallState, Ended, GaveUp, Pending, PendingOf, Plain};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::CallKind;
@@ -78,7 +78,7 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.as_mut().project();
         let StateProj::Unstarted = this.state.as_mut().project() else {
-            return self.poll_on(None, cx);
+            return self.poll_on(cx);
         };
         if CallState::<E, Plain<P>, K, X>::is_nested() {
             return self.poll_slowly(cx);
@@ -100,7 +100,10 @@ where
                 this.call.succeeded_at_once(0);
                 Poll::Ready(Ok(value))
             }
-            Poll::Ready(Err(error)) => self.poll_on(Some(Ended::Attempt(Failed::Error(error))), cx),
+            Poll::Ready(Err(error)) => {
+                this.call.note_error(error);
+                self.poll_ended(Ended::Error, cx)
+            }
             Poll::Pending => self.poll_in_flight(cx),
         }
     }
@@ -115,27 +118,11 @@ where
     K: Cancel,
     X: TargetFor<E>,
 {
-    /// Polls a call that has begun, where `ended` is how its attempt has just ended without success, if it has.
+    /// Polls a call that has begun.
     #[inline(never)]
-    fn poll_on(
-        mut self: Pin<&mut Self>,
-        mut ended: Option<Ended<E>>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<T, GaveUp<E>>> {
-        let mut this = self.as_mut().project();
+    fn poll_on(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
         loop {
-            if let Some(ended) = ended.take() {
-                // The attempt is dropped before anybody hears of it and before the next one is made.
-                this.state.set(State::Done);
-                this.pending.as_mut().wake();
-                let elapsed = this.call.ended(0, ended)?;
-                let begun = this.call.begin_at_once(0, cx.waker(), Some(elapsed))?;
-                this.state.set(State::Between);
-                if let Some(attempt) = begun {
-                    let attempt = (this.op)(attempt);
-                    this.state.set(State::Attempting { attempt });
-                }
-            }
+            let mut this = self.as_mut().project();
             match this.state.as_mut().project() {
                 StateProj::Unstarted | StateProj::Between => {
                     let begun = ready!(this.call.poll_between(0, this.pending.as_mut(), cx));
@@ -154,12 +141,29 @@ where
                             this.call.succeeded(0, attempts);
                             return Poll::Ready(Ok(value));
                         }
-                        Err(why) => ended = Some(why),
+                        Err(ended) => self.as_mut().follow(ended, cx)?,
                     }
                 }
                 StateProj::Done => panic!("`Retry` polled after completion"),
             }
         }
+    }
+
+    /// Ends the call after an attempt without success, or begins the next attempt if it need not be waited for.
+    #[inline]
+    fn follow(self: Pin<&mut Self>, ended: Ended, cx: &mut Context<'_>) -> Result<(), GaveUp<E>> {
+        let mut this = self.project();
+        // The attempt is dropped before it is reported and before the next one is made.
+        this.state.set(State::Done);
+        this.pending.as_mut().wake();
+        let elapsed = this.call.ended(0, ended)?;
+        let begun = this.call.begin_after_failure(0, cx.waker(), elapsed)?;
+        this.state.set(State::Between);
+        if let Some(attempt) = begun {
+            let attempt = (this.op)(attempt);
+            this.state.set(State::Attempting { attempt });
+        }
+        Ok(())
     }
 
     /// The first attempt is in flight.
@@ -170,7 +174,18 @@ where
     ) -> Poll<Result<T, GaveUp<E>>> {
         let this = self.as_mut().project();
         let ended = ready!(this.call.poll_limits(0, this.pending, cx));
-        self.poll_on(Some(ended), cx)
+        self.poll_ended(ended, cx)
+    }
+
+    /// The first attempt ended without success in the call's first poll.
+    #[inline(never)]
+    fn poll_ended(
+        mut self: Pin<&mut Self>,
+        ended: Ended,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<T, GaveUp<E>>> {
+        self.as_mut().follow(ended, cx)?;
+        self.poll_on(cx)
     }
 
     /// The first attempt must ask whether it may begin, or the call is nested.
@@ -180,7 +195,7 @@ where
         let mut this = self.as_mut().project();
         this.call.note_nesting();
         this.state.set(State::Between);
-        self.poll_on(None, cx)
+        self.poll_on(cx)
     }
 }
 

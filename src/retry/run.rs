@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
-use crate::call::{CallState, Failed, GaveUp, Pending, PendingOf, Renewed};
+use crate::call::{CallState, Ended, GaveUp, Pending, PendingOf, Renewed};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::CallKind;
@@ -213,7 +213,8 @@ where
             self.call.count_unseen();
         }
         self.failed = self.call.attempts();
-        self.call.failed(0, Failed::Error(error)).map(|_| ())
+        self.call.note_error(error);
+        self.call.failed(0, Ended::Error).map(|_| ())
     }
 
     /// Reports that the attempt succeeded, unless [`attempt`](Self::attempt) did, and hands `value` through.

@@ -8,13 +8,12 @@ use futures_core::stream::FusedStream;
 use pin_project_lite::pin_project;
 
 use super::{Part, Resumption};
-use crate::call::{CallState, Ended, Failed, GaveUp, Pending, PendingOf, Renewed};
+use crate::call::{CallState, Ended, GaveUp, Pending, PendingOf, Renewed};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::CallKind;
 use crate::policy::{AsPolicy, Attempt, RetryPolicy, StopReason};
 use crate::upstream::{NoUpstream, Target, TargetFor};
-use crate::verdict::Cut;
 
 pin_project! {
     /// A stream that is opened again as its policy says. Made by [`retry_stream`](crate::retry_stream()).
@@ -225,10 +224,11 @@ where
                     self.as_mut().succeed();
                     continue;
                 }
-                Poll::Ready(Some(Err(error))) => Ended::Attempt(Failed::Error(error)),
-                Poll::Ready(None) if this.rules.requires_end => {
-                    Ended::Attempt(Failed::Cut(Cut::Stream))
+                Poll::Ready(Some(Err(error))) => {
+                    self.as_mut().project().call.note_error(error);
+                    Ended::Error
                 }
+                Poll::Ready(None) if this.rules.requires_end => Ended::StreamEnded,
                 Poll::Ready(None) => {
                     self.as_mut().succeed();
                     continue;
@@ -282,25 +282,20 @@ where
     }
 
     /// The attempt failed. `None` where the next one is waited for.
-    fn fail(self: Pin<&mut Self>, ended: Ended<E>) -> Yielded<T, E> {
+    fn fail(self: Pin<&mut Self>, ended: Ended) -> Yielded<T, E> {
         let mut this = self.project();
         // The failed stream is dropped before anybody hears of it and before the next one is opened.
         this.state.set(State::Done);
         this.pending.as_mut().wake();
         this.held.clear();
-        let failed = match ended {
-            Ended::Attempt(failed) => failed,
-            Ended::Call(_) => return this.call.ended(0, ended).err().map(Err),
-        };
+        if matches!(ended, Ended::Deadline | Ended::Cancelled) {
+            return this.call.ended(0, ended).err().map(Err);
+        }
         let mut marker = None;
         if std::mem::take(this.flowing) {
-            let error = match &failed {
-                Failed::Error(error) => Some(error),
-                Failed::Cut(_) => None,
-            };
-            match (this.mend)(error) {
+            match (this.mend)(this.call.error_of(ended)) {
                 Resumption::Fail => {
-                    return Some(Err(this.call.failed_for_good(0, failed, StopReason::Partial)));
+                    return Some(Err(this.call.failed_for_good(0, ended, StopReason::Partial)));
                 }
                 Resumption::Restart(item) => marker = Some(item),
                 Resumption::Resume => {}
@@ -311,7 +306,7 @@ where
                 this.call.policy.renew(attempts.saturating_sub(1));
             }
         }
-        match this.call.failed(0, failed) {
+        match this.call.failed(0, ended) {
             Ok(_) => this.state.set(State::Between),
             Err(gave_up) => return Some(Err(gave_up)),
         }
@@ -319,7 +314,7 @@ where
     }
 
     /// What may cut the attempt in flight, which is pending.
-    fn poll_limits(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended<E>> {
+    fn poll_limits(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
         let this = self.project();
         if !*this.flowing {
             return this.call.poll_limits(0, this.pending, cx);
@@ -327,9 +322,7 @@ where
         if !this.call.token.stops_attempts() {
             return Poll::Pending;
         }
-        this.pending
-            .poll_cancelled(&this.call.token, cx)
-            .map(|()| Ended::Call(StopReason::Cancelled))
+        this.pending.poll_cancelled(&this.call.token, cx).map(|()| Ended::Cancelled)
     }
 
     /// Ends the stream from outside.
