@@ -8,7 +8,7 @@ use std::time::SystemTime;
 pub fn facts() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let mut text = format!(
-        "{}, {} cores, {}, {}; release, thin LTO, one codegen unit.\n\n",
+        "{}, {} cores, {}, {}. Release build, thin LTO, one codegen unit.\n\n",
         today(),
         cores,
         std::env::consts::ARCH,

@@ -6,9 +6,9 @@ use crate::measure::{Line, Table};
 
 /// All tables, a summary first.
 pub fn numbers(tables: &[Table]) -> String {
-    let mut text = String::from("#### In short\n\n");
-    text.push_str("| | resile, ns | by hand, ns | quickest rival, ns | resile ÷ rival | in instructions | which | ");
-    text.push_str("quickest that does less °, ns | resile ÷ it | which |\n");
+    let mut text = String::from("#### Summary\n\n");
+    text.push_str("| | resile, ns | by hand, ns | quickest rival, ns | resile ÷ rival | in instructions | rival | ");
+    text.push_str("quickest that does less °, ns | resile ÷ it | crate |\n");
     text.push_str("|---|--:|--:|--:|--:|--:|---|--:|--:|---|\n");
     for table in tables {
         text.push_str(&summary(table).unwrap_or_default());

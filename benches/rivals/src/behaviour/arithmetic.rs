@@ -54,8 +54,8 @@ pub fn seen() -> Section {
     std::panic::set_hook(hook);
     Section {
         title: "9. Arithmetic",
-        tried: "The longest `Duration`, the greatest counts, NaN and infinite factors, zeros, wherever each takes them. An \
-                assertion of a constructor counts; an `Err` from it does not.",
+        tried: "The longest `Duration`, the greatest counts, NaN and infinite factors, and zeros, wherever a crate takes them. A \
+                failed assertion in a constructor counts as a panic. An `Err` does not.",
         columns: &["tried", "panicked"],
         rows,
     }

@@ -27,23 +27,23 @@ pub async fn seen() -> [Section; 3] {
     [
         Section {
             title: "6. A stale result",
-            tried: "A call begins, and hangs. Others fail, and the breaker opens. Its time over, a probe begins, and hangs. \
-                    Then the first call succeeds. Of ten calls that come now:",
-            columns: &["let through"],
+            tried: "A call begins and hangs. Others fail, and the breaker opens. After its open time a probe begins and hangs. \
+                Then the first call succeeds. Of the next ten calls:",
+            columns: &["admitted"],
             rows: late,
         },
         Section {
             title: "7. A cancelled probe",
-            tried: "The breaker opens; its time over, a probe begins and is dropped unfinished. Of ten calls that come now and \
-                    do not end, and of ten more after the open time once more:",
-            columns: &["let through", "later"],
+            tried: "The breaker opens. After its open time a probe begins and is dropped unfinished. Of the next ten calls, which \
+                do not end, and of ten more after another open time:",
+            columns: &["admitted", "later"],
             rows: dropped,
         },
         Section {
             title: "8. A hung probe",
-            tried: "The breaker opens; its time over, a hundred calls come at once, and hang. Then, after 100 ms (the open time \
-                    is 20 ms; where a probe has a lease, it is 60 ms), one more comes and succeeds, and ten more after it.",
-            columns: &["of the hundred, let through", "the one", "of the last ten"],
+            tried: "The breaker opens. After its open time a hundred calls begin at once and hang. After 100 ms one more call \
+                begins and succeeds, and then ten more begin. The open time is 20 ms. If a probe has a lease, it is 60 ms.",
+            columns: &["of the hundred, admitted", "the one", "of the last ten, admitted"],
             rows: hung,
         },
     ]
@@ -111,7 +111,7 @@ async fn hangs(guard: Guard) -> Vec<String> {
     let (_held, crowd) = let_through(&guard, 100);
     sleep(Duration::from_millis(100)).await;
     let outcome = guard(Box::pin(ready(Ok(1)))).await;
-    let one = if outcome.is_ok() { "let through" } else { "refused" };
+    let one = if outcome.is_ok() { "admitted" } else { "refused" };
     let (_more, last) = let_through(&guard, 10);
     vec![crowd.to_string(), one.to_owned(), last.to_string()]
 }

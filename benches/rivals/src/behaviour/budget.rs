@@ -18,7 +18,7 @@ pub async fn seen() -> Section {
     let bucket = RetryBudgetBuilder::new().token_bucket().build().expect("valid");
     let aimd = RetryBudgetBuilder::new().aimd().build().expect("valid");
     let (mut adaptive, mut tokens) = (AdaptiveThrottler::default(), CircuitBreaker::default());
-    let (before, after) = ("before the delay", "after the delay, which then begins anew");
+    let (before, after) = ("before the delay", "after the delay, which then starts again");
     let mut budgets: Vec<(_, Box<dyn FnMut() -> bool>, _)> = vec![
         (
             "**resile**, `Budget` (default)",
@@ -47,10 +47,10 @@ pub async fn seen() -> Section {
     }
     rows.push(("backon, tokio-retry2, seatbelt", vec!["n/a".to_owned(); 4]));
     Section {
-        title: "5. A budget while all fails",
-        tried: "1,000 calls fail and would be retried once; a second later 1,000 more, and again. Nothing succeeds. Retries \
-                allowed of each thousand; and, by reading, when the loop asks.",
-        columns: &["first 1,000", "second", "third", "asked"],
+        title: "5. A budget while all calls fail",
+        tried: "1,000 calls fail and would be retried once. A second later 1,000 more calls fail, and then again. Nothing \
+                succeeds. The numbers are the allowed retries of each thousand. The last column is from the sources.",
+        columns: &["first 1,000", "second", "third", "the loop asks"],
         rows,
     }
 }

@@ -22,9 +22,9 @@ pub fn seen() -> Section {
     }
     Section {
         title: "4. Cancellation",
-        tried: "The first attempt fails; the token is cancelled while the call waits 100 s for the second. All but resile in \
-                `run_until_cancelled`.",
-        columns: &["ends", "what the caller gets", "a call with a token that is cancelled already: attempts"],
+        tried: "The first attempt fails. The token is cancelled while the call waits 100 s for the second. All crates except \
+                resile run in `run_until_cancelled`.",
+        columns: &["ends", "what the caller gets", "attempts if the token is cancelled already"],
         rows,
     }
 }

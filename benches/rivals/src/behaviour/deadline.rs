@@ -32,8 +32,8 @@ pub async fn seen() -> Section {
     let belted = std::thread::spawn(belted).join().expect("no panic");
     Section {
         title: "3. A deadline",
-        tried: "A deadline of 10 s, delays of 8 s, up to five attempts; every attempt fails at once (so the second delay does \
-                not fit), or hangs.",
+        tried: "A deadline of 10 s, delays of 8 s and up to five attempts. Every attempt fails at once, so the second delay does \
+                not fit, or every attempt hangs.",
         columns: &["failing: ends after", "failing: says", "hanging: ends after"],
         rows: vec![
             ("**resile**", both(resiled).await),

@@ -68,7 +68,7 @@ pub async fn seen() -> Section {
     let belted = told(service.execute(())).await;
     Section {
         title: "10. A hedge that fails fast",
-        tried: "The first attempt answers after 0.4 s. A hedge joins it after 0.1 s, and fails at once.",
+        tried: "The first attempt answers after 0.4 s. A hedge joins it after 0.1 s and fails at once.",
         columns: &["the caller gets"],
         rows: vec![
             ("**resile**, `hedge`", vec![own]),

@@ -40,9 +40,9 @@ impl Seen {
 pub async fn seen() -> Section {
     Section {
         title: "2. A server's hint",
-        tried: "Every attempt fails with \"come back in 10 s\", but for the twentieth; three attempts allowed, delays of 1 s \
-                otherwise; each as its documentation says to take a hint. Then 20 callers of two attempts at once. Then a hint of 3 h, with 60 s \
-                as the longest delay where one can be set.",
+        tried: "Every attempt except the twentieth fails with \"come back in 10 s\". Three attempts are allowed, with delays of 1 s \
+                otherwise. Each crate takes the hint as its documentation says. Then 20 callers get this hint at the same \
+                instant. Last, the hint is 3 h, and the longest delay is 60 s if it can be set.",
         columns: &["second attempt after", "attempts in all", "instants at which 20 callers return", "a hint of 3 h"],
         rows: vec![
             ("**resile**", all(resiled).await),

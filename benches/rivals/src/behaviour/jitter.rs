@@ -61,7 +61,7 @@ pub async fn seen() -> Section {
     rows.push(row("google-cloud-gax", || gax.on_failure(&state)));
     Section {
         title: "1. Jitter at the cap",
-        tried: "Delays from 1 s that double, a cap of 30 s: the 12th delay, drawn 20,000 times.",
+        tried: "Delays start at 1 s and double, with a cap of 30 s. The 12th delay, drawn 20,000 times:",
         columns: &["shortest", "longest", "exactly the cap", "most of 1,000 clients in one slot of 100 ms"],
         rows,
     }

@@ -26,7 +26,7 @@ pub fn seen() -> Section {
     let mut note = |name, make: &dyn Fn()| {
         reset();
         make();
-        rows.push((name, vec![if attempts() > 0 { "called once" } else { "nothing" }.to_owned()]));
+        rows.push((name, vec![if attempts() > 0 { "called once" } else { "not called" }.to_owned()]));
     };
     note("**resile**", &|| drop(resile::retry(|_| called(), &RetryPolicy::new(), Never)));
     note("backon", &|| drop((|| called()).retry(ConstantBuilder::new())));
@@ -48,8 +48,8 @@ pub fn seen() -> Section {
     note("google-cloud-gax", &|| drop(Gax::new(Duration::ZERO, None).call(|_| called())));
     Section {
         title: "14. Laziness",
-        tried: "The future of a call is made, and dropped without a poll. What became of the operation:",
-        columns: &["seen"],
+        tried: "The future of a call is made, and then dropped without a poll.",
+        columns: &["the operation was"],
         rows,
     }
 }

@@ -59,15 +59,15 @@ pub fn table() -> String {
 fn clocks() -> Section {
     Section {
         title: "15. The wall clock",
-        tried: "By reading the sources: where `SystemTime` is read.",
-        columns: &["seen"],
+        tried: "From the sources: where each reads `SystemTime`.",
+        columns: &["reads it"],
         rows: vec![
-            ("**resile**", vec!["for an HTTP-date alone".to_owned()]),
+            ("**resile**", vec!["only for an HTTP-date".to_owned()]),
             (
                 "backon, tokio-retry2, tower, tower-resilience, google-cloud-gax, failsafe, recloser",
-                vec!["not in what is compared here".to_owned()],
+                vec!["not in the parts compared here".to_owned()],
             ),
-            ("seatbelt", vec!["not by itself; its `Clock` can tell it".to_owned()]),
+            ("seatbelt", vec!["not by itself, but its `Clock` can read it".to_owned()]),
         ],
     }
 }

@@ -59,8 +59,8 @@ pub async fn seen() -> Section {
     }
     Section {
         title: "11. Retries within retries",
-        tried: "Three attempts within each of four. What is told is what its own hooks and documentation have for it.",
-        columns: &["attempts", "told"],
+        tried: "Three attempts within each of four. Reports are by the crate's own hooks and documentation.",
+        columns: &["attempts", "reported"],
         rows,
     }
 }

@@ -46,7 +46,7 @@ pub fn seen() -> Section {
         .collect();
     Section {
         title: "17. The operation, held once",
-        tried: "The size of a call's future, of a small operation and of one that keeps a kilobyte through a wait.",
+        tried: "The size of a call's future, with a small operation and with one that keeps a kilobyte through a wait.",
         columns: &["small, bytes", "large, bytes", "the kilobyte is held"],
         rows,
     }

@@ -27,9 +27,9 @@ pub fn seen() -> Section {
     }
     Section {
         title: "13. Starvation",
-        tried: "An operation that always fails at once, no delay, no limit of attempts, in tokio's `timeout` of 10 ms on a \
-                current-thread runtime.",
-        columns: &["the limit fired after"],
+        tried: "An operation that always fails at once, without a delay or a limit of attempts. It runs in tokio's `timeout` of \
+                10 ms on a current-thread runtime.",
+        columns: &["the timeout fired after"],
         rows,
     }
 }

@@ -26,7 +26,7 @@ pub async fn seen() -> Section {
     let (before, after) = (told(vec![Err(Fault::Failed)]).await, told(vec![Ok(1), Err(Fault::Failed)]).await);
     Section {
         title: "12. A stream that breaks",
-        tried: "A stream that breaks before its first item, and one that breaks after it; the second time it would yield 1 and 2.",
+        tried: "One stream breaks before its first item, and another breaks after it. A second attempt would yield 1 and 2.",
         columns: &["before: the consumer sees", "after: the consumer sees"],
         rows: vec![
             ("**resile**, `retry_stream`", vec![before, after]),
@@ -48,5 +48,5 @@ async fn told(first: Vec<Result<u64, Fault>>) -> String {
     while let Some(item) = poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
         seen.push(item.map_or_else(|e| format!("`StopReason::{:?}`", e.reason()), |item| item.to_string()));
     }
-    format!("{}; opened {} times", seen.join(", "), opened.load(Ordering::Relaxed))
+    format!("{}; times opened: {}", seen.join(", "), opened.load(Ordering::Relaxed))
 }

@@ -46,7 +46,8 @@ pub async fn seen() -> Section {
     rows.push(("google-cloud-gax, `AdaptiveThrottler`, to deny half", SUCCESSES.map(throttled).into()));
     Section {
         title: "16. The window",
-        tried: "So many calls succeed, at once one after the other; then all fail. Failures until calls are refused.",
+        tried: "So many calls succeed without a pause, and then all calls fail. The numbers are the failures until calls are \
+                refused.",
         columns: &["after 1,000 successes", "after 10,000", "after 100,000"],
         rows,
     }

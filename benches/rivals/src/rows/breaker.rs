@@ -36,7 +36,7 @@ pub fn real() -> Vec<Row> {
         Row::new("breaker with a failure rate, closed, 1 thread", Clock::Real, rates()),
         Row { threads: 2, ..Row::new("breaker with a failure rate, closed, 2 threads", Clock::Real, rates()) },
         Row::new("breaker, open: a refusal", Clock::Real, open),
-        Row::new("breaker, once around: trips, waits no time, probes, closes", Clock::Real, cycle),
+        Row::new("breaker, full cycle: trips, waits no time, probes, closes", Clock::Real, cycle),
     ]
 }
 

@@ -128,7 +128,7 @@ fn plain<J: Job>(job: J) -> Vec<Contender> {
     ];
     // Where this crate reads the clock too.
     if J::NAME == PendsOnce::NAME {
-        all.push(contender!(J::ATTEMPTS, "hand-written loop that knows how long it took", [] => {
+        all.push(contender!(J::ATTEMPTS, "hand-written loop with elapsed time", [] => {
             by_hand_timed(|| job.attempt(), black_box(5), black_box(Duration::ZERO))
         }));
     }
@@ -207,7 +207,7 @@ fn with_deadline<J: Job>(job: J) -> Vec<Contender> {
             async { service.ready().await?.call(()).await }
         }),
         contender!(J::ATTEMPTS, "seatbelt, its `Timeout`", [let service = belt.clone();] => service.execute(())),
-        contender!(J::ATTEMPTS, "google-cloud-gax, its time limit, no cut of an attempt", [let loops = loops.clone();] => {
+        contender!(J::ATTEMPTS, "google-cloud-gax, its time limit, attempts run on", [let loops = loops.clone();] => {
             loops.call(|_| job.attempt())
         })
         .doing_less(),
