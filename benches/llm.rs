@@ -1,4 +1,4 @@
-//! What it costs to judge a failure of an LLM provider. `cargo bench --bench llm`.
+//! The cost of classifying a failure of an LLM provider. `cargo bench --bench llm`.
 
 #![allow(missing_docs)] // `criterion_group!` writes a function without them.
 
@@ -30,7 +30,7 @@ fn judging(c: &mut Criterion) {
     headers.insert("x-ratelimit-reset-tokens", HeaderValue::from_static("6m0s"));
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_760_000_000);
 
-    let mut group = c.benchmark_group("judge");
+    let mut group = c.benchmark_group("classify");
     group.warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
     for (name, status, body) in [
         ("300 bytes, by code", 429, BY_CODE),

@@ -1,4 +1,5 @@
-//! What the parts cost by themselves: a backoff's draw, a budget's deposit, a limit. `cargo bench --bench parts`.
+//! The cost of single parts: a backoff's draw, a budget's deposit, a timeout.
+//! `cargo bench --bench parts`.
 
 #![allow(missing_docs)] // `criterion_group!` writes a function without them.
 
@@ -60,7 +61,7 @@ fn budgets(c: &mut Criterion) {
         group.bench_function(format!("deposit when full, {threads} threads"), |b| {
             b.iter_custom(|calls| together(threads, calls, || black_box(&full).deposit()));
         });
-        // A millionth of a token each: not full within any run of this.
+        // Each deposit is a millionth of a token, so no run fills it.
         let filling = Budget::new().with_capacity(1_000_000).with_deposit(0.000_001);
         for _ in 0..100_000 {
             filling.withdraw().expect("one of a million").spend();
@@ -76,8 +77,9 @@ fn budgets(c: &mut Criterion) {
     group.finish();
 }
 
-/// What a limit adds to a future that is pending once, and what a learned one adds to that: an attempt on an upstream, two
-/// readings of the clock (the group's own yardstick) and the counting.
+/// Measures a timeout around a future that is pending once, and an attempt on an upstream with a
+/// learned limit. The latter adds two readings of the clock (the group's own yardstick) and the
+/// counting.
 fn limits(c: &mut Criterion) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -1,8 +1,8 @@
-//! What a `retry` costs beside the same loop written by hand, in one run.
+//! The cost of a `retry` beside the same loop written by hand, in one run.
 //!
-//! The rows are ratios to read against their own group's `hand` line; nanoseconds move with the machine, and with where
-//! things lie in memory, so the closest ones are printed once more at the end, measured in turn. The hand-written loops
-//! are fair: each checks, waits and counts what the retry beside it does.
+//! Read the rows as ratios to the `hand` line of their group. Nanoseconds depend on the machine and
+//! on addresses in memory. So the closest rows are measured in turn and printed once more at the
+//! end. The hand-written loops are fair: each checks, waits and counts like the retry beside it.
 //! `cargo bench --bench retry`.
 
 #![allow(missing_docs)] // `criterion_group!` writes a function without them.
@@ -22,9 +22,9 @@ use tokio_util::sync::CancellationToken;
 
 static POLICY: RetryPolicy = RetryPolicy::new().with_attempts(5).with_backoff(Backoff::none());
 static SLOWLY: RetryPolicy = POLICY.with_total_timeout(Duration::from_secs(3600));
-/// What a program that sets all limits sets.
+/// The policy of a program that sets all limits.
 static LIMITED: RetryPolicy = SLOWLY.with_attempt_timeout(Duration::from_secs(60));
-/// Each success pays for all retries of a call: none of them is denied.
+/// Each success pays for all retries of a call, so none is denied.
 static PAID: Upstream = Upstream::new("paid").with_budget(Budget::new().with_deposit(10.0));
 
 /// Is pending once, then succeeds.
@@ -40,7 +40,7 @@ async fn pends() -> Result<u64, u32> {
     .await
 }
 
-/// The loop that people write: attempts, a delay, a sleep where there is one.
+/// The usual loop: attempts, a delay, a sleep if there is a delay.
 async fn by_hand<F: Future<Output = Result<u64, u32>>>(
     mut op: impl FnMut() -> F,
 ) -> Result<u64, u32> {
@@ -60,7 +60,8 @@ async fn by_hand<F: Future<Output = Result<u64, u32>>>(
     }
 }
 
-/// The same, checking a token before each attempt and racing it against attempts and sleeps.
+/// The loop with a token. It checks the token before each attempt and races it against attempts and
+/// sleeps.
 async fn by_hand_token<F: Future<Output = Result<u64, u32>>>(
     mut op: impl FnMut() -> F,
     token: &CancellationToken,
@@ -114,9 +115,9 @@ async fn by_hand_deadline<F: Future<Output = Result<u64, u32>>>(
     }
 }
 
-/// Polls to the end on this thread, through a pointer as an executor does: no runtime's own cost in the way, and
-/// nothing of the loop folded into the caller. Inlined, so that futures are made where they are polled, as an `.await`
-/// does.
+/// Polls to the end on this thread, through a pointer as an executor does. So no runtime adds its
+/// cost, and the loop is not folded into the caller. It is inlined, so futures are made where they
+/// are polled, as with `.await`.
 #[allow(clippy::inline_always)]
 #[inline(always)]
 fn drive<F: Future>(future: F) -> F::Output {
@@ -130,7 +131,7 @@ fn drive<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// One group: `$op` by the hand-written loops and by `retry`.
+/// Benchmarks one group: `$op` by the hand-written loops and by `retry`.
 macro_rules! group {
     ($c:expr, $name:literal, $op:expr) => {{
         let token = CancellationToken::new();
@@ -216,7 +217,7 @@ async fn ok() -> Result<u64, u32> {
     Ok(black_box(1))
 }
 
-/// `retry` beside the loop by hand, in steadier figures than two rows of a table are.
+/// Prints `retry` beside the loop by hand. These ratios are steadier than two rows of a table.
 fn ratios() {
     let token = CancellationToken::new();
     macro_rules! print {
@@ -258,7 +259,7 @@ fn ratios() {
     print!("three failures", fails_thrice());
 }
 
-/// Three errors, then a success; none of them has to be waited for.
+/// Makes an operation with three errors and then a success. None of them is pending.
 fn fails_thrice() -> impl FnMut(()) -> Ready<Result<u64, u32>> {
     let mut left = 3;
     move |()| {
@@ -270,7 +271,7 @@ fn fails_thrice() -> impl FnMut(()) -> Ready<Result<u64, u32>> {
     }
 }
 
-/// Not a timing: printed beside them. A test holds the zeros.
+/// Prints the allocations, which are no timing. A test checks the zeros.
 fn allocations() {
     let token = CancellationToken::new();
     let count = |name: &str, run: &dyn Fn()| {

@@ -1,16 +1,16 @@
-//! How many times the one takes of the other: measured in turn and in short windows, so that what else the machine does
-//! hits both alike, and at several places of the stack, as where a future happens to lie moves a figure of some
-//! nanoseconds by more than what is asked.
+//! The ratio of two times, measured in turn and in short windows. So other load on the machine hits
+//! both alike. The windows run at several depths of the stack, because the address of a future
+//! moves a figure of some nanoseconds by more than the difference in question.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-/// What is measured: as many calls as it is given.
+/// The code to measure: makes as many calls as it is given.
 pub(crate) type Calls<'a> = &'a mut dyn FnMut(u32);
 
-/// Windows at each place; the quickest counts.
+/// The number of windows at each depth. The quickest counts.
 const WINDOWS: u32 = 100;
-/// Calls in a window.
+/// The number of calls in a window.
 const CALLS: u32 = 1_000;
 
 pub(crate) fn ratio(yardstick: Calls<'_>, other: Calls<'_>) -> f64 {

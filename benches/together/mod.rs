@@ -1,9 +1,9 @@
-//! The same work on several threads at once.
+//! Runs the same work on several threads at once.
 
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-/// `work` on that many threads at once; the slowest thread's time.
+/// Runs `work` on a number of threads at once. Returns the slowest thread's time.
 pub(crate) fn together(threads: usize, calls: u64, work: impl Fn() + Sync) -> Duration {
     let start = Barrier::new(threads);
     std::thread::scope(|scope| {

@@ -1,13 +1,16 @@
-//! Throws mutated answers at the judgement of LLM failures and holds its laws against each: it is total, its waits are
-//! no zero, a permanent kind is retried only where the provider says so, what we cancelled never, and it takes no
-//! longer than its bound.
+//! Classifies mutated answers of LLM providers and checks the laws of the classification:
+//!
+//! * It never panics, and it takes no longer than a second.
+//! * A wait is never zero.
+//! * A permanent kind is retried only if the provider says so. A provider's no is always obeyed.
+//! * A call that we cancelled is never retried.
 //!
 //! ```text
 //! cargo run --release -- [SECONDS] [SEED]
 //! ```
 //!
-//! Deterministic for a seed but for where the time ends it. Needs no other toolchain than the crate's. An input that
-//! breaks a law is written to `found/`, and the run ends with status 1.
+//! A run is deterministic for a seed, except for its end by time. It needs no other toolchain than
+//! the crate's. An input that breaks a law is written to `found/`, and the run ends with status 1.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant, SystemTime};
@@ -16,14 +19,14 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use resile::Classify;
 use resile::llm::{Classifier, Failure, Kind, Phase, Reply};
 
-/// Whole answers of every shape, one per line: what mutations start from.
+/// Whole answers of every shape, one per line. Mutations start from these.
 const SEEDS: [&str; 3] = [
     include_str!("../../tests/data/llm/kinds.jsonl"),
     include_str!("../../tests/data/llm/clashes.jsonl"),
     include_str!("../../tests/data/llm/waits.jsonl"),
 ];
 
-/// What makes parsers stumble.
+/// Tokens that are hard for parsers.
 const TOKENS: [&str; 46] = [
     "{",
     "}",
@@ -111,7 +114,8 @@ const VALUES: [&str; 20] = [
     "-9999-01-01T00:00:00Z",
 ];
 
-/// xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled" (2016).
+/// A xorshift64* generator: Vigna, "An experimental exploration of Marsaglia's xorshift generators,
+/// scrambled" (2016).
 struct Random(u64);
 
 impl Random {
@@ -131,7 +135,7 @@ impl Random {
     }
 }
 
-/// One answer.
+/// One answer of a provider.
 #[derive(Debug)]
 struct Input {
     status: Option<u16>,
@@ -160,10 +164,10 @@ fn main() {
             match judged {
                 Ok(Ok(kind)) => kinds[kind as usize % 32] += 1,
                 Ok(Err(law)) => report(&input, law),
-                Err(_) => report(&input, "it panics"),
+                Err(_) => report(&input, "the classification panics"),
             }
             if took > Duration::from_secs(1) {
-                report(&input, "it takes longer than a second");
+                report(&input, "the classification takes longer than a second");
             }
         }
     }
@@ -171,7 +175,7 @@ fn main() {
     println!("{runs} inputs in {:.0?}, slowest {slowest:.1?}, {met} kinds met, no law broken", began.elapsed());
 }
 
-/// The body of a fixture, roughly: what follows `"body":`.
+/// Returns the body of a fixture, roughly: the text after `"body":`.
 fn body_of(line: &str) -> &str {
     let after = line.split_once("\"body\":").map_or(line, |(_, body)| body);
     after.rsplit_once(",\"kind\"").map_or(after, |(body, _)| body)
@@ -179,7 +183,7 @@ fn body_of(line: &str) -> &str {
 
 fn mutated(seeds: &[&str], random: &mut Random) -> Input {
     let mut body = random.of(seeds).as_bytes().to_vec();
-    // A fixture's text is a JSON string: what is meant is what is in it.
+    // The text of a fixture is a JSON string: its content is wanted.
     if body.first() == Some(&b'"') && random.below(2) == 0 {
         body = String::from_utf8_lossy(&body).trim_matches('"').replace("\\n", "\n").replace("\\\"", "\"").into_bytes();
     }
@@ -222,7 +226,7 @@ fn mutate(body: &mut Vec<u8>, seeds: &[&str], random: &mut Random) {
             let from = random.below(other.len() + 1);
             body.splice(at..at, other[from..].iter().copied()).for_each(drop);
         }
-        // The body as a string inside another.
+        // The body as a string inside another body.
         5 => {
             let quoted = String::from_utf8_lossy(body).replace('\\', "\\\\").replace('"', "\\\"");
             *body = format!("{{\"error\":{{\"message\":\"{quoted}\"}}}}").into_bytes();
@@ -262,15 +266,15 @@ fn hold_the_laws(input: &Input) -> Result<Kind, &'static str> {
         () if failure.is_retryable() && !failure.kind().is_passing() && told != Some("true") => {
             Err("a permanent kind is retried")
         }
-        () if failure.is_retryable() && failure.kind() == Kind::Cancelled => Err("what we cancelled is retried"),
-        () if failure.is_retryable() && told == Some("false") => Err("the provider's no is not heard"),
-        () if failure.wait().is_some_and(|wait| wait.is_zero()) => Err("a wait of nothing"),
+        () if failure.is_retryable() && failure.kind() == Kind::Cancelled => Err("a call that we cancelled is retried"),
+        () if failure.is_retryable() && told == Some("false") => Err("the provider's no is ignored"),
+        () if failure.wait().is_some_and(|wait| wait.is_zero()) => Err("a wait is zero"),
         () if verdict.is_none_or(|verdict| verdict.is_again() != failure.is_retryable()) => {
-            Err("the verdict is another")
+            Err("the verdict disagrees with is_retryable")
         }
-        () if again.kind() != failure.kind() || again.wait() != failure.wait() => Err("the same twice is not the same"),
-        () if failure.to_string().chars().any(char::is_control) => Err("a line that is more than one"),
-        () if text.is_empty() => Err("nothing to say"),
+        () if again.kind() != failure.kind() || again.wait() != failure.wait() => Err("two runs give two results"),
+        () if failure.to_string().chars().any(char::is_control) => Err("the display has a control character"),
+        () if text.is_empty() => Err("the failure has no text"),
         () => Ok(failure.kind()),
     }
 }

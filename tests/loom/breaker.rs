@@ -1,4 +1,4 @@
-//! `resile::Breaker`: opens once, lets no extra probe out, never sticks half-open.
+//! Models of `resile::Breaker`: it opens once, admits no extra probe and never stays half-open.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use resile::{Admission, Backoff, Breaker, GaveUp, Jitter, ManualTimer, Upstream,
 
 const OPEN: Duration = Duration::from_secs(1);
 
-/// An upstream with a breaker, and attempts by hand.
+/// An upstream with a breaker. Its attempts are made by hand.
 struct Guard(Upstream<ManualTimer>);
 
 impl Guard {
@@ -47,7 +47,7 @@ fn shared(settings: impl FnOnce(Breaker) -> Breaker) -> (Arc<Guard>, ManualTimer
         .with_probes(1.0, 1);
     let upstream = Upstream::new("guarded").with_breaker(settings(breaker)).with_observer(&());
     let guard = Guard(upstream.with_timer(timer.clone()));
-    drop(guard.permit()); // its atomics and its lock are made before it is shared
+    drop(guard.permit()); // makes its atomics and its lock before sharing
     let _ = guard.snapshot();
     (Arc::new(guard), timer)
 }
@@ -60,7 +60,7 @@ fn tripped() -> (Arc<Guard>, ManualTimer) {
 }
 
 #[test]
-fn simultaneous_failures_open_it_once() {
+fn simultaneous_failures_open_the_breaker_once() {
     loom::model(|| {
         let (breaker, _) = shared(|b| b.with_consecutive(2).without_failure_rate());
         let other = Arc::clone(&breaker);
@@ -79,7 +79,7 @@ fn simultaneous_failures_open_it_once() {
 }
 
 #[test]
-fn who_is_refused_beside_a_trip_is_told_for_how_long() {
+fn a_refusal_beside_a_trip_says_for_how_long() {
     loom::model(|| {
         let (breaker, _) = shared(|b| b.with_consecutive(1).without_failure_rate());
         let other = Arc::clone(&breaker);
@@ -93,7 +93,7 @@ fn who_is_refused_beside_a_trip_is_told_for_how_long() {
 }
 
 #[test]
-fn nobody_is_refused_after_a_reset() {
+fn no_call_is_refused_after_a_reset() {
     loom::model(|| {
         let (breaker, _) = shared(|b| b.with_consecutive(1).without_failure_rate());
         breaker.fail();
@@ -107,13 +107,13 @@ fn nobody_is_refused_after_a_reset() {
 }
 
 #[test]
-fn what_was_admitted_before_a_move_decides_nothing_after() {
+fn an_attempt_from_before_a_transition_decides_nothing_after_it() {
     loom::model(|| {
         let (breaker, _) = shared(|b| b.with_consecutive(1).without_failure_rate());
         let other = Arc::clone(&breaker);
         let thread = thread::spawn(move || {
             let early = other.permit();
-            other.reset(); // a move of its own
+            other.reset(); // a transition of its own
             if let Ok(early) = early {
                 early.settle(&Verdict::transient());
             }
@@ -138,7 +138,7 @@ fn a_stale_failure_beside_a_reset_leaves_no_streak() {
 }
 
 #[test]
-fn no_more_probes_than_allowed() {
+fn no_more_probes_run_than_allowed() {
     loom::model(|| {
         let (breaker, _) = tripped();
         let out = Arc::new(AtomicUsize::new(0));
@@ -156,13 +156,13 @@ fn no_more_probes_than_allowed() {
         ask(Arc::clone(&breaker), out)();
         thread.join().unwrap();
         assert_eq!(breaker.state(), State::HalfOpen);
-        breaker.permit().expect("the place is free again").succeeded();
+        breaker.permit().expect("the probe's slot is free again").succeeded();
         assert_eq!(breaker.state(), State::Closed);
     });
 }
 
 #[test]
-fn a_probes_success_beside_a_caller_closes_it_for_good() {
+fn a_good_probe_beside_a_call_closes_the_breaker() {
     loom::model(|| {
         let (breaker, _) = tripped();
         let probe = breaker.permit().unwrap();
@@ -196,7 +196,7 @@ fn no_failure_within_the_window_is_lost() {
     });
 }
 
-/// A model of a breaker that counts and never opens by itself, after that many transitions.
+/// Runs a model of a breaker after a number of transitions. It counts and never opens by itself.
 fn after_transitions(transitions: u32, model: impl Fn(Arc<Guard>) + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.max_branches = 100_000; // the transitions before the threads are steps too
@@ -208,11 +208,11 @@ fn after_transitions(transitions: u32, model: impl Fn(Arc<Guard>) + Sync + Send 
     });
 }
 
-/// The distances at which a tag of seven bits wraps, and its half, at which the window is emptied.
+/// The numbers of transitions at which the window is emptied and a tag of seven bits wraps.
 const WRAPS: [u32; 2] = [64, 128];
 
 #[test]
-fn a_late_call_wipes_no_count_of_now() {
+fn a_late_call_erases_no_current_count() {
     for transitions in WRAPS {
         after_transitions(0, move |breaker| {
             let early = breaker.permit().unwrap();
@@ -245,7 +245,7 @@ fn a_transition_that_empties_the_window_loses_no_count_after_it() {
 }
 
 #[test]
-fn two_who_begin_a_slot_lose_no_count() {
+fn two_threads_that_begin_a_slot_lose_no_count() {
     after_transitions(1, |breaker| {
         let other = Arc::clone(&breaker);
         let thread = thread::spawn(move || other.succeed());

@@ -1,4 +1,4 @@
-//! `resile::Budget`: no token is lost, none appears.
+//! Models of `resile::Budget`: no token is lost and none appears.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use loom::thread;
 use resile::Budget;
 
 fn shared(budget: Budget) -> Arc<Budget> {
-    let _ = budget.available(); // made before it is shared
+    let _ = budget.available(); // makes its atomics before sharing
     Arc::new(budget)
 }
 
 #[test]
-fn simultaneous_failures_take_exactly_what_there_is() {
+fn simultaneous_failures_take_exactly_the_tokens_left() {
     loom::model(|| {
         let budget = shared(Budget::new().with_capacity(2));
         let threads: Vec<_> = (0..2)

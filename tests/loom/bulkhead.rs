@@ -1,4 +1,5 @@
-//! `resile::Bulkhead`: no place is lost or made between the fast way and the line, and who is called is woken.
+//! Models of `resile::Bulkhead`: no permit is lost or made between the lock-free path and the
+//! queue, and a waiter with a permit is woken.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,14 +25,14 @@ fn poll<'a>(acquire: &mut Acquire<'a>) -> Poll<Permit<'a>> {
 fn shared() -> Arc<Bulkhead> {
     let bulkhead = Bulkhead::new(1).with_queue(2);
     {
-        let _permit = bulkhead.try_acquire(); // its atomics and its lock are made before it is shared
+        let _permit = bulkhead.try_acquire(); // makes its atomics and its lock before sharing
         let _ = poll(&mut bulkhead.acquire());
     }
     Arc::new(bulkhead)
 }
 
 #[test]
-fn who_waits_is_called() {
+fn a_waiter_is_woken() {
     loom::model(|| {
         let bulkhead = shared();
         let other = Arc::clone(&bulkhead);
@@ -51,9 +52,9 @@ fn who_waits_is_called() {
     });
 }
 
-/// The two that race: the place is handed to a waiter who is giving up at that moment.
+/// Two steps race: a permit is handed to a waiter, and that waiter gives up.
 #[test]
-fn who_is_called_while_giving_up_passes_the_place_on() {
+fn a_waiter_that_gives_up_passes_its_permit_on() {
     loom::model(|| {
         let bulkhead = shared();
         let permit = bulkhead.try_acquire().unwrap();
@@ -69,7 +70,7 @@ fn who_is_called_while_giving_up_passes_the_place_on() {
 }
 
 #[test]
-fn never_two_at_once() {
+fn one_permit_is_never_held_twice() {
     loom::model(|| {
         let bulkhead = shared();
         let inside = Arc::new(AtomicBool::new(false));
@@ -100,9 +101,9 @@ fn upstream() -> Arc<Upstream<ManualTimer>> {
     Arc::new(upstream.with_timer(ManualTimer::new()))
 }
 
-/// A call in line in front of an upstream, beside the one that gives its place up.
+/// A call queues for an upstream while another call releases its permit.
 #[test]
-fn a_call_in_line_is_called() {
+fn a_queued_call_is_woken() {
     loom::model(|| {
         let upstream = upstream();
         let other = Arc::clone(&upstream);
@@ -123,9 +124,9 @@ fn a_call_in_line_is_called() {
     });
 }
 
-/// The two that race: the place is handed to a call that is dropped in line at that moment.
+/// Two steps race: a permit is handed to a queued call, and that call is dropped.
 #[test]
-fn a_call_that_is_dropped_in_line_passes_the_place_on() {
+fn a_queued_call_that_is_dropped_passes_its_permit_on() {
     loom::model(|| {
         let upstream = upstream();
         let admission: Admission<_> = upstream.try_admit().unwrap();
@@ -141,9 +142,10 @@ fn a_call_that_is_dropped_in_line_passes_the_place_on() {
     });
 }
 
-/// The attempt ahead opens the breaker and leaves its place to one in line, which is then refused or admitted.
+/// The attempt ahead opens the breaker and hands its permit to a queued call. That call is then
+/// refused or admitted.
 #[test]
-fn a_call_that_is_refused_after_its_line_leaves_its_place() {
+fn a_call_refused_after_the_queue_gives_its_permit_back() {
     loom::model(|| {
         let bulkhead = Bulkhead::new(1).with_queue(2);
         drop(bulkhead.try_acquire());
@@ -171,7 +173,7 @@ fn a_call_that_is_refused_after_its_line_leaves_its_place() {
             Poll::Ready(Err(refused)) => {
                 assert!(opened && refused.reason() == StopReason::Open, "{refused}")
             }
-            Poll::Pending => panic!("it still waits"),
+            Poll::Pending => panic!("the queued call still waits"),
         }
         drop(admit);
         let bulkhead = upstream.bulkhead().unwrap();

@@ -1,4 +1,4 @@
-//! `resile::Cooldown`: whatever order the hints come in, the one that ends last counts.
+//! Models of `resile::Cooldown`: the hint that ends last counts, in any order of arrival.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn shared(timer: &ManualTimer) -> Shared {
         .with_cooldown(Cooldown::new())
         .with_observer(&())
         .with_timer(timer.clone());
-    let _ = format!("{:?}", upstream.cooldown()); // its atomics are made before it is shared
+    let _ = format!("{:?}", upstream.cooldown()); // makes its atomics before sharing
     Arc::new(upstream)
 }
 
@@ -40,11 +40,11 @@ fn the_hint_that_ends_last_counts() {
     });
 }
 
-// In the next models the reader is the thread that is made last: loom looks for the interleavings of a load
-// when it meets the load after the store, not the other way round.
+// In the next models the reader is the thread that is made last. loom explores the interleavings of
+// a load only if the load comes after the store in its walk.
 
 #[test]
-fn nobody_sees_it_shrink() {
+fn no_reader_sees_the_hold_shrink() {
     loom::model(|| {
         let cooldown = shared(&ManualTimer::new());
         let reader = with(&cooldown, |it| {
@@ -59,17 +59,18 @@ fn nobody_sees_it_shrink() {
     });
 }
 
-/// Whoever finds that a hold has passed clears it, and must not clear the one that begins meanwhile.
+/// A reader clears a hold that has passed. It must not clear a hold that begins meanwhile.
 #[test]
 fn clearing_an_old_hold_does_not_lose_a_new_one() {
-    // With three threads over three words, all interleavings are too many: those with up to three preemptions.
+    // Three threads over three words have too many interleavings. This walks those with up to three
+    // preemptions.
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
         let timer = ManualTimer::new();
         let cooldown = shared(&timer);
         cooldown.hold(SECOND);
-        timer.advance(2 * SECOND); // its release is over as well
+        timer.advance(2 * SECOND); // past its release too
         let reader = with(&cooldown, |it| it.held());
         let other = with(&cooldown, |it| it.held());
         cooldown.hold(7 * SECOND);
@@ -80,14 +81,14 @@ fn clearing_an_old_hold_does_not_lose_a_new_one() {
     });
 }
 
-/// The spread is drawn from the beginning of the same hold: a waiter never waits as if for one that began long ago.
+/// The spread is drawn from the beginning of the same hold, and never from that of an earlier one.
 #[test]
-fn whoever_sees_the_hold_sees_its_beginning() {
+fn a_reader_of_the_hold_sees_its_beginning() {
     use std::task::{Context, Waker};
 
     loom::model(|| {
         let timer = ManualTimer::new();
-        timer.advance(3600 * SECOND); // a hold taken to begin at zero would be spread over the cap's share
+        timer.advance(3600 * SECOND); // a hold from zero would be spread over far longer
         let cooldown = shared(&timer);
         let reader = {
             let timer = timer.clone();

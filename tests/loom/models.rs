@@ -1,4 +1,4 @@
-//! Models: each runs once per interleaving of its threads' atomic steps.
+//! Models of the shared parts. Each runs once per interleaving of its threads' atomic steps.
 #![cfg(all(test, loom))]
 
 mod breaker;

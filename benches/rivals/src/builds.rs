@@ -1,4 +1,4 @@
-//! What it costs to build a small program with each.
+//! The cost of building a small program with each crate.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::time::Instant;
 struct Program {
     name: &'static str,
     dependencies: &'static str,
-    /// What is awaited; its output is dropped.
+    /// The future that is awaited. Its output is dropped.
     call: &'static str,
 }
 
@@ -79,7 +79,8 @@ const PROGRAMS: &[Program] = &[
     },
 ];
 
-/// One line for each: a build from nothing in both profiles, and how many crates there are besides the program.
+/// Returns a table with a line for each program: a build from nothing in both profiles, and the
+/// number of crates besides the program.
 pub fn table() -> Result<String, String> {
     let mut text = String::from("| | crates | debug build, s | release build, s |\n|---|--:|--:|--:|\n");
     let base = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,4 +1,4 @@
-//! One way to do a job.
+//! A contender: one way to do a job.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -7,33 +7,34 @@ pub type Calls = Pin<Box<dyn Future<Output = u64>>>;
 
 pub struct Contender {
     pub name: &'static str,
-    /// That many calls, one after the other; the sum of their answers.
+    /// Makes a number of calls one after the other. Returns the sum of their answers.
     pub calls: Box<dyn Fn(u64) -> Calls + Send + Sync>,
-    /// Size of the future of one call.
+    /// The size of the future of one call.
     pub bytes: usize,
-    /// What each call answers, and in how many attempts.
+    /// The answer of each call. `attempts` is the number of its attempts.
     pub answer: u64,
     pub attempts: u64,
-    /// Whether it does less than the job.
+    /// True if the contender does less than the job.
     pub less: bool,
 }
 
 impl Contender {
-    /// With another answer than 1, or another number of attempts than the row's.
+    /// Sets another answer than 1 and another number of attempts than the row's.
     pub fn expecting(mut self, answer: u64, attempts: u64) -> Self {
         (self.answer, self.attempts) = (answer, attempts);
         self
     }
 
-    /// It cannot wait, cuts no attempt, has no budget, or counts calls where the row has a window of time.
+    /// Marks a contender that does less than the job. It cannot wait, cuts no attempt, has no
+    /// budget, or counts calls where the row has a window of time.
     pub fn doing_less(mut self) -> Self {
         self.less = true;
         self
     }
 }
 
-/// `contender!(attempts, "name", [let x = …;] => future)`: the future is made and awaited by each call, all calls in one
-/// async block; what stands before it is made once for the block.
+/// `contender!(attempts, "name", [let x = …;] => future)`: each call makes and awaits the future,
+/// and all calls are in one async block. The statements in brackets run once for the block.
 #[macro_export]
 macro_rules! contender {
     ($attempts:expr, $name:expr, [$(let $p:pat = $init:expr;)*] => $call:expr) => {
@@ -60,7 +61,7 @@ macro_rules! contender {
     };
 }
 
-/// Polls to the end on this thread, without a runtime's cost in the way.
+/// Polls to the end on this thread, without the cost of a runtime.
 pub fn spin(mut calls: Calls) -> u64 {
     let mut cx = Context::from_waker(Waker::noop());
     loop {

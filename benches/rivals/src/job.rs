@@ -1,4 +1,4 @@
-//! The work that every contender is given: the same futures, the same error, counted.
+//! The jobs of the contenders: the same futures and the same error, with counted attempts.
 
 use std::cell::Cell;
 use std::fmt;
@@ -10,7 +10,7 @@ thread_local! {
     static ATTEMPTS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How many attempts began on this thread since the last [`reset`].
+/// Returns the number of attempts that began on this thread since the last [`reset`].
 pub fn attempts() -> u64 {
     ATTEMPTS.get()
 }
@@ -19,7 +19,7 @@ pub fn reset() {
     ATTEMPTS.set(0);
 }
 
-/// Counts an attempt; the number of those before it.
+/// Counts an attempt. Returns the number of attempts before it.
 #[inline]
 pub fn count() -> u64 {
     ATTEMPTS.replace(ATTEMPTS.get() + 1)
@@ -41,10 +41,10 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// What a call has to do. The last attempt of a call answers 1.
+/// The work of a call. The last attempt of a call answers 1.
 pub trait Job: Copy + Send + Sync + 'static {
     const NAME: &'static str;
-    /// Attempts that one call takes.
+    /// The number of attempts of one call.
     const ATTEMPTS: u64;
 
     fn attempt(self) -> impl Future<Output = Result<u64, Fault>> + Send + 'static;
@@ -64,7 +64,7 @@ impl Job for Immediate {
     }
 }
 
-/// Is not ready when it is first polled.
+/// A job that is pending at its first poll and then answers.
 #[derive(Clone, Copy)]
 pub struct PendsOnce;
 
@@ -87,7 +87,7 @@ impl Job for PendsOnce {
     }
 }
 
-/// Fails three times, then answers.
+/// A job that fails three times and then answers.
 #[derive(Clone, Copy)]
 pub struct FailsThrice;
 
@@ -101,7 +101,7 @@ impl Job for FailsThrice {
     }
 }
 
-/// The answer in whatever a contender wraps it.
+/// Takes the answer out of the return type of a contender.
 pub trait Answer {
     fn answer(self) -> u64;
 }

@@ -1,10 +1,10 @@
-//! What the figures depend on.
+//! The facts that the figures depend on.
 
 use std::fmt::Write;
 use std::process::Command;
 use std::time::SystemTime;
 
-/// Date, machine and versions.
+/// Returns the date, the machine and the versions.
 pub fn facts() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let mut text = format!(
@@ -18,7 +18,7 @@ pub fn facts() -> String {
     text
 }
 
-/// From the manifest, which pins them.
+/// Returns the versions of the rivals. The manifest pins them.
 fn rivals() -> Vec<String> {
     include_str!("../Cargo.toml")
         .lines()
@@ -39,14 +39,14 @@ fn version(manifest: &str) -> &str {
     line.map_or("", |line| line.trim_matches('"'))
 }
 
-/// The first line of what a program prints.
+/// Returns the first line that a program prints.
 fn said(program: &str, argument: &str) -> String {
     let output = Command::new(program).arg(argument).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     text.ok().and_then(|text| text.lines().next().map(str::to_owned)).unwrap_or_else(|| format!("{program} unknown"))
 }
 
-/// The date in UTC, by Hinnant's `civil_from_days`.
+/// Returns the date in UTC, by Hinnant's `civil_from_days`.
 fn today() -> String {
     let seconds = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_secs());
     let days = seconds / 86_400 + 719_468;

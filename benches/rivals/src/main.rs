@@ -1,4 +1,5 @@
-//! The crate beside others that do the same job; see `COMPARE.md` at the crate's root.
+//! Compares the crate with others that do the same job. `COMPARE.md` at the crate's root has the
+//! results.
 
 mod behaviour;
 mod builds;
@@ -16,13 +17,14 @@ use std::process::ExitCode;
 const HELP: &str = "\
 resile-rivals [COMMAND] [ROW] [--write FILE]
 
-numbers    times, instructions, allocations and sizes, of the rows whose titles contain ROW
-behaviour  what each did in the traps
+numbers    times, instructions, allocations and sizes of the rows whose titles contain ROW
+behaviour  the behaviour of each crate in the traps
 losses     the rows of numbers in which another contender is ahead of the crate
-builds     time and dependencies of a small program that uses each; not part of the default
-help       this
+builds     build times and dependencies of a small program for each crate
+help       this text
 
-Without a command numbers and behaviour. Tables are Markdown. With --write they replace those of FILE, between markers.
+The default is numbers and behaviour. Tables are Markdown. With --write they replace the tables in
+FILE, between its markers.
 ";
 
 fn main() -> ExitCode {
@@ -37,13 +39,13 @@ fn main() -> ExitCode {
 
 fn commanded(arguments: &[String]) -> Result<(), String> {
     let (file, rest) = match arguments.iter().position(|argument| argument == "--write") {
-        Some(at) => (Some(arguments.get(at + 1).ok_or("--write needs a file")?.as_str()), &arguments[..at]),
+        Some(at) => (Some(arguments.get(at + 1).ok_or("--write needs a FILE")?.as_str()), &arguments[..at]),
         None => (None, arguments),
     };
     let command = rest.first().map_or("", String::as_str);
     let wanted = rest.get(1).map_or("", String::as_str);
     if file.is_some() && !wanted.is_empty() {
-        return Err("--write takes all rows".to_owned());
+        return Err("--write writes all rows: leave ROW out".to_owned());
     }
     let mut text = file.map_or(Ok(String::new()), read)?;
     let mut parts = Vec::new();
@@ -61,7 +63,7 @@ fn commanded(arguments: &[String]) -> Result<(), String> {
         }
         "builds" => parts.push(("builds", builds::table()?)),
         "help" | "--help" => print!("{HELP}"),
-        other => return Err(format!("no command {other:?}\n\n{HELP}")),
+        other => return Err(format!("unknown command {other:?}\n\n{HELP}")),
     }
     let Some(file) = file else {
         parts.iter().for_each(|(_, text)| println!("{text}"));

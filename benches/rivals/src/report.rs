@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::measure::{Line, Table};
 
-/// All tables, a summary first.
+/// Returns all tables, with a summary first.
 pub fn numbers(tables: &[Table]) -> String {
     let mut text = String::from("#### Summary\n\n");
     text.push_str("| | resile, ns | by hand, ns | quickest rival, ns | resile ÷ rival | in instructions | rival | ");
@@ -19,8 +19,8 @@ pub fn numbers(tables: &[Table]) -> String {
     text
 }
 
-/// The crate beside the quickest of the others in one row, and beside the quickest of those that do less; `None` where
-/// it has no part in it.
+/// Returns the summary of one row: the crate, its quickest rival, and the quickest one that does
+/// less. Returns `None` for a row without the crate.
 fn summary(table: &Table) -> Option<String> {
     let own = quickest(table, &is_own)?;
     let rival = |less| quickest(table, &|line: &Line| !is_own(line) && !by_hand(line) && line.less == less);
@@ -55,7 +55,7 @@ fn by_hand(line: &Line) -> bool {
     line.name.starts_with("hand-written") || line.name.starts_with("an atomic")
 }
 
-/// One table: the first line is what the ratios are to.
+/// Returns one table. The ratios compare with its first line.
 fn table(table: &Table) -> String {
     let mut text = format!("#### {}\n\n", capital(&table.title));
     text.push_str("| | ns | ratio | spread | instructions | allocations | bytes |\n|---|--:|--:|--:|--:|--:|--:|\n");
@@ -72,7 +72,7 @@ fn table(table: &Table) -> String {
             figure.spread * 100.0,
             instructions,
             short(line.allocations),
-            // One that does not wait has no future of its own.
+            // A contender that does not wait has no future of its own.
             if line.bytes > 1 { line.bytes.to_string() } else { "–".to_owned() },
         );
     }
@@ -83,7 +83,7 @@ fn nanos(nanos: f64) -> String {
     if nanos < 100.0 { format!("{nanos:.1}") } else { format!("{nanos:.0}") }
 }
 
-/// Without a fraction where there is none.
+/// Formats a number, without a fraction if it has none.
 fn short(value: f64) -> String {
     if (value - value.round()).abs() < 0.01 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
@@ -93,7 +93,7 @@ fn capital(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
 }
 
-/// The rows in which another contender is ahead of the crate by more than a twentieth.
+/// Returns the rows in which another contender is ahead of the crate by more than a twentieth.
 pub fn losses(tables: &[Table]) -> String {
     let mut text = String::new();
     for table in tables {
@@ -120,7 +120,7 @@ pub fn losses(tables: &[Table]) -> String {
 pub fn replace(text: &str, name: &str, new: &str) -> Result<String, String> {
     let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
     let (Some(begin), Some(end)) = (text.find(&open), text.find(&close)) else {
-        return Err(format!("no markers for {name}"));
+        return Err(format!("the file has no markers `<!-- {name} -->`"));
     };
     Ok(format!("{}{new}{}", &text[..begin + open.len()], &text[end..]))
 }

@@ -28,7 +28,7 @@ use crate::job::Fault;
 
 const MAX: Duration = Duration::MAX;
 
-/// What was tried, and the trial.
+/// The name of a trial and the trial.
 type Trial = (&'static str, Box<dyn FnOnce()>);
 
 macro_rules! trials {
@@ -70,7 +70,7 @@ fn told(trials: Vec<Trial>) -> Vec<String> {
     vec![count, if panicked.is_empty() { "none".to_owned() } else { panicked.join("; ") }]
 }
 
-/// Polls a call that fails, once.
+/// Polls a failing call once.
 fn polled(who: Retrier, attempts: u32, delay: Duration) {
     let mut call = Box::pin(who.call(attempts, delay, op(async || Err(Fault::Failed))));
     let _ = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));

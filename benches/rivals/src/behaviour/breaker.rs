@@ -1,4 +1,5 @@
-//! Traps 6, 7 and 8: results that come late, probes that are dropped, probes that hang. On the real clock.
+//! Traps 6, 7 and 8: results that come late, probes that are dropped, probes that hang. The clock
+//! is real.
 
 use std::future::{pending, ready};
 use std::task::{Context, Waker};
@@ -49,7 +50,7 @@ pub async fn seen() -> [Section; 3] {
     ]
 }
 
-/// Fails until calls are refused.
+/// Makes failing calls until the breaker refuses one.
 async fn trip(guard: &Guard) {
     for _ in 0..1000 {
         if guard(Box::pin(ready(Err(Fault::Failed)))).await == Err(Fault::Open) {
@@ -58,7 +59,7 @@ async fn trip(guard: &Guard) {
     }
 }
 
-/// A call that has been polled once, and whether it was let through.
+/// Polls a call once. Returns the call and whether the breaker admitted it.
 fn begun(guard: &Guard, call: impl Future<Output = Result<u64, Fault>> + Send + 'static) -> (Guarded, bool) {
     let before = job::attempts();
     let mut running = guard(Box::pin(async {
@@ -69,7 +70,7 @@ fn begun(guard: &Guard, call: impl Future<Output = Result<u64, Fault>> + Send + 
     (running, job::attempts() > before)
 }
 
-/// Of so many calls that begin and do not end, how many are let through.
+/// Begins a number of calls that never end. Returns the calls and how many of them were admitted.
 fn let_through(guard: &Guard, calls: usize) -> (Vec<Guarded>, usize) {
     let all: Vec<_> = (0..calls).map(|_| begun(guard, pending())).collect();
     let through = all.iter().filter(|(_, through)| *through).count();
@@ -88,7 +89,7 @@ async fn stale(guard: Guard) -> Vec<String> {
     let _ = end.send(());
     let answered = first.await.is_ok();
     let (_held, next) = let_through(&guard, 10);
-    assert!(through && answered, "there is a probe, and the first call was let through");
+    assert!(through && answered, "the probe and the first call are admitted");
     vec![next.to_string()]
 }
 
@@ -96,7 +97,7 @@ async fn cancelled(guard: Guard) -> Vec<String> {
     trip(&guard).await;
     sleep(2 * SET.wait).await;
     let (probe, through) = begun(&guard, pending());
-    assert!(through, "there is a probe");
+    assert!(through, "a probe is admitted");
     drop(probe);
     let (held, next) = let_through(&guard, 10);
     drop(held);

@@ -1,4 +1,4 @@
-//! Trap 5: what a budget allows where all calls fail.
+//! Trap 5: the retries that a budget allows while all calls fail.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub async fn seen() -> Section {
     ];
     let mut rows: Vec<_> = budgets.iter().map(|(name, ..)| (*name, Vec::new())).collect();
     for round in 0..3 {
-        // Some read the real clock, one tokio's.
+        // Some budgets read the real clock, and one reads tokio's.
         if round > 0 {
             std::thread::sleep(Duration::from_secs(1));
             tokio::time::advance(Duration::from_secs(1)).await;
@@ -55,7 +55,7 @@ pub async fn seen() -> Section {
     }
 }
 
-/// A first attempt fails; may it be retried?
+/// Returns whether a first attempt that fails may be retried.
 fn throttled(throttler: &mut dyn RetryThrottler) -> bool {
     throttler.on_retry_failure(&RetryResult::Continue(google_cloud_gax::error::Error::io("down")));
     !throttler.throttle_retry_attempt()

@@ -1,4 +1,4 @@
-//! Trap 4: cancelled while it waits for the next attempt.
+//! Trap 4: a cancellation during the wait for the next attempt.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -60,7 +60,7 @@ async fn resiled(token: CancellationToken) -> String {
 }
 
 async fn composed(who: Retrier, token: CancellationToken) -> String {
-    // seatbelt's clock would move on by itself; a delay without end stands for a long one.
+    // seatbelt's clock would advance by itself. An endless delay stands for a long one.
     let delay = if who == Retrier::Seatbelt { Duration::MAX } else { DELAY };
     match token.run_until_cancelled(who.call(3, delay, op(fails))).await {
         Some(outcome) => format!("{outcome:?}"),

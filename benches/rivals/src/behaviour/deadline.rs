@@ -1,4 +1,4 @@
-//! Trap 3: what a deadline of 10 s does.
+//! Trap 3: the effect of a deadline of 10 s.
 
 use std::fmt::Display;
 use std::future::pending;
@@ -28,7 +28,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const DELAY: Duration = Duration::from_secs(8);
 
 pub async fn seen() -> Section {
-    // Within a runtime there is no other.
+    // A thread of its own, because a runtime cannot be started within another.
     let belted = std::thread::spawn(belted).join().expect("no panic");
     Section {
         title: "3. A deadline",
@@ -105,7 +105,8 @@ async fn gaxed(op: Op) -> String {
     said(Gax::limited(5, DELAY, Some(DEADLINE)).call(|_| op()).await)
 }
 
-/// Its clock does not stand still with tokio's: a tenth of each time, on the real one.
+/// Runs the trial for seatbelt at a tenth of each time. Its clock does not stand still with
+/// tokio's, so this is real time.
 fn belted() -> Vec<String> {
     let run = |op: Op| {
         let runtime = runtime(false);

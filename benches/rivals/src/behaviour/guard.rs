@@ -1,4 +1,4 @@
-//! One door to all circuit breakers.
+//! One interface to all circuit breakers.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,11 +18,12 @@ use super::retrier::Boxed;
 use crate::job::Fault;
 use crate::rival::seatbelt::{Output, recovery};
 
-/// Runs a call if the breaker lets it: `Fault::Open` where it does not.
+/// Runs a call if the breaker admits it. A refusal is `Fault::Open`.
 pub type Guard = Arc<dyn Fn(Boxed<Result<u64, Fault>>) -> Guarded>;
 pub type Guarded = Pin<Box<dyn Future<Output = Result<u64, Fault>>>>;
 
-/// How it is set, where it can be: as soon as it may trip, and one probe.
+/// The settings of a breaker, where it has them. It trips after three failures and allows one
+/// probe.
 #[derive(Clone, Copy)]
 pub struct Set {
     pub wait: Duration,
@@ -117,7 +118,7 @@ pub fn from_tower_resilience(layer: CircuitBreakerLayer<tower_resilience_circuit
     })
 }
 
-/// The call is the request.
+/// A request that is the call itself.
 struct Call(Boxed<Result<u64, Fault>>);
 
 fn seatbelt(set: Set) -> Guard {

@@ -18,7 +18,7 @@ use crate::job::Fault;
 const SLOW: Duration = Duration::from_millis(400);
 const DELAY: Duration = Duration::from_millis(100);
 
-/// The first call answers late, the others fail at once.
+/// Makes an operation: the first call answers late, and the others fail at once.
 fn calls() -> Op {
     let made = AtomicU32::new(0);
     op(move || {
@@ -79,7 +79,8 @@ pub async fn seen() -> Section {
     }
 }
 
-/// To a tenth of a second: on the real clock, as one of them has no other.
+/// Returns the outcome and its time, to a tenth of a second. The clock is real because seatbelt has
+/// no other here.
 async fn told<E>(call: impl Future<Output = Result<u64, E>>) -> String {
     let began = Instant::now();
     let what = if call.await.is_ok() { "the answer" } else { "the failure" };

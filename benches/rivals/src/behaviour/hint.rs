@@ -1,4 +1,4 @@
-//! Trap 2: what a server's "come back in 10 s" does.
+//! Trap 2: the effect of a server's "come back in 10 s".
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::rival::seatbelt::virtual_clock;
 
 const LONG: Duration = Duration::from_secs(3 * 3600);
 
-/// When each attempt was made, up to twenty of them.
+/// The instants of the attempts, up to twenty.
 #[derive(Default)]
 struct Seen(Mutex<Vec<Duration>>);
 
@@ -105,7 +105,7 @@ async fn retry2ed(hint: Duration, seen: &Seen) -> String {
     String::new()
 }
 
-/// On its own clock.
+/// Runs the trial for seatbelt, on its own clock.
 async fn belted() -> Vec<String> {
     let run = async |hint: Duration| {
         let clock = virtual_clock();

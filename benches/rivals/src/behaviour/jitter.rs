@@ -1,4 +1,4 @@
-//! Trap 1: jitter that is lost at the cap, or passes it.
+//! Trap 1: jitter that is lost at the cap or exceeds it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -82,7 +82,7 @@ fn row(name: &'static str, mut draw: impl FnMut() -> Duration) -> (&'static str,
     (name, cells.into())
 }
 
-/// It tells its delays to a callback only.
+/// Returns the delays of seatbelt, which reports them to a callback only.
 async fn seatbelt_delays() -> Vec<Duration> {
     let told = Arc::new(Mutex::new(Vec::new()));
     let listener = told.clone();

@@ -1,4 +1,4 @@
-//! Trap 14: what runs before the first poll.
+//! Trap 14: work before the first poll.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What each does in the traps: small programs, run one after the other.
+//! The behaviour of each crate in the traps: small programs that run one after the other.
 
 mod arithmetic;
 mod breaker;
@@ -23,9 +23,9 @@ use tokio::runtime::Runtime;
 
 use crate::measure::runtime;
 
-/// All of them, in the order of the numbers.
+/// Returns the tables of all traps, in the order of their numbers.
 pub fn table() -> String {
-    // Those that sleep do so on a clock that moves on by itself.
+    // Trials that sleep do so on a clock that advances by itself.
     let (still, real) = (runtime(true), runtime(false));
     let on = |runtime: &Runtime, future: std::pin::Pin<Box<dyn Future<Output = Section>>>| runtime.block_on(future);
     let inside = |runtime: &Runtime, run: fn() -> Section| {
@@ -55,7 +55,7 @@ pub fn table() -> String {
     sections.iter().map(Section::markdown).collect::<Vec<_>>().join("\n")
 }
 
-/// Trap 15 is read, not run.
+/// Returns trap 15, which is read in the sources and not run.
 fn clocks() -> Section {
     Section {
         title: "15. The wall clock",

@@ -48,7 +48,8 @@ pub async fn seen() -> Section {
             counter.fetch_add(1, Ordering::Relaxed);
             ready(Err(Fault::Failed))
         });
-        // Not every one of these futures can be shown to be `Send` within another: the inner call has a thread.
+        // Some of these futures cannot be proven `Send` inside another, so the inner call has a
+        // thread.
         let outer = op(move || {
             let fails = Arc::clone(&fails);
             let call = move || runtime(false).block_on(who.call(3, Duration::ZERO, fails));

@@ -1,4 +1,4 @@
-//! One door to all that retry, where it is what they do that counts and not what it costs.
+//! One interface to all crates that retry. It is for behaviour and not for timings.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub const RETRIERS: [Retrier; 9] = [
 ];
 
 impl Retrier {
-    /// Whether it gives delays up.
+    /// Returns whether the retrier skips its delays.
     pub fn never_waits(self) -> bool {
         matches!(self, Self::BackonReady | Self::TowerReady)
     }
@@ -71,7 +71,8 @@ impl Retrier {
         }
     }
 
-    /// A call of so many attempts with the same delay between them. The future is made at its first poll.
+    /// Makes a call with a number of attempts and the same delay between them. The future of
+    /// the crate is made at the first poll.
     pub async fn call(self, attempts: u32, delay: Duration, op: Op) -> Result<u64, String> {
         let more = attempts.saturating_sub(1);
         match self {

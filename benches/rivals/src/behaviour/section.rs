@@ -1,11 +1,11 @@
 use std::fmt::Write;
 
-/// One trap: what was tried, and what was seen of each.
+/// One trap: the trial, and its result for each crate.
 pub struct Section {
     pub title: &'static str,
     pub tried: &'static str,
     pub columns: &'static [&'static str],
-    /// Who, and a cell for each column.
+    /// The name of the crate and a cell for each column.
     pub rows: Vec<(&'static str, Vec<String>)>,
 }
 

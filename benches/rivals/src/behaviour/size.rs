@@ -1,4 +1,4 @@
-//! Trap 17: how often the operation is held.
+//! Trap 17: the number of copies of the operation in a call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::Section;
 use crate::job::{Fault, Immediate, Job};
 use crate::rival::{gax::Gax, seatbelt, tower as towers, tower_resilience};
 
-/// Answers after a wait through which it keeps a kilobyte.
+/// A job that keeps a kilobyte through a wait and then answers.
 #[derive(Clone, Copy)]
 struct Large;
 

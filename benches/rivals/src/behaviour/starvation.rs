@@ -1,4 +1,4 @@
-//! Trap 13: instant failures without a delay, and a limit around them.
+//! Trap 13: instant failures without a delay, inside a timeout.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::job::Fault;
 use crate::measure::runtime;
 
 const LIMIT: Duration = Duration::from_millis(10);
-/// When we give up waiting for the limit.
+/// The time after which the trial no longer waits for the timeout.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 pub fn seen() -> Section {

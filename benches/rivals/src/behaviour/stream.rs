@@ -11,7 +11,7 @@ use resile::{Backoff, Never, RetryPolicy, retry_stream};
 use super::Section;
 use crate::job::Fault;
 
-/// What it yields, in order.
+/// A stream of the items in order.
 struct Items(std::vec::IntoIter<Result<u64, Fault>>);
 
 impl Stream for Items {

@@ -1,4 +1,4 @@
-//! Trap 16: how many failures it takes after many successes.
+//! Trap 16: the number of failures that trip a breaker after many successes.
 
 use std::future::ready;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use super::guard::{Guard, from_failsafe, from_recloser, from_resile, from_seatbe
 use crate::job::Fault;
 
 const SUCCESSES: [u32; 3] = [1_000, 10_000, 100_000];
-/// More failures than that are not tried, and not longer.
+/// The most failures that are tried.
 const MOST: u32 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -53,7 +53,7 @@ pub async fn seen() -> Section {
     }
 }
 
-/// A name, and a new breaker each time.
+/// A name and a function that makes a new breaker.
 type Made = (&'static str, Box<dyn Fn() -> Guard>);
 
 async fn failures(guard: &Guard, successes: u32) -> String {
@@ -75,13 +75,14 @@ async fn failures(guard: &Guard, successes: u32) -> String {
     format!("more than {MOST}")
 }
 
-/// It draws at random: failures until more than half of a thousand draws say no.
+/// Returns the number of failures until more than half of a thousand draws deny a retry. The
+/// throttler draws at random.
 fn throttled(successes: u32) -> String {
     let mut throttler = AdaptiveThrottler::default();
     (0..successes).for_each(|_| throttler.on_success());
     for failures in 0..MOST {
         throttler.on_retry_failure(&RetryResult::Continue(google_cloud_gax::error::Error::io("down")));
-        // A draw counts as a request where it says no, so they are made on a copy.
+        // A denied draw counts as a request, so the draws are made on a copy.
         let mut copy = throttler.clone();
         if failures % 100 == 0 && (0..1000).filter(|_| copy.clone().throttle_retry_attempt()).count() > 500 {
             copy.on_success();

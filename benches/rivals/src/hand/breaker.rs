@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::job::Fault;
 
-/// A streak of failures and the time until which calls are refused, in two atomics. After that time every call is let
-/// through, and the first to end decides.
+/// A breaker in two atomics: a streak of failures, and the instant until which calls are refused.
+/// After that instant every call is admitted, and the first one to end decides.
 pub struct HandBreaker {
     streak: AtomicU32,
     limit: u32,

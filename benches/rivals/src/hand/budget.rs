@@ -1,7 +1,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Retry tokens in an atomic: a success puts some back, never above the capacity.
+/// Retry tokens in an atomic. A success puts some back, up to the capacity.
 pub struct HandBudget {
     left: AtomicU64,
     capacity: u64,
@@ -14,7 +14,7 @@ impl HandBudget {
         Self { left: AtomicU64::new(capacity), capacity, deposit, cost }
     }
 
-    /// The same, empty.
+    /// Creates an empty budget.
     pub const fn filling(capacity: u64, deposit: u64, cost: u64) -> Self {
         Self { left: AtomicU64::new(0), capacity, deposit, cost }
     }

@@ -1,4 +1,4 @@
-//! What one would write by hand.
+//! The code that one would write by hand.
 
 mod breaker;
 mod budget;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The loop that people write: attempts, a delay, a sleep where there is one.
+/// The usual loop: attempts, a delay, a sleep if there is a delay.
 pub async fn by_hand<F, T, E>(mut op: impl FnMut() -> F, attempts: u32, delay: Duration) -> Result<T, E>
 where
     F: Future<Output = Result<T, E>>,
@@ -32,7 +32,7 @@ where
     }
 }
 
-/// The same, and the error says how long the call took.
+/// The loop with the elapsed time of the call in its error.
 pub async fn by_hand_timed<F, T, E>(
     mut op: impl FnMut() -> F,
     attempts: u32,
@@ -56,7 +56,7 @@ where
     }
 }
 
-/// The same, paid from a budget.
+/// The loop with retries that a budget pays for.
 pub async fn by_hand_budget<F, T, E>(
     mut op: impl FnMut() -> F,
     attempts: u32,

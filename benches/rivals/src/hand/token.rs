@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-/// The loop with a token: asked before each attempt, raced against attempts and sleeps, its future made only where
-/// something has to be waited for.
+/// The loop with a token. It checks the token before each attempt and races it against attempts and
+/// sleeps. The token's future is made only when the loop has to wait.
 pub async fn by_hand_token<F, T, E>(
     mut op: impl FnMut() -> F,
     attempts: u32,

@@ -1,9 +1,9 @@
 use crate::contender::Contender;
 
-/// What is known of one contender in one row.
+/// The measurements of one contender in one row.
 pub struct Line {
     pub name: &'static str,
-    /// Whether it does less than the job.
+    /// True if the contender does less than the job.
     pub less: bool,
     pub allocations: f64,
     pub bytes: usize,
@@ -17,14 +17,15 @@ pub struct Table {
     pub lines: Vec<Line>,
 }
 
-/// The median of the passes.
+/// The medians of the passes.
 #[derive(Clone, Copy)]
 pub struct Figure {
     pub nanos: f64,
-    /// To the yardstick's value in the same pass, so that what slows the machine down for a while slows both.
+    /// The ratio to the yardstick's value in the same pass. A slow phase of the machine then slows
+    /// both.
     pub ratio: f64,
-    /// From the least to the greatest ratio, as a share of the median; of the yardstick, from its least to its greatest
-    /// value.
+    /// The distance from the least to the greatest ratio, as a share of the median. For the
+    /// yardstick it is the distance from its least to its greatest value.
     pub spread: f64,
 }
 
@@ -36,7 +37,7 @@ impl Line {
 }
 
 impl Table {
-    /// The line's figure; the first line is the yardstick.
+    /// Returns the figures of a line. The first line is the yardstick.
     pub fn figure(&self, line: &Line) -> Figure {
         let yardstick = &self.lines[0];
         let ratios = if std::ptr::eq(line, yardstick) {
@@ -51,7 +52,7 @@ impl Table {
     }
 }
 
-/// The least, the median, the greatest.
+/// Returns the least value, the median and the greatest value.
 fn spread(mut values: Vec<f64>) -> (f64, f64, f64) {
     values.sort_by(f64::total_cmp);
     match (values.first(), values.last()) {

@@ -1,7 +1,8 @@
-//! Instructions per call, counted by callgrind: the same on a busy machine.
+//! Instructions per call, counted by callgrind. They are the same on a busy machine.
 //!
-//! One run of this program under valgrind makes a few and then many calls with every contender. At each [`boundary`]
-//! callgrind writes down what was executed since the last one, and the difference is that of the calls alone.
+//! One run of this program under valgrind makes a few and then many calls with every contender. At
+//! each [`boundary`] callgrind writes the count since the last one. The difference of two counts is
+//! that of the calls alone.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -15,13 +16,13 @@ use crate::rows::Clock;
 const FEW: u64 = 200;
 const MANY: u64 = 1200;
 
-/// Callgrind is told to dump before each entry into this function.
+/// Marks a point in the run: callgrind dumps before each entry into this function.
 #[inline(never)]
 fn boundary(mark: u64) {
     black_box(mark);
 }
 
-/// Makes the calls; the order is that of [`instructions`].
+/// Makes the calls, in the order of [`instructions`].
 pub fn counted(wanted: &str) {
     each(wanted, |contender, clock, runtime| {
         run(contender, 64, clock, runtime);
@@ -45,7 +46,7 @@ fn each(wanted: &str, mut visit: impl FnMut(&Contender, Clock, &tokio::runtime::
     }
 }
 
-/// Instructions per call by row and contender, or why there are none.
+/// Returns the instructions per call by row and contender, or the reason for their absence.
 pub fn instructions(wanted: &str) -> Result<HashMap<(String, &'static str), f64>, String> {
     let dir = std::env::temp_dir().join(format!("rivals-{}", std::process::id()));
     std::fs::create_dir_all(&dir).map_err(|e| e.to_string())?;
@@ -67,7 +68,7 @@ pub fn instructions(wanted: &str) -> Result<HashMap<(String, &'static str), f64>
     Ok(found)
 }
 
-/// The costs between the boundaries, in order.
+/// Returns the counts between the boundaries, in order.
 fn under_callgrind(wanted: &str, dir: &Path) -> Result<Vec<i64>, String> {
     let this = std::env::current_exe().map_err(|e| e.to_string())?;
     let status = Command::new("valgrind")

@@ -13,7 +13,7 @@ use crate::contender::{Contender, spin};
 use crate::job;
 use crate::rows::{self, Clock, Row};
 
-/// A runtime whose clock runs, or stands still.
+/// Creates a runtime with a running or a paused clock.
 pub fn runtime(paused: bool) -> Runtime {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_all().start_paused(paused).build().expect("a runtime")
@@ -21,7 +21,7 @@ pub fn runtime(paused: bool) -> Runtime {
 
 const PASSES: usize = 9;
 
-/// All rows of one kind of clock.
+/// Measures all rows of one kind of clock.
 pub fn tables(paused: bool, wanted: &str) -> Vec<Table> {
     let runtime = runtime(paused);
     let rows = all(&runtime, paused, wanted);
@@ -34,20 +34,21 @@ pub fn tables(paused: bool, wanted: &str) -> Vec<Table> {
     tables
 }
 
-/// The rows of one kind of clock whose titles contain `wanted`.
+/// Returns the rows of one kind of clock whose titles contain `wanted`.
 pub fn all(runtime: &Runtime, paused: bool, wanted: &str) -> Vec<Row> {
     let _inside = runtime.enter();
     let rows = if paused { rows::paused() } else { rows::real() };
     rows.into_iter().filter(|row| row.title.contains(wanted)).collect()
 }
 
-/// That many calls by a contender, as the row wants them polled.
+/// Makes a number of calls by a contender, polled as the row wants it.
 pub fn run(contender: &Contender, calls: u64, clock: Clock, runtime: &Runtime) -> u64 {
     let calls = (contender.calls)(calls);
     if clock == Clock::Moving { runtime.block_on(calls) } else { spin(calls) }
 }
 
-/// Each contender gives the same answer in the same number of attempts; allocations and sizes besides.
+/// Checks that each contender gives the same answer in the same number of attempts. Takes
+/// allocations and sizes besides.
 fn check(row: &Row, runtime: &Runtime) -> Table {
     let _inside = (row.clock != Clock::Moving).then(|| runtime.enter());
     let mut lines = Vec::new();
@@ -67,9 +68,9 @@ fn check(row: &Row, runtime: &Runtime) -> Table {
     Table { title: row.title.clone(), lines }
 }
 
-/// All of it: times, allocations, sizes, and instructions where they can be had.
+/// Measures everything: times, allocations, sizes, and instructions if valgrind is there.
 pub fn numbers(wanted: &str) -> Vec<Table> {
-    // A clock that was once paused makes each reading dearer from then on, so those rows come last.
+    // After a pause of its clock each reading is slower, so the paused rows come last.
     let mut tables = tables(false, wanted);
     tables.extend(self::tables(true, wanted));
     match ir::instructions(wanted) {

@@ -1,4 +1,4 @@
-//! Short windows, one contender's after another's, so that whatever else the machine does hits all alike.
+//! Short windows of the contenders in turn, so other load on the machine hits all alike.
 
 use std::hint::black_box;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -14,7 +14,7 @@ use crate::rows::{Clock, Row};
 const WINDOW: Duration = Duration::from_micros(50);
 const ROUNDS: usize = 160;
 
-/// One pass over a row: per contender the median of the quickest quarter of its windows.
+/// Makes one pass over a row: for each contender the median of the quickest quarter of its windows.
 pub fn pass(row: &Row, table: &mut Table, runtime: &Runtime) {
     if row.threads == 2 {
         return pass_of_two(row, table, runtime);
@@ -28,9 +28,10 @@ pub fn pass(row: &Row, table: &mut Table, runtime: &Runtime) {
     take(row, table, WINDOW, ROUNDS, &window);
 }
 
-/// The same on two threads at once: the slower one's time, and the median of all windows.
+/// Makes a pass on two threads at once: the slower thread's time, and the median of all windows.
 fn pass_of_two(row: &Row, table: &mut Table, runtime: &Runtime) {
-    // What the other thread is to do: the contender, and how many calls; `usize::MAX` ends it.
+    // The task of the other thread: the contender and the number of calls. `usize::MAX` ends the
+    // thread.
     let (turn, which, many) = (AtomicU64::new(0), AtomicUsize::new(0), AtomicU64::new(0));
     let (ready, done, took) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let timed = |contender: &Contender, calls: u64| {
@@ -81,7 +82,7 @@ fn take(row: &Row, table: &mut Table, length: Duration, rounds: usize, window: &
     let mut seen = vec![Vec::with_capacity(rounds); calls.len()];
     for round in 0..rounds {
         for step in 0..calls.len() {
-            // Another one goes first in each round.
+            // Another contender goes first in each round.
             let index = (step + round) % calls.len();
             let took = window(&row.contenders[index], calls[index]);
             #[allow(clippy::cast_precision_loss)]
@@ -90,13 +91,13 @@ fn take(row: &Row, table: &mut Table, length: Duration, rounds: usize, window: &
     }
     for (line, mut windows) in table.lines.iter_mut().zip(seen) {
         windows.sort_by(f64::total_cmp);
-        // NoUpstream, the quick windows are those that nothing disturbed. Together, they would be those in which the threads
-        // were lucky and did not meet, which is what the row is about.
+        // On one thread the quick windows are the undisturbed ones. On two threads they would be
+        // those in which the threads did not meet, and the row measures the meeting.
         line.passes.push(windows[if row.threads == 1 { rounds / 8 } else { rounds / 2 }]);
     }
 }
 
-/// How many calls fill a window.
+/// Returns how many calls fill a window.
 fn calibrate(contender: &Contender, length: Duration, window: &dyn Fn(&Contender, u64) -> Duration) -> u64 {
     let mut calls = 16;
     loop {

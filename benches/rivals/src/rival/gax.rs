@@ -14,7 +14,7 @@ use google_cloud_gax::retry_throttler::{CircuitBreaker, RetryThrottler};
 
 use crate::job::Fault;
 
-/// Its own curves cannot be constant.
+/// A constant delay. The curves of the crate itself cannot be constant.
 #[derive(Debug)]
 struct Constant(Duration);
 
@@ -31,12 +31,12 @@ pub struct Gax {
     backoff: Arc<dyn BackoffPolicy>,
 }
 
-/// Costs nothing per error, so it never throttles.
+/// Makes a throttler that never throttles: an error costs nothing.
 pub fn throttler() -> Arc<Mutex<dyn RetryThrottler>> {
     Arc::new(Mutex::new(CircuitBreaker::clamp(1000, 0, 0)))
 }
 
-/// Half empty, with room for more than there will be.
+/// Makes a throttler that is half empty. It has room for every deposit of the benchmark.
 pub fn filling_throttler() -> Arc<Mutex<dyn RetryThrottler>> {
     let mut throttler = CircuitBreaker::clamp(1 << 60, 0, 1 << 59);
     throttler.on_retry_failure(&RetryResult::Continue(Error::io(Fault::Failed)));
@@ -57,7 +57,7 @@ impl Gax {
         Self { throttler: throttler(), retry, backoff: Arc::new(Constant(delay)) }
     }
 
-    /// Its error is a type of its own.
+    /// Runs a call. Its error is a type of `google-cloud-gax`.
     pub async fn call<F>(&self, op: impl Fn(Option<Duration>) -> F + Send + Sync) -> Result<u64>
     where
         F: Future<Output = std::result::Result<u64, Fault>>,

@@ -1,4 +1,5 @@
-//! Each rival set up as its documentation does: five attempts, a constant delay, every error retried.
+//! The rivals, set up as their documentation does: five attempts, a constant delay, every error
+//! retried.
 
 pub mod gax;
 pub mod seatbelt;

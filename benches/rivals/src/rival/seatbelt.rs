@@ -55,7 +55,7 @@ pub fn retry_within<J: Job>(
 
 pub type Guard<In> = BreakerLayer<In, Output>;
 
-/// A breaker alone, over a call that is told whether to work.
+/// Makes a breaker alone over `call`. The input says whether the call succeeds.
 pub fn breaker<F, Fut, G>(call: F, clock: &Clock, set: G) -> impl Service<bool, Out = Output> + use<F, Fut, G>
 where
     F: Fn(bool) -> Fut + Send + Sync + 'static,
@@ -69,7 +69,7 @@ where
     (set(layer), Execute::new(call)).into_service()
 }
 
-/// A deadline around a retry around a breaker around a limit of each attempt.
+/// Makes the whole stack: a deadline, a retry, a breaker, and a timeout for each attempt.
 pub fn stack<J: Job>(
     job: J,
     clock: &Clock,
@@ -96,7 +96,7 @@ pub fn stack<J: Job>(
     stack.into_service()
 }
 
-/// A clock that moves on by itself to whatever is waited for.
+/// Makes a clock that advances by itself to the next timer.
 pub fn virtual_clock() -> Clock {
     tick::ClockControl::new().auto_advance_timers(true).to_clock()
 }

@@ -1,4 +1,4 @@
-//! `tower`: policies for its `Retry`, which has none of its own.
+//! `tower`: policies for its `Retry`. The crate has no policy of its own.
 
 use std::future::{Ready, ready};
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use tower::retry::budget::{Budget, TpsBudget};
 
 use crate::job::Fault;
 
-/// That many attempts more, at once.
+/// A policy that allows a number of retries, at once.
 #[derive(Clone)]
 pub struct AtOnce(pub u32);
 
@@ -31,7 +31,7 @@ impl Policy<(), u64, Fault> for AtOnce {
     }
 }
 
-/// That many attempts more, after a delay.
+/// A policy that allows a number of retries, after a delay.
 #[derive(Clone)]
 pub struct Later(pub u32, pub Duration);
 
@@ -51,7 +51,7 @@ impl Policy<(), u64, Fault> for Later {
     }
 }
 
-/// That many attempts more, if the budget pays, after what `wait` makes.
+/// A policy that allows a number of retries if the budget pays. It waits for the future of `wait`.
 pub struct Paid<F, E = Fault> {
     retries: u32,
     budget: Arc<TpsBudget>,
@@ -91,7 +91,7 @@ impl<F: Future<Output = ()>, E> Policy<(), u64, E> for Paid<F, E> {
     }
 }
 
-/// Ten retries for each success: none is denied.
+/// Makes a budget with ten retries for each success. It denies none.
 pub fn budget() -> Arc<TpsBudget> {
     Arc::new(TpsBudget::new(Duration::from_secs(10), 10, 10.0))
 }

@@ -13,7 +13,7 @@ pub fn retry_paid<E>(budget: Arc<dyn RetryBudget>) -> RetryLayer<(), u64, E> {
     RetryLayer::builder().max_attempts(5).fixed_backoff(Duration::ZERO).budget(budget).build()
 }
 
-/// More retries a second than there can be.
+/// Makes a budget that allows more retries a second than there can be.
 pub fn budget() -> Arc<dyn RetryBudget> {
     RetryBudgetBuilder::new()
         .token_bucket()
@@ -24,7 +24,7 @@ pub fn budget() -> Arc<dyn RetryBudget> {
         .expect("a budget")
 }
 
-/// Empty, with room for more than there will be.
+/// Makes an empty budget. It has room for every deposit of the benchmark.
 pub fn filling_budget() -> Arc<dyn RetryBudget> {
     let bucket = RetryBudgetBuilder::new().token_bucket().tokens_per_second(10.0).initial_tokens(0);
     bucket.max_tokens(usize::MAX >> 1).build().expect("a budget")

@@ -1,4 +1,4 @@
-//! Circuit breakers around one call: closed, open, and once around.
+//! Circuit breakers around one call: closed, open, and a full cycle.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ fn streaks() -> Vec<Contender> {
     ]
 }
 
-/// As each comes. The yardstick has no rate.
+/// The breakers with their default settings. The yardstick has no rate.
 fn rates() -> Vec<Contender> {
     let hand = Arc::new(HandBreaker::new(10, HOUR));
     let safe = failsafe::Config::new().build();
@@ -90,8 +90,8 @@ struct Moved {
     cycle: Vec<Contender>,
 }
 
-/// One that trips as soon as it may and closes at the first good probe, in both rows. `$trips` failures open it, and so
-/// many successes close it.
+/// Adds a breaker to both rows. It trips as early as it can and closes at the first good probes:
+/// `$trips` failures open it, and as many successes close it.
 macro_rules! moved {
     ($rows:ident, $name:expr, $trips:expr, $make:expr, ($guard:ident, $works:ident) => $call:expr) => {
         for (open, wait) in [(true, HOUR), (false, Duration::ZERO)] {

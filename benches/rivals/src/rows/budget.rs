@@ -1,6 +1,6 @@
-//! Budgets: what a success deposits.
+//! Budgets: the deposit of a success.
 
-// A deposit answers nothing, at once.
+// A deposit returns `()` at once.
 #![allow(clippy::unit_arg)]
 
 use std::future::ready;
@@ -17,7 +17,7 @@ use crate::hand::HandBudget;
 use crate::rival::{gax, tower as towers, tower_resilience};
 
 static FULL: Budget = Budget::new();
-/// Empty by a million tokens, refilled by a millionth each time: never full again while we measure.
+/// Lacks a million tokens and gains a millionth each time, so no run fills it.
 static FILLING: LazyLock<Budget> = LazyLock::new(|| {
     let budget = Budget::new().with_capacity(2_000_000).with_deposit(0.000_001);
     (0..1_000_000).filter_map(|_| budget.withdraw()).for_each(resile::Withdrawal::spend);

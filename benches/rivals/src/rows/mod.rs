@@ -1,4 +1,4 @@
-//! What is measured: each row is one job, done by each contender.
+//! The rows: each is one job, done by each contender.
 
 mod breaker;
 mod budget;
@@ -7,14 +7,14 @@ mod stack;
 
 use crate::contender::Contender;
 
-/// Where a row's calls are polled.
+/// The place where a row's calls are polled, and its clock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
-    /// In a loop on this thread; the runtime is there, for timers, and does not turn.
+    /// A loop on this thread. The runtime is there for timers and does not run.
     Real,
-    /// The same; tokio's clock stands still, so that a sleep of no length is over at once.
+    /// A loop on this thread. Tokio's clock stands still, so a sleep of no length is over at once.
     Paused,
-    /// In the runtime's `block_on`; tokio's clock moves on by itself when all wait.
+    /// The runtime's `block_on`. Tokio's clock advances by itself when all wait.
     Moving,
 }
 
@@ -31,12 +31,12 @@ impl Row {
     }
 }
 
-/// All rows on a running clock; call it within a runtime.
+/// Returns all rows on a running clock. Call it within a runtime.
 pub fn real() -> Vec<Row> {
     [retry::real(), breaker::real(), budget::real(), stack::real()].into_iter().flatten().collect()
 }
 
-/// All rows on a paused clock; call it within a runtime whose clock is paused.
+/// Returns all rows on a paused clock. Call it within a runtime with a paused clock.
 pub fn paused() -> Vec<Row> {
     [retry::paused(), stack::paused()].into_iter().flatten().collect()
 }

@@ -24,14 +24,14 @@ use crate::hand::{HandBudget, by_hand, by_hand_budget, by_hand_timed, by_hand_to
 use crate::job::{FailsThrice, Immediate, Job, PendsOnce};
 use crate::rival::{gax, seatbelt, tower as towers, tower_resilience};
 
-/// Far away: what is measured is having it.
+/// A limit that no call reaches: the rows measure its presence.
 const LIMIT: Duration = Duration::from_secs(3600);
 const SHORT: Duration = Duration::from_millis(1);
 
 static AT_ONCE: RetryPolicy = RetryPolicy::new().with_attempts(5).with_backoff(Backoff::none());
 static LATER: RetryPolicy = AT_ONCE.with_backoff(Backoff::fixed(SHORT).with_jitter(Jitter::None));
 static WITHIN: RetryPolicy = AT_ONCE.with_total_timeout(LIMIT);
-/// Pays for all retries of a call with each success.
+/// Each success pays for all retries of a call.
 static PAID: Upstream = Upstream::new("paid").with_budget(Budget::new().with_deposit(10.0));
 static BY_HAND_BUDGET: HandBudget = HandBudget::new(100, 10, 1);
 static TOKEN: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
@@ -59,7 +59,8 @@ fn each<J: Job>(rows: &mut Vec<Row>, clock: Clock, job: J) {
     rows.push(Row::new(format!("{name}, token and deadline"), clock, with_both(job)));
 }
 
-/// `rivals!(job, "how it is composed", call => around the call)`: those without a token or a deadline of their own.
+/// `rivals!(job, "how it is composed", call => around the call)`: the rivals, composed with the
+/// token or the deadline that they lack.
 macro_rules! rivals {
     ($job:ident, $J:ident, $suffix:literal, $call:ident => $around:expr) => {
         vec![
@@ -126,7 +127,7 @@ fn plain<J: Job>(job: J) -> Vec<Contender> {
         }),
         contender!(J::ATTEMPTS, "**resile**", [] => resile::retry(|_| job.attempt(), black_box(&AT_ONCE), Never)),
     ];
-    // Where this crate reads the clock too.
+    // Only in this row does this crate read the clock too.
     if J::NAME == PendsOnce::NAME {
         all.push(contender!(J::ATTEMPTS, "hand-written loop with elapsed time", [] => {
             by_hand_timed(|| job.attempt(), black_box(5), black_box(Duration::ZERO))
@@ -231,7 +232,8 @@ fn with_both<J: Job>(job: J) -> Vec<Contender> {
     all
 }
 
-/// Without seatbelt, whose clock does not follow tokio's: a millisecond would be one.
+/// The row with delays. It leaves out seatbelt, whose clock does not follow tokio's: a millisecond
+/// would be a real one.
 fn delayed<J: Job>(job: J) -> Vec<Contender> {
     let tower = tower::retry::Retry::new(towers::Later(4, SHORT), service_fn(move |()| job.attempt()));
     let resilience = tower_resilience::retry(SHORT).layer(service_fn(move |()| job.attempt()));

@@ -1,4 +1,5 @@
-//! All of it: a deadline around retries, paid from a budget, each attempt guarded by a breaker and limited in time.
+//! The whole stack: a deadline around retries from a budget, and a breaker and a timeout for each
+//! attempt.
 
 use std::future::ready;
 use std::hint::black_box;
@@ -32,7 +33,8 @@ use crate::rival::{gax, seatbelt, tower as towers, tower_resilience};
 const DEADLINE: Duration = Duration::from_secs(3600);
 const LIMIT: Duration = Duration::from_secs(60);
 const WINDOW: Duration = Duration::from_secs(10);
-/// The job fails in three of four attempts, which must not open a breaker.
+/// The failure rate that opens a breaker. The job fails in three of four attempts and must not open
+/// it.
 const SHARE: f64 = 0.9;
 
 static POLICY: RetryPolicy = RetryPolicy::new()
@@ -56,7 +58,7 @@ pub fn paused() -> Vec<Row> {
     vec![Row::new("whole stack, three failures, no delay", Clock::Paused, stacks(FailsThrice))]
 }
 
-/// An attempt limited by tokio's `timeout`, its errors made one.
+/// Runs an attempt inside tokio's `timeout`, with one error type for both.
 async fn limited<J: Job>(job: J, limit: Duration) -> Result<u64, Fault> {
     timeout(limit, job.attempt()).await.unwrap_or(Err(Fault::Elapsed))
 }
