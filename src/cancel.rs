@@ -1,35 +1,36 @@
-//! What stops a call from outside: a token that the caller holds, or nothing.
+//! Cancellation of a call by a token of the caller.
 
-/// Stops a call from outside.
+/// A token that stops a call from outside.
 ///
-/// It is asked before an attempt begins and before a wait, and raced against both. A result in hand beats it.
+/// The call checks the token before each attempt and before each wait. During attempts and waits,
+/// the call also polls the token. A result that is ready at the same time takes precedence.
 ///
-/// `&CancellationToken` and `CancellationToken` of `tokio-util` are tokens with the feature `tokio`. An `Option` of a
-/// token is one too: `None` never stops the call.
+/// With the feature `tokio`, `CancellationToken` of `tokio-util` and `&CancellationToken` are
+/// tokens. An `Option` of a token is a token too. `None` never stops the call.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no token that can stop a call",
-    note = "give `Never`, a `CancellationToken` or a reference to one"
+    message = "`{Self}` is not a cancellation token: implement `resile::Cancel` for it",
+    note = "pass `Never`, a `CancellationToken` or a `&CancellationToken`"
 )]
 pub trait Cancel {
-    /// Completes once the call must stop.
+    /// The future returned by [`cancelled`](Cancel::cancelled).
     type Cancelled: Future<Output = ()>;
 
     /// Returns whether the call must stop now.
     fn is_cancelled(&self) -> bool;
 
-    /// Returns what completes once the call must stop. `None`: it never will.
+    /// Returns a future that completes once the call must stop. `None` never stops the call.
     ///
-    /// It is made only when something has to be waited for.
+    /// A call only asks for this future when it has to wait.
     fn cancelled(&self) -> Option<Self::Cancelled>;
 
-    /// Returns whether the token also stops an attempt in flight. See [`Drain`].
+    /// Returns whether the token also cancels an attempt in flight. See [`Drain`].
     #[inline]
     fn stops_attempts(&self) -> bool {
         true
     }
 }
 
-/// Never stops the call. Costs nothing.
+/// A token that never stops the call and costs nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Never;
 
@@ -47,9 +48,10 @@ impl Cancel for Never {
     }
 }
 
-/// Lets an attempt in flight finish: the token inside stops waits and keeps new attempts from beginning, and no more.
+/// A token that lets an attempt in flight finish.
 ///
-/// For a graceful shutdown, which ends what was begun and begins nothing.
+/// The inner token ends waits and prevents new attempts. It does not cancel an attempt in flight.
+/// Use it for a graceful shutdown: the work in progress ends and no new work begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drain<K>(pub K);
 

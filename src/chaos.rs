@@ -1,14 +1,16 @@
-//! Faults on purpose: for tests of whether the code around a call copes with what the call will one day do.
+//! Injected faults for tests of the code around a call.
 //!
-//! A retry that was never needed is a retry that was never tried. Put [`chaos`](crate::ResilienceExt::chaos) innermost
-//! on a call, beneath its timeouts and breakers, and it fails, hangs, dawdles or panics at the rates that you set. What
-//! it does to the nth call follows from the seed and n alone: a test that failed fails again.
+//! A retry is only tested when a call fails. Put [`chaos`](crate::ResilienceExt::chaos) innermost
+//! on a call, beneath its timeouts and breakers. The call then fails, hangs, slows down or panics
+//! at the rates that you set. The fault of the nth call depends only on the seed and n. A failed
+//! test therefore fails again in the same way.
 //!
 //! # When not
 //!
-//! In production, unless it is what you mean to do: the rates are then those of an outage. The feature `chaos` is for
-//! dev-dependencies; nothing in the crate needs it. Faults are drawn, not computed from what is called: for a
-//! certain sequence (fail twice, then succeed) a closure that counts is clearer.
+//! * In production, unless you intend an outage. The rates become real failures. The feature
+//!   `chaos` is for dev-dependencies. No other part of the crate needs it.
+//! * For a fixed sequence such as two failures and then a success. Faults are drawn from the seed
+//!   and do not depend on the content of a call. A closure with a counter is clearer.
 
 use std::fmt;
 use std::pin::Pin;
@@ -21,21 +23,23 @@ use pin_project_lite::pin_project;
 use crate::time::Timer;
 use crate::upstream::{Endpoint, NoUpstream, Target};
 
-/// What goes wrong how often, and how many calls it was asked about.
+/// The rates of injected faults and the number of calls so far.
 ///
-/// Each call meets at most one of the faults *panic*, *hang* and *error*, which take the place of the call: it is not
-/// made at all. Their rates are shares of all calls; where they add up to more than 1, panics come first, then hangs.
-/// Latency is drawn apart from them: it comes before the call, or before the fault.
+/// Each call meets at most one of the faults *panic*, *hang* and *error*. The fault replaces the
+/// call: the call is not made at all. The rates are shares of all calls. A rate below 0 or NaN
+/// counts as 0. A rate above 1 counts as 1. If the rates add up to more than 1, panics come first
+/// and hangs second. Latency is drawn separately and delays the call or its fault.
 ///
-/// The nth draw is the nth output of `SplitMix64` (Steele, Lea and Flood, "Fast splittable pseudorandom number
-/// generators", OOPSLA 2014) from a seed, so it does not depend on the version of a random number crate. Calls are
-/// numbered as they are first polled: calls that run concurrently repeat their faults as far as their order does.
+/// The nth draw is the nth output of `SplitMix64` from the seed (Steele, Lea and Flood, "Fast
+/// splittable pseudorandom number generators", OOPSLA 2014). The draws therefore do not depend on
+/// the version of a random number crate. Calls are numbered in the order of their first polls.
+/// Concurrent calls get the same faults again only if this order is the same.
 ///
 /// # Defaults
 ///
 /// | setting | default | why |
 /// |---|---|---|
-/// | errors, panics, hangs, latency | rate 0 | each fault is asked for by name |
+/// | errors, panics, hangs, latency | rate 0 | each fault must be requested by name |
 ///
 /// # Examples
 ///
@@ -47,9 +51,11 @@ use crate::upstream::{Endpoint, NoUpstream, Target};
 /// use std::time::Duration;
 ///
 /// let chaos = Chaos::new(42).with_hangs(0.2).with_errors(0.3, || "reset");
-/// let policy = RetryPolicy::new().with_attempts(20).with_attempt_timeout(Duration::from_secs(1));
+/// let limit = Duration::from_secs(1);
+/// let policy = RetryPolicy::new().with_attempts(20).with_attempt_timeout(limit);
 /// for _ in 0..100 {
-///     assert_eq!(retry(|_| async { Ok(7) }.chaos(&chaos), policy, Never).await.unwrap(), 7);
+///     let call = retry(|_| async { Ok(7) }.chaos(&chaos), policy, Never);
+///     assert_eq!(call.await.unwrap(), 7);
 /// }
 /// assert!(chaos.calls() > 150); // half of all attempts met a fault
 /// # }
@@ -66,12 +72,12 @@ pub struct Chaos<F = NoErrors> {
     calls: AtomicU64,
 }
 
-/// No error to inject: what [`Chaos::new`] begins with.
+/// The type of [`Chaos`] without an error to inject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NoErrors;
 
-/// What makes injected errors: a closure `Fn() -> E`, or [`NoErrors`]. Nobody needs to implement it.
+/// A source of injected errors: a closure `Fn() -> E` or [`NoErrors`]. The trait is sealed.
 pub trait MakeError<E>: sealed::Sealed<E> {
     #[doc(hidden)]
     fn make(&self) -> Option<E>;
@@ -95,7 +101,7 @@ mod sealed {
     impl<E, F: Fn() -> E> Sealed<E> for F {}
 }
 
-/// What takes the place of a call.
+/// A fault that replaces a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Panic,
@@ -104,7 +110,9 @@ enum Fault {
 }
 
 impl Chaos {
-    /// No faults yet. Equal seeds, rates and order of calls give equal faults.
+    /// Creates a set of faults with all rates at 0.
+    ///
+    /// Equal seeds, rates and order of calls give equal faults.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self {
@@ -120,9 +128,12 @@ impl Chaos {
         }
     }
 
-    /// That share of the calls fails with what `error` makes. Rates below 0 and NaN are 0, above 1 are 1.
+    /// Sets the share of calls that fail with an error from `error`.
     ///
-    /// In a `static Chaos<fn() -> MyError>` call this last, so that the compiler sees that a pointer is wanted.
+    /// A rate below 0 or NaN counts as 0. A rate above 1 counts as 1.
+    ///
+    /// In a `static Chaos<fn() -> MyError>`, call this method last. The compiler then converts the
+    /// closure to a function pointer.
     #[must_use]
     pub const fn with_errors<F>(self, rate: f64, error: F) -> Chaos<F> {
         let Self { seed, panics, hangs, latency, shortest, longest, .. } = self;
@@ -142,22 +153,24 @@ impl Chaos {
 }
 
 impl<F> Chaos<F> {
-    /// That share of the calls panics.
+    /// Sets the share of calls that panic.
     #[must_use]
     pub const fn with_panics(mut self, rate: f64) -> Self {
         self.panics = share(rate);
         self
     }
 
-    /// That share of the calls never ends.
+    /// Sets the share of calls that never complete.
     #[must_use]
     pub const fn with_hangs(mut self, rate: f64) -> Self {
         self.hangs = share(rate);
         self
     }
 
-    /// That share of the calls is delayed, evenly from `shortest` to `longest` (or by `shortest`, where that is not
-    /// less). Spread delays saturate at 584 years.
+    /// Sets the share of delayed calls and the range of their delay.
+    ///
+    /// The delay is drawn uniformly from `shortest` to `longest`. If `longest` is not greater,
+    /// every delay is `shortest`. The drawn part above `shortest` saturates at 584 years.
     #[must_use]
     pub const fn with_latency(mut self, rate: f64, shortest: Duration, longest: Duration) -> Self {
         self.latency = share(rate);
@@ -165,18 +178,18 @@ impl<F> Chaos<F> {
         self
     }
 
-    /// How many calls were begun.
+    /// Returns the number of calls that have begun.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Begins again: the next call is the first.
+    /// Resets the call counter. The next call is the first again.
     pub fn reset(&self) {
         self.calls.store(0, Ordering::Relaxed);
     }
 
-    /// What happens to the next call.
+    /// Draws the delay and the fault of the next call.
     fn next(&self) -> (Duration, Option<Fault>) {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         let draw = |nth| unit(mix(self.seed, call.wrapping_mul(3).wrapping_add(nth)));
@@ -212,7 +225,7 @@ const fn share(rate: f64) -> f64 {
     }
 }
 
-/// The `nth` output of `SplitMix64` from `seed`.
+/// Returns the `nth` output of `SplitMix64` from `seed`.
 const fn mix(seed: u64, nth: u64) -> u64 {
     let mut z = seed.wrapping_add(nth.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -220,7 +233,7 @@ const fn mix(seed: u64, nth: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// In [0, 1): the upper 53 bits, which a double holds exactly.
+/// Maps `bits` to [0, 1) by the upper 53 bits. An `f64` holds these bits exactly.
 #[expect(clippy::cast_precision_loss)]
 fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1_u64 << 53) as f64
@@ -240,7 +253,7 @@ impl<F> fmt::Debug for Chaos<F> {
 }
 
 pin_project! {
-    /// A call under [`Chaos`]. Made by [`ResilienceExt::chaos`](crate::ResilienceExt::chaos).
+    /// A call with injected faults. Made by [`ResilienceExt::chaos`](crate::ResilienceExt::chaos).
     #[must_use = "futures do nothing unless `.await`ed or polled"]
     pub struct ChaosFuture<'a, Fut, F, X = NoUpstream>
     where
@@ -264,7 +277,7 @@ impl<'a, Fut, F> ChaosFuture<'a, Fut, F> {
 }
 
 impl<'a, Fut, F> ChaosFuture<'a, Fut, F> {
-    /// Takes the time from the timer of an [`Upstream`](crate::Upstream).
+    /// Uses the timer of an [`Upstream`](crate::Upstream) for the delays.
     pub fn on<Y: Target>(self, target: Y) -> ChaosFuture<'a, Fut, F, Y> {
         let Self { chaos, call, fault, begun, .. } = self;
         ChaosFuture { chaos, target, call, fault, sleep: None, begun }
@@ -295,7 +308,7 @@ where
         }
         match this.fault {
             None => this.call.poll(cx),
-            Some(Fault::Panic) => panic!("a panic on purpose, by `resile::chaos`"),
+            Some(Fault::Panic) => panic!("panic injected by `resile::chaos`"),
             Some(Fault::Hang) => Poll::Pending,
             Some(Fault::Error) => match this.chaos.error.make() {
                 Some(error) => Poll::Ready(Err(error)),

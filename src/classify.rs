@@ -1,14 +1,15 @@
-//! One classification of each error, shared by everything that acts on it.
+//! Classification of errors, shared by all parts of a call.
 
 use std::sync::Arc;
 
 use crate::verdict::{Cut, Verdict};
 
-/// Classifies errors of type `E`.
+/// A classifier of errors of type `E`.
 ///
-/// A closure classifies: `|e: &MyError| e.is_transient()` where it returns `bool` (true is [`Verdict::transient`], false
-/// is [`Verdict::fatal`]), a [`Verdict`], or an `Option<Verdict>`. A pair asks its second where its first has no
-/// opinion. A classifier goes by value, in an `Arc`, or as `&dyn Classify<E>`.
+/// A closure such as `|e: &MyError| e.is_transient()` is a classifier. It may return a `bool` (true
+/// is [`Verdict::transient`], false is [`Verdict::fatal`]), a [`Verdict`] or an `Option<Verdict>`
+/// (`None` is no opinion). A pair of classifiers asks the second one if the first one has no
+/// opinion. A classifier can be passed by value, in an `Arc` or as `&dyn Classify<E>`.
 ///
 /// # Examples
 ///
@@ -16,43 +17,50 @@ use crate::verdict::{Cut, Verdict};
 /// use resile::{Classify, Verdict};
 /// use std::io;
 ///
-/// let resets = |e: &io::Error| (e.kind() == io::ErrorKind::ConnectionReset).then(Verdict::transient);
-/// let busy = |e: &io::Error| (e.kind() == io::ErrorKind::WouldBlock).then(Verdict::throttled);
+/// let resets = |e: &io::Error| {
+///     (e.kind() == io::ErrorKind::ConnectionReset).then(Verdict::transient)
+/// };
+/// let busy = |e: &io::Error| {
+///     (e.kind() == io::ErrorKind::WouldBlock).then(Verdict::throttled)
+/// };
 /// let both = (resets, busy);
 ///
-/// assert_eq!(both.classify(&io::ErrorKind::WouldBlock.into()), Some(Verdict::throttled()));
-/// assert_eq!(both.classify(&io::ErrorKind::NotFound.into()), None); // no opinion: the call ends
+/// let verdict = both.classify(&io::ErrorKind::WouldBlock.into());
+/// assert_eq!(verdict, Some(Verdict::throttled()));
+/// let verdict = both.classify(&io::ErrorKind::NotFound.into());
+/// assert_eq!(verdict, None); // no opinion: the call ends
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not classify errors of type `{E}`",
-    note = "a classifier is a closure `|error: &{E}| …` that returns `bool`, `Verdict` or `Option<Verdict>`, with its argument's type spelled out"
+    message = "`{Self}` cannot classify errors of type `{E}`",
+    note = "use a closure `|error: &{E}| …` with its argument type written out, returning `bool`, `Verdict` or `Option<Verdict>`"
 )]
 pub trait Classify<E: ?Sized> {
-    /// Returns the verdict on `error`. `None` is no opinion: the call ends as
+    /// Returns the verdict on `error`. Without an opinion (`None`) the call ends as
     /// [`Unclassified`](crate::StopReason::Unclassified).
     fn classify(&self, error: &E) -> Option<Verdict>;
 
-    /// Returns the verdict on an attempt that was cut before it came to an error of its own. The upstream may have done
-    /// all that was asked of it.
+    /// Returns the verdict on an attempt that was cut before it returned an error.
     ///
-    /// `None`, the default, is no opinion: such an attempt is sent again, and its upstream is failing.
+    /// The upstream may have executed the whole request. The default returns `None` for no opinion.
+    /// The attempt is then repeated and its upstream counts as failing.
     fn classify_cut(&self, cut: Cut) -> Option<Verdict> {
         let _ = cut;
         None
     }
 
-    /// Adds the verdict on attempts that were cut: for a closure, which has no opinion on those.
+    /// Adds a verdict on attempts that were cut. A closure alone has no opinion on such attempts.
     ///
     /// # Examples
     ///
-    /// A booking that timed out may have been made:
+    /// A booking that timed out may have been executed:
     ///
     /// ```
     /// use resile::{Classify, RetryPolicy, Verdict};
     /// use std::io;
     ///
     /// let refused = |e: &io::Error| e.kind() == io::ErrorKind::ConnectionRefused;
-    /// let policy = RetryPolicy::new().with_classifier(refused.cut_is(Verdict::transient().not_again()));
+    /// let classifier = refused.cut_is(Verdict::transient().not_again());
+    /// let policy = RetryPolicy::new().with_classifier(classifier);
     /// # let _ = policy;
     /// ```
     fn cut_is(self, verdict: Verdict) -> CutIs<Self>
@@ -98,7 +106,8 @@ impl<E: ?Sized, C: Classify<E> + ?Sized> Classify<E> for Arc<C> {
     }
 }
 
-/// A reference to a closure is a closure, so a reference to any classifier is one only behind `dyn`.
+/// This implementation covers references to `dyn Classify` only. A reference to a closure is itself
+/// a closure. An implementation for every `&C` would overlap with the one for closures.
 impl<E: ?Sized> Classify<E> for &(dyn Classify<E> + Send + Sync) {
     fn classify(&self, error: &E) -> Option<Verdict> {
         (**self).classify(error)
@@ -109,10 +118,10 @@ impl<E: ?Sized> Classify<E> for &(dyn Classify<E> + Send + Sync) {
     }
 }
 
-/// What a closure that classifies may return: `bool`, [`Verdict`] or `Option<Verdict>`. Sealed.
+/// A return type of classifying closures: `bool`, [`Verdict`] or `Option<Verdict>`. Sealed.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no verdict",
-    note = "a closure that classifies errors returns `bool` (true may be sent again), `Verdict` or `Option<Verdict>`"
+    message = "`{Self}` is not a verdict: return `bool`, `Verdict` or `Option<Verdict>`",
+    note = "`true` means that the same request may be sent again"
 )]
 pub trait Opinion: sealed::Sealed {
     #[doc(hidden)]
@@ -147,7 +156,8 @@ mod sealed {
     impl Sealed for Option<super::Verdict> {}
 }
 
-/// Classifies every error as [`Verdict::transient`]. The default, right where every failure of an operation passes.
+/// A classifier that returns [`Verdict::transient`] for every error. This is the default. Use it if
+/// every failure of the operation is temporary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Always;
 

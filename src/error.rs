@@ -7,8 +7,8 @@ use crate::classify::Classify;
 use crate::timeout::Elapsed;
 use crate::verdict::{Cut, Health, Verdict};
 
-/// An operation's own error, or the refusal of an adapter around it: for callers who do not want to write that
-/// enum themselves.
+/// An error of the operation, or a refusal by an adapter around it. Use it instead of your own
+/// enum.
 ///
 /// # Examples
 ///
@@ -19,7 +19,8 @@ use crate::verdict::{Cut, Health, Verdict};
 /// use std::{io, time::Duration};
 ///
 /// # async fn fetch() -> io::Result<u8> { std::future::pending().await }
-/// let outcome = async { fetch().await.map_err(Error::Operation) }.timeout(Duration::from_secs(5)).await;
+/// let call = async { fetch().await.map_err(Error::Operation) };
+/// let outcome = call.timeout(Duration::from_secs(5)).await;
 /// assert!(matches!(outcome, Err(Error::Elapsed(_))));
 /// # }
 /// ```
@@ -30,12 +31,12 @@ pub enum Error<E> {
     Operation(E),
     /// The operation did not finish within its limit.
     Elapsed(Elapsed),
-    /// The operation was not begun, as its bulkhead had no room.
+    /// The operation was not started because its bulkhead was full.
     Full(Full),
 }
 
 impl<E> Error<E> {
-    /// Returns the operation's own error, if it is one.
+    /// Returns the operation's own error, or `None` for a refusal by an adapter.
     pub fn into_operation(self) -> Option<E> {
         match self {
             Self::Operation(error) => Some(error),
@@ -66,7 +67,7 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
     }
 }
 
-/// Transparent: it prints as what it holds and has its source.
+/// Transparent: the error displays the inner error and returns the source of the inner error.
 impl<E: std::error::Error> std::error::Error for Error<E> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
@@ -76,18 +77,19 @@ impl<E: std::error::Error> std::error::Error for Error<E> {
     }
 }
 
-/// Lifts a classifier of `E` to one of [`Error<E>`]: it classifies the operation's own errors.
+/// A classifier of [`Error<E>`] that wraps a classifier of `E`.
 ///
 /// | variant | verdict |
 /// |---|---|
-/// | `Operation` | the classifier's |
-/// | `Elapsed` | the classifier's [`classify_cut`](Classify::classify_cut); without an opinion it is transient |
-/// | `Full` | the request may be sent again, and the upstream is unknown: it was not asked |
+/// | `Operation` | the verdict of the inner classifier |
+/// | `Elapsed` | the inner classifier's [`classify_cut`](Classify::classify_cut), or transient if it has no opinion |
+/// | `Full` | the request may be sent again, and the health is unknown: the upstream was not called |
 ///
-/// An attempt that was cut may have been executed. So give `ClassifyOperation` a classifier that knows whether the request may be
-/// sent again, such as [`http::Classifier`](crate::http::Classifier), by value, in a pair or an `Arc`. A closure has no
-/// opinion on attempts that were cut, also where it asks such a classifier inside; or it has that of
-/// [`cut_is`](Classify::cut_is).
+/// The upstream may have executed an attempt that was cut. Therefore wrap a classifier that knows
+/// whether the request may be repeated, such as [`http::Classifier`](crate::http::Classifier). Pass
+/// this classifier by value, in a pair or in an `Arc`. A closure has no opinion on attempts that
+/// were cut, even if it calls such a classifier inside. Use [`cut_is`](Classify::cut_is) to give a
+/// closure an opinion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassifyOperation<C>(pub C);
 

@@ -1,4 +1,4 @@
-//! The postfix adapters.
+//! Postfix methods that add resilience to a future or a stream.
 
 #[cfg(feature = "chaos")]
 use crate::chaos::{Chaos, ChaosFuture};
@@ -11,17 +11,18 @@ use std::time::Duration;
 
 use crate::bulkhead::{Bulkhead, Limited};
 
-/// Postfix adapters for any future. Where an adapter stands says what it covers.
+/// Postfix adapters for any future. An adapter covers everything to its left in the method chain.
 pub trait ResilienceExt: Future + Sized {
-    /// Gives the future `limit` from its first poll to finish. Its error type must be able to say so:
-    /// `E: From<Elapsed>`.
+    /// Limits the time from the future's first poll to its completion.
     ///
-    /// The future is polled before the limit: a result in hand beats it. A limit of zero gives it one poll. No
-    /// timer is made for a future that is ready at once.
+    /// The error type must implement `From<Elapsed>`. The future is polled before the limit is
+    /// checked. A result that is ready therefore takes precedence. A limit of zero polls the future
+    /// once. A future that is ready at once needs no timer.
     ///
     /// # Cancel safety
     ///
-    /// As that of the future. When the limit runs out the future is not polled again, and is dropped with this one.
+    /// It equals the cancel safety of the future. The future is not polled again after the limit
+    /// has run out. The future is dropped together with the [`Timeout`].
     ///
     /// # Examples
     ///
@@ -43,32 +44,33 @@ pub trait ResilienceExt: Future + Sized {
         Timeout::new(self, limit)
     }
 
-    /// Runs the future with a place in `bulkhead`, waiting in line for one; where there is no place in line either it
-    /// is refused. Its error type must be able to say so: `E: From<Full>`.
+    /// Runs the future with a permit of `bulkhead` and queues for the permit if necessary.
     ///
-    /// The future is not polled before it has a place, and is dropped before it leaves it.
+    /// A full queue gives an error. The error type must implement `From<Full>`. The future is not
+    /// polled before the permit is acquired. The future is dropped before the permit is released.
     ///
     /// # Cancel safety
     ///
-    /// As that of the future; dropped while it waits, it has started nothing and gives up its place in line.
+    /// It equals the cancel safety of the future. A call dropped in the queue has started nothing
+    /// and leaves the queue.
     ///
     /// # Panics
     ///
-    /// If polled after completion.
+    /// Panics if polled after completion.
     ///
     /// # Examples
     ///
-    /// On the page of [`bulkhead`](crate::bulkhead).
+    /// See the page of [`bulkhead`](crate::bulkhead).
     #[inline]
     fn limited_by(self, bulkhead: &Bulkhead) -> Limited<'_, Self> {
         Limited::new(self, bulkhead)
     }
 
-    /// Lets go wrong what `chaos` says, in place of the future or before it: for tests. See [`chaos`](crate::chaos).
+    /// Injects the faults configured in `chaos` for tests. See [`chaos`](crate::chaos).
     ///
     /// # Panics
     ///
-    /// As often as it was told to.
+    /// Panics at the configured rate.
     #[cfg(feature = "chaos")]
     fn chaos<F>(self, chaos: &Chaos<F>) -> ChaosFuture<'_, Self, F> {
         ChaosFuture::new(self, chaos)
@@ -77,21 +79,23 @@ pub trait ResilienceExt: Future + Sized {
 
 impl<F: Future> ResilienceExt for F {}
 
-/// Postfix adapters for any stream of `Result`s whose error type can say that a limit ran out: `E: From<Elapsed>`.
+/// Postfix adapters for any stream of `Result`s whose error type implements `From<Elapsed>`.
 ///
-/// Each of them yields that error once and then ends. The stream is polled before the limit: an item in hand beats it.
-/// It is dropped in the moment the limit runs out.
+/// Each adapter yields `Elapsed` once as an error and then ends. The stream is polled before the
+/// limit is checked. An item that is ready therefore takes precedence. The stream is dropped as
+/// soon as the limit runs out.
 ///
-/// Only waiting counts: a limit runs from when the stream was first found pending, so a consumer that is slow to ask
-/// does not use it up. A limit of zero gives the stream one poll.
+/// Only waiting counts: the limit starts when the stream is first found pending. A slow consumer
+/// does not use up the limit. A limit of zero polls the stream once.
 ///
-/// An item that is an error is an item: it restarts each of these limits, and meets that on the first item.
+/// An error counts as an item. It restarts each of these limits and satisfies the limit on the
+/// first item.
 #[cfg(feature = "stream")]
 pub trait StreamResilienceExt: futures_core::Stream + Sized {
-    /// No item may take longer than `limit`; each one, whatever it says, starts it anew.
+    /// Limits the wait for each item. Every item restarts the limit, whatever its content.
     ///
-    /// Against connections that are dead. A peer that sends pings while it does nothing else passes:
-    /// see [`progress_timeout`](Self::progress_timeout).
+    /// Use it against dead connections. It does not detect an upstream that only sends pings. For
+    /// that case see [`progress_timeout`](Self::progress_timeout).
     ///
     /// # Examples
     ///
@@ -103,10 +107,11 @@ pub trait StreamResilienceExt: futures_core::Stream + Sized {
     /// use std::time::Duration;
     ///
     /// let stalls = stream::iter([anyhow::Ok("Once upon")]).chain(stream::pending());
-    /// let mut told = std::pin::pin!(stalls.idle_timeout(Duration::from_secs(20)));
-    /// assert_eq!(told.next().await.unwrap().unwrap(), "Once upon");
-    /// assert_eq!(told.next().await.unwrap().unwrap_err().to_string(), "no item within 20s");
-    /// assert!(told.next().await.is_none());
+    /// let mut items = std::pin::pin!(stalls.idle_timeout(Duration::from_secs(20)));
+    /// assert_eq!(items.next().await.unwrap().unwrap(), "Once upon");
+    /// let error = items.next().await.unwrap().unwrap_err();
+    /// assert_eq!(error.to_string(), "no item within 20s");
+    /// assert!(items.next().await.is_none());
     /// # }
     /// ```
     fn idle_timeout<T, E>(self, limit: Duration) -> StreamTimeout<Self, fn(&T) -> bool>
@@ -116,9 +121,10 @@ pub trait StreamResilienceExt: futures_core::Stream + Sized {
         StreamTimeout::new(self, limit, Missed::Item, |_| true)
     }
 
-    /// The first item may take no longer than `limit`. Later ones may.
+    /// Limits the wait for the first item. Later items have no limit.
     ///
-    /// Against peers that accept and then queue: it takes them longer to begin than to go on.
+    /// Use it against an upstream that accepts requests and then queues them. Such an upstream
+    /// takes longer to begin than to continue.
     fn first_item_timeout<T, E>(self, limit: Duration) -> StreamTimeout<Self, fn(&T) -> bool>
     where
         Self: futures_core::Stream<Item = Result<T, E>>,
@@ -126,11 +132,13 @@ pub trait StreamResilienceExt: futures_core::Stream + Sized {
         StreamTimeout::new(self, limit, Missed::FirstItem, |_| true)
     }
 
-    /// No item of which `is_progress` is true may take longer than `limit`, however many others come in between.
-    /// An error counts as progress, as the consumer sees it and can stop.
+    /// Limits the wait between items of progress, as decided by `is_progress`.
     ///
-    /// Against peers that are alive and do nothing: pings, empty deltas. Between two items of progress this limit
-    /// also counts the time that the consumer takes.
+    /// Other items do not restart the limit. An error counts as progress because the consumer sees
+    /// the error and can stop.
+    ///
+    /// Use it against an upstream that is alive but does no work: it sends only pings or empty
+    /// deltas. This limit also counts the time spent by the consumer between two items of progress.
     fn progress_timeout<T, E, F>(self, limit: Duration, is_progress: F) -> StreamTimeout<Self, F>
     where
         Self: futures_core::Stream<Item = Result<T, E>>,

@@ -1,12 +1,13 @@
-//! What a failure means: may the same request be sent again, how is the upstream, and when.
+//! The classification of failures: repeatability, upstream health and wait.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::time::nanos;
 
-/// The classification of a failed attempt. It answers three questions, and each part of the crate reads the answer that
-/// it needs.
+/// The classification of a failed attempt.
+///
+/// A verdict answers three questions. Each part of the crate reads the answer that it needs.
 ///
 /// | question | read by | getter |
 /// |---|---|---|
@@ -14,8 +15,9 @@ use crate::time::nanos;
 /// | How is the upstream? | breaker, cooldown, metrics | [`health`](Self::health) |
 /// | When may it be sent again? | retry, cooldown | [`hint`](Self::hint) |
 ///
-/// The questions are independent. A `POST` that got a 500 must not be sent again, and the upstream is failing. A 404
-/// must not be sent again, and the upstream is healthy.
+/// The questions are independent. After a 500 on a `POST`, the request must not be sent again and
+/// the upstream is failing. After a 404, the request must not be sent again and the upstream is
+/// healthy.
 ///
 /// # Examples
 ///
@@ -23,19 +25,21 @@ use crate::time::nanos;
 /// use resile::{Health, Verdict};
 /// use std::time::Duration;
 ///
-/// const BUSY: Verdict = Verdict::throttled().after(Duration::from_secs(2));
-/// assert_eq!((BUSY.is_again(), BUSY.health(), BUSY.hint()), (true, Health::Throttling, Some(Duration::from_secs(2))));
+/// const TWO: Duration = Duration::from_secs(2);
+/// const BUSY: Verdict = Verdict::throttled().after(TWO);
+/// assert_eq!((BUSY.is_again(), BUSY.hint()), (true, Some(TWO)));
+/// assert_eq!(BUSY.health(), Health::Throttling);
 ///
-/// let booking_failed = Verdict::transient().not_again();
-/// assert_eq!((booking_failed.is_again(), booking_failed.health()), (false, Health::Failing));
+/// let booking = Verdict::transient().not_again();
+/// assert_eq!((booking.is_again(), booking.health()), (false, Health::Failing));
 ///
-/// let not_found = Verdict::fatal().with_health(Health::Healthy);
-/// assert_eq!((not_found.is_again(), not_found.health()), (false, Health::Healthy));
+/// let missing = Verdict::fatal().with_health(Health::Healthy);
+/// assert_eq!((missing.is_again(), missing.health()), (false, Health::Healthy));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[must_use = "a verdict does nothing until it is returned"]
 pub struct Verdict {
-    /// In nanoseconds; `NO_HINT` is none.
+    /// The hint in nanoseconds, or `NO_HINT`.
     hint: u64,
     again: bool,
     health: Health,
@@ -43,17 +47,17 @@ pub struct Verdict {
 
 const NO_HINT: u64 = u64::MAX;
 
-/// How an upstream is, as far as one attempt shows.
+/// The health of an upstream as far as one attempt shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Health {
-    /// It answered as it should. Refusing a bad request is such an answer.
+    /// The upstream answered as it should. The refusal of a bad request is such an answer.
     Healthy,
-    /// It works, and asks for fewer requests.
+    /// The upstream works and asks for fewer requests.
     Throttling,
-    /// It did not answer, or could not do what it should.
+    /// The upstream did not answer or could not do its work.
     Failing,
-    /// The attempt shows nothing: the error is local, or nobody classified it.
+    /// The attempt shows nothing: the error is local or was not classified.
     Unknown,
 }
 
@@ -77,35 +81,39 @@ impl fmt::Display for Health {
 }
 
 impl Verdict {
-    /// The request may be sent again, and the upstream is failing: a reset, a timeout, an internal error.
+    /// Creates a verdict for a reset, a timeout or an internal error. The request may be sent
+    /// again, and the upstream is failing.
     pub const fn transient() -> Self {
         Self { hint: NO_HINT, again: true, health: Health::Failing }
     }
 
-    /// The request may be sent again, and the upstream asks for fewer requests: a rate limit, an overload.
+    /// Creates a verdict for a rate limit or an overload. The request may be sent again, and the
+    /// upstream asks for fewer requests.
     pub const fn throttled() -> Self {
         Self { hint: NO_HINT, again: true, health: Health::Throttling }
     }
 
-    /// The request must not be sent again. About the upstream it says nothing.
+    /// Creates a verdict that forbids sending the request again. The health of the upstream is
+    /// unknown.
     pub const fn fatal() -> Self {
         Self { hint: NO_HINT, again: false, health: Health::Unknown }
     }
 
-    /// Adds a hint: the request may be sent again no sooner than `wait` from now. Saturates at 584 years.
+    /// Adds a hint: the request may be sent again no earlier than `wait` from now. Saturates at 584
+    /// years.
     pub const fn after(mut self, wait: Duration) -> Self {
         let hint = nanos(wait);
         self.hint = if hint == NO_HINT { NO_HINT - 1 } else { hint };
         self
     }
 
-    /// Says that the request must not be sent again. The rest stays.
+    /// Forbids sending the request again and keeps the rest of the verdict.
     pub const fn not_again(mut self) -> Self {
         self.again = false;
         self
     }
 
-    /// Says how the upstream is. The rest stays.
+    /// Sets the health of the upstream and keeps the rest of the verdict.
     pub const fn with_health(mut self, health: Health) -> Self {
         self.health = health;
         self
@@ -117,13 +125,13 @@ impl Verdict {
         self.again
     }
 
-    /// Returns how the upstream is.
+    /// Returns the health of the upstream.
     #[must_use]
     pub const fn health(&self) -> Health {
         self.health
     }
 
-    /// Returns how long the upstream asked to wait, if it said.
+    /// Returns the wait that the upstream asked for, or `None` if it asked for none.
     #[must_use]
     pub const fn hint(&self) -> Option<Duration> {
         match self.hint {
@@ -132,7 +140,7 @@ impl Verdict {
         }
     }
 
-    /// The same; `None` also for a hint of zero.
+    /// Returns the hint, but `None` for a hint of zero.
     #[inline]
     pub(crate) const fn hint_to_wait(&self) -> Option<Duration> {
         match self.hint {
@@ -152,15 +160,15 @@ impl fmt::Debug for Verdict {
     }
 }
 
-/// What ended an attempt that came to no error of its own.
+/// The cause that ended an attempt before it returned an error of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cut {
-    /// The attempt did not finish within the policy's attempt timeout, which was this long.
+    /// The attempt did not finish within its attempt timeout of this length.
     AttemptTimeout(Duration),
-    /// The attempt was in flight when the call's total timeout ran out.
+    /// The total timeout of the call ran out during the attempt.
     Deadline,
-    /// The stream ended without the item that should be its last.
+    /// The stream ended without its last item.
     Stream,
 }
 

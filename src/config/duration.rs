@@ -1,7 +1,7 @@
-//! Durations in a configuration, as people write them: `#[serde(with = "resile::duration")]` on a field of your own.
+//! Durations as text in a configuration: `#[serde(with = "resile::duration")]` on your own field.
 //!
-//! They are text in hours and smaller units: `"1.5s"`, `"500ms"`, `"2m 30s"`. For an `Option<Duration>` take
-//! [`option`]: `"none"` and null are `None`.
+//! The text uses hours and smaller units: `"1.5s"`, `"500ms"`, `"2m 30s"`. For an
+//! `Option<Duration>` use [`option`], which reads `"none"` and null as `None`.
 //!
 //! # Examples
 //!
@@ -16,7 +16,8 @@
 //!     idle: Option<Duration>,
 //! }
 //! let settings: Settings = serde_json::from_str(r#"{ "connect": "1.5s" }"#)?;
-//! assert_eq!((settings.connect, settings.idle), (Duration::from_millis(1500), None));
+//! assert_eq!(settings.connect, Duration::from_millis(1500));
+//! assert_eq!(settings.idle, None);
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
@@ -31,51 +32,53 @@ use super::visit::Time;
 ///
 /// # Errors
 ///
-/// What is no text, no duration, or negative; the error says what would be right.
+/// Returns an error if the value is not text, not a duration or negative. The error names the value
+/// and the valid form.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let read = deserializer.deserialize_str(Time { setting: "the value", optional: false })?;
     Ok(read.unwrap_or_default())
 }
 
-/// Writes a duration. It reads back as the same, to the nanosecond.
+/// Writes a duration. It reads back exactly to the nanosecond.
 ///
 /// # Errors
 ///
-/// Those of the serializer.
+/// Returns the errors of the serializer.
 pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&text(*duration))
 }
 
-/// `2m 30s`. Reads back as the same duration, to the nanosecond, for every duration that there is.
+/// Formats a duration, such as `2m 30s`. Every duration reads back exactly to the nanosecond.
 pub(super) fn text(duration: Duration) -> String {
     SpanPrinter::new().unsigned_duration_to_string(&duration)
 }
 
-/// As [`text`], but what stands for "no limit" in its own word: not every format has a null.
+/// Formats a limit. No limit is written as `none` because not every format has a null.
 pub(super) fn text_or_none(limit: Duration) -> String {
     if limit == Duration::MAX { "none".into() } else { text(limit) }
 }
 
-/// The same for an `Option<Duration>`.
+/// Durations as text for fields of type `Option<Duration>`.
 pub mod option {
     use super::{Deserializer, Duration, Serializer, Time, text};
 
-    /// Reads a duration; `"none"` and null are `None`.
+    /// Reads a duration. Reads `"none"` and null as `None`.
     ///
     /// # Errors
     ///
-    /// What is no text, no duration, or negative; the error says what would be right.
+    /// Returns an error if the value is not text, not a duration or negative. The error names the
+    /// value and the valid form.
     pub fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Duration>, D::Error> {
         deserializer.deserialize_option(Time { setting: "the value", optional: true })
     }
 
-    /// Writes a duration, or nothing.
+    /// Writes the duration or, for `None`, the null of the format.
     ///
     /// # Errors
     ///
-    /// Those of the serializer.
+    /// Returns the errors of the serializer.
     pub fn serialize<S: Serializer>(
         duration: &Option<Duration>,
         serializer: S,

@@ -6,8 +6,8 @@ use crate::fallback::FallbackPolicy;
 use crate::hedge::HedgePolicy;
 
 settings! {
-    /// Every setting may be left out, and is then as in [`HedgePolicy::new`]: `delay`, `learned_delay` (true or false),
-    /// `hedges`, `total_timeout`, `attempt_timeout`.
+    /// Reads `delay`, `learned_delay` (true or false), `hedges`, `total_timeout` and
+    /// `attempt_timeout`. A missing setting keeps its value from [`HedgePolicy::new`].
     HedgePolicy, "a hedge policy", HedgePolicy::new(), {
         "delay": Time::required("delay") => |policy, delay| policy.with_delay(delay.unwrap_or_default()),
         "learned_delay": PhantomData::<bool> => |policy, learned| if learned { policy.with_learned_delay() } else { policy },
@@ -22,7 +22,8 @@ settings! {
         },
     }
 
-    /// Every setting may be left out, and is then as in [`FallbackPolicy::new`]: `total_timeout`, `attempt_timeout`.
+    /// Reads `total_timeout` and `attempt_timeout`. A missing setting keeps its value from
+    /// [`FallbackPolicy::new`].
     FallbackPolicy, "a fallback policy", FallbackPolicy::new(), {
         "total_timeout": Time::optional("total_timeout") => |policy, limit| match limit {
             Some(limit) => policy.with_total_timeout(limit),

@@ -1,4 +1,4 @@
-//! Configuration: durations as people write them, and errors that name the setting, its value and what would be right.
+//! Configuration with readable durations. An error names the setting, its value and the valid form.
 
 pub mod duration;
 mod hedge;

@@ -18,16 +18,20 @@ const fn share(right: &'static str) -> Number {
 }
 
 settings! {
-    /// Every setting may be left out, and is then as in [`Budget::new`]: `capacity`, `deposit`.
+    /// Reads `capacity` and `deposit`. A missing setting keeps its value from [`Budget::new`].
     Budget, "a budget", Budget::new(), {
         "capacity": Whole::of("`capacity`", 0) => |budget, tokens| budget.with_capacity(tokens),
         "deposit": Number { right: "`deposit` to be a number from 0 to 4294967295", least: 0.0, most: 4_294_967_295.0 }
             => |budget, tokens| budget.with_deposit(tokens),
     }
 
-    /// Every setting may be left out, and is then as in [`Breaker::new`]: `consecutive`, `failure_rate` and `slow_rate`
-    /// (maps of `share`, `of` and, of a slow rate, `limit`), each of which may be `"none"`; `window`, `open` (a
-    /// [`Backoff`]), `hint_cap`, `probes` (a map of `share` and `of`), `lease`.
+    /// Reads a breaker. A missing setting keeps its value from [`Breaker::new`].
+    ///
+    /// * `consecutive`: a number, or `"none"`.
+    /// * `failure_rate`: a map of `share` and `of`, or `"none"`.
+    /// * `slow_rate`: a map of `share`, `of` and `limit`, or `"none"`.
+    /// * `probes`: a map of `share` and `of`. `open_time`: a [`Backoff`].
+    /// * `window`, `hint_cap`, `lease`: durations.
     Breaker, "a breaker", Breaker::new(), {
         "consecutive": OptionalVisitor(Whole::of("`consecutive`", 1)) => |breaker, failures| match failures {
             Some(failures) => breaker.with_consecutive(failures),
@@ -52,8 +56,8 @@ settings! {
         "lease": Time::required("lease") => |breaker, lease| breaker.with_lease(lease.unwrap_or_default()),
     }
 
-    /// Every setting may be left out, and is then as in [`Cooldown::new`]: `jitter`, `least_spread`, `cap`,
-    /// `default_hold`.
+    /// Reads `jitter`, `least_spread`, `cap` and `default_hold`. A missing setting keeps its value
+    /// from [`Cooldown::new`].
     Cooldown, "a cooldown", Cooldown::new(), {
         "jitter": share("`jitter` to be a number from 0 to 1") => |cooldown, share| cooldown.with_jitter(share),
         "least_spread": Time::required("least_spread")
@@ -63,8 +67,8 @@ settings! {
             => |cooldown, hold| cooldown.with_default_hold(hold.unwrap_or_default()),
     }
 
-    /// Every setting may be left out, and is then as in [`AdaptiveTimeout::new`]: `quantile`, `factor`, `floor`,
-    /// `ceiling`, `window`, `samples`.
+    /// Reads `quantile`, `factor`, `floor`, `ceiling`, `window` and `samples`. A missing setting
+    /// keeps its value from [`AdaptiveTimeout::new`].
     AdaptiveTimeout, "an adaptive timeout", AdaptiveTimeout::new(), {
         "quantile": share("`quantile` to be a number from 0 to 1") => |adaptive, share| adaptive.with_quantile(share),
         "factor": Number::FACTOR => |adaptive, factor| adaptive.with_factor(factor),
@@ -75,7 +79,7 @@ settings! {
     }
 }
 
-/// A share of at least so many calls, and of a slow rate the limit above which a call is slow.
+/// A share of at least `of` calls. For a slow rate, a call over `limit` is slow.
 #[derive(Default)]
 struct Rate<const SLOW: bool> {
     share: Option<f64>,
@@ -110,7 +114,7 @@ impl<const SLOW: bool> Settings for Rate<SLOW> {
     }
 }
 
-/// `limit`, and optionally `queue`, `max_wait`, as in [`Bulkhead::new`].
+/// Reads `limit` and optionally `queue` and `max_wait`. Defaults are as in [`Bulkhead::new`].
 impl<'de> Deserialize<'de> for Bulkhead {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         read::<BulkheadSettings, D>(deserializer)

@@ -13,7 +13,8 @@ use crate::classify::Always;
 use crate::policy::RetryPolicy;
 
 settings! {
-    /// Every setting may be left out, and is then as in [`RetryPolicy::new`]; see [Configuration](#configuration).
+    /// Reads a policy. A missing setting keeps its value from [`RetryPolicy::new`]. See
+    /// [Configuration](#configuration).
     RetryPolicy<Always>, "a retry policy", RetryPolicy::new(), {
         "attempts": Whole::ATTEMPTS => |policy, attempts| policy.with_attempts(attempts),
         "total_timeout": Time::optional("total_timeout") => |policy, limit| match limit {
@@ -34,8 +35,8 @@ settings! {
     }
 }
 
-/// The settings only: the classifier is code, and is given again after reading, by
-/// [`with_classifier`](RetryPolicy::with_classifier).
+/// Writes the settings but not the classifier because the classifier is code. Set the classifier
+/// again after reading, by [`with_classifier`](RetryPolicy::with_classifier).
 impl<C> Serialize for RetryPolicy<C> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         PolicyText {
@@ -50,15 +51,16 @@ impl<C> Serialize for RetryPolicy<C> {
     }
 }
 
-/// Every setting may be left out, and is then as in the backoff of [`RetryPolicy::new`]; a cap is then as the curve's
-/// own function sets it. What the curve has no use for is checked, and has no effect.
+/// Reads a backoff. A missing setting keeps its value from the backoff of [`RetryPolicy::new`]. A
+/// missing `cap` is the default cap of the curve. A setting without use for the curve is checked
+/// and then ignored.
 impl<'de> Deserialize<'de> for Backoff {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         read::<BackoffSettings, D>(deserializer)
     }
 }
 
-/// In any order, as the curve decides what the others mean.
+/// Collected settings. They may come in any order. The curve decides their meaning.
 struct BackoffSettings {
     curve: fn(Duration) -> Backoff,
     base: Duration,
@@ -100,7 +102,7 @@ impl Settings for BackoffSettings {
     }
 }
 
-/// An error for `steps` and `custom`: those are code.
+/// Returns an error for `steps` and `custom` because these curves are code.
 impl Serialize for Backoff {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (curve, base, grows) = match self.curve {
@@ -115,7 +117,7 @@ impl Serialize for Backoff {
         BackoffText {
             curve,
             base: base.map(text),
-            // Few formats can say infinity, and the largest number reaches any cap just as soon.
+            // Few formats can represent infinity. `f64::MAX` reaches any cap just as soon.
             factor: (curve == "exponential" || self.factor > 2.0 || self.factor < 2.0)
                 .then(|| self.factor.min(f64::MAX)),
             cap: (grows || self.cap != Duration::MAX).then(|| text_or_none(self.cap)),
@@ -125,7 +127,7 @@ impl Serialize for Backoff {
     }
 }
 
-/// A share outside 0 to 1 is written as what it is taken for.
+/// Writes a proportional share clamped to 0 to 1. NaN is written as 0.
 impl Serialize for Jitter {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {

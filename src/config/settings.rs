@@ -4,22 +4,22 @@ use std::marker::PhantomData;
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
 
-/// What is made of named settings, each of which may stand once.
+/// A set of named settings. Each setting may appear once.
 pub(super) trait Settings: Sized {
-    /// What is made.
+    /// The type built from the settings.
     type Made;
-    /// What errors call it.
+    /// The name of this type in error messages.
     const WHAT: &'static str;
-    /// The names of its settings.
+    /// The names of the settings.
     const NAMES: &'static [&'static str];
 
-    /// All settings left out.
+    /// Creates the state in which all settings are missing.
     fn start() -> Self;
 
-    /// Reads the setting of that name, one of [`NAMES`](Self::NAMES), from the next value of `map`.
+    /// Reads the setting `name`, one of [`NAMES`](Self::NAMES), from the next value of `map`.
     fn set<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error>;
 
-    /// Makes it.
+    /// Builds the value.
     fn finish<E: Error>(self) -> Result<Self::Made, E>;
 }
 
@@ -68,9 +68,10 @@ impl<'de, T: Settings> Visitor<'de> for Reader<T> {
     }
 }
 
-/// Reads a type from a map of settings, each of which may be left out: `start`, and then one setting after the other.
+/// Implements `Deserialize` for a type from a map of optional settings.
 ///
-/// `"name": seed => |made, value| expression`: `seed` reads the value, and the expression is `made` with it.
+/// The value begins as `start`. For each `"name": seed => |made, value| expression`, `seed` reads
+/// the value of the setting. The expression applies the value to `made`.
 macro_rules! settings {
     ($($(#[$doc:meta])* $made:ty, $what:literal, $start:expr, {
         $($name:literal: $seed:expr => |$it:ident, $value:ident| $set:expr),* $(,)?

@@ -9,10 +9,12 @@ use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
 use crate::upstream::Upstream;
 
-/// `name`, and optionally the parts, each a map of its own settings: `budget`, `breaker`, `cooldown`, `bulkhead`,
-/// `adaptive_timeout`. An empty map is a part with its defaults. Observer and timer are code.
+/// Reads `name` and optionally `budget`, `breaker`, `cooldown`, `bulkhead` and `adaptive_timeout`.
 ///
-/// A `static` is read by a `LazyLock`, and a call goes `.on(&STATIC)`.
+/// Each part is a map of its own settings. An empty map is a part with its defaults. The observer
+/// and the timer are set in code.
+///
+/// Read a `static` in a `LazyLock` and make calls with `.on(&STATIC)`.
 ///
 /// # Examples
 ///
@@ -20,9 +22,15 @@ use crate::upstream::Upstream;
 /// use resile::Upstream;
 ///
 /// let upstream: Upstream = serde_json::from_str(
-///     r#"{ "name": "openai", "budget": { "capacity": 20 }, "breaker": { "consecutive": 5 }, "cooldown": {} }"#,
+///     r#"{
+///         "name": "openai",
+///         "budget": { "capacity": 20 },
+///         "breaker": { "consecutive": 5 },
+///         "cooldown": {}
+///     }"#,
 /// )?;
-/// assert_eq!((upstream.name(), upstream.budget().unwrap().capacity()), ("openai", 20));
+/// assert_eq!(upstream.name(), "openai");
+/// assert_eq!(upstream.budget().unwrap().capacity(), 20);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 impl<'de> Deserialize<'de> for Upstream {

@@ -1,4 +1,5 @@
-//! Readers of single settings. Derived ones would know the type that they expect, but not the setting to name.
+//! Visitors of single settings. Derived visitors know the expected type but not the setting to
+//! name.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::backoff::{Backoff, Jitter};
 
-/// Reads a duration, `None` for "none" where that may be.
+/// Reads a duration. If `optional`, reads `"none"` and null as `None`.
 pub(super) struct Time {
     pub(super) setting: &'static str,
     pub(super) optional: bool,
@@ -21,7 +22,7 @@ impl<'de> Visitor<'de> for Time {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { setting, optional } = self;
-        write!(f, "`{setting}` to be a duration, not negative, in h, m, s, ms, us or ns")?;
+        write!(f, "`{setting}` to be a duration of 0 or more in h, m, s, ms, us or ns")?;
         write!(
             f,
             ", such as \"1.5s\", \"500ms\" or \"2m 30s\"{}",
@@ -53,7 +54,7 @@ impl<'de> Visitor<'de> for Time {
 }
 
 impl Time {
-    /// One that may be "none".
+    /// Creates a visitor that also accepts `"none"` and null.
     pub(super) const fn optional(setting: &'static str) -> Self {
         Self { setting, optional: true }
     }
@@ -75,7 +76,7 @@ impl<'de> DeserializeSeed<'de> for Time {
     }
 }
 
-/// Reads a whole number from `least` on.
+/// Reads a whole number of at least `least`.
 #[derive(Clone, Copy)]
 pub(super) struct Whole {
     pub(super) setting: &'static str,
@@ -83,8 +84,7 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    pub(super) const ATTEMPTS: Self =
-        Self { setting: "`attempts`, which counts the first,", least: 1 };
+    pub(super) const ATTEMPTS: Self = Self { setting: "`attempts` (the first included)", least: 1 };
 
     pub(super) const fn of(setting: &'static str, least: u32) -> Self {
         Self { setting, least }
@@ -119,7 +119,7 @@ impl<'de> DeserializeSeed<'de> for Whole {
     }
 }
 
-/// Reads what another visitor reads, or "none" and null.
+/// Reads a value of the inner visitor. Reads `"none"` and null as `None`.
 pub(super) struct OptionalVisitor<V>(pub(super) V);
 
 impl<'de, V: Visitor<'de>> Visitor<'de> for OptionalVisitor<V> {
@@ -178,7 +178,7 @@ impl Visitor<'_> for Number {
     }
 
     fn visit_f64<E: Error>(self, n: f64) -> Result<f64, E> {
-        // No NaN is in the range.
+        // The range contains no NaN.
         if (self.least..=self.most).contains(&n) {
             Ok(n)
         } else {
@@ -186,7 +186,7 @@ impl Visitor<'_> for Number {
         }
     }
 
-    #[expect(clippy::cast_precision_loss)] // as the format's own reader would round it
+    #[expect(clippy::cast_precision_loss)] // rounds like the reader of the format
     fn visit_u64<E: Error>(self, n: u64) -> Result<f64, E> {
         self.visit_f64(n as f64)
     }
@@ -210,19 +210,13 @@ impl<'de> DeserializeSeed<'de> for Number {
     }
 }
 
-/// The function that makes the curve of that name, from its base.
+/// The constructor of a named curve. Its argument is the base delay.
 pub(super) struct DelayCurveVisitor(pub(super) fn(Duration) -> Backoff);
 
-/// The curves that no configuration can hold.
+/// The curves that cannot be configured and their error messages.
 pub(super) const IN_CODE: [(&str, &str); 2] = [
-    (
-        "steps",
-        "`curve` cannot be \"steps\" in a configuration: its delays are written in code, `Backoff::steps`",
-    ),
-    (
-        "custom",
-        "`curve` cannot be \"custom\" in a configuration: it is a function in code, `Backoff::custom`",
-    ),
+    ("steps", "`curve` cannot be \"steps\" in a configuration: use `Backoff::steps` in code"),
+    ("custom", "`curve` cannot be \"custom\" in a configuration: use `Backoff::custom` in code"),
 ];
 
 impl<'de> Deserialize<'de> for DelayCurveVisitor {
@@ -260,7 +254,7 @@ impl Visitor<'_> for CurveVisitor {
     }
 }
 
-/// `"none"`, `"full"`, `"equal"`, `"decorrelated"`, or a map: `{ "proportional": 0.5 }`.
+/// Reads `"none"`, `"full"`, `"equal"`, `"decorrelated"` or a map: `{ "proportional": 0.5 }`.
 impl<'de> Deserialize<'de> for Jitter {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(JitterVisitor)

@@ -6,26 +6,29 @@ use super::StatusError;
 use crate::classify::Classify;
 use crate::verdict::{Cut, Health, Verdict};
 
-/// Classifies HTTP answers by status and idempotency; the [table](super) says how, and why.
+/// A classifier of HTTP answers by status and idempotency. The [table](super) gives the reasons.
 ///
-/// It has an opinion on every [`StatusError`], and on attempts that were cut ([`classify_cut`](Classify::classify_cut)): a
-/// request that is not idempotent is not sent again after a timeout. A closure that asks this classifier inside loses that
-/// opinion, so give the classifier itself.
+/// The classifier has an opinion on every [`StatusError`] and on attempts that were cut
+/// ([`classify_cut`](Classify::classify_cut)). A request that is not idempotent is not sent again
+/// after a timeout. A closure around this classifier loses the opinion on cut attempts. Pass the
+/// classifier itself.
 ///
-/// To except a status, put your own classifier first: `(mine, Classifier::idempotent())`.
+/// To treat a status differently, put your own classifier first:
+/// `(mine, Classifier::idempotent())`.
 ///
 /// # Health
 ///
-/// A failure of the server (5xx, no answer) is [`Failing`](Health::Failing) also where the request must not be sent again,
-/// so a breaker sees the failures of `POST`s. An answer that is no failure of the server (404, 401, 501) is
-/// [`Healthy`](Health::Healthy). 429, and 503 or 403 with `Retry-After`, are [`Throttling`](Health::Throttling).
+/// * [`Failing`](Health::Failing): the server failed (5xx, no answer), even if the request must not
+///   be sent again. A breaker therefore sees the failures of `POST`s.
+/// * [`Healthy`](Health::Healthy): the answer is no failure of the server (404, 401, 501).
+/// * [`Throttling`](Health::Throttling): 429, and 503 or 403 with `Retry-After`.
 ///
 /// # Defaults
 ///
 /// | setting | default | why |
 /// |---|---|---|
-/// | idempotent | none: a constructor says it | a wrong guess does a thing twice |
-/// | conflict | retried | a lock, a version just written, or the same idempotency key still in work: most pass |
+/// | idempotent | none: the constructor decides | a wrong guess executes a request twice |
+/// | conflict | retried | most conflicts pass: a lock, a version just written, or a request in progress with the same idempotency key |
 ///
 /// # Examples
 ///
@@ -34,11 +37,15 @@ use crate::verdict::{Cut, Health, Verdict};
 /// use resile::{Verdict, http::Classifier};
 ///
 /// let booking = Classifier::for_method(&Method::POST);
-/// assert_eq!(booking.verdict(StatusCode::TOO_MANY_REQUESTS, None), Verdict::throttled());
-/// assert_eq!(booking.verdict(StatusCode::BAD_GATEWAY, None), Verdict::transient().not_again());
+/// let verdict = booking.verdict(StatusCode::TOO_MANY_REQUESTS, None);
+/// assert_eq!(verdict, Verdict::throttled());
+/// let verdict = booking.verdict(StatusCode::BAD_GATEWAY, None);
+/// assert_eq!(verdict, Verdict::transient().not_again());
 ///
-/// let keyed = booking.assume_idempotent(); // the request has an `Idempotency-Key`
-/// assert_eq!(keyed.verdict(StatusCode::BAD_GATEWAY, None), Verdict::transient());
+/// // The request has an `Idempotency-Key`:
+/// let keyed = booking.assume_idempotent();
+/// let verdict = keyed.verdict(StatusCode::BAD_GATEWAY, None);
+/// assert_eq!(verdict, Verdict::transient());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a classifier does nothing until it is asked"]
@@ -48,49 +55,53 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// For requests that may be executed twice.
+    /// Creates a classifier for requests that may be executed twice.
     pub const fn idempotent() -> Self {
         Self { idempotent: true, conflict: true }
     }
 
-    /// For requests that must not be executed twice: retries only where it is known that the request was not executed.
+    /// Creates a classifier for requests that must not be executed twice. A request is only sent
+    /// again if it is known not to have been executed.
     pub const fn non_idempotent() -> Self {
         Self { idempotent: false, conflict: true }
     }
 
-    /// As the method is defined: idempotent are GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110 §9.2.2), and what
-    /// else the crate `http` knows to be. POST, PATCH, CONNECT and methods of one's own are not.
+    /// Creates a classifier for the idempotency of `method`.
+    ///
+    /// GET, HEAD, OPTIONS, TRACE, PUT and DELETE are idempotent (RFC 9110 §9.2.2), and so are the
+    /// methods known as idempotent to the crate `http`. POST, PATCH, CONNECT and custom methods are
+    /// not.
     pub fn for_method(method: &Method) -> Self {
         if method.is_idempotent() { Self::idempotent() } else { Self::non_idempotent() }
     }
 
-    /// The same for a request that the caller knows to be idempotent whatever its method: it has an idempotency key, or
-    /// only asks.
+    /// Treats the request as idempotent regardless of its method: the request has an idempotency
+    /// key or only reads.
     pub const fn assume_idempotent(mut self) -> Self {
         self.idempotent = true;
         self
     }
 
-    /// Whether 409 Conflict is retried. Switch it off where a conflict lasts until somebody resolves it: "name already
-    /// taken", an edit of an old version.
+    /// Sets whether 409 Conflict is retried. Pass false if a conflict lasts until someone resolves
+    /// it: "name already taken" or an edit of an old version.
     pub const fn with_conflict(mut self, retried: bool) -> Self {
         self.conflict = retried;
         self
     }
 
-    /// Whether requests are taken as idempotent.
+    /// Returns whether requests count as idempotent.
     #[must_use]
     pub const fn is_idempotent(&self) -> bool {
         self.idempotent
     }
 
-    /// Whether 409 Conflict is retried.
+    /// Returns whether 409 Conflict is retried.
     #[must_use]
     pub const fn conflict(&self) -> bool {
         self.conflict
     }
 
-    /// Returns the verdict on an answer of that status, which asked to wait for `after`.
+    /// Returns the verdict on an answer with `status` and a `Retry-After` of `after`.
     pub const fn verdict(&self, status: StatusCode, after: Option<Duration>) -> Verdict {
         let verdict = match status.as_u16() {
             429 => Verdict::throttled(),
@@ -98,7 +109,7 @@ impl Classifier {
             413 if after.is_some() => Verdict::transient(),
             408 | 425 => Verdict::transient(),
             409 if self.conflict => Verdict::transient().with_health(Health::Healthy),
-            511 => Verdict::fatal(), // a network in between answered
+            511 => Verdict::fatal(), // a network on the way answered
             501 | 505 | 506 | 508 | 510 => Verdict::fatal().with_health(Health::Healthy),
             507 if after.is_none() => Verdict::transient().not_again(),
             503 if after.is_some() => self.once(Verdict::throttled()),
@@ -116,16 +127,16 @@ impl Classifier {
         }
     }
 
-    /// Keeps a request that is not idempotent from being sent again. What it shows of the upstream stays.
+    /// Forbids a repetition if the request is not idempotent. The health stays.
     const fn once(self, verdict: Verdict) -> Verdict {
         if self.idempotent { verdict } else { verdict.not_again() }
     }
 
     /// Returns the verdict on a request that failed without an answer.
     ///
-    /// `reached`: whether any of it may have reached the server. False only where no connection came about: with
-    /// `reqwest`, `!error.is_connect()`. A reset, an answer cut off and a timeout are true, and so is whatever is in
-    /// doubt.
+    /// Pass false for `reached` only if no connection was made. With `reqwest`, pass
+    /// `!error.is_connect()`. Pass true for a reset, a truncated answer or a timeout, and in case
+    /// of doubt. Some of the request may then have reached the server.
     pub const fn unanswered(&self, reached: bool) -> Verdict {
         if reached { self.once(Verdict::transient()) } else { Verdict::transient() }
     }
@@ -141,7 +152,7 @@ impl Classify<StatusError> for Classifier {
     }
 }
 
-/// No opinion on what is neither 4xx nor 5xx.
+/// Has no opinion on an answer that is neither 4xx nor 5xx.
 impl Classify<Parts> for Classifier {
     fn classify(&self, parts: &Parts) -> Option<Verdict> {
         StatusError::check(parts.status, &parts.headers)
@@ -154,7 +165,7 @@ impl Classify<Parts> for Classifier {
     }
 }
 
-/// No opinion on what is neither 4xx nor 5xx.
+/// Has no opinion on an answer that is neither 4xx nor 5xx.
 impl<B> Classify<Response<B>> for Classifier {
     fn classify(&self, response: &Response<B>) -> Option<Verdict> {
         StatusError::check(response.status(), response.headers())

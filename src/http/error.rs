@@ -5,17 +5,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ::http::header::{DATE, RETRY_AFTER};
 use ::http::{HeaderMap, StatusCode};
 
-/// How long `Retry-After` asks to wait, if it does; never zero.
+/// Returns the wait that `Retry-After` asks for, or `None` if it asks for none. Never returns zero.
 ///
-/// In seconds (a fraction is tolerated, a number too large is [`Duration::MAX`]: excessive, not absent) or as any of
-/// the three forms of an HTTP-date. A date is measured against the answer's own `Date`, so that a wrong clock on either
-/// side does not matter; against `now` where there is no `Date` that can be read. `None` when the wait is zero,
-/// negative or over, or cannot be read. Of several fields (a proxy may add its own) the longest wait counts.
+/// * Form: seconds, also with a fraction, or any of the three forms of an HTTP-date. A number too
+///   large for a `Duration` gives [`Duration::MAX`] because the wait is excessive and not absent.
+/// * Dates: a date is compared with the answer's own `Date`. A wrong clock on either side therefore
+///   does not matter. Without a readable `Date` it is compared with `now`.
+/// * Clocks that are not set: a `Date` before 1990 or after 2999 comes from such a clock. This
+///   `Date` only counts if the `Retry-After` date is outside these years too. Both then come from
+///   the same clock. Otherwise `now` counts.
+/// * `None`: the wait is zero, negative, in the past or unreadable.
+/// * Several fields: a proxy may add its own field. The longest wait counts.
 ///
-/// A `Date` before 1990 or after 2999 comes from a clock that is not set. It counts only where `Retry-After` is out
-/// of these years too, by the same clock; else `now` counts.
-///
-/// RFC 9110 §10.2.3 and §5.6.7.
+/// Source: RFC 9110 §10.2.3 and §5.6.7.
 ///
 /// # Examples
 ///
@@ -26,15 +28,18 @@ use ::http::{HeaderMap, StatusCode};
 /// let mut headers = ::http::HeaderMap::new();
 /// headers.insert("date", "Fri, 31 Dec 1999 23:59:50 GMT".parse().unwrap());
 /// headers.insert("retry-after", "Fri, 31 Dec 1999 23:59:59 GMT".parse().unwrap());
-/// assert_eq!(retry_after(&headers, SystemTime::now()), Some(Duration::from_secs(9)));
+/// let wait = retry_after(&headers, SystemTime::now());
+/// assert_eq!(wait, Some(Duration::from_secs(9)));
 /// ```
 #[must_use]
 pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     hint(headers, || now)
 }
 
-/// Returns `wait` in whole seconds, rounded up and at least 1: for a `Retry-After` header of your own, such as that of a
-/// 503 when a call was given up with [`GaveUp::retry_after`](crate::GaveUp::retry_after).
+/// Returns `wait` in whole seconds, rounded up and at least 1.
+///
+/// Use it for a `Retry-After` header of your own. An example is a 503 after a call that gave up
+/// with [`GaveUp::retry_after`](crate::GaveUp::retry_after).
 ///
 /// # Examples
 ///
@@ -51,12 +56,13 @@ pub const fn retry_after_secs(wait: Duration) -> u64 {
     if whole == 0 { 1 } else { whole }
 }
 
-/// [`retry_after`], where `now` is asked only if it matters.
+/// Does the work of [`retry_after`]. Calls `now` only if the result depends on the wall clock.
 fn hint(headers: &HeaderMap, now: impl Fn() -> SystemTime) -> Option<Duration> {
     let answered =
         |until| date(headers).filter(|date| is_set(*date) || !is_set(until)).unwrap_or_else(&now);
     let wait = |text: &str| match text.as_bytes().first()? {
-        // So it is neither negative nor NaN, and no word like "inf"; an infinity is then a number too large for an f64.
+        // The first byte excludes negative numbers, NaN and words like "inf". An infinite result is
+        // then a number too large for an `f64`.
         b'0'..=b'9' | b'.' => {
             text.parse().ok().map(|s| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX))
         }
@@ -69,8 +75,8 @@ fn hint(headers: &HeaderMap, now: impl Fn() -> SystemTime) -> Option<Duration> {
     waits.max().filter(|wait| !wait.is_zero())
 }
 
-/// The clock of this machine. In a browser there is none to read without another crate: there it is so late that no moment
-/// which an upstream names is still to come.
+/// Returns the time of this machine's clock. A browser has no clock without another crate. There
+/// the time is the end of the year 2999. Every moment named by an upstream is then in the past.
 pub(crate) fn wall_clock() -> SystemTime {
     #[cfg(all(target_family = "wasm", target_os = "unknown"))]
     return UNIX_EPOCH + Duration::from_secs(SET.end);
@@ -78,12 +84,12 @@ pub(crate) fn wall_clock() -> SystemTime {
     SystemTime::now()
 }
 
-/// An HTTP-date.
+/// Parses an HTTP-date.
 fn instant(text: &str) -> Option<SystemTime> {
     httpdate::parse_http_date(text).ok()
 }
 
-/// Returns when the answer was made, by the clock of its sender.
+/// Returns the time of the answer by its sender's clock.
 fn date(headers: &HeaderMap) -> Option<SystemTime> {
     instant(headers.get(DATE)?.to_str().ok()?.trim())
 }
@@ -91,20 +97,20 @@ fn date(headers: &HeaderMap) -> Option<SystemTime> {
 /// The years 1990 to 2999, in seconds since 1970.
 const SET: Range<u64> = 631_152_000..32_503_680_000;
 
-/// Returns whether a clock that shows this moment is set.
+/// Returns whether a clock with this reading is set.
 fn is_set(at: SystemTime) -> bool {
     at.duration_since(UNIX_EPOCH).is_ok_and(|since| SET.contains(&since.as_secs()))
 }
 
-/// Returns when the answer was made, by the clock of its sender, if that clock is set.
+/// Returns the time of the answer by its sender's clock, if that clock is set.
 #[cfg(feature = "llm")]
 pub(crate) fn answered(headers: &HeaderMap) -> Option<SystemTime> {
     date(headers).filter(|date| is_set(*date))
 }
 
-/// An answer that is not a success: its status, and how long it asks to wait.
+/// An error for a 4xx or 5xx answer with the wait that the answer asks for.
 ///
-/// An error for the caller's own enum to take in with `#[from]`; what else the answer said is the caller's to read.
+/// Include it in your own error enum with `#[from]`. The rest of the answer is yours to read.
 ///
 /// # Examples
 ///
@@ -126,21 +132,22 @@ pub struct StatusError {
 }
 
 impl StatusError {
-    /// Lets every answer pass but 4xx and 5xx. Reads the wall clock only for a `Retry-After` that is a date, in an
-    /// answer that has no `Date`.
+    /// Returns an error for 4xx and 5xx. Every other answer is accepted.
+    ///
+    /// Reads the wall clock only if `Retry-After` is a date and the answer has no usable `Date`.
     ///
     /// # Errors
     ///
-    /// `StatusError` for 4xx and 5xx.
+    /// Returns a `StatusError` for 4xx and 5xx.
     pub fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), Self> {
         Self::check_by(status, headers, wall_clock)
     }
 
-    /// [`check`](Self::check) for an answer that came at `now`: reads no clock.
+    /// Does the same as [`check`](Self::check) for an answer received at `now`. Reads no clock.
     ///
     /// # Errors
     ///
-    /// `StatusError` for 4xx and 5xx.
+    /// Returns a `StatusError` for 4xx and 5xx.
     pub fn check_at(status: StatusCode, headers: &HeaderMap, now: SystemTime) -> Result<(), Self> {
         Self::check_by(status, headers, || now)
     }
@@ -156,20 +163,21 @@ impl StatusError {
         Ok(())
     }
 
-    /// The status: 4xx or 5xx.
+    /// Returns the status, which is 4xx or 5xx.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// How long the answer asks to wait, counted from when it was given; see [`retry_after`].
+    /// Returns the wait that the answer asks for. This wait counts from the time of the answer. See
+    /// [`retry_after`].
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 }
 
-/// As in "503 Service Unavailable, retry after 2s".
+/// Displays the error as in "503 Service Unavailable, retry after 2s".
 impl fmt::Display for StatusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.status.as_str())?;
@@ -191,9 +199,9 @@ mod tests {
 
     const AT: &str = "Thu, 01 Jan 1970 00:00:09 GMT";
 
-    /// The wall clock is read only for a date that nothing else can be measured against.
+    /// The wall clock is only read for a `Retry-After` date without a readable `Date`.
     #[test]
-    fn clock_is_read_only_for_a_date_without_a_date() {
+    fn the_wall_clock_is_read_only_without_a_usable_date() {
         let reads = |retry_after: &'static str, date: &'static str| {
             let reads = std::cell::Cell::new(0);
             let mut headers = HeaderMap::new();

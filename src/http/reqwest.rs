@@ -4,10 +4,12 @@ use super::Classifier;
 use crate::classify::Classify;
 use crate::verdict::{Cut, Verdict};
 
-/// An error of `reqwest` as it is, with the status of `Response::error_for_status` where it has one. It does not hold the
-/// headers, so a `Retry-After` is lost: to read that, make a [`StatusError`](super::StatusError) of the answer.
+/// Classifies an error of `reqwest`, by its status if `Response::error_for_status` made the error.
 ///
-/// No opinion on a request that cannot be built, and on one that was redirected too often.
+/// The error does not hold the headers. A `Retry-After` is therefore lost. To read `Retry-After`,
+/// make a [`StatusError`](super::StatusError) from the response.
+///
+/// Has no opinion on a request that cannot be built or was redirected too often.
 impl Classify<Error> for Classifier {
     fn classify(&self, error: &Error) -> Option<Verdict> {
         if error.is_builder() || error.is_redirect() {

@@ -12,7 +12,8 @@ use crate::timeout::{Elapsed, Missed};
 use crate::upstream::{Endpoint, NoUpstream, Target};
 
 pin_project! {
-    /// A stream with a limit on its silence. Made by [`StreamResilienceExt`](crate::StreamResilienceExt).
+    /// A stream with a limit on silence. Made by
+    /// [`StreamResilienceExt`](crate::StreamResilienceExt).
     #[must_use = "streams do nothing unless polled"]
     pub struct StreamTimeout<S, F, X = NoUpstream>
     where
@@ -22,13 +23,13 @@ pin_project! {
         missed: Missed,
         is_progress: F,
         target: X,
-        // Gone once it has ended or was cut.
+        // `None` once the stream has ended or the limit has run out.
         #[pin]
         stream: Option<S>,
-        // Made when the stream first had to be waited for since the limit was last met.
+        // Made when the stream is first found pending after the limit was last met.
         #[pin]
         sleep: Option<X::Sleep>,
-        // For good.
+        // Set once the limit on a first item is met. It then never applies again.
         met: bool,
     }
 }
@@ -47,7 +48,7 @@ impl<S, F> StreamTimeout<S, F> {
         }
     }
 
-    /// Takes the time from the timer of an [`Upstream`](crate::Upstream).
+    /// Uses the timer of an [`Upstream`](crate::Upstream) for the limit.
     #[inline]
     pub fn on<Y: Target>(self, target: Y) -> StreamTimeout<S, F, Y> {
         let Self { limit, missed, is_progress, stream, met, .. } = self;
@@ -59,7 +60,7 @@ impl<S, F, X> StreamTimeout<S, F, X>
 where
     X: Target + Endpoint<Timer: Timer<Sleep = <X as Endpoint>::Sleep>, Sleep: Future<Output = ()>>,
 {
-    /// Ready once the limit has run out.
+    /// Returns `Ready` once the limit has run out.
     fn poll_limit(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let mut this = self.project();
         if *this.met {
@@ -74,7 +75,7 @@ where
         this.sleep.as_pin_mut().map_or(Poll::Pending, |sleep| sleep.poll(cx))
     }
 
-    /// Drops the stream: nothing comes any more.
+    /// Drops the stream. No more items follow.
     fn end(self: Pin<&mut Self>) {
         let mut this = self.project();
         this.sleep.set(None);
@@ -96,13 +97,14 @@ where
         let Some(stream) = this.stream.as_mut().as_pin_mut() else { return Poll::Ready(None) };
         match stream.poll_next(cx) {
             Poll::Ready(Some(item)) => {
-                // The sender of an error is not silent.
+                // An error counts as progress because the sender is active.
                 if item.as_ref().map_or(true, this.is_progress) {
                     *this.met |= *this.missed == Missed::FirstItem;
                     this.sleep.set(None);
                     return Poll::Ready(Some(item));
                 }
-                // Asked here too: a sender that is never silent would otherwise never be found out.
+                // The limit is also checked after an item. Otherwise a sender that is never silent
+                // could exceed the limit forever.
                 if self.as_mut().poll_limit(cx).is_pending() {
                     return Poll::Ready(Some(item));
                 }
@@ -121,7 +123,7 @@ where
     fn size_hint(&self) -> (usize, Option<usize>) {
         match &self.stream {
             None => (0, Some(0)),
-            // The error of the limit may come on top.
+            // The error for the limit may be one more item.
             Some(stream) => (0, stream.size_hint().1.and_then(|most| most.checked_add(1))),
         }
     }

@@ -1,46 +1,55 @@
-//! Streams that may break off: opened again as long as nobody has seen anything of them, and never held up in silence.
+//! Streams that are retried before their first content, with limits on silence.
 //!
-//! A stream fails in more ways than a call. It may not open; it may open and say nothing; it may go silent half-way; it
-//! may end as if all were well, in the middle of a sentence. And it can be tried again only for so long: once a
-//! consumer has shown half an answer, a second attempt answers *anew*, and the two halves do not fit. So
-//! [`retry_stream`] is transparent until the first item of content has been handed over, and from then on asks the
-//! caller.
+//! A stream fails in more ways than a call:
 //!
-//! | what the caller knows | how it is said | without |
+//! * The stream may not open.
+//! * It may open and yield nothing.
+//! * It may go silent half-way.
+//! * It may end normally in the middle of a sentence.
+//!
+//! A stream can only be retried for a limited time. Once a consumer has shown half an answer, a
+//! second attempt begins a *different* answer. The two halves do not fit. Therefore
+//! [`retry_stream`] retries transparently until it has yielded the first item of content. After
+//! that, the caller decides.
+//!
+//! | what the caller knows | method | default |
 //! |---|---|---|
-//! | which items are preamble, content, the end | [`with_parts`](RetryStream::with_parts) | all are content |
-//! | that a stream without its last item was cut off | [`with_required_end`](RetryStream::with_required_end) | an end is an end |
-//! | what to do once content was handed over | [`with_resumption`](RetryStream::with_resumption) | [`Resumption::Fail`]: what has arrived stays, the error says [`StopReason::Partial`](crate::StopReason::Partial) |
+//! | which items are preamble, content or the end | [`with_parts`](RetryStream::with_parts) | every item is content |
+//! | that a stream without its last item was cut off | [`with_required_end`](RetryStream::with_required_end) | every end is an end |
+//! | how to continue after content | [`with_resumption`](RetryStream::with_resumption) | [`Resumption::Fail`]: the consumer keeps its items, and the error has [`StopReason::Partial`](crate::StopReason::Partial) |
 //!
 //! # Limits
 //!
-//! The policy's **total timeout** holds until content: it is how long a consumer may be kept waiting with nothing in hand,
-//! all attempts and delays included. So does its **attempt timeout**, for each time that the stream is opened. They do not
-//! cut a stream that flows, as how long a good answer takes says nothing of whether it is stuck (a model may write for
-//! minutes). If a stream that has flowed is opened again, the total timeout counts anew from there. Attempts and their
-//! delays are counted over the whole life of the stream, unless they are
+//! The policy's **total timeout** applies until content. It limits the consumer's wait without any
+//! item, all attempts and delays included. The policy's **attempt timeout** also applies until
+//! content each time the stream is opened. Neither timeout cuts a stream after content has come: a
+//! good answer may take minutes (for example from a model). Its duration does not show that the
+//! stream is stuck. If such a stream is opened again, the total timeout restarts. Attempts and the
+//! growth of their delays count over the whole life of the stream, unless they are
 //! [renewed](RetryStream::with_attempts_renewed).
 //!
-//! What flows is bounded by its silences, with the adapters of [`StreamResilienceExt`](crate::StreamResilienceExt). Put
-//! them on what `open` returns, *inside*: there they see each item as it comes, the preamble too, and their
-//! [`Elapsed`](crate::timeout::Elapsed) is classified like any other error. For a bound on the whole, cancel the token after that
-//! time.
+//! After content, limit the silences with the adapters of
+//! [`StreamResilienceExt`](crate::StreamResilienceExt). Put them *inside*, on the stream returned
+//! by `open`. There the adapters see each item as it comes, including the preamble. Their
+//! [`Elapsed`](crate::timeout::Elapsed) is classified like any other error. To limit the whole
+//! stream, cancel the token after a fixed time.
 //!
 //! # Defaults
 //!
 //! | setting | default | why |
 //! |---|---|---|
-//! | parts | every item is content | safe: nothing that was handed over is ever repeated |
-//! | mend | fail | only the caller knows whether its consumer can take anything back |
+//! | parts | every item is content | safe: no item that was yielded is ever repeated |
+//! | resumption | fail | only the caller knows whether its consumer can take items back |
 //! | required end | no | not every stream has a last item |
-//! | preamble cap | 64 items | more than any protocol's greeting; beyond it, to go on holding back would look like a hang |
+//! | preamble cap | 64 items | more than any protocol's greeting. To hold back more items would look like a hang |
 //!
 //! # When not
 //!
-//! * The protocol resumes by itself (server-sent events with ids in a client that keeps them; a message queue): two
-//!   of them would both go back.
-//! * A failure before content is rare and the answer short: collect it, and [`retry`](crate::retry()) the whole.
-//! * Opening the stream does something that must not be done twice.
+//! * The protocol resumes by itself: a message queue, or server-sent events with ids in a client
+//!   that keeps them. The protocol and the retry would then both go back.
+//! * Failures before content are rare and the answer is short. Collect the answer and
+//!   [`retry`](crate::retry()) the whole.
+//! * Opening the stream has an effect that must not happen twice.
 
 mod limit;
 mod part;
@@ -56,49 +65,56 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 
-/// Opens a stream, and opens it again where it fails before it has yielded content, as `policy` allows and until
-/// `token` says stop.
+/// Opens a stream and opens it again if it fails before its first content.
 ///
-/// Nothing runs before the first poll. Items of the preamble are held back,
-/// [boundedly](RetryStream::with_preamble_cap), until the first item of content, and are forgotten with the attempt
-/// that fails before. The first error of an opened stream ends it, and is classified by the policy's classifier like the
-/// error of an attempt to open one. What was taken from the stream is handed over before the token is looked at; once
-/// it is cancelled, nothing more is taken.
+/// `policy` limits the attempts. `token` can stop the stream. Nothing runs before the first poll.
+///
+/// Items of the preamble are held back until the first item of content, up to a
+/// [cap](RetryStream::with_preamble_cap). The preamble of an attempt that fails before content is
+/// dropped. The first error of an opened stream ends this attempt. The policy's classifier
+/// classifies the error like an error of `open`.
+///
+/// Items already taken from the stream are yielded before the token is checked. No more items are
+/// taken after cancellation.
 ///
 /// # Errors
 ///
-/// One [`GaveUp`](crate::GaveUp) as the last item, with the last error of the stream or of its opening.
+/// Yields one [`GaveUp`](crate::GaveUp) as the last item. It holds the last error of the stream or
+/// of `open`.
 ///
 /// # Cancel safety
 ///
-/// Dropping the stream drops the attempt or the stream in flight, and gives back a budget token whose retry has not
-/// started.
+/// Dropping the stream drops the attempt or the stream in flight. A budget token acquired for a
+/// retry that has not started is returned.
 ///
 /// # Panics
 ///
-/// Only if one of the caller's functions, futures or streams does; that leaves nothing shared broken.
+/// Panics only if a function, future or stream of the caller panics. Shared state stays intact.
 ///
 /// # Examples
 ///
-/// The first attempt breaks off after its greeting, the second in silence, the third is whole:
+/// The first attempt breaks off after its greeting. The second goes silent. The third is complete:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
 /// use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 /// use resile::stream::Part;
-/// use resile::{Attempt, Error, Never, RetryPolicy, StreamResilienceExt, retry_stream};
+/// use resile::{Attempt, Error, Never, RetryPolicy};
+/// use resile::{StreamResilienceExt, retry_stream};
 /// use std::time::Duration;
 ///
-/// type Item = Result<&'static str, Error<&'static str>>;
+/// type Failure = Error<&'static str>;
+/// type Item = Result<&'static str, Failure>;
 ///
-/// async fn open(attempt: Attempt) -> Result<impl Stream<Item = Item>, Error<&'static str>> {
+/// async fn open(attempt: Attempt) -> Result<impl Stream<Item = Item>, Failure> {
 ///     let items: Vec<Item> = match attempt.number() {
 ///         1 => vec![Ok("start"), Err(Error::Operation("reset"))],
 ///         2 => vec![Ok("start")],
 ///         _ => vec![Ok("start"), Ok("Hello"), Ok("stop")],
 ///     };
-///     Ok(stream::iter(items).chain(stream::pending()).idle_timeout(Duration::from_secs(20)))
+///     let items = stream::iter(items).chain(stream::pending());
+///     Ok(items.idle_timeout(Duration::from_secs(20)))
 /// }
 /// let parts = |item: &&str| match *item {
 ///     "start" => Part::Preamble,
@@ -106,26 +122,31 @@ use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 ///     _ => Part::Content,
 /// };
 /// let policy = RetryPolicy::new().with_total_timeout(Duration::from_secs(60));
-/// let told: Vec<_> = retry_stream(open, policy, Never).with_parts(parts).try_collect().await.unwrap();
-/// assert_eq!(told, ["start", "Hello", "stop"]);
+/// let answer = retry_stream(open, policy, Never).with_parts(parts);
+/// let items: Vec<_> = answer.try_collect().await.unwrap();
+/// assert_eq!(items, ["start", "Hello", "stop"]);
 /// # }
 /// ```
 ///
-/// A consumer that can clear what it shows gets a marker and a fresh start:
+/// A consumer that can clear its display gets a marker and a fresh start:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
-/// use futures_util::{StreamExt, TryStreamExt, stream};
+/// use futures_util::{Stream, TryStreamExt, stream};
 /// use resile::stream::Resumption;
-/// use resile::{Never, RetryPolicy, retry_stream};
+/// use resile::{Attempt, Never, RetryPolicy, retry_stream};
 ///
-/// # async fn open(a: resile::Attempt) -> Result<impl futures_util::Stream<Item = Result<&'static str, &'static str>>, &'static str> {
-/// #     Ok(stream::iter(if a.is_first() { vec![Ok("Hel"), Err("reset")] } else { vec![Ok("Hello")] }))
+/// # type Item = Result<&'static str, &'static str>;
+/// # async fn open(a: Attempt) -> Result<impl Stream<Item = Item>, &'static str> {
+/// #     Ok(stream::iter(match a.is_first() {
+/// #         true => vec![Ok("Hel"), Err("reset")],
+/// #         false => vec![Ok("Hello")],
+/// #     }))
 /// # }
-/// let policy = RetryPolicy::new();
-/// let shown = retry_stream(open, policy, Never).with_resumption(|_| Resumption::Restart("(clear)"));
-/// let shown: Vec<_> = shown.try_collect().await.unwrap();
+/// let answer = retry_stream(open, RetryPolicy::new(), Never)
+///     .with_resumption(|_| Resumption::Restart("(clear)"));
+/// let shown: Vec<_> = answer.try_collect().await.unwrap();
 /// assert_eq!(shown, ["Hel", "(clear)", "Hello"]);
 /// # }
 /// ```

@@ -2,27 +2,31 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Part {
-    /// Comes ahead of the content and says nothing that a consumer would act on: held back until content comes, and
-    /// replaced by that of the next attempt if none does. After content it is handed over like content.
+    /// An item before the content. The consumer does not act on it.
+    ///
+    /// The item is held back until content comes. If the attempt fails before content, the preamble
+    /// of the next attempt replaces it. After content, such an item is yielded like content.
     Preamble,
-    /// What the consumer is there for. Once it is handed over nothing is retried silently.
+    /// An item for the consumer. Once content has been yielded, nothing is retried silently.
     Content,
-    /// The last item of content. A stream that ends after it, with an error or without, is whole; what comes after it is
-    /// handed over: usage figures, a closing event.
+    /// The last item of content. A stream that ends after this item is complete, with or without an
+    /// error. Later items such as usage figures or a closing event are still yielded.
     Complete,
-    /// The last item. It makes the call a success; nothing after it is read.
+    /// The last item. The call has succeeded and no later item is read.
     End,
 }
 
-/// How a stream goes on that broke off after content was handed over.
+/// The way to continue after a stream broke off after content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Resumption<T> {
-    /// It ends with the error, as [`StopReason::Partial`](crate::StopReason::Partial). What has arrived stays with the consumer.
+    /// The stream ends with the error as [`StopReason::Partial`](crate::StopReason::Partial). The
+    /// consumer keeps the items that it has.
     Fail,
-    /// It is opened again and starts over. This item is handed over first, so that the consumer drops what it has.
+    /// The stream is opened again and starts over. This item is yielded first as a signal to the
+    /// consumer to drop its earlier items.
     Restart(T),
-    /// It is opened again, and what then comes is appended: for callers whose `open` goes on where the last one broke
-    /// off.
+    /// The stream is opened again and its items are appended. Use it if `open` continues at the
+    /// position of the failure.
     Resume,
 }

@@ -16,9 +16,10 @@ use crate::policy::{AsPolicy, Attempt, RetryPolicy, StopReason};
 use crate::upstream::{NoUpstream, Target, TargetFor};
 
 pin_project! {
-    /// A stream that is opened again as its policy says. Made by [`retry_stream`](crate::retry_stream()).
+    /// A stream that is opened again under its policy. Made by
+    /// [`retry_stream`](crate::retry_stream()).
     ///
-    /// An error is its last item. Polled again after its end it stays ended.
+    /// An error is the last item. A poll after the end returns `None` again.
     #[must_use = "streams do nothing unless polled"]
     pub struct RetryStream<F, Fut, S, T, E, P, K, X = NoUpstream, Q = fn(&T) -> Part, A = fn(Option<&E>) -> Resumption<T>>
     where
@@ -28,25 +29,25 @@ pin_project! {
         open: F,
         parts: Q,
         mend: A,
-        // Dropped before what it holds at the upstream is given back.
+        // Declared before `call`: the stream is dropped before its permits are released.
         #[pin]
         state: State<Fut, S>,
         call: CallState<E, Renewed<P>, K, X>,
-        // Its limits are waited for until there is content.
+        // The wait for the limits until content comes.
         #[pin]
         pending: PendingOf<X, K>,
-        // Invariant: while not `flowing`, the preamble of this attempt; else what is to be handed over ahead of what
-        // the stream yields next.
+        // Invariant: if not `flowing`, the preamble of this attempt. Otherwise, items to yield
+        // before the next item of the stream.
         held: VecDeque<T>,
         rules: Rules,
-        // Whether content has come since the stream was last opened for the consumer to see.
+        // Whether content has come since the consumer's stream was last opened.
         flowing: bool,
         // Whether the item that completes the answer has come.
         complete: bool,
     }
 }
 
-/// What the caller has said of the stream, in short.
+/// The rules of the stream, set by the caller.
 #[derive(Clone, Copy)]
 struct Rules {
     preamble_cap: usize,
@@ -58,7 +59,7 @@ pin_project! {
     #[project = StateProj]
     enum State<Fut, S> {
         Unstarted,
-        // The next attempt waits until it may begin.
+        // Waiting for the start of the next attempt.
         Between,
         Opening { #[pin] attempt: Fut },
         Reading { #[pin] stream: S },
@@ -88,11 +89,11 @@ impl<F, Fut, S, T, E, P, K: Cancel> RetryStream<F, Fut, S, T, E, P, K> {
 }
 
 impl<F, Fut, S, T, E, P, K: Cancel, Q, A> RetryStream<F, Fut, S, T, E, P, K, NoUpstream, Q, A> {
-    /// Sends the stream to an [`Upstream`](crate::Upstream), which its attempts share with other calls; or gives it a name.
-    /// Before the first poll, and once.
+    /// Assigns the stream to an [`Upstream`](crate::Upstream) shared with other calls, or to a
+    /// name.
     ///
-    /// Each time that the stream is opened is an attempt, which ends with the stream: an error in mid-stream counts like
-    /// one of opening it.
+    /// Call this method once, before the first poll. Each opening of the stream is one attempt. The
+    /// attempt ends with the stream. An error in mid-stream counts like an error of `open`.
     pub fn on<Y: TargetFor<E>>(self, target: Y) -> RetryStream<F, Fut, S, T, E, P, K, Y, Q, A> {
         let Self { open, parts, mend, call, held, rules, flowing, complete, .. } = self;
         let (call, state, pending) = (call.on(target), State::Unstarted, Pending::none());
@@ -100,9 +101,9 @@ impl<F, Fut, S, T, E, P, K: Cancel, Q, A> RetryStream<F, Fut, S, T, E, P, K, NoU
     }
 }
 
-/// What the caller knows of the stream, said before the first poll.
+/// Settings. Set them before the first poll.
 impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> RetryStream<F, Fut, S, T, E, P, K, X, Q, A> {
-    /// Sets what says which part of the stream each item is. Without it, every item is content.
+    /// Sets the function that assigns each item to a part. By default, every item is content.
     pub fn with_parts<R>(self, parts: R) -> RetryStream<F, Fut, S, T, E, P, K, X, R, A>
     where
         R: FnMut(&T) -> Part,
@@ -112,10 +113,11 @@ impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> RetryStream<F, Fut, S, T, E
         RetryStream { open, parts, mend, state, call, pending, held, rules, flowing, complete }
     }
 
-    /// Sets what says how a stream goes on that broke off after content. Without it, the stream fails.
+    /// Sets the function that decides how to continue after content. By default, the stream fails.
     ///
-    /// `mend` gets the error; `None` where the stream was cut. It only speaks of what has been handed over: the policy
-    /// must still allow another attempt, and the request be one that may be sent again.
+    /// The function gets the error, or `None` if the stream was cut. It decides only about items
+    /// already yielded. The policy must still allow another attempt and the request must be
+    /// repeatable.
     pub fn with_resumption<B>(self, mend: B) -> RetryStream<F, Fut, S, T, E, P, K, X, Q, B>
     where
         B: FnMut(Option<&E>) -> Resumption<T>,
@@ -125,27 +127,29 @@ impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> RetryStream<F, Fut, S, T, E
         RetryStream { open, parts, mend, state, call, pending, held, rules, flowing, complete }
     }
 
-    /// Says that a stream which ends without a [`Part::End`] or a [`Part::Complete`] was cut: [`Cut::Stream`].
+    /// Treats an end without [`Part::End`] or [`Part::Complete`] as a cut: [`Cut::Stream`].
     pub fn with_required_end(mut self) -> Self {
         self.rules.requires_end = true;
         self
     }
 
-    /// Sets how many items of the preamble are held back at most. The one after counts as content.
+    /// Sets the number of preamble items to hold back. The next item then counts as content. The
+    /// default is 64.
     pub fn with_preamble_cap(mut self, items: usize) -> Self {
         self.rules.preamble_cap = items;
         self
     }
 
-    /// Lets attempts and the growth of the delays count anew whenever a stream had content before it broke off: for
-    /// streams that live long and break now and then.
+    /// Restarts the count of attempts and the growth of delays when a stream fails after content.
+    ///
+    /// Use it for streams that live long and break now and then.
     pub fn with_attempts_renewed(mut self) -> Self {
         self.rules.renews = true;
         self
     }
 }
 
-/// What a stream yields when it has something to yield.
+/// The output of a poll that is ready.
 type Yielded<T, E> = Option<Result<T, GaveUp<E>>>;
 
 impl<F, Fut, S, T, E, P, C, K, X, Q, A> Stream for RetryStream<F, Fut, S, T, E, P, K, X, Q, A>
@@ -202,7 +206,7 @@ where
                         Poll::Pending => Poll::Pending,
                     }
                 }
-                // To ask for the next item is to start something: the token comes first.
+                // Taking the next item starts new work. The token is therefore checked first.
                 StateProj::Reading { .. } if this.call.stops_reading() => {
                     this.state.set(State::Done);
                     let gave_up = this.call.give_up(StopReason::Cancelled, None);
@@ -219,7 +223,7 @@ where
                     self.as_mut().take(item);
                     continue;
                 }
-                // What was whole stays whole.
+                // A complete answer stays complete whatever follows.
                 Poll::Ready(Some(Err(_)) | None) if *this.complete => {
                     self.as_mut().succeed();
                     continue;
@@ -250,7 +254,7 @@ where
     Q: FnMut(&T) -> Part,
     A: FnMut(Option<&E>) -> Resumption<T>,
 {
-    /// Takes an item in: what is held is handed over from then on, unless this one belongs to the preamble.
+    /// Stores an item. Starts to yield all stored items unless this item belongs to the preamble.
     fn take(mut self: Pin<&mut Self>, item: T) {
         let mut this = self.as_mut().project();
         let part = (this.parts)(&item);
@@ -263,13 +267,13 @@ where
         }
         if !*this.flowing && !holds {
             *this.flowing = true;
-            // Content has come: the limits were met.
+            // Content has come and met the limits.
             this.pending.as_mut().wake();
             this.call.met_limits(0);
         }
     }
 
-    /// The stream came to its end. What is held is handed over.
+    /// Ends the stream with success. The items in `held` are still yielded.
     fn succeed(self: Pin<&mut Self>) {
         let mut this = self.project();
         this.state.set(State::Done);
@@ -281,10 +285,11 @@ where
         this.call.succeeded_at(0, attempts, None);
     }
 
-    /// The attempt failed. `None` where the next one is waited for.
+    /// Ends a failed attempt. Returns `None` while the next attempt is awaited.
     fn fail(self: Pin<&mut Self>, ended: Ended) -> Yielded<T, E> {
         let mut this = self.project();
-        // The failed stream is dropped before anybody hears of it and before the next one is opened.
+        // The failed stream is dropped before the failure is reported and before the next stream is
+        // opened.
         this.state.set(State::Done);
         this.pending.as_mut().wake();
         this.held.clear();
@@ -313,7 +318,7 @@ where
         marker.map(Ok)
     }
 
-    /// What may cut the attempt in flight, which is pending.
+    /// Waits for a limit or the token to end the pending attempt.
     fn poll_limits(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
         let this = self.project();
         if !*this.flowing {

@@ -7,24 +7,29 @@ use std::time::Duration;
 
 use super::Timer;
 
-/// A clock that stands still until it is told to move: for tests that must not wait, on any runtime or none.
+/// A clock that only advances by hand. It serves tests without real waits on any runtime or none.
 ///
-/// Clones share one clock. It starts at zero. A thread that parks on it (the blocking twin of a run) moves it
-/// itself by what it wanted to wait, as nobody else could.
+/// Clones share one clock. The clock starts at zero. A thread that parks on the clock (in a
+/// blocking run) advances the clock by the whole wait. No other thread could advance it.
 ///
 /// # Examples
 ///
 /// ```
 /// use resile::{Attempt, ManualTimer, Never, RetryPolicy, Upstream, retry};
-/// use std::{pin::pin, task::{Context, Poll, Waker}, time::Duration};
+/// use std::pin::pin;
+/// use std::task::{Context, Poll, Waker};
+/// use std::time::Duration;
 ///
 /// let timer = ManualTimer::new();
 /// let store = Upstream::new("store").with_timer(timer.clone());
-/// let op = |attempt: Attempt| async move { if attempt.is_first() { Err("down") } else { Ok("up") } };
+/// let op = |attempt: Attempt| async move {
+///     if attempt.is_first() { Err("down") } else { Ok("up") }
+/// };
 /// let run = retry(op, RetryPolicy::new(), Never).on(&store);
 /// let (mut run, mut cx) = (pin!(run), Context::from_waker(Waker::noop()));
 ///
-/// assert!(run.as_mut().poll(&mut cx).is_pending()); // the first attempt failed, the delay runs
+/// // The first attempt fails, and the delay begins.
+/// assert!(run.as_mut().poll(&mut cx).is_pending());
 /// timer.advance(Duration::from_secs(1));
 /// assert!(matches!(run.as_mut().poll(&mut cx), Poll::Ready(Ok("up"))));
 /// ```
@@ -33,7 +38,7 @@ pub struct ManualTimer {
     shared: Arc<Mutex<ManualState>>,
 }
 
-/// Where the hands of the clock stand, and who waits for them.
+/// The reading of the clock and the waiting sleeps.
 #[derive(Debug, Default)]
 struct ManualState {
     now: Duration,
@@ -42,13 +47,13 @@ struct ManualState {
 }
 
 impl ManualTimer {
-    /// A clock at zero.
+    /// Creates a clock at zero.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Moves the clock forward, at most to [`Duration::MAX`], and wakes every sleep that has run out.
+    /// Advances the clock, at most to [`Duration::MAX`], and wakes every sleep that is due.
     pub fn advance(&self, by: Duration) {
         let due = {
             let mut state = self.state();
@@ -62,13 +67,13 @@ impl ManualTimer {
         due.into_values().for_each(Waker::wake);
     }
 
-    /// How many sleeps wait for the clock to move.
+    /// Returns the number of waiting sleeps.
     #[must_use]
     pub fn sleepers(&self) -> usize {
         self.state().sleepers.len()
     }
 
-    /// How far the clock must move to wake the next sleep; `None` when nobody sleeps.
+    /// Returns the time until the next waiting sleep is due, or `None` if no sleep waits.
     #[must_use]
     pub fn until_next(&self) -> Option<Duration> {
         let state = self.state();
@@ -77,7 +82,7 @@ impl ManualTimer {
     }
 
     fn state(&self) -> MutexGuard<'_, ManualState> {
-        // Nothing foreign runs under the lock, so a poisoned one still holds a whole value.
+        // No foreign code runs under the lock. The state is intact even if the lock is poisoned.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -103,7 +108,7 @@ impl Timer for ManualTimer {
     }
 }
 
-/// A wait on a [`ManualTimer`].
+/// A sleep on a [`ManualTimer`].
 #[must_use = "futures do nothing unless polled"]
 pub struct ManualSleep {
     timer: ManualTimer,
@@ -123,7 +128,7 @@ impl Future for ManualSleep {
         };
         let ready = state.now >= self.key.0;
         drop(state);
-        drop(replaced); // a waker's drop is foreign code: not under the lock
+        drop(replaced); // the drop of a waker is foreign code, so it runs after the unlock
         if ready { Poll::Ready(()) } else { Poll::Pending }
     }
 }

@@ -1,4 +1,4 @@
-//! Whose clock: every wait and every reading of time goes through a [`Timer`].
+//! Clocks: every wait and every reading of time goes through a [`Timer`].
 
 mod manual;
 #[cfg(feature = "tokio")]
@@ -11,14 +11,15 @@ pub use manual::{ManualSleep, ManualTimer};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A monotonic clock that can be waited on.
+/// A monotonic clock with sleeps.
 ///
-/// Time is the [`Duration`] since an origin of the timer's own choosing, so that it saturates instead of panicking
-/// and works where `std::time::Instant` does not. Two timers' readings do not compare.
+/// A reading is the [`Duration`] since an origin chosen by the timer. Readings therefore saturate
+/// instead of panicking. They also work on targets without `std::time::Instant`. Readings of two
+/// timers cannot be compared.
 ///
 /// # Examples
 ///
-/// A timer for another runtime is a dozen lines; this one wraps a made-up `sleep_for`:
+/// A timer for another runtime takes a dozen lines. This timer wraps a made-up `sleep_for`:
 ///
 /// ```
 /// # use std::{future::Future, pin::Pin, time::{Duration, Instant}};
@@ -38,30 +39,29 @@ use std::time::Duration;
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no clock to wait on",
-    note = "without the feature `tokio` there is no default timer: go `.on(&upstream)`, with an `Upstream` that has `.with_timer(…)`"
+    message = "`{Self}` is not a timer: implement `resile::Timer` for it",
+    note = "without the feature `tokio` there is no default timer: call `.on(&upstream)` with an `Upstream` that has `.with_timer(…)`"
 )]
 pub trait Timer {
-    /// What [`sleep`](Timer::sleep) returns.
+    /// The future returned by [`sleep`](Timer::sleep).
     type Sleep: Future<Output = ()>;
 
-    /// Time since the timer's origin. Never goes back.
+    /// Returns the time since the timer's origin. The reading never decreases.
     fn now(&self) -> Duration;
 
-    /// Completes once `delay` has passed since this call; never earlier. Must take any `delay`, up to
-    /// [`Duration::MAX`], without panicking.
+    /// Returns a future that completes once `delay` has passed since this call, never earlier. Must
+    /// accept any `delay` up to [`Duration::MAX`] without panicking.
     fn sleep(&self, delay: Duration) -> Self::Sleep;
 
-    /// Completes once the timer reads `at`; never earlier, and at once or soon where it already does. Worth writing for
-    /// timers that can do it without reading the clock.
+    /// Returns a future that completes once the timer reads `at`, never earlier. If the reading is
+    /// already past `at`, the future completes at once or soon. Override the default if the timer
+    /// can do so without reading the clock.
     fn sleep_until(&self, at: Duration) -> Self::Sleep {
         self.sleep(at.saturating_sub(self.now()))
     }
 
-    /// Blocks the thread for at most `limit`, or until it is unparked: how [`Run::blocking_next`] waits.
-    /// Waking early is allowed.
-    ///
-    /// [`Run::blocking_next`]: crate::Run::blocking_next
+    /// Blocks the thread for at most `limit` or until it is unparked. It may return early.
+    /// [`Run::blocking_next`](crate::Run::blocking_next) waits with this method.
     fn park(&self, limit: Duration) {
         std::thread::park_timeout(limit);
     }
@@ -107,16 +107,18 @@ impl<M: Timer + ?Sized> Timer for Arc<M> {
     }
 }
 
-/// No timer: the default without the feature `tokio`. A call cannot be awaited before it is
-/// [on an upstream](crate::Retry::on) that [has one](crate::Upstream::with_timer), and the compiler says so.
+/// A placeholder for a missing timer. It is the default without the feature `tokio`.
+///
+/// A call must go [on an upstream](crate::Retry::on) [with a timer](crate::Upstream::with_timer)
+/// before it is awaited. The compiler checks this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NoTimer;
 
-/// The timer of an upstream that is given no other: [`TokioTimer`] with the feature `tokio`, otherwise [`NoTimer`].
+/// The default timer of an upstream: [`TokioTimer`] with the feature `tokio`, else [`NoTimer`].
 #[cfg(feature = "tokio")]
 pub type DefaultTimer = TokioTimer;
-/// The timer of an upstream that is given no other: `TokioTimer` with the feature `tokio`, otherwise [`NoTimer`].
+/// The default timer of an upstream: `TokioTimer` with the feature `tokio`, else [`NoTimer`].
 #[cfg(not(feature = "tokio"))]
 pub type DefaultTimer = NoTimer;
 
@@ -132,7 +134,7 @@ pub(crate) const DEFAULT_TIMER: DefaultTimer = {
     }
 };
 
-/// In nanoseconds, which last for 584 years: for a reading or a delay that is kept in an atomic.
+/// Converts to nanoseconds for storage in an atomic. Saturates at 584 years.
 #[inline]
 pub(crate) const fn nanos(duration: Duration) -> u64 {
     match duration.as_secs().checked_mul(1_000_000_000) {

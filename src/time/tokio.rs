@@ -6,16 +6,16 @@ use tokio::time::Instant;
 
 use super::Timer;
 
-/// tokio's clock, the paused one of its tests included.
+/// The clock of tokio, including the paused clock of tokio's tests.
 ///
-/// Reading it and parking on it work on any thread; sleeping needs a tokio runtime with time enabled. tokio
-/// rounds sleeps up to the next millisecond.
+/// Reading the clock and parking work on any thread. Sleeping requires a tokio runtime with time
+/// enabled. tokio rounds sleeps up to the next millisecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TokioTimer;
 
 impl TokioTimer {
-    /// tokio's clock.
+    /// Creates the timer.
     #[must_use]
     pub const fn new() -> Self {
         Self
@@ -23,8 +23,8 @@ impl TokioTimer {
 }
 
 impl Timer for TokioTimer {
-    /// Not held to the task's budget for one turn: an operation that uses it up in each poll would otherwise keep its
-    /// own limit from ever being asked.
+    /// The sleep is exempt from tokio's cooperative budget. An operation may use up this budget in
+    /// every poll. Its own limit would then never be polled.
     type Sleep = Unconstrained<tokio::time::Sleep>;
 
     #[inline]
@@ -45,25 +45,25 @@ impl Timer for TokioTimer {
     }
 }
 
-/// `None` is later than the clock can tell.
+/// Sleeps until `at`. `None` is an instant beyond the range of the clock.
 #[inline]
 fn sleep_until(at: Option<Instant>) -> Unconstrained<tokio::time::Sleep> {
-    // With room for tokio's own rounding.
+    // Leaves room for tokio's own rounding.
     let at = at.filter(|at| at.checked_add(Duration::from_secs(1)).is_some());
     unconstrained(tokio::time::sleep_until(at.unwrap_or_else(far)))
 }
 
-/// What readings of [`TokioTimer`] are counted from.
+/// The origin of the readings of [`TokioTimer`].
 static ORIGIN: OnceLock<Instant> = OnceLock::new();
 
-/// Each paused runtime has a clock of its own, and one of them may stand before the origin that another thread has just
-/// set: the origin lies as far back as the system lets it, by up to 136 years.
+/// Returns an origin as far in the past as the system allows, up to 136 years. Each paused runtime
+/// has its own clock. That clock may be before an origin just set by another thread.
 #[cold]
 fn origin(now: Instant) -> Instant {
     (0..=32).rev().find_map(|bits| now.checked_sub(Duration::from_secs(1 << bits))).unwrap_or(now)
 }
 
-/// As far as tokio looks ahead.
+/// Returns tokio's own far future, which is 30 years from now.
 #[cold]
 fn far() -> Instant {
     Instant::now() + Duration::from_secs(30 * 365 * 86400)

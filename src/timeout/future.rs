@@ -20,7 +20,7 @@ pin_project! {
         target: X,
         #[pin]
         future: F,
-        // Made when the future first had to be waited for.
+        // Made when the future is first found pending.
         #[pin]
         sleep: Option<X::Sleep>,
     }
@@ -32,7 +32,7 @@ impl<F> Timeout<F> {
         Self { limit, target: NoUpstream, future, sleep: None }
     }
 
-    /// Takes the time from the timer of an [`Upstream`](crate::Upstream).
+    /// Uses the timer of an [`Upstream`](crate::Upstream) for the limit.
     #[inline]
     pub fn on<Y: Target>(self, target: Y) -> Timeout<F, Y> {
         Timeout { limit: self.limit, target, future: self.future, sleep: None }

@@ -1,7 +1,8 @@
 //! A limit on the time that one future takes.
 //!
-//! The attempts of a retry have their own: [`RetryPolicy::with_attempt_timeout`](crate::RetryPolicy::with_attempt_timeout).
-//! This one is for single futures. A timeout says nothing of what the upstream did: the work may have been done.
+//! This limit is for single futures. For the attempts of a retry use
+//! [`RetryPolicy::with_attempt_timeout`](crate::RetryPolicy::with_attempt_timeout). A timeout shows
+//! nothing about the upstream's work. The work may have been done.
 
 mod future;
 
@@ -10,14 +11,14 @@ pub use future::Timeout;
 use std::fmt;
 use std::time::Duration;
 
-/// A future or an item did not come within its limit.
+/// An error that reports a missed limit of a future or a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Elapsed {
     limit: Duration,
     missed: Missed,
 }
 
-/// What did not come.
+/// The event that did not happen within the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Missed {
     Finish,
@@ -58,8 +59,8 @@ impl fmt::Display for Elapsed {
 
 impl std::error::Error for Elapsed {}
 
-/// Of the kind [`TimedOut`](std::io::ErrorKind::TimedOut), so that operations which return `io::Result` fit under a
-/// limit as they are.
+/// Converts into an error of the kind [`TimedOut`](std::io::ErrorKind::TimedOut). Operations with
+/// an `io::Result` can therefore have a limit without further code.
 impl From<Elapsed> for std::io::Error {
     fn from(elapsed: Elapsed) -> Self {
         Self::new(std::io::ErrorKind::TimedOut, elapsed)

@@ -103,7 +103,7 @@ fn an_error_names_the_setting_its_value_and_what_is_right() {
         (r#"{ "name": "x", "breaker": { "failure_rate": { "share": 0.5, "of": 3, "limit": "1s" } } }"#, "unknown field `limit`, expected `share` or `of`".to_owned()),
         (r#"{ "name": "x", "breaker": { "slow_rate": { "share": 0.5, "of": 3 } } }"#, "missing field `limit`".to_owned()),
         (r#"{ "name": "x", "bulkhead": {} }"#, "missing field `limit`".to_owned()),
-        (r#"{ "name": "x", "cooldown": { "cap": 5 } }"#, r#"invalid type: integer `5`, expected `cap` to be a duration, not negative, in h, m, s, ms, us or ns, such as "1.5s", "500ms" or "2m 30s""#.to_owned()),
+        (r#"{ "name": "x", "cooldown": { "cap": 5 } }"#, r#"invalid type: integer `5`, expected `cap` to be a duration of 0 or more in h, m, s, ms, us or ns, such as "1.5s", "500ms" or "2m 30s""#.to_owned()),
     ];
     for (text, what) in table {
         assert_eq!(wrong::<Upstream>(text), what, "{text}");

@@ -175,7 +175,7 @@ fn unknown_settings() {
 #[test]
 fn bad_attempts() {
     let right =
-        "expected `attempts`, which counts the first, to be a whole number from 1 to 4294967295";
+        "expected `attempts` (the first included) to be a whole number from 1 to 4294967295";
     let of = |value: &str| wrong(&format!(r#"{{ "attempts": {value} }}"#));
     assert_eq!(of("0"), format!("invalid value: integer `0`, {right}"));
     assert_eq!(of("-3"), format!("invalid value: integer `-3`, {right}"));
@@ -187,7 +187,7 @@ fn bad_attempts() {
 
 #[test]
 fn bad_durations() {
-    let right = r#"to be a duration, not negative, in h, m, s, ms, us or ns, such as "1.5s", "500ms" or "2m 30s""#;
+    let right = r#"to be a duration of 0 or more in h, m, s, ms, us or ns, such as "1.5s", "500ms" or "2m 30s""#;
     let bad = [
         "5 parsecs",
         "-5s",
@@ -318,8 +318,8 @@ fn bad_names() {
 
 #[test]
 fn curves_that_live_in_code() {
-    let steps = r#"`curve` cannot be "steps" in a configuration: its delays are written in code, `Backoff::steps`"#;
-    let custom = r#"`curve` cannot be "custom" in a configuration: it is a function in code, `Backoff::custom`"#;
+    let steps = r#"`curve` cannot be "steps" in a configuration: use `Backoff::steps` in code"#;
+    let custom = r#"`curve` cannot be "custom" in a configuration: use `Backoff::custom` in code"#;
     assert_eq!(wrong_backoff(r#""curve": "steps""#), steps);
     assert_eq!(wrong_backoff(r#""curve": "custom""#), custom);
 
