@@ -1,13 +1,15 @@
 //! One breaker, budget or cooldown for each host, key or model.
 //!
-//! What is shared should be shared by the calls that stand or fall together: one breaker for all hosts lets one sick
-//! host stop the healthy ones, and one budget for all tenants lets one of them spend it. [`Keyed`] keeps one for each,
-//! made on first use, and forgets those that nobody uses, as keys come from outside and never end.
+//! Calls should share a part only if they fail together. With one breaker for all hosts, one
+//! failing host stops the healthy hosts. A budget for all tenants can be spent by one tenant.
+//! [`Keyed`] keeps one value for each key and makes it on first use. It forgets unused values
+//! because keys come from outside without end.
 //!
-//! To forget is to start afresh: the next breaker is closed, the next budget full. So choose keys from what you
-//! configure or resolve (hosts, models, regions) and not from what a stranger may name at will, who could push others'
-//! entries out; and keep the idle time well above the longest hold or open period. Where the keys are few and known, a
-//! `static` for each is simpler and faster.
+//! A forgotten value starts afresh: the next breaker is closed and the next budget is full. Choose
+//! keys from your configuration or name resolution (hosts, models, regions). Do not use keys that a
+//! stranger can choose freely: a stranger could push the entries of others out. Keep the idle time
+//! well above the longest hold or open time. For a few known keys a `static` for each is simpler
+//! and faster.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
@@ -18,29 +20,29 @@ use std::time::Duration;
 
 use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer};
 
-/// Values by key, made on first use, bounded in number, dropped when idle.
+/// A table of values by key: made on first use, limited in number, dropped when idle.
 ///
-/// A value is in use while anybody holds the `Arc` that [`get`](Self::get) gave out; one in use is never dropped, so
-/// two calls that overlap always share. Where the table is full, the one that was not used for longest gives way to a
-/// new one. Where all are in use the table grows past its capacity: it then holds no more than its callers do anyway,
-/// and to refuse a call, or to give it a value that it shares with nobody, would be worse; the one fails what could be
-/// done, the other silently takes the protection away.
+/// A value is in use while a caller holds its `Arc` from [`get`](Self::get). A value in use is
+/// never dropped, so overlapping calls always share it. In a full table, a new value replaces the
+/// least recently used of the values not in use. If all values are in use, the table grows past its
+/// capacity. It then holds no more values than its callers do anyway. The alternatives are worse. A
+/// refusal fails a possible call. An unshared value silently removes the protection.
 ///
-/// There is no background task: what is idle for too long is dropped by the next `get`, what is too many by the next
-/// new key.
+/// There is no background task. The next `get` drops values that are idle for too long. The next
+/// new key drops values above the capacity.
 ///
 /// # Defaults
 ///
 /// | setting | default | why |
 /// |---|---|---|
 /// | capacity | 1,024 | more hosts or models than one process talks to; with a breaker for each, 2.5 KiB for a key |
-/// | idle | 15 min | well above the longest hold of a [`Cooldown`](crate::Cooldown) and above the usual minute for which a breaker opens, so that what is forgotten had nothing left to say |
+/// | idle | 15 min | well above the longest hold of a [`Cooldown`](crate::Cooldown) and the usual open time of one minute, so that a forgotten value no longer has any effect |
 ///
 /// # Cost
 ///
-/// `get` takes a lock for a look-up by hash, reads the clock if there is an idle time, and allocates only for a key
-/// that is new. A caller who makes many calls to one key keeps the `Arc`. A new key in a full table also passes over
-/// the entries in use that are older than the one which gives way.
+/// `get` takes a lock for a look-up by hash. It reads the clock if there is an idle time. It
+/// allocates only for a new key. A caller with many calls to one key can keep the `Arc`. In a full
+/// table a new key also passes over older entries in use.
 ///
 /// # Examples
 ///
@@ -54,14 +56,16 @@ use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer};
 /// });
 ///
 /// let host = HOSTS.get("api.example.com");
-/// let outcome = retry(|_| async { Err::<(), _>("down") }, RetryPolicy::new(), Never).on(&host).await;
-/// assert_eq!(outcome.unwrap_err().upstream(), Some("api.example.com"));
+/// let call = retry(|_| async { Err::<(), _>("down") }, RetryPolicy::new(), Never);
+/// let error = call.on(&host).await.unwrap_err();
+/// assert_eq!(error.upstream(), Some("api.example.com"));
 ///
 /// let left = |host| HOSTS.get(host).budget().map(Budget::available);
-/// assert_eq!((left("api.example.com"), left("example.org")), (Some(8), Some(10)));
+/// assert_eq!(left("api.example.com"), Some(8));
+/// assert_eq!(left("example.org"), Some(10));
 /// # }
 /// ```
-#[must_use = "it does nothing unless calls share it"]
+#[must_use = "a table does nothing unless calls share it"]
 pub struct Keyed<K, T, F = fn(&K) -> T, M = DefaultTimer> {
     make: F,
     capacity: usize,
@@ -70,8 +74,8 @@ pub struct Keyed<K, T, F = fn(&K) -> T, M = DefaultTimer> {
     timer: M,
 }
 
-/// Invariant: `order` has the key of each slot under the slot's turn, and nothing else. Turns grow with time, so its
-/// first is the one that was not used for longest.
+/// Invariant: `order` has the key of each slot under the slot's turn, and no other entries. Turns
+/// grow with time, so the first entry is the least recently used one.
 struct Table<K, T> {
     slots: HashMap<K, Slot<T>>,
     order: BTreeMap<u64, K>,
@@ -85,14 +89,14 @@ struct Slot<T> {
 }
 
 impl<K, T> Keyed<K, T> {
-    /// Empty; `make` makes the value for a key, and captures nothing.
+    /// Creates an empty table. `make` makes the value for a key and captures nothing.
     pub const fn new(make: fn(&K) -> T) -> Self {
         Self::from_fn(make)
     }
 }
 
 impl<K, T, F> Keyed<K, T, F> {
-    /// Empty; `make`, which may capture, makes the value for a key.
+    /// Creates an empty table. `make` makes the value for a key and may capture variables.
     pub const fn from_fn(make: F) -> Self
     where
         F: Fn(&K) -> T,
@@ -102,59 +106,59 @@ impl<K, T, F> Keyed<K, T, F> {
     }
 }
 
-/// Settings: before it is shared.
+/// Settings for a table before it is shared.
 impl<K, T, F, M> Keyed<K, T, F, M> {
-    /// The most values that are kept while they are not in use.
+    /// Sets the highest number of values kept while not in use.
     pub const fn with_capacity(mut self, values: usize) -> Self {
         self.capacity = values;
         self
     }
 
-    /// How long a value is kept that nobody uses, counted from the last [`get`](Self::get) of it; a get of any key
-    /// that finds it in use after that counts as its use too.
+    /// Sets how long an unused value is kept after its last [`get`](Self::get). If the value is in
+    /// use after this time, the next `get` of any key counts as a use.
     pub const fn with_idle(mut self, limit: Duration) -> Self {
         self.idle = Some(limit);
         self
     }
 
-    /// A value is kept until it must give way to another.
+    /// Keeps each value until a new key replaces it.
     pub const fn without_idle(mut self) -> Self {
         self.idle = None;
         self
     }
 
-    /// Time is `timer`'s. For an empty one: the times of what is in it would be another's.
+    /// Sets the timer. This also empties the table, because its times come from the old timer.
     pub fn with_timer<N: Timer>(self, timer: N) -> Keyed<K, T, F, N> {
         let Self { make, capacity, idle, .. } = self;
         Keyed { make, capacity, idle, table: Mutex::new(None), timer }
     }
 
-    /// The most values that are kept while they are not in use.
+    /// Returns the highest number of values kept while not in use.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// How long a value is kept that nobody uses.
+    /// Returns the time for which an unused value is kept.
     #[must_use]
     pub const fn idle(&self) -> Option<Duration> {
         self.idle
     }
 
-    /// How many values it holds, those that are due to be dropped included.
+    /// Returns the number of values, including those that are due to be dropped.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lock().as_ref().map_or(0, |table| table.slots.len())
     }
 
-    /// Whether it holds none.
+    /// Returns whether the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Table<K, T>>> {
-        // A key that panics in its `Hash` or `Eq` does so before anything is changed.
+        // A `Hash` or `Eq` that panics does so before any change: a poisoned table is whole.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -165,17 +169,18 @@ where
     F: Fn(&K) -> T,
     M: Timer,
 {
-    /// The value for `key`, made if there is none.
+    /// Returns the value for `key`. Makes the value if there is none.
     ///
-    /// Callers that ask for a new key at one time may each have one made; all get the same, and the others are dropped.
-    /// No lock is held while it is made, used or dropped.
+    /// Concurrent callers with the same new key may each make a value. All of them get the same
+    /// value. The others are dropped. No lock is held while a value is made, used or dropped.
     pub fn get<Q>(&self, key: &Q) -> Arc<T>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let now = self.idle.map_or(Duration::ZERO, |_| self.timer.now());
-        // Declared before any lock is taken, so dropped after it: keys and values are foreign.
+        // Declared before any lock and therefore dropped after it: keys and values are foreign
+        // code.
         let mut due = Vec::new();
         if let Some(value) = self.look_up(key, now, &mut due) {
             return value;
@@ -184,7 +189,7 @@ where
         let made = Arc::new((self.make)(&keys.0));
         let mut table = self.lock();
         let table = table.get_or_insert_with(Table::new);
-        // Somebody may have been faster.
+        // Another caller may have been faster.
         if let Some(value) = table.touch(key, now) {
             return value;
         }
@@ -208,7 +213,7 @@ where
     }
 }
 
-/// What was taken out of the table.
+/// An entry taken out of the table.
 type Dropped<K, T> = (K, Option<(K, Slot<T>)>);
 
 impl<K: Hash + Eq, T> Table<K, T> {
@@ -216,7 +221,7 @@ impl<K: Hash + Eq, T> Table<K, T> {
         Self { slots: HashMap::new(), order: BTreeMap::new(), next: 0 }
     }
 
-    /// The value for `key`, which is used now.
+    /// Returns the value for `key` and marks it as used now.
     fn touch<Q>(&mut self, key: &Q, now: Duration) -> Option<Arc<T>>
     where
         K: Borrow<Q>,
@@ -224,7 +229,7 @@ impl<K: Hash + Eq, T> Table<K, T> {
     {
         let slot = self.slots.get_mut(key)?;
         slot.used = now;
-        // The last one stays where it is: a lone key costs a look-up and no more.
+        // The newest slot keeps its turn: a single key costs only a look-up.
         if slot.turn.wrapping_add(1) != self.next {
             if let Some(key) = self.order.remove(&slot.turn) {
                 slot.turn = self.next;
@@ -241,9 +246,9 @@ impl<K: Hash + Eq, T> Table<K, T> {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// Drops what nobody has used for `idle`.
+    /// Drops the values that were unused for `idle`.
     fn drop_idle(&mut self, now: Duration, idle: Duration, due: &mut Vec<Dropped<K, T>>) {
-        // Bounded, as those in use go to the end.
+        // Bounded, because values in use go to the end.
         for _ in 0..self.order.len() {
             let oldest = self.order.first_key_value().and_then(|(_, key)| self.slots.get(key));
             if oldest.is_some_and(|slot| now.saturating_sub(slot.used) < idle) {
@@ -253,7 +258,7 @@ impl<K: Hash + Eq, T> Table<K, T> {
         }
     }
 
-    /// Drops those that were not used for longest, until one more fits or the rest is in use.
+    /// Drops the least recently used values until one more fits or the rest is in use.
     fn make_room(&mut self, capacity: usize, now: Duration, due: &mut Vec<Dropped<K, T>>) {
         for _ in 0..self.order.len() {
             if self.order.len() < capacity {
@@ -263,11 +268,11 @@ impl<K: Hash + Eq, T> Table<K, T> {
         }
     }
 
-    /// Drops the oldest, or moves it to the end if it is in use.
+    /// Drops the oldest value, or moves it to the end if it is in use.
     fn pass_oldest(&mut self, now: Duration, due: &mut Vec<Dropped<K, T>>) {
         let Some((_, key)) = self.order.pop_first() else { return };
         match self.slots.get_mut(&key) {
-            // Another than the table's own: nobody can come to one while we have the lock.
+            // A count above 1 is a caller's `Arc`. No caller can get another one under this lock.
             Some(slot) if Arc::strong_count(&slot.value) > 1 => {
                 (slot.turn, slot.used) = (self.next, now);
                 self.order.insert(self.next, key);

@@ -1,12 +1,12 @@
-//! The atomics and locks of what calls share: the standard library's, or loom's while it walks their interleavings.
+//! The atomics and locks of shared state: from the standard library or, in models, from loom.
 
 #[cfg(loom)]
 pub(crate) use checked::{AtomicU64, Mutex, MutexGuard};
 #[cfg(not(loom))]
 pub(crate) use std::sync::{Mutex, MutexGuard, atomic::AtomicU64};
 
-/// loom's are not made in `const`: here they are made at first use, so that what holds them keeps its `const fn new`.
-/// A model must use a value once before it shares it.
+/// loom's types have no `const` constructor. They are made here at first use: their owners keep a
+/// `const fn new`. A model must use a value once before it shares the value.
 #[cfg(loom)]
 mod checked {
     use std::mem::ManuallyDrop;
@@ -17,7 +17,7 @@ mod checked {
 
     pub(crate) struct AtomicU64 {
         start: u64,
-        // Never dropped: values with a destructor cannot be taken apart in `const fn`.
+        // Never dropped: a `const fn` cannot take values with a destructor apart.
         made: ManuallyDrop<OnceLock<loom::sync::atomic::AtomicU64>>,
     }
 

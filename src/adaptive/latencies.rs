@@ -1,29 +1,32 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// How often which latency was met lately: two histograms that take turns. When a turn ends, the older one is
-/// emptied and filled anew, so what is counted is never older than two turns.
+/// The recent latencies in two histograms that are filled in turn. At the end of a turn the older
+/// histogram is emptied and becomes the current one. No count is older than two turns.
 ///
-/// The buckets are log-linear, as in Tene's `HdrHistogram`: eight to each doubling, so that a bucket's upper edge is at
-/// most an eighth above what is in it. Everything is `Relaxed`: a count that a race with the emptying loses, or lets
-/// live for one turn longer, moves no quantile that thousands of others agree on.
+/// The buckets are log-linear as in Tene's `HdrHistogram`: eight buckets for each doubling. The
+/// upper edge of a bucket is at most an eighth above its latencies. All accesses are `Relaxed`: a
+/// race with the emptying may lose a count or keep it for another turn. One count does not change a
+/// quantile of thousands.
 pub(super) struct Latencies {
     halves: [Half; 2],
-    /// Which turn it is, counted from the clock's origin. Its parity is the half that is being filled.
+    /// The number of the turn since the clock's origin. Its parity selects the current half.
     turn: AtomicU64,
 }
 
 struct Half {
     buckets: [AtomicU32; BUCKETS],
-    /// No bucket below this one, and none from `end` on, has counted anything: latencies of one kind are close together.
+    /// All counts are in the buckets from `start` to `end`. Latencies of one kind are close
+    /// together.
     start: AtomicUsize,
     end: AtomicUsize,
 }
 
-/// The finest step is 2^13 ns (8 µs), finer than any timer; the last bucket begins at 37 hours.
+/// The finest step is 2^13 ns (8 µs), finer than any timer. The last bucket begins at 37 hours.
 const FINEST: u32 = 13;
 const BUCKETS: usize = 256;
-/// A bucket counts no further. So far below the end of its 32 bits, it does not wrap for the threads that count at once.
+/// The highest count of a bucket. It is so far below `u32::MAX` that concurrent additions cannot
+/// wrap.
 const FULL: u32 = u32::MAX / 2;
 
 impl Half {
@@ -32,7 +35,7 @@ impl Half {
         Self { buckets, start: AtomicUsize::new(BUCKETS), end: AtomicUsize::new(0) }
     }
 
-    /// Counts one; how many the bucket had before.
+    /// Counts a latency in `bucket` and returns the count before.
     #[inline]
     fn count(&self, bucket: usize) -> u32 {
         if bucket < self.start.load(Ordering::Relaxed) {
@@ -54,7 +57,7 @@ impl Half {
         self.buckets.iter().for_each(|bucket| bucket.store(0, Ordering::Relaxed));
     }
 
-    /// The buckets that may have counted something.
+    /// Returns the buckets that may have a count.
     fn filled(&self) -> Range<usize> {
         self.start.load(Ordering::Relaxed)..self.end.load(Ordering::Relaxed)
     }
@@ -65,8 +68,9 @@ impl Latencies {
         Self { halves: [Half::new(), Half::new()], turn: AtomicU64::new(0) }
     }
 
-    /// Begins a new turn where that of `now` is another one; true if it did, and something may have been forgotten. A
-    /// turn is `half` long, which is not zero. A clock behind that of other callers' changes nothing.
+    /// Begins the turn of `now` if it is a later one. Returns true if this call began it and may
+    /// have removed counts. A turn lasts `half` nanoseconds (not zero). A clock behind that of
+    /// other callers changes nothing.
     #[inline]
     pub(super) fn turn_to(&self, now: u64, half: u64) -> bool {
         let turn = self.turn.load(Ordering::Relaxed);
@@ -76,7 +80,7 @@ impl Latencies {
     #[cold]
     fn turn_over(&self, turn: u64, seen: u64) -> bool {
         if self.turn.compare_exchange(seen, turn, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-            return false; // another call does it
+            return false; // another call begins the turn
         }
         self.half(turn).empty();
         if turn - seen > 1 {
@@ -90,14 +94,15 @@ impl Latencies {
         if turn % 2 == 0 { even } else { odd }
     }
 
-    /// Counts a latency; how many of about that length there were in this turn before.
+    /// Counts a latency. Returns the count of similar latencies in this turn before.
     #[inline]
     pub(super) fn count(&self, nanos: u64) -> u32 {
         self.half(self.turn.load(Ordering::Relaxed)).count(bucket_of(nanos))
     }
 
-    /// The upper edge of the bucket that holds the quantile `q` (from 0 to 1), in nanoseconds: of `n` latencies the one
-    /// of rank ⌈q·n⌉ from below. `None` where there are fewer than `least`, or none.
+    /// Returns the upper edge in nanoseconds of the bucket with the quantile `q` (0 to 1). Of `n`
+    /// latencies this is the one of rank ⌈q·n⌉ from below. Returns `None` for fewer than `least`
+    /// latencies or for none.
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // ranks are small
     pub(super) fn quantile(&self, q: f64, least: u32) -> Option<u64> {
         let [even, odd] = &self.halves;
@@ -127,7 +132,7 @@ impl Latencies {
 }
 
 #[inline]
-#[expect(clippy::cast_possible_truncation)] // held below `BUCKETS`
+#[expect(clippy::cast_possible_truncation)] // clamped below `BUCKETS`
 fn bucket_of(nanos: u64) -> usize {
     let steps = nanos >> FINEST;
     if steps < 8 {
@@ -138,7 +143,7 @@ fn bucket_of(nanos: u64) -> usize {
     (bucket as usize).min(BUCKETS - 1)
 }
 
-/// Where the next bucket begins.
+/// Returns the start of the next bucket, in nanoseconds.
 fn upper_edge(bucket: usize) -> u64 {
     let next = bucket as u64 + 1;
     let steps = if next < 8 { next } else { (8 + next % 8) << (next / 8 - 1) };
@@ -151,7 +156,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Longer than anything drawn below.
+    /// A turn longer than all times drawn below.
     const TURN: u64 = u64::MAX;
 
     proptest! {
@@ -179,9 +184,9 @@ mod tests {
             prop_assert_eq!(latencies.quantile(q, all.len() as u32 + 1), None);
         }
 
-        /// A model: what was counted in this turn or the one before is there, what is older is not.
+        /// Counts of this turn and of the one before remain. Older counts are gone.
         #[test]
-        fn what_is_older_than_two_turns_is_forgotten(steps in prop::collection::vec(0_u64..4, 1..60)) {
+        fn latencies_older_than_two_turns_are_forgotten(steps in prop::collection::vec(0_u64..4, 1..60)) {
             let (latencies, half) = (Latencies::new(), 10);
             let (mut now, mut counted) = (0, vec![]);
             for step in steps {
@@ -197,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_stands_behind_forgets_nothing() {
+    fn a_clock_that_lags_behind_forgets_nothing() {
         let latencies = Latencies::new();
         assert!(latencies.turn_to(1_000, 10));
         latencies.count(5);
@@ -205,7 +210,7 @@ mod tests {
         assert!(latencies.quantile(0.5, 1).is_some());
     }
 
-    /// A window of days holds more calls than a bucket can count.
+    /// A window of days can hold more calls than a bucket can count.
     #[test]
     fn a_full_bucket_stays_full() {
         let latencies = Latencies::new();
@@ -220,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_range() {
+    fn the_last_turn_forgets_the_longest_latency() {
         let latencies = Latencies::new();
         assert!(!latencies.turn_to(u64::MAX - 1, TURN));
         assert_eq!(latencies.quantile(0.5, 0), None);

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// How delays grow.
+/// The growth of delays from retry to retry.
 #[derive(Clone, Copy)]
 pub(crate) enum Curve {
     None,
@@ -13,12 +13,13 @@ pub(crate) enum Curve {
 }
 
 impl Curve {
-    /// Returns whether each delay was spelled out, instead of following from a base.
+    /// Returns whether the caller gives each delay instead of a base.
     pub(super) const fn is_spelled_out(self) -> bool {
         matches!(self, Self::Fixed(_) | Self::Steps(_) | Self::Custom(_))
     }
 
-    /// The delay before the given retry, 1 being the first; at most `cap`. `factor` is the growth of `Exponential`.
+    /// Returns the delay before retry `retry` (1 is the first), at most `cap`. `factor` is the
+    /// growth of `Exponential`.
     pub(super) fn delay(self, retry: u32, factor: f64, cap: Duration) -> Duration {
         let n = retry.max(1);
         let delay = match self {
@@ -53,19 +54,19 @@ impl PartialEq for Curve {
     }
 }
 
-/// `base × factor^exponent`, or the cap where that is less: in floating point, which overflows to infinity.
+/// Returns `base × factor^exponent`, or `cap` on overflow (floating point overflows to infinity).
 fn grown(base: Duration, factor: f64, exponent: u32, cap: Duration) -> Duration {
     if base.is_zero() || exponent == 0 {
         return base;
     }
     let power = i32::try_from(exponent).map_or(f64::INFINITY, |exponent| factor.powi(exponent));
     let power = if factor > 1.0 { power } else { 1.0 };
-    // An `Err` is overflow: base, factor and so the product are positive and no NaN. A base of 52 bits and more loses
-    // its last nanoseconds to the rounding, hence the `max`.
+    // An `Err` is an overflow: base and factor are positive, so the product is positive and not
+    // NaN. A base of 52 bits or more loses its last nanoseconds to rounding, hence the `max`.
     Duration::try_from_secs_f64(base.as_secs_f64() * power).unwrap_or(cap).max(base)
 }
 
-/// 1, 1, 2, 3, 5, … for n = 1, 2, 3, …; saturates at n = 48.
+/// Returns 1, 1, 2, 3, 5, … for n = 1, 2, 3, … Saturates at n = 48.
 fn fibonacci(n: u32) -> u32 {
     let (mut this, mut next) = (1_u32, 1_u32);
     for _ in 1..n.min(48) {

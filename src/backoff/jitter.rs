@@ -1,10 +1,10 @@
 use std::ops::RangeInclusive;
 
-/// How a delay `d` is spread, so that clients which failed together do not come back together.
+/// The random spread of a delay `d`. Clients that failed together must not come back together.
 ///
-/// `Full`, `Equal` and `Decorrelated` are those of Brooker, "Exponential Backoff And Jitter" (AWS Architecture Blog,
-/// 2015), with one mend: where the formula clips at the cap, ours narrows or slides the interval, as clipping lets most
-/// delays *be* the cap.
+/// `Full`, `Equal` and `Decorrelated` follow Brooker, "Exponential Backoff And Jitter" (AWS
+/// Architecture Blog, 2015), except at the cap. The published formula clips there, so that most
+/// delays *are* the cap. This crate narrows or slides the interval instead.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Jitter {
@@ -13,19 +13,20 @@ pub enum Jitter {
     /// Uniform in `[0, d]`.
     #[default]
     Full,
-    /// Uniform in `[d/2, d]`: never less than half the delay.
+    /// Uniform in `[d/2, d]`, so never less than half the delay.
     Equal,
-    /// Uniform in `[d·(1−f), d·(1+f)]`, for f from 0 to 1 (NaN is 0). Where that would pass the cap, the whole interval
-    /// slides down until it ends at the cap, and keeps its width as far as zero lets it.
+    /// Uniform in `[d·(1−f), d·(1+f)]`, with f from 0 to 1 (NaN is 0). An interval beyond the cap
+    /// slides down until it ends at the cap. It keeps its width as far as zero allows.
     Proportional(f64),
-    /// Uniform in `[base, 3 × the previous delay]`, where `base` is the curve's first delay: a random walk that
-    /// replaces the curve's growth. The upper end is held to the cap and the lower end to a third of the cap.
+    /// Uniform in `[base, 3 × the previous delay]`, where `base` is the first delay of the curve.
+    /// This random walk replaces the growth of the curve. The upper end is at most the cap. The
+    /// lower end is at most a third of the cap.
     Decorrelated,
 }
 
 impl Jitter {
-    /// Between which a delay is drawn uniformly, all in nanoseconds: `delay` is the curve's, of which `Decorrelated` wants
-    /// the first, and `previous` the one before.
+    /// Returns the range of a uniform draw in nanoseconds. `delay` is the delay of the curve. For
+    /// `Decorrelated` it is the first delay of the curve. `previous` is the last drawn delay.
     pub(super) fn spread(self, delay: u64, previous: u64, cap: u64) -> RangeInclusive<u64> {
         match self {
             Self::None => delay..=delay,
@@ -44,7 +45,7 @@ impl Jitter {
     }
 }
 
-/// `d × share`, for a share from 0 to 1.
+/// Returns `d × share`, for a share from 0 to 1.
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn scale(d: u64, share: f64) -> u64 {
     (d as f64 * share) as u64

@@ -1,4 +1,4 @@
-//! How long to wait before a retry: curve × cap × jitter, pure arithmetic.
+//! The delay before a retry: curve × cap × jitter, in pure arithmetic.
 
 mod curve;
 mod jitter;
@@ -14,20 +14,21 @@ use crate::time::nanos;
 
 /// The delay before each retry: a curve, capped, then jittered.
 ///
-/// The first retry has the number 1. All arithmetic saturates; no input panics. Jitter never lifts a delay above
-/// the cap, and at the cap it still spreads: a cap that every client reaches would otherwise line them up.
+/// The first retry has the number 1. All arithmetic saturates. No input panics. Jitter never raises
+/// a delay above the cap. At the cap jitter still spreads delays: otherwise all clients at the cap
+/// would retry together.
 ///
 /// # Defaults
 ///
 /// | setting | default | why |
 /// |---|---|---|
-/// | factor | 2 | doubling reaches any overload's scale in a few steps; used by `exponential` only |
-/// | cap, where the curve grows | 30 s, or the base where that is longer | longer waits help no caller that still waits |
-/// | cap of `fixed`, `steps`, `custom` | none | each delay was spelled out |
-/// | jitter, where the curve grows | [`Jitter::Full`] | the fewest calls for nearly the least time (Brooker, "Exponential Backoff And Jitter", AWS 2015) |
-/// | jitter of `fixed`, `steps`, `custom` | [`Jitter::None`] | each delay was spelled out; ask for jitter where many clients may fail together |
+/// | factor | 2 | doubling reaches the scale of any overload in a few steps; used by `exponential` only |
+/// | cap of growing curves | 30 s, or the base if longer | longer waits help no caller that still waits |
+/// | cap of `fixed`, `steps`, `custom` | none | each delay is given by the caller |
+/// | jitter of growing curves | [`Jitter::Full`] | the fewest calls for nearly the least time (Brooker, "Exponential Backoff And Jitter", AWS 2015) |
+/// | jitter of `fixed`, `steps`, `custom` | [`Jitter::None`] | each delay is given by the caller; set a jitter if many clients may fail together |
 ///
-/// A [`Breaker`](crate::Breaker::with_open_time) has a default of its own for a curve that grows.
+/// A [`Breaker`](crate::Breaker::with_open_time) has its own default jitter for growing curves.
 ///
 /// # Examples
 ///
@@ -35,8 +36,10 @@ use crate::time::nanos;
 /// use resile::{Backoff, Jitter};
 /// use std::time::Duration;
 ///
-/// const BACKOFF: Backoff = Backoff::exponential(Duration::from_millis(100)).with_cap(Duration::from_secs(1));
-/// let millis: Vec<_> = BACKOFF.schedule().take(5).map(|delay| delay.as_millis()).collect();
+/// const BACKOFF: Backoff = Backoff::exponential(Duration::from_millis(100))
+///     .with_cap(Duration::from_secs(1));
+/// let delays = BACKOFF.schedule().take(5);
+/// let millis: Vec<_> = delays.map(|delay| delay.as_millis()).collect();
 /// assert_eq!(millis, [100, 200, 400, 800, 1000]);
 /// ```
 #[derive(Clone, Copy)]
@@ -44,51 +47,52 @@ pub struct Backoff {
     pub(crate) curve: Curve,
     pub(crate) factor: f64,
     pub(crate) cap: Duration,
-    /// `None` until one is given: then it depends on the curve.
+    /// `None` until one is given. The default depends on the curve.
     pub(crate) jitter: Option<Jitter>,
 }
 
 const DEFAULT_CAP: Duration = Duration::from_secs(30);
 
 impl Backoff {
-    /// No delay at all.
+    /// Creates a backoff without delays.
     #[must_use]
     pub const fn none() -> Self {
         Self::new(Curve::None, Duration::MAX)
     }
 
-    /// The same delay each time. Uncapped, and without jitter unless one is given.
+    /// Creates a backoff with one constant delay. It has no cap and no default jitter.
     #[must_use]
     pub const fn fixed(delay: Duration) -> Self {
         Self::new(Curve::Fixed(delay), Duration::MAX)
     }
 
-    /// `base`, 2 × `base`, 3 × `base`, …
+    /// Creates a backoff with the delays `base`, 2 × `base`, 3 × `base`, …
     #[must_use]
     pub const fn linear(base: Duration) -> Self {
         Self::new(Curve::Linear(base), cap_for(base))
     }
 
-    /// `base`, `base` × factor, `base` × factor², …
+    /// Creates a backoff with the delays `base`, `base` × factor, `base` × factor², …
     #[must_use]
     pub const fn exponential(base: Duration) -> Self {
         Self::new(Curve::Exponential(base), cap_for(base))
     }
 
-    /// `base` × 1, 1, 2, 3, 5, 8, …
+    /// Creates a backoff with the delays `base` × 1, 1, 2, 3, 5, 8, …
     #[must_use]
     pub const fn fibonacci(base: Duration) -> Self {
         Self::new(Curve::Fibonacci(base), cap_for(base))
     }
 
-    /// The delays as listed; the last one repeats, an empty list is no delay. Uncapped, and without jitter unless one is
-    /// given.
+    /// Creates a backoff with the listed delays. The last delay repeats. An empty list means no
+    /// delay. The backoff has no cap and no default jitter.
     #[must_use]
     pub const fn steps(delays: &'static [Duration]) -> Self {
         Self::new(Curve::Steps(delays), Duration::MAX)
     }
 
-    /// Asks `delay` for the delay before retry 1, 2, 3, … Uncapped, and without jitter unless one is given.
+    /// Creates a backoff that calls `delay` with the number of the retry: 1, 2, 3, … The backoff
+    /// has no cap and no default jitter.
     #[must_use]
     pub const fn custom(delay: fn(u32) -> Duration) -> Self {
         Self::new(Curve::Custom(delay), Duration::MAX)
@@ -98,21 +102,22 @@ impl Backoff {
         Self { curve, factor: 2.0, cap, jitter: None }
     }
 
-    /// The growth of `exponential` per retry. Below 1 (delays never shrink) and NaN are taken as 1.
+    /// Sets the growth of `exponential` per retry. Values below 1 and NaN become 1: delays never
+    /// shrink.
     #[must_use]
     pub const fn with_factor(mut self, factor: f64) -> Self {
         self.factor = if factor > 1.0 { factor } else { 1.0 };
         self
     }
 
-    /// The longest delay, jitter included. A server's hint is not held to it.
+    /// Sets the longest delay, jitter included. The cap does not apply to an upstream's hint.
     #[must_use]
     pub const fn with_cap(mut self, cap: Duration) -> Self {
         self.cap = cap;
         self
     }
 
-    /// Sets how delays are spread. Without this the curve decides: see [Defaults](#defaults).
+    /// Sets the jitter. The default depends on the curve: see [Defaults](#defaults).
     #[must_use]
     pub const fn with_jitter(mut self, jitter: Jitter) -> Self {
         self.jitter = Some(jitter);
@@ -125,7 +130,7 @@ impl Backoff {
         self.cap
     }
 
-    /// Uses that jitter where the curve grows and none was given.
+    /// Sets the jitter of a growing curve unless one was given.
     #[must_use]
     pub(crate) const fn or_jitter(self, jitter: Jitter) -> Self {
         if self.jitter.is_none() && !self.curve.is_spelled_out() {
@@ -135,7 +140,7 @@ impl Backoff {
         }
     }
 
-    /// Returns how delays are spread: the jitter that was given, or the curve's own.
+    /// Returns the jitter that was given, or the default of the curve.
     #[must_use]
     pub const fn jitter(&self) -> Jitter {
         match self.jitter {
@@ -145,11 +150,12 @@ impl Backoff {
         }
     }
 
-    /// Returns the delay before retry `retry` (1 is the first). It is never more than the cap.
+    /// Returns the delay before retry `retry` (1 is the first), at most the cap.
     ///
-    /// `previous` is the delay before the retry ahead of it, zero if there was none. `draw` returns a number of a range
-    /// of nanoseconds, evenly: with the crate `rand`, `|range| rng.random_range(range)`. It is not called where the
-    /// jitter has nothing to spread. Spread delays saturate at `u64::MAX` nanoseconds (584 years).
+    /// `previous` is the delay before the last retry (zero if there was none). `draw` returns a
+    /// uniform random number from a range of nanoseconds, such as `|range| rng.random_range(range)`
+    /// of the crate `rand`. `draw` is not called if the jitter has nothing to spread. Jittered
+    /// delays saturate at `u64::MAX` nanoseconds (584 years).
     #[inline]
     pub fn delay(
         &self,
@@ -163,7 +169,7 @@ impl Backoff {
         }
     }
 
-    #[inline(never)] // a delay is worth a call
+    #[inline(never)] // keeps `delay` small for inlining
     fn drawn(
         &self,
         retry: u32,
@@ -186,15 +192,16 @@ impl Backoff {
         })
     }
 
-    /// The un-jittered delays, capped, without end.
+    /// Returns an endless iterator over the capped delays without jitter.
     #[must_use]
     pub const fn schedule(&self) -> Schedule {
         Schedule { backoff: *self, retry: 0 }
     }
 
-    /// The wait after a peer's `hint`: the hint or more, spread upwards, as those who got the same hint would
-    /// otherwise all come back at one instant. `room` is the longest wait that is of use: the spread is squeezed to
-    /// stay below it. A hint is not a delay that was spelled out here: it is spread unless `Jitter::None` was asked for.
+    /// Returns the wait after an upstream's `hint`: the hint plus a random part. Otherwise all
+    /// clients with the same hint would come back at one instant. `room` is the longest useful
+    /// wait. The random part is at most half of the room beyond the hint. Only an explicit
+    /// `Jitter::None` omits it: a hint is not a delay given by the caller.
     pub(crate) fn on_top(
         &self,
         hint: Duration,
@@ -214,12 +221,13 @@ impl Backoff {
     }
 }
 
-/// The cap of a curve that grows from `base`: never below the base itself.
+/// Returns the default cap of a growing curve. It is never below the base.
 const fn cap_for(base: Duration) -> Duration {
     if base.as_nanos() > DEFAULT_CAP.as_nanos() { base } else { DEFAULT_CAP }
 }
 
-/// The un-jittered delays of a [`Backoff`], without end. Made by [`Backoff::schedule`].
+/// An endless iterator over the delays of a [`Backoff`] without jitter. Made by
+/// [`Backoff::schedule`].
 #[derive(Clone, Debug)]
 pub struct Schedule {
     backoff: Backoff,
@@ -235,8 +243,8 @@ impl Iterator for Schedule {
     }
 }
 
-/// Equal if they give the same delays. Whether a jitter was given or is the curve's own does not matter here; it does for
-/// hints, and for [`Breaker::with_open_time`](crate::Breaker::with_open_time).
+/// Compares curve, factor, cap and jitter. A given jitter equals the same default jitter here. They
+/// differ for hints and in [`Breaker::with_open_time`](crate::Breaker::with_open_time).
 impl PartialEq for Backoff {
     fn eq(&self, other: &Self) -> bool {
         self.curve == other.curve

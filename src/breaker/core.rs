@@ -13,26 +13,30 @@ use crate::sync::{AtomicU64, Mutex, MutexGuard};
 use crate::time::nanos;
 use crate::verdict::Health;
 
-/// What a breaker needs of the upstream that owns it.
+/// The services that a breaker needs from its upstream.
 pub(crate) trait Owner {
-    /// Reads the clock, in nanoseconds.
+    /// Returns the time on the upstream's clock, in nanoseconds.
     fn now(&self) -> u64;
-    /// Returns whether anybody observes. It is foreign code, so it is not called under the lock.
+    /// Returns whether an observer listens. Foreign code, never called under the lock.
     fn listens(&self) -> bool;
-    /// Reports a transition. It is foreign code, so it is not called under the lock.
+    /// Reports a transition. Foreign code, never called under the lock.
     fn emit(&self, transition: Transition);
 }
 
-/// The shared state of a breaker: counters that closed calls touch, and the machine behind a lock for all else.
+/// The shared state of a breaker: atomic words for closed calls, and a machine under a lock.
 ///
 /// Invariants:
-/// 1. `phase` is written under the lock only, and is `generation << 1 | refusing`, where `refusing` says that the
-///    machine must be asked.
-/// 2. `streak` is `generation << 32 | failures since the last success`; who is of another generation leaves it alone.
-///    While the breaker refuses, it is that of the move with which that began, which no call to be counted has.
-/// 3. `shut` is until when the machine refuses whoever asks, where that is certain, else 0. It is written under the lock
-///    and before `phase`.
-/// 4. Events leave the queue in the order in which they entered it under the lock, and are told outside of it.
+/// 1. `phase` is `generation << 1 | refusing`, and is written under the lock only. The bit
+///    `refusing` is set while the machine is not closed. While the bit is set, only the machine
+///    admits calls.
+/// 2. `streak` is `generation << 32 | failures since the last success`. A call of another
+///    generation leaves `streak` alone. While the breaker refuses, the generation in `streak` is
+///    that of the transition that began the refusal. No ticket has that generation, so no call
+///    changes `streak` then.
+/// 3. `refuses_until` is the end of the open time while the machine is open, else 0. It is written
+///    under the lock and before `phase`.
+/// 4. Events enter and leave `unreported` under the lock, first in, first out. They are reported
+///    outside the lock.
 pub(super) struct Core {
     pub(super) settings: Settings,
     pub(super) phase: AtomicU64,
@@ -46,11 +50,11 @@ pub(super) struct Core {
 pub(super) struct Guarded {
     pub(super) machine: Machine,
     pub(super) unreported: VecDeque<Transition>,
-    /// Somebody tells the events; what others add, that one tells.
+    /// Set while a thread reports events. That thread also reports events added by other threads.
     pub(super) is_reporting: bool,
 }
 
-/// How a call ended, as a breaker sees it.
+/// The outcome of a call, as the breaker counts it.
 #[derive(Clone, Copy)]
 pub(crate) struct Outcome {
     pub(crate) health: Health,
@@ -77,7 +81,7 @@ impl Core {
         }
     }
 
-    /// A closed one after that many transitions.
+    /// Creates a closed breaker with the given number of past transitions.
     #[cfg(test)]
     pub(super) fn after_transitions(generation: u32) -> Self {
         let core = Self::new();
@@ -87,7 +91,7 @@ impl Core {
         core
     }
 
-    /// Lets a call through or refuses it.
+    /// Admits or refuses a call.
     #[inline]
     pub(super) fn admit(&self, owner: &impl Owner) -> Result<Ticket, Open> {
         match self.admit_closed(owner) {
@@ -96,7 +100,7 @@ impl Core {
         }
     }
 
-    /// Lets a call through where the machine need not be asked.
+    /// Admits a call if the breaker is closed, without asking the machine.
     #[inline]
     pub(super) fn admit_closed(&self, owner: &impl Owner) -> Option<Ticket> {
         let phase = self.phase.load(Ordering::Acquire);
@@ -110,7 +114,7 @@ impl Core {
     #[cold]
     fn ask(&self, owner: &impl Owner) -> Result<Ticket, Open> {
         let now = owner.now();
-        // Most who come while it is open need no lock to be told so.
+        // Most calls to an open breaker are refused here, without the lock.
         let refuses_until = self.refuses_until.load(Ordering::Relaxed);
         if now < refuses_until {
             Err(Open::new(Some(refuses_until - now)))
@@ -126,14 +130,14 @@ impl Core {
         let (admitted, event) = guarded.machine.admit(now, &self.settings);
         let generation = guarded.machine.generation();
         let admitted = admitted.map(|probe| Ticket::new(generation, probe, now));
-        // Nobody holds the ticket yet: an observer that panics must not keep a probe's place.
+        // If an observer panics, the caller gets no ticket, and the probe's place is freed here.
         let give_back = OnUnwind(|| admitted.into_iter().for_each(|ticket| self.forget(ticket)));
         self.leave(guarded, event.filter(|_| listens), owner);
         give_back.disarm();
         admitted
     }
 
-    /// The refusal that whoever asks within `delay` from now will get, if that is certain.
+    /// Returns the refusal that every call within `delay` from now would get, if it is certain.
     pub(super) fn refusal_within(&self, delay: Duration, owner: &impl Owner) -> Option<Open> {
         if self.phase.load(Ordering::Acquire) & 1 == 0 {
             return None;
@@ -144,8 +148,8 @@ impl Core {
             .then(|| Open::new((refuses_for < u64::MAX).then_some(refuses_for)))
     }
 
-    /// Counts the outcome of a call. `at` is when it ended, where that is known; of a healthy one, when its one turn
-    /// began.
+    /// Counts the outcome of a call. `at` is its end, if known. For a success at the first poll,
+    /// `at` is the start of that poll.
     #[inline]
     pub(super) fn settle(
         &self,
@@ -157,13 +161,14 @@ impl Core {
         if outcome.health != Health::Healthy || lower(ticket.stamp) != 0 {
             return self.settle_trouble(ticket, outcome, at, owner);
         }
-        // A success ends the streak. Written only where there is one to end, so that successes share the line.
+        // A success ends the streak. Successes do not write an empty streak: its cache line stays
+        // shared between cores.
         if failures(self.streak.load(Ordering::Relaxed)) != 0 {
             self.end_streak(ticket.generation());
         }
         let settings = &self.settings;
         if settings.counts_in_window() {
-            // What began a while ago may only join a slot, and does not say how long a call took.
+            // `at` may be old here: it may only join an existing slot, and it cannot time the call.
             let joins =
                 |at| self.window.join(settings.slot, at, ticket.generation(), || self.generation());
             if settings.times_calls() || !at.is_some_and(joins) {
@@ -172,13 +177,13 @@ impl Core {
         }
     }
 
-    /// The generation that is live.
+    /// Returns the live generation.
     #[inline]
     fn generation(&self) -> u32 {
         lower(self.phase.load(Ordering::Acquire) >> 1)
     }
 
-    /// Takes the result of a failure or of a probe.
+    /// Settles a probe, or a call that did not succeed.
     #[cold]
     fn settle_trouble(
         &self,
@@ -191,12 +196,12 @@ impl Core {
             return self.settle_probe(ticket, probe, outcome, owner);
         }
         if self.generation() != ticket.generation() {
-            return; // stale: it decides nothing
+            return; // a stale call does not count
         }
         let streak = match outcome.health {
             Health::Failing => self.lengthen_streak(ticket.generation()),
             Health::Throttling => 0,
-            Health::Healthy | Health::Unknown => return, // neutral: a healthy one does not come here
+            Health::Healthy | Health::Unknown => return, // neutral (healthy calls do not get here)
         };
         let now = if self.settings.counts_in_window() {
             Some(self.count(ticket, outcome, at, owner))
@@ -206,8 +211,8 @@ impl Core {
         self.record(ticket.generation(), streak, outcome, now, owner);
     }
 
-    /// Counts the call in the window; the time of its end. What is of an earlier generation is counted as that, which
-    /// is to say nowhere.
+    /// Counts the call in the window and returns the time of its end. The window ignores a call of
+    /// an earlier generation.
     fn count(&self, ticket: Ticket, outcome: Outcome, at: Option<u64>, owner: &impl Owner) -> u64 {
         let (settings, ended) = (&self.settings, at.unwrap_or_else(|| owner.now()));
         let slow = settings.is_slow(ended.saturating_sub(ticket.began().unwrap_or_default()));
@@ -220,7 +225,7 @@ impl Core {
         ended
     }
 
-    /// Something went wrong while closed: was it enough?
+    /// Checks after a failed or slow call whether the breaker trips.
     #[cold]
     fn record(
         &self,
@@ -246,7 +251,7 @@ impl Core {
     #[cold]
     fn settle_probe(&self, ticket: Ticket, probe: Probe, outcome: Outcome, owner: &impl Owner) {
         let settings = &self.settings;
-        // A timer, a curve and an observer are foreign: where one panics, the place is free all the same.
+        // Timer, curve and observer are foreign code. If one panics, the place is still freed.
         let give_back = OnUnwind(|| self.forget(ticket));
         let healthy = outcome.health == Health::Healthy;
         let now = if !healthy || settings.times_calls() { owner.now() } else { 0 };
@@ -254,8 +259,8 @@ impl Core {
             healthy && !settings.is_slow(now.saturating_sub(ticket.began().unwrap_or_default()));
         let after = outcome.hint;
         let neutral = outcome.health == Health::Unknown;
-        // Not under the lock, as a curve may be a caller's function; should the breaker move meanwhile, what is drawn is
-        // of no use to it.
+        // A curve may be a caller's function, so the delay is not drawn under the lock. If the
+        // breaker transitions meanwhile, the machine ignores the drawn delay.
         let next = || self.lock().machine.next_open();
         let drawn = if passed || neutral { Duration::ZERO } else { settings.draw_open(next()) };
         let listens = owner.listens();
@@ -270,7 +275,8 @@ impl Core {
         self.leave(guarded, event.filter(|_| listens), owner);
     }
 
-    /// The call was dropped unfinished: that says nothing, and gives a probe's place back.
+    /// Releases the ticket of a call that was dropped unfinished. The drop does not count, but it
+    /// frees a probe's place.
     #[inline]
     pub(super) fn forget(&self, ticket: Ticket) {
         if let Some(probe) = ticket.probe() {
@@ -285,14 +291,15 @@ impl Core {
         self.leave(guarded, event.filter(|_| listens), owner);
     }
 
-    /// Isolates it, unless the observer panics: then whoever asked holds nothing that could release it.
+    /// Isolates the breaker. If the observer panics, the isolation is undone: the caller then has
+    /// no guard to release it.
     pub(super) fn isolate(&self, owner: &impl Owner) {
         let listens = owner.listens();
         let mut guarded = self.lock();
         let event = guarded.machine.isolate();
         let undo = OnUnwind(|| {
             let mut guarded = self.lock();
-            // The observer is not called by a thread that unwinds: it hears of this ahead of the next event.
+            // An unwinding thread does not call the observer. The next report begins with this.
             let event = guarded.machine.release();
             guarded.unreported.extend(event.filter(|_| listens));
             self.publish(&guarded);
@@ -302,7 +309,8 @@ impl Core {
     }
 
     pub(super) fn release(&self, owner: &impl Owner) {
-        // First of all, and without asking who listens: foreign code may panic, and whoever isolated it is gone.
+        // Release before any foreign code, and without asking `listens`: foreign code may panic,
+        // and the guard of the isolation is already gone.
         let mut guarded = self.lock();
         let event = guarded.machine.release();
         self.leave(guarded, event, owner);
@@ -370,7 +378,7 @@ impl Core {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Guarded> {
-        // Nothing foreign runs under the lock, so a poisoned one still holds a whole value.
+        // No foreign code runs under the lock, so a poisoned lock still guards a consistent value.
         self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

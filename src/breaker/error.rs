@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-/// A breaker refused a call: nothing was sent.
+/// A refusal by a breaker, before the call was sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Open {
-    /// In nanoseconds; `UNKNOWN` while isolated. One word, so that a refusal costs admission nothing.
+    /// In nanoseconds, or `UNKNOWN` while isolated. One word keeps the result of an admission small.
     retry_after: u64,
 }
 
@@ -19,8 +19,8 @@ impl Open {
         Self { retry_after }
     }
 
-    /// Returns when the breaker lets probes through, or when the next probe must be done, counted from the refusal.
-    /// `None` while it is isolated.
+    /// Returns the time from the refusal to the next chance of a probe: the end of the open time,
+    /// or of the first running lease. Returns `None` while the breaker is isolated.
     pub(crate) const fn retry_after(self) -> Option<Duration> {
         match self.retry_after {
             UNKNOWN => None,

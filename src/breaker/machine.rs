@@ -5,24 +5,26 @@ use super::settings::{MAX_PROBES, Settings};
 use super::{Open, State, Transition, TripReason};
 use crate::time::nanos;
 
-/// What the breaker does when it does not simply let calls through: pure, with time and chance as arguments.
+/// The state machine of a breaker: pure, with time and drawn delays as arguments.
 ///
 /// Invariants:
-/// 1. Every move has a generation of its own; what was admitted in another one decides nothing.
-/// 2. Half-open, no more leases run at once than there are probes left to count. The counts decide before none is left.
-/// 3. A lease is about the place only: one that ran out is free to be let out again.
-/// 4. Closed, it has forgotten how often and for how long it was open.
+/// 1. Each transition begins a new generation. A call admitted in another generation has no effect.
+/// 2. While half-open, a lease begins only if fewer leases run than results are missing. The last
+///    missing result always decides: enough probes passed, or too many failed.
+/// 3. A lease limits only the occupation of a place. After the lease the place is free for another
+///    probe, but the result of the first probe still counts.
+/// 4. While `phase` is `Closed`, `trips` and `last_open` are 0.
 pub(super) struct Machine {
     phase: Phase,
     generation: u32,
-    /// How often it opened since it was last closed.
+    /// The number of openings since the breaker was last closed.
     trips: u32,
     last_open: Duration,
     why: Option<TripReason>,
     isolations: u32,
-    /// The next probe's name.
+    /// The id of the next probe.
     next: Probe,
-    /// Of use while half-open, as many as there are probes.
+    /// Used while half-open: the first `probes.all` places of the settings.
     places: [Place; MAX_PROBES],
 }
 
@@ -32,7 +34,7 @@ enum Phase {
     HalfOpen { passed: u32, failed: u32 },
 }
 
-/// A place among the probes: who holds it, and until when.
+/// A place for a running probe: its holder, and the end of its lease in nanoseconds.
 #[derive(Clone, Copy)]
 struct Place {
     holder: Option<Probe>,
@@ -41,7 +43,7 @@ struct Place {
 
 const FREE: Place = Place { holder: None, lease: 0 };
 
-/// Names a probe among all that a breaker ever lets out.
+/// The id of a probe. The ids of a breaker repeat after `u32::MAX` probes.
 pub(super) type Probe = NonZeroU32;
 
 impl Default for Machine {
@@ -64,7 +66,7 @@ impl Machine {
         }
     }
 
-    /// A closed one after that many transitions.
+    /// Creates a closed machine with the given number of past transitions.
     #[cfg(test)]
     pub(super) fn after_transitions(generation: u32) -> Self {
         Self { generation, ..Self::new() }
@@ -91,7 +93,7 @@ impl Machine {
         }
     }
 
-    /// For how long from `now` no call passes, whoever asks: in nanoseconds, without end while isolated.
+    /// Returns how long from `now` every call is refused, in nanoseconds (`u64::MAX`: isolated).
     pub(super) const fn refuses_for(&self, now: u64) -> u64 {
         match self.phase {
             _ if self.isolations > 0 => u64::MAX,
@@ -100,7 +102,7 @@ impl Machine {
         }
     }
 
-    /// Until when it is open and refuses whoever asks; 0 where that depends on who asks, and while isolated.
+    /// Returns the end of the open time, or 0 while closed, half-open or isolated.
     pub(super) const fn refuses_until(&self) -> u64 {
         match self.phase {
             Phase::Open { until } if self.isolations == 0 => until,
@@ -108,7 +110,8 @@ impl Machine {
         }
     }
 
-    /// Lets a call through, as a probe where it is one, or not. The event is that of a move this made.
+    /// Admits or refuses a call. While half-open, an admitted call is a probe. The event is the
+    /// transition caused by this call.
     pub(super) fn admit(
         &mut self,
         now: u64,
@@ -135,7 +138,7 @@ impl Machine {
         let places = self.places.get_mut(..settings.probes.all).unwrap_or_default();
         let allowed = places.len().saturating_sub((passed + failed) as usize);
         let held = places.iter().filter(|place| place.lease > now).count();
-        // Invariant 3; there is a free place where fewer are held than allowed.
+        // An expired lease is free (invariant 3). If `held < allowed`, there is a free place.
         let free = places.iter_mut().find(|place| place.lease <= now);
         if let Some(place) = free.filter(|_| held < allowed) {
             let probe = self.next;
@@ -150,7 +153,8 @@ impl Machine {
         (Err(Open::new(next.map(|lease| lease - now))), event)
     }
 
-    /// A probe ended: its place is free, unless it was let out again since. False if it was of another generation.
+    /// Frees the place of an ended probe, unless another probe has the place now. Returns false for
+    /// a probe of another generation.
     pub(super) fn take_back(&mut self, probe: Probe, generation: u32) -> bool {
         if !matches!(self.phase, Phase::HalfOpen { .. }) || generation != self.generation {
             return false; // invariant 1
@@ -161,8 +165,9 @@ impl Machine {
         true
     }
 
-    /// Counts the result of a probe whose place was taken back; `now` matters if it did not pass. One that comes after
-    /// its lease counts as well: where all calls outlast it, the breaker must close all the same.
+    /// Counts the result of a probe after [`take_back`](Self::take_back). `now` matters only for a
+    /// failed probe. A result after the lease counts too: a breaker whose calls all outlast the
+    /// lease must still be able to close.
     pub(super) fn count(
         &mut self,
         probe_passed: bool,
@@ -185,15 +190,17 @@ impl Machine {
         hopeless.then(|| self.open(TripReason::Probes, after, now, settings, drawn))
     }
 
-    /// What a closed breaker's [`next_open`](Self::next_open) is (invariant 4).
+    /// The [`next_open`](Self::next_open) of a closed breaker (invariant 4).
     pub(super) const FIRST_OPEN: (u32, Duration) = (1, Duration::ZERO);
 
-    /// What the delay is drawn from for which it would open next: how often it has then opened, and the delay before.
+    /// Returns the input for drawing the next open time: the number of openings, counting the next
+    /// one, and the last drawn delay.
     pub(super) const fn next_open(&self) -> (u32, Duration) {
         (self.trips.saturating_add(1), self.last_open)
     }
 
-    /// Opens, if it is still the closed breaker of that generation. `drawn` is the delay that was drawn for it.
+    /// Opens the breaker if it is still closed and in `generation`. `drawn` is the delay drawn for
+    /// this opening.
     pub(super) fn trip(
         &mut self,
         generation: u32,
@@ -233,14 +240,15 @@ impl Machine {
         Transition::Closed
     }
 
-    /// Closes by hand, whatever was. While it is isolated nobody can see that, so it is no event.
+    /// Closes the breaker by hand. Closing an isolated breaker is no event, because its visible
+    /// state does not change.
     pub(super) fn reset(&mut self) -> Option<Transition> {
         let was_closed = self.isolations > 0 || matches!(self.phase, Phase::Closed);
         let event = self.close();
         (!was_closed).then_some(event)
     }
 
-    /// One more holder keeps it open.
+    /// Adds a holder that keeps the breaker open.
     pub(super) fn isolate(&mut self) -> Option<Transition> {
         self.isolations = self.isolations.saturating_add(1);
         if self.isolations > 1 {
@@ -250,7 +258,7 @@ impl Machine {
         Some(Transition::Isolated)
     }
 
-    /// A holder let go; the last one closes the breaker.
+    /// Removes a holder. The last removal closes the breaker.
     pub(super) fn release(&mut self) -> Option<Transition> {
         self.isolations = self.isolations.saturating_sub(1);
         if self.isolations > 0 {

@@ -1,39 +1,42 @@
-//! A circuit breaker: calls to an upstream that is down are refused at once, until a few of them show that it is back.
+//! A circuit breaker that refuses calls to a failing upstream until a few probes succeed.
 //!
-//! A retry spends effort on one call; a breaker saves it across all of them. It spares the caller the wait for what
-//! will fail anyway, and the upstream the load while it comes back up. It is worth having where many calls share one
-//! upstream and a call that fails is slow or costs something.
+//! A retry spends effort on one call. A breaker saves effort across all calls. It spares the caller
+//! the wait for a likely failure, and it spares the upstream load during its recovery. Use a
+//! breaker if many calls share one upstream and a failing call is slow or costs something.
 //!
-//! It is the wrong tool where calls that share a breaker do not share a fate: one tenant's, shard's or model's
-//! failures then refuse the calls of all (give each its own [`Upstream`](crate::Upstream)). And it does not replace a
-//! [`Budget`](crate::Budget): below its threshold it does nothing, and that is where retries add their load.
+//! Do not share a breaker between calls with independent failures. The failures of one tenant,
+//! shard or model would refuse the calls of all. Give each of them its own
+//! [`Upstream`](crate::Upstream). A breaker does not replace a [`Budget`](crate::Budget) either.
+//! Below its threshold a breaker does nothing, while retries already add load.
 //!
-//! # What opens it
+//! # Trip conditions
 //!
-//! Any of three, as each sees what the others miss:
-//! * **consecutive failures**: the upstream is gone. Sees an outage at low traffic, and misses one that lets some calls
-//!   through;
-//! * **failure rate** over a sliding window, of at least so many calls: sees a partial outage, and needs traffic;
-//! * **slow-call rate**: the upstream answers, too late to be of use. Off unless a limit is given.
+//! Any of three conditions opens the breaker. Each detects failures missed by the other two:
+//! * **Consecutive failures**: the upstream is gone. This condition detects an outage at low
+//!   traffic. It misses an outage with occasional successes.
+//! * **Failure rate** over a sliding window with a minimum number of calls. This condition detects
+//!   a partial outage and needs traffic.
+//! * **Slow-call rate**: the upstream answers too late to be useful. This condition is off unless a
+//!   limit is given.
 //!
-//! # What counts
+//! # Counted outcomes
 //!
-//! The [health](crate::Health) of the upstream in the verdict on each attempt:
+//! The breaker counts the [health](crate::Health) in the verdict on each attempt:
 //!
 //! | outcome | consecutive | rate | a probe |
 //! |---|---|---|---|
-//! | success, or `Healthy` | ends the streak | counts as good | passes |
+//! | success, or `Healthy` | ends the streak | counts as good | passes unless slow |
 //! | `Failing` | counts | counts as bad | fails |
 //! | `Throttling` | | counts as bad | fails |
-//! | `Unknown`, no opinion, or dropped unfinished | | | gives its place back |
+//! | `Unknown`, unclassified, or dropped unfinished | | | ends without a result |
 //!
-//! Whether the request may be sent again does not matter here: a `POST` that failed counts like a `GET`. An error that
-//! shows the upstream at work (a 404) is a good sign; a throttled call shows that the upstream is there. What was
-//! admitted before a transition decides nothing after it.
+//! The breaker ignores whether a request may be sent again: a failed `POST` counts like a failed
+//! `GET`. An error such as a 404 counts as good, because it shows a working upstream. A throttled
+//! call shows a reachable upstream. A call admitted before a transition has no effect after it.
 //!
-//! An attempt that was cut by the attempt timeout counts by the verdict on the cut, which is `Failing` unless the
-//! classifier says otherwise. An attempt that was cut by the total timeout counts too, if it had at least half of the
-//! shorter of the two timeouts; less time shows nothing.
+//! An attempt that times out counts by its verdict: `Failing` unless the classifier returns another
+//! one. An attempt cancelled by the total timeout counts too, if it ran for at least half of the
+//! shorter of the two timeouts. A shorter run shows nothing.
 
 mod core;
 mod error;
@@ -67,27 +70,28 @@ use crate::time::nanos;
 
 /// A circuit breaker, a part of an [`Upstream`](crate::Upstream).
 ///
-/// Each attempt on the upstream asks it first and reports its outcome. StatusError, a call ends at once as
-/// [`StopReason::Open`](crate::StopReason::Open), with the time until the breaker lets calls through; a delay after which
-/// the retry would be refused is not waited out.
+/// Each attempt on the upstream asks the breaker first and reports its outcome. If the breaker
+/// refuses an attempt, the call ends at once with [`StopReason::Open`](crate::StopReason::Open).
+/// The error has the time until the breaker lets calls through. If the breaker would also refuse
+/// the next retry, the call ends without waiting for the delay.
 ///
 /// # Defaults
 ///
 /// | setting | default | why |
 /// |---|---|---|
-/// | consecutive failures | 10 | an upstream that fails a third of its calls would see 10 in a row once in 60,000 calls |
+/// | consecutive failures | 10 | an upstream with one failure in three calls has 10 in a row once in 60,000 calls |
 /// | failure rate | half of at least 20 calls | below half, most retries still succeed; fewer calls than 20 are noise |
 /// | window | 10 s, sliding by a sixteenth | long enough to hold 20 calls, short enough to notice |
-/// | slow-call rate | off | only the caller knows what is slow |
-/// | open | 5 s, then 10 s, … 60 s, ± 20 % | most restarts take seconds; clients must not come back together |
-/// | hint cap | 5 min | an upstream that asks for a longer pause is not waited for blindly |
+/// | slow-call rate | off | only the caller knows which calls are slow |
+/// | open time | 5 s, then 10 s, … 60 s, ± 20 % | most restarts take seconds; clients must not come back together |
+/// | hint cap | 5 min | a longer pause is not accepted blindly |
 /// | probes | 5, of which 3 must pass | one lucky or unlucky call should not decide |
-/// | lease of a probe | 30 s | longer than most calls take; a hung probe gives its place up |
+/// | lease of a probe | 30 s | longer than most calls take; a hung probe must make room for another |
 ///
 /// # Fairness
 ///
-/// Half-open, whoever asks first is a probe. The closed path takes no lock and allocates nothing; a success reads the
-/// clock only where a rate is counted.
+/// A half-open breaker admits probes in the order of their requests. The closed path is lock-free
+/// and allocates nothing. A success reads the clock only if a rate is counted.
 ///
 /// # Examples
 ///
@@ -97,7 +101,8 @@ use crate::time::nanos;
 /// use resile::{Breaker, StopReason, Upstream, breaker};
 /// use std::io;
 ///
-/// static STORE: Upstream = Upstream::new("store").with_breaker(Breaker::new().with_consecutive(3));
+/// static STORE: Upstream =
+///     Upstream::new("store").with_breaker(Breaker::new().with_consecutive(3));
 ///
 /// async fn get() -> io::Result<()> {
 ///     Err(io::ErrorKind::ConnectionRefused.into())
@@ -124,40 +129,41 @@ impl Breaker {
         Self { core: Core::new() }
     }
 
-    /// Opens after that many failures in a row; 0 means 1.
+    /// Sets the number of failures in a row that opens the breaker. 0 means 1.
     #[must_use]
     pub const fn with_consecutive(mut self, failures: u32) -> Self {
         self.core.settings.consecutive = Some(failures);
         self
     }
 
-    /// Failures in a row do not open it.
+    /// Disables opening by failures in a row.
     #[must_use]
     pub const fn without_consecutive(mut self) -> Self {
         self.core.settings.consecutive = None;
         self
     }
 
-    /// Opens when this share (0 to 1) of at least so many calls within the window failed. A share above 1 or NaN
-    /// never does.
+    /// Sets the failure rate that opens the breaker: this share (0 to 1) of at least `of_at_least`
+    /// calls within the window. With a share above 1 or NaN the breaker never opens by this rate.
     ///
-    /// Each failure asks this question. A success does not, also where it completes the number of calls. The counts are
-    /// exact up to `u32::MAX` calls of one kind in a sixteenth of the window.
+    /// The breaker checks the rate at each failure, but not at a success that completes the number
+    /// of calls. Counts are exact up to `u32::MAX` calls of one kind in a sixteenth of the window.
     #[must_use]
     pub const fn with_failure_rate(mut self, share: f64, of_at_least: u32) -> Self {
         self.core.settings.failure_rate = Some(Rate { share, of_at_least });
         self
     }
 
-    /// No share of failures opens it. Without any rate, a success does not read the clock.
+    /// Disables the failure rate. Without any rate, a success does not read the clock.
     #[must_use]
     pub const fn without_failure_rate(mut self) -> Self {
         self.core.settings.failure_rate = None;
         self
     }
 
-    /// Opens when this share (0 to 1) of at least so many calls within the window, good or bad, took longer than
-    /// `limit`.
+    /// Sets the slow-call rate that opens the breaker: this share (0 to 1) of at least
+    /// `of_at_least` calls within the window took longer than `limit`. Successful and failed calls
+    /// both count.
     #[must_use]
     pub const fn with_slow_rate(mut self, limit: Duration, share: f64, of_at_least: u32) -> Self {
         self.core.settings.slow_limit = nanos(limit);
@@ -165,83 +171,87 @@ impl Breaker {
         self
     }
 
-    /// No share of slow calls opens it.
+    /// Disables the slow-call rate.
     #[must_use]
     pub const fn without_slow_rate(mut self) -> Self {
         self.core.settings.slow_rate = None;
         self
     }
 
-    /// The window of time over which rates are counted. It slides by a sixteenth of its length: what is counted is
-    /// between fifteen and sixteen sixteenths of it old, at most.
+    /// Sets the length of the window for both rates. The window slides by a sixteenth of its
+    /// length. A counted call is therefore at most fifteen to sixteen sixteenths of the window old.
     #[must_use]
     pub const fn with_window(mut self, window: Duration) -> Self {
         self.core.settings.slot = Slot::of(window);
         self
     }
 
-    /// How long it stays open: the first time, the second in a row, …
+    /// Sets the open time: the first delay for the first opening, the second delay for the next
+    /// opening in a row, and so on.
     ///
-    /// A time that is spelled out is that time: [`Backoff::fixed`], `steps` and `custom` have no jitter unless one is
-    /// given. A curve that grows has ± 20 % unless another jitter is given, as `Jitter::Full` would let a breaker go
-    /// half-open at once.
+    /// The curves [`Backoff::fixed`], `steps` and `custom` have no jitter unless one is given. A
+    /// growing curve has ± 20 % unless another jitter is given. `Jitter::Full` could make an open
+    /// breaker half-open at once.
     #[must_use]
     pub const fn with_open_time(mut self, open: Backoff) -> Self {
         self.core.settings.open = open.or_jitter(OPEN_JITTER);
         self
     }
 
-    /// The longest time for which a peer's hint may open it.
+    /// Sets the longest open time that an upstream's hint may cause.
     #[must_use]
     pub const fn with_hint_cap(mut self, cap: Duration) -> Self {
         self.core.settings.hint_cap = cap;
         self
     }
 
-    /// Sets which share (0 to 1) of how many probes (1 to 32) must pass to close it; at least one must. Half-open, it lets
-    /// so many through.
+    /// Sets the number of probes (1 to 32) and the share of them (0 to 1) that must pass to close
+    /// the breaker. At least one must pass. A half-open breaker lets at most `of` probes run at
+    /// once.
     #[must_use]
     pub const fn with_probes(mut self, share: f64, of: u32) -> Self {
         self.core.settings.probes = Probes::of(of, share);
         self
     }
 
-    /// After what time a probe that has not ended gives its place to the next one.
+    /// Sets the lease of a probe. When the lease runs out, another probe may start. A late result
+    /// still counts.
     #[must_use]
     pub const fn with_lease(mut self, lease: Duration) -> Self {
         self.core.settings.lease = lease;
         self
     }
 
-    /// Returns its state. An open breaker becomes half-open when the next call comes after its time, not before.
+    /// Returns the state. An open breaker becomes half-open only when a call arrives after its open
+    /// time.
     #[must_use]
     pub fn state(&self) -> State {
         self.core.state()
     }
 }
 
-/// What its upstream does with it.
+/// The operations for the upstream that owns the breaker.
 impl Breaker {
-    /// Admits a call or refuses it.
+    /// Admits or refuses a call.
     #[inline]
     pub(crate) fn admit(&self, owner: &impl Owner) -> Result<Ticket, Open> {
         self.core.admit(owner)
     }
 
-    /// Admits a call if it is closed. `None`: it must be asked.
+    /// Admits a call if the breaker is closed. Returns `None` if the machine must decide.
     #[inline]
     pub(crate) fn admit_closed(&self, owner: &impl Owner) -> Option<Ticket> {
         self.core.admit_closed(owner)
     }
 
-    /// Returns the refusal that a call `delay` from now will get, where that is certain.
+    /// Returns the refusal of a call after `delay`, if the refusal is certain.
     #[inline]
     pub(crate) fn refusal_within(&self, delay: Duration, owner: &impl Owner) -> Option<Open> {
         self.core.refusal_within(delay, owner)
     }
 
-    /// Counts the outcome of an admitted call. `at` is when it ended, where that is known; of a healthy one, when its
-    /// one turn began.
+    /// Counts the outcome of an admitted call. `at` is the end of the call, if known. For a success
+    /// at the first poll, `at` is the start of that poll.
     #[inline]
     pub(crate) fn settle(
         &self,
@@ -253,13 +263,13 @@ impl Breaker {
         self.core.settle(ticket, outcome, at, owner);
     }
 
-    /// Forgets an admitted call that was dropped.
+    /// Releases the ticket of a call that was dropped unfinished.
     #[inline]
     pub(crate) fn forget(&self, ticket: Ticket) {
         self.core.forget(ticket);
     }
 
-    /// Keeps the breaker open until as many releases.
+    /// Holds the breaker open until each `isolate` has had its [`release`](Self::release).
     pub(crate) fn isolate(&self, owner: &impl Owner) {
         self.core.isolate(owner);
     }
@@ -268,7 +278,7 @@ impl Breaker {
         self.core.release(owner);
     }
 
-    /// Closes it and forgets what it counted.
+    /// Closes the breaker and discards its counts.
     pub(crate) fn reset(&self, owner: &impl Owner) {
         self.core.reset(owner);
     }

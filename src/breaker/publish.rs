@@ -6,9 +6,9 @@ use super::unwind::OnUnwind;
 use super::{State, Transition};
 use crate::sync::MutexGuard;
 
-/// What follows a step of the machine.
+/// The publication of each step of the machine.
 impl Core {
-    /// Publishes what the machine did, lets go of the lock and tells the event.
+    /// Publishes the state of the machine, unlocks it and reports the event.
     pub(super) fn leave(
         &self,
         guarded: MutexGuard<'_, Guarded>,
@@ -21,7 +21,7 @@ impl Core {
         }
     }
 
-    /// Publishes what the machine did.
+    /// Publishes the state of the machine to the atomic words.
     pub(super) fn publish(&self, guarded: &Guarded) {
         let machine = &guarded.machine;
         let (generation, refusing) = (machine.generation(), machine.state() != State::Closed);
@@ -32,16 +32,16 @@ impl Core {
         }
         self.window.transition(lower(before >> 1), generation);
         self.refuses_until.store(machine.refuses_until(), Ordering::Relaxed);
-        // The streak goes first: who reads the new phase finds the new streak. Swapped, so that it has its place in
-        // one order with the steps that lengthen and end it. From one state that refuses to the next it stays, as
-        // nobody lengthens or ends it there.
+        // The streak is written before `phase`: a thread that reads the new phase must find the new
+        // streak. The `swap` has its place in one order with the read-modify-writes of other
+        // threads. Between two refusing states the streak stays (invariant 2 of `Core`).
         if before & phase & 1 == 0 {
             self.streak.swap(u64::from(generation) << 32, Ordering::Relaxed);
         }
         self.phase.store(phase, Ordering::Release);
     }
 
-    /// Queues the event; tells what is queued, unless somebody does already.
+    /// Queues the event, then reports the queue unless another thread is reporting.
     #[cold]
     #[inline(never)]
     fn flush(
@@ -54,16 +54,16 @@ impl Core {
         if guarded.is_reporting {
             return;
         }
-        // Not always this event: an observer's panic leaves some behind.
+        // The first event may be an older one, left behind by an observer's panic.
         let Some(first) = guarded.unreported.pop_front() else { return };
         guarded.is_reporting = true;
         drop(guarded);
         self.emit(first, owner);
     }
 
-    /// Tells an event and all that come meanwhile, in order.
+    /// Reports `first` and all events queued meanwhile, in order.
     fn emit(&self, first: Transition, owner: &impl Owner) {
-        // Lets the next one tell, also when the observer panics.
+        // After a panic of the observer, another thread may report.
         let stop = OnUnwind(|| self.lock().is_reporting = false);
         let mut event = first;
         loop {
@@ -72,7 +72,7 @@ impl Core {
             }
             let mut guarded = self.lock();
             let Some(next) = guarded.unreported.pop_front() else {
-                guarded.is_reporting = false; // under the same lock that saw nothing left
+                guarded.is_reporting = false; // under the lock that found the queue empty
                 stop.disarm();
                 return;
             };

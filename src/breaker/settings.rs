@@ -5,10 +5,10 @@ use super::window::{Counts, Slot};
 use crate::backoff::{Backoff, Jitter};
 use crate::rng;
 
-/// The jitter of the times for which a breaker opens, where they grow.
+/// The default jitter of growing open times.
 pub(super) const OPEN_JITTER: Jitter = Jitter::Proportional(0.2);
 
-/// When a breaker opens, for how long, and what closes it again.
+/// The settings of a breaker.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) consecutive: Option<u32>,
@@ -16,7 +16,7 @@ pub(super) struct Settings {
     pub(super) slow_rate: Option<Rate>,
     /// In nanoseconds.
     pub(super) slow_limit: u64,
-    /// A slot of the window.
+    /// The length of one slot of the window.
     pub(super) slot: Slot,
     pub(super) open: Backoff,
     pub(super) hint_cap: Duration,
@@ -24,17 +24,17 @@ pub(super) struct Settings {
     pub(super) lease: Duration,
 }
 
-/// A share of at least so many calls.
+/// A share of at least `of_at_least` calls.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate {
     pub(super) share: f64,
     pub(super) of_at_least: u32,
 }
 
-/// The most probes that a half-open breaker lets out at once.
+/// The highest number of probes of a half-open breaker.
 pub(super) const MAX_PROBES: usize = 32;
 
-/// How many probes there are, from 1 to [`MAX_PROBES`], and how many of them must pass: at least one, at most all.
+/// The number of probes (1 to [`MAX_PROBES`]), and the number that must pass (1 to `all`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probes {
     pub(super) all: usize,
@@ -46,7 +46,7 @@ impl Probes {
     pub(super) const fn of(probes: u32, share: f64) -> Self {
         let all = within(probes as usize, MAX_PROBES);
         let wanted = all as f64 * share;
-        let whole = wanted as usize; // a share that is NaN or negative is none
+        let whole = wanted as usize; // a NaN or negative share becomes 0
         let needed = if (whole as f64) < wanted { whole.saturating_add(1) } else { whole };
         Self { all, needed: within(needed, all) }
     }
@@ -85,18 +85,17 @@ impl Settings {
         self.slow_rate.is_some()
     }
 
-    /// Whether a call of that many nanoseconds was too slow, where that is asked.
+    /// Returns whether a call of `took` nanoseconds was slow (false without a slow-call rate).
     pub(super) fn is_slow(&self, took: u64) -> bool {
         self.times_calls() && took > self.slow_limit
     }
 
-    /// Draws for how long it opens: that often, and after it was open for that long.
+    /// Draws an open time from the number of openings and the last drawn delay.
     pub(super) fn draw_open(&self, (times, last): (u32, Duration)) -> Duration {
         self.open.delay(times, last, rng::draw)
     }
 
-    /// Whether what was counted opens the breaker: the heart of it, pure. Asks for the counts of the window only if
-    /// they matter.
+    /// Returns the reason to trip, if any. Reads the counts of the window only if needed.
     pub(super) fn trips_on(
         &self,
         streak: u32,
@@ -133,7 +132,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The share of the probes, rounded up, at least one and at most all.
+        /// The number is the share of the probes, rounded up, at least one and at most all.
         #[test]
         #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         fn probes_that_must_pass(probes in any::<u32>(), share in prop_oneof![any::<f64>(), 0.0..1.0]) {

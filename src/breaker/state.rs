@@ -4,36 +4,37 @@ use std::time::Duration;
 #[cfg(doc)]
 use super::Breaker;
 
-/// The states of a [`Breaker`].
+/// The state of a [`Breaker`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum State {
-    /// Calls pass.
+    /// The breaker admits calls.
     Closed,
-    /// Calls are refused until its time is over.
+    /// The breaker refuses calls until its open time is over.
     Open,
-    /// A few calls pass, as probes.
+    /// The breaker admits a few calls as probes.
     HalfOpen,
-    /// It is held open by hand.
+    /// The breaker is held open by hand.
     Isolated,
 }
 
-/// What opened a [`Breaker`].
+/// The reason for the opening of a [`Breaker`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TripReason {
-    /// So many failures in a row.
+    /// Too many failures in a row.
     Consecutive,
-    /// Such a share of failures.
+    /// Too large a share of failures.
     FailureRate,
-    /// Such a share of slow calls.
+    /// Too large a share of slow calls.
     SlowRate,
     /// Too many probes failed.
     Probes,
 }
 
 impl TripReason {
-    /// Returns a stable word for logs and metrics: `consecutive`, `failure_rate`, `slow_rate`, `probes`.
+    /// Returns a stable word for logs and metrics: `consecutive`, `failure_rate`, `slow_rate` or
+    /// `probes`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -56,24 +57,26 @@ impl fmt::Display for TripReason {
     }
 }
 
-/// What a [`Breaker`] knows at one moment.
+/// A snapshot of a [`Breaker`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// Its state.
+    /// The state of the breaker.
     pub state: State,
-    /// What opened it last; `None` since it was last closed.
+    /// The reason for the last opening, or `None` if there was none since the breaker was last
+    /// closed.
     pub why: Option<TripReason>,
-    /// How often it opened since it was last closed.
+    /// The number of openings since the breaker was last closed.
     pub trips: u32,
-    /// Failures in a row, while closed.
+    /// The number of failures in a row, while closed.
     pub streak: u32,
-    /// Calls within the window: all of them, as long as each kind is at most `u32::MAX` in a sixteenth of the window.
+    /// The number of calls within the window. Exact up to `u32::MAX` calls of one kind in a
+    /// sixteenth of the window.
     pub calls: u64,
-    /// Failed ones among them.
+    /// The number of failed calls among them.
     pub failures: u64,
-    /// Slow ones among them.
+    /// The number of slow calls among them.
     pub slow: u64,
-    /// How long until it lets a call through, while it refuses all of them; `None` while it does not, or is isolated.
+    /// The rest of the open time. `None` if the breaker is not open, or if the open time is over.
     pub retry_after: Option<Duration>,
 }

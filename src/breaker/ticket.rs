@@ -1,25 +1,25 @@
 use super::machine::Probe;
 
-/// What an admitted call holds until it is settled or forgotten. Two whole words, so that it travels in registers.
+/// An admission, held by a call until it is settled or forgotten. Two words travel in registers.
 #[derive(Clone, Copy, Debug)]
 pub struct Ticket {
-    /// `generation << 32 | probe`, where 0 is no probe.
+    /// `generation << 32 | probe`, with 0 for no probe.
     pub(super) stamp: u64,
-    /// When it began, in nanoseconds and one more; 0 where that is not known.
+    /// The start of the attempt in nanoseconds plus 1, or 0 if unknown.
     began: u64,
 }
 
 impl Ticket {
-    /// The ticket of no breaker.
+    /// The ticket of a call without a breaker.
     pub(crate) const NONE: Self = Self { stamp: 0, began: 0 };
 
-    /// The same of an attempt that begins at that reading.
+    /// Returns the ticket with `now` as the start of the attempt.
     #[inline]
     pub(crate) const fn starting_at(self, now: u64) -> Self {
         Self { began: now.saturating_add(1), ..self }
     }
 
-    /// Returns when the attempt began, where that is known.
+    /// Returns the start of the attempt, if known.
     #[inline]
     pub(crate) const fn began(self) -> Option<u64> {
         self.began.checked_sub(1)
@@ -34,13 +34,13 @@ impl Ticket {
         Self { stamp: (generation as u64) << 32 | probe as u64, began: 0 }.starting_at(began)
     }
 
-    /// The ticket of a call that is admitted while the breaker is closed.
+    /// Creates the ticket of a call to a closed breaker.
     #[inline]
     pub(super) const fn of_closed(generation: u64) -> Self {
         Self { stamp: generation << 32, began: 0 }
     }
 
-    #[inline(never)] // out of the way of breakers that time nothing
+    #[inline(never)] // keeps the clock out of the code of breakers without a slow-call rate
     pub(super) fn timed(self, now: impl FnOnce() -> u64) -> Self {
         self.starting_at(now())
     }
@@ -57,7 +57,7 @@ impl Ticket {
 }
 
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "that half")]
+#[expect(clippy::cast_possible_truncation, reason = "takes the lower half")]
 pub(super) const fn lower(word: u64) -> u32 {
     word as u32
 }

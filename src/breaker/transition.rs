@@ -3,25 +3,26 @@ use std::time::Duration;
 
 use super::TripReason;
 
-/// A transition of a [`Breaker`](super::Breaker). Its upstream's observer gets them in their order.
+/// A transition of a [`Breaker`](super::Breaker). The upstream's observer gets transitions in
+/// order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Transition {
-    /// It refuses calls.
+    /// The breaker opened and refuses calls.
     #[non_exhaustive]
     Opened {
-        /// What opened it.
+        /// The reason for the opening.
         why: TripReason,
-        /// For how long.
+        /// The open time.
         duration: Duration,
-        /// How often it opened since it was last closed.
+        /// The number of openings since the breaker was last closed.
         trips: u32,
     },
-    /// It lets probes through.
+    /// The breaker lets probes through.
     HalfOpened,
-    /// It lets calls through.
+    /// The breaker lets calls through.
     Closed,
-    /// It is held open by [`Upstream::isolate`](crate::Upstream::isolate).
+    /// The breaker is held open by [`Upstream::isolate`](crate::Upstream::isolate).
     Isolated,
 }
 

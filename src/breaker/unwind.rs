@@ -1,10 +1,11 @@
-/// Runs a step if foreign code panics before this is [disarmed](Self::disarm): an observer, a timer, a curve.
+/// A guard that runs a step if foreign code (an observer, a timer, a curve) panics before
+/// [`disarm`](Self::disarm).
 pub(super) struct OnUnwind<F: FnMut()>(pub(super) F);
 
 impl<F: FnMut()> OnUnwind<F> {
     #[inline]
     pub(super) fn disarm(self) {
-        std::mem::forget(self); // the step borrows, and owns nothing
+        std::mem::forget(self); // the step only borrows, so nothing leaks
     }
 }
 

@@ -5,51 +5,52 @@ use std::time::Duration;
 use crate::sync::AtomicU64;
 use crate::time::nanos;
 
-/// The number of slots in a window: it slides by a sixteenth of its length.
+/// The number of slots in a window. The window slides by one slot, a sixteenth of its length.
 const SLOTS: usize = 1 << SLOT_BITS;
 #[cfg(not(loom))]
 const SLOT_BITS: u32 = 4;
 
-/// Threads count in shards of their own, so that successes on two cores do not fight for one cache line.
+/// The number of shards. Threads count in different shards, so that successes on two cores do not
+/// contend for one cache line.
 #[cfg(not(loom))]
 const SHARDS: usize = 4;
-/// One shard of one slot, or loom could not walk all that happens.
+/// One shard with one slot: loom could not explore more interleavings.
 #[cfg(loom)]
 const SHARDS: usize = 1;
 #[cfg(loom)]
 const SLOT_BITS: u32 = 0;
 
-/// Counts of the calls that ended within the last window of time: constant time, constant memory, no lock.
+/// The counts of calls that ended within the last window: constant time and memory, lock-free.
 ///
-/// Each slot has a word for each kind of count, which is read and replaced whole:
+/// A slot has one word for each kind of count. A word is read and replaced as a whole. Its bits are
 /// `begun: 1 | generation: 7 | lap: 24 | count: 32`.
 ///
 /// Invariants:
-/// 1. A word counts for the generation and the lap (the how-many-th time around the ring) that its tag names, and for
-///    no other. Tags are equal or not; they have no order, as a number that wraps has none.
-/// 2. Only a call of the live generation counts or gives a word a tag. It compares generations after it has read the word,
-///    so it replaces nothing that a later generation has written.
-/// 3. The window is [emptied](Self::empty) at every 64th transition of the breaker, so the seven bits of a tag name one
-///    generation among all that can have counts.
-/// 4. A success that begins a slot gives the failures of the slot the same tag. So where the tags differ a failure has begun
-///    the slot for another time since.
-/// 5. A shard whose bit in `used` is not set counted nothing: whoever gives a word a tag sets it first, and whoever counts
-///    under that tag after sees it set.
+/// 1. A word counts only for the generation and the lap in its tag. The lap is the number of past
+///    rounds of the ring. Tags are compared for equality only: numbers that wrap have no order.
+/// 2. Only a call of the live generation counts or gives a word a tag. A call compares generations
+///    after it has read the word, so it never replaces a word of a later generation.
+/// 3. Every 64th transition [empties](Self::empty) the window. Among the generations that can have
+///    counts, the seven bits of a tag therefore name exactly one.
+/// 4. A success that begins a slot gives the same tag to the slot's failures. If the two tags
+///    differ later, a failure has begun the slot for another time since.
+/// 5. A shard without its bit in `used` has counted nothing. A thread sets the bit before it gives
+///    a word a tag. A later thread that counts under this tag sees the bit.
 ///
 /// # Limits
 ///
-/// A count stands still at `u32::MAX`: no window has that many calls of one kind in one slot of one shard.
-/// A lap has 24 bits: counts that nothing touched for exactly 16,777,216 windows (five years, for windows of 10 s) would
-/// count as fresh, once. A thread that stands still for a whole window between its reading of the clock and its count
-/// begins a slot of a later lap anew: the counts of one slot and shard are lost.
+/// A count stops at `u32::MAX`: no window has as many calls of one kind in one slot of one shard. A
+/// lap has 24 bits. Counts untouched for exactly 16,777,216 windows would count as fresh, once.
+/// That is five years with windows of 10 s. A thread may stall for a whole window between reading
+/// the clock and counting. It then overwrites the counts of a later lap in one slot and shard.
 pub(super) struct Window {
     shards: [Shard; SHARDS],
-    /// A bit for each shard that anybody counted in: there may be fewer threads than shards.
+    /// One bit for each shard in use: there may be fewer threads than shards.
     used: AtomicU64,
 }
 
-/// The words of one kind side by side: a call that succeeds touches few cache lines.
-#[repr(align(128))] // a cache line and the one that is fetched with it
+/// The words of one kind are adjacent, so that a success touches few cache lines.
+#[repr(align(128))] // a cache line and its prefetched neighbour
 struct Shard {
     ok: Describe,
     failed: Describe,
@@ -58,21 +59,21 @@ struct Shard {
 
 type Describe = [AtomicU64; SLOTS];
 
-/// Calls that ended within a window.
+/// The counts of the calls that ended within a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) ok: u64,
     pub(super) failed: u64,
-    /// Of both, those that took longer than the limit for slow calls.
+    /// The calls among both kinds that took longer than the slow-call limit.
     pub(super) slow: u64,
 }
 
 /// A call that ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ended {
-    /// In nanoseconds on the breaker's timer.
+    /// In nanoseconds on the upstream's timer.
     pub(super) at: u64,
-    /// The generation that admitted it.
+    /// The generation that admitted the call.
     pub(super) generation: u32,
     pub(super) failed: bool,
     pub(super) slow: bool,
@@ -82,12 +83,12 @@ const COUNT_BITS: u32 = 32;
 const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
 const LAP_BITS: u32 = 24;
 const GENERATION_BITS: u32 = 7;
-/// A word that nobody touched is zero, and has no tag.
+/// Set in the tag of a used word. An unused word is 0 and has no tag.
 const BEGUN: u64 = 1 << (GENERATION_BITS + LAP_BITS);
 
-/// The most transitions between two times at which the window is emptied (invariant 3): half of the generations that a tag
-/// can name. A late call of one half may still write after that half was emptied. The next emptying removes it, before a
-/// generation of the same tag begins.
+/// The most transitions between two emptyings (invariant 3): half of the generations of a tag.
+/// After the emptying, a late call may still write a word of the old half. The next emptying
+/// removes it before a generation with the same tag begins.
 const TRANSITIONS: u32 = 1 << (GENERATION_BITS - 1);
 
 impl Window {
@@ -95,7 +96,7 @@ impl Window {
         Self { shards: [const { Shard::new() }; SHARDS], used: AtomicU64::new(0) }
     }
 
-    /// Counts a call that ended just now. `live` reads the breaker's generation.
+    /// Counts a call that has just ended. `live` returns the live generation.
     #[inline]
     pub(super) fn count(&self, slot: Slot, call: Ended, live: impl Fn() -> u32) {
         let (index, tag) = place(slot.tick(call.at), call.generation);
@@ -115,8 +116,8 @@ impl Window {
         }
     }
 
-    /// Counts a call that succeeded a while ago, where others counted in that slot already; else false, as the slot may
-    /// have been begun for a later time meanwhile.
+    /// Counts a success by an old reading, if its slot already has counts of that time. Returns
+    /// false otherwise: a later time may have begun the slot meanwhile.
     #[inline]
     pub(super) fn join(
         &self,
@@ -127,7 +128,7 @@ impl Window {
     ) -> bool {
         let (index, tag) = place(slot.tick(at), generation);
         let shard = &self.shards[own_shard() % SHARDS];
-        // Else a failure has begun the slot for a later time (invariant 4).
+        // True if a failure has begun the slot for another time (invariant 4).
         let begun_anew = tag_of(shard.failed[index].load(Ordering::Relaxed)) != tag;
         !begun_anew && add_one(&shard.ok[index], tag, || live() == generation, || false)
     }
@@ -140,13 +141,13 @@ impl Window {
         }
     }
 
-    /// The calls that this generation counted within the window that ends at `now`.
+    /// Returns the counts of `generation` within the window that ends at `now`.
     pub(super) fn counts(&self, now: u64, slot: Slot, generation: u32) -> Counts {
-        #[cfg(loom)] // whose atomics must all have been used before they are shared
+        #[cfg(loom)] // loom's atomics must be used once before they are shared
         self.words().for_each(|word| _ = word.load(Ordering::Relaxed));
         let last = slot.tick(now);
         let (newest, lap) = place(last, generation);
-        // The slots after the newest are of the lap before.
+        // Slots after the newest belong to the lap before.
         let (_, lap_before) = place(last.wrapping_sub(SLOTS as u64), generation);
         let sum = |words: &Describe| -> u64 {
             let of_lap = |(index, word): (usize, &AtomicU64)| {
@@ -163,7 +164,7 @@ impl Window {
         let mut counts = Counts::default();
         for (index, shard) in self.shards.iter().enumerate() {
             if used & (1 << index) != 0 {
-                // Slow ones first: a call is counted as slow after it is counted.
+                // Slow calls first: a call is counted as slow only after its main count.
                 counts.slow += sum(&shard.slow);
                 counts.failed += sum(&shard.failed);
                 counts.ok += sum(&shard.ok);
@@ -172,7 +173,7 @@ impl Window {
         counts
     }
 
-    /// The breaker goes from one generation to a later one, which it publishes after this.
+    /// Prepares the window for a later generation, before the breaker publishes it.
     #[inline]
     pub(super) fn transition(&self, from: u32, to: u32) {
         if from / TRANSITIONS != to / TRANSITIONS {
@@ -183,7 +184,7 @@ impl Window {
     #[cold]
     fn empty(&self) {
         for word in self.words().filter(|word| word.load(Ordering::Relaxed) != 0) {
-            word.swap(0, Ordering::AcqRel); // so that it has its place in one order with the steps that count
+            word.swap(0, Ordering::AcqRel); // a read-modify-write, in order with `add_one`
         }
     }
 
@@ -212,8 +213,8 @@ impl Counts {
     }
 }
 
-/// Counts one more under that tag, unless the call is not of the live generation. `begin` says whether a word with another
-/// tag may be given this one. False where nothing was counted.
+/// Adds one to `word` under `tag`, if the call's generation is live. A word with another tag gets
+/// `tag` if `begin` returns true. Returns false if nothing was counted.
 #[inline]
 fn add_one(
     word: &AtomicU64,
@@ -221,7 +222,8 @@ fn add_one(
     is_live: impl Fn() -> bool,
     begin: impl Fn() -> bool,
 ) -> bool {
-    // Acquire: who reads what a later generation wrote, then finds that generation live (invariant 2).
+    // Acquire: a thread that reads a word of a later generation then also finds that generation
+    // live (invariant 2).
     let mut seen = word.load(Ordering::Acquire);
     loop {
         if !is_live() {
@@ -240,12 +242,12 @@ fn add_one(
     }
 }
 
-/// Gives a word that tag, with nothing counted, unless the call is not of the live generation.
+/// Gives a word `tag` and a count of 0, if the call's generation is live.
 #[cold]
 fn retag(word: &AtomicU64, tag: u64, is_live: impl Fn() -> bool) {
     let seen = word.load(Ordering::Acquire);
     if tag_of(seen) != tag && is_live() {
-        // It fails where a failure has just counted: under this tag, or a later one.
+        // Fails if a failure was counted meanwhile, under this tag or a later one.
         let _ = word.compare_exchange(seen, tag << COUNT_BITS, Ordering::AcqRel, Ordering::Relaxed);
     }
 }
@@ -255,7 +257,7 @@ const fn tag_of(word: u64) -> u64 {
     word >> COUNT_BITS
 }
 
-/// The slot of a tick, and the tag that it has there.
+/// Returns the slot of a tick and its tag.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "less than SLOTS")]
 const fn place(tick: u64, generation: u32) -> (usize, u64) {
@@ -264,10 +266,11 @@ const fn place(tick: u64, generation: u32) -> (usize, u64) {
     (tick as usize % SLOTS, BEGUN | (generation << LAP_BITS) | lap)
 }
 
-/// The length of a slot, kept as what divides by it in one multiplication.
+/// The length of a slot, stored as a reciprocal: a division becomes one multiplication.
 ///
-/// That quotient is rounded up by less than a quarter of a slot for any reading of a clock, and not at all for small
-/// ones. It does not matter where slots begin, only that all agree on it.
+/// For clock readings below 2^62 ns (146 years), the quotient is too large by less than a quarter
+/// of a slot. For small readings it is exact. The start of a slot does not matter, because all
+/// threads use the same one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     /// 2^64 ÷ the length in nanoseconds, rounded up.
@@ -275,7 +278,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// A sixteenth of that window, at least 2 ns.
+    /// Returns the slot of a window: a sixteenth of its length, at least 2 ns.
     pub(super) const fn of(window: Duration) -> Self {
         let length = nanos(window) / SLOTS as u64;
         let length = if length < 2 { 2 } else { length };
@@ -288,7 +291,7 @@ impl Slot {
     }
 }
 
-/// This thread's shard.
+/// Returns the shard of this thread.
 #[inline]
 fn own_shard() -> usize {
     thread_local! {
@@ -299,7 +302,7 @@ fn own_shard() -> usize {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS
     }
-    // A thread whose locals are gone is on its way out: it counts where all such do.
+    // An exiting thread may have no locals any more. It uses shard 0.
     SHARD
         .try_with(|mine| {
             if mine.get() >= SHARDS {
@@ -322,6 +325,6 @@ mod tests {
             assert!(add_one(&word, BEGUN, || true, || false));
             assert_eq!(word.load(Ordering::Relaxed), full);
         }
-        assert!(!add_one(&word, BEGUN + 1, || true, || false), "of another time");
+        assert!(!add_one(&word, BEGUN + 1, || true, || false), "a word with another tag");
     }
 }

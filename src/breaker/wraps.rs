@@ -1,4 +1,4 @@
-//! Tests of a breaker after any number of transitions: its generation and the tags of its window wrap around.
+//! Tests of a breaker after many transitions: its generation and the window's tags wrap around.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::backoff::Backoff;
 use crate::time::{ManualTimer, Timer, nanos};
 use crate::verdict::Health;
 
-/// A breaker after a number of transitions, with the clock of an upstream that nobody observes.
+/// A breaker with past transitions, on the clock of an upstream without an observer.
 struct Manual {
     breaker: Breaker,
     clock: Clock,
@@ -29,7 +29,7 @@ impl Owner for Clock {
     }
 
     fn emit(&self, transition: Transition) {
-        unreachable!("nobody listens, and hears {transition}")
+        unreachable!("no observer listens, but `{transition}` was emitted")
     }
 }
 
@@ -61,12 +61,12 @@ impl Manual {
     }
 }
 
-/// A slot of the window, in milliseconds.
+/// The length of a slot, in milliseconds.
 const SLOT: u64 = 100;
 const SLOTS: u64 = 16;
 const SLOW: u64 = 250;
 
-/// A breaker that counts both rates and never opens by itself, as no share reaches NaN.
+/// Creates a breaker that counts both rates. It never trips, because no share reaches NaN.
 fn counting(timer: &ManualTimer, transitions: u32) -> Manual {
     let breaker = Breaker::new()
         .without_consecutive()
@@ -76,7 +76,7 @@ fn counting(timer: &ManualTimer, transitions: u32) -> Manual {
     Manual::new(&breaker, timer, transitions)
 }
 
-/// Numbers of transitions around which something wraps: a sign or the whole of 8, 16 and 32 bits.
+/// Draws numbers of transitions around which 8, 16 or 32 bits, or their sign, wrap.
 fn transitions() -> impl Strategy<Value = u32> {
     let edge =
         prop::sample::select(vec![0, 1 << 6, 1 << 7, 1 << 8, 1 << 15, 1 << 16, 1 << 31, u32::MAX]);
@@ -109,7 +109,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..120)
 }
 
-/// A call of the model: the transition after which it was admitted, and when.
+/// A call of the model: the number of transitions before its admission, and its time.
 struct Admitted {
     transitions: u64,
     at: u64,
@@ -124,7 +124,8 @@ struct Counted {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// The counts are those of a plain list: of the calls admitted since the last transition, those that ended in the window.
+    /// The counts equal those of a plain list of the calls admitted since the last transition and
+    /// ended within the window.
     #[test]
     fn counts_are_exact_after_any_number_of_transitions(start in transitions(), steps in steps()) {
         let timer = ManualTimer::new();
@@ -164,7 +165,7 @@ proptest! {
         }
     }
 
-    /// It opens and closes as a new one does, in a row of calls that fail and probes that pass.
+    /// The breaker opens on failures and closes on passed probes, exactly like a new one.
     #[test]
     fn opens_and_closes_after_any_number_of_transitions(start in transitions()) {
         let timer = ManualTimer::new();
@@ -194,7 +195,7 @@ proptest! {
     }
 }
 
-/// The wrap itself, step by step: two minutes in a release build.
+/// Performs the wrap itself step by step (two minutes in a release build).
 #[test]
 #[ignore = "four billion transitions"]
 fn counts_are_exact_after_four_billion_transitions() {

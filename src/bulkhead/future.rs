@@ -7,11 +7,11 @@ use pin_project_lite::pin_project;
 use super::queue::Entry;
 use super::{Bulkhead, Full, Permit};
 
-/// A wait for a [`Permit`]. Made by [`Bulkhead::acquire`].
+/// A future that acquires a [`Permit`]. Made by [`Bulkhead::acquire`].
 #[must_use = "futures do nothing unless `.await`ed or polled"]
 pub struct Acquire<'a> {
     bulkhead: &'a Bulkhead,
-    /// The place in line.
+    /// The ticket in the queue, while waiting.
     ticket: Option<u64>,
 }
 
@@ -62,11 +62,11 @@ impl fmt::Debug for Acquire<'_> {
 }
 
 pin_project! {
-    /// A future that needs a place in a bulkhead. Made by
+    /// A future that runs with a permit of a bulkhead. Made by
     /// [`ResilienceExt::limited_by`](crate::ResilienceExt::limited_by).
     #[must_use = "futures do nothing unless `.await`ed or polled"]
     pub struct Limited<'a, F> {
-        // Dropped in this order: who leaves the place has left nothing in it.
+        // Fields drop in this order: the future ends before its permit is released.
         #[pin]
         future: Option<F>,
         place: Place<'a>,
@@ -108,7 +108,7 @@ where
         }
         let future = this.future.as_mut().as_pin_mut();
         let output = ready!(future.expect("`Limited` polled after completion").poll(cx));
-        // Not when this is dropped: an outcome may be kept long.
+        // Dropped now and not with `self`, because a finished future may be kept for long.
         this.future.set(None);
         *this.place = Place::Left;
         Poll::Ready(output)

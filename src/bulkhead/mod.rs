@@ -1,21 +1,23 @@
-//! At most so many at once, so many waiting, and the rest are refused.
+//! A bulkhead that limits the number of calls in flight and the number of waiters.
 //!
-//! A peer that slows down fills its callers: each call that waits for it holds memory, a socket, a task, and soon the
-//! calls to healthy peers find no room either. A [`Bulkhead`] keeps the calls to one peer in one compartment. It is
-//! also the way to respect a peer's own limit on concurrent requests.
+//! A slow upstream fills its callers. Each call to it holds memory, a socket and a task. Soon calls
+//! to healthy upstreams find no room. A [`Bulkhead`] limits the calls to one upstream. It also
+//! helps to respect an upstream's own limit on concurrent requests.
 //!
-//! The queue is bounded, as an unbounded one turns an overload into waits that nobody is still there to see the end of:
-//! what is not answered in time is better refused at once, while the caller can still do something else. It bounds how
-//! many wait; [`with_max_wait`](Bulkhead::with_max_wait) and the call's total timeout bound how long.
+//! The queue is bounded. With an unbounded queue an overload becomes a wait that outlasts the
+//! callers. A call without a timely answer is better refused at once, while its caller can still do
+//! something else. The queue limits the number of waiters.
+//! [`with_max_wait`](Bulkhead::with_max_wait) and the call's total timeout limit the wait.
 //!
-//! It is not for limits per second (calls that are quick pass a bulkhead in any number), and not for CPU work, which
-//! has thread pools.
+//! A bulkhead cannot enforce a limit per second: any number of quick calls passes it. It is not for
+//! CPU work either: use a thread pool.
 //!
-//! # Where it stands
+//! # Placement
 //!
-//! As a part of an [`Upstream`](crate::Upstream) each attempt takes a place, and the delay between two attempts holds
-//! none. Ahead of a breaker: a call that finds no room says nothing about the upstream. As a postfix adapter,
-//! [`.limited_by(&bulkhead)`](crate::ResilienceExt::limited_by), it covers any future.
+//! As a part of an [`Upstream`](crate::Upstream), a bulkhead gives each attempt a permit. The delay
+//! between two attempts holds no permit. The bulkhead comes before the breaker, because a full
+//! bulkhead says nothing about the upstream. The postfix method
+//! [`.limited_by(&bulkhead)`](crate::ResilienceExt::limited_by) limits any future.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -31,9 +33,11 @@
 //! }
 //! let call = || fetch().limited_by(&BULKHEAD);
 //!
-//! let (first, second, waits, refused) = tokio::join!(call(), call(), call(), call());
+//! let (first, second, waits, refused) =
+//!     tokio::join!(call(), call(), call(), call());
 //! assert!(first.is_ok() && second.is_ok() && waits.is_ok());
-//! assert_eq!(refused.unwrap_err().to_string(), "full: 2 at work, 1 waiting");
+//! let message = refused.unwrap_err().to_string();
+//! assert_eq!(message, "bulkhead full: 2 in flight, 1 queued");
 //! # }
 //! ```
 
@@ -51,24 +55,25 @@ use crate::sync::AtomicU64;
 use crate::time::nanos;
 use queue::Queue;
 
-/// At most n at once, at most m waiting; who comes beyond that is refused with [`Full`].
+/// A bulkhead with a limit on calls in flight and a limit on waiters. It refuses further calls with
+/// [`Full`].
 ///
 /// # Defaults
 ///
 /// | setting | default | why |
 /// |---|---|---|
-/// | limit | none: `new` takes it | only the caller knows how much the peer, or the memory, bears |
-/// | queue | as long as the limit | whoever waits gets in after about one call's time; a longer queue only stores calls for later |
+/// | limit | none: `new` takes it | only the caller knows how much the upstream, or the memory, bears |
+/// | queue | as long as the limit | a waiter gets its permit after about one call's time; a longer queue only stores calls for later |
 ///
 /// # Fairness
 ///
-/// First come, first served: a place that becomes free is handed to whoever waits longest, and a newcomer never takes
-/// it from under them.
+/// First come, first served. A released permit goes to the longest waiter. A new call never
+/// overtakes a waiter.
 ///
 /// # Cost
 ///
-/// While there is room, entering and leaving are one atomic exchange each: no lock, no allocation. Only waiting takes a
-/// lock and allocates.
+/// While permits are free, acquiring and releasing are one atomic exchange each: no lock, no
+/// allocation. Only waiting takes a lock and allocates.
 ///
 /// # Examples
 ///
@@ -77,7 +82,7 @@ use queue::Queue;
 ///
 /// static BULKHEAD: Bulkhead = Bulkhead::new(1).with_queue(0);
 ///
-/// let permit = BULKHEAD.try_acquire().expect("nobody is in it");
+/// let permit = BULKHEAD.try_acquire().expect("the bulkhead is empty");
 /// let full = BULKHEAD.try_acquire().unwrap_err();
 /// assert_eq!((full.limit(), full.waiting()), (1, 0));
 /// drop(permit);
@@ -85,24 +90,27 @@ use queue::Queue;
 /// ```
 #[must_use = "a bulkhead does nothing unless calls share it"]
 pub struct Bulkhead {
-    /// How many are in, and above `IN` how many wait.
+    /// The number of permits in use (the bits of `IN`), and above it the number of waiters.
     ///
-    /// Invariant 1: the number of those who wait is the length of the line, and changes only under its lock.
-    /// Invariant 2: while somebody waits, the house is full: a place is then handed over, never given up.
+    /// Invariants:
+    /// 1. The number of waiters is the length of the queue. It changes only under the queue's lock.
+    /// 2. While a call waits, `limit` permits are in use. A permit is then handed over, not freed.
     state: AtomicU64,
     waiters: Queue,
     limit: u32,
     queue: u32,
-    /// In nanoseconds; `u64::MAX` is none.
+    /// In nanoseconds. `u64::MAX` is no limit.
     max_wait: u64,
 }
 
-/// The part of the state that counts who is in; above it is who waits, in steps of `ONE_WAITING`.
+/// The bits of `state` that count permits in use. The bits above count waiters in steps of
+/// `ONE_WAITING`.
 const IN: u64 = u32::MAX as u64;
 const ONE_WAITING: u64 = IN + 1;
 
 impl Bulkhead {
-    /// At most `limit` at once, and as many waiting. With 0 all are refused.
+    /// Creates a bulkhead for `limit` calls at once and as many waiters. With 0 it refuses every
+    /// call.
     pub const fn new(limit: u32) -> Self {
         Self {
             state: AtomicU64::new(0),
@@ -113,77 +121,80 @@ impl Bulkhead {
         }
     }
 
-    /// At most `waiting` may wait; with 0 who finds no room is refused at once. With a limit of 0 nobody waits.
+    /// Sets the length of the queue. With 0, a call without a free permit is refused at once. With
+    /// a limit of 0 no call waits.
     pub const fn with_queue(mut self, waiting: u32) -> Self {
         self.queue = if self.limit == 0 { 0 } else { waiting };
         self
     }
 
-    /// Limits how long a call of an [`Upstream`](crate::Upstream) waits in line. Then it ends as
-    /// [`StopReason::Full`](crate::StopReason::Full).
+    /// Limits the time that a call on an [`Upstream`](crate::Upstream) waits in the queue. The call
+    /// then ends with [`StopReason::Full`](crate::StopReason::Full).
     pub const fn with_max_wait(mut self, limit: Duration) -> Self {
         self.max_wait = nanos(limit);
         self
     }
 
-    /// Returns how long a call waits in line at most, in nanoseconds; `u64::MAX` is without end.
+    /// Returns the longest wait of a call in nanoseconds. `u64::MAX` is no limit.
     pub(crate) const fn max_wait(&self) -> u64 {
         self.max_wait
     }
 
-    /// How many it lets in at once.
+    /// Returns the number of permits.
     #[must_use]
     pub const fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// How many may wait.
+    /// Returns the number of calls that may wait.
     #[must_use]
     pub const fn queue(&self) -> u32 {
         self.queue
     }
 
-    /// How many are in it now.
+    /// Returns the number of permits in use now.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         count(self.state.load(Ordering::Relaxed))
     }
 
-    /// How many wait now.
+    /// Returns the number of waiters now.
     #[must_use]
     pub fn waiting(&self) -> u32 {
         count(self.state.load(Ordering::Relaxed) >> u32::BITS)
     }
 
-    /// Takes a place if there is room at once.
+    /// Acquires a permit if one is free.
     ///
     /// # Errors
     ///
-    /// [`Full`]: there is no room. Whoever waits comes first.
+    /// [`Full`] if no permit is free. Released permits go to waiters first.
     #[inline]
     pub fn try_acquire(&self) -> Result<Permit<'_>, Full> {
         self.enter().map(|()| Permit { bulkhead: self })
     }
 
-    /// Takes a place, waiting in line for it where there is no room. The place in line is taken at the first poll.
+    /// Acquires a permit, and waits in the queue if none is free. The future joins the queue at its
+    /// first poll.
     ///
     /// # Errors
     ///
-    /// [`Full`], at the first poll: there is neither room nor a place in line.
+    /// [`Full`] at the first poll, if no permit is free and the queue is full.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it gives up the place in line; a permit that was on its way passes on to the next.
+    /// Dropping the future leaves the queue. A permit already handed to the future goes to the next
+    /// waiter.
     pub const fn acquire(&self) -> Acquire<'_> {
         Acquire::new(self)
     }
 
-    /// Enters if there is room; who enters must [leave](Self::leave).
+    /// Takes a permit if one is free. The caller must call [`leave`](Self::leave) to release it.
     #[inline]
     pub(crate) fn enter(&self) -> Result<(), Full> {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
-            // By invariant 2 this also lets those who wait go first.
+            // By invariant 2 this also refuses new calls while others wait.
             if state & IN >= u64::from(self.limit) {
                 return Err(self.full(state));
             }
@@ -203,7 +214,7 @@ impl Bulkhead {
         Full { limit: self.limit, waiting: count(state >> u32::BITS) }
     }
 
-    /// Gives a place up, or hands it to whoever waits longest.
+    /// Releases a permit, or hands it to the longest waiter.
     #[inline]
     pub(crate) fn leave(&self) {
         let mut state = self.state.load(Ordering::Relaxed);
@@ -222,7 +233,7 @@ impl Bulkhead {
     }
 }
 
-/// The lower half.
+/// Returns the lower half of `state`.
 #[expect(clippy::cast_possible_truncation)]
 const fn count(state: u64) -> u32 {
     state as u32
@@ -239,9 +250,9 @@ impl fmt::Debug for Bulkhead {
     }
 }
 
-/// A place in a [`Bulkhead`]. Dropped, it is free for the next.
+/// A permit of a [`Bulkhead`]. Dropping it releases the permit.
 #[derive(Debug)]
-#[must_use = "dropping it leaves the bulkhead"]
+#[must_use = "dropping the permit releases it"]
 pub struct Permit<'a> {
     bulkhead: &'a Bulkhead,
 }
@@ -253,9 +264,9 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// There was no room in a [`Bulkhead`], nor a place in its queue.
+/// An error: no permit of a [`Bulkhead`] was free, and its queue was full.
 ///
-/// It says nothing about the upstream, which was not asked.
+/// The error says nothing about the upstream, because the upstream was not asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Full {
     limit: u32,
@@ -263,13 +274,13 @@ pub struct Full {
 }
 
 impl Full {
-    /// How many were in it: as many as it allows.
+    /// Returns the number of permits in use at the refusal: all of them.
     #[must_use]
     pub const fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// How many were waiting.
+    /// Returns the number of waiters at the refusal.
     #[must_use]
     pub const fn waiting(&self) -> u32 {
         self.waiting
@@ -278,7 +289,7 @@ impl Full {
 
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "full: {} at work, {} waiting", self.limit, self.waiting)
+        write!(f, "bulkhead full: {} in flight, {} queued", self.limit, self.waiting)
     }
 }
 

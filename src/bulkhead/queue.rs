@@ -6,13 +6,13 @@ use std::task::{Poll, Waker};
 use super::{Bulkhead, Full, IN, ONE_WAITING};
 use crate::sync::{Mutex, MutexGuard};
 
-/// Those who wait, in the order of their tickets.
+/// The waiters, in the order of their tickets.
 pub(super) struct Queue(Mutex<Waiters>);
 
 #[derive(Default)]
 struct Waiters {
     next: u64,
-    /// A ticket that was given out and is not here was called: its holder has a place.
+    /// The wakers by ticket. A ticket is removed when a permit is handed to its holder.
     tickets: BTreeMap<u64, Waker>,
 }
 
@@ -22,19 +22,19 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiters> {
-        // Wakers are cloned, woken and dropped outside the lock: a poisoned one still holds a whole queue.
+        // Wakers are cloned, woken and dropped outside the lock, so a poisoned queue is whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How a call that finds no room goes on.
+/// The result of [`Bulkhead::enqueue`]: a permit or a ticket.
 pub(crate) enum Entry {
     In,
     Pending(u64),
 }
 
 impl Bulkhead {
-    /// A place in line, or in the house if one has become free meanwhile.
+    /// Joins the queue, or takes a permit if one was released meanwhile.
     #[cold]
     pub(crate) fn enqueue(&self, waker: &Waker) -> Result<Entry, Full> {
         let waker = waker.clone();
@@ -67,7 +67,7 @@ impl Bulkhead {
         Ok(Entry::Pending(ticket))
     }
 
-    /// Whether `ticket` was called.
+    /// Returns `Ready` if a permit was handed to the holder of `ticket`.
     pub(crate) fn poll_ticket(&self, ticket: u64, waker: &Waker) -> Poll<()> {
         let mut waker = waker.clone();
         let mut queue = self.waiters.lock();
@@ -77,7 +77,8 @@ impl Bulkhead {
         if pending { Poll::Pending } else { Poll::Ready(()) }
     }
 
-    /// Gives up a place in line; the place in the house where the ticket was called already.
+    /// Leaves the queue, or releases the permit if one was already handed to the holder of
+    /// `ticket`.
     #[cold]
     pub(crate) fn give_up(&self, ticket: u64) {
         let mut queue = self.waiters.lock();
@@ -91,13 +92,13 @@ impl Bulkhead {
         }
     }
 
-    /// Hands a place that becomes free to the first waiter.
+    /// Hands a released permit to the first waiter.
     #[cold]
     pub(super) fn hand_over(&self) {
         let mut queue = self.waiters.lock();
         let called = queue.tickets.pop_first();
-        // Who waited may have given up since we looked; by invariant 1 there is then nobody in line, nor can be
-        // before the lock is free.
+        // The waiter may have given up since `leave` read the state. With an empty queue no call
+        // waits (invariant 1), and none can join before the lock is free.
         let change = if called.is_some() { ONE_WAITING } else { 1 };
         self.state.fetch_sub(change, Ordering::Release);
         drop(queue);

@@ -6,15 +6,16 @@ use std::time::Duration;
 use crate::sync::AtomicU64;
 use crate::time::nanos;
 
-/// The state of a cooldown: pure, with time and chance as arguments. All times are readings of one timer, in nanoseconds.
+/// The state of a cooldown: pure, with time and random numbers as arguments. All times are readings
+/// of one timer, in nanoseconds.
 pub(super) struct Gate {
-    /// When the hold ends; 0 while nothing is held or released. Invariant 1: it only grows, except that it may become 0
-    /// once all waiters have been released.
+    /// The end of the hold, or 0 while no hold and no release runs. Invariant 1: `until` only
+    /// grows, but may become 0 after the release.
     until: AtomicU64,
-    /// When the hold began; of use only while `until` is not 0. Invariant 2: written before the `until` that
-    /// begins a hold, so whoever sees that sees this.
+    /// The start of the hold, valid while `until` is not 0. Invariant 2: `since` is written before
+    /// the `until` of a new hold. An Acquire load of this `until` makes this `since` visible.
     since: AtomicU64,
-    /// The longest hint since the hold was last not running.
+    /// The longest hint since `until` was last reached. The first hint after `until` replaces it.
     hint: AtomicU64,
     settings: Settings,
 }
@@ -27,9 +28,10 @@ pub(super) struct Settings {
     pub(super) default_hold: Duration,
 }
 
-/// How often a call asks during a release that nobody disturbs, before it goes.
+/// The number of turns in a release. A waiting call asks about once a turn.
 const TURNS: u64 = 16;
-/// A hold that goes on counts as no longer than so many of its hints: with the default jitter, a release of eight hints.
+/// The longest length that a continued hold counts for, in hints. The release then takes eight
+/// hints with the default jitter.
 const HINTS: u64 = 32;
 
 impl Gate {
@@ -50,13 +52,13 @@ impl Gate {
         &mut self.settings
     }
 
-    /// Whether nothing is held, as far as can be said without a clock.
+    /// Returns true if no hold and no release can run. Reads no clock.
     #[inline]
     pub(super) fn is_free(&self) -> bool {
         self.until.load(Ordering::Relaxed) == 0
     }
 
-    /// Holds for `after` from `now`, held to the cap; without a time, for the default.
+    /// Holds calls for `after` from `now`, or for the default without `after`. At most for the cap.
     #[cold]
     pub(super) fn hold(&self, now: u64, after: Option<Duration>) {
         let after = nanos(after.unwrap_or(self.settings.default_hold).min(self.settings.cap));
@@ -64,7 +66,8 @@ impl Gate {
             return;
         }
         let until = self.until.load(Ordering::Relaxed);
-        // A refusal amid a release says that it was too fast: the hold goes on, and the next release takes longer.
+        // A refusal during a release shows that the release was too fast: the hold continues, and
+        // the next release takes longer.
         if self.is_over(until, now) {
             self.since.store(now, Ordering::Relaxed);
         }
@@ -72,13 +75,14 @@ impl Gate {
             self.hint.store(after, Ordering::Relaxed);
         }
         let before = self.until.fetch_max(now.saturating_add(after), Ordering::AcqRel);
-        // Of two that begin a hold at once, the one that comes later to this line mends what it may have overwritten.
+        // Two calls that begin a hold at once may overwrite `hint`: the second one corrects it
+        // here.
         self.hint.fetch_max(after.max(before.saturating_sub(now)), Ordering::Relaxed);
     }
 
-    /// What is left of the hold at `now`, without the release.
+    /// Returns the rest of the hold at `now`, without the release.
     pub(super) fn remaining(&self, now: u64) -> Option<Duration> {
-        // Acquire: whether it is over, is a matter of its beginning (invariant 2).
+        // Acquire, because `is_over` reads `since` (invariant 2).
         let until = self.until.load(Ordering::Acquire);
         if until > now {
             return Some(Duration::from_nanos(until - now));
@@ -89,17 +93,18 @@ impl Gate {
         None
     }
 
-    /// How long a call that comes at `now` waits; it must ask again afterwards. `None`: it may go.
+    /// Returns the wait of a call that arrives at `now`. The call must ask again after the wait.
+    /// With `None` the call may go.
     ///
-    /// During a release each call asks at every turn, and goes with the chance that lets them all go evenly until its
-    /// end. Nothing is kept of a call between two turns, so the one that comes anew is not ahead of those that wait, and
-    /// all of them see soon that a hold has begun, or that the release has become shorter.
+    /// During a release each call asks about once a turn. Its chance to go spreads all calls evenly
+    /// over the rest of the release. A call keeps no state between two turns, so a new call is not
+    /// ahead of waiting calls. All calls soon notice a new hold or a shorter release.
     pub(super) fn wait(
         &self,
         now: u64,
         mut draw: impl FnMut(RangeInclusive<u64>) -> u64,
     ) -> Option<Duration> {
-        // Acquire pairs with the Release of the hold: the reader of this end sees its beginning (invariant 2).
+        // Acquire pairs with the Release in `hold`: `spread` reads `since` (invariant 2).
         let until = self.until.load(Ordering::Acquire);
         if until == 0 {
             return None;
@@ -120,25 +125,25 @@ impl Gate {
         Some(Duration::from_nanos((turn / 2 + draw(0..=turn)).clamp(1, left)))
     }
 
-    /// Spares the next caller the clock. Fails where somebody has just held again.
+    /// Saves the next caller a reading of the clock. Fails if a hold was added meanwhile.
     fn clear(&self, until: u64) {
         let _ = self.until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Whether the hold that ends at `until` has ended by `now`, and its release as well.
+    /// Returns whether the hold with the end `until` is over at `now`, including its release.
     fn is_over(&self, until: u64, now: u64) -> bool {
         until == 0 || (until <= now && until.saturating_add(self.spread(until)) <= now)
     }
 
-    /// How long the release of the hold that ends at `until` takes. Extended again and again, a hold is spread like one
-    /// of some hints, and of the cap at most: that bounds the wait.
+    /// Returns the length of the release after `until`. A hold that is extended again and again
+    /// counts as `HINTS` hints or the cap at most. That bounds the wait.
     fn spread(&self, until: u64) -> u64 {
         let Settings { jitter, least_spread, cap, .. } = self.settings;
         let hints = self.hint.load(Ordering::Relaxed).saturating_mul(HINTS);
         let held = Duration::from_nanos(
             until.saturating_sub(self.since.load(Ordering::Relaxed)).min(hints),
         );
-        // An `Err` is overflow: the jitter is from 0 to 1.
+        // An `Err` is an overflow, because the jitter is between 0 and 1.
         let share =
             Duration::try_from_secs_f64(held.min(cap).as_secs_f64() * jitter).unwrap_or(cap);
         nanos(share.max(least_spread))
