@@ -52,12 +52,8 @@ impl<S, T> Pending<S, T> {
     }
 
     #[inline]
-    fn slots(self: Pin<&mut Self>) -> SlotsProj<'_, S, T> {
-        let mut slots = self.project().slots;
-        if slots.is_none() {
-            slots.set(Some(Slots { sleep: None, cancelled: None }));
-        }
-        slots.as_pin_mut().expect("filled above").project()
+    fn slots(self: Pin<&mut Self>) -> Option<SlotsProj<'_, S, T>> {
+        self.project().slots.as_pin_mut().map(Slots::project)
     }
 
     #[inline]
@@ -80,8 +76,8 @@ impl<S, T> Pending<S, T> {
     /// Pending for no sleep any more.
     #[inline]
     pub(crate) fn wake(self: Pin<&mut Self>) {
-        if self.is_asleep() {
-            self.slots().sleep.set(None);
+        if let Some(mut slots) = self.slots() {
+            slots.sleep.set(None);
         }
     }
 }
@@ -90,30 +86,27 @@ impl<S: Future<Output = ()>, T: Future<Output = ()>> Pending<S, T> {
     /// Ready once the sleep is over, or where there is none.
     #[inline]
     pub(crate) fn poll_sleep(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.is_asleep() {
-            return Poll::Ready(());
-        }
-        self.slots().sleep.as_pin_mut().map_or(Poll::Ready(()), |sleep| sleep.poll(cx))
+        let sleep = self.slots().and_then(|slots| slots.sleep.as_pin_mut());
+        sleep.map_or(Poll::Ready(()), |sleep| sleep.poll(cx))
     }
 
     /// Ready once `token` is cancelled.
     #[inline]
     pub(crate) fn poll_cancelled<K: Cancel<Cancelled = T>>(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         token: &K,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
-        let is_waiting = self.slots.as_ref().is_some_and(|slots| slots.cancelled.is_some());
-        if !is_waiting {
+        if self.slots.as_ref().is_none_or(|slots| slots.cancelled.is_none()) {
             // Not even room is made for what never comes.
             let Some(cancelled) = token.cancelled() else { return Poll::Pending };
-            let mut slots = self.slots();
-            slots.cancelled.set(Some(cancelled));
-            return slots
-                .cancelled
-                .as_pin_mut()
-                .map_or(Poll::Pending, |cancelled| cancelled.poll(cx));
+            let mut slots = self.as_mut().project().slots;
+            match slots.as_mut().as_pin_mut() {
+                Some(slots) => slots.project().cancelled.set(Some(cancelled)),
+                None => slots.set(Some(Slots { sleep: None, cancelled: Some(cancelled) })),
+            }
         }
-        self.slots().cancelled.as_pin_mut().map_or(Poll::Pending, |cancelled| cancelled.poll(cx))
+        let cancelled = self.slots().and_then(|slots| slots.cancelled.as_pin_mut());
+        cancelled.map_or(Poll::Pending, |cancelled| cancelled.poll(cx))
     }
 }
