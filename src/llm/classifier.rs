@@ -11,20 +11,23 @@ use crate::error::ClassifyOperation;
 use crate::timeout::Elapsed;
 use crate::verdict::{Health, Verdict};
 
-/// Classifies errors that are, or come from, a [`Failure`].
+/// Classifies errors that are a [`Failure`] or have a known error among their sources.
 ///
-/// It follows the error's chain of sources to the first `Failure`, [`Elapsed`] or [`io::Error`], so that an error type
-/// of one's own needs only say where it comes from (`#[from]` or `#[source]` with `thiserror`; not
-/// `#[error(transparent)]`, which hides it). It has no opinion where there is none of them, and the
-/// call then ends as [`Unclassified`](crate::StopReason::Unclassified): put your own beside it, `(Classifier::new(), mine)`.
-/// It knows [`resile::Error<Failure>`](crate::Error); for `anyhow::Error` say
-/// `|e: &anyhow::Error| Classifier::new().classify_dyn(e.as_ref())`.
+/// The classifier follows the error's chain of sources to the first known error: a `Failure`, an
+/// [`Elapsed`], a [`Full`], an [`io::Error`] or an error of `reqwest`. So your own error type only
+/// has to name its source. With `thiserror` use `#[from]` or `#[source]`. The attribute
+/// `#[error(transparent)]` hides the source.
+///
+/// Without a known error there is no opinion and the call ends as
+/// [`Unclassified`](crate::StopReason::Unclassified). Add your own classifier for such errors:
+/// `(Classifier::new(), mine)`. [`resile::Error<Failure>`](crate::Error) is known. For
+/// `anyhow::Error` use `|e: &anyhow::Error| Classifier::new().classify_dyn(e.as_ref())`.
 ///
 /// # Defaults
 ///
 /// | setting | default | why |
 /// |---|---|---|
-/// | overload floor | 2 s | who retries an overloaded provider as fast as one that stumbled keeps it so; counts as a hint, and only where the provider gave none |
+/// | overload floor | 2 s | quick retries keep an overloaded provider overloaded. The floor counts as a hint, and only if the provider gave none |
 ///
 /// # Examples
 ///
@@ -41,12 +44,13 @@ use crate::verdict::{Health, Verdict};
 /// }
 ///
 /// let policy = RetryPolicy::new().with_classifier(llm::Classifier::new());
-/// let refused = MyError::from(Failure::from_text(401, "Incorrect API key provided"));
-/// assert!(!policy.classifier().classify(&refused).unwrap().is_again());
+/// let refused = Failure::from_text(401, "Incorrect API key provided");
+/// let verdict = policy.classifier().classify(&MyError::from(refused)).unwrap();
+/// assert!(!verdict.is_again());
 /// assert_eq!(policy.classifier().classify(&MyError::Prompt), None); // no opinion
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[must_use = "a classifier does nothing until it is asked"]
+#[must_use = "a classifier does nothing until it classifies an error"]
 pub struct Classifier {
     overload_floor: Option<Duration>,
 }
@@ -58,24 +62,26 @@ impl Default for Classifier {
 }
 
 impl Classifier {
-    /// With the defaults.
+    /// Creates a classifier with the defaults.
     pub const fn new() -> Self {
         Self { overload_floor: Some(Duration::from_secs(2)) }
     }
 
-    /// The shortest wait after [`Kind::Overloaded`] where the provider asks for none.
+    /// Sets the shortest wait after [`Kind::Overloaded`] for a provider without a hint. A floor
+    /// above the policy's hint cap ends the call.
     pub const fn with_overload_floor(mut self, floor: Duration) -> Self {
         self.overload_floor = Some(floor);
         self
     }
 
-    /// After [`Kind::Overloaded`] the policy's backoff alone decides.
+    /// Leaves the wait after [`Kind::Overloaded`] to the policy's backoff if the provider gives no
+    /// hint.
     pub const fn without_overload_floor(mut self) -> Self {
         self.overload_floor = None;
         self
     }
 
-    /// The shortest wait after [`Kind::Overloaded`].
+    /// Returns the shortest wait after [`Kind::Overloaded`] if one is set.
     #[must_use]
     pub const fn overload_floor(&self) -> Option<Duration> {
         self.overload_floor
@@ -96,7 +102,8 @@ impl Classifier {
         }
     }
 
-    /// Returns the verdict on an error of any type, by the first of its sources that says something.
+    /// Returns the verdict on an error of any type. The first known error in its chain of sources
+    /// decides.
     #[must_use]
     pub fn classify_dyn(&self, error: &(dyn Error + 'static)) -> Option<Verdict> {
         let mut next = Some(error);
@@ -104,7 +111,7 @@ impl Classifier {
             if let Some(failure) = error.downcast_ref::<Failure>() {
                 return Some(self.verdict(failure));
             }
-            // It is transparent, so its chain would pass over the failure.
+            // `Error<Failure>` is transparent: its chain of sources skips the failure.
             if let Some(union) = error.downcast_ref::<crate::error::Error<Failure>>() {
                 return ClassifyOperation(*self).classify(union);
             }

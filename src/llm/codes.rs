@@ -1,10 +1,10 @@
 //! The machine codes of the providers, as data.
 //!
-//! A code is compared by its letters and digits alone, in lower case, without a final `Error` or `Exception`: so
-//! `rate_limit_exceeded`, `RATE_LIMIT_EXCEEDED` and `rateLimitExceeded` are one, and `ThrottlingException` is
-//! `throttling`. Of several codes in one body the group that stands first decides. Codes that no group has are tried
-//! against `STEMS`, in the same order of meaning; the codes of `GENERIC` say nothing that a status, another code or a
-//! message does not say better.
+//! A code is compared by its lower-case letters and digits without a final `Error` or `Exception`.
+//! So `rate_limit_exceeded`, `RATE_LIMIT_EXCEEDED` and `rateLimitExceeded` are equal. The normal
+//! form of `ThrottlingException` is `throttling`. If a body has several codes, the code in the
+//! first group decides. A code outside all groups is tried against `STEMS` in the same order of
+//! meaning. The codes in `GENERIC` say less than a status, another code or a message.
 
 use std::sync::LazyLock;
 
@@ -12,14 +12,14 @@ use super::kind::{Kind, Scope};
 use super::rule::Rule;
 use super::statuses::Statuses;
 
-/// Codes of one meaning.
+/// Codes with one meaning.
 struct Group {
     means: Kind,
     scope: Option<Scope>,
-    /// Whether a specific message may say otherwise.
+    /// A specific message may overrule the code.
     soft: bool,
     at: Statuses,
-    /// Separated by blanks.
+    /// The codes with blanks between them.
     names: &'static str,
 }
 
@@ -48,8 +48,8 @@ impl Group {
     }
 }
 
-/// Quota before capacity before context and content before rate before credentials before the rest: the more a code
-/// commits to, the earlier it stands.
+/// The groups in order of priority: quota, capacity, context and content, rate, credentials, the
+/// rest. The more a code commits to, the earlier its group.
 static GROUPS: &[Group] = &[
     group(
         Kind::QuotaExhausted,
@@ -93,7 +93,8 @@ static GROUPS: &[Group] = &[
          requestsperminutelimitexceeded throttled throttling tokensperminutelimitexceeded toomanyrequests \
          userratelimitexceeded",
     ),
-    // OpenAI's `type` at a 429: what was limited. A Google status, and gRPC's, for a limit of any kind.
+    // OpenAI's `type` at a 429 names the exceeded unit. `RESOURCE_EXHAUSTED` is a status of Google
+    // and gRPC, for a limit of any kind.
     group(Kind::RateLimit, "requests resourceexhausted tokens").at(Statuses::RATE).soft(),
     group(Kind::Overloaded, "resourceexhausted").soft(),
     group(
@@ -124,7 +125,7 @@ static GROUPS: &[Group] = &[
     group(Kind::Conflict, "aborted conflict"),
     group(Kind::InvalidRequest, "notimplemented notsupported outofrange unimplemented unprocessableentity"),
     group(Kind::Server, "model modelstream"),
-    // At a status that is an error these say less than it does.
+    // At an error status, these codes say less than the status.
     group(
         Kind::Server,
         "badgateway internal internalfailure internalserver processing serverfault upstream \
@@ -134,7 +135,7 @@ static GROUPS: &[Group] = &[
     .soft(),
 ];
 
-/// What a code means that contains such a part, where `GROUPS` does not have it whole.
+/// Parts of codes. They are tried on codes that are not in `GROUPS`.
 static STEMS: &[Group] = &[
     group(
         Kind::QuotaExhausted,
@@ -154,7 +155,8 @@ static STEMS: &[Group] = &[
     group(Kind::Auth, "apikey unauthorized authentication accesstoken credential"),
     group(Kind::Permission, "permission accessdenied forbidden").soft(),
     group(Kind::NotFound, "modelnotfound invalidmodel unknownmodel unsupportedmodel modelnotexist"),
-    // At a 400 it is something that the request refers to, such as an earlier answer: not the model.
+    // At a 400 the request refers to something missing, such as an earlier answer. The model
+    // exists.
     group(Kind::NotFound, "notfound").at(Statuses::ALL.but(Statuses::BAD)),
     group(Kind::TooLarge, "toolarge"),
     group(Kind::Timeout, "timeout timedout"),
@@ -168,7 +170,7 @@ static STEMS: &[Group] = &[
     group(Kind::Server, "internalserver upstream").at(Statuses::NONE.and(Statuses::WIRE)).soft(),
 ];
 
-/// Codes that a provider gives where it has no better one, and what they mean where there is no status.
+/// Codes that a provider sends if it has no better one. Their meaning counts if there is no status.
 static GENERIC: &[(&str, Kind)] = &[
     ("api", Kind::Server),
     ("badrequest", Kind::InvalidRequest),
@@ -182,10 +184,10 @@ static GENERIC: &[(&str, Kind)] = &[
     ("validation", Kind::InvalidRequest),
 ];
 
-/// What a code says.
+/// The meaning of a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CodeMatch {
-    /// Its place in the priority: less is stronger.
+    /// The place in the order of priority. A smaller rank is stronger.
     pub(super) rank: usize,
     pub(super) kind: Kind,
     pub(super) scope: Option<Scope>,
@@ -193,7 +195,7 @@ pub(super) struct CodeMatch {
     pub(super) rule: Rule,
 }
 
-/// Every name with the places of its groups, sorted by name.
+/// All names with the places of their groups in the order of the names.
 static NAMES: LazyLock<Vec<(&'static str, usize)>> = LazyLock::new(|| {
     let mut names: Vec<_> = GROUPS
         .iter()
@@ -204,17 +206,17 @@ static NAMES: LazyLock<Vec<(&'static str, usize)>> = LazyLock::new(|| {
     names
 });
 
-/// Longer codes are no codes but prose.
+/// The largest number of letters and digits in a code. Longer codes are prose.
 const LONGEST: usize = 64;
 
-/// What `code` means at that status, if any group or stem has it.
+/// Returns the meaning of `code` at that status if a group or a stem has the code.
 pub(super) fn look_up(code: &str, status: Statuses) -> Option<CodeMatch> {
     let mut buffer = [0; LONGEST];
     let name = normal(code, &mut buffer)?;
     whole(name, status).or_else(|| part(name, status))
 }
 
-/// What a code that says nothing means where nothing else says anything.
+/// Returns the meaning of a generic code for failures without any better sign.
 pub(super) fn generic(code: &str) -> Option<(Kind, Rule)> {
     let mut buffer = [0; LONGEST];
     let name = normal(code, &mut buffer)?;
@@ -242,7 +244,7 @@ fn part(name: &str, status: Statuses) -> Option<CodeMatch> {
         .iter()
         .filter(|group| group.at.meets(status))
         .find_map(|group| Some((group, hit(group)?)))?;
-    // A stem ranks with the first group of its meaning, as it commits to no more.
+    // A stem ranks with the first group of its meaning because it commits to no more.
     let rank = GROUPS.iter().position(|known| known.means == group.means).unwrap_or(GROUPS.len());
     Some(said(rank, group, Rule::Stem(stem)))
 }
@@ -251,8 +253,9 @@ fn said(rank: usize, group: &Group, rule: Rule) -> CodeMatch {
     CodeMatch { rank, kind: group.means, scope: group.scope, soft: group.soft, rule }
 }
 
-/// The letters and digits of `code`, in lower case, without what AWS puts around them (`com.amazon#Name:http://…`) and
-/// without a final `Error` or `Exception`; `None` where that is nothing, or prose.
+/// Returns the letters and digits of `code` in lower case. AWS's additions
+/// (`com.amazon#Name:http://…`) and a final `Error` or `Exception` are removed. Returns `None` if
+/// nothing is left or `code` is prose.
 fn normal<'b>(code: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b str> {
     let code = code.rsplit('#').next()?;
     let code = code.split(':').next()?;
@@ -270,7 +273,7 @@ fn normal<'b>(code: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// The status that a code spells out: `http_429`, `upstream_http_503`.
+/// Returns the status that a code spells out: `http_429`, `upstream_http_503`.
 pub(super) fn status_in(code: &str) -> Option<u16> {
     if !code.ends_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -297,13 +300,13 @@ mod tests {
         for (n, (name, at)) in NAMES.iter().enumerate() {
             for (other, there) in &NAMES[n + 1..] {
                 let apart = GROUPS[*at].at != GROUPS[*there].at;
-                assert!(name != other || apart, "{name} stands in two groups");
+                assert!(name != other || apart, "{name} is in two groups with the same statuses");
             }
         }
     }
 
     #[test]
-    fn spellings_of_a_code_are_one() {
+    fn spellings_of_a_code_are_equal() {
         for code in [
             "rate_limit_exceeded",
             "RATE_LIMIT_EXCEEDED",
@@ -324,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn generic_codes_say_nothing() {
+    fn generic_codes_match_no_group() {
         for (code, _) in GENERIC {
             assert_eq!(look_up(code, Statuses::ALL), None, "{code}");
         }

@@ -9,19 +9,21 @@ use super::rule::Rule;
 use super::tokens::Tokens;
 use crate::verdict::{Health, Verdict};
 
-/// A failed call to a model: what it means, and every raw fact that says so.
+/// A failed call to a model, with its meaning and the raw facts behind it.
 ///
-/// Made by [`Reply::judge`](super::Reply::judge), or by one of the `from_` functions. One pointer wide, so that a
-/// `Result<T, Failure>` stays small.
+/// [`Reply::classify`](super::Reply::classify) and the `from_` functions create a `Failure`. It is
+/// one pointer wide, so a `Result<T, Failure>` stays small.
 ///
-/// `Display` is fit to show to a person; the transport's error, if there was one, is the [`source`](Error::source).
+/// `Display` writes one line for people. The [`source`](Error::source) is the transport's error, if
+/// there was one.
 ///
 /// # Examples
 ///
 /// ```
 /// use resile::llm::{Failure, Kind};
 ///
-/// let failure = Failure::from_text(400, r#"{"error":{"message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#);
+/// let body = "prompt is too long: 210000 tokens > 200000 maximum";
+/// let failure = Failure::from_text(400, body);
 /// assert_eq!(failure.kind(), Kind::ContextLength);
 /// assert_eq!(failure.tokens().prompt(), Some(210_000));
 /// assert!(!failure.is_retryable());
@@ -29,7 +31,7 @@ use crate::verdict::{Health, Verdict};
 #[derive(Clone)]
 pub struct Failure(pub(super) Box<FailureParts>);
 
-/// What a [`Failure`] holds, boxed.
+/// The contents of a [`Failure`], boxed.
 #[derive(Clone, Debug)]
 pub(super) struct FailureParts {
     pub(super) kind: Kind,
@@ -66,20 +68,20 @@ impl Failure {
         }))
     }
 
-    /// We stopped the call ourselves. Never retried.
+    /// Creates the failure of a call that the caller cancelled. The failure is never retried.
     #[must_use]
     pub fn cancelled() -> Self {
         Self::bare(Kind::Cancelled, Rule::Cancelled, Phase::Connect)
     }
 
-    /// A stream that ended, cleanly, without its terminal event.
+    /// Creates the failure of a stream that ended cleanly but without its terminal event.
     #[must_use]
     pub fn truncated(phase: Phase) -> Self {
         Self::bare(Kind::Network, Rule::Truncated, phase)
     }
 
-    /// A model's answer that the caller cannot use: broken tool arguments or JSON, a schema that it fails, nothing at
-    /// all. `message` says what is wrong.
+    /// Creates the failure of an answer that the caller cannot use: broken JSON or tool arguments,
+    /// a violated schema or nothing at all. `message` describes the fault.
     #[must_use]
     pub fn invalid_output(message: impl Into<String>) -> Self {
         let mut failure = Self::bare(Kind::InvalidOutput, Rule::Caller, Phase::Response);
@@ -87,105 +89,113 @@ impl Failure {
         failure
     }
 
-    /// The same with the provider's name, for `Display`.
+    /// Sets the provider's name for `Display`.
     #[must_use]
     pub fn with_provider(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.0.provider = Some(name.into());
         self
     }
 
-    /// The same with the error that it was made from as its source.
+    /// Sets the error behind this failure as its source.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.0.source = Some(Arc::from(source.into()));
         self
     }
 
-    /// What kind of failure it is.
+    /// Returns the kind of the failure.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    /// Whether the same request may succeed later: the kind passes, or the provider says so in `x-should-retry`.
+    /// Returns whether the same request may succeed later. The header `x-should-retry` decides if
+    /// it is present. Otherwise the [kind](Kind::is_passing) decides. A cancelled call is never
+    /// retryable.
     ///
-    /// In [`Phase::Content`] a retry repeats what the consumer has seen; whether that may be is the consumer's to say.
+    /// In [`Phase::Content`] a retry repeats content. The consumer decides whether this is
+    /// acceptable.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.0.retryable
     }
 
-    /// How long the provider asks to wait, counted from when it answered; for [`Kind::QuotaExhausted`], when it resets.
-    /// Never zero. A number too large to hold is `Duration::MAX`.
+    /// Returns the wait that the provider asks for, counted from its answer. For
+    /// [`Kind::QuotaExhausted`], returns the time until the reset. The wait is never zero. A number
+    /// too large to hold is `Duration::MAX`.
     #[must_use]
     pub fn wait(&self) -> Option<Duration> {
         self.0.wait
     }
 
-    /// What the limit counts over, if it is one and the provider said.
+    /// Returns the scope of the limit if the failure is a limit and the provider named its scope.
     #[must_use]
     pub fn scope(&self) -> Option<Scope> {
         self.0.scope
     }
 
-    /// What mends it.
+    /// Returns the action that resolves the failure.
     #[must_use]
     pub fn recovery(&self) -> Recovery {
         self.0.kind.recovery()
     }
 
-    /// The rule that decided.
+    /// Returns the rule that decided the kind.
     #[must_use]
     pub fn rule(&self) -> Rule {
         self.0.rule
     }
 
-    /// How far the exchange had come.
+    /// Returns the progress of the exchange at the time of the failure.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.0.phase
     }
 
-    /// The status: the answer's own, or the one that an error inside a good answer names.
+    /// Returns the status: the answer's own, or a status named by an error inside the body.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         self.0.status
     }
 
-    /// The provider's code for it, as it was sent.
+    /// Returns the provider's code as it was sent, at most 128 bytes.
     #[must_use]
     pub fn code(&self) -> Option<&str> {
         self.0.code.as_deref()
     }
 
-    /// The provider's type of error, as it was sent.
+    /// Returns the provider's error type as it was sent, at most 128 bytes.
     #[must_use]
     pub fn error_type(&self) -> Option<&str> {
         self.0.error_type.as_deref()
     }
 
-    /// The provider's message, of the innermost error; at most 4 KiB of it.
+    /// Returns the message of the innermost error, at most 4 KiB.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         self.0.message.as_deref()
     }
 
-    /// The numbers of tokens that the provider named.
+    /// Returns the numbers of LLM tokens that the provider named. They are read only for
+    /// `ContextLength` and `TooLarge`.
     #[must_use]
     pub fn tokens(&self) -> Tokens {
         self.0.tokens
     }
 
-    /// The provider's name, if the caller gave it.
+    /// Returns the provider's name, if the caller set one.
     #[must_use]
     pub fn provider(&self) -> Option<&str> {
         self.0.provider.as_deref()
     }
 
-    /// Returns the verdict. The request may be sent again where it [is retryable](Self::is_retryable), after
-    /// [`wait`](Self::wait). The provider is [`Throttling`](Health::Throttling) for `RateLimit` and `Overloaded`,
-    /// [`Failing`](Health::Failing) for `Server`, `Timeout` and `Network`, [`Unknown`](Health::Unknown) for `Cancelled` and
-    /// `Unknown`, and else [`Healthy`](Health::Healthy): it refused the request, as it should.
+    /// Returns the verdict.
+    ///
+    /// The request may be sent again if it [is retryable](Self::is_retryable), after
+    /// [`wait`](Self::wait). The provider is [`Throttling`](Health::Throttling) for `RateLimit` and
+    /// `Overloaded`. It is [`Failing`](Health::Failing) for `Server`, `Timeout` and `Network`. It
+    /// is [`Unknown`](Health::Unknown) for `Cancelled` and `Unknown`. For all other kinds the
+    /// provider is [`Healthy`](Health::Healthy) because it was right to refuse the request.
     pub fn verdict(&self) -> Verdict {
         let health = match self.kind() {
             Kind::RateLimit | Kind::Overloaded => Health::Throttling,
@@ -199,7 +209,7 @@ impl Failure {
     }
 }
 
-/// As `Kind (rule)` with the raw facts: for logs.
+/// Writes the kind, the rule and all raw facts for logs.
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let facts = &*self.0;
@@ -221,11 +231,13 @@ impl fmt::Debug for Failure {
     }
 }
 
-/// How much of the provider's message is shown.
+/// The largest number of characters to show of a provider's text.
 const SHOWN: usize = 240;
 
-/// One line, whatever the provider sent: what it is, how long to wait, the provider's words where the kind alone leaves
-/// open what is wrong, and in parentheses who said it and how they call it.
+/// Writes one line, whatever the provider sent. The cause comes first with an action for most
+/// permanent kinds. Known LLM token numbers and a known wait follow. The provider's words come
+/// next, unless the line already says the same. The provider's name and its code or else the status
+/// come last.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let facts = &*self.0;
@@ -273,7 +285,7 @@ impl Error for Failure {
     }
 }
 
-/// `text` without line breaks and control characters, cut to what fits a line.
+/// Writes at most [`SHOWN`] characters of `text` without line breaks and control characters.
 fn one_line(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     use fmt::Write;
     let words =
@@ -294,7 +306,7 @@ fn one_line(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// A wait as a person says it: `644 ms`, `11.1 s`, `9 min 38 s`, `19 h 14 min`, `7 days`.
+/// A wait, written for people: `644 ms`, `11.1 s`, `9 min 38 s`, `19 h 14 min`, `7 days`.
 pub(super) struct Span(pub(super) Duration);
 
 impl fmt::Display for Span {

@@ -1,4 +1,4 @@
-//! How a good answer says that it ended.
+//! The endings that good answers name.
 
 use serde_json::{Map, Value};
 
@@ -11,13 +11,13 @@ pub(super) struct Finish {
     pub(super) name: &'static str,
 }
 
-/// What an answer, or an event of a stream, says of its end.
+/// The end that an answer or a stream event states.
 #[derive(Debug, Default)]
 pub(super) struct Ending<'v> {
     pub(super) finish: Option<Finish>,
     /// An error inside one of several answers.
     pub(super) error: Option<&'v Value>,
-    /// There is an end.
+    /// The answer or the stream has ended.
     pub(super) ended: bool,
 }
 
@@ -50,7 +50,7 @@ const REASONS: &[(&str, Kind)] = &[
     ("network_error", Kind::Server),
 ];
 
-/// Events after which nothing comes.
+/// The types of last events.
 const TERMINAL: [&str; 6] = [
     "message_stop",
     "response.completed",
@@ -60,20 +60,20 @@ const TERMINAL: [&str; 6] = [
     "stream-end",
 ];
 
-/// What `answer` says of its end.
+/// Returns the ending that `answer` names.
 pub(super) fn of(answer: &Map<String, Value>) -> Ending<'_> {
     let mut ending = Ending::default();
     if let Some(kind) = answer.get("type").and_then(Value::as_str) {
         ending.ended = TERMINAL.contains(&kind);
     }
-    // Ollama's last event.
+    // This is Ollama's last event.
     ending.ended |= answer.get("done") == Some(&Value::Bool(true));
     let response = answer.get("response").and_then(Value::as_object);
     for object in [Some(answer), response].into_iter().flatten() {
         ending.one(object);
         for list in ["choices", "candidates"] {
             let items = object.get(list).and_then(Value::as_array);
-            // An answer of no answers. An event has none when it has only the usage.
+            // An answer without items is empty. An event without items has only the usage.
             if items.is_some_and(Vec::is_empty)
                 && !is_event(object)
                 && object.get("promptFeedback").is_none()

@@ -10,16 +10,16 @@ use super::rule::Rule;
 use super::statuses::Statuses;
 use super::wait;
 
-/// What the details say, best first.
+/// The facts in the details in the order of their weight.
 #[derive(Debug, Default)]
 pub(super) struct Google {
     /// `ErrorInfo.reason`.
     reason: Option<String>,
-    /// The longest window among the quotas that failed.
+    /// The longest window among the failed quotas.
     window: Option<Window>,
-    /// A quota of nothing: not part of the plan.
+    /// A quota is zero: the plan does not include it.
     pub(super) nothing: bool,
-    /// The longest wait.
+    /// The longest wait in the details.
     pub(super) wait: Option<Duration>,
 }
 
@@ -63,7 +63,7 @@ impl Google {
         }
     }
 
-    /// A field of a detail, by itself.
+    /// Records one field of a detail.
     pub(super) fn note(&mut self, name: &str, value: &str) {
         match name {
             "reason" => self.reason = Some(value.to_owned()),
@@ -71,7 +71,7 @@ impl Google {
         }
     }
 
-    /// What follows from the details alone; `asked` is the longest wait of the whole body.
+    /// Returns the conclusion from the details alone if they allow one.
     pub(super) fn classify(&self, status: Statuses) -> Option<(Kind, Option<Scope>, Rule)> {
         let scope = self.window.map(|window| match window {
             Window::Minute => Scope::Minute,
@@ -80,7 +80,7 @@ impl Google {
         });
         if let Some(said) = self.reason.as_deref().and_then(|reason| codes::look_up(reason, status))
         {
-            // A reason that says only "a limit" leaves it to the quotas which one.
+            // If the reason says only "a limit", the quotas decide which limit it was.
             if said.kind != Kind::RateLimit || self.window <= Some(Window::Minute) {
                 return Some((said.kind, said.scope.or(scope), said.rule));
             }
@@ -96,7 +96,7 @@ impl Google {
     }
 }
 
-/// The window in the name of a quota: `GenerateRequestsPerDayPerProjectPerModel-FreeTier`.
+/// Returns the window in the name of a quota: `GenerateRequestsPerDayPerProjectPerModel-FreeTier`.
 fn window(quota: &str) -> Option<Window> {
     let quota: String =
         quota.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase()).collect();

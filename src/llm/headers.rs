@@ -1,4 +1,4 @@
-//! What the headers say: waits, whether to retry, and codes.
+//! The facts in the headers: waits and codes and the permission to retry.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,25 +8,25 @@ use http::{HeaderMap, HeaderName};
 use super::wait;
 use crate::http::{answered, retry_after};
 
-/// Milliseconds, a fraction allowed.
+/// Headers with a wait in milliseconds with or without a fraction.
 static MILLISECONDS: [HeaderName; 3] = [
     HeaderName::from_static("retry-after-ms"),
     HeaderName::from_static("x-ms-retry-after-ms"),
     HeaderName::from_static("x-amz-retry-after"),
 ];
 
-/// Codes of an error in headers: Amazon's, Azure's.
+/// Headers of Amazon and Azure with error codes.
 static CODES: [HeaderName; 2] =
     [HeaderName::from_static("x-amzn-errortype"), HeaderName::from_static("x-ms-error-code")];
 
 static SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
-/// The value of a header, if it is text.
+/// Returns the value of a header if the value is text.
 fn text(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// Whether the provider says that the same request should be made again.
+/// Returns whether the provider wants the same request again. `None` if no header says so.
 pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     match text(headers, &SHOULD_RETRY)?.trim() {
         "true" => Some(true),
@@ -35,24 +35,25 @@ pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     }
 }
 
-/// The codes in headers.
+/// Returns the codes in the headers.
 pub(super) fn codes(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     CODES.iter().filter_map(|name| text(headers, name))
 }
 
-/// The wait that the headers ask for outright.
+/// Returns the wait that the headers ask for directly.
 pub(super) fn asked(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let exact = MILLISECONDS.iter().find_map(|name| wait::number(text(headers, name)?, 1e-3));
     exact.or_else(|| retry_after(headers, now).filter(|wait| !wait.is_zero()))
 }
 
-/// The moment at which the answer was made by its own clock, against which its other moments are read; else `now`.
+/// Returns the moment of the answer by its sender's clock or else `now`. Other moments in the
+/// answer are measured from this moment.
 pub(super) fn date(headers: &HeaderMap, now: SystemTime) -> SystemTime {
     answered(headers).unwrap_or(now)
 }
 
-/// Until the limits that are used up are reset: the longest, by pairs of headers that say what remains and when it
-/// resets.
+/// Returns the time until all used-up limits are reset. For each limit, one header has the
+/// remaining amount and another header has the reset.
 pub(super) fn reset(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let resets = headers.iter().filter(|(name, _)| name.as_str().contains("reset"));
     resets
@@ -61,7 +62,7 @@ pub(super) fn reset(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
         .max()
 }
 
-/// Whether the limit whose reset `name` tells is used up, by the header that stands beside it.
+/// Returns whether a limit is used up. The headers beside its reset header `name` decide.
 fn is_used_up(headers: &HeaderMap, name: &str) -> bool {
     let beside = |other: &str| text(headers, name.replace("reset", other)).map(str::trim);
     let remaining = beside("remaining").and_then(|left| left.parse::<f64>().ok());

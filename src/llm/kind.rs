@@ -1,49 +1,50 @@
 use std::fmt;
 
-/// What kind of failure it is. The table of all kinds is on the [module page](super).
+/// The kind of a failure. The [module page](super) has a table of all kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Too much in too short a time.
+    /// Too many requests or LLM tokens came in too short a time.
     RateLimit,
-    /// What was paid for or allotted is used up: no wait that a call can sit out brings it back.
+    /// The paid or allotted quota is used up. Its reset is too far away for a waiting call.
     QuotaExhausted,
-    /// The provider has no capacity at the moment, whoever asks.
+    /// The provider has no capacity for any caller at the moment.
     Overloaded,
-    /// The provider broke.
+    /// The provider failed internally.
     Server,
-    /// No answer in time: theirs, or by our own limit.
+    /// No answer came within the provider's or the caller's timeout.
     Timeout,
-    /// The way to the provider broke, or its answer was cut short.
+    /// The connection to the provider failed or the answer was truncated.
     Network,
-    /// Another request was in the way.
+    /// The request conflicts with another request.
     Conflict,
-    /// The provider does not know who asks.
+    /// The provider does not accept the credentials.
     Auth,
-    /// The provider knows who asks, and they may not.
+    /// The credentials are valid but do not permit this request.
     Permission,
-    /// No such model, or no such thing.
+    /// The model or another resource does not exist.
     NotFound,
-    /// The request is wrong and stays wrong.
+    /// The request is invalid and stays invalid.
     InvalidRequest,
-    /// The prompt and the answer asked for do not fit the model's context.
+    /// The prompt and the requested answer do not fit into the model's context.
     ContextLength,
-    /// The request is larger than the provider takes at all, or than a whole minute's allowance.
+    /// The request is larger than the provider ever accepts or than a whole minute's limit.
     TooLarge,
-    /// The provider refuses what was said, or what it was about to say.
+    /// The provider's content filter refused the prompt or the answer.
     ContentFilter,
-    /// The model answered, with something that cannot be used.
+    /// The model's answer cannot be used.
     InvalidOutput,
-    /// We stopped it ourselves.
+    /// The caller cancelled the call.
     Cancelled,
-    /// Nothing matched.
+    /// No rule matched.
     Unknown,
 }
 
 impl Kind {
-    /// A stable word for logs, metrics and JSON: `rate_limit`, `quota_exhausted`, `overloaded`, `server`, `timeout`,
-    /// `network`, `conflict`, `auth`, `permission`, `not_found`, `invalid_request`, `context_length`,
-    /// `request_too_large`, `content_filter`, `invalid_output`, `cancelled`, `unknown`.
+    /// Returns a stable word for logs, metrics and JSON: `rate_limit`, `quota_exhausted`,
+    /// `overloaded`, `server`, `timeout`, `network`, `conflict`, `auth`, `permission`, `not_found`,
+    /// `invalid_request`, `context_length`, `request_too_large`, `content_filter`,
+    /// `invalid_output`, `cancelled`, `unknown`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -67,8 +68,9 @@ impl Kind {
         }
     }
 
-    /// Whether failures of this kind pass by themselves, so that the same request may succeed later. The other kinds
-    /// are permanent: such a request fails again, until something other than time changes.
+    /// Returns whether failures of this kind pass by themselves. The same request may then succeed
+    /// later. The other kinds are permanent: the request fails again until something other than
+    /// time changes.
     #[must_use]
     pub const fn is_passing(&self) -> bool {
         matches!(
@@ -82,7 +84,7 @@ impl Kind {
         )
     }
 
-    /// What mends failures of this kind.
+    /// Returns the action that resolves failures of this kind.
     #[must_use]
     pub const fn recovery(&self) -> Recovery {
         match self {
@@ -105,7 +107,8 @@ impl Kind {
         }
     }
 
-    /// What this kind is, for a person: what `Failure`'s `Display` begins with.
+    /// Returns the beginning of the failure's `Display`: the cause with an action for most
+    /// permanent kinds.
     pub(super) const fn headline(self) -> &'static str {
         match self {
             Self::RateLimit => "rate limited by the provider",
@@ -135,22 +138,22 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a limit counts over.
+/// The unit that a limit counts over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Scope {
-    /// Requests or tokens per minute, or per second.
+    /// Requests or LLM tokens per minute or per second.
     Minute,
-    /// Requests or tokens per day.
+    /// Requests or LLM tokens per day.
     Day,
-    /// Requests at once.
+    /// Requests in flight at the same time.
     Concurrency,
     /// A plan's own window: some hours, a week, a month.
     Window,
 }
 
 impl Scope {
-    /// A stable word: `minute`, `day`, `concurrency`, `window`.
+    /// Returns a stable word: `minute`, `day`, `concurrency`, `window`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -168,37 +171,38 @@ impl fmt::Display for Scope {
     }
 }
 
-/// What mends a failure.
+/// The action that resolves a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Recovery {
-    /// Send the same again, later; or to another model at once.
+    /// Send the same request later or send it to another model at once.
     Wait,
     /// Pay, wait for the reset, or use another key or model.
     Billing,
-    /// Give other credentials.
+    /// Use other credentials.
     Credentials,
-    /// Have somebody grant access.
+    /// Ask the provider or the account's owner for access.
     Access,
-    /// Name another model.
+    /// Use another model.
     SwitchModel,
-    /// Resumption the request.
+    /// Correct the request.
     FixRequest,
-    /// Shorten the prompt, then send.
+    /// Shorten the prompt and then send the request.
     Shrink,
-    /// Send it in parts.
+    /// Send the request in parts.
     Split,
-    /// Say it differently.
+    /// Rephrase the request.
     Rephrase,
-    /// Ask the model again, with its answer and what was wrong with it; on its own count, not the transport's.
+    /// Ask the model again and include its answer and the fault. Count these attempts apart from
+    /// the transport's retries.
     ReAsk,
-    /// Nothing that we know of.
+    /// No action is known.
     None,
 }
 
 impl Recovery {
-    /// A stable word: `wait`, `billing`, `credentials`, `access`, `switch_model`, `fix_request`, `shrink`, `split`,
-    /// `rephrase`, `re_ask`, `none`.
+    /// Returns a stable word: `wait`, `billing`, `credentials`, `access`, `switch_model`,
+    /// `fix_request`, `shrink`, `split`, `rephrase`, `re_ask`, `none`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -216,7 +220,7 @@ impl Recovery {
         }
     }
 
-    /// What to do, for a person.
+    /// Returns the action in words for people.
     #[must_use]
     pub const fn advice(&self) -> &'static str {
         match self {
@@ -241,35 +245,35 @@ impl fmt::Display for Recovery {
     }
 }
 
-/// How far the exchange had come when it failed.
+/// The progress of an exchange at the time of its failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
-    /// Before any answer: what is judged is the transport's error.
+    /// No answer has arrived. The transport's error is classified.
     Connect,
-    /// A whole answer is here: status, headers, body.
+    /// A whole answer has arrived: status, headers and body.
     #[default]
     Response,
-    /// A stream has begun, and nothing of it was handed on: a retry is invisible.
+    /// A stream has begun. None of it was handed on. A retry is invisible to the consumer.
     Preamble,
-    /// Content of a stream has been handed on: a retry is visible to the consumer.
+    /// Content of a stream was handed on. A retry is visible to the consumer.
     Content,
 }
 
 impl Phase {
-    /// Whether something was handed on that a retry cannot take back.
+    /// Returns whether content was handed on. A retry cannot take such content back.
     #[must_use]
     pub const fn is_committed(&self) -> bool {
         matches!(self, Self::Content)
     }
 
-    /// Whether this is a stream that began well.
+    /// Returns whether a stream had begun with a good status.
     #[must_use]
     pub const fn is_stream(&self) -> bool {
         matches!(self, Self::Preamble | Self::Content)
     }
 
-    /// A stable word: `connect`, `response`, `preamble`, `content`.
+    /// Returns a stable word: `connect`, `response`, `preamble`, `content`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {

@@ -1,8 +1,8 @@
-//! The numbers in a message: of tokens, and of statuses.
+//! The numbers in a message: LLM token counts and statuses.
 
 use super::tokens::Tokens;
 
-/// A number in a text, and where it stands.
+/// A number and its place in a text.
 #[derive(Clone, Copy)]
 struct Number {
     value: u64,
@@ -10,7 +10,8 @@ struct Number {
     end: usize,
 }
 
-/// The numbers of `text` that stand by themselves: not in identifiers, versions, dates or URLs. `1,000` is one number.
+/// Returns the numbers of `text` that stand alone. Numbers inside identifiers, versions, dates and
+/// URLs do not. `1,000` is one number.
 fn numbers(text: &str) -> impl Iterator<Item = Number> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -49,7 +50,7 @@ fn numbers(text: &str) -> impl Iterator<Item = Number> {
     })
 }
 
-/// Describe that stand before a limit.
+/// Words before a limit.
 const LIMITS: [&str; 12] = [
     "maximum",
     "limit",
@@ -65,13 +66,13 @@ const LIMITS: [&str; 12] = [
     "n_ctx",
 ];
 
-/// How far before a number its word may stand.
+/// The number of bytes before a number in which such a word counts.
 const NEAR: usize = 48;
 
-/// How many tokens there were and how many there may be, as far as a message of too long a prompt says.
+/// Returns the numbers of LLM tokens that a message about an overlong prompt names.
 pub(super) fn tokens(text: &str) -> Tokens {
     let all: Vec<_> = numbers(text).take(16).collect();
-    // "N > M", "A + B > M": the comparison leaves no doubt.
+    // "N > M" and "A + B > M": the comparison leaves no doubt.
     for pair in all.windows(2) {
         if let [left, right] = pair {
             let between = text.get(left.end..right.start).unwrap_or_default();
@@ -88,7 +89,7 @@ pub(super) fn tokens(text: &str) -> Tokens {
     let is_limit = |number: &&Number| {
         let from = super::text::floor(text, number.start.saturating_sub(NEAR));
         let before = text.get(from..number.start).unwrap_or_default().to_ascii_lowercase();
-        // Of what lies before the number before it, nothing counts.
+        // Only the text after the previous number counts.
         let before = before.rsplit(|c: char| c.is_ascii_digit()).next().unwrap_or_default();
         let after = text.get(number.end..).unwrap_or_default();
         LIMITS.iter().any(|word| before.contains(word))
@@ -102,7 +103,7 @@ pub(super) fn tokens(text: &str) -> Tokens {
     Tokens { prompt, limit }
 }
 
-/// "Limit N … Requested M", in lower case: the limit and what this request alone asks for.
+/// Returns N and M of a lower-case "Limit N … Requested M". This request alone needs M.
 pub(super) fn requested(lower: &str) -> Option<(u64, u64)> {
     let (mut limit, mut requested) = (None, None);
     for number in numbers(lower) {
@@ -116,7 +117,7 @@ pub(super) fn requested(lower: &str) -> Option<(u64, u64)> {
     limit.zip(requested)
 }
 
-/// "limit: 0": a quota that the plan does not have at all.
+/// Returns whether the text has "limit: 0". The plan does not include such a quota.
 pub(super) fn limit_of_zero(text: &str) -> bool {
     let after = |(at, word): (usize, &str)| text.get(at + word.len()..).unwrap_or_default();
     let ends = |rest: &str| {
@@ -128,8 +129,8 @@ pub(super) fn limit_of_zero(text: &str) -> bool {
     text.match_indices("limit: 0").map(after).any(ends)
 }
 
-/// The status that a text names as such: "status code 503", "Error code: 429 - …", "HTTP 502", "429 Too Many Requests"
-/// at its beginning. A number by itself is none.
+/// Returns the status that a text names: "status code 503", "Error code: 429 - …", "HTTP 502", or
+/// "429 Too Many Requests" at its start. A number alone is no status.
 pub(super) fn status(text: &str) -> Option<u16> {
     let head = text.get(..super::text::floor(text, 512)).unwrap_or_default();
     let lower = head.to_ascii_lowercase();
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_of_tokens() {
+    fn messages_name_token_counts() {
         for (text, prompt, limit) in [
             ("prompt is too long: 205371 tokens > 200000 maximum", Some(205_371), Some(200_000)),
             (
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn limit_and_requested() {
+    fn messages_name_the_limit_and_the_request() {
         assert_eq!(
             requested("(tpm): limit 6000, used 0, requested 8123. please"),
             Some((6_000, 8_123))
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_named() {
+    fn only_named_statuses_count() {
         assert_eq!(status("Error code: 429 - {'error'"), Some(429));
         assert_eq!(status("request failed with status code 503"), Some(503));
         assert_eq!(status("502 Bad Gateway"), Some(502));

@@ -4,14 +4,14 @@ use super::classifier::Classifier;
 use crate::backoff::Backoff;
 use crate::policy::RetryPolicy;
 
-/// A policy for a person who waits for the answer.
+/// Returns a policy for a person who waits for the answer.
 ///
 /// | setting | value | why |
 /// |---|---|---|
-/// | attempts | 4 | one more than the providers' own clients: what they give up after the second retry is mostly an overload, which lasts longer |
-/// | backoff | 500 ms, doubling, to 8 s | as the providers' clients have it |
-/// | hint cap | 60 s | the window of a per-minute limit; who is told to come back later is better told so at once |
-/// | total timeout | 5 min | long answers take minutes; past this nobody sits there any more |
+/// | attempts | 4 | one more than the providers' own clients make: a call that still fails after two retries mostly meets an overload, and an overload lasts longer |
+/// | backoff | 500 ms, doubling, to 8 s | the values of the providers' own clients |
+/// | hint cap | 60 s | the window of a per-minute limit. A longer hint ends the call at once, so the person learns at once to come back later |
+/// | total timeout | 5 min | long answers take minutes, and nobody waits longer than this |
 ///
 /// # Examples
 ///
@@ -26,8 +26,8 @@ use crate::policy::RetryPolicy;
 /// #     if n < 3 { Err(Failure::from_text(529, "")) } else { Ok("hello") }
 /// # }
 /// let policy = llm::interactive().with_attempt_timeout(Duration::from_secs(90));
-/// let answer = retry(|attempt| complete(attempt.number()), policy, Never).await;
-/// assert_eq!(answer.unwrap(), "hello");
+/// let ask = |attempt: resile::Attempt| complete(attempt.number());
+/// assert_eq!(retry(ask, policy, Never).await.unwrap(), "hello");
 /// # }
 /// ```
 pub const fn interactive() -> RetryPolicy<Classifier> {
@@ -41,15 +41,15 @@ pub const fn interactive() -> RetryPolicy<Classifier> {
         .with_classifier(Classifier::new())
 }
 
-/// A policy for work that nobody watches.
+/// Returns a policy for work without a waiting person.
 ///
 /// | setting | value | why |
 /// |---|---|---|
-/// | attempts | 10 | what a night's job needs to live through an overload of a quarter of an hour |
-/// | backoff | 2 s, doubling, to 60 s | load, not haste, is what a job can save |
-/// | hint cap | 15 min | longer waits are quotas, not rates: such work is better put off than held open |
-/// | total timeout | 1 h | so that one item does not hold up the rest for ever |
-/// | overload floor | 10 s | others wait in person |
+/// | attempts | 10 | enough for a nightly job to survive an overload of about four minutes, if each attempt fails at once and without a hint |
+/// | backoff | 2 s, doubling, to 60 s | a job does not need to be fast, so it can save load |
+/// | hint cap | 15 min | longer waits are quotas, not rates, and such work is better postponed than kept waiting |
+/// | total timeout | 1 h | one item must not delay the rest for ever |
+/// | overload floor | 10 s | other callers have a person waiting |
 pub const fn batch() -> RetryPolicy<Classifier> {
     RetryPolicy::new()
         .with_attempts(10)

@@ -11,7 +11,7 @@ use super::statuses::Statuses;
 use super::tokens::Tokens;
 use super::{codes, headers, numbers, phrases, text, wait};
 
-/// What came back from a call that failed, as far as it came: the parts that a failure is judged by.
+/// The answer of a failed call, as far as it arrived. It is the input of the classification.
 ///
 /// # Defaults
 ///
@@ -27,13 +27,15 @@ use super::{codes, headers, numbers, phrases, text, wait};
 /// use resile::llm::{Kind, Phase, Reply};
 /// use std::time::{Duration, SystemTime};
 ///
-/// let event = r#"{"type":"error","error":{"type":"rate_limit_error","message":"Try again in 11.5s."}}"#;
-/// let failure = Reply::new(event.as_bytes()).with_phase(Phase::Preamble).classify(SystemTime::now());
+/// let event = r#"{"type":"error","error":{
+///     "type":"rate_limit_error","message":"Try again in 11.5s."}}"#;
+/// let reply = Reply::new(event.as_bytes()).with_phase(Phase::Preamble);
+/// let failure = reply.classify(SystemTime::now());
 /// assert_eq!(failure.kind(), Kind::RateLimit);
 /// assert_eq!(failure.wait(), Some(Duration::from_millis(11_500)));
 /// ```
 #[derive(Clone, Copy, Debug)]
-#[must_use = "a reply does nothing until it is judged"]
+#[must_use = "a reply does nothing until it is classified"]
 pub struct Reply<'a> {
     status: Option<u16>,
     headers: Option<&'a HeaderMap>,
@@ -42,48 +44,52 @@ pub struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    /// A body: JSON, events of a stream, HTML, a text, the words of a transport's error; any bytes.
+    /// Creates a reply from a body of any bytes: JSON, stream events, HTML, text or the words of a
+    /// transport's error.
     pub const fn new(body: &'a [u8]) -> Self {
         Self { status: None, headers: None, body, phase: Phase::Response }
     }
 
-    /// The status of the answer.
+    /// Sets the status of the answer.
     pub const fn with_status(mut self, status: u16) -> Self {
         self.status = Some(status);
         self
     }
 
-    /// The headers of the answer. Its moments are read against its `Date`, in the body too; see
-    /// [`judge`](Self::judge).
+    /// Sets the headers of the answer. Moments in the headers and in the body are measured from the
+    /// answer's `Date`: see [`classify`](Self::classify).
     pub const fn with_headers(mut self, headers: &'a HeaderMap) -> Self {
         self.headers = Some(headers);
         self
     }
 
-    /// How far the exchange had come.
+    /// Sets the progress of the exchange.
     pub const fn with_phase(mut self, phase: Phase) -> Self {
         self.phase = phase;
         self
     }
 
-    /// What it means, at `now`. Pure, and total: any bytes give an answer, in time linear in the first 256 KiB of them.
+    /// Returns the failure that the reply means at the time `now`. The function is pure and accepts
+    /// any bytes. Its time is linear in the first 256 KiB of the body.
     ///
-    /// `now` matters only where the provider names a moment, and the headers have no `Date`. With a `Date` every moment
-    /// is read against that one, so that a wrong clock on either side does not matter: those in the headers, in the
-    /// body and in its words. A `Date` that cannot be read, or is before 1990 or after 2999, does not count.
+    /// `now` matters only if the provider names a moment and the headers have no `Date`. With a
+    /// `Date` every moment in the headers and in the body is measured from the `Date`. A wrong
+    /// clock on either side then has no effect. A `Date` is ignored if it is unreadable or before
+    /// 1990 or after 2999.
     ///
-    /// A `Date` is the moment at which the answer began. So a wait that a late event of a stream names as a moment comes
-    /// out longer, by the time since. For such an event leave the headers out.
+    /// A `Date` is the moment at which the answer began. If a late event of a stream names a
+    /// moment, the wait comes out too long by the time since the `Date`. Leave the headers out for
+    /// such an event.
     #[must_use]
     pub fn classify(&self, now: SystemTime) -> Failure {
         let now = self.answered(now);
         self.failure(ParsedBody::read(self.body, now), now)
     }
 
-    /// What it means if it is a failure at all: `None` for a good answer with a good ending.
+    /// Returns the failure, or `None` for a good answer with a good ending.
     ///
-    /// For answers with a good status, which may hold an error all the same: an error object, a content filter's
-    /// ending, no content.
+    /// An answer with a good status may still hold an error object, a content filter's ending or no
+    /// content.
     #[must_use]
     pub fn find(&self, now: SystemTime) -> Option<Failure> {
         let now = self.answered(now);
@@ -94,7 +100,7 @@ impl<'a> Reply<'a> {
         (!good).then(|| self.failure(found, now))
     }
 
-    /// The moment against which every moment in the answer is read.
+    /// Returns the moment from which every moment in the answer is measured.
     fn answered(&self, now: SystemTime) -> SystemTime {
         self.headers.map_or(now, |headers| headers::date(headers, now))
     }
@@ -124,9 +130,10 @@ impl<'a> Reply<'a> {
         let facts = &mut *failure.0;
         if kind.is_passing() || kind == Kind::QuotaExhausted {
             let limited = matches!(kind, Kind::RateLimit | Kind::QuotaExhausted);
-            // A day's quota does not come back in the seconds that Google names with it.
+            // A day's quota does not reset within the seconds that Google names with it.
             let body_counts = !matches!(rule, Rule::Google(_)) || kind == Kind::RateLimit;
-            // Inside one body the longest counts: Google rounds its `RetryInfo` down, and is exact in the sentence.
+            // Inside one body the longest wait counts: Google rounds its `RetryInfo` down, but its
+            // sentence is exact.
             let body = found.wait.max(found.google.wait);
             facts.wait = asked
                 .or_else(|| {
@@ -159,8 +166,8 @@ impl<'a> Reply<'a> {
         failure
     }
 
-    /// The status that counts: the answer's own, unless it is a good one, or one that says no more than that something
-    /// failed and the body knows which.
+    /// Returns the status that counts. A good or unspecific status gives way to a status in the
+    /// body. The specific statuses are 401 to 404, 413 and 429.
     fn status(&self, found: &ParsedBody) -> Option<u16> {
         match self.status {
             Some(own @ (401..=404 | 413 | 429)) => Some(own),
@@ -177,7 +184,7 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// All that decides, in one place.
+/// All inputs of the decision.
 struct Evidence<'c> {
     status: Option<u16>,
     at: Statuses,
@@ -185,7 +192,7 @@ struct Evidence<'c> {
     headers: &'c HeaderMap,
     found: &'c ParsedBody,
     message: &'c str,
-    /// The message in lower case, which is as long byte by byte.
+    /// The message in lower case with the same length in bytes.
     lower: &'c str,
 }
 
@@ -196,11 +203,12 @@ struct Conclusion {
 }
 
 impl Evidence<'_> {
-    /// The first rule that has an opinion, in the order of the [module page](super).
+    /// Returns the conclusion of the first rule with an opinion. The [module page](super) has the
+    /// order.
     fn meaning(&self, asked: Option<std::time::Duration>) -> Conclusion {
         let code = self.code();
         let google = self.found.google.classify(self.at);
-        // A code that leaves nothing open needs no words.
+        // An unambiguous code needs no words.
         let open =
             google.is_some() || code.is_none_or(|code| code.soft || code.kind == Kind::RateLimit);
         let words = || {
@@ -210,7 +218,7 @@ impl Evidence<'_> {
         let phrase = if open && !self.message.is_empty() { words() } else { None };
         let of = |kind, scope, rule| Conclusion { kind, scope, rule };
 
-        // Google's details say which of its limits it was; its codes do not.
+        // Google's details name the exhausted limit. Its codes do not.
         if let Some((kind, scope, rule)) = google {
             return of(kind, scope.or(phrase.and_then(|phrase| phrase.scope)), rule);
         }
@@ -222,7 +230,7 @@ impl Evidence<'_> {
             return of(Kind::TooLarge, None, Rule::Arithmetic);
         }
         if let Some(code) = code {
-            // Of two that both say "a limit", the words may know which.
+            // If the code and the words agree on the kind, the words may add the scope.
             let scope =
                 phrase.filter(|phrase| phrase.kind == code.kind).and_then(|phrase| phrase.scope);
             match phrase {
@@ -249,7 +257,7 @@ impl Evidence<'_> {
         self.last()
     }
 
-    /// The strongest of the codes, in the body and in the headers.
+    /// Returns the strongest code of the body and the headers.
     fn code(&self) -> Option<codes::CodeMatch> {
         let body = self.found.codes.iter().map(String::as_str);
         body.chain(headers::codes(self.headers))
@@ -257,20 +265,21 @@ impl Evidence<'_> {
             .min_by_key(|said| said.rank)
     }
 
-    /// Describe that mean two things: what else is there decides.
+    /// Returns whether the other evidence overrules a phrase with two meanings.
     fn vetoes(&self, hit: &PhraseMatch, asked: Option<std::time::Duration>) -> bool {
-        // Google says so of a minute's quota too, and then how long to wait, or that a resource is exhausted.
+        // Google uses these words for a minute's quota too, but then with a wait or
+        // `RESOURCE_EXHAUSTED`.
         if hit.kind == Kind::QuotaExhausted && hit.name == "exceeded your current quota" {
             return asked.is_some()
                 || self.found.codes.iter().any(|code| code == "RESOURCE_EXHAUSTED");
         }
-        // At a limit of requests per time, words of length are about that limit.
+        // At a rate limit, words about a length refer to the limit.
         hit.kind == Kind::ContextLength
             && self.at == Statuses::RATE
             && hit.name.starts_with("too many")
     }
 
-    /// What is left where neither a code nor words say anything: the status, the ending, the phase.
+    /// Concludes from the status, a generic code, the ending or the phase.
     fn last(&self) -> Conclusion {
         let of = |kind, rule| Conclusion { kind, scope: None, rule };
         if let Some(status) = self.status.filter(|status| *status >= 400) {
@@ -304,7 +313,7 @@ impl Evidence<'_> {
     }
 }
 
-/// What a status means by itself.
+/// Returns the kind that a status alone implies.
 fn by_status(status: u16) -> Kind {
     match status {
         401 | 407 => Kind::Auth,
@@ -315,9 +324,9 @@ fn by_status(status: u16) -> Kind {
         409 => Kind::Conflict,
         413 | 431 => Kind::TooLarge,
         429 => Kind::RateLimit,
-        // 498 is Groq's for "flex capacity exceeded".
+        // Groq sends 498 for "flex capacity exceeded".
         498 | 503 | 529 => Kind::Overloaded,
-        // 424 is Amazon's for a model that broke, 499 a gateway's for an upstream that was given up.
+        // Amazon sends 424 for a failed model. A gateway sends 499 after giving up on its upstream.
         424 | 425 | 499 => Kind::Server,
         501 | 505 | 400..500 => Kind::InvalidRequest,
         500..600 => Kind::Server,

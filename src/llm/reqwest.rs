@@ -1,4 +1,4 @@
-//! From the answers and errors of `reqwest`.
+//! Conversions of `reqwest`'s answers and errors.
 
 use std::error::Error;
 
@@ -9,16 +9,17 @@ use super::kind::Kind;
 use super::reply::Reply;
 use crate::http::wall_clock;
 
-/// How much of the body of an error is read.
+/// The number of bytes of an error's body after which reading stops.
 const READ: usize = 256 * 1024;
 
-/// Lets answers with a good status pass, and reads the others to their end for what they say.
+/// Returns answers with a good status unchanged and turns the others into a [`Failure`].
 ///
-/// Reads at most 256 KiB of the body; one that breaks off is judged by what came.
+/// Any status outside 4xx and 5xx is good. Reading an error's body stops after 256 KiB. If a body
+/// breaks off, the part that arrived is classified.
 ///
 /// # Errors
 ///
-/// The [`Failure`] that the answer means.
+/// Returns the [`Failure`] that the answer means.
 ///
 /// # Cancel safety
 ///
@@ -29,9 +30,12 @@ const READ: usize = 256 * 1024;
 /// ```
 /// use resile::llm::{self, Failure};
 ///
-/// async fn complete(client: &reqwest::Client, url: &str, prompt: String) -> Result<String, Failure> {
-///     let answer = client.post(url).body(prompt).send().await?;
-///     Ok(llm::error_for_status(answer).await?.text().await?)
+/// type Answer = Result<String, Failure>;
+///
+/// async fn complete(client: &reqwest::Client, prompt: String) -> Answer {
+///     let request = client.post("https://llm.example/v1/chat").body(prompt);
+///     let answer = llm::error_for_status(request.send().await?).await?;
+///     Ok(answer.text().await?)
 /// }
 /// ```
 pub async fn error_for_status(mut answer: Response) -> Result<Response, Failure> {
@@ -50,7 +54,8 @@ pub async fn error_for_status(mut answer: Response) -> Result<Response, Failure>
     Err(reply.classify(wall_clock()))
 }
 
-/// As [`from_transport`](Failure::from_transport), with the error as the source; without its URL, which may hold a key.
+/// Converts like [`from_transport`](Failure::from_transport) and keeps the error as the source. The
+/// URL is removed because it may hold a key.
 impl From<reqwest::Error> for Failure {
     fn from(error: reqwest::Error) -> Self {
         let error = error.without_url();
@@ -58,7 +63,8 @@ impl From<reqwest::Error> for Failure {
     }
 }
 
-/// What an error of `reqwest` is by what it says of itself. Its other errors are left to their sources and words.
+/// Returns the kind of a `reqwest` error by its own predicates. Other errors of `reqwest` are
+/// classified by their sources and words.
 pub(super) fn known(error: &(dyn Error + 'static)) -> Option<(Kind, &'static str)> {
     let error = error.downcast_ref::<reqwest::Error>()?;
     Some(if error.is_timeout() {
@@ -70,7 +76,7 @@ pub(super) fn known(error: &(dyn Error + 'static)) -> Option<(Kind, &'static str
     } else if error.is_body() || error.is_request() {
         (Kind::Network, "request or answer cut short")
     } else if error.is_decode() {
-        // `json()` fails so on an answer that is not what was expected, and `chunk()` on one that is cut short.
+        // `json()` fails like this on an unexpected answer, and `chunk()` on a truncated answer.
         let cut = error.source().is_some_and(|source| !source.is::<serde_json::Error>());
         if cut {
             (Kind::Network, "answer cut short")

@@ -1,38 +1,39 @@
 use std::fmt;
 
-/// The rule that decided what a failure is: so that a verdict can be explained.
+/// The rule that decided the kind of a failure. The rule explains a verdict.
 ///
-/// `Display` is stable in its first word, before the colon.
+/// The first word of `Display` before the colon is stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Rule {
-    /// We stopped it ourselves.
+    /// The caller cancelled the call.
     Cancelled,
-    /// The caller said what it is.
+    /// The caller named the kind.
     Caller,
-    /// A machine code of the provider; named as the table of codes has it.
+    /// A machine code of the provider in the spelling of the table of codes.
     Code(&'static str),
-    /// A part of a machine code that the table of codes does not have.
+    /// A part of a machine code. The table of codes lacks the whole code.
     Stem(&'static str),
     /// A detail of Google's error model.
     Google(&'static str),
     /// The request alone asks for more than the limit.
     Arithmetic,
-    /// The provider's words; named by the first of them.
+    /// The provider's words. The name is the first phrase of the matching row.
     Phrase(&'static str),
-    /// How a good answer says that it ended.
+    /// The ending that a good answer named.
     Finish(&'static str),
-    /// A stream, or a body, that ended before its end.
+    /// A stream or a body stopped before its end.
     Truncated,
-    /// A good answer that holds nothing.
+    /// A good answer was empty.
     Empty,
-    /// The transport's error, by its type or its words.
+    /// The type or the words of the transport's error.
     Transport(&'static str),
-    /// The class of the status.
+    /// The status alone.
     Status(u16),
-    /// An error inside a good answer that says nothing more: the request had been accepted, so what broke is theirs.
+    /// An error without details inside a good answer. The request had been accepted and then the
+    /// provider failed.
     InBand,
-    /// Nothing matched.
+    /// No rule matched.
     Nothing,
 }
 

@@ -1,19 +1,19 @@
-//! Text that is no JSON: events, HTML, what is left of broken JSON, and which parts of a message are quoted.
+//! Text that is not JSON: events, HTML, broken JSON and the quoted parts of a message.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The largest place at or below `at` where `text` can be cut.
+/// Returns the largest character boundary of `text` at or below `at`.
 pub(super) fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// The first `most` bytes of `text`.
+/// Returns the first `most` bytes of `text` or fewer to end at a character boundary.
 pub(super) fn clip(text: &str, most: usize) -> String {
     text.get(..floor(text, most)).unwrap_or_default().to_owned()
 }
 
-/// Whether these are server-sent events.
+/// Returns whether the body is server-sent events.
 pub(super) fn is_events(body: &[u8]) -> bool {
     let mut lines =
         body.get(..1_024.min(body.len())).unwrap_or_default().split(|byte| *byte == b'\n');
@@ -22,7 +22,7 @@ pub(super) fn is_events(body: &[u8]) -> bool {
     })
 }
 
-/// The data of each event.
+/// Returns the data of each event.
 pub(super) fn events(body: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let mut lines = body.lines().peekable();
     std::iter::from_fn(move || {
@@ -44,12 +44,12 @@ pub(super) fn events(body: &str) -> impl Iterator<Item = Cow<'_, str>> {
     })
 }
 
-/// Whether the data of an event that does not parse is worth a look.
+/// Returns whether the unparsable data of an event may hold an error.
 pub(super) fn mentions_error(data: &str) -> bool {
     data.contains("\"error\"") || data.contains("rror\":")
 }
 
-/// What an HTML page is about: its title, and its first heading where that says something else.
+/// Returns the title of an HTML page or else its first heading.
 pub(super) fn html(page: &str) -> Option<String> {
     let head = page.get(..floor(page, 16 * 1024))?;
     let title = element(head, "<title", "</title").or_else(|| element(head, "<h1", "</h1"))?;
@@ -64,7 +64,8 @@ fn element<'p>(page: &'p str, open: &str, close: &str) -> Option<&'p str> {
     (!inner.contains('<')).then_some(inner)
 }
 
-/// Of the first byte of `needle` only places that can be its start are tried, as it is `<`.
+/// Returns the first place of `needle` in any ASCII case. Only the places of `<` are tried because
+/// `needle` starts with `<`.
 fn find_ignoring_case(text: &str, needle: &str) -> Option<usize> {
     let here = |at: &usize| {
         text.as_bytes()
@@ -74,7 +75,7 @@ fn find_ignoring_case(text: &str, needle: &str) -> Option<usize> {
     text.match_indices('<').map(|(at, _)| at).find(here)
 }
 
-/// The values of the fields of that name in what was meant to be JSON.
+/// Returns the values of the fields called `name` in text that was meant to be JSON.
 pub(super) fn fields(text: &str, name: &str) -> impl Iterator<Item = String> {
     text.match_indices(name).filter_map(move |(at, _)| {
         let before = text.get(..at)?.chars().next_back()?;
@@ -93,7 +94,8 @@ pub(super) fn fields(text: &str, name: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// A JSON string from after its opening quote, to its end or the text's.
+/// Returns the content of a JSON string. `text` starts after the opening quote. The closing quote
+/// may be missing.
 fn unescaped(text: &str) -> String {
     let mut value = String::new();
     let mut chars = text.chars();
@@ -111,12 +113,12 @@ fn unescaped(text: &str) -> String {
     value
 }
 
-/// Whether something that Python has printed is in `text`.
+/// Returns whether `text` holds a printed Python dictionary.
 pub(super) fn is_repr(text: &str) -> bool {
     text.contains('{') && text.contains("{'")
 }
 
-/// A field of an error that Python has printed: `{'error': {'message': 'Rate limit reached', …}}`.
+/// Returns a field of an error printed by Python, such as `{'error': {'message': 'No.', …}}`.
 pub(super) fn field_of_repr<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let inside = text.get(text.find("{'")?..)?;
     let mut places =
@@ -129,12 +131,13 @@ pub(super) fn field_of_repr<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     value.get(..value.match_indices(quote).map(|(at, _)| at).find(closes)?)
 }
 
-/// The parts of a message that somebody is quoted in: `'…'`, `"…"`, `{…}`. An apostrophe opens nothing.
+/// Returns the quoted parts of a message: `'…'`, `"…"`, `{…}`. An apostrophe opens no quotation.
 pub(super) fn quoted(message: &str) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let bytes = message.as_bytes();
     let mut at = 0;
-    // Where one quote stays open, so do all later ones of its kind: not to look again keeps this linear.
+    // If a quote is never closed, later quotes of its kind are not closed either. Not searching for
+    // their ends keeps this linear.
     let mut open: [bool; 2] = [true; 2];
     let next = |from: usize| {
         let rest = bytes.get(from..)?;
@@ -157,7 +160,7 @@ pub(super) fn quoted(message: &str) -> Vec<Range<usize>> {
         };
         at += 1;
         if let Some(end) = end {
-            // The whole of it in quotes is no quotation.
+            // Quotes around the whole message make no quotation.
             if at > 1 || end + 1 < bytes.len() {
                 ranges.push(at..end);
             }
@@ -167,7 +170,7 @@ pub(super) fn quoted(message: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Where the quotation that begins at `start` ends.
+/// Returns the end of the quotation that begins at `start`.
 fn closing(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
     let rest = bytes.get(start + 1..)?;
     let closes = |at: usize| rest.get(at + 1).is_none_or(|after| !after.is_ascii_alphanumeric());
@@ -177,7 +180,7 @@ fn closing(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
         .map(|(at, _)| start + 1 + at)
 }
 
-/// The brace that closes the one at `start`, or the end.
+/// Returns the place of the brace that closes the one at `start` or the end of the text.
 fn matching(bytes: &[u8], start: usize) -> usize {
     let mut depth = 0_usize;
     for (at, byte) in bytes.iter().enumerate().skip(start) {

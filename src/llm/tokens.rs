@@ -1,4 +1,4 @@
-/// The numbers of tokens that a provider named.
+/// The numbers of LLM tokens that a provider named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tokens {
     pub(super) prompt: Option<u64>,
@@ -6,19 +6,20 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// How many the request had, or asked for.
+    /// Returns the number of LLM tokens that the request had or asked for.
     #[must_use]
     pub const fn prompt(&self) -> Option<u64> {
         self.prompt
     }
 
-    /// How many there may be.
+    /// Returns the largest permitted number of LLM tokens.
     #[must_use]
     pub const fn limit(&self) -> Option<u64> {
         self.limit
     }
 
-    /// How many are too many, where both numbers are known.
+    /// Returns the number of LLM tokens above the limit. `None` if a number is unknown or the limit
+    /// is larger.
     #[must_use]
     pub const fn excess(&self) -> Option<u64> {
         match (self.prompt, self.limit) {

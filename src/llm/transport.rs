@@ -1,4 +1,4 @@
-//! Ways from what people have in their hands to a [`Failure`].
+//! Conversions of answers, stream events and transport errors into a [`Failure`].
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -12,10 +12,10 @@ use super::rule::Rule;
 use crate::http::wall_clock;
 use crate::timeout::Elapsed;
 
-/// The ways that read the wall clock do so because an answer, or the words of an error, may name a moment. Of an answer
-/// with a `Date` that one counts instead.
+/// These functions read the wall clock because an answer or an error's words may name a moment.
+/// Moments in an answer with a `Date` are measured from the `Date` instead.
 impl Failure {
-    /// From an answer and its body.
+    /// Creates a failure from an answer and its body.
     #[must_use]
     pub fn from_parts(parts: &Parts, body: impl AsRef<[u8]>) -> Self {
         let reply = Reply::new(body.as_ref())
@@ -24,19 +24,21 @@ impl Failure {
         reply.classify(wall_clock())
     }
 
-    /// From a status and a body, where that is all there is.
+    /// Creates a failure from a status and a body without headers.
     #[must_use]
     pub fn from_text(status: u16, body: &str) -> Self {
         Reply::new(body.as_bytes()).with_status(status).classify(wall_clock())
     }
 
-    /// From the data of one event of a stream (with or without `data:`), whose answer had a good status.
+    /// Creates a failure from the data of one stream event with or without `data:`. The stream's
+    /// answer had a good status.
     #[must_use]
     pub fn from_event(data: &str, phase: Phase) -> Self {
         Reply::new(data.as_bytes()).with_status(200).with_phase(phase).classify(wall_clock())
     }
 
-    /// The same, if the event is a failure: `None` for content, for what comes around it, and for a good end.
+    /// Creates a failure from a stream event if the event is a failure. Returns `None` for content,
+    /// for events around the content and for a good end.
     #[must_use]
     pub fn find_in_event(data: &str, phase: Phase) -> Option<Self> {
         if matches!(data.trim(), "" | "[DONE]" | "data: [DONE]") {
@@ -45,10 +47,10 @@ impl Failure {
         Reply::new(data.as_bytes()).with_status(200).with_phase(phase).find(wall_clock())
     }
 
-    /// From a transport's error: by the types in its chain of sources, and where they say nothing by their words. An
-    /// error that nothing is known of is [`Kind::Network`], as there was no answer.
+    /// Creates a failure from a transport's error. The types in the chain of sources decide first,
+    /// then their words. An unknown error is [`Kind::Network`] because there was no answer.
     ///
-    /// For an error that is to be kept as the source as well, see [`with_source`](Self::with_source).
+    /// Use [`with_source`](Self::with_source) to keep the error as the source too.
     #[must_use]
     pub fn from_transport(error: &(dyn Error + 'static)) -> Self {
         let mut words = String::new();
@@ -66,12 +68,13 @@ impl Failure {
             next = error.source();
         }
         let words = words.trim_end_matches(": ");
-        // Not read as an answer: an error's words may quote whatever was sent.
+        // These words are not an answer, so the phase is `Connect`. They may quote anything that
+        // was sent.
         Reply::new(words.as_bytes()).with_phase(Phase::Connect).classify(wall_clock())
     }
 }
 
-/// What an error's type says.
+/// Returns the kind that the type of an error implies and the name of the rule.
 fn by_type(error: &(dyn Error + 'static)) -> Option<(Kind, &'static str)> {
     if error.is::<Elapsed>() {
         return Some((Kind::Timeout, "elapsed"));
@@ -95,7 +98,7 @@ fn by_type(error: &(dyn Error + 'static)) -> Option<(Kind, &'static str)> {
     })
 }
 
-/// Whether this is a client's error that we know the type of.
+/// Returns whether this is an HTTP client's error of a known type.
 pub(super) fn is_known(error: &(dyn Error + 'static)) -> bool {
     known(error).is_some()
 }
@@ -108,8 +111,8 @@ fn known(_: &(dyn Error + 'static)) -> Option<(Kind, &'static str)> {
 #[cfg(feature = "reqwest")]
 use super::reqwest::known;
 
-/// An attempt that did not end within its limit: so that `Failure` is all the error type that an operation under
-/// [`timeout`](crate::ResilienceExt::timeout) needs.
+/// Converts a timeout. An operation under [`timeout`](crate::ResilienceExt::timeout) then needs no
+/// error type other than `Failure`.
 impl From<Elapsed> for Failure {
     fn from(elapsed: Elapsed) -> Self {
         let mut failure = Self::bare(Kind::Timeout, Rule::Transport("elapsed"), Phase::Connect);
@@ -118,7 +121,7 @@ impl From<Elapsed> for Failure {
     }
 }
 
-/// As [`from_transport`](Failure::from_transport), with the error as the source.
+/// Converts like [`from_transport`](Failure::from_transport) and keeps the error as the source.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::from_transport(&error).with_source(error)

@@ -1,11 +1,13 @@
-//! Pending, in every form that they are written in. Nothing here panics; NaN, the negative, a literal infinity, zero and
-//! the past are no wait, and a number too large to hold is `Duration::MAX`: excessive, not absent.
+//! Parsers for waits in all forms that providers write.
+//!
+//! Nothing here panics. NaN, negative numbers, a literal infinity, zero and past moments are no
+//! wait. A number too large to hold is `Duration::MAX`: an excessive wait is not an absent one.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-/// That many seconds.
+/// Returns `value` seconds as a wait, if they are one.
 pub(super) fn seconds(value: f64) -> Option<Duration> {
     if value.is_nan() || value <= 0.0 {
         return None;
@@ -14,7 +16,8 @@ pub(super) fn seconds(value: f64) -> Option<Duration> {
     (!wait.is_zero()).then_some(wait)
 }
 
-/// A plain number of units of `unit` seconds: `2`, `1.5`, `1e3`. Not `inf`, which `f64` would parse.
+/// Parses a plain number of units of `unit` seconds: `2`, `1.5`, `1e3`. Rejects `inf` although
+/// `f64` would parse it.
 pub(super) fn number(text: &str, unit: f64) -> Option<Duration> {
     seconds(digits(text)? * unit)
 }
@@ -26,13 +29,15 @@ fn digits(text: &str) -> Option<f64> {
     if plain { text.parse().ok() } else { None }
 }
 
-/// A duration such as `34.4s`, `900ms`, `6m0s`, `19h14m47s`, `1 minute and 5 seconds`, as the whole of `text`.
+/// Parses the whole of `text` as a duration such as `1 minute and 5 seconds`, `34.4s`, `900ms`,
+/// `6m0s`, `19h14m47s`.
 pub(super) fn span(text: &str) -> Option<Duration> {
     let (wait, rest) = leading_span(text.trim())?;
     if rest.is_empty() { wait } else { None }
 }
 
-/// The duration that `text` begins with, and what follows it. `Some((None, …))` is a duration of nothing.
+/// Returns the duration at the start of `text` and the rest. `Some((None, …))` is a duration of
+/// zero.
 fn leading_span(text: &str) -> Option<(Option<Duration>, &str)> {
     let mut total = 0.0;
     let mut rest = text;
@@ -50,7 +55,7 @@ fn leading_span(text: &str) -> Option<(Option<Duration>, &str)> {
     after.map(|tail| (seconds(total), tail))
 }
 
-/// The unit that `text` begins with, in lower case, in seconds, and what follows it.
+/// Returns the seconds of the lower-case unit at the start of `text` and the rest.
 fn leading_unit(text: &str) -> Option<(f64, &str)> {
     let text = text.trim_start_matches([' ', '-']);
     let word = text.find(|c: char| !c.is_alphabetic()).unwrap_or(text.len());
@@ -69,23 +74,26 @@ fn leading_unit(text: &str) -> Option<(f64, &str)> {
     Some((unit, rest))
 }
 
-/// From `now` until a moment: RFC 3339, or seconds or milliseconds since 1970.
+/// Returns the time from `now` until a moment. The moment is RFC 3339, or seconds or milliseconds
+/// since 1970.
 pub(super) fn until(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     if let Some(value) = digits(text) {
         return until_epoch(value, now);
     }
     let moment: jiff::Timestamp = text.parse().ok()?;
-    // Before 1970 it is past, whatever this platform's clock can show.
+    // A moment before 1970 is past, even if this platform's clock cannot show it.
     let moment = UNIX_EPOCH.checked_add(Duration::try_from(moment.as_duration()).ok()?)?;
     let left = moment.duration_since(now).ok()?;
     (!left.is_zero()).then_some(left)
 }
 
-/// Seconds since 1970 are below this until the year 5138, milliseconds above it since 1973.
+/// The limit between seconds and milliseconds since 1970. Seconds stay below it until the year
+/// 5138. Milliseconds have been above it since 1973.
 const MILLISECONDS: f64 = 1e11;
 
-/// Less than this is no moment since 1970 but a number of seconds: it would be before 2001.
+/// The smallest number that is a moment since 1970. Smaller numbers are lengths in seconds: as
+/// moments they would be before September 2001.
 const MOMENT: f64 = 1e9;
 
 fn until_epoch(value: f64, now: SystemTime) -> Option<Duration> {
@@ -93,7 +101,8 @@ fn until_epoch(value: f64, now: SystemTime) -> Option<Duration> {
     seconds(if value > MILLISECONDS { value / 1e3 } else { value } - since)
 }
 
-/// What a reset header says: a duration, a moment, or a number that is one or the other by its size.
+/// Parses a reset header: a duration, a moment or a number. A small number is a duration and a
+/// large one a moment.
 pub(super) fn reset(text: &str, now: SystemTime) -> Option<Duration> {
     match digits(text) {
         Some(value) if value < MOMENT => seconds(value),
@@ -102,7 +111,7 @@ pub(super) fn reset(text: &str, now: SystemTime) -> Option<Duration> {
     }
 }
 
-/// What a field of a body says, if its name is one of those for waits.
+/// Returns the wait in a body field if the name of the field is one for waits.
 pub(super) fn field(name: &str, value: &Value, now: SystemTime) -> Option<Duration> {
     match name {
         "retry_after"
@@ -132,7 +141,7 @@ pub(super) fn field(name: &str, value: &Value, now: SystemTime) -> Option<Durati
     }
 }
 
-/// A number of units, a duration in words, or Google's `{seconds, nanos}`.
+/// Parses a number of units, a duration in words or Google's `{seconds, nanos}`.
 fn amount(value: &Value, unit: f64) -> Option<Duration> {
     match value {
         Value::Number(number) => seconds(number.as_f64()? * unit),
@@ -147,7 +156,7 @@ fn amount(value: &Value, unit: f64) -> Option<Duration> {
     }
 }
 
-/// What a wait follows in a sentence, in lower case.
+/// Lower-case words before a wait in a sentence.
 const ANCHORS: [&str; 18] = [
     "again in",
     "again after",
@@ -169,7 +178,7 @@ const ANCHORS: [&str; 18] = [
     "access on",
 ];
 
-/// Describe that may stand between the two.
+/// Words that may stand between an anchor and the wait.
 const FILLERS: [&str; 9] = [
     " about",
     " approximately",
@@ -182,11 +191,11 @@ const FILLERS: [&str; 9] = [
     " is",
 ];
 
-/// What may stand around them.
+/// Characters that may stand around anchors and fillers.
 const MARKS: [char; 8] = [' ', ':', '=', '"', '\'', '~', '(', '`'];
 
-/// The longest wait that a message (in lower case) asks for in words: "try again in 9m38.016s". An anchor without an
-/// amount asks for none: "please adjust your input and try again".
+/// Returns the longest wait that a lower-case message asks for in words: "try again in 9m38.016s".
+/// An anchor without an amount asks for none: "please adjust your input and try again".
 pub(super) fn sentence(text: &str, now: SystemTime) -> Option<Duration> {
     let bytes = text.as_bytes();
     let starts = |at: &usize| match at.checked_sub(1).and_then(|before| bytes.get(before)) {
@@ -201,7 +210,7 @@ pub(super) fn sentence(text: &str, now: SystemTime) -> Option<Duration> {
         .max()
 }
 
-/// Whether what stands before a number says that the number is a wait.
+/// Returns whether the words before a number make the number a wait.
 fn is_anchored(before: &str) -> bool {
     let mut before = before.trim_end_matches(MARKS);
     for filler in FILLERS {
@@ -211,7 +220,7 @@ fn is_anchored(before: &str) -> bool {
     ANCHORS.iter().any(|anchor| before.ends_with(anchor))
 }
 
-/// The wait that `text` begins with.
+/// Returns the wait at the start of `text`.
 fn asked(text: &str, now: SystemTime) -> Option<Duration> {
     if let Some((wait, _)) = leading_span(text) {
         return wait;
@@ -230,7 +239,7 @@ fn asked(text: &str, now: SystemTime) -> Option<Duration> {
     }
 }
 
-/// "2025-11-01 at 00:00 UTC": a day and a time of day, in UTC.
+/// Parses a day and a time of day in UTC: "2025-11-01 at 00:00 UTC".
 fn day(word: &str, rest: &str, now: SystemTime) -> Option<Duration> {
     let rest = rest.trim_start();
     let time = rest.strip_prefix("at ").unwrap_or(rest).get(..5)?;
@@ -246,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn spans() {
+    fn a_span_is_the_whole_text() {
         for (text, want) in [
             ("34.4s", Some(34_400)),
             ("900ms", Some(900)),
@@ -267,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers() {
+    fn a_number_is_plain_and_positive() {
         for text in ["NaN", "inf", "infinity", "-1", "0", "", " ", "0x10", "1,5", "soon", "+5"] {
             assert_eq!(number(text, 1.0), None, "{text}");
         }
@@ -276,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences() {
+    fn sentences_name_the_longest_wait() {
         let now = UNIX_EPOCH + Duration::from_secs(1_760_000_000);
         for (text, want) in [
             ("Please try again in 9m38.016s. Visit …", Some(578_016)),
@@ -300,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn moments() {
+    fn past_moments_are_no_wait() {
         let now = UNIX_EPOCH + Duration::from_secs(1_760_000_000);
         for text in
             ["1760000060", "1760000060000", "2025-10-09T08:54:20Z", "2025-10-09T10:54:20+02:00"]

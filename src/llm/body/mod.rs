@@ -1,4 +1,4 @@
-//! Finding the innermost error in a body, and what it says.
+//! Finds the innermost error in a body and reads its facts.
 
 mod object;
 mod prose;
@@ -10,61 +10,62 @@ use serde_json::{Map, Value};
 use super::google::Google;
 use super::{finish, text};
 
-/// What a body says of an error.
+/// The facts in a body.
 #[derive(Debug, Default)]
 pub(super) struct ParsedBody {
     pub(super) shape: BodyShape,
-    /// JSON that stops before its end.
+    /// The JSON stops before its end.
     pub(super) cut: bool,
     /// The innermost status that the body names.
     pub(super) status: Option<u16>,
-    /// The status that a text names, where the body is one.
+    /// The status that the body names if it is a text.
     pub(super) named: Option<u16>,
-    /// Every machine code on the way, outermost first.
+    /// At most `CODES` machine codes from the outermost object to the innermost.
     pub(super) codes: Vec<String>,
     pub(super) code: Option<String>,
     pub(super) error_type: Option<String>,
     pub(super) message: Option<String>,
     pub(super) google: Google,
-    /// The longest wait that a field asks for.
+    /// The longest wait in a field.
     pub(super) wait: Option<Duration>,
     pub(super) prompt: Option<u64>,
     pub(super) limit: Option<u64>,
-    /// How a good answer says that it ended.
+    /// The ending that a good answer names.
     pub(super) finish: Option<finish::Finish>,
-    /// A stream had its last event.
+    /// The stream had its last event.
     pub(super) ended: bool,
 }
 
-/// What a body is.
+/// The form of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum BodyShape {
-    /// Empty, or nothing that can be made out.
+    /// An empty or unreadable body.
     #[default]
     Nothing,
-    /// An answer in JSON, whole, and not an error.
+    /// A whole answer in JSON without an error.
     Answer,
-    /// An error object, or text that can be nothing else.
+    /// An error object or text that can only be an error.
     Error,
 }
 
-/// How many objects deep an error is looked for.
+/// The largest number of objects around an error.
 const DEEPEST: usize = 8;
 
-/// How many codes are kept.
+/// The largest number of codes to keep.
 const CODES: usize = 12;
 
-/// How much of a message is kept.
+/// The number of bytes to keep of a message.
 const MESSAGE: usize = 4 * 1024;
 
-/// Larger bodies are not parsed: no provider's error is, and what would be is somebody's answer.
+/// The largest number of bytes to parse. A larger body is an ordinary answer and no provider's
+/// error.
 const PARSED: usize = 256 * 1024;
 
-/// How much of a body is read as text.
+/// The number of bytes to read of a text.
 const READ: usize = 32 * 1024;
 
 impl ParsedBody {
-    /// What `body` says. Any bytes will do.
+    /// Reads `body`. Any bytes are valid.
     pub(super) fn read(body: &[u8], now: SystemTime) -> Self {
         let mut found = Self::default();
         let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body).trim_ascii();
@@ -92,7 +93,7 @@ impl ParsedBody {
         found
     }
 
-    /// A whole JSON value: an error, or an answer that may say how it ended.
+    /// Reads a whole JSON value: an error or an answer with or without an ending.
     pub(super) fn answer(&mut self, value: &Value, now: SystemTime) {
         match value {
             Value::String(prose) => {
@@ -120,7 +121,8 @@ impl ParsedBody {
     }
 }
 
-/// Whether an object is an error, or an envelope of one: not an answer, whose `error` is null or absent.
+/// Returns whether an object is an error or an envelope of one. In a good answer `error` is null or
+/// absent.
 fn is_error(object: &Map<String, Value>) -> bool {
     let has = |name: &str| {
         object.get(name).is_some_and(|value| !value.is_null() && *value != Value::Bool(false))
@@ -139,7 +141,7 @@ fn is_error(object: &Map<String, Value>) -> bool {
     if let Some(Value::Object(base)) = object.get("base_resp") {
         return base.get("status_code").and_then(Value::as_i64).is_some_and(|status| status != 0);
     }
-    // Bare: an error without an envelope. An answer has its content beside these.
+    // A bare error has no envelope. An answer has its content beside these fields.
     let answer = ["choices", "candidates", "content", "output", "data", "id", "usage", "delta"]
         .iter()
         .any(|name| object.contains_key(*name));

@@ -1,4 +1,4 @@
-//! An error object: its codes, its words, its waits, and the error object inside it.
+//! Reads an error object: its codes, words and waits and the error object inside it.
 
 use std::time::SystemTime;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{CODES, DEEPEST, MESSAGE, ParsedBody};
 use crate::llm::{codes, headers, text, wait};
 
-/// How good a field is as the error's words: less is better.
+/// Returns the rank of a field as the error's words. A smaller rank is better.
 fn words(name: &str) -> Option<u8> {
     Some(match name {
         "message" | "Message" => 0,
@@ -19,7 +19,7 @@ fn words(name: &str) -> Option<u8> {
     })
 }
 
-/// Which place a field has among those where the next error object may be: the later one is the more inner.
+/// Returns the place of a field in the order of reading nested errors. The last one is innermost.
 fn inner(name: &str) -> Option<usize> {
     Some(match name {
         "error" | "errors" => 0,
@@ -34,7 +34,7 @@ fn inner(name: &str) -> Option<usize> {
     })
 }
 
-/// A status in a field of that name.
+/// Returns the status in a field of that name.
 fn status(name: &str, value: &Value) -> Option<u16> {
     match name {
         "code" | "status" | "status_code" | "statusCode" | "upstream_status"
@@ -95,7 +95,7 @@ impl ParsedBody {
                 Value::Object(fields) if matches!(name, "headers" | "response_headers") => {
                     self.headers(fields, now)
                 }
-                // An exception in an event stream of Amazon's is the member's name.
+                // In Amazon's event streams the name of the member is the exception.
                 Value::Object(exception) if name.ends_with("Exception") => {
                     self.code(name);
                     self.object(exception, now, depth + 1);
@@ -111,10 +111,10 @@ impl ParsedBody {
         }
     }
 
-    /// A field in which there may be another error.
+    /// Reads a field that may hold another error.
     fn inside(&mut self, name: &str, value: &Value, said: bool, now: SystemTime, depth: usize) {
         match value {
-            // The validator's report of what is wrong with a request, each with its place in it.
+            // A validator lists the faults of a request, each with its location.
             Value::Array(items) if items.first().is_some_and(|item| item.get("loc").is_some()) => {
                 self.code("validation_error");
                 if let Some(Value::String(prose)) = items.first().and_then(|item| item.get("msg")) {
@@ -122,13 +122,13 @@ impl ParsedBody {
                 }
             }
             Value::Object(_) | Value::Array(_) => self.value(value, now, depth),
-            // Strings of these are read for an error in JSON alone.
+            // These strings are searched only for an error in JSON.
             Value::String(prose)
                 if matches!(name, "metadata" | "data" | "response" | "body" | "responseBody") =>
             {
                 let _: bool = self.embedded(prose, now, depth);
             }
-            // Already read, as the error's words; or there are better ones.
+            // These words were already read, or better words were read.
             Value::String(_) if words(name).is_some() => {}
             Value::String(prose) if !said || name == "raw" => self.prose(prose, now, depth),
             Value::String(prose) => {
@@ -138,7 +138,7 @@ impl ParsedBody {
         }
     }
 
-    /// A field that may be a machine code.
+    /// Records a field that may be a machine code.
     fn name(&mut self, name: &str, code: &str) {
         match name {
             "code" | "error_code" | "errorCode" | "errorcode" => {
@@ -166,7 +166,7 @@ impl ParsedBody {
         }
     }
 
-    /// The headers of an answer that a gateway passes on inside its own. They may have a `Date` of their own.
+    /// Reads another answer's headers that a gateway passes on. They may have their own `Date`.
     fn headers(&mut self, fields: &Map<String, Value>, now: SystemTime) {
         let mut map = HeaderMap::new();
         for (name, value) in fields.iter().take(64) {

@@ -1,4 +1,4 @@
-//! Errors that are no JSON, or not only: words, events, what does not parse.
+//! Reads errors outside of whole JSON: words, events and broken JSON.
 
 use std::time::SystemTime;
 
@@ -8,7 +8,7 @@ use super::{BodyShape, DEEPEST, MESSAGE, PARSED, ParsedBody, READ, is_error, los
 use crate::llm::{numbers, text, wait};
 
 impl ParsedBody {
-    /// Describe, in which another error may be quoted as JSON.
+    /// Reads words. They may quote another error as JSON.
     pub(super) fn prose(&mut self, prose: &str, now: SystemTime, depth: usize) {
         if depth == 0 {
             self.named = numbers::status(prose);
@@ -32,7 +32,8 @@ impl ParsedBody {
         }
     }
 
-    /// An error in JSON inside a text: all of it, or from some brace on. Other JSON in a text is somebody's words.
+    /// Reads an error in JSON from the first brace of a text on. Returns whether there was an
+    /// error. Other JSON in a text is quoted content.
     pub(super) fn embedded(&mut self, prose: &str, now: SystemTime, depth: usize) -> bool {
         let Some(start) = prose.find('{') else { return false };
         let inner = prose.get(start..).unwrap_or_default();
@@ -43,7 +44,7 @@ impl ParsedBody {
         match first {
             Some(Ok(Value::Object(object))) if is_error(&object) => {
                 self.object(&object, now, depth + 1);
-                // Nothing in it may have been a message.
+                // The error may have had no message.
                 if self.message.is_none() && start > 0 {
                     self.message =
                         prose.get(..start).map(|before| text::clip(before.trim(), MESSAGE));
@@ -54,7 +55,7 @@ impl ParsedBody {
         }
     }
 
-    /// JSON that does not parse: its fields, as far as they can be told apart.
+    /// Reads the recognizable fields of JSON that does not parse.
     pub(super) fn broken(&mut self, body: &str, now: SystemTime) {
         let head = body.get(..text::floor(body, READ)).unwrap_or_default();
         for name in ["code", "status", "type", "reason", "__type"] {
@@ -91,7 +92,7 @@ impl ParsedBody {
         }
     }
 
-    /// The events of a stream: the first that is an error, or how the last one says that it ended.
+    /// Reads the events of a stream up to the first error or the end.
     pub(super) fn events(&mut self, body: &[u8], now: SystemTime) {
         let body = lossy(body);
         for data in text::events(&body) {

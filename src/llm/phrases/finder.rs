@@ -1,32 +1,32 @@
 use std::ops::Range;
 
-/// Every place where one of a set of phrases stands in a text, however they overlap.
+/// Finds all places of a set of phrases in a text. Places may overlap.
 ///
-/// Phrases are looked up by their first bytes, at every byte of the text: most have none that begins so, which one
-/// comparison shows. Less work, for the messages there are, than an automaton over hundreds of phrases, and a hundredth
-/// of its memory.
+/// At every byte of the text the next bytes select a bucket of phrases. Most buckets are empty and
+/// one comparison shows this. For real messages this is less work than an automaton over hundreds
+/// of phrases and needs a hundredth of its memory.
 pub(super) struct Finder {
-    /// The phrases, by the bucket of their first bytes.
+    /// The phrases in the order of their buckets.
     phrases: Vec<Phrase>,
-    /// Where each bucket begins among them; it ends where the next begins.
+    /// The index of each bucket's first phrase. A bucket ends at the start of the next bucket.
     starts: [u16; BUCKETS + 1],
 }
 
 struct Phrase {
     number: usize,
     words: &'static str,
-    /// Its first eight bytes, and which bits of them it has: most that begin alike differ here.
+    /// The first eight bytes and a mask of the existing ones. Most phrases of a bucket differ here.
     head: u64,
     mask: u64,
 }
 
-/// How many first bytes are looked at. No phrase is shorter.
+/// The number of first bytes that select a bucket. No phrase is shorter.
 pub(super) const FIRST: usize = 3;
 
 const BUCKET_BITS: u32 = 11;
 const BUCKETS: usize = 1 << BUCKET_BITS;
 
-/// A phrase that stands in a text.
+/// A place of a phrase in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) phrase: usize,
@@ -35,7 +35,7 @@ pub(super) struct Place {
 }
 
 impl Finder {
-    /// Phrases that are shorter than [`FIRST`] bytes are never found.
+    /// Creates a finder. Phrases shorter than [`FIRST`] bytes are never found.
     pub(super) fn new(phrases: &[&'static str]) -> Self {
         let long = |(_, words): &(usize, &str)| words.len() >= FIRST;
         let mut phrases: Vec<_> =
@@ -49,7 +49,8 @@ impl Finder {
         Self { phrases, starts }
     }
 
-    /// The places in `text` for which `counts` says so of their start, in the order of their ends.
+    /// Returns the places in `text` in the order of their ends. `counts` must accept a place's
+    /// start.
     pub(super) fn find(&self, text: &str, counts: impl Fn(usize) -> bool) -> Vec<Place> {
         let bytes = text.as_bytes();
         let mut places = Vec::new();
@@ -69,7 +70,8 @@ impl Finder {
         places
     }
 
-    /// Adds the places at `start`, where `head` stands, of the phrases in that range.
+    /// Adds the places at `start` of the phrases in `range`. `head` is the head of the text at
+    /// `start`.
     fn add(
         &self,
         range: Range<usize>,
@@ -95,13 +97,13 @@ impl Phrase {
     }
 }
 
-/// The first eight bytes, with zeros for those that are not there.
+/// Returns the first eight bytes with zeros for missing bytes.
 fn head(bytes: &[u8]) -> u64 {
     bytes.iter().take(8).rev().fold(0, |head, byte| head << 8 | u64::from(*byte))
 }
 
-/// Of the first bytes of a head; by the golden ratio, as Knuth has it (The Art of Computer Programming, vol. 3, 6.4):
-/// the upper bits of the product.
+/// Returns the bucket of a head's first bytes: the upper bits of their product with the golden
+/// ratio (Knuth, The Art of Computer Programming, vol. 3, 6.4).
 #[inline]
 const fn bucket(head: u64) -> usize {
     let first = (head & 0xff_ffff) as u32;
@@ -115,7 +117,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_finds_what_a_plain_search_finds(text in "[abé ]{0,40}") {
+        fn the_finder_finds_what_a_plain_search_finds(text in "[abé ]{0,40}") {
             let phrases = ["aba", "ab a", "bab", "b b", "aaaa", "aba", "a b ab", "abab bab", "ab ab ab a", "bé", "aéa éb"];
             let mut plain: Vec<_> = phrases
                 .iter()

@@ -1,7 +1,8 @@
-//! The providers' words, as data: what a message means by what it says.
+//! The words of the providers as data: each phrase with its meaning.
 //!
-//! A row is a phrase, or some phrases in that order with at most [`GAP`] bytes between them, parted by `…`. Evidence does
-//! not matter. The group that stands first decides, of those that count at the status.
+//! A row is one phrase or several phrases with `…` between them. Several phrases must stand in that
+//! order with at most [`GAP`] bytes between them. Letter case does not matter. The first of the
+//! groups that count at the status decides.
 
 mod finder;
 
@@ -13,12 +14,13 @@ use finder::{Finder, Place};
 use super::kind::{Kind, Scope};
 use super::statuses::Statuses;
 
-/// Rows of one meaning.
+/// Rows with one meaning.
 pub(super) struct Group {
     pub(super) means: Kind,
     pub(super) scope: Option<Scope>,
     at: Statuses,
-    /// At these statuses only where the message begins with it: elsewhere in it somebody may be quoted.
+    /// The statuses at which the rows count only at the start of a message. Elsewhere the message
+    /// may quote other text.
     leading_at: Statuses,
     rows: &'static str,
 }
@@ -27,7 +29,8 @@ const fn group(means: Kind, at: Statuses, rows: &'static str) -> Group {
     Group { means, scope: None, at, leading_at: Statuses::ALL.but(Statuses::ALL), rows }
 }
 
-/// Describe of a limit on requests, which at a 400 count only at the beginning.
+/// Creates a group about a limit on requests. At a 400 its rows count only at the start of a
+/// message.
 const fn limit(rows: &'static str) -> Group {
     let at = Statuses::RATE
         .and(Statuses::FAULT)
@@ -56,19 +59,20 @@ const FAULT: Statuses = Statuses::FAULT;
 const BUSY: Statuses = Statuses::BUSY;
 const WIRE: Statuses = Statuses::WIRE;
 
-/// Every 4xx that is an answer to this request.
+/// Every 4xx that answers this request.
 const REFUSED: Statuses = BAD.and(AUTH).and(PAY).and(DENIED).and(MISSING).and(LARGE).and(RATE);
 
-/// Statuses at which the request itself is at fault.
+/// The statuses at which the request itself is at fault.
 const OURS: Statuses = BAD.and(LARGE).and(NONE);
 
-/// Between two phrases of a row.
+/// The largest number of bytes between two phrases of a row.
 const GAP: usize = 90;
 
-/// No phrase is longer.
+/// The largest number of bytes in a phrase.
 const LONGEST: usize = 64;
 
-/// How far into a message still is its beginning: past `Error: ` or the name of a class.
+/// The largest index of a phrase at the start of a message. `Error: ` or a class name may precede
+/// it.
 const LEAD: usize = 24;
 
 static GROUPS: &[Group] = &[
@@ -88,7 +92,8 @@ static GROUPS: &[Group] = &[
     limit(include_str!("rate_day.txt")).over(Scope::Day),
     limit(include_str!("rate_minute.txt")).over(Scope::Minute),
     limit(include_str!("rate.txt")),
-    // Of a part that is too large, not of the whole that is too long, though they speak of tokens too.
+    // These rows are about a part that is too large. They mention tokens, like rows about a long
+    // prompt.
     group(Kind::InvalidRequest, OURS, include_str!("output_size.txt")),
     group(Kind::TooLarge, OURS, "split into more\nsplit into smaller\ntoo many inputs"),
     group(Kind::ContextLength, OURS.and(FAULT), include_str!("context.txt")),
@@ -102,23 +107,23 @@ static GROUPS: &[Group] = &[
     group(Kind::InvalidOutput, BAD.and(FAULT).and(NONE), include_str!("output.txt")),
     group(Kind::Auth, BAD.and(AUTH).and(DENIED).and(NONE), include_str!("auth.txt")),
     group(Kind::NotFound, BAD.and(MISSING).and(NONE), include_str!("model.txt")),
-    // At a 400 alone: elsewhere it is a parameter that is not supported with the model.
+    // Only at a 400: elsewhere the model exists but does not support a parameter.
     group(Kind::NotFound, BAD, "model … is not supported"),
     group(Kind::NotFound, FAULT, "model not found\nmodel_not_found\nmodel … does not exist"),
     group(Kind::Permission, BAD.and(DENIED).and(NONE), include_str!("access.txt")),
-    // Local servers answer so with a 500: it does not pass.
+    // Local servers answer like this with a 500, and the failure does not pass.
     group(
         Kind::InvalidRequest,
         FAULT,
         "is not supported\ndoes not support\nnot implemented\ncannot use both",
     ),
     group(Kind::Timeout, FAULT.and(NONE).and(WIRE), include_str!("timeout.txt")),
-    // What only we can have done.
+    // Only the caller can have done this.
     group(Kind::Cancelled, WIRE, include_str!("cancelled.txt")),
     group(Kind::InvalidRequest, WIRE, include_str!("request_wire.txt")),
     group(Kind::InvalidOutput, NONE, include_str!("parse.txt")),
     group(Kind::Network, WIRE.and(NONE), include_str!("network.txt")),
-    // The reason phrases of HTTP, where a text is all there is.
+    // These are the reason phrases of HTTP, for failures that are only a text.
     group(
         Kind::Server,
         NONE.and(WIRE),
@@ -143,18 +148,18 @@ pub(super) struct PhraseMatch {
     pub(super) name: &'static str,
 }
 
-/// All phrases together, so that a message is read once however many there are.
+/// All phrases together. A message is read only once for all of them.
 struct Phrases {
     finder: Finder,
     rows: Vec<Row>,
-    /// For each phrase the rows that begin with it.
+    /// The rows that begin with each phrase.
     rows_of: Vec<Vec<usize>>,
 }
 
 struct Row {
     group: &'static Group,
     name: &'static str,
-    /// The phrases after the first.
+    /// The phrases after the first one.
     rest: Vec<usize>,
 }
 
@@ -181,11 +186,11 @@ static PHRASES: LazyLock<Option<Phrases>> = LazyLock::new(|| {
     Some(Phrases { finder: Finder::new(&phrases), rows, rows_of })
 });
 
-/// What may stand around a phrase in a table.
+/// The character that may stand around a phrase in a table.
 const BLANK: char = ' ';
 
-/// The first row, in the table's order, that `message` (in lower case) has outside of `quoted`, that counts at
-/// `status`, and that has no `veto` against it.
+/// Returns the first row of the table that stands in `message` outside of `quoted`. `message` must
+/// be in lower case. The row must count at `status` and `veto` must not reject the row.
 pub(super) fn look_up(
     message: &str,
     quoted: &[Range<usize>],
@@ -213,7 +218,8 @@ pub(super) fn look_up(
 }
 
 impl Row {
-    /// Whether the row counts whose first phrase stands at `place`, with `after` being that and what follows it.
+    /// Returns whether the row counts. Its first phrase stands at `place`. `after` holds this place
+    /// and all later places.
     fn counts(&self, place: &Place, after: &[Place], status: Statuses) -> bool {
         let leads = self.group.leading_at.meets(status) && place.start <= LEAD;
         if !leads && !self.group.at.meets(status) {
@@ -221,7 +227,7 @@ impl Row {
         }
         let mut end = place.end;
         self.rest.iter().all(|phrase| {
-            // They are sorted by their ends, so what ends far behind cannot begin near.
+            // Places are sorted by their ends. A place with a far end cannot begin near.
             let near = after.iter().take_while(|place| place.end <= end + GAP + LONGEST);
             let mut fits = near.filter(|place| {
                 place.phrase == *phrase && place.start >= end && place.start - end <= GAP
@@ -247,7 +253,7 @@ mod tests {
                         .all(|phrase| (finder::FIRST..=LONGEST).contains(&phrase.trim().len())),
                     "{row}"
                 );
-                assert_eq!(row, row.to_lowercase(), "what is looked through is in lower case");
+                assert_eq!(row, row.to_lowercase(), "rows must be in lower case");
                 let message = row.replace('…', "x");
                 let statuses = group.at.and(group.leading_at);
                 assert!(
@@ -259,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_row_stand_in_order_and_near() {
+    fn phrases_of_a_row_stand_in_order_and_near() {
         let kind = |message: &str| look_up(message, &[], BAD, |_| false).map(|hit| hit.kind);
         assert_eq!(kind("the model x does not exist"), Some(Kind::NotFound));
         assert_eq!(kind("it does not exist, this model"), None);
@@ -267,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn quotations_are_passed_over() {
+    fn quoted_phrases_are_skipped() {
         let message = "bad value 'prompt is too long'";
         assert!(look_up(message, &[], BAD, |_| false).is_some());
         assert!(look_up(message, &crate::llm::text::quoted(message), BAD, |_| false).is_none());
