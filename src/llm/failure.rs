@@ -242,16 +242,19 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let facts = &*self.0;
         f.write_str(facts.kind.headline())?;
-        if let (Some(prompt), Some(limit)) = (facts.tokens.prompt, facts.tokens.limit) {
-            write!(f, ": {prompt} tokens, where {limit} are allowed")?;
+        let tokens = facts.tokens.prompt.zip(facts.tokens.limit);
+        if let Some((prompt, limit)) = tokens {
+            write!(f, ": {prompt} tokens, limit {limit}")?;
         }
         if let Some(wait) = facts.wait {
-            write!(f, ", try again in {}", Span(wait))?;
+            let or = if facts.kind == Kind::QuotaExhausted { " or" } else { "," };
+            write!(f, "{or} try again in {}", Span(wait))?;
         }
-        let is_reporting = !matches!(
-            facts.kind,
-            Kind::RateLimit | Kind::Overloaded | Kind::ContextLength | Kind::Cancelled
-        );
+        let is_reporting = tokens.is_none()
+            && !matches!(
+                facts.kind,
+                Kind::RateLimit | Kind::Overloaded | Kind::ContextLength | Kind::Cancelled
+            );
         if let Some(message) =
             facts.message.as_deref().filter(|message| is_reporting && !message.is_empty())
         {
@@ -260,7 +263,7 @@ impl fmt::Display for Failure {
         }
         let name =
             facts.code.as_deref().or(facts.error_type.as_deref()).filter(|name| !name.is_empty());
-        let status = facts.status.map(|status| status.to_string());
+        let status = facts.status.map(|status| format!("status {status}"));
         let label = name.or(status.as_deref());
         match (facts.provider.as_deref(), label) {
             (Some(provider), Some(label)) => {

@@ -112,22 +112,24 @@ impl Kind {
     pub(super) const fn headline(self) -> &'static str {
         match self {
             Self::RateLimit => "rate limited by the provider",
-            Self::QuotaExhausted => "the provider's quota or credit is used up",
+            Self::QuotaExhausted => {
+                "the provider's quota or credit is used up, add credit or use another key"
+            }
             Self::Overloaded => "the provider is overloaded",
-            Self::Server => "the provider had an internal error",
+            Self::Server => "the provider failed",
             Self::Timeout => "the provider did not answer in time",
-            Self::Network => "the connection to the provider broke",
-            Self::Conflict => "the request collided with another one",
-            Self::Auth => "the provider does not accept the credentials",
-            Self::Permission => "the provider does not permit this",
-            Self::NotFound => "the provider does not have that model or resource",
-            Self::InvalidRequest => "the provider calls the request invalid",
-            Self::ContextLength => "the prompt is too long for the model",
-            Self::TooLarge => "the request is too large",
-            Self::ContentFilter => "the provider's content filter refused",
-            Self::InvalidOutput => "the model's answer cannot be used",
-            Self::Cancelled => "cancelled",
-            Self::Unknown => "the call failed",
+            Self::Network => "the connection to the provider failed",
+            Self::Conflict => "the request conflicts with another request",
+            Self::Auth => "the provider rejected the credentials, check the API key",
+            Self::Permission => "the provider does not permit this request, ask for access",
+            Self::NotFound => "the provider has no such model or resource, check the name",
+            Self::InvalidRequest => "the request is invalid, correct it",
+            Self::ContextLength => "the prompt is too long for the model, shorten it",
+            Self::TooLarge => "the request is too large, split it",
+            Self::ContentFilter => "the provider's content filter refused the content, rephrase it",
+            Self::InvalidOutput => "the model's answer cannot be used, ask again",
+            Self::Cancelled => "the call was cancelled",
+            Self::Unknown => "the call failed for an unknown reason",
         }
     }
 }
@@ -224,17 +226,17 @@ impl Recovery {
     #[must_use]
     pub const fn advice(&self) -> &'static str {
         match self {
-            Self::Wait => "wait, then send the same again",
+            Self::Wait => "wait, then send the same request again",
             Self::Billing => "add credit or wait for the reset, or use another key or model",
             Self::Credentials => "check the API key",
             Self::Access => "ask for access, or use another account or model",
             Self::SwitchModel => "check the model's name, or use another model",
-            Self::FixRequest => "mend the request",
-            Self::Shrink => "shorten the prompt, then send",
+            Self::FixRequest => "correct the request",
+            Self::Shrink => "shorten the prompt, then send it again",
             Self::Split => "split the request",
             Self::Rephrase => "rephrase the request",
-            Self::ReAsk => "ask the model again, with what was wrong",
-            Self::None => "nothing known",
+            Self::ReAsk => "ask the model again and name the fault",
+            Self::None => "no action is known",
         }
     }
 }

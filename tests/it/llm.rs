@@ -384,13 +384,13 @@ fn failures_read_like_sentences() {
     let long = Failure::from_text(400, "prompt is too long: 210000 tokens > 200000 maximum");
     assert_eq!(
         long.to_string(),
-        "the prompt is too long for the model: 210000 tokens, where 200000 are allowed (400)"
+        "the prompt is too long for the model, shorten it: 210000 tokens, limit 200000 (status 400)"
     );
     assert_eq!(long.tokens().excess(), Some(10_000));
     assert_eq!(long.recovery(), Recovery::Shrink);
     let lines = Failure::from_text(400, "{\"error\":\"one\\n two\\u0007\"}");
-    assert_eq!(lines.to_string(), "the provider calls the request invalid: one two (400)");
-    assert_eq!(Failure::cancelled().to_string(), "cancelled");
+    assert_eq!(lines.to_string(), "the request is invalid, correct it: one two (status 400)");
+    assert_eq!(Failure::cancelled().to_string(), "the call was cancelled");
 }
 
 #[test]
