@@ -14,7 +14,7 @@ pub(crate) enum Curve {
 
 impl Curve {
     /// Returns whether the caller gives each delay instead of a base.
-    pub(super) const fn is_spelled_out(self) -> bool {
+    pub(super) const fn is_explicit(self) -> bool {
         matches!(self, Self::Fixed(_) | Self::Steps(_) | Self::Custom(_))
     }
 

@@ -133,7 +133,7 @@ impl Backoff {
     /// Sets the jitter of a growing curve unless one was given.
     #[must_use]
     pub(crate) const fn or_jitter(self, jitter: Jitter) -> Self {
-        if self.jitter.is_none() && !self.curve.is_spelled_out() {
+        if self.jitter.is_none() && !self.curve.is_explicit() {
             self.with_jitter(jitter)
         } else {
             self
@@ -145,7 +145,7 @@ impl Backoff {
     pub const fn jitter(&self) -> Jitter {
         match self.jitter {
             Some(jitter) => jitter,
-            None if self.curve.is_spelled_out() => Jitter::None,
+            None if self.curve.is_explicit() => Jitter::None,
             None => Jitter::Full,
         }
     }

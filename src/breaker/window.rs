@@ -52,12 +52,12 @@ pub(super) struct Window {
 /// The words of one kind are adjacent, so that a success touches few cache lines.
 #[repr(align(128))] // a cache line and its prefetched neighbour
 struct Shard {
-    ok: Describe,
-    failed: Describe,
-    slow: Describe,
+    ok: Words,
+    failed: Words,
+    slow: Words,
 }
 
-type Describe = [AtomicU64; SLOTS];
+type Words = [AtomicU64; SLOTS];
 
 /// The counts of the calls that ended within a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,8 +129,8 @@ impl Window {
         let (index, tag) = place(slot.tick(at), generation);
         let shard = &self.shards[own_shard() % SHARDS];
         // True if a failure has begun the slot for another time (invariant 4).
-        let begun_anew = tag_of(shard.failed[index].load(Ordering::Relaxed)) != tag;
-        !begun_anew && add_one(&shard.ok[index], tag, || live() == generation, || false)
+        let is_restarted = tag_of(shard.failed[index].load(Ordering::Relaxed)) != tag;
+        !is_restarted && add_one(&shard.ok[index], tag, || live() == generation, || false)
     }
 
     #[cold]
@@ -149,7 +149,7 @@ impl Window {
         let (newest, lap) = place(last, generation);
         // Slots after the newest belong to the lap before.
         let (_, lap_before) = place(last.wrapping_sub(SLOTS as u64), generation);
-        let sum = |words: &Describe| -> u64 {
+        let sum = |words: &Words| -> u64 {
             let of_lap = |(index, word): (usize, &AtomicU64)| {
                 let word = word.load(Ordering::Acquire);
                 if tag_of(word) == if index <= newest { lap } else { lap_before } {
@@ -202,7 +202,7 @@ impl Shard {
         }
     }
 
-    const fn kinds(&self) -> [&Describe; 3] {
+    const fn kinds(&self) -> [&Words; 3] {
         [&self.ok, &self.failed, &self.slow]
     }
 }

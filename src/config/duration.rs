@@ -26,7 +26,7 @@ use std::time::Duration;
 use jiff::fmt::friendly::SpanPrinter;
 use serde::{Deserializer, Serializer};
 
-use super::visit::Time;
+use super::visit::DurationVisitor;
 
 /// Reads a duration.
 ///
@@ -35,7 +35,8 @@ use super::visit::Time;
 /// Returns an error if the value is not text, not a duration or negative. The error names the value
 /// and the valid form.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let read = deserializer.deserialize_str(Time { setting: "the value", optional: false })?;
+    let read =
+        deserializer.deserialize_str(DurationVisitor { setting: "the value", optional: false })?;
     Ok(read.unwrap_or_default())
 }
 
@@ -60,7 +61,7 @@ pub(super) fn text_or_none(limit: Duration) -> String {
 
 /// Durations as text for fields of type `Option<Duration>`.
 pub mod option {
-    use super::{Deserializer, Duration, Serializer, Time, text};
+    use super::{Deserializer, Duration, DurationVisitor, Serializer, text};
 
     /// Reads a duration. Reads `"none"` and null as `None`.
     ///
@@ -71,7 +72,7 @@ pub mod option {
     pub fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Duration>, D::Error> {
-        deserializer.deserialize_option(Time { setting: "the value", optional: true })
+        deserializer.deserialize_option(DurationVisitor { setting: "the value", optional: true })
     }
 
     /// Writes the duration or, for `None`, the null of the format.

@@ -5,7 +5,7 @@ use serde::de::{Error, MapAccess};
 use serde::{Deserialize, Deserializer};
 
 use super::settings::{Reader, Settings, read, settings};
-use super::visit::{Number, OptionalVisitor, Time, Whole};
+use super::visit::{DurationVisitor, IntegerVisitor, NumberVisitor, OptionalVisitor};
 use crate::adaptive::AdaptiveTimeout;
 use crate::backoff::Backoff;
 use crate::breaker::Breaker;
@@ -13,15 +13,16 @@ use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
 
-const fn share(right: &'static str) -> Number {
-    Number { right, least: 0.0, most: 1.0 }
+const fn share(right: &'static str) -> NumberVisitor {
+    NumberVisitor { right, least: 0.0, most: 1.0 }
 }
 
 settings! {
     /// Reads `capacity` and `deposit`. A missing setting keeps its value from [`Budget::new`].
     Budget, "a budget", Budget::new(), {
-        "capacity": Whole::of("`capacity`", 0) => |budget, tokens| budget.with_capacity(tokens),
-        "deposit": Number { right: "`deposit` to be a number from 0 to 4294967295", least: 0.0, most: 4_294_967_295.0 }
+        "capacity": IntegerVisitor::of("`capacity`", 0)
+            => |budget, tokens| budget.with_capacity(tokens),
+        "deposit": NumberVisitor { right: "`deposit` to be a number from 0 to 4294967295", least: 0.0, most: 4_294_967_295.0 }
             => |budget, tokens| budget.with_deposit(tokens),
     }
 
@@ -33,7 +34,8 @@ settings! {
     /// * `probes`: a map of `share` and `of`. `open_time`: a [`Backoff`].
     /// * `window`, `hint_cap`, `lease`: durations.
     Breaker, "a breaker", Breaker::new(), {
-        "consecutive": OptionalVisitor(Whole::of("`consecutive`", 1)) => |breaker, failures| match failures {
+        "consecutive": OptionalVisitor(IntegerVisitor::of("`consecutive`", 1))
+            => |breaker, failures| match failures {
             Some(failures) => breaker.with_consecutive(failures),
             None => breaker.without_consecutive(),
         },
@@ -46,36 +48,46 @@ settings! {
             Some((.., None)) => return Err(A::Error::missing_field("limit")),
             None => breaker.without_slow_rate(),
         },
-        "window": Time::required("window") => |breaker, window| breaker.with_window(window.unwrap_or_default()),
+        "window": DurationVisitor::required("window")
+            => |breaker, window| breaker.with_window(window.unwrap_or_default()),
         "open_time": PhantomData::<Backoff> => |breaker, open| breaker.with_open_time(open),
-        "hint_cap": Time::required("hint_cap") => |breaker, cap| breaker.with_hint_cap(cap.unwrap_or_default()),
+        "hint_cap": DurationVisitor::required("hint_cap")
+            => |breaker, cap| breaker.with_hint_cap(cap.unwrap_or_default()),
         "probes": Reader::<Rate<false>>::NEW => |breaker, rate| {
             let (share, of, _) = rate;
             breaker.with_probes(share, of)
         },
-        "lease": Time::required("lease") => |breaker, lease| breaker.with_lease(lease.unwrap_or_default()),
+        "lease": DurationVisitor::required("lease")
+            => |breaker, lease| breaker.with_lease(lease.unwrap_or_default()),
     }
 
     /// Reads `jitter`, `least_spread`, `cap` and `default_hold`. A missing setting keeps its value
     /// from [`Cooldown::new`].
     Cooldown, "a cooldown", Cooldown::new(), {
-        "jitter": share("`jitter` to be a number from 0 to 1") => |cooldown, share| cooldown.with_jitter(share),
-        "least_spread": Time::required("least_spread")
+        "jitter": share("`jitter` to be a number from 0 to 1")
+            => |cooldown, share| cooldown.with_jitter(share),
+        "least_spread": DurationVisitor::required("least_spread")
             => |cooldown, spread| cooldown.with_least_spread(spread.unwrap_or_default()),
-        "cap": Time::required("cap") => |cooldown, cap| cooldown.with_cap(cap.unwrap_or_default()),
-        "default_hold": Time::required("default_hold")
+        "cap": DurationVisitor::required("cap")
+            => |cooldown, cap| cooldown.with_cap(cap.unwrap_or_default()),
+        "default_hold": DurationVisitor::required("default_hold")
             => |cooldown, hold| cooldown.with_default_hold(hold.unwrap_or_default()),
     }
 
     /// Reads `quantile`, `factor`, `floor`, `ceiling`, `window` and `samples`. A missing setting
     /// keeps its value from [`AdaptiveTimeout::new`].
     AdaptiveTimeout, "an adaptive timeout", AdaptiveTimeout::new(), {
-        "quantile": share("`quantile` to be a number from 0 to 1") => |adaptive, share| adaptive.with_quantile(share),
-        "factor": Number::FACTOR => |adaptive, factor| adaptive.with_factor(factor),
-        "floor": Time::required("floor") => |adaptive, floor| adaptive.with_floor(floor.unwrap_or_default()),
-        "ceiling": Time::required("ceiling") => |adaptive, ceiling| adaptive.with_ceiling(ceiling.unwrap_or_default()),
-        "window": Time::required("window") => |adaptive, window| adaptive.with_window(window.unwrap_or_default()),
-        "samples": Whole::of("`samples`", 1) => |adaptive, samples| adaptive.with_samples(samples),
+        "quantile": share("`quantile` to be a number from 0 to 1")
+            => |adaptive, share| adaptive.with_quantile(share),
+        "factor": NumberVisitor::FACTOR => |adaptive, factor| adaptive.with_factor(factor),
+        "floor": DurationVisitor::required("floor")
+            => |adaptive, floor| adaptive.with_floor(floor.unwrap_or_default()),
+        "ceiling": DurationVisitor::required("ceiling")
+            => |adaptive, ceiling| adaptive.with_ceiling(ceiling.unwrap_or_default()),
+        "window": DurationVisitor::required("window")
+            => |adaptive, window| adaptive.with_window(window.unwrap_or_default()),
+        "samples": IntegerVisitor::of("`samples`", 1)
+            => |adaptive, samples| adaptive.with_samples(samples),
     }
 }
 
@@ -102,8 +114,8 @@ impl<const SLOW: bool> Settings for Rate<SLOW> {
             "share" => {
                 self.share = Some(map.next_value_seed(share("`share` to be a number from 0 to 1"))?)
             }
-            "of" => self.of = Some(map.next_value_seed(Whole::of("`of`", 1))?),
-            _ => self.limit = map.next_value_seed(Time::required("limit"))?,
+            "of" => self.of = Some(map.next_value_seed(IntegerVisitor::of("`of`", 1))?),
+            _ => self.limit = map.next_value_seed(DurationVisitor::required("limit"))?,
         }
         Ok(())
     }
@@ -139,9 +151,9 @@ impl Settings for BulkheadSettings {
 
     fn set<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
         match name {
-            "limit" => self.limit = Some(map.next_value_seed(Whole::of("`limit`", 0))?),
-            "queue" => self.queue = Some(map.next_value_seed(Whole::of("`queue`", 0))?),
-            _ => self.max_wait = map.next_value_seed(Time::optional("max_wait"))?,
+            "limit" => self.limit = Some(map.next_value_seed(IntegerVisitor::of("`limit`", 0))?),
+            "queue" => self.queue = Some(map.next_value_seed(IntegerVisitor::of("`queue`", 0))?),
+            _ => self.max_wait = map.next_value_seed(DurationVisitor::optional("max_wait"))?,
         }
         Ok(())
     }

@@ -7,7 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::duration::{text, text_or_none};
 use super::settings::{Settings, read, settings};
-use super::visit::{DelayCurveVisitor, IN_CODE, Number, Time, Whole};
+use super::visit::{
+    CODE_ONLY_CURVES, DelayCurveVisitor, DurationVisitor, IntegerVisitor, NumberVisitor,
+};
 use crate::backoff::{Backoff, Curve, Jitter};
 use crate::classify::Always;
 use crate::policy::RetryPolicy;
@@ -16,12 +18,13 @@ settings! {
     /// Reads a policy. A missing setting keeps its value from [`RetryPolicy::new`]. See
     /// [Configuration](#configuration).
     RetryPolicy<Always>, "a retry policy", RetryPolicy::new(), {
-        "attempts": Whole::ATTEMPTS => |policy, attempts| policy.with_attempts(attempts),
-        "total_timeout": Time::optional("total_timeout") => |policy, limit| match limit {
+        "attempts": IntegerVisitor::ATTEMPTS => |policy, attempts| policy.with_attempts(attempts),
+        "total_timeout": DurationVisitor::optional("total_timeout") => |policy, limit| match limit {
             Some(limit) => policy.with_total_timeout(limit),
             None => policy.without_total_timeout(),
         },
-        "attempt_timeout": Time::optional("attempt_timeout") => |policy, limit| match limit {
+        "attempt_timeout": DurationVisitor::optional("attempt_timeout")
+            => |policy, limit| match limit {
             Some(limit) => policy.with_attempt_timeout(limit),
             None => policy.without_attempt_timeout(),
         },
@@ -30,7 +33,8 @@ settings! {
         } else {
             policy
         },
-        "hint_cap": Time::optional("hint_cap") => |policy, cap| policy.with_hint_cap(cap.unwrap_or(Duration::MAX)),
+        "hint_cap": DurationVisitor::optional("hint_cap")
+            => |policy, cap| policy.with_hint_cap(cap.unwrap_or(Duration::MAX)),
         "backoff": PhantomData::<Backoff> => |policy, backoff| policy.with_backoff(backoff),
     }
 }
@@ -83,11 +87,15 @@ impl Settings for BackoffSettings {
     fn set<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
         match name {
             "curve" => self.curve = map.next_value::<DelayCurveVisitor>()?.0,
-            "base" => self.base = map.next_value_seed(Time::required("base"))?.unwrap_or_default(),
-            "factor" => self.factor = map.next_value_seed(Number::FACTOR)?,
+            "base" => {
+                self.base =
+                    map.next_value_seed(DurationVisitor::required("base"))?.unwrap_or_default()
+            }
+            "factor" => self.factor = map.next_value_seed(NumberVisitor::FACTOR)?,
             "cap" => {
-                self.cap =
-                    Some(map.next_value_seed(Time::optional("cap"))?.unwrap_or(Duration::MAX))
+                self.cap = Some(
+                    map.next_value_seed(DurationVisitor::optional("cap"))?.unwrap_or(Duration::MAX),
+                )
             }
             _ => self.jitter = Some(map.next_value()?),
         }
@@ -111,8 +119,8 @@ impl Serialize for Backoff {
             Curve::Linear(base) => ("linear", Some(base), true),
             Curve::Exponential(base) => ("exponential", Some(base), true),
             Curve::Fibonacci(base) => ("fibonacci", Some(base), true),
-            Curve::Steps(_) => return Err(S::Error::custom(IN_CODE[0].1)),
-            Curve::Custom(_) => return Err(S::Error::custom(IN_CODE[1].1)),
+            Curve::Steps(_) => return Err(S::Error::custom(CODE_ONLY_CURVES[0].1)),
+            Curve::Custom(_) => return Err(S::Error::custom(CODE_ONLY_CURVES[1].1)),
         };
         BackoffText {
             curve,

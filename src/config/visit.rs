@@ -12,12 +12,12 @@ use serde::{Deserialize, Deserializer};
 use crate::backoff::{Backoff, Jitter};
 
 /// Reads a duration. If `optional`, reads `"none"` and null as `None`.
-pub(super) struct Time {
+pub(super) struct DurationVisitor {
     pub(super) setting: &'static str,
     pub(super) optional: bool,
 }
 
-impl<'de> Visitor<'de> for Time {
+impl<'de> Visitor<'de> for DurationVisitor {
     type Value = Option<Duration>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -53,7 +53,7 @@ impl<'de> Visitor<'de> for Time {
     }
 }
 
-impl Time {
+impl DurationVisitor {
     /// Creates a visitor that also accepts `"none"` and null.
     pub(super) const fn optional(setting: &'static str) -> Self {
         Self { setting, optional: true }
@@ -64,7 +64,7 @@ impl Time {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Time {
+impl<'de> DeserializeSeed<'de> for DurationVisitor {
     type Value = Option<Duration>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -78,12 +78,12 @@ impl<'de> DeserializeSeed<'de> for Time {
 
 /// Reads a whole number of at least `least`.
 #[derive(Clone, Copy)]
-pub(super) struct Whole {
+pub(super) struct IntegerVisitor {
     pub(super) setting: &'static str,
     pub(super) least: u32,
 }
 
-impl Whole {
+impl IntegerVisitor {
     pub(super) const ATTEMPTS: Self = Self { setting: "`attempts` (the first included)", least: 1 };
 
     pub(super) const fn of(setting: &'static str, least: u32) -> Self {
@@ -91,7 +91,7 @@ impl Whole {
     }
 }
 
-impl Visitor<'_> for Whole {
+impl Visitor<'_> for IntegerVisitor {
     type Value = u32;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,7 +111,7 @@ impl Visitor<'_> for Whole {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Whole {
+impl<'de> DeserializeSeed<'de> for IntegerVisitor {
     type Value = u32;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u32, D::Error> {
@@ -164,13 +164,13 @@ impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for OptionalVisitor<V> {
 }
 
 /// Reads a number from `least` to `most`.
-pub(super) struct Number {
+pub(super) struct NumberVisitor {
     pub(super) right: &'static str,
     pub(super) least: f64,
     pub(super) most: f64,
 }
 
-impl Visitor<'_> for Number {
+impl Visitor<'_> for NumberVisitor {
     type Value = f64;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -197,12 +197,12 @@ impl Visitor<'_> for Number {
     }
 }
 
-impl Number {
+impl NumberVisitor {
     pub(super) const FACTOR: Self =
         Self { right: "`factor` to be a finite number of 1 or more", least: 1.0, most: f64::MAX };
 }
 
-impl<'de> DeserializeSeed<'de> for Number {
+impl<'de> DeserializeSeed<'de> for NumberVisitor {
     type Value = f64;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<f64, D::Error> {
@@ -214,7 +214,7 @@ impl<'de> DeserializeSeed<'de> for Number {
 pub(super) struct DelayCurveVisitor(pub(super) fn(Duration) -> Backoff);
 
 /// The curves that cannot be configured and their error messages.
-pub(super) const IN_CODE: [(&str, &str); 2] = [
+pub(super) const CODE_ONLY_CURVES: [(&str, &str); 2] = [
     ("steps", "`curve` cannot be \"steps\" in a configuration: use `Backoff::steps` in code"),
     ("custom", "`curve` cannot be \"custom\" in a configuration: use `Backoff::custom` in code"),
 ];
@@ -244,7 +244,7 @@ impl Visitor<'_> for CurveVisitor {
             "exponential" => Backoff::exponential,
             "fibonacci" => Backoff::fibonacci,
             _ => {
-                let in_code = IN_CODE.iter().find(|(curve, _)| *curve == name);
+                let in_code = CODE_ONLY_CURVES.iter().find(|(curve, _)| *curve == name);
                 return Err(in_code.map_or_else(
                     || E::invalid_value(Unexpected::Str(name), &self),
                     |(_, why)| E::custom(why),
@@ -281,7 +281,7 @@ impl<'de> Visitor<'de> for JitterVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Jitter, A::Error> {
-        let Proportional { proportional } =
+        let ProportionalVisitor { proportional } =
             Deserialize::deserialize(MapAccessDeserializer::new(map))?;
         Ok(Jitter::Proportional(proportional))
     }
@@ -289,13 +289,13 @@ impl<'de> Visitor<'de> for JitterVisitor {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Proportional {
+struct ProportionalVisitor {
     #[serde(deserialize_with = "proportional")]
     proportional: f64,
 }
 
 fn proportional<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    deserializer.deserialize_f64(Number {
+    deserializer.deserialize_f64(NumberVisitor {
         right: "`proportional` to be a number from 0 to 1",
         least: 0.0,
         most: 1.0,

@@ -112,8 +112,8 @@ impl Classifier {
             511 => Verdict::fatal(), // a network on the way answered
             501 | 505 | 506 | 508 | 510 => Verdict::fatal().with_health(Health::Healthy),
             507 if after.is_none() => Verdict::transient().not_again(),
-            503 if after.is_some() => self.once(Verdict::throttled()),
-            500..=599 => self.once(Verdict::transient()),
+            503 if after.is_some() => self.unless_repeatable(Verdict::throttled()),
+            500..=599 => self.unless_repeatable(Verdict::transient()),
             _ => Verdict::fatal().with_health(Health::Healthy),
         };
         match after {
@@ -128,7 +128,7 @@ impl Classifier {
     }
 
     /// Forbids a repetition if the request is not idempotent. The health stays.
-    const fn once(self, verdict: Verdict) -> Verdict {
+    const fn unless_repeatable(self, verdict: Verdict) -> Verdict {
         if self.idempotent { verdict } else { verdict.not_again() }
     }
 
@@ -138,7 +138,7 @@ impl Classifier {
     /// `!error.is_connect()`. Pass true for a reset, a truncated answer or a timeout, and in case
     /// of doubt. Some of the request may then have reached the server.
     pub const fn unanswered(&self, reached: bool) -> Verdict {
-        if reached { self.once(Verdict::transient()) } else { Verdict::transient() }
+        if reached { self.unless_repeatable(Verdict::transient()) } else { Verdict::transient() }
     }
 }
 

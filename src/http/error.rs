@@ -79,7 +79,7 @@ fn hint(headers: &HeaderMap, now: impl Fn() -> SystemTime) -> Option<Duration> {
 /// the time is the end of the year 2999. Every moment named by an upstream is then in the past.
 pub(crate) fn wall_clock() -> SystemTime {
     #[cfg(all(target_family = "wasm", target_os = "unknown"))]
-    return UNIX_EPOCH + Duration::from_secs(SET.end);
+    return UNIX_EPOCH + Duration::from_secs(PLAUSIBLE_YEARS.end);
     #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     SystemTime::now()
 }
@@ -95,11 +95,11 @@ fn date(headers: &HeaderMap) -> Option<SystemTime> {
 }
 
 /// The years 1990 to 2999, in seconds since 1970.
-const SET: Range<u64> = 631_152_000..32_503_680_000;
+const PLAUSIBLE_YEARS: Range<u64> = 631_152_000..32_503_680_000;
 
 /// Returns whether a clock with this reading is set.
 fn is_set(at: SystemTime) -> bool {
-    at.duration_since(UNIX_EPOCH).is_ok_and(|since| SET.contains(&since.as_secs()))
+    at.duration_since(UNIX_EPOCH).is_ok_and(|since| PLAUSIBLE_YEARS.contains(&since.as_secs()))
 }
 
 /// Returns the time of the answer by its sender's clock, if that clock is set.

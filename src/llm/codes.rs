@@ -14,17 +14,17 @@ use super::statuses::Statuses;
 
 /// Codes with one meaning.
 struct Group {
-    means: Kind,
+    kind: Kind,
     scope: Option<Scope>,
     /// A specific message may overrule the code.
-    soft: bool,
+    yields_to_words: bool,
     at: Statuses,
     /// The codes with blanks between them.
     names: &'static str,
 }
 
-const fn group(means: Kind, names: &'static str) -> Group {
-    Group { means, scope: None, soft: false, at: Statuses::ALL, names }
+const fn group(kind: Kind, names: &'static str) -> Group {
+    Group { kind, scope: None, yields_to_words: false, at: Statuses::ALL, names }
 }
 
 impl Group {
@@ -32,8 +32,8 @@ impl Group {
         self.names.split_ascii_whitespace()
     }
 
-    const fn soft(mut self) -> Self {
-        self.soft = true;
+    const fn yields_to_words(mut self) -> Self {
+        self.yields_to_words = true;
         self
     }
 
@@ -95,8 +95,8 @@ static GROUPS: &[Group] = &[
     ),
     // OpenAI's `type` at a 429 names the exceeded unit. `RESOURCE_EXHAUSTED` is a status of Google
     // and gRPC, for a limit of any kind.
-    group(Kind::RateLimit, "requests resourceexhausted tokens").at(Statuses::RATE).soft(),
-    group(Kind::Overloaded, "resourceexhausted").soft(),
+    group(Kind::RateLimit, "requests resourceexhausted tokens").at(Statuses::RATE).yields_to_words(),
+    group(Kind::Overloaded, "resourceexhausted").yields_to_words(),
     group(
         Kind::Auth,
         "accesstokenexpired apikeyexpired apikeyinvalid auth authentication authenticationfailed \
@@ -113,7 +113,7 @@ static GROUPS: &[Group] = &[
          organizationrestricted permission permissiondenied servicedisabled unsupportedcountryregionterritory \
          userprojectdenied validationrequired",
     )
-    .soft(),
+    .yields_to_words(),
     group(
         Kind::NotFound,
         "deploymentnotfound invalidmodel invalidmodelid invalidmodelname modeldecommissioned modeldeprecated \
@@ -132,7 +132,7 @@ static GROUPS: &[Group] = &[
          upstreamhttp",
     )
     .at(Statuses::NONE.and(Statuses::WIRE))
-    .soft(),
+    .yields_to_words(),
 ];
 
 /// Parts of codes. They are tried on codes that are not in `GROUPS`.
@@ -153,7 +153,7 @@ static STEMS: &[Group] = &[
     group(Kind::RateLimit, "ratelimit throttl toomanyrequest ratequota limitrequest"),
     group(Kind::RateLimit, "exhausted quotaexceeded").at(Statuses::RATE),
     group(Kind::Auth, "apikey unauthorized authentication accesstoken credential"),
-    group(Kind::Permission, "permission accessdenied forbidden").soft(),
+    group(Kind::Permission, "permission accessdenied forbidden").yields_to_words(),
     group(Kind::NotFound, "modelnotfound invalidmodel unknownmodel unsupportedmodel modelnotexist"),
     // At a 400 the request refers to something missing, such as an earlier answer. The model
     // exists.
@@ -166,8 +166,8 @@ static STEMS: &[Group] = &[
          invalidjson invalidschema invalidfunction invalidimage invalidbase64",
     )
     .at(Statuses::ALL.but(Statuses::FAULT.and(Statuses::BUSY).and(Statuses::RATE)))
-    .soft(),
-    group(Kind::Server, "internalserver upstream").at(Statuses::NONE.and(Statuses::WIRE)).soft(),
+    .yields_to_words(),
+    group(Kind::Server, "internalserver upstream").at(Statuses::NONE.and(Statuses::WIRE)).yields_to_words(),
 ];
 
 /// Codes that a provider sends if it has no better one. Their meaning counts if there is no status.
@@ -191,7 +191,7 @@ pub(super) struct CodeMatch {
     pub(super) rank: usize,
     pub(super) kind: Kind,
     pub(super) scope: Option<Scope>,
-    pub(super) soft: bool,
+    pub(super) yields_to_words: bool,
     pub(super) rule: Rule,
 }
 
@@ -212,30 +212,30 @@ const LONGEST: usize = 64;
 /// Returns the meaning of `code` at that status if a group or a stem has the code.
 pub(super) fn look_up(code: &str, status: Statuses) -> Option<CodeMatch> {
     let mut buffer = [0; LONGEST];
-    let name = normal(code, &mut buffer)?;
-    whole(name, status).or_else(|| part(name, status))
+    let name = normalize(code, &mut buffer)?;
+    match_whole(name, status).or_else(|| match_stem(name, status))
 }
 
 /// Returns the meaning of a generic code for failures without any better sign.
 pub(super) fn generic(code: &str) -> Option<(Kind, Rule)> {
     let mut buffer = [0; LONGEST];
-    let name = normal(code, &mut buffer)?;
+    let name = normalize(code, &mut buffer)?;
     GENERIC
         .iter()
         .find(|(generic, _)| *generic == name)
         .map(|(generic, kind)| (*kind, Rule::Code(generic)))
 }
 
-fn whole(name: &str, status: Statuses) -> Option<CodeMatch> {
+fn match_whole(name: &str, status: Statuses) -> Option<CodeMatch> {
     let first = NAMES.partition_point(|(known, _)| *known < name);
     let (known, at) = NAMES[first..]
         .iter()
         .take_while(|(known, _)| *known == name)
         .find(|(_, at)| GROUPS.get(*at).is_some_and(|group| group.at.meets(status)))?;
-    Some(said(*at, GROUPS.get(*at)?, Rule::Code(known)))
+    Some(code_match(*at, GROUPS.get(*at)?, Rule::Code(known)))
 }
 
-fn part(name: &str, status: Statuses) -> Option<CodeMatch> {
+fn match_stem(name: &str, status: Statuses) -> Option<CodeMatch> {
     if GENERIC.iter().any(|(generic, _)| *generic == name) {
         return None;
     }
@@ -245,18 +245,24 @@ fn part(name: &str, status: Statuses) -> Option<CodeMatch> {
         .filter(|group| group.at.meets(status))
         .find_map(|group| Some((group, hit(group)?)))?;
     // A stem ranks with the first group of its meaning because it commits to no more.
-    let rank = GROUPS.iter().position(|known| known.means == group.means).unwrap_or(GROUPS.len());
-    Some(said(rank, group, Rule::Stem(stem)))
+    let rank = GROUPS.iter().position(|known| known.kind == group.kind).unwrap_or(GROUPS.len());
+    Some(code_match(rank, group, Rule::Stem(stem)))
 }
 
-fn said(rank: usize, group: &Group, rule: Rule) -> CodeMatch {
-    CodeMatch { rank, kind: group.means, scope: group.scope, soft: group.soft, rule }
+fn code_match(rank: usize, group: &Group, rule: Rule) -> CodeMatch {
+    CodeMatch {
+        rank,
+        kind: group.kind,
+        scope: group.scope,
+        yields_to_words: group.yields_to_words,
+        rule,
+    }
 }
 
 /// Returns the letters and digits of `code` in lower case. AWS's additions
 /// (`com.amazon#Name:http://…`) and a final `Error` or `Exception` are removed. Returns `None` if
 /// nothing is left or `code` is prose.
-fn normal<'b>(code: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b str> {
+fn normalize<'b>(code: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b str> {
     let code = code.rsplit('#').next()?;
     let code = code.split(':').next()?;
     if code.len() > 2 * LONGEST || code.contains(' ') && code.len() > 32 {
@@ -291,7 +297,7 @@ mod tests {
     fn names_are_in_normal_form() {
         for name in GROUPS.iter().flat_map(Group::names) {
             let mut buffer = [0; LONGEST];
-            assert_eq!(normal(name, &mut buffer), Some(name));
+            assert_eq!(normalize(name, &mut buffer), Some(name));
         }
     }
 

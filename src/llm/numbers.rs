@@ -87,7 +87,7 @@ pub(super) fn tokens(text: &str) -> Tokens {
         }
     }
     let is_limit = |number: &&Number| {
-        let from = super::text::floor(text, number.start.saturating_sub(NEAR));
+        let from = super::text::floor_char_boundary(text, number.start.saturating_sub(NEAR));
         let before = text.get(from..number.start).unwrap_or_default().to_ascii_lowercase();
         // Only the text after the previous number counts.
         let before = before.rsplit(|c: char| c.is_ascii_digit()).next().unwrap_or_default();
@@ -132,7 +132,7 @@ pub(super) fn limit_of_zero(text: &str) -> bool {
 /// Returns the status that a text names: "status code 503", "Error code: 429 - …", "HTTP 502", or
 /// "429 Too Many Requests" at its start. A number alone is no status.
 pub(super) fn status(text: &str) -> Option<u16> {
-    let head = text.get(..super::text::floor(text, 512)).unwrap_or_default();
+    let head = text.get(..super::text::floor_char_boundary(text, 512)).unwrap_or_default();
     let lower = head.to_ascii_lowercase();
     let named = numbers(&lower).find(|number| {
         let before =

@@ -114,7 +114,7 @@ impl<'a> Reply<'a> {
         let lower = message.to_ascii_lowercase();
         let said = if asked.is_none() { wait::sentence(&lower, now) } else { None };
         found.google.nothing |= message.contains("uota") && numbers::limit_of_zero(&message);
-        let case = Evidence {
+        let evidence = Evidence {
             status,
             at: self.class(status),
             phase: self.phase,
@@ -123,11 +123,11 @@ impl<'a> Reply<'a> {
             message: &message,
             lower: &lower,
         };
-        let short = found.wait.max(found.google.wait).max(said).or(asked);
-        let Conclusion { kind, scope, rule } = case.meaning(short);
+        let longest_wait = found.wait.max(found.google.wait).max(said).or(asked);
+        let Conclusion { kind, scope, rule } = evidence.conclude(longest_wait);
 
         let mut failure = Failure::bare(kind, rule, self.phase);
-        let facts = &mut *failure.0;
+        let parts = &mut *failure.0;
         if kind.is_passing() || kind == Kind::QuotaExhausted {
             let limited = matches!(kind, Kind::RateLimit | Kind::QuotaExhausted);
             // A day's quota does not reset within the seconds that Google names with it.
@@ -135,15 +135,15 @@ impl<'a> Reply<'a> {
             // Inside one body the longest wait counts: Google rounds its `RetryInfo` down, but its
             // sentence is exact.
             let body = found.wait.max(found.google.wait);
-            facts.wait = asked
+            parts.wait = asked
                 .or_else(|| {
                     body.is_some().then(|| body.max(said)).flatten().filter(|_| body_counts)
                 })
                 .or_else(|| headers::reset(headers, now).filter(|_| limited))
                 .or(said.filter(|_| body_counts));
         }
-        facts.scope = scope.filter(|_| matches!(kind, Kind::RateLimit | Kind::QuotaExhausted));
-        facts.tokens = match kind {
+        parts.scope = scope.filter(|_| matches!(kind, Kind::RateLimit | Kind::QuotaExhausted));
+        parts.tokens = match kind {
             Kind::ContextLength | Kind::TooLarge => {
                 let read = match numbers::requested(&lower).filter(|_| rule == Rule::Arithmetic) {
                     Some((limit, prompt)) => Tokens { prompt: Some(prompt), limit: Some(limit) },
@@ -154,15 +154,15 @@ impl<'a> Reply<'a> {
             _ => Tokens::default(),
         };
         if kind != Kind::Cancelled {
-            facts.retryable = headers::should_retry(headers).unwrap_or(facts.retryable);
+            parts.retryable = headers::should_retry(headers).unwrap_or(parts.retryable);
         }
-        if !facts.retryable && kind.is_passing() {
-            facts.wait = None;
+        if !parts.retryable && kind.is_passing() {
+            parts.wait = None;
         }
-        facts.status = status;
-        facts.code = found.code;
-        facts.error_type = found.error_type;
-        facts.message = Some(message).filter(|message| !message.is_empty());
+        parts.status = status;
+        parts.code = found.code;
+        parts.error_type = found.error_type;
+        parts.message = Some(message).filter(|message| !message.is_empty());
         failure
     }
 
@@ -205,14 +205,14 @@ struct Conclusion {
 impl Evidence<'_> {
     /// Returns the conclusion of the first rule with an opinion. The [module page](super) has the
     /// order.
-    fn meaning(&self, asked: Option<std::time::Duration>) -> Conclusion {
+    fn conclude(&self, asked: Option<std::time::Duration>) -> Conclusion {
         let code = self.code();
         let google = self.found.google.classify(self.at);
         // An unambiguous code needs no words.
-        let open =
-            google.is_some() || code.is_none_or(|code| code.soft || code.kind == Kind::RateLimit);
+        let open = google.is_some()
+            || code.is_none_or(|code| code.yields_to_words || code.kind == Kind::RateLimit);
         let words = || {
-            let veto = |hit: &PhraseMatch| self.vetoes(hit, asked);
+            let veto = |phrase: &PhraseMatch| self.vetoes(phrase, asked);
             phrases::look_up(self.lower, &text::quoted(self.message), self.at, veto)
         };
         let phrase = if open && !self.message.is_empty() { words() } else { None };
@@ -222,8 +222,9 @@ impl Evidence<'_> {
         if let Some((kind, scope, rule)) = google {
             return of(kind, scope.or(phrase.and_then(|phrase| phrase.scope)), rule);
         }
-        let limit = code
-            .is_none_or(|code| matches!(code.kind, Kind::RateLimit | Kind::TooLarge) || code.soft);
+        let limit = code.is_none_or(|code| {
+            matches!(code.kind, Kind::RateLimit | Kind::TooLarge) || code.yields_to_words
+        });
         if limit
             && numbers::requested(self.lower).is_some_and(|(limit, requested)| requested > limit)
         {
@@ -234,7 +235,7 @@ impl Evidence<'_> {
             let scope =
                 phrase.filter(|phrase| phrase.kind == code.kind).and_then(|phrase| phrase.scope);
             match phrase {
-                Some(phrase) if code.soft => {
+                Some(phrase) if code.yields_to_words => {
                     return of(phrase.kind, phrase.scope, Rule::Phrase(phrase.name));
                 }
                 Some(phrase)
@@ -242,7 +243,10 @@ impl Evidence<'_> {
                 {
                     return of(phrase.kind, phrase.scope, Rule::Phrase(phrase.name));
                 }
-                _ if !code.soft || self.at == Statuses::NONE || self.at == Statuses::WIRE => {
+                _ if !code.yields_to_words
+                    || self.at == Statuses::NONE
+                    || self.at == Statuses::WIRE =>
+                {
                     return of(code.kind, code.scope.or(scope), code.rule);
                 }
                 _ => {}
@@ -254,7 +258,7 @@ impl Evidence<'_> {
         if let Some(code) = code {
             return of(code.kind, code.scope, code.rule);
         }
-        self.last()
+        self.conclude_from_status()
     }
 
     /// Returns the strongest code of the body and the headers.
@@ -266,21 +270,21 @@ impl Evidence<'_> {
     }
 
     /// Returns whether the other evidence overrules a phrase with two meanings.
-    fn vetoes(&self, hit: &PhraseMatch, asked: Option<std::time::Duration>) -> bool {
+    fn vetoes(&self, phrase: &PhraseMatch, asked: Option<std::time::Duration>) -> bool {
         // Google uses these words for a minute's quota too, but then with a wait or
         // `RESOURCE_EXHAUSTED`.
-        if hit.kind == Kind::QuotaExhausted && hit.name == "exceeded your current quota" {
+        if phrase.kind == Kind::QuotaExhausted && phrase.name == "exceeded your current quota" {
             return asked.is_some()
                 || self.found.codes.iter().any(|code| code == "RESOURCE_EXHAUSTED");
         }
         // At a rate limit, words about a length refer to the limit.
-        hit.kind == Kind::ContextLength
+        phrase.kind == Kind::ContextLength
             && self.at == Statuses::RATE
-            && hit.name.starts_with("too many")
+            && phrase.name.starts_with("too many")
     }
 
     /// Concludes from the status, a generic code, the ending or the phase.
-    fn last(&self) -> Conclusion {
+    fn conclude_from_status(&self) -> Conclusion {
         let of = |kind, rule| Conclusion { kind, scope: None, rule };
         if let Some(status) = self.status.filter(|status| *status >= 400) {
             return of(by_status(status), Rule::Status(status));

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// Returns the largest character boundary of `text` at or below `at`.
-pub(super) fn floor(text: &str, at: usize) -> usize {
+pub(super) fn floor_char_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 /// Returns the first `most` bytes of `text` or fewer to end at a character boundary.
 pub(super) fn clip(text: &str, most: usize) -> String {
-    text.get(..floor(text, most)).unwrap_or_default().to_owned()
+    text.get(..floor_char_boundary(text, most)).unwrap_or_default().to_owned()
 }
 
 /// Returns whether the body is server-sent events.
@@ -51,7 +51,7 @@ pub(super) fn mentions_error(data: &str) -> bool {
 
 /// Returns the title of an HTML page or else its first heading.
 pub(super) fn html(page: &str) -> Option<String> {
-    let head = page.get(..floor(page, 16 * 1024))?;
+    let head = page.get(..floor_char_boundary(page, 16 * 1024))?;
     let title = element(head, "<title", "</title").or_else(|| element(head, "<h1", "</h1"))?;
     let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
     (!title.is_empty()).then_some(title)

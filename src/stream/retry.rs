@@ -28,7 +28,7 @@ pin_project! {
     {
         open: F,
         parts: Q,
-        mend: A,
+        resumption: A,
         // Declared before `call`: the stream is dropped before its permits are released.
         #[pin]
         state: State<Fut, S>,
@@ -76,7 +76,7 @@ impl<F, Fut, S, T, E, P, K: Cancel> RetryStream<F, Fut, S, T, E, P, K> {
         Self {
             open,
             parts: |_| Part::Content,
-            mend: |_| Resumption::Fail,
+            resumption: |_| Resumption::Fail,
             call: CallState::new(CallKind::Stream, Renewed::new(policy), token),
             state: State::Unstarted,
             pending: Pending::none(),
@@ -95,9 +95,20 @@ impl<F, Fut, S, T, E, P, K: Cancel, Q, A> RetryStream<F, Fut, S, T, E, P, K, NoU
     /// Call this method once, before the first poll. Each opening of the stream is one attempt. The
     /// attempt ends with the stream. An error in mid-stream counts like an error of `open`.
     pub fn on<Y: TargetFor<E>>(self, target: Y) -> RetryStream<F, Fut, S, T, E, P, K, Y, Q, A> {
-        let Self { open, parts, mend, call, held, rules, flowing, complete, .. } = self;
+        let Self { open, parts, resumption, call, held, rules, flowing, complete, .. } = self;
         let (call, state, pending) = (call.on(target), State::Unstarted, Pending::none());
-        RetryStream { open, parts, mend, state, call, pending, held, rules, flowing, complete }
+        RetryStream {
+            open,
+            parts,
+            resumption,
+            state,
+            call,
+            pending,
+            held,
+            rules,
+            flowing,
+            complete,
+        }
     }
 }
 
@@ -108,9 +119,30 @@ impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> RetryStream<F, Fut, S, T, E
     where
         R: FnMut(&T) -> Part,
     {
-        let Self { open, parts: _, mend, state, call, pending, held, rules, flowing, complete } =
-            self;
-        RetryStream { open, parts, mend, state, call, pending, held, rules, flowing, complete }
+        let Self {
+            open,
+            parts: _,
+            resumption,
+            state,
+            call,
+            pending,
+            held,
+            rules,
+            flowing,
+            complete,
+        } = self;
+        RetryStream {
+            open,
+            parts,
+            resumption,
+            state,
+            call,
+            pending,
+            held,
+            rules,
+            flowing,
+            complete,
+        }
     }
 
     /// Sets the function that decides how to continue after content. By default, the stream fails.
@@ -118,13 +150,34 @@ impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> RetryStream<F, Fut, S, T, E
     /// The function gets the error, or `None` if the stream was cut. It decides only about items
     /// already yielded. The policy must still allow another attempt and the request must be
     /// repeatable.
-    pub fn with_resumption<B>(self, mend: B) -> RetryStream<F, Fut, S, T, E, P, K, X, Q, B>
+    pub fn with_resumption<B>(self, resumption: B) -> RetryStream<F, Fut, S, T, E, P, K, X, Q, B>
     where
         B: FnMut(Option<&E>) -> Resumption<T>,
     {
-        let Self { open, parts, mend: _, state, call, pending, held, rules, flowing, complete } =
-            self;
-        RetryStream { open, parts, mend, state, call, pending, held, rules, flowing, complete }
+        let Self {
+            open,
+            parts,
+            resumption: _,
+            state,
+            call,
+            pending,
+            held,
+            rules,
+            flowing,
+            complete,
+        } = self;
+        RetryStream {
+            open,
+            parts,
+            resumption,
+            state,
+            call,
+            pending,
+            held,
+            rules,
+            flowing,
+            complete,
+        }
     }
 
     /// Treats an end without [`Part::End`] or [`Part::Complete`] as a cut: [`Cut::Stream`].
@@ -298,7 +351,7 @@ where
         }
         let mut marker = None;
         if std::mem::take(this.flowing) {
-            match (this.mend)(this.call.error_of(ended)) {
+            match (this.resumption)(this.call.error_of(ended)) {
                 Resumption::Fail => {
                     return Some(Err(this.call.failed_for_good(0, ended, StopReason::Partial)));
                 }

@@ -50,7 +50,7 @@ impl Timer for TokioTimer {
 fn sleep_until(at: Option<Instant>) -> Unconstrained<tokio::time::Sleep> {
     // Leaves room for tokio's own rounding.
     let at = at.filter(|at| at.checked_add(Duration::from_secs(1)).is_some());
-    unconstrained(tokio::time::sleep_until(at.unwrap_or_else(far)))
+    unconstrained(tokio::time::sleep_until(at.unwrap_or_else(far_future)))
 }
 
 /// The origin of the readings of [`TokioTimer`].
@@ -65,6 +65,6 @@ fn origin(now: Instant) -> Instant {
 
 /// Returns tokio's own far future, which is 30 years from now.
 #[cold]
-fn far() -> Instant {
+fn far_future() -> Instant {
     Instant::now() + Duration::from_secs(30 * 365 * 86400)
 }

@@ -57,7 +57,7 @@ impl ParsedBody {
 
     /// Reads the recognizable fields of JSON that does not parse.
     pub(super) fn broken(&mut self, body: &str, now: SystemTime) {
-        let head = body.get(..text::floor(body, READ)).unwrap_or_default();
+        let head = body.get(..text::floor_char_boundary(body, READ)).unwrap_or_default();
         for name in ["code", "status", "type", "reason", "__type"] {
             for value in text::fields(head, name).take(4) {
                 self.shape = BodyShape::Error;
