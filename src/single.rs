@@ -1,4 +1,4 @@
-//! One attempt on an upstream, without a retry: of a future, or by hand.
+//! Single attempts on an upstream, without a retry: [`Upstream::call`] and [`Upstream::admit`].
 
 use std::convert::Infallible;
 use std::fmt;
@@ -20,18 +20,20 @@ use crate::upstream::{TargetFor, Upstream};
 use crate::verdict::Verdict;
 
 impl<M: Timer> Upstream<M> {
-    /// Runs `future` as one attempt on the upstream: it waits for its admission, and its outcome is reported by
-    /// `classifier`. There is no retry, and no budget is asked.
+    /// Runs `future` as one attempt on the upstream.
     ///
-    /// An attempt is cut by what the upstream has [learned](Self::with_adaptive_timeout), if it learns.
+    /// The attempt waits for its admission. `classifier` classifies an error for the breaker and
+    /// the cooldown. There is no retry and the attempt takes no budget token. With an
+    /// [adaptive timeout](Self::with_adaptive_timeout) the attempt times out at the learned limit.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`]: the attempt failed, was refused, or was cut.
+    /// [`GaveUp`] if the attempt failed, was refused or timed out.
     ///
     /// # Cancel safety
     ///
-    /// Dropped while it waits, it leaves the line. Dropped in flight, it drops `future` and says nothing of the upstream.
+    /// Dropping the call during the wait leaves the queue. Dropping the call in flight drops
+    /// `future`. The attempt then counts neither as a success nor as a failure.
     ///
     /// # Examples
     ///
@@ -61,15 +63,18 @@ impl<M: Timer> Upstream<M> {
         Single { call, has_begun: false, future: Some(future), pending: Pending::none() }
     }
 
-    /// Pending for the admission of one attempt that the caller makes: the token, the cooldown, the bulkhead, the breaker.
+    /// Waits for the admission of one attempt that the caller makes.
+    ///
+    /// The admission asks the token, the cooldown, the bulkhead and the breaker in this order.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`], which says why the attempt was refused and, where that is known, when it is worth asking again.
+    /// [`GaveUp`] if the attempt is refused. Its [`reason`](GaveUp::reason) says why. Its
+    /// [`retry_after`](GaveUp::retry_after) says when to ask again if known.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it leaves the line.
+    /// Dropping the future leaves the queue.
     ///
     /// # Examples
     ///
@@ -97,11 +102,11 @@ impl<M: Timer> Upstream<M> {
         admit(CallState::new(CallKind::Single, OneAttempt(Always), token).on(self))
     }
 
-    /// The same with an admission that borrows nothing.
+    /// Does the work of [`admit`](Self::admit) and returns an admission that borrows nothing.
     ///
     /// # Errors
     ///
-    /// As [`admit`](Self::admit).
+    /// See [`admit`](Self::admit).
     #[track_caller]
     pub fn admit_owned<K: Cancel>(
         self: Arc<Self>,
@@ -110,11 +115,12 @@ impl<M: Timer> Upstream<M> {
         admit(CallState::new(CallKind::Single, OneAttempt(Always), token).on(self))
     }
 
-    /// Admits one attempt that the caller makes, if it need not wait.
+    /// Admits one attempt that the caller makes, without a wait.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`], which says why the attempt was refused and, where that is known, when it is worth asking again.
+    /// [`GaveUp`] if the attempt is refused or would have to wait. For a cooldown the reason is
+    /// [`StopReason::Deadline`], and [`retry_after`](GaveUp::retry_after) says when to ask again.
     #[track_caller]
     pub fn try_admit(&self) -> Result<Admission<&Self, Never>, GaveUp<Infallible>> {
         let mut call = CallState::new(CallKind::Single, OneAttempt(Always), Never).on(self);
@@ -132,9 +138,9 @@ async fn admit<K: Cancel, X: TargetFor<Infallible>>(
     Ok(admission)
 }
 
-/// An attempt that an [`Upstream`] admitted and that the caller makes. Dropped without a report, it says nothing of the
-/// upstream and gives back what it holds.
-#[must_use = "an admission that is dropped says nothing of the upstream"]
+/// An admitted attempt on an [`Upstream`], made by the caller. Dropping it without a report gives
+/// everything back, and the attempt does not count.
+#[must_use = "a dropped admission reports nothing: call `succeeded` or `settle`"]
 pub struct Admission<X: TargetFor<Infallible>, K = Never> {
     call: CallState<Infallible, OneAttempt<Always>, K, X>,
 }
@@ -146,7 +152,7 @@ impl<X: TargetFor<Infallible>, K: Cancel> Admission<X, K> {
         self.call.succeeded_at(0, 1, None);
     }
 
-    /// Reports that the attempt failed, and what that means.
+    /// Reports that the attempt failed with this verdict.
     #[inline]
     pub fn settle(mut self, verdict: &Verdict) {
         self.call.settle(0, *verdict);
@@ -159,7 +165,7 @@ impl<X: TargetFor<Infallible>, K> fmt::Debug for Admission<X, K> {
     }
 }
 
-/// One attempt, as long as it takes.
+/// The rules of a single attempt: no retry, and no timeout except the learned limit.
 struct OneAttempt<C>(C);
 
 impl<C> Rules for OneAttempt<C> {
@@ -196,12 +202,12 @@ impl<C> CallPolicy for OneAttempt<C> {
 }
 
 pin_project! {
-    /// A future under one attempt.
+    /// The future of [`Upstream::call`].
     struct Single<F, E, C, X>
     where
         X: TargetFor<E>,
     {
-        // `None` once it has ended. Dropped before what it holds at the upstream is given back.
+        // `None` after its end. Declared before `call`: it drops before the permit is released.
         #[pin]
         future: Option<F>,
         call: CallState<E, OneAttempt<C>, Never, X>,
@@ -222,11 +228,11 @@ where
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "what is ahead of the rest is short, and all that most attempts need"
+        reason = "the part before `poll_on` is short, and most attempts need only that part"
     )]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.as_mut().project();
-        // Ahead of all else, the one turn that most attempts have. Nobody counts it, so it need not be named.
+        // Most attempts end here. No observer counts the call, so no `Polled` guard is needed.
         if !*this.has_begun && this.call.begin_first(0).is_some() {
             *this.has_begun = true;
             let future = this
@@ -257,7 +263,7 @@ where
     C: Classify<E>,
     X: TargetFor<E>,
 {
-    /// Polls an attempt that had to ask whether it may begin, or that was pending.
+    /// Polls an attempt that needs a full admission, or that was pending.
     #[inline(never)]
     fn poll_on(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
         let mut this = self.project();
@@ -282,7 +288,7 @@ where
         })
     }
 
-    /// The attempt was pending when it was first polled.
+    /// Polls the limits after the first poll left the attempt pending.
     #[inline(never)]
     fn poll_in_flight(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
         let mut this = self.project();

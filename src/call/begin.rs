@@ -9,15 +9,16 @@ use crate::policy::{Attempt, Rules, StopReason};
 use crate::time::nanos;
 use crate::upstream::{Admit, TargetFor};
 
-/// The answer to the question whether the next attempt may begin.
+/// The answer to a call that wants to begin its next attempt.
 pub(crate) enum Begin {
+    /// The attempt has begun.
     Go(Attempt),
-    /// Not yet: it must ask again once its time to resume has come.
+    /// A cooldown holds the attempt. The call asks again at its `resumes_at`.
     Hold(Duration),
-    /// Not yet: it waits in line, no longer than to that reading. It asks again when it is woken.
-    Queued {
-        until: u64,
-    },
+    /// The attempt waits in the bulkhead's queue, `until` at the latest. The call asks again when
+    /// the queue wakes it.
+    Queued { until: u64 },
+    /// The call must end, with this `retry_after`.
     End(StopReason, Option<Duration>),
 }
 
@@ -27,8 +28,10 @@ where
     K: Cancel,
     X: TargetFor<E>,
 {
-    /// Begins the next attempt, unless the token, the policy, the budget or the target forbid it. It never waits. With a
-    /// `waker` the call is ready to wait for the attempt; without, it is refused instead.
+    /// Begins the next attempt unless the token, the policy, the budget or the target forbids it.
+    ///
+    /// With a `waker` the attempt may wait for a cooldown or in the queue. Without a `waker` a full
+    /// bulkhead refuses the attempt.
     #[inline]
     pub(crate) fn begin(&mut self, slot: usize, waker: Option<&Waker>) -> Begin {
         if self.token.is_cancelled() {
@@ -40,11 +43,13 @@ where
         }
     }
 
-    /// Begins the first attempt where nothing stands in its way and nobody has to hear of it. `None`: it must ask.
+    /// Begins the first attempt if nothing can forbid it and no observer wants all events.
+    ///
+    /// On `None` the call must pass the full [`begin`](Self::begin).
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "it is a few instructions, which a call of it would double"
+        reason = "a few instructions: a function call would double them"
     )]
     pub(crate) fn begin_first(&mut self, slot: usize) -> Option<Attempt> {
         let is_first = self.guard.progress.attempts == 0 && !self.clock_runs();
@@ -62,7 +67,7 @@ where
         Some(Attempt::of_call(1, 0, 0, total))
     }
 
-    /// Begins the next attempt if it need not be waited for.
+    /// Begins the next attempt, or returns `None` if the call must wait for it.
     #[inline]
     pub(crate) fn begin_at_once(
         &mut self,
@@ -79,8 +84,8 @@ where
         self.begun(begun)
     }
 
-    /// Begins the attempt after a failure that the policy has just allowed to be retried, if that
-    /// attempt need not be waited for. `elapsed` is the time from the start to the failure.
+    /// Begins the next attempt, or returns `None` if the call must wait for it. `elapsed` is the
+    /// result of [`failed`](Self::failed).
     #[inline]
     pub(crate) fn begin_after_failure(
         &mut self,
@@ -91,7 +96,7 @@ where
         if self.resumes_at != 0 || self.guard.progress.must_yield {
             return Ok(None);
         }
-        // The token was asked after the failure. Only an observer has run since.
+        // `failed` has checked the token. Since then only an observer can have cancelled it.
         if self.guard.target.listens() && self.token.is_cancelled() {
             return Err(self.give_up(StopReason::Cancelled, None));
         }
@@ -99,7 +104,7 @@ where
         self.begun(begun)
     }
 
-    /// Returns the attempt, or `None` if it has to wait.
+    /// Returns the attempt, `None` if the call must wait, or the end of the call.
     #[inline]
     fn begun(&mut self, begun: Begin) -> Result<Option<Attempt>, GaveUp<E>> {
         match begun {
@@ -109,7 +114,7 @@ where
         }
     }
 
-    /// Begins the next attempt, where the token does not forbid it.
+    /// Does the work of [`begin`](Self::begin) after the check of the token.
     #[inline(never)]
     fn begin_on(&mut self, slot: usize, waker: Option<&Waker>) -> Begin {
         if self.guard.progress.attempts > 0 && self.guard.progress.attempts >= self.policy.allowed()
@@ -121,22 +126,22 @@ where
             self.note_start();
         }
         let elapsed = if starts { 0 } else { self.elapsed() };
-        // A total timeout of zero allows the first attempt one poll.
+        // With a total timeout of zero, the first attempt still gets one poll.
         let is_one_poll =
             self.guard.progress.attempts == 0 && (starts || self.policy.total_timeout() == 0);
         if self.remaining(elapsed) == 0 && !is_one_poll {
             return Begin::End(StopReason::Deadline, None);
         }
-        // A retry was paid for before its delay, unless a caller's loop goes on after an attempt
-        // that it dropped.
+        // `failed` paid for a retry before its delay. Only a caller's loop that continues after a
+        // dropped attempt still has to pay here.
         if self.guard.progress.attempts > 0 && !self.guard.pay() {
             return Begin::End(StopReason::Budget, None);
         }
         self.admit(slot, waker, elapsed)
     }
 
-    /// Asks the target to admit the next attempt and begins it. `elapsed` is the time since the
-    /// start, if the clock runs.
+    /// Asks the target to admit the next attempt, and begins the attempt. `elapsed` is the time
+    /// since the start, or 0 if the clock does not run.
     #[inline]
     fn admit(&mut self, slot: usize, waker: Option<&Waker>, elapsed: u64) -> Begin {
         let now = self.clock_runs().then(|| self.started.saturating_add(elapsed));
@@ -154,26 +159,27 @@ where
         }
         let number = self.guard.progress.attempts.saturating_add(1);
         let attempt = Attempt::of_call(number, elapsed, self.delay, self.remaining(elapsed));
-        // An observer that wants trouble alone hears of a hedge too.
+        // A hedge is reported even to an observer that wants only trouble.
         if self.guard.target.wants_all()
             || (self.guard.progress.kind == CallKind::Hedge && !attempt.is_first())
         {
             self.emit(EventKind::Started { attempt });
         }
-        // The attempt begins here. If an observer has panicked above, it has not begun.
+        // The attempt begins here and not before: the observer above may panic.
         self.guard.progress.attempts = number;
         self.guard.spend();
         Begin::Go(attempt)
     }
 
-    /// Counts an attempt that the caller made without asking, so that no loop is without end.
-    pub(crate) fn count_unseen(&mut self) {
+    /// Counts an attempt that the caller made without an admission. A loop of uncounted attempts
+    /// would never end.
+    pub(crate) fn count_unadmitted(&mut self) {
         self.guard.progress.attempts = self.guard.progress.attempts.saturating_add(1);
         self.guard.spend();
         self.resumes_at = 0;
     }
 
-    /// Begins the first attempt, or gives up where it would have to wait.
+    /// Begins the first attempt, or gives up if the attempt would have to wait.
     pub(crate) fn begin_now(&mut self, slot: usize) -> Result<Attempt, GaveUp<E>> {
         match self.begin(slot, None) {
             Begin::Go(attempt) => Ok(attempt),
@@ -183,26 +189,26 @@ where
         }
     }
 
-    /// Whether the time of each attempt is of use.
+    /// Returns true if the start of each attempt is needed.
     #[inline]
     fn needs_clock(&self) -> bool {
         self.policy.total_timeout() != NO_LIMIT || (!X::ALONE && self.guard.target.wants_all())
     }
 
-    /// What cannot begin in time ends at once, with the time at which it could.
+    /// Prepares the wait for a cooldown. A hold that reaches the deadline ends the call at once.
     #[cold]
     #[inline(never)]
-    fn hold(&mut self, delay: Duration, pending: bool) -> Begin {
+    fn hold(&mut self, delay: Duration, may_wait: bool) -> Begin {
         self.note_start();
         let now = self.now();
         let left = self.remaining(now.saturating_sub(self.started));
         if left != NO_LIMIT && nanos(delay) >= left {
             return Begin::End(StopReason::Deadline, Some(delay));
         }
-        if pending {
+        if may_wait {
             self.emit_held(HeldBy::Cooldown, Some(delay));
             self.resumes_at = wait_end(now, nanos(delay));
-            // A timer may have sleeps that are over at once: each question in a turn of its own.
+            // A timer's sleep may end at once. The call then yields before it asks again.
             self.guard.progress.must_yield = true;
         }
         Begin::Hold(delay)

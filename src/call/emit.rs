@@ -6,14 +6,14 @@ use crate::policy::Rules;
 use crate::upstream::{Describe, Parts, TargetFor};
 use crate::verdict::{Cut, Verdict};
 
-/// What the observer hears.
+/// Events for the observer.
 impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
 where
     P: CallPolicy<Rules: Rules<Classifier: Classify<E>>>,
     K: Cancel,
     X: TargetFor<E>,
 {
-    /// Reports an event to the observer, if it listens.
+    /// Reports an event to the observer if the observer is enabled.
     #[cold]
     #[inline(never)]
     pub(crate) fn emit(&self, kind: EventKind<'_>) {
@@ -34,7 +34,7 @@ where
         target.observe(&Event { upstream, call: Some(call), kind, gauges });
     }
 
-    /// Puts the last failure in words.
+    /// Builds the [`AttemptFailure`] of the last failure and passes it to `report`.
     #[cold]
     pub(super) fn with_failure(
         &self,
@@ -42,7 +42,7 @@ where
         verdict: Option<Verdict>,
         report: impl FnOnce(&Self, AttemptFailure<'_>),
     ) {
-        // What was cut has no error; the last one is that of an earlier attempt.
+        // An attempt that was cut has no error, and `last` is the error of an earlier attempt.
         match self.last.as_ref().filter(|_| cut.is_none()) {
             Some(last) => X::Describe::with(last, |error| {
                 report(self, AttemptFailure { error, cut, verdict })
@@ -51,7 +51,9 @@ where
         }
     }
 
-    /// Once for a call, before anything else of it: says so if it runs within an attempt of another call.
+    /// Emits `Nested` if the call runs within an attempt of another call.
+    ///
+    /// This is called before any other event of the call. It has an effect only once.
     #[cold]
     #[inline(never)]
     pub(crate) fn note_nesting(&mut self) {

@@ -11,25 +11,25 @@ use crate::time::nanos;
 use crate::upstream::TargetFor;
 use crate::verdict::{Cut, Health, Verdict};
 
-/// The end of an attempt without success. It fits two registers, as it passes through several hands:
-/// an error stands in the call.
+/// The end of an attempt without success. The error stays in the call, so this value fits in two
+/// registers on its way through several functions.
 #[derive(Clone, Copy)]
 pub(crate) enum Ended {
-    /// The attempt failed with the error that [`CallState::note_error`] took.
+    /// The attempt failed with the error stored by [`CallState::note_error`].
     Error,
-    /// The attempt did not finish within its own timeout, in nanoseconds.
+    /// The attempt exceeded its own timeout, in nanoseconds.
     TimedOut(u64),
     /// The attempt's stream ended without its last item.
     #[cfg_attr(not(feature = "stream"), expect(dead_code, reason = "there are no streams"))]
     StreamEnded,
-    /// The call is over time, and the attempt with it.
+    /// The call reached its deadline during the attempt.
     Deadline,
-    /// The call was cancelled, and the attempt with it.
+    /// The call was cancelled during the attempt.
     Cancelled,
 }
 
 impl Ended {
-    /// Returns what cut the attempt, if it did not end by itself.
+    /// Returns the cut for the classifier. An error and a cancelled call are not cuts.
     #[inline]
     fn cut(self) -> Option<Cut> {
         match self {
@@ -55,11 +55,11 @@ where
     K: Cancel,
     X: TargetFor<E>,
 {
-    /// The attempt that [`begin_first`](Self::begin_first) let begin was ready at once, and succeeded.
+    /// Reports the success of an attempt of [`begin_first`](Self::begin_first) at its first poll.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "it is a few instructions, which a call of it would double"
+        reason = "a few instructions: a function call would double them"
     )]
     pub(crate) fn succeeded_at_once(&mut self, slot: usize) {
         if !X::ALONE {
@@ -68,13 +68,13 @@ where
         }
     }
 
-    /// The attempt, number `attempt`, succeeded, and with it the call.
+    /// Reports the success of attempt number `attempt`. The call ends with this success.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "most calls need a few instructions of it")]
+    #[expect(clippy::inline_always, reason = "most calls need only a few of its instructions")]
     pub(crate) fn succeeded(&mut self, slot: usize, attempt: u32) {
         let is_first = self.guard.progress.attempts == 1;
         if is_first && (X::ALONE || !(self.guard.target.wants_all() || self.learns().is_some())) {
-            // An attempt that never had to be waited for ended when it began: one reading less.
+            // An attempt that was never pending ends at its start: this saves a clock reading.
             let ready_at_once = self.resumes_at == 0;
             if !X::ALONE {
                 self.guard.report_success(slot, |t| if ready_at_once { t.began() } else { None });
@@ -86,6 +86,7 @@ where
         self.succeeded_at(slot, attempt, at);
     }
 
+    /// Does the work of [`succeeded`](Self::succeeded) for an attempt that ended at `at` if known.
     #[inline(never)]
     pub(crate) fn succeeded_at(&mut self, slot: usize, attempt: u32, at: Option<u64>) {
         if X::ALONE {
@@ -95,11 +96,11 @@ where
             return;
         }
         let wants_all = self.guard.target.wants_all();
-        // What is ready at once needed no limit.
+        // An attempt that was ready at once teaches no limit.
         if self.resumes_at != 0 && self.learns().is_some() {
             self.learn_from(slot);
         }
-        // One reading for the attempt and the call.
+        // One reading ends both the attempt and the call.
         let now = wants_all.then(|| self.now());
         let began = if wants_all { self.guard.began(slot) } else { None };
         self.guard.report_success(slot, |_| at);
@@ -109,7 +110,7 @@ where
         }
     }
 
-    /// The upstream learns the latency of an attempt that had to be waited for and succeeded.
+    /// Records the time since the start of the attempt as a latency of the upstream.
     #[inline(never)]
     pub(crate) fn learn_from(&mut self, slot: usize) {
         let began = self.guard.began(slot);
@@ -120,7 +121,7 @@ where
         }
     }
 
-    /// The upstream learns of an attempt that was overtaken after more than `slow`.
+    /// Records an overtaken attempt that ran for at least `at_least` nanoseconds.
     #[cold]
     pub(crate) fn learn_overtaken(&mut self, slot: usize, at_least: u64) {
         let began = self.guard.began(slot);
@@ -151,26 +152,26 @@ where
         }
     }
 
-    /// Takes the error of a failed attempt.
+    /// Stores the error of a failed attempt.
     #[inline]
     pub(crate) fn note_error(&mut self, error: E) {
         self.last = Some(error);
     }
 
-    /// Returns the error with which the attempt ended, if it ended with one.
+    /// Returns the error of the attempt if it ended with an error.
     #[cfg(feature = "stream")]
     pub(crate) fn error_of(&self, ended: Ended) -> Option<&E> {
         self.last.as_ref().filter(|_| matches!(ended, Ended::Error))
     }
 
-    /// Classifies a failed attempt and reports it. It failed with the last error, or was cut.
+    /// Classifies a failed or cut attempt, and reports it to the target and the observer.
     #[inline]
     pub(crate) fn classified(&mut self, slot: usize, number: u32, ended: Ended) -> Classified {
         let cut = ended.cut();
         let classifier = self.policy.rules().classifier();
         let verdict = match cut {
             None => self.last.as_ref().and_then(|error| classifier.classify(error)),
-            // Without an opinion, what was cut may be sent again.
+            // If the classifier has no opinion on a cut, the request may be sent again.
             Some(cut) => {
                 Some(Classify::<E>::classify_cut(classifier, cut).unwrap_or(Verdict::transient()))
             }
@@ -215,8 +216,9 @@ where
         });
     }
 
-    /// An attempt ended without success: `Ok` where another one follows, which is then paid for. Returns the time since the
-    /// start, if the clock runs.
+    /// Ends an attempt without success. `Ok` allows another attempt, already paid for.
+    ///
+    /// The `Ok` value is the time since the start, or 0 if the clock does not run.
     #[inline]
     pub(crate) fn ended(&mut self, slot: usize, ended: Ended) -> Result<u64, GaveUp<E>> {
         let reason = match ended {
@@ -229,8 +231,8 @@ where
         Err(self.cut_by_call(std::iter::once(slot), reason))
     }
 
-    /// A failed attempt in `slot`: `Ok` where another one follows, which is then paid for. Returns the time since the start,
-    /// if the clock runs.
+    /// Ends a failed attempt: classifies it, decides, pays for the next attempt and sets its delay.
+    /// Returns like [`ended`](Self::ended).
     #[inline(never)]
     pub(crate) fn failed(&mut self, slot: usize, ended: Ended) -> Result<u64, GaveUp<E>> {
         let classified = self.classified(slot, self.guard.progress.attempts, ended);
@@ -244,7 +246,7 @@ where
             return Err(self.end(StopReason::Cancelled, classified, hint));
         }
         if !X::ALONE {
-            // It would be refused after the delay: it does not wait for that.
+            // The breaker would refuse the attempt after the delay, so the call ends now.
             if let Some(open) = self.guard.refusal_within(delay) {
                 return Err(self.end(StopReason::Open, classified, open.retry_after()));
             }
@@ -253,10 +255,11 @@ where
             }
         }
         self.delay = nanos(delay);
+        // Failures without delay must not keep other tasks from running.
         self.guard.progress.must_yield = self.guard.progress.attempts % 32 == 0;
         if !delay.is_zero() {
             self.note_start();
-            // From the reading that was taken with the failure, or from the one that has just begun the clock.
+            // The reading of the failure, or the one that has just started the clock.
             let now = self.started.saturating_add(attempt.elapsed_nanos());
             self.resumes_at = wait_end(now, self.delay);
         }
@@ -266,7 +269,7 @@ where
         Ok(attempt.elapsed_nanos())
     }
 
-    /// The caller's own attempt failed, and that is the end.
+    /// Reports that an attempt made by the caller failed, and ends the call.
     #[cold]
     pub(crate) fn settle(&mut self, slot: usize, verdict: Verdict) {
         let now = self.clock_runs().then(|| self.now());
@@ -288,8 +291,8 @@ where
         drop(self.close(reason, verdict, None, None));
     }
 
-    /// A failed attempt after which there is no other, whatever the policy would allow: `reason` says why, unless the
-    /// verdict ends the call anyway.
+    /// Ends the call after a failed attempt, even if the policy would allow another. See
+    /// [`end_after`](Self::end_after) for `reason`.
     #[cold]
     #[inline(never)]
     pub(crate) fn failed_for_good(
@@ -302,7 +305,7 @@ where
         self.end_after(classified, reason)
     }
 
-    /// Ends the call after a failure.
+    /// Ends the call after a failure. `reason` applies only if the verdict allows a retry.
     #[cold]
     pub(crate) fn end_after(&mut self, classified: Classified, reason: StopReason) -> GaveUp<E> {
         let reason = match classified.verdict {
@@ -325,7 +328,7 @@ where
         self.close(reason, verdict, cut, retry_after)
     }
 
-    /// Ends the call from outside, before, in or after an attempt.
+    /// Ends the call for a reason other than a failure, at any time.
     #[cold]
     #[inline(never)]
     pub(crate) fn give_up(
@@ -338,10 +341,10 @@ where
         self.close(reason, verdict, None, retry_after)
     }
 
-    /// The call's own limit cuts the attempt in flight.
+    /// Ends the call at its deadline or by its token, with the attempts in `slots` in flight.
     ///
-    /// Where it had time enough to show something, it counts like one that its own timeout cut: at least half of the
-    /// shorter of both timeouts.
+    /// At the deadline, an attempt counts like one that exceeded its own timeout, if it ran for at
+    /// least half of the shorter timeout. A shorter run says nothing about the upstream.
     #[cold]
     #[inline(never)]
     pub(crate) fn cut_by_call(
@@ -368,6 +371,7 @@ where
         self.close(reason, Some(verdict), Some(cut), None)
     }
 
+    /// Gives back everything that the call holds, reports its end and builds the error.
     fn close(
         &mut self,
         reason: StopReason,
@@ -401,7 +405,7 @@ where
     }
 }
 
-/// What an attempt with that verdict shows of its upstream.
+/// Returns the part of a verdict that the upstream counts.
 fn outcome(verdict: Option<Verdict>) -> Outcome {
     verdict.map_or(Outcome { health: Health::Unknown, hint: None }, |verdict| Outcome {
         health: verdict.health(),

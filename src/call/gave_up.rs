@@ -6,15 +6,16 @@ use crate::policy::StopReason;
 use crate::upstream::Name;
 use crate::verdict::{Cut, Verdict};
 
-/// A call ended without success: why, what was spent on it, and the last error of the operation.
+/// The error of a call that gave up: the reason, the effort and the last error of the operation.
 ///
-/// `Display` prints this level only; the last error is the [`source`](Error::source). It is one word: the rest is boxed,
-/// which only a call that was given up pays for.
+/// `Display` prints only this error. The last error of the operation is the
+/// [`source`](Error::source). A `GaveUp` is one pointer in size. Only a call that gives up pays for
+/// the allocation.
 ///
 /// # With `anyhow` and `Box<dyn Error>`
 ///
-/// `?` converts a `GaveUp<E>` where `E` is an `Error`. Where `E` itself is an `anyhow::Error`, a `Box<dyn Error>` or a
-/// `String`, [`into_boxed`](Self::into_boxed) makes it one:
+/// `?` converts a `GaveUp<E>` if `E` is an `Error`. An `anyhow::Error`, a `Box<dyn Error>` and a
+/// `String` are not. For these, call [`into_boxed`](Self::into_boxed) first:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -23,10 +24,12 @@ use crate::verdict::{Cut, Verdict};
 ///
 /// # async fn fetch() -> anyhow::Result<u32> { anyhow::bail!("down") }
 /// async fn answer() -> anyhow::Result<u32> {
-///     Ok(retry(|_| fetch(), RetryPolicy::new(), Never).await.map_err(|gave_up| gave_up.into_boxed())?)
+///     let outcome = retry(|_| fetch(), RetryPolicy::new(), Never).await;
+///     Ok(outcome.map_err(|gave_up| gave_up.into_boxed())?)
 /// }
 /// let error = answer().await.unwrap_err();
-/// assert!(format!("{error:#}").ends_with("no attempts left: down"));
+/// // "gave up after 3 attempts in 1.2s: down"
+/// assert!(format!("{error:#}").ends_with("s: down"));
 /// # }
 /// ```
 pub struct GaveUp<E>(Box<Inner<E>>);
@@ -49,71 +52,78 @@ impl<E> GaveUp<E> {
         Self(Box::new(inner))
     }
 
-    /// Returns why the call ended.
+    /// Returns the reason for giving up.
     #[must_use]
     pub const fn reason(&self) -> StopReason {
         self.0.reason
     }
 
-    /// Returns how many attempts were begun, one that was cut included. 0 where the first was refused, or the token was
-    /// cancelled from the start.
+    /// Returns the number of attempts started, including an attempt that timed out.
+    ///
+    /// The number is 0 if the first attempt was refused or the token was cancelled before it.
     #[must_use]
     pub const fn attempts(&self) -> u32 {
         self.0.attempts
     }
 
-    /// Returns how long the call took, at most 584 years. As exact as [`Attempt::elapsed`](crate::Attempt::elapsed).
+    /// Returns the duration of the call. It saturates at 584 years.
+    ///
+    /// It is as exact as [`Attempt::elapsed`](crate::Attempt::elapsed).
     #[must_use]
     pub const fn elapsed(&self) -> Duration {
         self.0.elapsed
     }
 
-    /// Returns the verdict on the last attempt that failed. `None`: none did, or the classifier had no opinion.
+    /// Returns the verdict on the last attempt that failed.
     ///
-    /// An outer layer that reads it does not have to classify the error again.
+    /// `None` means that no attempt failed or that the classifier had no verdict. An outer layer
+    /// can use this verdict instead of classifying the error again.
     #[must_use]
     pub const fn verdict(&self) -> Option<Verdict> {
         self.0.verdict
     }
 
-    /// Returns what cut the last attempt, if it came to no error of its own. [`last`](Self::last) is then the error of an
-    /// earlier attempt, if any came to one.
+    /// Returns the timeout or the end of the stream if the last attempt returned no error.
+    ///
+    /// [`last`](Self::last) is then the error of an earlier attempt, if there is one.
     #[must_use]
     pub const fn cut(&self) -> Option<Cut> {
         self.0.cut
     }
 
-    /// Returns the error of the last attempt that had one.
+    /// Returns the last error that an attempt returned.
     #[must_use]
     pub const fn last(&self) -> Option<&E> {
         self.0.last.as_ref()
     }
 
-    /// Returns the error of the last attempt that had one, by value.
+    /// Returns the last error that an attempt returned, by value.
     #[must_use]
     pub fn into_last(self) -> Option<E> {
         self.0.last
     }
 
-    /// Returns the name of the upstream that the call went to, if it went to one.
+    /// Returns the name of the upstream if the call had one.
     #[must_use]
     pub fn upstream(&self) -> Option<&str> {
         self.0.upstream.as_ref().map(Name::as_str)
     }
 
-    /// Returns how long it is worth waiting before the next call, counted from the end of this one and at most 584 years,
-    /// where it is known and was not waited out:
-    /// * what the upstream asked for with the last error: it was more than the hint cap or the deadline allowed, no
-    ///   attempt or budget was left for afterwards, or the token was cancelled by then. A call that is cancelled later,
-    ///   in the wait itself, does not say how much of it was left;
-    /// * with [`StopReason::Open`], when the breaker will let calls through;
-    /// * with [`StopReason::Deadline`], how long a cooldown holds the next attempt, where that did not fit.
+    /// Returns the recommended wait from the end of this call to the next call.
+    ///
+    /// The wait saturates at 584 years. It is known in these cases:
+    /// * The upstream asked for a wait with the last error and the call did not wait. Either the
+    ///   wait was above the hint cap or the deadline, or no attempt or budget was left, or the
+    ///   token was cancelled before the wait. A call cancelled during the wait returns no rest.
+    /// * The reason is [`StopReason::Open`]. The breaker will let calls through after the wait.
+    /// * The reason is [`StopReason::Deadline`] and a cooldown holds the next attempt for longer
+    ///   than the time left.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// Replaces the error by what `map` makes of it.
+    /// Applies `map` to the error.
     pub fn map<F>(self, map: impl FnOnce(E) -> F) -> GaveUp<F> {
         let Inner { reason, attempts, elapsed, retry_after, verdict, cut, last, upstream } =
             *self.0;
@@ -121,7 +131,7 @@ impl<E> GaveUp<E> {
         GaveUp::new(Inner { reason, attempts, elapsed, retry_after, verdict, cut, last, upstream })
     }
 
-    /// Boxes the error, so that `?` converts the whole into `anyhow::Error` and `Box<dyn Error>` whatever `E` is.
+    /// Boxes the error. `?` then converts the result into `anyhow::Error` and `Box<dyn Error>`.
     #[must_use]
     pub fn into_boxed(self) -> GaveUp<Boxed>
     where
@@ -131,14 +141,16 @@ impl<E> GaveUp<E> {
     }
 }
 
-/// Of calls within calls.
+/// Errors of calls within calls.
 impl<E> GaveUp<GaveUp<E>> {
-    /// Makes one level of two: the attempts and the time of the outer call, and the error of the last inner one.
+    /// Merges the errors of an outer and an inner call into one.
     ///
-    /// Where the outer call ended because its inner calls failed ([`Fatal`](StopReason::Fatal),
-    /// [`Unclassified`](StopReason::Unclassified), [`Attempts`](StopReason::Attempts),
-    /// [`Alternatives`](StopReason::Alternatives)), the rest is what the last inner call says. Where it ended for a reason of
-    /// its own, such as its total timeout, that stays.
+    /// The attempts and the time are those of the outer call. The error is that of the last inner
+    /// call. The reason and the rest depend on the outer call:
+    /// * If it ended because its inner calls failed, they are those of the last inner call. Its
+    ///   reason is then [`Fatal`](StopReason::Fatal), [`Unclassified`](StopReason::Unclassified),
+    ///   [`Attempts`](StopReason::Attempts) or [`Alternatives`](StopReason::Alternatives).
+    /// * If it ended for another reason, such as its total timeout, they are its own.
     #[must_use]
     pub fn flatten(self) -> GaveUp<E> {
         let Inner { reason, attempts, elapsed, retry_after, verdict, cut, last, upstream } =
@@ -187,14 +199,18 @@ impl<E> fmt::Display for GaveUp<E> {
             write!(f, "{name}: ")?;
         }
         let attempts = self.attempts();
+        let is_fallback = self.reason() == StopReason::Alternatives;
+        let noun = if is_fallback { "alternative" } else { "attempt" };
         let plural = if attempts == 1 { "" } else { "s" };
-        write!(f, "gave up after {attempts} attempt{plural}")?;
+        write!(f, "gave up after {attempts} {noun}{plural}")?;
         if !self.elapsed().is_zero() {
             write!(f, " in {:.1?}", self.elapsed())?;
         }
-        write!(f, ": {}", self.reason())?;
+        if !self.reason().is_evident(self.cut()) {
+            write!(f, ", {}", self.reason())?;
+        }
         if let Some(cut) = self.cut() {
-            write!(f, " (attempt {attempts}: {cut})")?;
+            write!(f, " (last failure: {cut})")?;
         }
         if let Some(after) = self.retry_after() {
             write!(f, " (try again in {after:.1?})")?;
@@ -209,10 +225,10 @@ impl<E: Source> Error for GaveUp<E> {
     }
 }
 
-/// What can be the source of an error: every error, and [`Boxed`]. Sealed.
+/// A type that can be the source of an error: every error, and [`Boxed`]. Sealed.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no `Error`, so `GaveUp<{Self}>` is none either",
-    note = "for `anyhow::Error`, `Box<dyn Error + Send + Sync>` and `String` take `.map_err(GaveUp::into_boxed)`"
+    message = "`{Self}` is not an `Error`, so `GaveUp<{Self}>` is not an `Error` either",
+    note = "for `anyhow::Error`, `Box<dyn Error + Send + Sync>` and `String` call `.map_err(GaveUp::into_boxed)`"
 )]
 pub trait Source: fmt::Debug + sealed::Sealed {
     #[doc(hidden)]
@@ -233,7 +249,7 @@ impl<E: Error + 'static> Source for E {
 
 /// An error of any type. Made by [`GaveUp::into_boxed`].
 ///
-/// It is no `Error` itself, so that the chain of a `GaveUp<Boxed>` goes on with the error and not with its box.
+/// `Boxed` is not an `Error`. So the source of a `GaveUp<Boxed>` is the error itself, not the box.
 pub struct Boxed(Box<dyn Error + Send + Sync>);
 
 impl Boxed {

@@ -1,7 +1,17 @@
-//! The engine under every call: the only place that waits, classifies, pays and reports.
+//! The engine under every call. Only the engine waits, classifies, charges the budget and reports.
 //!
-//! A shell (`retry`, `Run`, `retry_stream`, `hedge`, `fallback`) holds its attempts and has its own rules; a [`CallState`] is
-//! what it knows beside them.
+//! A shell (`retry`, `Run`, `retry_stream`, `hedge`, `fallback`, `Upstream::call`) owns its
+//! attempts and has its own rules. A [`CallState`] holds everything else. The steps of one attempt:
+//!
+//! 1. `poll_between` waits for the delay and then asks `begin`.
+//! 2. `begin` checks the token, the attempts, the deadline and the budget. Then `admit` asks the
+//!    target: cooldown, bulkhead, breaker. The answer is a [`Begin`]: go, wait or end the call.
+//! 3. `poll_attempt` polls the attempt. While the attempt is pending, `poll_limits` may cut it.
+//! 4. `succeeded` reports a success to the target and the observer.
+//! 5. `ended` takes every other end, an [`Ended`]. `failed` classifies and reports the failure. It
+//!    then takes a budget token and sets the next delay. `close` ends the call with a [`GaveUp`].
+//!
+//! Most calls succeed at their first poll. For them `begin_first` and `succeeded_at_once` do less.
 
 mod begin;
 mod emit;
@@ -30,27 +40,28 @@ use crate::policy::Rules;
 use crate::time::{Timer, nanos};
 use crate::upstream::{Guard, NoUpstream, Target, TargetFor};
 
-/// What a call knows between its attempts. Times are in nanoseconds (584 years' worth).
+/// The state of a call, apart from its attempts. Times are in nanoseconds, for up to 584 years.
 pub(crate) struct CallState<E, P, K, X: Target, const N: usize = 1> {
     pub(crate) policy: P,
     pub(crate) token: K,
     pub(crate) guard: Guard<X, N>,
     site: Site,
-    /// When the call began, on the timer; `UNKNOWN` until it is needed.
+    /// The start of the call on the timer, or `UNKNOWN` before a step needs it.
     started: u64,
-    /// The delay before the next attempt, or before the one in flight.
+    /// The delay before the next attempt or, in flight, before the current attempt.
     delay: u64,
-    /// Between attempts, when the wait is over. In flight, when the attempt is cut, or `NO_LIMIT`; 0 until it has to be
-    /// waited for. It is here and not in a sleep, so that a caller's loop may drop the wait and go on.
+    /// The end of the wait between attempts or 0 without a wait. During an attempt it is the time
+    /// of the cut or `NO_LIMIT`, and 0 until a poll leaves the attempt pending. The time is kept
+    /// apart from the sleep: a caller's loop may drop the wait and resume it.
     resumes_at: u64,
     last: Option<E>,
 }
 
 const UNKNOWN: u64 = u64::MAX;
-/// All readings from 584 years on: the time since cannot be told.
+/// The largest start time. Later readings are cut to this value: elapsed times are then unknown.
 const LATEST: u64 = UNKNOWN - 1;
 
-/// Returns when a wait is over that begins at `now`: neither 0 nor `NO_LIMIT`, which mean that there is none.
+/// Returns the end of a wait that begins at `now`. Never 0 or `NO_LIMIT`: both mean "no wait".
 #[inline]
 fn wait_end(now: u64, delay: u64) -> u64 {
     now.saturating_add(delay).clamp(1, NO_LIMIT - 1)
@@ -74,7 +85,7 @@ impl<E, P, K> CallState<E, P, K, NoUpstream> {
 }
 
 impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
-    /// Sends a call that has not begun elsewhere.
+    /// Sends the call to `target`, before its first attempt.
     #[inline]
     pub(crate) fn on<Y: Target, const M: usize>(self, target: Y) -> CallState<E, P, K, Y, M> {
         let Self { policy, token, guard, site, .. } = self;
@@ -90,7 +101,7 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
         }
     }
 
-    /// Returns how many attempts were begun.
+    /// Returns the number of attempts begun.
     #[inline]
     pub(crate) const fn attempts(&self) -> u32 {
         self.guard.progress.attempts
@@ -101,7 +112,7 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
         self.started != UNKNOWN
     }
 
-    /// Starts the clock, if there is one and it does not run yet.
+    /// Starts the clock, if the target has a clock and it does not run yet.
     #[inline]
     pub(crate) fn note_start(&mut self) {
         if !self.clock_runs() {
@@ -109,7 +120,7 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
         }
     }
 
-    #[inline(never)] // of no use to a call that succeeds at once
+    #[inline(never)] // most calls succeed at once and need no clock
     fn read_start(&mut self) {
         self.started = self.guard.target.reading().map_or(UNKNOWN, |now| now.min(LATEST));
     }
@@ -119,17 +130,17 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
         self.delay = delay;
     }
 
-    /// Returns when the call began, if the clock runs.
+    /// Returns the start of the call if the clock runs.
     pub(crate) fn started(&self) -> Option<u64> {
         self.clock_runs().then_some(self.started)
     }
 
-    /// The wait for an attempt was dropped by its caller: it leaves the line. A delay goes on.
+    /// Leaves the queue after the caller dropped the wait for an attempt. A delay continues.
     pub(crate) fn leave_queue(&mut self, slot: usize) {
         self.guard.leave_queue(slot);
     }
 
-    /// The attempt in flight was dropped by its caller: that says nothing of the upstream.
+    /// Forgets the attempt in flight after the caller dropped it. The upstream does not count it.
     pub(crate) fn drop_attempt(&mut self, slot: usize) {
         self.guard.forget(slot);
         self.resumes_at = 0;
@@ -148,13 +159,13 @@ where
         nanos(self.guard.target.timer().now())
     }
 
-    /// Returns the time since the start, if the clock runs.
+    /// Returns the time since the start, or 0 if the clock does not run.
     #[inline]
     pub(crate) fn elapsed(&self) -> u64 {
         if self.clock_runs() { self.now().saturating_sub(self.started) } else { 0 }
     }
 
-    /// Returns the time left after that time, or `NO_LIMIT`.
+    /// Returns the time left to the call after `elapsed`, or `NO_LIMIT`.
     #[inline]
     pub(crate) fn remaining(&self, elapsed: u64) -> u64 {
         match self.policy.total_timeout() {
@@ -163,7 +174,7 @@ where
         }
     }
 
-    /// Returns when the call must end, on the timer, or `NO_LIMIT`.
+    /// Returns the deadline of the call on the timer, or `NO_LIMIT`.
     #[inline]
     pub(crate) fn ends_at(&self) -> u64 {
         match self.policy.total_timeout() {
@@ -172,12 +183,12 @@ where
         }
     }
 
-    /// Names the call while an attempt of it is polled.
+    /// Marks this call as the outer call while the guard lives. Held while an attempt is polled.
     #[inline]
     pub(crate) fn polled(&self) -> Polled {
         let is_counted = !X::ALONE && self.guard.target.wants_all();
         let upstream = if is_counted { self.guard.target.name() } else { None };
-        // A retry belongs into these: it multiplies nothing by surprise.
+        // A retry within these calls is intended: it is not reported as nested.
         let is_frame = matches!(
             self.guard.progress.kind,
             CallKind::Hedge | CallKind::Fallback | CallKind::Single
@@ -189,14 +200,14 @@ where
         )
     }
 
-    /// The same for an attempt that [`begin_first`](Self::begin_first) let begin, where [`is_nested`](Self::is_nested) is
-    /// false.
+    /// Does the work of [`polled`](Self::polled) for an attempt from
+    /// [`begin_first`](Self::begin_first), in a call that is not [nested](Self::is_nested).
     #[inline]
     pub(crate) fn polled_outermost(&self) -> Polled {
         Polled::outermost(self.site)
     }
 
-    /// Returns whether this is called within an attempt of another call.
+    /// Returns true within an attempt of another call.
     #[inline]
     pub(crate) fn is_nested() -> bool {
         nesting::outer().is_some()

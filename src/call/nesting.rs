@@ -1,35 +1,37 @@
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 
-/// Where in the source a call was made.
+/// A call site in the source.
 pub(crate) type Site = &'static Location<'static>;
 
 thread_local! {
-    /// The call whose attempt is polled on this thread.
+    /// The call whose attempt this thread is polling.
     static POLLED: Cell<Option<Site>> = const { Cell::new(None) };
-    /// Of the calls whose attempts are polled on this thread, those that an observer counts; the outermost first.
+    /// The counted calls whose attempts this thread is polling. The outermost is first.
     static COUNTED: RefCell<Vec<Counted>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A call that an observer counts.
+/// A call counted by an observer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Counted {
     /// The address of the upstream's name.
     upstream: usize,
-    /// Whether its attempts count too, as all but those of a fallback do.
+    /// True if its attempts are counted too. Those of a fallback are not.
     attempts: bool,
 }
 
-/// Names the call whose attempt is polled, for as long as it is held.
+/// A guard that marks a call as polled on this thread.
 pub(crate) struct Polled {
     outer: Option<Site>,
     is_counted: bool,
 }
 
 impl Polled {
-    /// An attempt of the call made at `site` is about to be polled; without a site, of one within which others belong.
-    /// `upstream` is the name of its upstream where an observer counts the call, and `attempts` says whether its attempts
-    /// count.
+    /// Marks the start of polling an attempt.
+    ///
+    /// `site` is the call site. `None` is for a hedge, a fallback or a single attempt, in which a
+    /// retry is intended. `upstream` is the name of the upstream if an observer counts the call.
+    /// `attempts` is true if its attempts are counted too.
     #[inline]
     pub(crate) fn enter(site: Option<Site>, upstream: Option<&str>, attempts: bool) -> Self {
         let is_counted = upstream.is_some_and(|name| count(name, attempts));
@@ -40,7 +42,7 @@ impl Polled {
         Self { outer, is_counted }
     }
 
-    /// The same where it is known that no attempt is polled, and that no observer counts.
+    /// Does what `enter` does if no attempt is being polled and no observer counts the call.
     #[inline]
     pub(crate) fn outermost(site: Site) -> Self {
         POLLED.set(Some(site));
@@ -68,14 +70,14 @@ fn address(name: &str) -> usize {
     name.as_ptr().addr()
 }
 
-/// Returns the call within whose attempt this is called, if any.
+/// Returns the call site of the call whose attempt this thread is polling.
 #[inline]
 pub(crate) fn outer() -> Option<Site> {
     POLLED.get()
 }
 
-/// Returns whether this is called within an attempt of another call on the upstream of that name, and whether such an
-/// attempt counts itself.
+/// Returns whether this runs within an attempt of a counted call on the upstream `name`, and
+/// whether the attempts of such a call are counted.
 pub(crate) fn is_part(name: &str) -> (bool, bool) {
     let upstream = address(name);
     let find = |all: &RefCell<Vec<Counted>>| {

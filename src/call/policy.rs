@@ -7,31 +7,31 @@ use crate::verdict::Verdict;
 /// No limit, in nanoseconds.
 pub(crate) const NO_LIMIT: u64 = u64::MAX;
 
-/// The policy of a call, as its shell has it. Times are in nanoseconds.
+/// The policy of one call. Times are in nanoseconds.
 pub(crate) trait CallPolicy {
     type Rules: Rules;
 
     fn rules(&self) -> &Self::Rules;
 
-    /// How much of the elapsed time the deadline does not count.
+    /// Returns the elapsed time to leave out of the total timeout.
     #[inline]
     fn excluded(&self) -> u64 {
         0
     }
 
-    /// How many attempts do not count.
+    /// Returns the number of attempts that do not count.
     #[inline]
     fn spent(&self) -> u32 {
         0
     }
 
-    /// How many attempts there may be.
+    /// Returns the number of attempts allowed, including the attempts that do not count.
     #[inline]
     fn allowed(&self) -> u32 {
         self.rules().allowed().saturating_add(self.spent())
     }
 
-    /// The limit on the whole call.
+    /// Returns the total timeout, or `NO_LIMIT`.
     #[inline]
     fn total_timeout(&self) -> u64 {
         match self.rules().timeouts().0 {
@@ -40,7 +40,7 @@ pub(crate) trait CallPolicy {
         }
     }
 
-    /// The limit on an attempt.
+    /// Returns the attempt timeout, or `NO_LIMIT`.
     #[inline]
     fn attempt_timeout(&self) -> u64 {
         limit_of(self.rules().timeouts().1)
@@ -53,14 +53,14 @@ pub(crate) trait CallPolicy {
         total.is_some() || own.is_some()
     }
 
-    /// What follows from a failed attempt.
+    /// Decides the next step after a failed attempt.
     #[inline]
     fn decide(&self, failed: Attempt, verdict: Option<Verdict>) -> Decision {
         self.rules().decide_renewed(failed, verdict, self.spent())
     }
 }
 
-/// A limit in nanoseconds; one that is given is never `NO_LIMIT`.
+/// Converts a limit to nanoseconds. A given limit is never `NO_LIMIT`.
 #[inline]
 const fn limit_of(limit: Option<Duration>) -> u64 {
     match limit {
@@ -72,7 +72,7 @@ const fn limit_of(limit: Option<Duration>) -> u64 {
     }
 }
 
-/// A policy as it is.
+/// A policy without changes.
 pub(crate) struct Plain<P>(pub(crate) P);
 
 impl<P: AsPolicy<Policy: Rules>> CallPolicy for Plain<P> {
@@ -84,7 +84,7 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Plain<P> {
     }
 }
 
-/// A policy for that many alternatives.
+/// A policy for `count` alternatives.
 pub(crate) struct Counted<P> {
     pub(crate) policy: P,
     pub(crate) count: u32,
@@ -111,7 +111,7 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Counted<P> {
     }
 }
 
-/// A policy whose deadline and attempts may count anew.
+/// A policy whose total timeout and attempts can restart.
 pub(crate) struct Renewed<P> {
     policy: P,
     excluded: u64,
@@ -123,13 +123,13 @@ impl<P> Renewed<P> {
         Self { policy, excluded: 0, spent: 0 }
     }
 
-    /// The deadline counts anew after that time.
+    /// Restarts the total timeout: the time up to `elapsed` no longer counts.
     #[cfg(feature = "stream")]
     pub(crate) const fn exclude(&mut self, elapsed: u64) {
         self.excluded = elapsed;
     }
 
-    /// The attempts count anew after that many.
+    /// Restarts the count of attempts: the first `attempts` no longer count.
     pub(crate) const fn renew(&mut self, attempts: u32) {
         self.spent = attempts;
     }

@@ -11,9 +11,9 @@ use crate::policy::{Attempt, Rules, StopReason};
 use crate::time::{Timer, nanos};
 use crate::upstream::TargetFor;
 
-/// What is over when a call was waited for.
-enum Over {
-    Cancelled,
+/// The cause that ended a wait.
+enum WokenBy {
+    Token,
     Time,
 }
 
@@ -23,7 +23,8 @@ where
     K: Cancel,
     X: TargetFor<E>,
 {
-    /// The wait before an attempt: the delay, a hold, the line, and then its admission. The token ends each of them.
+    /// Waits until the next attempt begins or the call ends: for the delay, for a cooldown and in
+    /// the queue. The token ends each wait.
     #[inline]
     pub(crate) fn poll_between(
         &mut self,
@@ -31,7 +32,7 @@ where
         pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Attempt, GaveUp<E>>> {
-        // Most attempts have nothing to wait for.
+        // Most attempts begin without a wait.
         if !pending.is_asleep() {
             if let Some(begun) = self.begin_at_once(slot, cx.waker()).transpose() {
                 return Poll::Ready(begun);
@@ -50,14 +51,14 @@ where
         loop {
             if self.resumes_at != 0 {
                 match std::task::ready!(self.poll_until(self.resumes_at, pending.as_mut(), cx)) {
-                    Over::Cancelled => {
+                    WokenBy::Token => {
                         return Poll::Ready(Err(self.give_up(StopReason::Cancelled, None)));
                     }
-                    Over::Time => self.resumes_at = 0,
+                    WokenBy::Time => self.resumes_at = 0,
                 }
             }
-            pending.as_mut().wake();
-            // After a delay too, as a timer may have sleeps that are over at once: as good as no delay.
+            pending.as_mut().drop_sleep();
+            // Yields even after a delay: a timer's sleep may end at once.
             if std::mem::take(&mut self.guard.progress.must_yield) {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
@@ -67,13 +68,13 @@ where
                 Begin::Hold(_) => {}
                 Begin::Queued { until } => {
                     return match std::task::ready!(self.poll_until(until, pending, cx)) {
-                        Over::Cancelled => {
+                        WokenBy::Token => {
                             Poll::Ready(Err(self.give_up(StopReason::Cancelled, None)))
                         }
-                        Over::Time if until >= self.ends_at() => {
+                        WokenBy::Time if until >= self.ends_at() => {
                             Poll::Ready(Err(self.give_up(StopReason::Deadline, None)))
                         }
-                        Over::Time => Poll::Ready(Err(self.give_up(StopReason::Full, None))),
+                        WokenBy::Time => Poll::Ready(Err(self.give_up(StopReason::Full, None))),
                     };
                 }
                 Begin::End(reason, retry_after) => {
@@ -83,21 +84,21 @@ where
         }
     }
 
-    /// Pending for that reading of the clock, or for the token.
+    /// Waits until the timer reads `at` or the token is cancelled.
     #[inline]
     fn poll_until(
         &self,
         at: u64,
         mut pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
-    ) -> Poll<Over> {
+    ) -> Poll<WokenBy> {
         if at != NO_LIMIT && self.poll_time(at, pending.as_mut(), cx).is_ready() {
-            return Poll::Ready(Over::Time);
+            return Poll::Ready(WokenBy::Time);
         }
-        pending.poll_cancelled(&self.token, cx).map(|()| Over::Cancelled)
+        pending.poll_cancelled(&self.token, cx).map(|()| WokenBy::Token)
     }
 
-    /// Pending for that reading of the clock.
+    /// Waits until the timer reads `at`.
     pub(crate) fn poll_time(
         &self,
         at: u64,
@@ -106,7 +107,7 @@ where
     ) -> Poll<()> {
         if !pending.is_asleep() {
             let (timer, delay) = (self.guard.target.timer(), Duration::from_nanos(self.delay));
-            // Where readings have come to their end, the delay itself is waited out.
+            // `LATEST` is a saturated time, so the sleep lasts for the delay itself.
             pending.as_mut().sleep(|| match at {
                 LATEST => timer.sleep(delay),
                 at => timer.sleep_until(Duration::from_nanos(at)),
@@ -115,9 +116,9 @@ where
         pending.poll_sleep(cx)
     }
 
-    /// Polls an attempt, and then what may cut it.
+    /// Polls an attempt. If the attempt is pending, polls the limits that may cut it.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the sleep that is made in it would be moved")]
+    #[expect(clippy::inline_always, reason = "out of line, the new sleep would be moved")]
     pub(crate) fn poll_attempt<T>(
         &mut self,
         slot: usize,
@@ -139,10 +140,10 @@ where
         }
     }
 
-    /// What may cut the attempt in flight, which was polled and is pending: the token, then the earlier of its own
-    /// timeout and the call's, on one timer.
+    /// Polls the limits of a pending attempt: first the token, then a sleep. The sleep ends at the
+    /// attempt's timeout or at the call's deadline, whichever comes first.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the sleep that is made in it would be moved")]
+    #[expect(clippy::inline_always, reason = "out of line, the new sleep would be moved")]
     pub(crate) fn poll_limits(
         &mut self,
         slot: usize,
@@ -164,7 +165,7 @@ where
             if self.resumes_at == NO_LIMIT {
                 return Poll::Pending;
             }
-            // A timer may round a sleep of zero up.
+            // Without a sleep, because a timer may round a sleep of zero up.
             if self.policy.total_timeout() == 0 || self.policy.attempt_timeout() == 0 {
                 return Poll::Ready(self.cut(slot));
             }
@@ -175,11 +176,12 @@ where
             return Poll::Pending;
         }
         std::task::ready!(pending.as_mut().poll_sleep(cx));
-        pending.wake();
+        pending.drop_sleep();
         Poll::Ready(self.cut(slot))
     }
 
-    /// When the attempt that is first found pending is cut.
+    /// Returns the time at which the attempt is cut, or `NO_LIMIT`. The attempt's first poll has
+    /// just returned `Pending`, and the attempt's timeout counts from now.
     #[inline]
     fn cuts_at(&mut self, slot: usize) -> u64 {
         let starts = !self.clock_runs();
@@ -193,7 +195,7 @@ where
         now.saturating_add(own).min(self.ends_at())
     }
 
-    /// How long an attempt may take by itself.
+    /// Returns the timeout of one attempt: the policy's, or the learned limit if that is shorter.
     #[inline]
     pub(crate) fn attempt_limit(&self) -> u64 {
         let fixed = self.policy.attempt_timeout();
@@ -207,7 +209,7 @@ where
         }
     }
 
-    /// The upstream's learned limit, where the policy goes by it.
+    /// Returns the upstream's adaptive timeout if the policy uses learned limits.
     #[inline]
     pub(crate) fn learns(&self) -> Option<&AdaptiveTimeout> {
         if X::ALONE || !self.policy.rules().is_learned() {
@@ -216,22 +218,22 @@ where
         self.guard.target.parts()?.adaptive.as_ref()
     }
 
-    /// The attempt goes on without limits: a stream that flows. The upstream learns how long that took.
+    /// Removes the limits of an attempt whose stream now flows. The time until now is its latency.
     #[cfg(feature = "stream")]
-    pub(crate) fn met_limits(&mut self, slot: usize) {
+    pub(crate) fn lift_limits(&mut self, slot: usize) {
         if self.resumes_at != 0 {
             self.learn_from(slot);
             self.resumes_at = 0;
         }
     }
 
-    /// Whether the token keeps an attempt in flight from going on.
+    /// Returns true if the token now stops the attempt in flight.
     #[cfg(feature = "stream")]
     pub(crate) fn stops_reading(&self) -> bool {
         self.token.stops_attempts() && self.token.is_cancelled()
     }
 
-    /// The time is over at `resumes_at`: whose was it?
+    /// Returns the limit that ended at `resumes_at`: the call's deadline or the attempt's timeout.
     #[cold]
     fn cut(&mut self, slot: usize) -> Ended {
         let at = std::mem::take(&mut self.resumes_at);
@@ -251,7 +253,8 @@ where
         Ended::TimedOut(limit)
     }
 
-    /// The wait before an attempt for a thread without a runtime: blocks it.
+    /// Does the work of [`poll_between`](Self::poll_between) on a thread without a runtime. Blocks
+    /// that thread.
     pub(crate) fn block_between(&mut self, slot: usize) -> Result<Attempt, GaveUp<E>> {
         struct Unpark(std::thread::Thread);
         impl Wake for Unpark {

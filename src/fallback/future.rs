@@ -13,7 +13,7 @@ use crate::policy::{AsPolicy, StopReason};
 use crate::upstream::{NoUpstream, Target, TargetFor};
 
 pin_project! {
-    /// Alternatives that are tried in their order. Made by [`fallback`](crate::fallback()).
+    /// A future that tries alternatives in order. Made by [`fallback`](crate::fallback()).
     #[must_use = "futures do nothing unless `.await`ed or polled"]
     pub struct Fallback<'a, A, F, Fut, E, P, K, X = NoUpstream>
     where
@@ -22,7 +22,7 @@ pin_project! {
     {
         op: F,
         alternatives: &'a [A],
-        // Dropped before what it holds at the upstream is given back.
+        // Dropped before `call`, which gives back what the attempt holds at the upstream.
         #[pin]
         state: State<Fut>,
         call: CallState<E, Counted<P>, K, X>,
@@ -49,8 +49,9 @@ impl<'a, A, F, Fut, E, P, K: Cancel> Fallback<'a, A, F, Fut, E, P, K> {
         Self { op, alternatives, call, state: State::Between, pending: Pending::none() }
     }
 
-    /// Sends the call to an [`Upstream`](crate::Upstream) that its alternatives share; or gives it a name. Before the first
-    /// poll, and once.
+    /// Sends the call to an [`Upstream`](crate::Upstream) shared by its alternatives, or names it.
+    ///
+    /// Call this once, before the first poll.
     #[inline]
     pub fn on<Y: TargetFor<E>>(self, target: Y) -> Fallback<'a, A, F, Fut, E, P, K, Y> {
         let Self { op, alternatives, call, .. } = self;
@@ -109,9 +110,9 @@ where
                 }
                 StateProj::Done => panic!("`Fallback` polled after completion"),
             };
-            // It is dropped before anybody hears of it and before the next one is made.
+            // Drop the attempt before its outcome is reported and before the next attempt is made.
             this.state.set(State::Done);
-            this.pending.as_mut().wake();
+            this.pending.as_mut().drop_sleep();
             this.call.ended(0, ended)?;
             this.state.set(State::Between);
         }

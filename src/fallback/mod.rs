@@ -1,52 +1,81 @@
-//! Alternatives for one answer, tried in their order: another model, another provider, a cached answer.
+//! Alternatives for one answer, tried in order: another model, another provider, a cached answer.
 //!
-//! A retry asks the same upstream again, which helps against what passes. Against what does not pass (a quota that is
-//! gone, a model withdrawn, a provider down for an hour) only another one helps. So a fallback asks of each error another question
-//! than a retry does: not "may it succeed later?" but "may it succeed elsewhere?". "Quota exhausted" is no and yes,
-//! "this prompt is malformed" is no and no, and "the reply was cut off" may be yes and yes. Hence it has a classifier
-//! of its own, whose [`is_again`](crate::Verdict::is_again) means: go on to the next.
+//! A retry asks the same upstream again. This helps against faults that pass. Some faults do not
+//! pass: a used-up quota, a withdrawn model, a provider that is down for an hour. Only another
+//! upstream helps then. A fallback therefore asks a different question about each error:
 //!
-//! An alternative must be good enough to be given without asking: a smaller model, an older answer. Where it is not,
-//! fail instead, as a fallback hides that the first choice is down: watch its events. And where the alternatives share
-//! what is broken (one region, one account) each only adds load and delay.
+//! | error | may succeed later (retry) | may succeed elsewhere (fallback) |
+//! |---|---|---|
+//! | the quota is exhausted | no | yes |
+//! | the prompt is malformed | no | no |
+//! | the reply was cut off | perhaps | perhaps |
 //!
-//! # Where it stands
+//! So a fallback has its own classifier. Its [`is_again`](crate::Verdict::is_again) means: try the
+//! next alternative.
 //!
-//! Outermost: around the retries, one for each alternative, each on its own [`Upstream`](crate::Upstream). All share one
-//! token, and one total timeout, of which each retry may be given its part:
+//! # When not
+//!
+//! * The alternative is not good enough to be used without asking. A smaller model or an older
+//!   answer may be worse than an error. Fail instead.
+//! * The alternatives share the broken part (one region, one account). Each of them then only adds
+//!   load and delay.
+//!
+//! A fallback hides an outage of the first choice. Watch the events of the fallback.
+//!
+//! # Order of the layers
+//!
+//! Put the fallback outermost, around one retry for each alternative. Each retry runs on its own
+//! [`Upstream`](crate::Upstream). All of them share one token and one total timeout. Each retry may
+//! get a part of that timeout:
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() {
-//! use resile::{Alternative, Breaker, FallbackPolicy, GaveUp, Never, RetryPolicy, Upstream, Verdict, fallback, retry};
+//! use resile::{Alternative, Breaker, FallbackPolicy, GaveUp};
+//! use resile::{Never, RetryPolicy, Upstream, fallback, retry};
 //! use std::time::Duration;
 //!
 //! #[derive(Debug, thiserror::Error)]
 //! #[error("{self:?}")]
 //! enum CallError { Overloaded, QuotaGone, Malformed }
 //!
-//! /// May asking the same model again help?
-//! fn later(e: &CallError) -> bool { matches!(e, CallError::Overloaded) }
-//! /// May asking another one? Only where the request itself is well.
-//! fn elsewhere(gave_up: &GaveUp<CallError>) -> bool { !matches!(gave_up.last(), Some(CallError::Malformed)) }
+//! /// Returns whether the same model may answer later.
+//! fn later(e: &CallError) -> bool {
+//!     matches!(e, CallError::Overloaded)
+//! }
+//! /// Returns whether another model may answer.
+//! fn elsewhere(gave_up: &GaveUp<CallError>) -> bool {
+//!     !matches!(gave_up.last(), Some(CallError::Malformed))
+//! }
 //!
 //! # async fn ask(model: &str) -> Result<String, CallError> {
-//! #     match model { "large" => Err(CallError::QuotaGone), "medium" => Err(CallError::Overloaded), _ => Ok(format!("{model} says hello")) }
+//! #     match model {
+//! #         "large" => Err(CallError::QuotaGone),
+//! #         "medium" => Err(CallError::Overloaded),
+//! #         _ => Ok(format!("{model} says hello")),
+//! #     }
 //! # }
 //! static LARGE: Upstream = Upstream::new("large").with_breaker(Breaker::new());
 //! static MEDIUM: Upstream = Upstream::new("medium").with_breaker(Breaker::new());
 //! static SMALL: Upstream = Upstream::new("small").with_breaker(Breaker::new());
-//! let policy = FallbackPolicy::new().with_total_timeout(Duration::from_secs(60)).with_classifier(elsewhere);
+//! let policy = FallbackPolicy::new()
+//!     .with_total_timeout(Duration::from_secs(60))
+//!     .with_classifier(elsewhere);
 //!
 //! let ask_one = |alternative: Alternative<'_, &'static Upstream>| {
 //!     let (upstream, share) = (*alternative.value(), alternative.share());
 //!     async move {
 //!         let policy = RetryPolicy::new().with_classifier(later);
-//!         let policy = share.map_or(policy, |share| policy.with_total_timeout(share));
+//!         let policy = match share {
+//!             Some(share) => policy.with_total_timeout(share),
+//!             None => policy,
+//!         };
 //!         retry(|_| ask(upstream.name()), policy, Never).on(upstream).await
 //!     }
 //! };
-//! let answer = fallback(&[&LARGE, &MEDIUM, &SMALL], ask_one, policy, Never).await.map_err(GaveUp::flatten);
+//! let models = [&LARGE, &MEDIUM, &SMALL];
+//! let answer = fallback(&models, ask_one, policy, Never).await;
+//! let answer = answer.map_err(GaveUp::flatten);
 //! assert_eq!(answer.unwrap(), "small says hello");
 //! # }
 //! ```
@@ -63,7 +92,7 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::policy::AsPolicy;
 
-/// The alternative that an operation tries. Made by [`fallback`].
+/// An alternative, as its operation sees it. Made by [`fallback`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alternative<'a, A> {
     value: &'a A,
@@ -80,34 +109,36 @@ impl<'a, A> Alternative<'a, A> {
         self.value
     }
 
-    /// Returns where it stands among the alternatives; the first is 0.
+    /// Returns the index of the alternative in the list. The first is 0.
     #[must_use]
     pub const fn index(&self) -> usize {
         self.index
     }
 
-    /// Returns whether none is left after it.
+    /// Returns whether this is the last alternative.
     #[must_use]
     pub const fn is_last(&self) -> bool {
         self.index + 1 == self.count
     }
 
-    /// Returns the time from the start of the call to the start of this alternative; zero for the first.
+    /// Returns the time from the start of the call to the start of this alternative.
+    ///
+    /// The time is zero for the first alternative.
     #[must_use]
     pub const fn elapsed(&self) -> Duration {
         self.elapsed
     }
 
-    /// Returns the time left until the deadline of the whole call; `None` without one.
+    /// Returns the time left until the deadline of the whole call. `None` without a deadline.
     #[must_use]
     pub const fn remaining(&self) -> Option<Duration> {
         self.remaining
     }
 
-    /// Returns an even share of the time left: as much for each that comes after. `None` without a deadline.
+    /// Returns the remaining time divided by the number of alternatives left including this one.
     ///
-    /// As a limit on this alternative, it lets one that hangs leave time for the others; the last may have all that is
-    /// left.
+    /// Returns `None` without a deadline. Use the share as the timeout of this alternative. Even if
+    /// it hangs, the other alternatives then get their time. The last one gets all the rest.
     #[must_use]
     pub fn share(&self) -> Option<Duration> {
         let left = u32::try_from(self.count.saturating_sub(self.index)).unwrap_or(u32::MAX);
@@ -115,34 +146,40 @@ impl<'a, A> Alternative<'a, A> {
     }
 }
 
-/// Tries `alternatives` in their order until one answers, as `policy` allows and until `token` says stop.
+/// Tries `alternatives` in order until one of them succeeds.
 ///
-/// `op` is called once for each alternative that is tried, for the first when the returned future is first polled.
-/// After an error the policy's classifier says whether to go on: where the request may be [sent
-/// again](crate::Verdict::is_again) the next one is tried at once; otherwise, and without an opinion, the call ends. The future of an alternative is dropped
-/// before the next is made.
+/// `op` is called once for each alternative tried. The first call happens at the first poll of the
+/// returned future. After an error the policy's classifier decides:
 ///
-/// What an alternative has in hand beats the token and the deadline, and they beat starting the next one.
+/// * If the request may be [sent again](crate::Verdict::is_again), the next alternative is tried at
+///   once. The future of the failed alternative is dropped before.
+/// * Otherwise the call ends. It also ends without a verdict.
 ///
-/// Each alternative is best called on an [`Upstream`](crate::Upstream) of its own, within `op`. The fallback itself may
-/// be given a name, or an upstream that all alternatives share: then each of them is an attempt on that.
+/// An outcome that is ready takes precedence over the token and the deadline. The token and the
+/// deadline take precedence over the start of the next alternative.
+///
+/// Within `op`, call each alternative on its own [`Upstream`](crate::Upstream). The fallback itself
+/// may get a name or an upstream shared by all alternatives. On a shared upstream each alternative
+/// is an attempt.
 ///
 /// # Errors
 ///
-/// [`GaveUp`](crate::GaveUp), with [`StopReason::Alternatives`](crate::StopReason::Alternatives) where all have failed; it
-/// says how many were tried and how long that took, and holds the last error.
+/// [`GaveUp`](crate::GaveUp) with the number of alternatives tried, the time taken and the last
+/// error. If all alternatives failed, the reason is
+/// [`StopReason::Alternatives`](crate::StopReason::Alternatives). An empty list ends the same way.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future drops the alternative in flight. Nothing else is held.
+/// Dropping the future drops the alternative in flight and gives back what the call holds at its
+/// upstream.
 ///
 /// # Panics
 ///
-/// If polled after completion.
+/// Panics if polled after completion.
 ///
 /// # Examples
 ///
-/// On the page of [the module](mod@crate::fallback).
+/// See [the module](mod@crate::fallback).
 #[inline]
 #[track_caller]
 pub fn fallback<'a, A, F, Fut, T, E, P, C, K>(

@@ -3,14 +3,14 @@ use std::time::Duration;
 use crate::classify::Always;
 use crate::policy::{common_settings, rules};
 
-/// Says how long alternatives may be tried, and which errors are worth another one.
+/// The rules of a fallback: its timeouts, and the errors that lead to the next alternative.
 ///
 /// # Defaults
 ///
 /// | setting | default | why |
 /// |---|---|---|
-/// | total timeout | none | only the caller knows how long an answer is worth waiting for: set one, as without it an alternative that hangs hangs for ever |
-/// | classifier | every error is worth the next alternative | they are few and each is tried once, so the worst is a short detour; give one where some errors are the same everywhere |
+/// | total timeout | none | only the caller knows how long an answer is worth waiting for. Set one: without it, an alternative that hangs blocks the call for ever |
+/// | classifier | every error leads to the next alternative | the alternatives are few and each is tried once, so the worst case is a short detour. Set one if some errors are the same everywhere |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a policy does nothing until a call is made under it"]
 pub struct FallbackPolicy<C = Always> {
@@ -20,7 +20,7 @@ pub struct FallbackPolicy<C = Always> {
 }
 
 impl FallbackPolicy {
-    /// Creates a policy without timeouts, under which every error is worth the next alternative.
+    /// Creates a policy without timeouts. Every error leads to the next alternative.
     pub const fn new() -> Self {
         Self { total_timeout: None, attempt_timeout: None, classifier: Always }
     }
@@ -33,8 +33,9 @@ impl Default for FallbackPolicy {
 }
 
 impl<C> FallbackPolicy<C> {
-    /// Sets the classifier of errors. [`Verdict::is_again`](crate::Verdict::is_again) is here: another alternative may
-    /// answer.
+    /// Sets the classifier of errors.
+    ///
+    /// Its [`Verdict::is_again`](crate::Verdict::is_again) means: another alternative may succeed.
     pub const fn with_classifier<D>(self, classifier: D) -> FallbackPolicy<D>
     where
         C: Copy,

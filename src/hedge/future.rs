@@ -20,11 +20,12 @@ use crate::time::nanos;
 use crate::upstream::{NoUpstream, Target, TargetFor};
 use crate::verdict::Health;
 
-/// A slot for the first attempt and for each hedge.
+/// The number of slots: one for the first attempt and one for each hedge.
 const SLOTS: usize = MOST as usize + 1;
 
 pin_project! {
-    /// A call that others join where it is slow. Made by [`hedge`](crate::hedge()).
+    /// A call that starts a second attempt if the first is slow. Made by
+    /// [`hedge`](crate::hedge()).
     #[must_use = "futures do nothing unless `.await`ed or polled"]
     pub struct Hedge<F, Fut, E, P, K, X = NoUpstream>
     where
@@ -32,18 +33,18 @@ pin_project! {
         X: Target,
     {
         op: F,
-        // Dropped before what they hold at the upstream is given back.
+        // Attempts are dropped before `call`, which gives back what they hold at the upstream.
         #[pin]
         first: Option<Fut>,
-        // In the order of their start.
+        // Ordered by start.
         hedges: Vec<Joined<Fut>>,
         call: CallState<E, Plain<P>, K, X, SLOTS>,
         pace: Pace,
         state: State,
-        // Until something is due, once the call had to be waited for.
+        // The sleep until something is due. It is empty until the first pending poll.
         #[pin]
         pending: PendingOf<X, K>,
-        // What the sleep in `waits` is for.
+        // The time at which the sleep in `pending` ends.
         asleep_until: u64,
     }
 }
@@ -75,8 +76,9 @@ impl<F, Fut, E, P, K: Cancel> Hedge<F, Fut, E, P, K> {
         Self::of(op, call, pace)
     }
 
-    /// Sends the call to an [`Upstream`](crate::Upstream), which its attempts share with other calls; or gives it a name.
-    /// Before the first poll, and once.
+    /// Sends the call to an [`Upstream`](crate::Upstream) shared with other calls, or names it.
+    ///
+    /// Call this once, before the first poll.
     #[inline]
     pub fn on<Y: TargetFor<E>>(self, target: Y) -> Hedge<F, Fut, E, P, K, Y> {
         Hedge::of(self.op, self.call.on(target), self.pace)
@@ -141,7 +143,7 @@ where
                 }
             }
         }
-        // Rare, so out of line.
+        // Out of line, because few calls are still pending here.
         self.poll_slowly(cx)
     }
 }
@@ -155,7 +157,7 @@ where
     K: Cancel,
     X: TargetFor<E>,
 {
-    /// The first attempt waits for its admission.
+    /// Waits for the admission of the first attempt.
     #[cold]
     fn poll_between(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), GaveUp<E>>> {
         let mut this = self.project();
@@ -165,7 +167,7 @@ where
         Poll::Ready(Ok(()))
     }
 
-    /// Polls the hedges, then what may end the call or let another one join.
+    /// Polls the hedges, then the token, the timeouts and the delay of the next hedge.
     fn poll_slowly(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
         let mut from = 0;
         loop {
@@ -186,14 +188,16 @@ where
                 }
             }
             match ready!(self.as_mut().poll_due(cx)) {
-                // Another attempt may have joined, which must be polled; one that was cut may have been before it.
+                // A new hedge must be polled. The removal of a timed-out hedge shifts the others.
                 None => from = 0,
                 Some(outcome) => return Poll::Ready(outcome),
             }
         }
     }
 
-    /// Pending for what is due next: a hedge, the limit of an attempt, or that of the call. `Some` ends it.
+    /// Waits for the next due time: that of a hedge, an attempt timeout or the deadline.
+    ///
+    /// `Some` ends the call.
     fn poll_due(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -201,7 +205,7 @@ where
         let mut this = self.as_mut().project();
         if this.pace.first().is_none() {
             this.call.note_start();
-            // Not when the call began: the first attempt may have waited for its admission.
+            // The start of the attempt, not of the call: it may have waited for its admission.
             let began = this.call.guard.began(0).or(this.call.started()).unwrap_or_default();
             this.call.guard.note_began(0, began);
             this.pace.start(began);
@@ -225,14 +229,14 @@ where
             return Poll::Pending;
         }
         if *this.asleep_until != at {
-            this.pending.as_mut().wake();
+            this.pending.as_mut().drop_sleep();
             *this.asleep_until = at;
         }
-        // A timer may round a sleep of zero up.
+        // Do not sleep if the time is due already: a timer may round a sleep of zero up.
         if this.pace.first().is_none_or(|first| at > first) {
             ready!(this.call.poll_time(at, this.pending.as_mut(), cx));
         }
-        this.pending.as_mut().wake();
+        this.pending.as_mut().drop_sleep();
         *this.asleep_until = NO_LIMIT;
         if at == ends_at {
             return Poll::Ready(Some(self.end(StopReason::Deadline)));
@@ -244,7 +248,7 @@ where
         Poll::Ready(None)
     }
 
-    /// Makes a hedge, unless the budget or the upstream denies it.
+    /// Starts a hedge, unless the budget or the upstream denies it.
     fn join(self: Pin<&mut Self>) {
         let this = self.project();
         let now = this.call.now();
@@ -265,7 +269,7 @@ where
         this.call.emit(EventKind::Denied { attempts: this.call.attempts() });
     }
 
-    /// The attempt that began first has taken longer than its limit.
+    /// Times out the oldest attempt in flight.
     #[cold]
     fn cut_oldest(mut self: Pin<&mut Self>, own: u64) -> Option<Result<T, GaveUp<E>>> {
         let mut this = self.as_mut().project();
@@ -281,7 +285,9 @@ where
         }
     }
 
-    /// Takes the outcome of an attempt, which was dropped; pending while others may do better.
+    /// Takes the outcome of an attempt whose future was dropped.
+    ///
+    /// Returns `Pending` while another attempt in flight may still succeed.
     fn settle(
         mut self: Pin<&mut Self>,
         number: u32,
@@ -332,7 +338,7 @@ where
         Err(self.project().call.end_after(classified, StopReason::Attempts))
     }
 
-    /// Drops what is in flight, having learned from it.
+    /// Drops the attempts in flight and records their latencies.
     #[cold]
     fn drop_losers(self: Pin<&mut Self>, won: Option<u32>) {
         let mut this = self.project();
@@ -354,7 +360,7 @@ where
         }
     }
 
-    /// Ends the call from outside.
+    /// Ends the call because of the token or the deadline.
     #[cold]
     fn end(self: Pin<&mut Self>, reason: StopReason) -> Result<T, GaveUp<E>> {
         let mut this = self.project();
@@ -371,8 +377,9 @@ where
     }
 }
 
-/// How long an attempt may take before the next joins it, in nanoseconds. Where many hang, the quantile is among those,
-/// and has no bound but the policy's.
+/// Returns the delay before the next hedge, in nanoseconds.
+///
+/// The policy's delay caps the learned latency. If many calls hang, the quantile has no other cap.
 fn delay<E, P, C, K, X>(call: &CallState<E, Plain<P>, K, X, SLOTS>) -> u64
 where
     P: AsPolicy<Policy = HedgePolicy<C>>,

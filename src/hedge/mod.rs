@@ -1,34 +1,39 @@
-//! Racing a slow call against a second one: against the long tail of latency, not against failure.
+//! A second attempt for a call that is slow. Hedging helps against rare slowness, not failure.
 //!
-//! Of a hundred calls to a healthy service a few take many times as long as the rest: a pause for garbage, a full
-//! queue, a slow disk on one of many machines. A second call made *then* most likely meets a quick machine. Made once
-//! the first has taken longer than 95 of 100 do, it costs 5 % more calls and takes most of the tail away (Dean and
-//! Barroso, "The Tail at Scale", Communications of the ACM 56(2), 2013: 99.9th percentile 1,800 ms to 74 ms for 2 %
-//! more calls).
+//! A few of a hundred calls to a healthy service take many times as long as the rest. The causes
+//! are a garbage collection, a full queue or a slow disk on one of many machines. A second attempt
+//! at that moment most likely meets a fast machine.
 //!
-//! Give the delay as the 95th percentile of your call, or let it follow what was lately usual, with
-//! [`with_learned_delay`](HedgePolicy::with_learned_delay). Shorter delays buy little and cost much.
+//! Start it after the 95th percentile of the latency. This costs 5 % more calls and removes most of
+//! the slow tail. Dean and Barroso measured 74 ms instead of 1,800 ms at the 99.9th percentile for
+//! 2 % more calls ("The Tail at Scale", Communications of the ACM 56(2), 2013).
+//!
+//! Set the delay to the 95th percentile of your call. Or derive the delay from recent latencies
+//! with [`with_learned_delay`](HedgePolicy::with_learned_delay). Shorter delays gain little and
+//! cost much.
 //!
 //! # When not
 //!
-//! * The call must not be made twice at once: it books, pays, sends. A loser is dropped, which tells the upstream nothing:
-//!   what it began may still be done.
-//! * All calls are slow, as the upstream is overloaded. Hedges then double the load. That is what the
-//!   [`Budget`](crate::Budget) is for: with it, in the long run at most one call in ten is hedged (by its default
-//!   deposit), whatever the delay. Do not hedge without one.
-//! * Calls are billed and long, such as completions of a model: each hedge that starts is paid for in full.
-//! * The slowness is your own: a lock, a full connection pool. The second call waits behind the first.
-//! * The call fails, rather than is slow: that is for [`retry`](crate::retry()). The two compose, the hedge inside:
-//!   see [`hedge`](hedge()).
+//! * The call must not run twice at once: it books, pays or sends something. The upstream does not
+//!   learn that a losing attempt was dropped and may finish its work.
+//! * All calls are slow because the upstream is overloaded. Hedges then double the load. Never
+//!   hedge without a [`Budget`](crate::Budget): with its default deposit at most one call in ten
+//!   is hedged in the long run, for any delay.
+//! * Calls are long and billed, such as completions of a model. Each hedge costs the full price.
+//! * The slowness is in your own process: a lock, a full connection pool. The second attempt queues
+//!   behind the first.
+//! * Calls fail instead of being slow. Use [`retry`](crate::retry()). A hedge can run inside a
+//!   retry: see [`hedge`](hedge()).
 //!
 //! # Which outcome wins
 //!
-//! The first that is *accepted*: a success, or an error after which, by the policy's classifier, the
-//! request must not be sent again: the other attempts would meet it too. An error that may pass
-//! does not win while others are in flight, however early it comes: a machine that refuses at once must not beat one
-//! that answers. Once every attempt in flight has failed, the call ends with the last error: no further hedge is
-//! started, as that would be a retry without a backoff. If an upstream answers that it wants less (a throttling, a hint to
-//! wait), no more hedges are started either.
+//! The first *accepted* outcome wins. A success is accepted. An error is accepted if the policy's
+//! classifier forbids sending the request again: the other attempts would get the same error.
+//!
+//! Any other error loses to the attempts in flight even if it comes first. A machine that refuses
+//! at once must not beat a machine that answers. The call ends with the last error once every
+//! attempt in flight has failed. A further hedge would then be a retry without a backoff. No
+//! further hedge starts either after a throttling error or a hint to wait.
 
 mod future;
 mod pace;
@@ -41,41 +46,43 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::policy::{AsPolicy, Attempt};
 
-/// Calls `op`, and again where that takes long, and takes the first outcome that is
-/// [accepted](self#which-outcome-wins). The others are dropped.
+/// Calls `op`, and calls it again after each delay without an accepted outcome. The first
+/// [accepted](self#which-outcome-wins) outcome wins. The other attempts are dropped.
 ///
-/// `op` is called for the first time when the returned future is first polled, and for a hedge never before its delay
-/// is over. [`Attempt::delay`] is the time since the attempt before. Attempts are polled before what may end the call,
-/// the oldest first: an outcome in hand beats the token and the deadline. Once the token is cancelled nothing is
-/// started.
+/// The first call of `op` happens at the first poll of the returned future. A hedge never starts
+/// before its delay is over. Its [`Attempt::delay`] is the time since the previous attempt started.
 ///
-/// On an [`Upstream`](crate::Upstream) the first attempt waits for its admission like that of a retry. A hedge does not:
-/// where it is not admitted at once, or the budget cannot pay for it, it is not made. Each attempt reports its own
-/// outcome; a loser that was dropped in flight says nothing of the upstream.
+/// Attempts are polled before the token and the timeouts, the oldest attempt first. So an outcome
+/// that is ready takes precedence over the token and the deadline. After cancellation no attempt
+/// starts.
+///
+/// On an [`Upstream`](crate::Upstream) the first attempt waits for its admission as in a retry. A
+/// hedge does not wait: it is skipped unless the upstream admits it at once and the budget can pay
+/// for it. Each attempt reports its own outcome. An attempt dropped in flight reports none.
 ///
 /// # Cost
 ///
-/// A call that is ready at its first poll makes no timer, and reads the clock only for a total timeout or an
-/// observer of all events. The first attempt is held inside the
-/// future; a hedge is boxed when it starts. So the future is as large as one attempt rather than as all that might be
-/// needed, in each of the many calls that never hedge; the allocation comes only in those that have just waited out the
-/// delay.
+/// A call that is ready at its first poll creates no timer. It reads the clock only for a total
+/// timeout or an observer of all events. The future contains the first attempt. A hedge is boxed
+/// when it starts. So a call without hedges needs no allocation and only the size of one attempt.
 ///
 /// # Errors
 ///
-/// [`GaveUp`](crate::GaveUp), with [`StopReason::Fatal`](crate::StopReason::Fatal) for an error that was accepted,
-/// [`StopReason::Attempts`](crate::StopReason::Attempts) where every attempt failed, `Deadline` and `Cancelled`; it holds the last
-/// error.
+/// [`GaveUp`](crate::GaveUp) with the last error. The [reasons](crate::StopReason) include:
+///
+/// * [`Fatal`](crate::StopReason::Fatal) for an accepted error,
+/// * [`Attempts`](crate::StopReason::Attempts) if every attempt failed,
+/// * [`Deadline`](crate::StopReason::Deadline) or [`Cancelled`](crate::StopReason::Cancelled).
 ///
 /// # Cancel safety
 ///
-/// Dropping the future drops the attempts in flight. Nothing else is held: a token of the budget is spent in the
-/// moment in which its hedge starts.
+/// Dropping the future drops the attempts in flight and gives back what they hold at the upstream.
+/// No budget token is held, because a hedge spends its token when it starts.
 ///
 /// # Panics
 ///
-/// If polled after completion. A panic of `op`, its futures, the classifier or the observer passes through, and leaves
-/// nothing shared broken.
+/// Panics if polled after completion. A panic of `op`, its futures, the classifier or the observer
+/// passes through. Shared state stays intact.
 ///
 /// # Examples
 ///
@@ -85,13 +92,14 @@ use crate::policy::{AsPolicy, Attempt};
 /// use resile::{Budget, HedgePolicy, Never, Upstream, hedge};
 /// use std::{io, time::Duration};
 ///
-/// static POLICY: HedgePolicy = HedgePolicy::new().with_delay(Duration::from_millis(50));
+/// const DELAY: Duration = Duration::from_millis(50);
+/// static POLICY: HedgePolicy = HedgePolicy::new().with_delay(DELAY);
 /// static SEARCH: Upstream = Upstream::new("search").with_budget(Budget::new());
 ///
-/// // The first machine that is asked has fallen asleep.
+/// // The first machine hangs.
 /// async fn ask(attempt: resile::Attempt) -> io::Result<u32> {
-///     let latency = if attempt.is_first() { Duration::from_secs(2) } else { Duration::from_millis(10) };
-///     tokio::time::sleep(latency).await;
+///     let latency = if attempt.is_first() { 2_000 } else { 10 };
+///     tokio::time::sleep(Duration::from_millis(latency)).await;
 ///     Ok(attempt.number())
 /// }
 /// let began = tokio::time::Instant::now();
@@ -100,7 +108,7 @@ use crate::policy::{AsPolicy, Attempt};
 /// # }
 /// ```
 ///
-/// Each attempt of a retry hedged; the retry reads the verdict that the hedge ended with:
+/// A retry can hedge each of its attempts. The retry then reads the verdict of the hedge:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -109,9 +117,12 @@ use crate::policy::{AsPolicy, Attempt};
 /// use std::io;
 ///
 /// # async fn ask(_: resile::Attempt) -> io::Result<u32> { Ok(7) }
-/// let hedging = HedgePolicy::new().with_classifier(|e: &io::Error| e.kind() == io::ErrorKind::ConnectionReset);
-/// let policy = RetryPolicy::new().with_classifier(|e: &GaveUp<io::Error>| e.verdict());
-/// let answer = retry(|_| hedge(ask, hedging, Never), policy, Never).await.map_err(GaveUp::flatten);
+/// let is_reset = |e: &io::Error| e.kind() == io::ErrorKind::ConnectionReset;
+/// let hedging = HedgePolicy::new().with_classifier(is_reset);
+/// let verdict = |e: &GaveUp<io::Error>| e.verdict();
+/// let policy = RetryPolicy::new().with_classifier(verdict);
+/// let answer = retry(|_| hedge(ask, hedging, Never), policy, Never).await;
+/// let answer = answer.map_err(GaveUp::flatten);
 /// assert_eq!(answer.unwrap(), 7);
 /// # }
 /// ```

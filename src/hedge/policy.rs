@@ -3,18 +3,19 @@ use std::time::Duration;
 use crate::classify::Always;
 use crate::policy::{common_settings, rules};
 
-/// Says when a call is hedged, how often, and which of its errors are final.
+/// The rules of a hedged call: the delay and number of hedges, the timeouts and the classifier.
 ///
-/// Plain data, like [`RetryPolicy`](crate::RetryPolicy): what calls share is in an [`Upstream`](crate::Upstream).
+/// A plain value, like [`RetryPolicy`](crate::RetryPolicy). State shared by calls is in an
+/// [`Upstream`](crate::Upstream).
 ///
 /// # Defaults
 ///
 /// | setting | default | why |
 /// |---|---|---|
-/// | delay | 1 s | slow for nearly every API, so that it hedges little until you know your call's 95th percentile: set that, or let it be [learned](Self::with_learned_delay) |
-/// | hedges | 1 | if one call in 20 is slow by chance, two are in 400: the second hedge has little left to gain |
+/// | delay | 1 s | slow for nearly every API, so few calls are hedged. Once you know the 95th percentile of your call, set that, or let the upstream [learn](Self::with_learned_delay) it |
+/// | hedges | 1 | if one call in 20 is slow by chance, both attempts are slow in one of 400 calls: a second hedge can gain little |
 /// | total timeout | none | only the caller knows how long an answer is worth waiting for |
-/// | classifier | every error may pass | so no error wins while another attempt is in flight; right only where every error passes |
+/// | classifier | the request may be sent again after every error | no error then wins while another attempt is in flight. Right only if every error may pass |
 ///
 /// # Examples
 ///
@@ -22,7 +23,8 @@ use crate::policy::{common_settings, rules};
 /// use resile::HedgePolicy;
 /// use std::time::Duration;
 ///
-/// static POLICY: HedgePolicy = HedgePolicy::new().with_delay(Duration::from_millis(80)).with_hedges(2);
+/// static POLICY: HedgePolicy =
+///     HedgePolicy::new().with_delay(Duration::from_millis(80)).with_hedges(2);
 /// assert_eq!((POLICY.hedges(), POLICY.total_timeout()), (2, None));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,16 +34,16 @@ pub struct HedgePolicy<C = Always> {
     hedges: u32,
     total_timeout: Option<Duration>,
     attempt_timeout: Option<Duration>,
-    /// Whether the delay is the latency that the upstream has learned.
+    /// True if the latency learned by the upstream is the delay.
     learned: bool,
     classifier: C,
 }
 
-/// As many attempts as gRPC allows a hedged call (gRFC A6), less the first.
+/// The maximum number of hedges. gRPC allows a hedged call 5 attempts in total (gRFC A6).
 pub(super) const MOST: u32 = 4;
 
 impl HedgePolicy {
-    /// Creates a policy of one hedge after a second.
+    /// Creates a policy of one hedge after 1 s.
     pub const fn new() -> Self {
         Self {
             delay: Duration::from_secs(1),
@@ -61,35 +63,40 @@ impl Default for HedgePolicy {
 }
 
 impl<C> HedgePolicy<C> {
-    /// Sets how long an attempt may take before the next joins it. Zero starts all of them as soon as the first has to be
-    /// waited for.
+    /// Sets the delay between the start of an attempt and the next hedge.
+    ///
+    /// With zero, all hedges start as soon as the first attempt is pending.
     pub const fn with_delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// Hedges after the latency that the upstream has [learned](crate::Upstream::with_adaptive_timeout): the
-    /// [quantile](crate::AdaptiveTimeout::latency) of what was lately usual, and at most the delay of this policy. On an
-    /// upstream that learns nothing it changes nothing.
+    /// Uses the [latency](crate::AdaptiveTimeout::latency) learned by the upstream as the delay.
+    ///
+    /// The latency is a quantile of recent latencies. The delay of this policy is its upper limit.
+    /// On an upstream without an
+    /// [adaptive timeout](crate::Upstream::with_adaptive_timeout) the setting has no effect.
     pub const fn with_learned_delay(mut self) -> Self {
         self.learned = true;
         self
     }
 
-    /// Returns whether the delay is what the upstream has learned.
+    /// Returns whether the delay is learned from the upstream.
     #[must_use]
     pub const fn learns_delay(&self) -> bool {
         self.learned
     }
 
-    /// Sets how many attempts may join the first; more than 4 are 4. 0 never hedges.
+    /// Sets the maximum number of hedges. Values above 4 mean 4. With 0 no call is hedged.
     pub const fn with_hedges(mut self, hedges: u32) -> Self {
         self.hedges = if hedges > MOST { MOST } else { hedges };
         self
     }
 
-    /// Sets the classifier of errors. An error after which the request must not be sent again ends the call; any other
-    /// loses to an attempt in flight.
+    /// Sets the classifier of errors.
+    ///
+    /// An error ends the call if the request must not be sent again. Any other error loses to the
+    /// attempts in flight.
     pub const fn with_classifier<D>(self, classifier: D) -> HedgePolicy<D>
     where
         C: Copy,
@@ -98,13 +105,13 @@ impl<C> HedgePolicy<C> {
         HedgePolicy { delay, hedges, total_timeout, attempt_timeout, learned, classifier }
     }
 
-    /// Returns how long an attempt may take before the next joins it.
+    /// Returns the delay between the start of an attempt and the next hedge.
     #[must_use]
     pub const fn delay(&self) -> Duration {
         self.delay
     }
 
-    /// Returns how many attempts may join the first; at most 4.
+    /// Returns the maximum number of hedges, from 0 to 4.
     #[must_use]
     pub const fn hedges(&self) -> u32 {
         self.hedges

@@ -6,19 +6,19 @@ use crate::breaker::{State, Transition};
 use crate::policy::{Attempt, StopReason};
 use crate::verdict::{Cut, Health, Verdict};
 
-/// What happened to a call, or to the upstream that calls share.
+/// An event of a call or of the upstream shared by calls.
 ///
-/// `Display` words it in one line.
+/// `Display` prints the event in one line.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Event<'a> {
-    /// The name of the upstream. `None` for a call on none.
+    /// The name of the upstream. `None` for a call without an upstream or a name.
     pub upstream: Option<&'a str>,
-    /// The call. `None` for what happens to the upstream as such.
+    /// The call. `None` for an event of the upstream itself.
     pub call: Option<Call>,
-    /// What happened.
+    /// The event with its data.
     pub kind: EventKind<'a>,
-    /// The state of the upstream's parts when it happened.
+    /// The state of the upstream's parts at the time of the event.
     pub gauges: Gauges,
 }
 
@@ -26,151 +26,161 @@ pub struct Event<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Call {
-    /// What makes the attempts.
+    /// The function or type by which the call was made.
     pub kind: CallKind,
-    /// Where in the source the call was made.
+    /// The call site in the source.
     pub site: &'static Location<'static>,
-    /// How many attempts the policy allows; of a fallback, how many alternatives there are.
+    /// The number of attempts allowed by the policy. For a fallback, the number of alternatives.
     pub allowed: u32,
-    /// Whether it runs within an attempt, or an alternative, of another call on the same upstream. It is known only where
-    /// that call is observed by more than the log.
+    /// True if the call runs within an attempt or an alternative of another call on the same
+    /// upstream. It is only known if an observer of all events observes the other call.
     pub is_part: bool,
-    /// Whether its attempts are attempts of the outermost call on the upstream.
+    /// True if the metrics count the attempts of this call.
     pub(crate) counts_attempts: bool,
 }
 
-/// What makes the attempts of a call.
+/// The function or type by which a call is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CallKind {
-    /// [`retry`](crate::retry()).
+    /// A [`retry`](crate::retry()).
     Retry,
     /// A [`Run`](crate::Run).
     Run,
-    /// [`retry_stream`](https://docs.rs/resile/latest/resile/fn.retry_stream.html).
+    /// A [`retry_stream`](https://docs.rs/resile/latest/resile/fn.retry_stream.html).
     Stream,
-    /// [`hedge`](crate::hedge()).
+    /// A [`hedge`](crate::hedge()).
     Hedge,
-    /// [`fallback`](crate::fallback()).
+    /// A [`fallback`](crate::fallback()).
     Fallback,
-    /// [`Upstream::call`](crate::Upstream::call) or [`Upstream::admit`](crate::Upstream::admit).
+    /// An [`Upstream::call`](crate::Upstream::call) or [`Upstream::admit`](crate::Upstream::admit).
     Single,
 }
 
-/// What happened.
+/// The kind of an event with its data.
 ///
-/// A call ends with exactly one `Succeeded` or `GaveUp`, unless it is dropped. An observer that only wants
-/// [trouble](super::Observe::wants_all) gets the `Started` of hedges alone, and no `Succeeded` of a first attempt.
+/// A call ends with exactly one `Succeeded` or `GaveUp` unless the call is dropped. Some observers
+/// do not [want all events](super::Observe::wants_all). They get `Started` only for hedges. They
+/// get no `Succeeded` for a first attempt.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum EventKind<'a> {
-    /// The call runs within an attempt of another one: their attempts multiply. Reported before its first attempt.
+    /// The call runs within an attempt of another call, so their attempts multiply.
+    ///
+    /// This event comes before the first attempt.
     #[non_exhaustive]
     Nested {
-        /// Where the other call was made.
+        /// The call site of the other call.
         outer: &'static Location<'static>,
     },
-    /// An attempt begins.
+    /// An attempt starts.
     #[non_exhaustive]
     Started {
-        /// The attempt, with the times at its start.
+        /// The attempt with the times at its start.
         attempt: Attempt,
     },
-    /// An attempt waits for its admission. Reported for each wait: amid a release a call may wait several times.
+    /// An attempt waits for its admission.
+    ///
+    /// The event is emitted for each wait. While a cooldown releases calls, a call may wait
+    /// several times.
     #[non_exhaustive]
     Held {
         /// The number of the attempt.
         attempt: u32,
-        /// What holds it.
+        /// The part of the upstream for which the attempt waits.
         by: HeldBy,
-        /// For how long, if that is known. Then it asks again.
+        /// The length of the wait. `None` if the length is unknown.
         delay: Option<Duration>,
     },
     /// An attempt failed.
     #[non_exhaustive]
     Failed {
-        /// The attempt, with the times at its failure.
+        /// The attempt with the times at its failure.
         attempt: Attempt,
-        /// Why it failed, and how that was classified.
+        /// The error and its classification.
         failure: AttemptFailure<'a>,
-        /// How long the attempt took, if its start is known: only where an observer wants all events.
+        /// The duration of the attempt. `None` if its start is unknown or if no observer wants
+        /// all events.
         latency: Option<Duration>,
     },
-    /// The next attempt begins after a delay, which may be zero. Follows `Failed`.
+    /// The next attempt will start after a delay, which may be zero. Follows `Failed`.
     #[non_exhaustive]
     Waiting {
-        /// The attempt that failed, with the times at its failure.
+        /// The failed attempt with the times at its failure.
         attempt: Attempt,
-        /// Why it failed, and how that was classified.
+        /// The error and its classification.
         failure: AttemptFailure<'a>,
-        /// The delay.
+        /// The delay before the next attempt.
         delay: Duration,
-        /// When the delay is over, on the upstream's [`Timer`](crate::Timer); `None` if the clock was not read.
+        /// The end of the delay, as a reading of the upstream's [`Timer`](crate::Timer).
+        ///
+        /// `None` if the clock was not read.
         resumes_at: Option<Duration>,
     },
-    /// A hedge was due and is not made: the budget cannot pay for it, or it was not admitted.
+    /// A due hedge was not started: the budget could not pay for it or it was not admitted.
     #[non_exhaustive]
     Denied {
-        /// How many attempts have begun.
+        /// The number of attempts started so far.
         attempts: u32,
     },
-    /// An attempt in flight was dropped, as another one decided the call.
+    /// An attempt in flight was dropped because another attempt ended the call.
     #[non_exhaustive]
     Lost {
         /// The number of the attempt.
         attempt: u32,
     },
-    /// The call succeeded; with more than one attempt, it recovered.
+    /// The call succeeded. With more than one attempt, the call recovered.
     #[non_exhaustive]
     Succeeded {
         /// The number of the attempt that succeeded.
         attempt: u32,
-        /// How many attempts were begun.
+        /// The number of attempts started.
         attempts: u32,
-        /// How long the call took. Zero if it never had to wait, and no observer wants all events.
+        /// The duration of the call. Zero if the call never waited and no observer wants all
+        /// events.
         elapsed: Duration,
-        /// How long the attempt took, as in `Failed`.
+        /// The duration of the attempt as in `Failed`.
         latency: Option<Duration>,
     },
     /// The call ended without success.
     #[non_exhaustive]
     GaveUp {
-        /// Why.
+        /// The reason for giving up.
         reason: StopReason,
-        /// How many attempts were begun.
+        /// The number of attempts started.
         attempts: u32,
-        /// How long the call took.
+        /// The duration of the call.
         elapsed: Duration,
         /// The last failure.
         failure: AttemptFailure<'a>,
-        /// How long it is worth waiting before the next call.
+        /// The recommended wait before the next call. `None` if it is unknown.
         retry_after: Option<Duration>,
-        /// The type of the operation's error, or `timeout` where a timeout cut the last attempt.
+        /// The type name of the operation's error, or `timeout` if the last attempt timed out.
         error_type: &'static str,
     },
     /// The upstream's breaker made a transition.
     Breaker(Transition),
 }
 
-/// Why an attempt failed.
+/// The cause of an attempt's failure.
 #[derive(Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct AttemptFailure<'a> {
-    /// The words of its error. `None` where there is none, or where the call is on no upstream.
+    /// The error. `None` without an error and for a call without an upstream or a name.
     pub error: Option<&'a dyn fmt::Display>,
-    /// What cut it, if it came to no error.
+    /// The timeout or the end of the stream. `None` if the attempt returned an error.
     pub cut: Option<Cut>,
-    /// How it was classified. `None`: it was not, or there was no opinion.
+    /// The classification. `None` if the classifier has no verdict or was not asked.
     pub verdict: Option<Verdict>,
 }
 
-/// What an attempt waits for.
+/// The part of an upstream for which an attempt waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HeldBy {
     /// The upstream's cooldown.
     Cooldown,
-    /// The line in front of the upstream's bulkhead.
+    /// The queue of the upstream's bulkhead.
     Bulkhead,
 }
 
@@ -185,38 +195,38 @@ impl HeldBy {
     }
 }
 
-/// The state of an upstream's parts. `None` is a part that the upstream does not have.
+/// The state of an upstream's parts. A part that the upstream does not have is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Gauges {
-    /// How many retries the budget can pay.
+    /// The number of retries the budget can pay for.
     pub tokens: Option<u32>,
     /// The state of the breaker.
     pub breaker: Option<State>,
-    /// How many attempts are in the bulkhead.
+    /// The number of attempts in the bulkhead.
     pub in_flight: Option<u32>,
-    /// How many attempts wait for the bulkhead.
+    /// The number of attempts in the bulkhead's queue.
     pub waiting: Option<u32>,
 }
 
 impl AttemptFailure<'_> {
-    /// Returns how the upstream is, as far as this attempt shows.
+    /// Returns the health of the upstream as shown by this attempt.
     #[must_use]
     pub fn health(&self) -> Health {
         self.verdict.map_or(Health::Unknown, |verdict| verdict.health())
     }
 }
 
-/// The error in one line, or what cut the attempt.
+/// Prints the error in one line. Without an error: the timeout or the end of the stream.
 impl fmt::Display for AttemptFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.cut, self.error) {
             (Some(cut), _) => cut.fmt(f)?,
             (None, Some(error)) => write!(f, "{error:#}")?, // anyhow's chain in one line
-            (None, None) => f.write_str("error")?,
+            (None, None) => f.write_str("error not shown (name the call by `.on(\"…\")`)")?,
         }
         match self.verdict.and_then(|verdict| verdict.hint()) {
-            Some(hint) => write!(f, " (asked for {hint:.1?})"),
+            Some(hint) => write!(f, " (asked to wait {hint:.1?})"),
             None => Ok(()),
         }
     }
@@ -230,21 +240,18 @@ impl fmt::Display for Event<'_> {
         let allowed = self.call.map_or(0, |call| call.allowed);
         let is_fallback = self.call.is_some_and(|call| call.kind == CallKind::Fallback);
         let attempt = if is_fallback { "alternative" } else { "attempt" };
-        let is_told =
-            |failure: &AttemptFailure<'_>| failure.cut.is_some() || failure.error.is_some();
         match self.kind {
             EventKind::Nested { outer } => {
-                write!(
-                    f,
-                    "runs within an attempt of the call at {outer}, so their attempts multiply"
-                )
+                write!(f, "this call runs within an attempt of the call at {outer}: ")?;
+                f.write_str("their attempts multiply")
             }
             EventKind::Started { attempt: started } => {
                 write!(f, "{attempt} {} of {allowed} starts", started.number())
             }
             EventKind::Held { attempt: number, by, delay } => {
-                write!(f, "{attempt} {number} of {allowed} is held by the {}", by.as_str())?;
-                delay.map_or(Ok(()), |delay| write!(f, " for {delay:.1?}"))
+                write!(f, "{attempt} {number} of {allowed} waits ")?;
+                delay.map_or(Ok(()), |delay| write!(f, "{delay:.1?} "))?;
+                write!(f, "for the {}", by.as_str())
             }
             EventKind::Failed { attempt: failed, failure, .. } => {
                 write!(f, "{attempt} {} of {allowed} failed: {failure}", failed.number())
@@ -258,20 +265,29 @@ impl fmt::Display for Event<'_> {
                 }
             }
             EventKind::Denied { attempts } => {
-                write!(f, "no hedge beside {attempts} attempts: no budget or no admission")
+                write!(f, "hedge not started after attempt {attempts} of {allowed}: ")?;
+                f.write_str("the budget is spent or the upstream did not admit it")
             }
             EventKind::Lost { attempt: lost } => {
-                write!(f, "attempt {lost} was dropped, another one decided the call")
+                write!(f, "attempt {lost} of {allowed} dropped: another attempt ended the call")
             }
-            EventKind::Succeeded { attempt: won, attempts, .. } => {
-                write!(f, "succeeded with {attempt} {won} of {attempts}")
+            EventKind::Succeeded { attempt: number, .. } => {
+                write!(f, "{attempt} {number} of {allowed} succeeded")
             }
             EventKind::GaveUp { reason, attempts, failure, retry_after, .. } => {
-                write!(f, "gave up after {attempts} of {allowed} {attempt}s, {reason}")?;
-                if is_told(&failure) {
+                write!(f, "gave up after {attempts} of {allowed} {attempt}s")?;
+                // A hedge may end before all of its attempts have started.
+                let has_spare = reason == StopReason::Attempts && attempts < allowed;
+                if has_spare || !reason.is_evident(failure.cut) {
+                    write!(f, ", {reason}")?;
+                }
+                let has_cause = failure.cut.is_some() || failure.error.is_some();
+                if has_cause {
                     write!(f, ": {failure}")?;
                 }
-                match retry_after {
+                // `failure` has printed its own hint.
+                let printed = failure.verdict.filter(|_| has_cause).and_then(|it| it.hint());
+                match retry_after.filter(|after| printed != Some(*after)) {
                     Some(after) => write!(f, ", try again in {after:.1?}"),
                     None => Ok(()),
                 }
@@ -308,8 +324,8 @@ impl fmt::Debug for EventKind<'_> {
 }
 
 impl EventKind<'_> {
-    /// Returns a stable word for logs: `nested`, `started`, `held`, `failed`, `waiting`, `denied`, `lost`, `succeeded`,
-    /// `gave_up`, `breaker`.
+    /// Returns a stable word for logs: `nested`, `started`, `held`, `failed`, `waiting`, `denied`,
+    /// `lost`, `succeeded`, `gave_up`, `breaker`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {

@@ -1,27 +1,32 @@
 use super::{Event, Observe};
 
-/// Writes events to the log: the observer of an upstream that is given no other.
+/// An observer that writes events to the log. The default observer of an upstream.
 ///
-/// With the feature `tracing` it writes to the `tracing` target `resile`; without, it is silent. The message is the event
-/// in one line: the upstream, what failed in the error's own words, and what comes next. `at` is where the call was made.
+/// With the feature `tracing` events go to the `tracing` target `resile`. Without this feature
+/// nothing is logged. The message is the event in one line: the upstream, the attempt, the error
+/// and the next step.
 ///
 /// | level | event |
 /// |---|---|
-/// | WARN | a retry; giving up after a retry, or for a reason other than the error itself; a breaker that opens or is isolated; nested calls, once for each pair of places |
+/// | WARN | a retry; giving up after a retry, or for a reason other than the error itself; a breaker that opens or is isolated; nested calls, once for each pair of call sites |
 /// | INFO | a breaker that closes |
-/// | DEBUG | a call that recovered; a first error that is final (the caller has it); refusals by an open breaker or a full bulkhead; cancellation; waits for admission; hedges |
+/// | DEBUG | a call that recovered; a final error of a first attempt, because the caller gets it; refusals by an open breaker or a full bulkhead; cancellation; waits for admission; hedges |
 ///
-/// Fields, where they apply: `upstream`, `at`, `attempt`, `attempts_allowed`, `delay`, `hint`, `health`, `reason`.
+/// Fields, if known: `upstream`, `at` (the call site), `attempt`, `attempts_allowed`, `delay`,
+/// `hint`, `health`, `reason`.
 ///
 /// # Spans
 ///
-/// A call that was retried, or that failed, also records on the current `tracing` span, under OpenTelemetry's names:
-/// `http.request.resend_count` (how often the request was sent again) and `error.type`. A span takes only the fields
-/// that it was made with, so declare them empty:
+/// A call that was retried or that failed also records fields on the current `tracing` span. Their
+/// names are those of OpenTelemetry: `http.request.resend_count` (the number of retries) and
+/// `error.type`. A span takes only declared fields, so declare both as empty:
 ///
 /// ```
 /// # #[cfg(feature = "tracing")] {
-/// let span = tracing::info_span!("ask", http.request.resend_count = tracing::field::Empty, error.type = tracing::field::Empty);
+/// use tracing::field::Empty;
+///
+/// let span =
+///     tracing::info_span!("ask", http.request.resend_count = Empty, error.type = Empty);
 /// # drop(span);
 /// # }
 /// ```
@@ -64,7 +69,7 @@ mod write {
     use crate::observe::{CallKind, EventKind};
     use crate::policy::StopReason;
 
-    /// Writes the event, if it is worth a line.
+    /// Records the event on the span. Writes the event to the log if its kind is logged.
     #[cold]
     pub(super) fn event(event: &Event<'_>) {
         record(event);
@@ -166,7 +171,7 @@ mod write {
         })
     }
 
-    /// Puts on the caller's span what OpenTelemetry has a name for.
+    /// Records the fields named by OpenTelemetry on the caller's span.
     fn record(event: &Event<'_>) {
         let (attempts, error_type) = match event.kind {
             EventKind::Succeeded { attempts, .. } => (attempts, None),
@@ -184,10 +189,10 @@ mod write {
 
     type Site = &'static Location<'static>;
 
-    /// Where a place is, as a key.
+    /// A call site as a key: file, line and column.
     type Key = (&'static str, u32, u32);
 
-    /// The pairs of nested calls that were written. There are as many as the source has.
+    /// The logged pairs of nested calls. The number of call sites in the source bounds them.
     static PAIRS: Mutex<BTreeSet<(Key, Key)>> = Mutex::new(BTreeSet::new());
 
     fn is_new_pair(outer: Site, inner: Site) -> bool {

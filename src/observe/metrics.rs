@@ -10,41 +10,52 @@ use super::{CallKind, Event, EventKind, Observe};
 use crate::breaker::{State, Transition};
 use crate::verdict::Cut;
 
-/// Publishes events through the `metrics` facade: `Upstream::new("weather").with_observer(&(Log, Metrics))`.
+/// An observer that publishes events through the `metrics` facade. Usage:
+/// `Upstream::new("weather").with_observer(&(Log, Metrics))`.
 ///
-/// Each series has the label `upstream`, the name of the upstream. All are described, with units, at the first event.
+/// Each series has the label `upstream`, the name of the upstream. The first event describes all
+/// series with their units.
 ///
-/// | series | kind | labels | what |
+/// | series | kind | labels | value |
 /// |---|---|---|---|
-/// | `resile_calls_total` | counter | `outcome`: `ok`, or why the call was given up, as [`StopReason::as_str`](crate::StopReason::as_str) | calls that ended |
-/// | `resile_call_duration_seconds` | histogram | `outcome` | how long those calls took, waits included |
-/// | `resile_attempts_total` | counter | `outcome`: `ok`, or the [health](crate::Health) that the verdict shows; `timeout` where a timeout cut the attempt | attempts that ended |
-/// | `resile_attempt_duration_seconds` | histogram | `outcome` | how long those attempts took |
-/// | `resile_retries_total` | counter | `health` | retries that were decided on |
+/// | `resile_calls_total` | counter | `outcome`: `ok`, or the reason for giving up, as [`StopReason::as_str`](crate::StopReason::as_str) | calls that ended |
+/// | `resile_call_duration_seconds` | histogram | `outcome` | duration of these calls, waits included |
+/// | `resile_attempts_total` | counter | `outcome`: `ok`, or the [health](crate::Health) of the verdict; `timeout` if the attempt timed out | attempts that ended |
+/// | `resile_attempt_duration_seconds` | histogram | `outcome` | duration of these attempts |
+/// | `resile_retries_total` | counter | `health` | retries that were scheduled |
 /// | `resile_wait_duration_seconds` | histogram | `before`: `retry`, `cooldown` | delays before retries, and waits for a cooldown |
-/// | `resile_held_total` | counter | `by`: `cooldown`, `bulkhead` | attempts that waited for their admission |
-/// | `resile_hedges_total` | counter | `event`: `started`, `won`, `lost`, `denied` | attempts of a hedged call after the first |
-/// | `resile_nested_total` | counter | | calls made within another one's attempt |
+/// | `resile_held_total` | counter | `by`: `cooldown`, `bulkhead` | waits of attempts for their admission |
+/// | `resile_hedges_total` | counter | `event`: `started`, `won`, `lost`, `denied` | hedges, by what happened to them |
+/// | `resile_nested_total` | counter | | calls made within an attempt of another call |
 /// | `resile_breaker_transitions_total` | counter | `to`: `open`, `half_open`, `closed`, `isolated` | transitions of the breaker |
-/// | `resile_breaker_open` | gauge | | 0 while the breaker admits all calls, 1 while it refuses calls |
-/// | `resile_budget_tokens` | gauge | | retries that the budget can pay |
+/// | `resile_breaker_open` | gauge | | 0 while the breaker is closed; 1 while it is open, half-open or isolated |
+/// | `resile_budget_tokens` | gauge | | retries that the budget can pay for |
 /// | `resile_bulkhead_in_flight` | gauge | | attempts in the bulkhead |
-/// | `resile_bulkhead_waiting` | gauge | | attempts that wait for the bulkhead |
+/// | `resile_bulkhead_waiting` | gauge | | attempts in the bulkhead's queue |
 ///
-/// The gauges are those of the upstream's parts, set at every event, so they are there from the first call on. Give the
-/// histograms buckets in the exporter: without, the one for Prometheus makes them summaries.
+/// The gauges show the parts of the upstream. Each event sets the gauges. So they exist from the
+/// first call on. Configure buckets for the histograms in the exporter. Without buckets the
+/// Prometheus exporter turns histograms into summaries.
 ///
 /// # Calls within calls
 ///
-/// A call that runs within an attempt of another call on the same upstream is a part of that call. `resile_calls_total`
-/// and the durations of calls count the outer one alone. So the sum of `resile_calls_total` over all outcomes is the
-/// number of calls that the program made on that upstream, whether it retries a hedge, hedges a retry, or has a fallback
-/// over retries. `resile_attempts_total` counts the attempts of the outer one alone, too; where that is a fallback, those
-/// of the calls within it. The other series count what happens at every level.
+/// A call within an attempt of another call on the same upstream is a part of that call:
 ///
-/// That a call runs within another is known while an attempt of the other one is polled. So a call counts by itself in a
-/// task that an attempt spawns, in the closure that makes an attempt, as a stream that is read after the attempt which
-/// returned it, and in an attempt of a [`Run`](crate::Run) by hand.
+/// * `resile_calls_total` and `resile_call_duration_seconds` count only the outer call. The sum of
+///   `resile_calls_total` over all outcomes is therefore the number of calls made by the program
+///   on this upstream. This also holds if a retry contains a hedge, a hedge contains a retry, or
+///   a fallback contains retries.
+/// * `resile_attempts_total` and `resile_attempt_duration_seconds` count only the attempts of the
+///   outer call. If the outer call is a fallback, they count the attempts of the calls within it.
+/// * The other series count the events of every level.
+///
+/// A call is recognised as a part only while an attempt of the outer call is polled. So a call
+/// counts separately if it is made:
+///
+/// * in a task spawned by an attempt,
+/// * in the closure that creates an attempt,
+/// * by a stream that is read after the end of its attempt,
+/// * in an attempt of a [`Run`](crate::Run) driven with [`next`](crate::Run::next).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metrics;
 
@@ -120,7 +131,7 @@ fn publish(event: &Event<'_>, name: &SharedString) {
             call_ended("ok", elapsed);
         }
         EventKind::GaveUp { reason, elapsed, failure, .. } => {
-            // What the call's own timeout cuts has no event of its own.
+            // An attempt cut by the deadline of the call has no `Failed` event.
             if failure.cut == Some(Cut::Deadline) {
                 attempt_ended("timeout", None);
             }
@@ -152,34 +163,38 @@ fn gauges(event: &Event<'_>, name: &SharedString) {
     set("resile_bulkhead_waiting", gauges.waiting);
 }
 
-/// Describes every series, for the recorder that is installed by then.
+/// Describes every series to the recorder installed at that time.
 fn describe() {
     describe_counter!("resile_calls_total", "Calls that ended, by outcome.");
     describe_histogram!(
         "resile_call_duration_seconds",
         Unit::Seconds,
-        "How long calls took, pending included."
+        "Duration of calls that ended, waits included."
     );
     describe_counter!("resile_attempts_total", "Attempts that ended, by outcome.");
     describe_histogram!(
         "resile_attempt_duration_seconds",
         Unit::Seconds,
-        "How long attempts took."
+        "Duration of attempts that ended."
     );
     describe_counter!(
         "resile_retries_total",
-        "Retries that were decided on, by the health of the upstream."
+        "Retries that were scheduled, by the health of the upstream."
     );
-    describe_histogram!("resile_wait_duration_seconds", Unit::Seconds, "Delays before attempts.");
-    describe_counter!("resile_held_total", "Attempts that waited for their admission.");
-    describe_counter!("resile_hedges_total", "Attempts of hedged calls after the first.");
+    describe_histogram!(
+        "resile_wait_duration_seconds",
+        Unit::Seconds,
+        "Delays before retries, and waits for a cooldown."
+    );
+    describe_counter!("resile_held_total", "Waits of attempts for a cooldown or a bulkhead.");
+    describe_counter!("resile_hedges_total", "Hedges that started, won, lost or were denied.");
     describe_counter!("resile_nested_total", "Calls made within an attempt of another call.");
     describe_counter!("resile_breaker_transitions_total", "Transitions of the breaker.");
     describe_gauge!(
         "resile_breaker_open",
-        "0 while the breaker admits all calls, 1 while it refuses calls."
+        "0 while the breaker is closed, 1 while it is open, half-open or isolated."
     );
-    describe_gauge!("resile_budget_tokens", "Retries that the budget can pay.");
+    describe_gauge!("resile_budget_tokens", "Retries that the budget can pay for.");
     describe_gauge!("resile_bulkhead_in_flight", "Attempts in the bulkhead.");
-    describe_gauge!("resile_bulkhead_waiting", "Attempts that wait for the bulkhead.");
+    describe_gauge!("resile_bulkhead_waiting", "Attempts in the bulkhead's queue.");
 }

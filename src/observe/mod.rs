@@ -1,4 +1,4 @@
-//! What an operator sees: events for closures, the log and the metrics.
+//! Events for the operator: observers, the log and the metrics.
 
 mod event;
 mod log;
@@ -14,9 +14,11 @@ use std::sync::Arc;
 
 /// Observes the calls on an [`Upstream`](crate::Upstream).
 ///
-/// A closure `|event: &Event<'_>| …` observes, `()` is silent, a pair observes with both, and [`Log`] is what an upstream
-/// has unless it is given another. Observers are called on the task that makes the call, between its steps and never
-/// under a lock: they should be quick. One that panics ends the call with its panic and leaves nothing shared broken.
+/// A closure `|event: &Event<'_>| …` is an observer. `()` observes nothing. A pair calls both of
+/// its observers. [`Log`] is the default observer of an upstream.
+///
+/// The task of the call runs the observer, so an observer must be quick. No lock is held meanwhile.
+/// A panic of the observer ends the call with that panic. Shared state stays intact.
 ///
 /// # Examples
 ///
@@ -33,28 +35,34 @@ use std::sync::Arc;
 ///         RETRIES.fetch_add(1, Ordering::Relaxed);
 ///     }
 /// }
-/// static STORE: Upstream = Upstream::new("store").with_observer(&(Log, count as fn(&Event<'_>)));
+/// static STORE: Upstream =
+///     Upstream::new("store").with_observer(&(Log, count as fn(&Event<'_>)));
 ///
-/// let outcome = retry(|_| async { Err::<(), _>("down") }, RetryPolicy::new(), Never).on(&STORE).await;
+/// let down = |_| async { Err::<(), _>("down") };
+/// let outcome = retry(down, RetryPolicy::new(), Never).on(&STORE).await;
 /// assert_eq!(outcome.unwrap_err().attempts(), 3);
 /// assert_eq!(RETRIES.load(Ordering::Relaxed), 2);
 /// # }
 /// ```
 pub trait Observe {
-    /// Returns whether anybody listens at this moment. It is asked before an event is put together.
+    /// Returns whether the observer wants events at this moment. The default is `true`.
+    ///
+    /// This is called before an event is built.
     #[inline]
     fn is_enabled(&self) -> bool {
         true
     }
 
-    /// Returns whether the observer wants all events, with their times. False: it wants trouble alone, gets no event of a
-    /// call that succeeds on its first attempt, and no clock is read on its behalf.
+    /// Returns whether the observer wants all events with their times. The default is `true`.
+    ///
+    /// With `false` a call that succeeds on its first attempt emits no event. The clock is then
+    /// not read for the observer.
     #[inline]
     fn wants_all(&self) -> bool {
         true
     }
 
-    /// Takes note of `event`.
+    /// Handles `event`.
     fn observe(&self, event: &Event<'_>);
 }
 

@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
-/// Gives a policy: the policy itself, a reference to one, or an `Arc`.
+/// A policy by value, by reference or in an `Arc`.
 ///
-/// [`Policy`](Self::Policy) is [`RetryPolicy<C>`](crate::RetryPolicy), [`HedgePolicy<C>`](crate::HedgePolicy) or
-/// [`FallbackPolicy<C>`](crate::FallbackPolicy).
+/// [`Policy`](Self::Policy) is [`RetryPolicy<C>`](crate::RetryPolicy),
+/// [`HedgePolicy<C>`](crate::HedgePolicy) or [`FallbackPolicy<C>`](crate::FallbackPolicy).
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no policy",
-    note = "give a policy by value, by reference or in an `Arc`: `RetryPolicy`, `&RetryPolicy`, `Arc<RetryPolicy>`"
+    message = "`{Self}` is not a policy",
+    note = "pass it by value, by reference or in an `Arc`, for example `&RetryPolicy`"
 )]
 pub trait AsPolicy {
     /// The policy.

@@ -3,11 +3,11 @@ use std::time::Duration;
 
 use crate::time::nanos;
 
-/// The attempt that an operation makes.
+/// An attempt, as its operation sees it: the number of the attempt and its times.
 ///
 /// # Examples
 ///
-/// An operation that sends its own deadline along:
+/// An operation can send its deadline to the upstream:
 ///
 /// ```
 /// use resile::Attempt;
@@ -23,51 +23,54 @@ use crate::time::nanos;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Attempt {
     number: u32,
-    // All in nanoseconds, 584 years' worth: it is made anew for each attempt and each failure.
+    // Times are `u64` nanoseconds (up to 584 years), to keep the struct small: each attempt and
+    // each failure builds one.
     elapsed: u64,
     delay: u64,
-    /// `UNLIMITED` without a deadline.
+    /// `UNLIMITED` means no deadline.
     remaining: u64,
 }
 
 const UNLIMITED: u64 = u64::MAX;
 
-/// What is left of a deadline is never `UNLIMITED`.
+/// Caps a remaining time below `UNLIMITED`.
 #[inline]
 const fn limited(remaining: u64) -> u64 {
     if remaining == UNLIMITED { UNLIMITED - 1 } else { remaining }
 }
 
 impl Attempt {
-    /// The attempt of that number (the first is 1; 0 means 1), at the start of a call without a deadline. For calling
-    /// an operation, or [`decide`](crate::RetryPolicy::decide), by hand.
+    /// Creates attempt `number` at the start of a call without a deadline.
+    ///
+    /// The first attempt is 1, and 0 means 1. Use this to call an operation or
+    /// [`decide`](crate::RetryPolicy::decide) by hand.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         let number = if number == 0 { 1 } else { number };
         Self { number, elapsed: 0, delay: 0, remaining: UNLIMITED }
     }
 
-    /// The same from what a call knows, in nanoseconds. `u64::MAX` remains without a deadline.
+    /// Creates an attempt of a call. Times are in nanoseconds. No deadline is `u64::MAX`.
     #[inline]
     pub(crate) const fn of_call(number: u32, elapsed: u64, delay: u64, remaining: u64) -> Self {
         Self { number, elapsed, delay, remaining }
     }
 
-    /// The same with that much time since the call began, at most 584 years.
+    /// Sets the time since the start of the call. It saturates at 584 years.
     #[must_use]
     pub const fn with_elapsed(mut self, elapsed: Duration) -> Self {
         self.elapsed = nanos(elapsed);
         self
     }
 
-    /// The same after that delay, at most 584 years.
+    /// Sets the delay before the attempt. It saturates at 584 years.
     #[must_use]
     pub const fn with_delay(mut self, delay: Duration) -> Self {
         self.delay = nanos(delay);
         self
     }
 
-    /// The same with that much time left, at most 584 years.
+    /// Sets the time left until the deadline. It saturates at 584 years. `None` means no deadline.
     #[must_use]
     pub const fn with_remaining(mut self, remaining: Option<Duration>) -> Self {
         self.remaining = match remaining {
@@ -77,40 +80,41 @@ impl Attempt {
         self
     }
 
-    /// 1 for the first, 2 for the first retry, …
+    /// Returns the number of the attempt. The first attempt is 1, the first retry is 2.
     #[must_use]
     pub const fn number(&self) -> u32 {
         self.number
     }
 
-    /// Whether this is the first attempt, so not a retry.
+    /// Returns whether this is the first attempt of the call.
     #[must_use]
     pub const fn is_first(&self) -> bool {
         self.number == 1
     }
 
-    /// Time from the start of the call to the start of this attempt (in an event: to the event).
+    /// Returns the time from the start of the call to the start of this attempt.
     ///
-    /// Without a deadline, and without an observer that reads times, the clock is not read before the call
-    /// first has to wait, so what an operation did before its first wait does not count.
+    /// In an event it is the time to the event. If the call has no deadline and no observer wants
+    /// all events, the clock starts only when the call first waits. Earlier work then does not
+    /// count.
     #[must_use]
     pub const fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.elapsed)
     }
 
-    /// The same in nanoseconds.
+    /// Returns the elapsed time in nanoseconds.
     #[inline]
     pub(crate) const fn elapsed_nanos(&self) -> u64 {
         self.elapsed
     }
 
-    /// The delay before this attempt; zero before the first.
+    /// Returns the delay before this attempt. It is zero before the first.
     #[must_use]
     pub const fn delay(&self) -> Duration {
         Duration::from_nanos(self.delay)
     }
 
-    /// Time left until the deadline of the whole call; `None` without one.
+    /// Returns the time left until the deadline of the whole call. `None` without a deadline.
     #[must_use]
     pub const fn remaining(&self) -> Option<Duration> {
         match self.remaining {
@@ -119,7 +123,7 @@ impl Attempt {
         }
     }
 
-    /// Whether a delay of that length leaves no time for another attempt.
+    /// Returns whether a wait of `delay` leaves no time for another attempt.
     #[inline]
     pub(crate) const fn is_over_after(&self, delay: Duration) -> bool {
         self.remaining != UNLIMITED && nanos(delay) >= self.remaining

@@ -3,23 +3,25 @@ use std::time::Duration;
 use super::{Attempt, Decision, StopReason};
 use crate::verdict::Verdict;
 
-/// What the engine asks of a policy, whichever it is.
+/// The rules that a call reads from its policy.
 pub(crate) trait Rules {
-    /// What classifies errors.
+    /// The classifier of errors.
     type Classifier;
 
     fn classifier(&self) -> &Self::Classifier;
 
-    /// The limits on the whole call and on an attempt.
+    /// Returns the total timeout and the attempt timeout.
     fn timeouts(&self) -> (Option<Duration>, Option<Duration>);
 
-    /// Whether the policy goes by what the upstream has learned.
+    /// Returns whether the policy uses the latencies learned by the upstream.
     fn is_learned(&self) -> bool;
 
-    /// How many attempts it allows.
+    /// Returns the number of attempts allowed.
     fn allowed(&self) -> u32;
 
-    /// What follows from a failed attempt, where attempts count anew after `renewed`. By default the verdict alone decides.
+    /// Decides the next step after a failed attempt. The first `renewed` attempts do not count.
+    ///
+    /// The default reads only the verdict.
     fn decide_renewed(&self, failed: Attempt, verdict: Option<Verdict>, renewed: u32) -> Decision {
         let _ = (failed, renewed);
         match verdict {
@@ -30,49 +32,49 @@ pub(crate) trait Rules {
     }
 }
 
-/// The settings that all policies have.
+/// Defines the settings common to all policies.
 macro_rules! common_settings {
     ($policy:ident, $attempt:literal $(, $learned:ident)?) => {
         impl<C> $policy<C> {
-            /// Sets how long the whole call may take: every attempt and every wait. It cuts an attempt in flight, and is
-            /// counted from the first poll.
+            /// Sets the total timeout: the limit on the whole call, with all attempts and waits.
             ///
-            /// Zero gives the first attempt one poll.
+            /// The time counts from the call's first poll. At the limit an attempt in flight is
+            /// dropped. Zero allows the first attempt one poll.
             pub const fn with_total_timeout(mut self, limit: Duration) -> Self {
                 self.total_timeout = Some(limit);
                 self
             }
 
-            /// Lets the call take as long as its attempts and waits do.
+            /// Removes the total timeout.
             pub const fn without_total_timeout(mut self) -> Self {
                 self.total_timeout = None;
                 self
             }
 
-            #[doc = concat!("Sets how long each ", $attempt, " may take, counted from when it is first pending. One that takes longer is cut")]
-            /// and classified by [`Classify::classify_cut`](crate::Classify::classify_cut). By default the request may then
-            /// be sent again.
+            #[doc = concat!("Sets the timeout of each ", $attempt, ".")]
             ///
-            /// Zero gives each one poll.
+            /// The time counts from the first pending poll. At the limit the attempt is dropped and
+            /// classified by [`classify_cut`](crate::Classify::classify_cut). By default the
+            /// request may then be sent again. Zero allows one poll.
             pub const fn with_attempt_timeout(mut self, limit: Duration) -> Self {
                 self.attempt_timeout = Some(limit);
                 self
             }
 
-            #[doc = concat!("Lets each ", $attempt, " take as long as it does.")]
+            #[doc = concat!("Removes the timeout of each ", $attempt, ".")]
             pub const fn without_attempt_timeout(mut self) -> Self {
                 self.attempt_timeout = None;
                 $(self.$learned = false;)?
                 self
             }
 
-            /// Returns how long the whole call may take.
+            /// Returns the total timeout. `None` means no limit.
             #[must_use]
             pub const fn total_timeout(&self) -> Option<Duration> {
                 self.total_timeout
             }
 
-            #[doc = concat!("Returns how long each ", $attempt, " may take.")]
+            #[doc = concat!("Returns the timeout of each ", $attempt, ". `None` means no limit.")]
             #[must_use]
             pub const fn attempt_timeout(&self) -> Option<Duration> {
                 self.attempt_timeout
@@ -96,7 +98,7 @@ macro_rules! common_settings {
     };
 }
 
-/// What the engine asks of a policy: that is `$is_learned`, and allows `$allowed` attempts.
+/// Implements [`Rules`] with the given `is_learned` and `allowed`.
 macro_rules! rules {
     ($policy:ident, |$it:ident| $is_learned:expr, $allowed:expr $(, $decide:item)?) => {
         impl<C> $crate::policy::Rules for $policy<C> {

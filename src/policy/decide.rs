@@ -3,49 +3,49 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::{Attempt, RetryPolicy};
-use crate::verdict::Verdict;
+use crate::verdict::{Cut, Verdict};
 
-/// What follows from a failed attempt. Made by [`RetryPolicy::decide`].
+/// The next step after a failed attempt. Made by [`RetryPolicy::decide`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
-    /// Wait that long, then send the request again.
+    /// Wait for this delay, then send the request again.
     Retry(Duration),
     /// Give up.
     Stop(StopReason),
 }
 
-/// Why a call ended without success.
+/// The reason for giving up a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// The last error was classified as one after which the request must not be sent again.
+    /// The request must not be sent again according to the classifier.
     Fatal,
-    /// The classifier had no opinion on the last error.
+    /// The classifier had no verdict on the last error.
     Unclassified,
-    /// No attempts were left.
+    /// No further attempt was allowed.
     Attempts,
-    /// No time was left, or not enough for the delay.
+    /// No time was left or too little time for the delay.
     Deadline,
     /// The shared budget could not pay for a retry.
     Budget,
     /// The circuit breaker was open.
     Open,
-    /// The bulkhead was full, its queue included, or the wait in its queue took too long.
+    /// The bulkhead and its queue were full, or the wait in its queue took too long.
     Full,
     /// The upstream asked for a longer wait than the policy allows.
     HintTooLong,
-    /// No alternatives were left to [fall back](crate::fallback()) on.
+    /// All alternatives of a [fallback](crate::fallback()) were tried.
     Alternatives,
-    /// Part of the answer had already been handed over.
+    /// Part of the answer was already delivered.
     Partial,
     /// The caller's token was cancelled.
     Cancelled,
 }
 
 impl StopReason {
-    /// Returns a stable word for logs and metrics: `fatal`, `unclassified`, `attempts`, `deadline`, `budget`, `open`,
-    /// `full`, `hint_too_long`, `alternatives`, `partial`, `cancelled`.
+    /// Returns a stable word for logs and metrics: `fatal`, `unclassified`, `attempts`, `deadline`,
+    /// `budget`, `open`, `full`, `hint_too_long`, `alternatives`, `partial`, `cancelled`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -64,39 +64,52 @@ impl StopReason {
     }
 }
 
+impl StopReason {
+    /// Returns whether the number of attempts or `cut` already implies the reason in a message.
+    pub(crate) fn is_evident(self, cut: Option<Cut>) -> bool {
+        matches!(self, Self::Attempts | Self::Alternatives) || cut == Some(Cut::Deadline)
+    }
+}
+
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Fatal => "the error is final, the request must not be sent again",
-            Self::Unclassified => "nobody classified this error",
-            Self::Attempts => "no attempts left",
-            Self::Deadline => "no time left",
+            Self::Fatal => "the request must not be sent again",
+            Self::Unclassified => "the classifier has no verdict on the error",
+            Self::Attempts => "no further attempt is allowed",
+            Self::Deadline => "not enough time left",
             Self::Budget => "the retry budget is spent",
             Self::Open => "the circuit breaker is open",
             Self::Full => "the bulkhead is full",
             Self::HintTooLong => "the upstream asked for a longer wait than the policy allows",
             Self::Alternatives => "no alternatives left",
-            Self::Partial => "part of the answer had already been handed over",
+            Self::Partial => "part of the answer was already delivered",
             Self::Cancelled => "cancelled",
         })
     }
 }
 
 impl<C> RetryPolicy<C> {
-    /// Decides what follows from `failed`, an attempt with that verdict; `None` is no opinion. Pure and total.
+    /// Decides the next step after `failed`, an attempt with this verdict.
     ///
-    /// The attempt's `elapsed` and `remaining` are those at the moment of failure, its `delay` is the one before it.
-    /// `draw` returns a number of a range, evenly: with the crate `rand`, `|range| rng.random_range(range)`.
+    /// `None` means that the classifier has no verdict. `elapsed` and `remaining` of `failed` are
+    /// the times at the failure. Its `delay` is the delay before the failed attempt. `draw` returns
+    /// a uniformly distributed number of the given range. With the crate `rand` it is
+    /// `|range| rng.random_range(range)`. The function is pure and total.
     ///
-    /// The first rule that applies:
-    /// 1. no opinion stops as [`StopReason::Unclassified`];
-    /// 2. a verdict of not again stops as [`StopReason::Fatal`];
-    /// 3. the last attempt stops as [`StopReason::Attempts`];
-    /// 4. a hint above the hint cap stops as [`StopReason::HintTooLong`];
-    /// 5. a hint, or a delay, that does not leave time for another attempt stops as [`StopReason::Deadline`];
-    /// 6. else it retries after the backoff's delay, or after the hint where that is longer. On top of a hint jitter is
-    ///    positive only: up to the backoff's un-jittered delay or a tenth of the hint, whichever is more,
-    ///    squeezed to fit the deadline. A hint does not reset the backoff's growth.
+    /// The first rule that applies decides:
+    /// 1. Without a verdict stop as [`StopReason::Unclassified`].
+    /// 2. If the request must not be sent again, stop as [`StopReason::Fatal`].
+    /// 3. After the last attempt stop as [`StopReason::Attempts`].
+    /// 4. If the hint is above the hint cap, stop as [`StopReason::HintTooLong`].
+    /// 5. If the delay leaves no time for another attempt, stop as [`StopReason::Deadline`].
+    /// 6. Otherwise retry after the delay.
+    ///
+    /// The delay is that of the backoff, or the hint with its jitter if that is longer. The jitter
+    /// of a hint is positive, and zero with `Jitter::None`. It is at most the backoff's delay without
+    /// jitter, or a tenth of the hint if that is more. It is also at most half of the time left
+    /// after the hint. So a hint that fits the deadline still fits with jitter. The growth of the
+    /// backoff continues after a hint.
     #[inline]
     pub fn decide(
         &self,
@@ -107,7 +120,7 @@ impl<C> RetryPolicy<C> {
         self.decide_by(failed, verdict, 0, draw)
     }
 
-    /// The same where attempts counted anew after that many.
+    /// Decides like [`decide`](Self::decide) without counting the first `renewed` attempts.
     #[inline]
     pub(super) fn decide_by(
         &self,

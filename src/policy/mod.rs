@@ -1,4 +1,4 @@
-//! What a retry may do, as plain data, and the decision that follows from it.
+//! The rules of a retry as plain data and the decision after a failed attempt.
 
 mod as_policy;
 mod attempt;
@@ -17,27 +17,28 @@ use crate::classify::Always;
 use crate::rng;
 use crate::verdict::Verdict;
 
-/// Says how often a call is retried, for how long, after what delays, and on which errors.
+/// The rules of a retry: attempts, timeouts, backoff and classifier.
 ///
-/// Plain data: `Copy` with its classifier, built in `const`, comparable, (de)serialisable with the feature `serde`.
-/// What calls share (a budget, a breaker, a cooldown, an observer, a timer) is in an [`Upstream`](crate::Upstream) instead.
-/// A call takes its policy by value, by reference or in an `Arc`.
+/// A policy is a plain value. It is `Copy` if its classifier is. It can be compared and built in
+/// `const`. With the feature `serde` it can be read and written. A call takes its policy by
+/// value, by reference or in an `Arc`. Parts shared by calls, such as a budget or a breaker, are
+/// in an [`Upstream`](crate::Upstream) instead.
 ///
 /// # Defaults
 ///
 /// | setting | [`new`](Self::new) | [`patient`](Self::patient) | why |
 /// |---|---|---|---|
-/// | attempts | 3 | 10 | two retries mend most passing faults, and are what the AWS, OpenAI and Anthropic clients make; a batch job rather waits |
-/// | base | 500 ms | 1 s | a peer that just failed needs a moment; a person does not notice half a second |
-/// | factor | 2 | 2 | doubling finds any overload's scale in a few steps |
-/// | cap | 30 s | 60 s | past that, only load is saved, and little |
-/// | jitter | full | full | the fewest calls for nearly the least time |
-/// | hint cap | 2 min | 5 min | a caller who is still there waits a per-minute quota out, not an hourly one; OpenAI's client draws the line at 2 min, Gemini's command line at 5 min |
-/// | total timeout | none | 30 min | only the caller knows how long an answer is worth waiting for: set one, as without it an attempt that hangs hangs for ever |
-/// | attempt timeout | none | none | only the caller knows what is slow |
-/// | classifier | every error is retried | | right only where every error passes: give one where some cannot |
+/// | attempts | 3 | 10 | two retries recover from most passing faults, and the AWS, OpenAI and Anthropic clients make as many. A batch job prefers to wait |
+/// | base | 500 ms | 1 s | an upstream that just failed needs a moment, and a person hardly notices half a second |
+/// | factor | 2 | 2 | doubling reaches the time scale of any overload in a few steps |
+/// | cap | 30 s | 60 s | longer delays save little more load |
+/// | jitter | full | full | needs the fewest calls in nearly the shortest time |
+/// | hint cap | 2 min | 5 min | a caller can wait for a per-minute quota, not for an hourly one. OpenAI's client stops at 2 min, Gemini's command line at 5 min |
+/// | total timeout | none | 30 min | only the caller knows how long an answer is worth waiting for. Set one: without it, an attempt that hangs blocks the call for ever |
+/// | attempt timeout | none | none | only the caller knows which attempt is slow |
+/// | classifier | every error is retried | the same | right only if every error may pass. Set a classifier if some errors cannot pass |
 ///
-/// [`Budget`](crate::Budget) has its defaults on its own page.
+/// See [`Budget`](crate::Budget) for its own defaults.
 ///
 /// # Examples
 ///
@@ -50,13 +51,15 @@ use crate::verdict::Verdict;
 ///     .with_total_timeout(Duration::from_secs(60))
 ///     .with_backoff(Backoff::exponential(Duration::from_millis(50)));
 ///
-/// let policy = POLICY.with_classifier(|e: &io::Error| e.kind() != io::ErrorKind::NotFound);
+/// let is_other = |e: &io::Error| e.kind() != io::ErrorKind::NotFound;
+/// let policy = POLICY.with_classifier(is_other);
 /// assert_eq!(policy.attempts(), 5);
 /// ```
 ///
 /// # Configuration
 ///
-/// With the feature `serde` a policy is read from, and written to, any format that describes itself (JSON, TOML, YAML):
+/// With the feature `serde` a policy can be read from and written to any self-describing format,
+/// such as JSON, TOML or YAML:
 ///
 /// ```
 /// use resile::RetryPolicy;
@@ -68,28 +71,36 @@ use crate::verdict::Verdict;
 ///         "total_timeout": "2m",
 ///         "attempt_timeout": "20s",
 ///         "hint_cap": "1m 30s",
-///         "backoff": { "curve": "exponential", "base": "250ms", "factor": 1.5, "cap": "10s", "jitter": "equal" }
+///         "backoff": {
+///             "curve": "exponential",
+///             "base": "250ms",
+///             "factor": 1.5,
+///             "cap": "10s",
+///             "jitter": "equal"
+///         }
 ///     }"#,
 /// )?;
 /// assert_eq!(policy.total_timeout(), Some(Duration::from_secs(120)));
 ///
-/// // An error names the setting.
-/// let error = serde_json::from_str::<RetryPolicy>(r#"{ "attempts": 0 }"#).unwrap_err();
-/// assert!(error.to_string().starts_with("invalid value: integer `0`, expected `attempts`"));
+/// // The error message names the setting.
+/// let error = serde_json::from_str::<RetryPolicy>(r#"{ "attempts": 0 }"#);
+/// let message = error.unwrap_err().to_string();
+/// assert!(message.starts_with("invalid value: integer `0`, expected `attempts`"));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 ///
-/// Every setting may be left out, and is then as in [`new`](Self::new); one that is not known is an error.
+/// A missing setting has its value from [`new`](Self::new). An unknown setting is an error.
 ///
 /// * Durations are text in hours and smaller units: `"1.5s"`, `"500ms"`, `"2m 30s"`.
-/// * `total_timeout`, `attempt_timeout`, `hint_cap` and `cap` may be `"none"`, or null where the format has one: no limit.
+/// * `total_timeout`, `attempt_timeout`, `hint_cap` and `cap` may be `"none"` or null. Both mean no
+///   limit.
 /// * `learned_attempt_timeout` is true or false.
-/// * `curve` is `"none"`, `"fixed"`, `"linear"`, `"exponential"` or `"fibonacci"`. `steps` and `custom` live in code:
-///   to read or to write one is an error.
-/// * Without a `jitter` a curve that grows has full jitter, and `"fixed"` has none.
-/// * `jitter` is `"none"`, `"full"`, `"equal"`, `"decorrelated"` or `{ "proportional": 0.5 }`.
+/// * `curve` is `"none"`, `"fixed"`, `"linear"`, `"exponential"` or `"fibonacci"`. The curves
+///   `steps` and `custom` exist only in code. Reading or writing one of these two is an error.
+/// * `jitter` is `"none"`, `"full"`, `"equal"`, `"decorrelated"` or `{ "proportional": 0.5 }`. The
+///   default is none for `"fixed"` and full for a curve that grows.
 ///
-/// The classifier is code too: it is not written, and a policy that was read gets its own by
+/// The classifier is not written, because it is code. After reading a policy, set its classifier by
 /// [`with_classifier`](Self::with_classifier).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a policy does nothing until a call is made under it"]
@@ -97,7 +108,7 @@ pub struct RetryPolicy<C = Always> {
     attempts: u32,
     total_timeout: Option<Duration>,
     attempt_timeout: Option<Duration>,
-    /// Whether the attempt timeout is the one that the upstream has learned.
+    /// True if the attempt timeout is learned from the upstream.
     learned: bool,
     backoff: Backoff,
     hint_cap: Duration,
@@ -105,7 +116,7 @@ pub struct RetryPolicy<C = Always> {
 }
 
 impl RetryPolicy {
-    /// Creates a policy of three attempts with short delays: for a caller who waits for the answer.
+    /// Creates a policy of three attempts with short delays for callers that wait for the answer.
     pub const fn new() -> Self {
         Self {
             attempts: 3,
@@ -118,7 +129,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Creates a policy of ten attempts within half an hour: for work that nobody watches.
+    /// Creates a policy of ten attempts within half an hour for unattended work.
     pub const fn patient() -> Self {
         Self {
             attempts: 10,
@@ -131,7 +142,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Creates a policy of one attempt, without retries. Its timeouts, if set, still hold.
+    /// Creates a policy of one attempt without retries. Its timeouts still apply if set.
     pub const fn none() -> Self {
         Self::new().with_attempts(1)
     }
@@ -144,15 +155,17 @@ impl Default for RetryPolicy {
 }
 
 impl<C> RetryPolicy<C> {
-    /// Sets how many attempts a call may make, the first included. 0 means 1.
+    /// Sets the maximum number of attempts of a call including the first. 0 means 1.
     pub const fn with_attempts(mut self, attempts: u32) -> Self {
         self.attempts = if attempts == 0 { 1 } else { attempts };
         self
     }
 
-    /// Lets each attempt take what its upstream has [learned](crate::Upstream::with_adaptive_timeout), and no longer than
-    /// the [attempt timeout](Self::with_attempt_timeout) of this policy, if there is one. On an upstream that learns
-    /// nothing it changes nothing.
+    /// Uses the timeout learned by the upstream as the attempt timeout.
+    ///
+    /// The upper limit is this policy's [attempt timeout](Self::with_attempt_timeout), if set. The
+    /// setting has no effect on an upstream without an
+    /// [adaptive timeout](crate::Upstream::with_adaptive_timeout).
     pub const fn with_learned_attempt_timeout(mut self) -> Self {
         self.learned = true;
         self
@@ -164,8 +177,10 @@ impl<C> RetryPolicy<C> {
         self
     }
 
-    /// Sets the longest wait that an upstream may ask for. One that asks for more ends the call at once, with
-    /// [`StopReason::HintTooLong`] and [`GaveUp::retry_after`](crate::GaveUp::retry_after).
+    /// Sets the longest wait that the upstream may ask for.
+    ///
+    /// If the upstream asks for more, the call ends at once with [`StopReason::HintTooLong`].
+    /// [`GaveUp::retry_after`](crate::GaveUp::retry_after) then returns the wait.
     pub const fn with_hint_cap(mut self, cap: Duration) -> Self {
         self.hint_cap = cap;
         self
@@ -196,13 +211,13 @@ impl<C> RetryPolicy<C> {
         }
     }
 
-    /// Returns how many attempts a call may make; at least 1.
+    /// Returns the maximum number of attempts of a call. It is at least 1.
     #[must_use]
     pub const fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// Returns whether each attempt may take what its upstream has learned.
+    /// Returns whether the attempt timeout is learned from the upstream.
     #[must_use]
     pub const fn learns_attempt_timeout(&self) -> bool {
         self.learned

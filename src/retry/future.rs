@@ -12,7 +12,7 @@ use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 use crate::upstream::{NoUpstream, Target, TargetFor};
 
 pin_project! {
-    /// A call that is retried as its policy says. Made by [`retry`](crate::retry()).
+    /// The future of [`retry`](crate::retry()): a call with retries under a policy.
     #[must_use = "futures do nothing unless `.await`ed or polled"]
     pub struct Retry<F, Fut, E, P, K, X = NoUpstream>
     where
@@ -20,7 +20,7 @@ pin_project! {
         X: Target,
     {
         op: F,
-        // Dropped before what it holds at the upstream is given back.
+        // Declared before `call`: the attempt is dropped before the upstream gets its permit back.
         #[pin]
         state: State<Fut>,
         call: CallState<E, Plain<P>, K, X>,
@@ -32,9 +32,8 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<Fut> {
-        // Nothing has happened yet.
         Unstarted,
-        // The next attempt waits until it may begin.
+        // The call waits for the next attempt to begin.
         Between,
         Attempting { #[pin] attempt: Fut },
         Done,
@@ -49,8 +48,9 @@ impl<F, Fut, E, P, K: Cancel> Retry<F, Fut, E, P, K> {
         Self { op, call, state: State::Unstarted, pending: Pending::none() }
     }
 
-    /// Sends the call to an [`Upstream`](crate::Upstream), which its attempts share with other calls; or gives it a name.
-    /// Before the first poll, and once.
+    /// Sends the call to an [`Upstream`](crate::Upstream) shared with other calls, or to a name.
+    ///
+    /// Use this method once, before the first poll.
     #[inline]
     pub fn on<Y: TargetFor<E>>(self, target: Y) -> Retry<F, Fut, E, P, K, Y> {
         Retry {
@@ -73,7 +73,7 @@ where
 {
     type Output = Result<T, GaveUp<E>>;
 
-    // Ahead of the loop, the one turn that most calls have: they pay for no more than it needs.
+    // Most calls end in their first poll. It runs before the loop and does only the necessary work.
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.as_mut().project();
@@ -118,7 +118,7 @@ where
     K: Cancel,
     X: TargetFor<E>,
 {
-    /// Polls a call that has begun.
+    /// Polls a call after the short path of the first poll.
     #[inline(never)]
     fn poll_on(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
         loop {
@@ -129,7 +129,7 @@ where
                     if begun.is_err() {
                         this.state.set(State::Done);
                     }
-                    // Where the operation panics, the call may go on with the next attempt.
+                    // The state is still `Between`: after a panic of `op`, another poll retries.
                     let attempt = (this.op)(begun?);
                     this.state.set(State::Attempting { attempt });
                 }
@@ -149,13 +149,15 @@ where
         }
     }
 
-    /// Ends the call after an attempt without success, or begins the next attempt if it need not be waited for.
+    /// Ends the call after an attempt without success, or lets it continue.
+    ///
+    /// If no wait is needed, the next attempt begins here.
     #[inline]
     fn follow(self: Pin<&mut Self>, ended: Ended, cx: &mut Context<'_>) -> Result<(), GaveUp<E>> {
         let mut this = self.project();
-        // The attempt is dropped before it is reported and before the next one is made.
+        // Drops the attempt before its end is reported and before the next attempt is created.
         this.state.set(State::Done);
-        this.pending.as_mut().wake();
+        this.pending.as_mut().drop_sleep();
         let elapsed = this.call.ended(0, ended)?;
         let begun = this.call.begin_after_failure(0, cx.waker(), elapsed)?;
         this.state.set(State::Between);
@@ -166,7 +168,7 @@ where
         Ok(())
     }
 
-    /// The first attempt is in flight.
+    /// Polls the limits of the first attempt after its first poll left it pending.
     #[inline(never)]
     fn poll_in_flight(
         mut self: Pin<&mut Self>,
@@ -177,7 +179,7 @@ where
         self.poll_ended(ended, cx)
     }
 
-    /// The first attempt ended without success in the call's first poll.
+    /// Continues after the first attempt ended without success in the call's first poll.
     #[inline(never)]
     fn poll_ended(
         mut self: Pin<&mut Self>,
@@ -188,7 +190,7 @@ where
         self.poll_on(cx)
     }
 
-    /// The first attempt must ask whether it may begin, or the call is nested.
+    /// Starts a call that is nested or whose first attempt needs a full admission.
     #[cold]
     #[inline(never)]
     fn poll_slowly(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {

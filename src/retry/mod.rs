@@ -1,8 +1,9 @@
-//! Sending a request again: a call that is made until it succeeds, fails for good, or has had its effort.
+//! Retries: a call sends its request again until it succeeds or gives up.
 //!
-//! Retries help against faults that pass, and only those. They do not help an upstream that is overloaded: there they add
-//! load, which is why a [`Budget`](crate::Budget) belongs to every [`Upstream`](crate::Upstream) that many callers share.
-//! An operation that is not idempotent must be classified with care: an error does not prove that nothing happened.
+//! Retries help only against faults that pass. If an upstream is overloaded, retries add load. So
+//! an [`Upstream`](crate::Upstream) shared by many callers needs a [`Budget`](crate::Budget).
+//! Classify the errors of an operation with care if the operation is not idempotent. An error does
+//! not prove that nothing happened.
 
 mod future;
 mod run;
@@ -14,31 +15,35 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 
-/// Calls `op` until it succeeds, as `policy` allows and until `token` is cancelled.
+/// Calls `op` until it succeeds, `policy` allows no further attempt, or `token` is cancelled.
 ///
-/// `op` is called once per attempt, for the first time when the returned future is first polled, and for a retry never
-/// before its delay is over. An attempt is polled before its limits: a result in hand beats the token and the timeouts.
-/// The token beats starting an attempt and starting to wait; once it is cancelled nothing is started.
+/// `op` is called once per attempt. The first call happens at the first poll of the returned
+/// future. A retry never starts before its delay is over.
 ///
-/// The policy goes by value, by reference or in an `Arc`. What calls share is in an [`Upstream`](crate::Upstream), on
-/// which the call goes by [`.on(&upstream)`](Retry::on).
+/// An attempt is polled before its timeouts. So a result that is ready takes precedence over the
+/// token and the timeouts. The token takes precedence over the start of an attempt or a wait. After
+/// cancellation no attempt starts.
 ///
-/// An operation that needs `&mut` to something outlives its closure's call, so it does not fit here: make such a call
-/// with [`Run`].
+/// Pass the policy by value, by reference or in an `Arc`. To share parts with other calls, send the
+/// call to an [`Upstream`](crate::Upstream) by [`.on(&upstream)`](Retry::on).
+///
+/// The future returned by `op` cannot borrow `&mut` state from the closure. Use [`Run`] for such
+/// operations.
 ///
 /// # Errors
 ///
-/// [`GaveUp`](crate::GaveUp), which says why, after how many attempts and how long, and holds the last error of `op`.
+/// [`GaveUp`](crate::GaveUp) with the reason, the number of attempts, the time taken and the last
+/// error of `op`.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future drops the attempt in flight and gives back what it holds at the upstream: a probe of the breaker,
-/// a place in the bulkhead, a budget token whose retry has not started.
+/// Dropping the future drops the attempt in flight and gives back what it holds at the upstream: a
+/// probe of the breaker, a permit of the bulkhead, the budget token of a retry not yet started.
 ///
 /// # Panics
 ///
-/// If polled after completion. A panic of `op`, its future, the classifier or the observer passes through, and leaves
-/// nothing shared broken.
+/// Panics if polled after completion. A panic of `op`, its future, the classifier or the observer
+/// passes through. Shared state stays intact.
 ///
 /// # Examples
 ///
@@ -49,14 +54,20 @@ use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 /// use std::{io, time::Duration};
 /// use tokio_util::sync::CancellationToken;
 ///
-/// static POLICY: RetryPolicy = RetryPolicy::new().with_total_timeout(Duration::from_secs(10));
+/// static POLICY: RetryPolicy =
+///     RetryPolicy::new().with_total_timeout(Duration::from_secs(10));
 ///
 /// # async fn fetch(attempt: resile::Attempt) -> io::Result<&'static str> {
-/// #     if attempt.is_first() { Err(io::ErrorKind::ConnectionReset.into()) } else { Ok("hello") }
+/// #     if attempt.is_first() {
+/// #         return Err(io::ErrorKind::ConnectionReset.into());
+/// #     }
+/// #     Ok("hello")
 /// # }
 /// let token = CancellationToken::new();
-/// let policy = POLICY.with_classifier(|e: &io::Error| e.kind() == io::ErrorKind::ConnectionReset);
-/// let greeting = retry(|attempt| fetch(attempt), policy, &token).on("greetings").await.unwrap();
+/// let is_reset = |e: &io::Error| e.kind() == io::ErrorKind::ConnectionReset;
+/// let policy = POLICY.with_classifier(is_reset);
+/// let call = retry(|attempt| fetch(attempt), policy, &token).on("greetings");
+/// let greeting = call.await.unwrap();
 /// assert_eq!(greeting, "hello");
 /// # }
 /// ```
@@ -73,12 +84,13 @@ where
     Retry::new(op, policy, token)
 }
 
-/// Why `op` is no `AsyncFnMut(Attempt)`: as soon as the closure borrows, its future is `Send` for one lifetime only,
-/// and the call does not spawn.
+/// Shows that `op` cannot be an `AsyncFnMut(Attempt)`: if the closure borrows, its future is `Send`
+/// for one lifetime only, and the call cannot be spawned.
 ///
 /// ```
-/// # use resile::{Attempt, GaveUp, Never, RetryPolicy, retry};
-/// # async fn ask(_: &str, attempt: Attempt) -> Result<u32, &'static str> { Ok(attempt.number()) }
+/// # use resile::{Attempt, Never, RetryPolicy, retry};
+/// # type Answer = Result<u32, &'static str>;
+/// # async fn ask(_: &str, attempt: Attempt) -> Answer { Ok(attempt.number()) }
 /// fn spawn<F: Future + Send + 'static>(_: F) {}
 /// spawn(async {
 ///     let prompt = String::new();
@@ -87,10 +99,11 @@ where
 /// ```
 ///
 /// ```compile_fail
-/// # use resile::{Attempt, GaveUp, Never, RetryPolicy, retry};
-/// # async fn ask(_: &str, attempt: Attempt) -> Result<u32, &'static str> { Ok(attempt.number()) }
+/// # use resile::{Attempt, Never, RetryPolicy, retry};
+/// # type Answer = Result<u32, &'static str>;
+/// # async fn ask(_: &str, attempt: Attempt) -> Answer { Ok(attempt.number()) }
 /// fn spawn<F: Future + Send + 'static>(_: F) {}
-/// async fn retry_async<F: AsyncFnMut(Attempt) -> Result<u32, &'static str>>(mut op: F) -> Result<u32, &'static str> {
+/// async fn retry_async<F: AsyncFnMut(Attempt) -> Answer>(mut op: F) -> Answer {
 ///     op(Attempt::new(1)).await
 /// }
 /// spawn(async {

@@ -12,10 +12,10 @@ use crate::observe::CallKind;
 use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 use crate::upstream::{NoUpstream, Target, TargetFor};
 
-/// The retry loop in the caller's hands, for operations that borrow `&mut` state.
+/// A retry loop written by the caller, for operations that borrow `&mut` state.
 ///
-/// [`attempt`](Self::attempt) takes the operation's future, waits until the attempt may begin, holds it to the token and
-/// the timeouts, and settles its outcome, good or bad:
+/// [`attempt`](Self::attempt) takes the future of the operation. It waits until the attempt may
+/// begin, polls the future under the token and the timeouts, and reports the outcome:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -40,10 +40,11 @@ use crate::upstream::{NoUpstream, Target, TargetFor};
 /// # }
 /// ```
 ///
-/// By hand, where the operation must not be cut, [`next`](Self::next) (or, on a thread without a runtime,
-/// [`blocking_next`](Self::blocking_next)) waits until the next attempt may begin. Its failure goes to
-/// [`failed`](Self::failed) and its success through [`succeeded`](Self::succeeded); an attempt that is followed by
-/// neither was dropped, which says nothing of the upstream:
+/// Some operations must not be dropped in flight. Drive these by hand: [`next`](Self::next) waits
+/// until the next attempt may begin. On a thread without a runtime use
+/// [`blocking_next`](Self::blocking_next). Report a failure to [`failed`](Self::failed) and a
+/// success to [`succeeded`](Self::succeeded). An attempt without a report counts as dropped. The
+/// upstream learns nothing from it:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -65,14 +66,14 @@ use crate::upstream::{NoUpstream, Target, TargetFor};
 #[must_use = "a run does nothing unless attempts are made under it"]
 pub struct Run<E, P, K, X: Target = NoUpstream> {
     call: CallState<E, Renewed<P>, K, X>,
-    /// Whether its latest attempt succeeded, and that was reported.
+    /// True if the latest attempt succeeded and was reported.
     has_succeeded: bool,
-    /// The number of the attempt that was last reported to have failed.
+    /// The number of the attempt last reported as failed.
     failed: u32,
 }
 
 impl<E, P, K: Cancel> Run<E, P, K> {
-    /// Starts a run. The total timeout counts from here.
+    /// Starts a run. The total timeout counts from this call.
     #[track_caller]
     pub fn new<C>(policy: P, token: K) -> Self
     where
@@ -84,8 +85,9 @@ impl<E, P, K: Cancel> Run<E, P, K> {
         Self { call, has_succeeded: false, failed: 0 }
     }
 
-    /// Sends the run to an [`Upstream`](crate::Upstream), which its attempts share with other calls; or gives it a name.
-    /// Before the first attempt, and once. The total timeout counts from here.
+    /// Sends the run to an [`Upstream`](crate::Upstream) shared with other calls, or names the run.
+    ///
+    /// Call this once, before the first attempt. The total timeout counts from this call.
     pub fn on<Y: TargetFor<E>>(self, target: Y) -> Run<E, P, K, Y> {
         let mut call = self.call.on(target);
         call.note_start();
@@ -94,14 +96,15 @@ impl<E, P, K: Cancel> Run<E, P, K> {
 }
 
 impl<E, P, K, X: Target> Run<E, P, K, X> {
-    /// Returns how many attempts were begun.
+    /// Returns the number of attempts started.
     #[must_use]
     pub const fn attempts(&self) -> u32 {
         self.call.attempts()
     }
 
-    /// Lets the attempts and the growth of the delays count anew from here: for work that goes on for long and has just
-    /// made progress.
+    /// Restarts the count of attempts and the growth of the delays.
+    ///
+    /// Use this for long work that has just made progress.
     pub const fn progressed(&mut self) {
         let attempts = self.call.attempts();
         self.call.policy.renew(attempts);
@@ -115,9 +118,10 @@ where
     K: Cancel,
     X: TargetFor<E>,
 {
-    /// Makes one attempt: waits until it may begin, polls `operation` under the token and the timeouts, and settles its
-    /// outcome. `Some` is the success, and the end; after `None` call it again with the next attempt, which then waits
-    /// out the delay.
+    /// Makes one attempt: waits until it may begin, polls `operation` and reports its outcome.
+    ///
+    /// `operation` is polled under the token and the timeouts. `Some` is the success and ends the
+    /// run. After `None`, call this again. The next attempt first waits for the delay.
     ///
     /// # Errors
     ///
@@ -125,13 +129,15 @@ where
     ///
     /// # Cancel safety
     ///
-    /// Dropped in flight, it drops `operation` and says nothing of the upstream: a probe's place is free at once. Dropped
-    /// while it waits, it leaves the line; the delay goes on. The run may go on in both cases: the next attempt counts and
-    /// is paid for as the retry that it is. A budget token whose retry has not begun goes back with the run.
+    /// Dropping the future in flight drops `operation`. The upstream learns nothing from the
+    /// attempt, and a breaker's probe is free at once. Dropping the future while it waits leaves
+    /// the queue. The delay continues to run. In both cases the run may go on. The next attempt
+    /// then counts as a retry and is paid for as a retry. Dropping the run gives back the budget
+    /// token of a retry that has not started.
     ///
     /// # Panics
     ///
-    /// If polled after completion.
+    /// Panics if polled after completion.
     pub fn attempt<Fut, T>(
         &mut self,
         operation: Fut,
@@ -147,7 +153,7 @@ where
         }
     }
 
-    /// Pending until the next attempt may begin: the delay, a hold, the line, and its admission.
+    /// Waits until the next attempt may begin: for the delay, the cooldown and its admission.
     ///
     /// # Errors
     ///
@@ -155,7 +161,7 @@ where
     ///
     /// # Cancel safety
     ///
-    /// Dropped while it waits, it leaves the line; the delay goes on, and the run may go on.
+    /// Dropping the future leaves the queue. The delay continues to run. The run may go on.
     pub async fn next(&mut self) -> Result<Attempt, GaveUp<E>> {
         if self.call.attempts() == 0 {
             self.call.note_nesting();
@@ -166,12 +172,12 @@ where
         poll_fn(|cx| wait.as_mut().poll(cx)).await
     }
 
-    /// The twin of [`next`](Self::next) for a thread without a runtime: blocks it until the next attempt may begin, or
-    /// until the token is cancelled.
+    /// Blocks the thread until the next attempt may begin or the token is cancelled.
     ///
-    /// Within a tokio runtime it blocks all that this thread would poll, and where the runtime's clock is paused it
-    /// never returns: that clock moves on only when the thread that is blocked has nothing to do. In such a test give
-    /// the upstream a [`ManualTimer`](crate::ManualTimer).
+    /// This is [`next`](Self::next) for a thread without a runtime. On a thread of a tokio runtime
+    /// it blocks all tasks of that thread. With a paused tokio clock it never returns, because that
+    /// clock advances only while the thread is idle. In such a test give the upstream a
+    /// [`ManualTimer`](crate::ManualTimer).
     ///
     /// # Errors
     ///
@@ -203,22 +209,22 @@ where
         self.call.block_between(0)
     }
 
-    /// Reports that the attempt failed. One that was made without a [`next`](Self::next) counts all the same.
+    /// Reports that the attempt failed. An attempt made without [`next`](Self::next) counts too.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] ends the run. `Ok`: another attempt may be made.
+    /// [`GaveUp`] ends the run. After `Ok` another attempt may be made.
     pub fn failed(&mut self, error: E) -> Result<(), GaveUp<E>> {
         if self.failed == self.call.attempts() {
-            self.call.count_unseen();
+            self.call.count_unadmitted();
         }
         self.failed = self.call.attempts();
         self.call.note_error(error);
         self.call.failed(0, Ended::Error).map(|_| ())
     }
 
-    /// Reports that the attempt succeeded, unless [`attempt`](Self::attempt) did, and hands `value` through.
-    #[must_use = "this is the value that the run was for"]
+    /// Reports that the attempt succeeded, unless [`attempt`](Self::attempt) did. Returns `value`.
+    #[must_use = "this is the result of the run"]
     pub fn succeeded<T>(mut self, value: T) -> T {
         if !self.has_succeeded {
             let attempts = self.call.attempts();
@@ -235,7 +241,7 @@ impl<E, P, K, X: Target> fmt::Debug for Run<E, P, K, X> {
 }
 
 pin_project! {
-    /// The wait for the next attempt. Dropped, it leaves the line.
+    /// The wait for the next attempt. Leaves the queue when dropped.
     struct NextAttempt<'r, E, P, K, X>
     where
         K: Cancel,
@@ -273,8 +279,8 @@ where
 }
 
 pin_project! {
-    /// One attempt of a [`Run`]. By hand, as an `async fn` would hold the operation twice: as its argument and where it is
-    /// polled.
+    /// One attempt of a [`Run`]. Written by hand, because an `async fn` would store the operation
+    /// twice: as its argument and at its poll.
     struct AttemptFuture<'r, Fut, E, P, K, X>
     where
         K: Cancel,
@@ -282,14 +288,14 @@ pin_project! {
     {
         run: &'r mut Run<E, P, K, X>,
         phase: Phase,
-        // `None` once it has ended.
+        // `None` once the operation has ended.
         #[pin]
         operation: Option<Fut>,
         #[pin]
         pending: PendingOf<X, K>,
     }
 
-    // The run outlives it: what an attempt holds at an upstream must not wait for the run to end.
+    // The run outlives this future, so dropping the future must give back what the attempt holds.
     impl<Fut, E, P, K: Cancel, X: Target> PinnedDrop for AttemptFuture<'_, Fut, E, P, K, X> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
@@ -308,7 +314,7 @@ pin_project! {
 #[derive(Clone, Copy)]
 enum Phase {
     Unstarted,
-    // Until the attempt may begin.
+    // Before the attempt may begin.
     Waiting,
     Polling,
     Done,
@@ -342,7 +348,7 @@ where
         let operation =
             this.operation.as_mut().as_pin_mut().expect("`Run::attempt` polled after completion");
         let outcome = ready!(call.poll_attempt(0, operation, this.pending.as_mut(), cx));
-        // The operation is dropped before anybody hears of its outcome.
+        // Drop the operation before its outcome is reported.
         this.operation.set(None);
         *this.phase = Phase::Done;
         Poll::Ready(match outcome {

@@ -321,8 +321,8 @@ where
         if !*this.flowing && !holds {
             *this.flowing = true;
             // Content has come and met the limits.
-            this.pending.as_mut().wake();
-            this.call.met_limits(0);
+            this.pending.as_mut().drop_sleep();
+            this.call.lift_limits(0);
         }
     }
 
@@ -330,9 +330,9 @@ where
     fn succeed(self: Pin<&mut Self>) {
         let mut this = self.project();
         this.state.set(State::Done);
-        this.pending.as_mut().wake();
+        this.pending.as_mut().drop_sleep();
         if !std::mem::replace(this.flowing, true) {
-            this.call.met_limits(0);
+            this.call.lift_limits(0);
         }
         let attempts = this.call.attempts();
         this.call.succeeded_at(0, attempts, None);
@@ -344,7 +344,7 @@ where
         // The failed stream is dropped before the failure is reported and before the next stream is
         // opened.
         this.state.set(State::Done);
-        this.pending.as_mut().wake();
+        this.pending.as_mut().drop_sleep();
         this.held.clear();
         if matches!(ended, Ended::Deadline | Ended::Cancelled) {
             return this.call.ended(0, ended).err().map(Err);
@@ -387,7 +387,7 @@ where
     #[cold]
     fn end(self: Pin<&mut Self>, gave_up: GaveUp<E>) -> Poll<Yielded<T, E>> {
         let mut this = self.project();
-        this.pending.as_mut().wake();
+        this.pending.as_mut().drop_sleep();
         this.held.clear();
         Poll::Ready(Some(Err(gave_up)))
     }

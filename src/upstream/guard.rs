@@ -12,41 +12,40 @@ use crate::policy::StopReason;
 use crate::time::{Timer, nanos};
 use crate::verdict::Health;
 
-/// The answer to the question whether an attempt may begin.
+/// The answer of a target to an attempt that wants to begin.
 pub(crate) enum Admit {
+    /// The attempt may begin.
     Go,
-    /// Not yet: the cooldown holds it that long, then it must ask again.
+    /// The cooldown holds the attempt for this time. The attempt must then ask again.
     Hold(Duration),
-    /// Not yet: it waits in line, no longer than to that reading. It asks again when it is woken.
-    Queued {
-        until: u64,
-        is_new: bool,
-    },
-    Refused {
-        reason: StopReason,
-        retry_after: Option<Duration>,
-    },
+    /// The attempt waits in the bulkhead's queue, `until` at the latest. It asks again when the
+    /// queue wakes it.
+    Queued { until: u64, is_new: bool },
+    /// The breaker or the bulkhead refuses the attempt.
+    Refused { reason: StopReason, retry_after: Option<Duration> },
 }
 
-/// What a call holds at its target: a slot for each attempt that may be in flight, and a budget token for an attempt
-/// that has not begun. Dropped, it gives everything back.
+/// The permits, tickets and budget token that a call holds at its target.
+///
+/// Each attempt in flight has a slot. The budget token belongs to an attempt that has not begun.
+/// Dropping the guard gives everything back.
 pub(crate) struct Guard<X: Endpoint, const N: usize> {
     pub(crate) target: X,
     slots: [X::Slot; N],
     pub(crate) progress: Progress,
 }
 
-/// What a call notes of itself, all in one word.
+/// The progress of a call, packed into one word.
 pub(crate) struct Progress {
-    /// How many attempts were begun.
+    /// The number of attempts begun.
     pub(crate) attempts: u32,
     pub(crate) kind: CallKind,
-    /// Whether the runtime's other tasks must have their turn before the next attempt.
+    /// True if the call must yield to other tasks before the next attempt.
     pub(crate) must_yield: bool,
-    /// Whether it was asked whether the call is nested.
+    /// True after the check for a nested call.
     pub(crate) is_nesting_noted: bool,
-    /// Whether it holds a budget token.
-    is_paid: bool,
+    /// True while the call holds a budget token for an attempt that has not begun.
+    holds_budget_token: bool,
 }
 
 impl<X: Endpoint, const N: usize> Guard<X, N> {
@@ -57,7 +56,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
             kind,
             must_yield: false,
             is_nesting_noted: false,
-            is_paid: false,
+            holds_budget_token: false,
         };
         Self { target, slots: std::array::from_fn(|_| X::Slot::default()), progress }
     }
@@ -66,29 +65,30 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         self.target.parts()?.budget.as_ref()
     }
 
-    /// Takes the token for the next attempt; false if there is none to take. Free without a budget.
+    /// Takes a budget token for the next attempt unless the call already holds a token. Returns
+    /// false if the budget has no token left. Without a budget every attempt is free.
     #[inline]
     pub(crate) fn pay(&mut self) -> bool {
-        if !X::ALONE && !self.progress.is_paid {
+        if !X::ALONE && !self.progress.holds_budget_token {
             let Some(budget) = self.budget() else { return true };
             let Some(token) = budget.withdraw() else { return false };
-            token.spend();
-            self.progress.is_paid = true;
+            token.spend(); // the flag stands for the token from here
+            self.progress.holds_budget_token = true;
         }
         true
     }
 
-    /// Spends the token: the attempt begins.
+    /// Spends the budget token because the attempt begins.
     #[inline]
     pub(crate) const fn spend(&mut self) {
-        self.progress.is_paid = false;
+        self.progress.holds_budget_token = false;
     }
 
-    /// Gives back the token of an attempt that will not begin.
+    /// Gives back the budget token of an attempt that will not begin.
     #[cold]
     #[inline(never)]
     pub(crate) fn refund(&mut self) {
-        if mem::take(&mut self.progress.is_paid) {
+        if mem::take(&mut self.progress.holds_budget_token) {
             if let Some(budget) = self.budget() {
                 budget.refund();
             }
@@ -102,7 +102,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         }
     }
 
-    /// Gives back what an attempt held, as if there had been none.
+    /// Gives back everything that the attempt in `slot` holds. The attempt does not count.
     #[inline]
     pub(crate) fn forget(&mut self, slot: usize) {
         let held = self.slots[slot].held().map_or(Held::Nothing, mem::take);
@@ -119,7 +119,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         }
     }
 
-    /// Gives back what all attempts held.
+    /// Gives back everything that all attempts hold, and the budget token.
     #[cold]
     #[inline(never)]
     pub(crate) fn forget_all(&mut self) {
@@ -127,14 +127,14 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         self.refund();
     }
 
-    /// Gives up an attempt's place in line.
+    /// Leaves the queue if the attempt in `slot` waits there.
     pub(crate) fn leave_queue(&mut self, slot: usize) {
         if let Some(Held::Queued { .. }) = self.slots[slot].held() {
             self.forget(slot);
         }
     }
 
-    /// Progress when the attempt began, unless it is known.
+    /// Sets the start of the attempt unless the start is known.
     #[inline]
     pub(crate) fn note_began(&mut self, slot: usize, now: u64) {
         if let Some(Held::Admitted(ticket)) = self.slots[slot].held() {
@@ -144,7 +144,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         }
     }
 
-    /// Returns when the attempt began, where that is known.
+    /// Returns the start of the attempt if known.
     #[inline]
     pub(crate) fn began(&mut self, slot: usize) -> Option<u64> {
         match self.slots[slot].held() {
@@ -155,11 +155,12 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
 }
 
 impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
-    /// Admits an attempt that nothing keeps from beginning. False: it must ask.
+    /// Admits an attempt if the cooldown is free, the breaker closed and no bulkhead set. Otherwise
+    /// returns false and leaves the decision to [`admit`](Self::admit).
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "it is a few instructions, which a call of it would double"
+        reason = "a few instructions: a function call would double them"
     )]
     pub(crate) fn admit_at_once(&mut self, slot: usize, now: Option<u64>) -> bool {
         let Some(parts) = self.target.parts() else { return true };
@@ -179,7 +180,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         true
     }
 
-    /// Asks whether an attempt may begin at `now`, where that is known. Without a `waker` it does not wait in line.
+    /// Asks the cooldown, the bulkhead and the breaker to admit an attempt. `now` is the clock
+    /// reading if known. Without a `waker` the attempt does not queue.
     #[inline]
     pub(crate) fn admit(&mut self, slot: usize, now: Option<u64>, waker: Option<&Waker>) -> Admit {
         let Some(parts) = self.target.parts() else { return Admit::Go };
@@ -218,55 +220,57 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         Admit::Go
     }
 
-    /// Returns the refusal that an attempt after `delay` would meet, where that is certain.
+    /// Returns the breaker's refusal of an attempt after `delay` if that refusal is certain.
     pub(crate) fn refusal_within(&self, delay: Duration) -> Option<Open> {
         let breaker = self.target.parts()?.breaker.as_ref()?;
         breaker.refusal_within(delay, &Owned(&self.target))
     }
 
-    /// Reports that an attempt succeeded. `at` returns when its one turn began, where that is known.
+    /// Reports that an attempt succeeded. `at` returns the end of the attempt if known. For a
+    /// success at the first poll `at` may return the start of that poll.
     #[inline]
     pub(crate) fn report_success(&mut self, slot: usize, at: impl FnOnce(Ticket) -> Option<u64>) {
         let Some(parts) = self.target.parts() else { return };
         let Some(held) = self.slots[slot].held() else { return };
         let Held::Admitted(ticket) = *held else { return };
         *held = Held::Nothing;
-        let _place = parts.bulkhead.as_ref().map(Place);
+        let _permit = parts.bulkhead.as_ref().map(HeldPermit);
         if let Some(breaker) = &parts.breaker {
             breaker.settle(ticket, Outcome::HEALTHY, at(ticket), &Owned(&self.target));
         }
     }
 
-    /// Reports how an attempt failed, `at` that time, where it is known.
+    /// Reports the outcome of a failed attempt. `at` is the end of the attempt if known.
     pub(crate) fn report(&mut self, slot: usize, outcome: Outcome, at: Option<u64>) {
         let Some(parts) = self.target.parts() else { return };
         let Some(held) = self.slots[slot].held() else { return };
         let Held::Admitted(ticket) = *held else { return };
         let owned = Owned(&self.target);
-        // A timer is foreign: where it panics, the attempt still holds what is given back then.
+        // The timer may panic. `held` is then still set, and the guard's drop gives it back.
         if let (Some(cooldown), Health::Throttling) = (&parts.cooldown, outcome.health) {
             cooldown.hold(owned.now(), outcome.hint);
         }
         *held = Held::Nothing;
-        let _place = parts.bulkhead.as_ref().map(Place);
+        let _permit = parts.bulkhead.as_ref().map(HeldPermit);
         if let Some(breaker) = &parts.breaker {
             breaker.settle(ticket, outcome, at, &owned);
         }
     }
 }
 
-/// A place in a bulkhead. It is left when the breaker has counted the attempt, or has panicked: whoever is next then meets
-/// the breaker that this attempt has opened.
-struct Place<'a>(&'a Bulkhead);
+/// A permit that is released after the breaker has counted the attempt or has panicked. If this
+/// attempt trips the breaker, the next waiter then finds the breaker open.
+struct HeldPermit<'a>(&'a Bulkhead);
 
-impl Drop for Place<'_> {
+impl Drop for HeldPermit<'_> {
     #[inline]
     fn drop(&mut self) {
         self.0.leave();
     }
 }
 
-/// Goes on with an attempt that has waited, or whose maker panicked after it was admitted. `None`: it may go on to ask.
+/// Continues an attempt that already holds something. The attempt waits in the queue, or foreign
+/// code panicked after its admission. On `None` the attempt asks the other parts.
 #[cold]
 #[inline(never)]
 fn resume(
@@ -294,7 +298,7 @@ fn resume(
     Some(Admit::Queued { until, is_new: false })
 }
 
-/// Enters the bulkhead, or its line. `None`: it has entered.
+/// Takes a permit of the bulkhead, or joins its queue. Returns `None` with a permit.
 #[inline(never)]
 fn enter(
     held: &mut Held,
@@ -307,7 +311,7 @@ fn enter(
         *held = Held::Entered;
         return None;
     }
-    // Whom the breaker refuses need not wait for that.
+    // An attempt does not queue only to be refused by the breaker.
     if let Some(open) =
         parts.breaker.as_ref().and_then(|breaker| breaker.refusal_within(Duration::ZERO, owner))
     {
@@ -327,7 +331,7 @@ fn enter(
     }
 }
 
-/// Gives back what an attempt held, as if there had been none.
+/// Gives back everything in `held`. The attempt does not count.
 #[cold]
 fn give_back(held: Held, parts: &Parts) {
     match (held, &parts.bulkhead) {
@@ -344,7 +348,7 @@ impl<X: Endpoint, const N: usize> Drop for Guard<X, N> {
     #[inline]
     fn drop(&mut self) {
         if !X::ALONE
-            && (self.progress.is_paid
+            && (self.progress.holds_budget_token
                 || self.slots.iter_mut().any(|slot| slot.held().is_some_and(|held| held.is_some())))
         {
             self.forget_all();
@@ -359,7 +363,7 @@ impl Held {
     }
 }
 
-/// A target as the owner of its breaker.
+/// A target in its role as the owner of its breaker.
 pub(crate) struct Owned<'a, X>(pub(crate) &'a X);
 
 impl<X: Endpoint<Timer: Timer>> Owner for Owned<'_, X> {

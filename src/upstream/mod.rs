@@ -1,24 +1,29 @@
-//! What calls to one upstream share: a name, a budget, a breaker, a cooldown, a bulkhead, an observer and a timer.
+//! An upstream: the state shared by all calls to one backend.
 //!
-//! Each attempt on an [`Upstream`] begins with one admission and ends with one report. The admission asks the token, the
-//! cooldown, the bulkhead and the breaker, in this order: the attempt begins, waits, or is refused with a reason and a
-//! time. The report brings the verdict and the latency to the breaker and the cooldown. An attempt that is dropped
-//! without a report is neutral, and everything that it held is given back.
+//! This state is a name, a budget, a breaker, a cooldown, a bulkhead, an adaptive timeout, an
+//! observer and a timer.
 //!
-//! | on an upstream | how |
+//! Each attempt on an [`Upstream`] begins with one admission and ends with one report. The
+//! admission asks the token, the cooldown, the bulkhead and the breaker, in this order. The attempt
+//! then begins, waits or is refused. A refusal has a reason, and a time if known. The report gives
+//! the verdict and the latency to the breaker and the cooldown. An attempt dropped without a report
+//! is neutral and gives back everything it held.
+//!
+//! | call on an upstream | code |
 //! |---|---|
-//! | a call that is retried | `retry(op, POLICY, &token).on(&UPSTREAM)` |
-//! | a stream that is opened again | `retry_stream(open, POLICY, &token).on(&UPSTREAM)` |
-//! | a call that is hedged | `hedge(op, POLICY, &token).on(&UPSTREAM)` |
-//! | alternatives | `fallback(…)` names itself; each call in it goes on its own upstream |
-//! | your own loop | `Run::new(POLICY, &token).on(&UPSTREAM)` |
+//! | with retries | `retry(op, POLICY, &token).on(&UPSTREAM)` |
+//! | a stream, with retries | `retry_stream(open, POLICY, &token).on(&UPSTREAM)` |
+//! | with hedges | `hedge(op, POLICY, &token).on(&UPSTREAM)` |
+//! | with alternatives | `fallback(…).on("name")`, and each call within on its own upstream |
+//! | in your own loop | `Run::new(POLICY, &token).on(&UPSTREAM)` |
 //! | one attempt, no retry | [`UPSTREAM.call(future, classifier)`](Upstream::call) |
-//! | by hand | [`UPSTREAM.admit(&token)`](Upstream::admit), then [`settle`](crate::Admission::settle) |
+//! | one attempt, by hand | [`UPSTREAM.admit(&token)`](Upstream::admit), then [`settle`](crate::Admission::settle) |
 //!
 //! # Two upstreams
 //!
-//! A call goes on one upstream: a second `.on(…)` does not compile. Where a host has its own limits and all hosts share
-//! others, one call stands within the other: `ALL_HOSTS.call(retry(op, POLICY, &token).on(&HOST), classifier)`.
+//! A call runs on one upstream. A second `.on(…)` does not compile. If a host has its own
+//! limits and all hosts share others, put one call inside the other:
+//! `ALL_HOSTS.call(retry(op, POLICY, &token).on(&HOST), classifier)`.
 
 mod guard;
 mod parts;
@@ -44,16 +49,18 @@ use crate::observe::Observe;
 use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, nanos};
 use parts::Observer;
 
-/// What calls to one upstream share. It lives in a `static`, in an `Arc`, or in a [`Keyed`](crate::Keyed), one for each
+/// The state shared by all calls to one backend.
+///
+/// An upstream lives in a `static`, in an `Arc` or in a [`Keyed`](crate::Keyed). Use one for each
 /// host, model or key.
 ///
 /// # Defaults
 ///
 /// | setting | default | why |
 /// |---|---|---|
-/// | name | none: `new` takes it | it stands in every log line, event and metric |
-/// | parts | none | each changes what callers see: choose |
-/// | observer | [`Log`](crate::observe::Log) | trouble should be seen |
+/// | name | none: `new` takes it | every log line, event and metric contains it |
+/// | parts | none | each part changes the outcome of calls: choose |
+/// | observer | [`Log`](crate::observe::Log) | the operator should see trouble |
 /// | timer | tokio's, with the feature `tokio` | |
 ///
 /// # Examples
@@ -67,7 +74,7 @@ use parts::Observer;
 ///     .with_cooldown(Cooldown::new());
 ///
 /// static HOSTS: Keyed<String, Upstream> =
-///     Keyed::new(|host| Upstream::named(host.as_str()).with_breaker(Breaker::new()));
+///     Keyed::new(|host| Upstream::named(&**host).with_breaker(Breaker::new()));
 ///
 /// assert_eq!(OPENAI.name(), "openai");
 /// assert_eq!(HOSTS.get("example.org").name(), "example.org");
@@ -75,23 +82,23 @@ use parts::Observer;
 #[must_use = "an upstream does nothing unless calls are made on it"]
 pub struct Upstream<M = DefaultTimer> {
     parts: Parts,
-    /// `Some`, always: so that `with_timer` can leave `None` behind in `const`.
+    /// Always `Some`.
     timer: Option<M>,
 }
 
 impl Upstream {
-    /// Creates an upstream of that name, without parts.
+    /// Creates an upstream without parts.
     pub const fn new(name: &'static str) -> Self {
         Self { parts: Parts::new(Name::Static(name)), timer: Some(DEFAULT_TIMER) }
     }
 
-    /// Creates an upstream of a name that is not known before the program runs.
+    /// Creates an upstream without parts. Its name may be computed at run time.
     pub fn named(name: impl Into<Arc<str>>) -> Self {
         Self { parts: Parts::new(Name::Shared(name.into())), timer: Some(DEFAULT_TIMER) }
     }
 }
 
-/// Settings, in any order, before the upstream is shared. Each replaces what was set before.
+/// Settings, in any order. Each replaces an earlier value of the same setting.
 impl<M> Upstream<M> {
     /// Sets the budget that pays for retries and hedges.
     pub const fn with_budget(mut self, budget: Budget) -> Self {
@@ -105,33 +112,37 @@ impl<M> Upstream<M> {
         self
     }
 
-    /// Sets the cooldown: an attempt whose verdict says [`Throttling`](crate::Health::Throttling) makes all attempts wait.
+    /// Sets the cooldown. A [`Throttling`](crate::Health::Throttling) verdict on one attempt then
+    /// makes all attempts wait.
     pub const fn with_cooldown(mut self, cooldown: Cooldown) -> Self {
         self.parts.cooldown = Some(cooldown);
         self
     }
 
-    /// Sets the bulkhead that limits how many attempts are in flight.
+    /// Sets the bulkhead. It limits the number of attempts in flight.
     pub const fn with_bulkhead(mut self, bulkhead: Bulkhead) -> Self {
         mem::forget(self.parts.bulkhead.replace(bulkhead));
         self
     }
 
-    /// Sets what learns the latency of attempts. A policy then uses it as
-    /// [attempt timeout](crate::RetryPolicy::with_learned_attempt_timeout) or as
-    /// [delay before a hedge](crate::HedgePolicy::with_learned_delay).
+    /// Sets the adaptive timeout. It learns the latency of attempts.
+    ///
+    /// A policy can use this latency as [attempt
+    /// timeout](crate::RetryPolicy::with_learned_attempt_timeout) or as [delay of a
+    /// hedge](crate::HedgePolicy::with_learned_delay).
     pub const fn with_adaptive_timeout(mut self, adaptive: AdaptiveTimeout) -> Self {
         self.parts.adaptive = Some(adaptive);
         self
     }
 
-    /// Sets the observer, in place of [`Log`](crate::observe::Log); for both give `&(Log, observer)`.
+    /// Sets the observer. It replaces [`Log`](crate::observe::Log). For both, pass
+    /// `&(Log, observer)`.
     pub const fn with_observer(mut self, observer: &'static (dyn Observe + Send + Sync)) -> Self {
         mem::forget(mem::replace(&mut self.parts.observer, Observer::Static(observer)));
         self
     }
 
-    /// Sets an observer that is not `'static`ally known, in place of [`Log`](crate::observe::Log).
+    /// Sets an observer that is not in a `static`. It replaces [`Log`](crate::observe::Log).
     pub fn with_shared_observer(mut self, observer: impl Observe + Send + Sync + 'static) -> Self {
         self.parts.observer = Observer::Shared(Arc::new(observer));
         self
@@ -149,43 +160,43 @@ impl<M> Upstream<M> {
 }
 
 impl<M> Upstream<M> {
-    /// Returns its name.
+    /// Returns the name of the upstream.
     #[must_use]
     pub fn name(&self) -> &str {
         self.parts.name.as_str()
     }
 
-    /// Returns its budget, if it has one.
+    /// Returns the budget if the upstream has one.
     #[must_use]
     pub const fn budget(&self) -> Option<&Budget> {
         self.parts.budget.as_ref()
     }
 
-    /// Returns its breaker, if it has one.
+    /// Returns the breaker if the upstream has one.
     #[must_use]
     pub const fn breaker(&self) -> Option<&Breaker> {
         self.parts.breaker.as_ref()
     }
 
-    /// Returns its cooldown, if it has one.
+    /// Returns the cooldown if the upstream has one.
     #[must_use]
     pub const fn cooldown(&self) -> Option<&Cooldown> {
         self.parts.cooldown.as_ref()
     }
 
-    /// Returns its bulkhead, if it has one.
+    /// Returns the bulkhead if the upstream has one.
     #[must_use]
     pub const fn bulkhead(&self) -> Option<&Bulkhead> {
         self.parts.bulkhead.as_ref()
     }
 
-    /// Returns what learns the latency of attempts, if it has that.
+    /// Returns the adaptive timeout if the upstream has one.
     #[must_use]
     pub const fn adaptive_timeout(&self) -> Option<&AdaptiveTimeout> {
         self.parts.adaptive.as_ref()
     }
 
-    /// Returns the upstream with a further observer, for one call: `.on(UPSTREAM.observed_by(&progress))`.
+    /// Adds an observer for one call: `.on(UPSTREAM.observed_by(&progress))`.
     pub fn observed_by<'a, O: Observe + ?Sized>(
         &'a self,
         observer: &'a O,
@@ -193,13 +204,14 @@ impl<M> Upstream<M> {
         Observed::new(self, observer)
     }
 
-    /// Returns the upstream for a call whose error has `Debug` and no `Display`: the log prints that.
+    /// Returns the upstream for a call whose error type has no `Display`. The log then prints the
+    /// `Debug` of the error.
     pub const fn debug(&self) -> Debugged<&Self> {
         Debugged::new(self)
     }
 }
 
-/// By hand.
+/// Control by hand.
 impl<M: Timer> Upstream<M> {
     #[inline]
     pub(crate) fn timer(&self) -> &M {
@@ -213,30 +225,36 @@ impl<M: Timer> Upstream<M> {
         nanos(self.timer().now())
     }
 
-    /// Makes all attempts wait for `after` from now, held to the cooldown's cap, unless they wait longer already. Without
-    /// a cooldown it does nothing.
+    /// Makes all attempts wait for `after` from now.
+    ///
+    /// The cooldown's cap limits the wait. A current wait that ends later stays. Without a cooldown
+    /// this does nothing.
     pub fn hold(&self, after: Duration) {
         if let Some(cooldown) = self.cooldown() {
             cooldown.hold(self.now(), Some(after));
         }
     }
 
-    /// Returns how long the cooldown still holds attempts; `None` if it does not. The release comes on top, for attempts
-    /// that come during it as well.
+    /// Returns the remaining hold of the cooldown. `None` if the cooldown holds nothing.
+    ///
+    /// The release after the hold takes additional time. It also delays attempts made during the
+    /// release.
     #[must_use]
     pub fn held(&self) -> Option<Duration> {
         let cooldown = self.cooldown().filter(|cooldown| !cooldown.is_free())?;
         cooldown.remaining(self.now())
     }
 
-    /// Returns what the breaker knows at this moment. `None` without a breaker.
+    /// Returns a snapshot of the breaker. `None` without a breaker.
     #[must_use]
     pub fn snapshot(&self) -> Option<Snapshot> {
         Some(self.breaker()?.snapshot(&Owned(self)))
     }
 
-    /// Keeps the breaker open for as long as the guard, or another one, is held; the last one to go closes it. Without a
-    /// breaker it does nothing.
+    /// Opens the breaker until the guard is dropped.
+    ///
+    /// If several guards exist, dropping the last one closes the breaker. Without a breaker this
+    /// does nothing.
     pub fn isolate(&self) -> Isolation<'_, M> {
         if let Some(breaker) = self.breaker() {
             breaker.isolate(&Owned(self));
@@ -244,7 +262,7 @@ impl<M: Timer> Upstream<M> {
         Isolation { upstream: self }
     }
 
-    /// Closes the breaker and forgets what it counted. While it is isolated, it stays so.
+    /// Closes the breaker and clears its counts. An isolated breaker stays isolated.
     pub fn reset(&self) {
         if let Some(breaker) = self.breaker() {
             breaker.reset(&Owned(self));
@@ -267,7 +285,7 @@ impl<M> fmt::Debug for Upstream<M> {
     }
 }
 
-/// Keeps a breaker open for as long as it is held. Made by [`Upstream::isolate`].
+/// A guard that keeps a breaker open. Made by [`Upstream::isolate`].
 #[must_use = "the breaker is isolated only while this is held"]
 pub struct Isolation<'a, M: Timer> {
     upstream: &'a Upstream<M>,

@@ -10,7 +10,7 @@ use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
 use crate::observe::{Gauges, Log, Observe};
 
-/// What an upstream is made of, beside its timer.
+/// The parts of an upstream, without its timer.
 #[derive(Debug)]
 pub struct Parts {
     pub(crate) name: Name,
@@ -35,7 +35,7 @@ impl Parts {
         }
     }
 
-    /// Takes the parts out of `this`, which is then empty: in `const` nothing may be dropped.
+    /// Moves the parts out of `this` and leaves empty parts. A `const fn` must drop nothing.
     pub(super) const fn take(this: &mut Self) -> Self {
         mem::replace(this, Self::new(Name::Static("")))
     }
@@ -79,12 +79,13 @@ pub(crate) enum Observer {
     Shared(Arc<dyn Observe + Send + Sync>),
 }
 
-/// No part of the upstream is left halfway by an observer that panics. What the observer itself is left with is its own.
+/// A panic of an observer leaves every part of the upstream intact. The observer is responsible for
+/// its own state.
 impl UnwindSafe for Observer {}
 impl RefUnwindSafe for Observer {}
 
 impl Observer {
-    /// Returns it for a call, with the log resolved statically: most upstreams have no other.
+    /// Returns the observer. Most upstreams use `Log`: inlined, it needs no dynamic dispatch.
     #[inline]
     pub(super) fn get(&self) -> &dyn Observe {
         match self {

@@ -5,19 +5,20 @@ use super::{Name, Parts, Upstream};
 use crate::observe::{Event, Log, Observe};
 use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer};
 
-/// Where a call may go: `&Upstream`, `Arc<Upstream>`, `&LazyLock<Upstream>`, or a name alone. Sealed.
+/// A target of calls: `&Upstream`, `Arc<Upstream>`, `&LazyLock<Upstream>`, or a name alone. Sealed.
 ///
-/// A name alone, `.on("weather")`, shares nothing: the log has the name and the error's words.
+/// A name alone, as in `.on("weather")`, shares nothing with other calls. The log then prints the
+/// name and the error.
 pub trait Target: Endpoint {}
 
 impl<X: Endpoint> Target for X {}
 
-/// Where a call with errors of type `E` may go: a [`Target`] that has a timer and words for the error. Sealed.
+/// A [`Target`] of calls with errors of type `E`: it has a timer and can print the error. Sealed.
 #[diagnostic::on_unimplemented(
-    message = "a call with errors of type `{E}` cannot go on `{Self}`",
-    note = "it goes on `&Upstream`, `Arc<Upstream>`, `&LazyLock<Upstream>`, or a name alone such as \"weather\"",
-    note = "the log prints the error: it needs `Display`. For an error that has only `Debug` go `.on(upstream.debug())`",
-    note = "without the feature `tokio` an upstream needs `.with_timer(…)`"
+    message = "`{Self}` is not a target for calls with errors of type `{E}`",
+    note = "a target is `&Upstream`, `Arc<Upstream>`, `&LazyLock<Upstream>`, or a name such as \"weather\"",
+    note = "the log prints the error with `Display`: for an error with only `Debug`, call `.on(upstream.debug())`",
+    note = "without the feature `tokio`, set a timer with `Upstream::with_timer`"
 )]
 pub trait TargetFor<E: ?Sized>:
     Target
@@ -44,40 +45,41 @@ mod sealed {
     use super::{Event, Name, Parts, fmt};
     use crate::breaker::Ticket;
 
-    /// What a call asks of where it goes.
+    /// The questions that a call asks its target.
     pub trait Endpoint {
         type Timer;
-        /// The sleep of the timer, if it is one.
+        /// The sleep future of the timer.
         type Sleep;
+        /// A [`Describe`] for the errors that the log can print.
         type Describe;
-        /// What an attempt in flight holds there.
+        /// The storage for everything that one attempt holds at the target.
         type Slot: Slot;
-        /// Whether nothing is shared, not even a name.
+        /// True if the target shares nothing and has no name.
         const ALONE: bool = false;
 
         fn timer(&self) -> &Self::Timer;
-        /// Reads the clock in nanoseconds, if there is one.
+        /// Returns the time in nanoseconds if the target has a clock.
         fn reading(&self) -> Option<u64>;
         fn parts(&self) -> Option<&Parts>;
         fn name(&self) -> Option<&str>;
-        /// The name, to keep.
+        /// Returns an owned copy of the name.
         fn owned_name(&self) -> Option<Name>;
         fn listens(&self) -> bool;
         fn wants_all(&self) -> bool;
         fn observe(&self, event: &Event<'_>);
     }
 
-    /// Gives the words of an error to the log.
+    /// Passes the printable form of an error to the log.
     pub trait Describe<E: ?Sized> {
         fn with<R>(error: &E, use_words: impl FnOnce(Option<&dyn fmt::Display>) -> R) -> R;
     }
 
-    /// What an attempt holds at an upstream.
+    /// The storage for everything that one attempt holds at its target.
     pub trait Slot: Default {
         fn held(&mut self) -> Option<&mut Held>;
     }
 
-    /// Nothing, where nothing is shared.
+    /// A target without shared parts stores nothing.
     impl Slot for () {
         #[inline]
         fn held(&mut self) -> Option<&mut Held> {
@@ -85,15 +87,16 @@ mod sealed {
         }
     }
 
+    /// The things that one attempt holds at an upstream.
     #[derive(Clone, Copy, Debug, Default)]
     pub enum Held {
         #[default]
         Nothing,
-        /// A place in the line in front of the bulkhead, since that reading.
+        /// A ticket in the bulkhead's queue. `since` is its start, or 0 if waits have no limit.
         Queued { ticket: u64, since: u64 },
-        /// A place in the bulkhead, if there is one.
+        /// A permit of the bulkhead if the upstream has one.
         Entered,
-        /// The same, and the breaker's ticket; its `began` is when the attempt began, where that is known.
+        /// The permit and the breaker's ticket. `began` is the start of the attempt if known.
         Admitted(Ticket),
     }
 
@@ -107,15 +110,15 @@ mod sealed {
 
 pub(crate) use sealed::Held;
 
-/// An error in the words of its `Display`, which an observer prints as `{:#}`.
+/// Prints errors with `Display`. An observer uses the format `{:#}`.
 #[derive(Debug)]
 pub struct ByDisplay;
 
-/// An error in the words of its `Debug`.
+/// Prints errors with `Debug`.
 #[derive(Debug)]
 pub struct ByDebug;
 
-/// No words.
+/// Prints no error.
 #[derive(Debug)]
 pub struct Undescribed;
 
@@ -157,7 +160,7 @@ fn default_reading() -> Option<u64> {
     return None;
 }
 
-/// Implements the part of [`Where`] that is the same wherever nothing is shared: the default timer, no parts, the log.
+/// Implements [`Endpoint`] for a target that shares nothing: the default timer, no parts, the log.
 macro_rules! shares_nothing {
     () => {
         #[inline]
@@ -192,7 +195,7 @@ macro_rules! shares_nothing {
     };
 }
 
-/// On no upstream: where a call goes unless it is sent `.on(…)` one.
+/// The target of a call without `.on(…)`: no upstream.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoUpstream;
 
@@ -279,7 +282,7 @@ impl<M: Timer> Endpoint for Upstream<M> {
     }
 }
 
-/// Implements [`Where`] by what another one says, but for some of it.
+/// Forwards methods of [`Endpoint`] to the inner target, by groups: `timer` and `observer`.
 macro_rules! forward {
     (timer, $($rest:ident),*) => {
         #[inline]
@@ -304,7 +307,7 @@ macro_rules! forward {
     () => {};
 }
 
-/// What hands all questions on.
+/// A target around an inner target.
 trait Wrapper {
     type Inner: Endpoint;
     fn inner(&self) -> &Self::Inner;
@@ -331,7 +334,7 @@ macro_rules! pointers {
 
 pointers!(&X, Arc<X>, LazyLock<X>);
 
-/// An upstream with a further observer, for one call. Made by [`Upstream::observed_by`].
+/// An upstream with an additional observer for one call. Created by [`Upstream::observed_by`].
 pub struct Observed<'a, X, O: ?Sized> {
     target: X,
     observer: &'a O,
@@ -374,7 +377,7 @@ impl<X: Endpoint, O: Observe + ?Sized> Endpoint for Observed<'_, X, O> {
     }
 }
 
-/// An upstream for calls whose error has `Debug` and no `Display`. Made by [`Upstream::debug`].
+/// An upstream for calls with errors that have only `Debug`. Created by [`Upstream::debug`].
 #[derive(Clone, Copy, Debug)]
 pub struct Debugged<X> {
     target: X,
@@ -385,7 +388,7 @@ impl<X> Debugged<X> {
         Self { target }
     }
 
-    /// Returns the same with a further observer, for one call.
+    /// Returns this upstream with an additional observer for one call.
     pub const fn observed_by<O: Observe + ?Sized>(self, observer: &O) -> Observed<'_, Self, O> {
         Observed::new(self, observer)
     }

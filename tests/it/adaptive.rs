@@ -92,7 +92,7 @@ async fn the_limit_cuts_and_says_so() {
     let gave_up = limit.0.call(pending::<Result<(), Infallible>>(), Always).await.unwrap_err();
     assert_eq!((gave_up.reason(), cut_at(&gave_up)), (StopReason::Attempts, given));
     assert!(
-        gave_up.to_string().contains(&format!("attempt 1: did not finish within {given:?}")),
+        gave_up.to_string().contains(&format!("last failure: did not finish within {given:?}")),
         "{gave_up}"
     );
     assert!(began.elapsed() >= given && began.elapsed() <= given + MS);

@@ -370,7 +370,7 @@ fn a_wait_in_line_is_reported_once() {
     }
     drop(ahead);
     assert!(poll(call.as_mut()).is_ready());
-    let words = "limited: attempt 1 of 3 is held by the bulkhead".to_owned();
+    let words = "limited: attempt 1 of 3 waits for the bulkhead".to_owned();
     assert_eq!(*heard.lock().unwrap(), [(1, HeldBy::Bulkhead, None, words)]);
 }
 

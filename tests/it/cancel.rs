@@ -95,7 +95,7 @@ fn a_cancelled_token_starts_nothing() {
         (StopReason::Cancelled, 0, None)
     );
     assert_eq!(script.starts(), 0);
-    assert_eq!(gave_up.to_string(), "script: gave up after 0 attempts: cancelled");
+    assert_eq!(gave_up.to_string(), "script: gave up after 0 attempts, cancelled");
 
     let mut run = Run::new(&POLICY, &token).on(clock(&timer));
     let gave_up = drive(run.attempt(script.play()), &timer).unwrap_err();

@@ -43,7 +43,7 @@ fn no_opinion_ends_the_call_and_says_so() {
     assert_eq!((gave_up.last(), gave_up.verdict()), (Some(&Down(1)), None));
     assert_eq!(
         gave_up.to_string(),
-        "script: gave up after 1 attempt: nobody classified this error"
+        "script: gave up after 1 attempt, the classifier has no verdict on the error"
     );
 }
 

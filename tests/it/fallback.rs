@@ -105,7 +105,7 @@ fn without_alternatives_there_is_no_answer() {
         (none.reason(), none.attempts(), none.last()),
         (StopReason::Alternatives, 0, None::<&()>)
     );
-    assert_eq!(none.to_string(), "gave up after 0 attempts: no alternatives left");
+    assert_eq!(none.to_string(), "gave up after 0 alternatives");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn the_observer_hears_which_answered() {
         "models: alternative 1 of 2 failed: down",
         "models: alternative 1 of 2 failed, trying the next: down",
         "models: alternative 2 of 2 starts",
-        "models: succeeded with alternative 2 of 2",
+        "models: alternative 2 of 2 succeeded",
     ];
     assert_eq!(*told.borrow(), expected);
 }

@@ -232,9 +232,9 @@ async fn trap_10_losers_are_dropped_before_anybody_hears_of_the_winner() {
             "search: attempt 1 of 3 starts",
             "search: attempt 2 of 3 starts",
             "search: attempt 3 of 3 starts",
-            "search: attempt 1 was dropped, another one decided the call",
-            "search: attempt 3 was dropped, another one decided the call",
-            "search: succeeded with attempt 2 of 3",
+            "search: attempt 1 of 3 dropped: another attempt ended the call",
+            "search: attempt 3 of 3 dropped: another attempt ended the call",
+            "search: attempt 2 of 3 succeeded",
         ]
     );
 }

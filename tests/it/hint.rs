@@ -107,5 +107,5 @@ fn a_hint_of_zero_is_none() {
         (gave_up.reason(), gave_up.retry_after(), elapsed),
         (StopReason::Attempts, None, Duration::ZERO)
     );
-    assert_eq!(gave_up.to_string(), "script: gave up after 3 attempts: no attempts left");
+    assert_eq!(gave_up.to_string(), "script: gave up after 3 attempts");
 }

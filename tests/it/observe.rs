@@ -429,14 +429,14 @@ fn events_have_words() {
         told.take(),
         [
             "feed: attempt 1 of 3 starts",
-            "feed: attempt 1 of 3 failed: down, 1 (asked for 20.0s)",
-            "feed: attempt 1 of 3 failed, retrying in 20.0s: down, 1 (asked for 20.0s)",
+            "feed: attempt 1 of 3 failed: down, 1 (asked to wait 20.0s)",
+            "feed: attempt 1 of 3 failed, retrying in 20.0s: down, 1 (asked to wait 20.0s)",
             "feed: attempt 2 of 3 starts",
             "feed: attempt 2 of 3 failed: down, 2",
             "feed: attempt 2 of 3 failed, retrying in 2.0s: down, 2",
             "feed: attempt 3 of 3 starts",
             "feed: attempt 3 of 3 failed: down, 3",
-            "feed: gave up after 3 of 3 attempts, the error is final, the request must not be sent again: down, 3",
+            "feed: gave up after 3 of 3 attempts, the request must not be sent again: down, 3",
         ]
     );
     // A call that is held, and then cut; one that is refused.
@@ -452,10 +452,10 @@ fn events_have_words() {
     assert_eq!(
         told.take(),
         [
-            "feed: attempt 1 of 1 is held by the cooldown for 3.0s",
+            "feed: attempt 1 of 1 waits 3.0s for the cooldown",
             "feed: attempt 1 of 1 starts",
             "feed: attempt 1 of 1 failed: did not finish within 1s",
-            "feed: gave up after 1 of 1 attempts, no attempts left: did not finish within 1s",
+            "feed: gave up after 1 of 1 attempts: did not finish within 1s",
             "feed: gave up after 0 of 1 attempts, the circuit breaker is open",
         ]
     );

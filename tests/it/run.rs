@@ -92,7 +92,7 @@ fn attempt_next_and_blocking_next_agree() {
     }
     let (outcome, turns, elapsed, left, told) = by(0, TWICE);
     assert_eq!((outcome, turns, elapsed, left), (Ok(3), 3, SECOND * 2, 99));
-    assert_eq!(told.last().unwrap(), "script: succeeded with attempt 3 of 3");
+    assert_eq!(told.last().unwrap(), "script: attempt 3 of 5 succeeded");
     let (outcome, turns, elapsed, left, _) = by(1, &[Step::Fail]);
     assert_eq!(outcome, Err((StopReason::Attempts, 5, SECOND * 4, Some(Down(5)), None)));
     assert_eq!((turns, elapsed, left), (5, SECOND * 4, 96));

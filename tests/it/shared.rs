@@ -395,7 +395,7 @@ async fn each_attempt_of_a_hedge_has_its_own_limit() {
     );
     assert_eq!((began.elapsed(), counted(&host), gave_up.last()), (150 * MS, (4, 3), None));
     assert!(
-        gave_up.to_string().ends_with("no attempts left (attempt 2: did not finish within 100ms)"),
+        gave_up.to_string().ends_with("(last failure: did not finish within 100ms)"),
         "{gave_up}"
     );
 
@@ -467,7 +467,7 @@ async fn a_flattened_fallback_says_what_the_last_call_said() {
     );
     assert_eq!((flat.attempts(), flat.elapsed()), (2, 2 * SECOND));
     assert_eq!(flat.verdict(), Some(Verdict::transient()));
-    assert_eq!(flat.to_string(), "small: gave up after 2 attempts in 2.0s: no attempts left");
+    assert_eq!(flat.to_string(), "small: gave up after 2 attempts in 2.0s");
 
     // Where no inner call came to its end, it is the outer one's word.
     let hangs = |_: Alternative<'_, &'static Upstream>| pending::<Result<(), GaveUp<&str>>>();

@@ -110,7 +110,7 @@ async fn trap_12_after_content_nothing_is_retried_silently() {
         "it came to no error of its own"
     );
     assert!(
-        gave_up.to_string().ends_with("(attempt 1: the stream ended before its last item)"),
+        gave_up.to_string().ends_with("(last failure: the stream ended before its last item)"),
         "{gave_up}"
     );
 }
@@ -308,7 +308,7 @@ async fn the_budget_pays_for_retries_and_only_an_end_refills_it() {
             "feed: attempt 1 of 3 failed: reset",
             "feed: attempt 1 of 3 failed, retrying at once: reset",
             "feed: attempt 2 of 3 starts",
-            "feed: succeeded with attempt 2 of 2",
+            "feed: attempt 2 of 3 succeeded",
         ]
     );
 

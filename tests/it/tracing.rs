@@ -156,7 +156,7 @@ fn retries_warn_and_recovery_is_a_detail() {
             ),
             line(
                 Level::DEBUG,
-                "feed: succeeded with attempt 2 of 2",
+                "feed: attempt 2 of 3 succeeded",
                 &[("upstream", "\"feed\""), ("attempt", "2"), ("attempts_allowed", "3")]
             ),
         ]
@@ -175,7 +175,7 @@ fn giving_up_warns() {
         [
             line(
                 Level::WARN,
-                "feed: attempt 1 of 3 failed, retrying in 20.0s: down, 1 (asked for 20.0s)",
+                "feed: attempt 1 of 3 failed, retrying in 20.0s: down, 1 (asked to wait 20.0s)",
                 &[
                     ("upstream", "\"feed\""),
                     ("attempt", "1"),
@@ -188,7 +188,7 @@ fn giving_up_warns() {
             line(
                 Level::WARN,
                 "feed: gave up after 2 of 3 attempts, the upstream asked for a longer wait than the policy allows: \
-                 down, 2 (asked for 60.0s), try again in 60.0s",
+                 down, 2 (asked to wait 60.0s)",
                 &[
                     ("upstream", "\"feed\""),
                     ("attempt", "2"),
@@ -214,7 +214,7 @@ fn a_fatal_first_error_is_a_detail() {
         ];
         fields.into_iter().chain(health.map(|health| ("health", health))).collect::<Vec<_>>()
     };
-    let fatal = "the error is final, the request must not be sent again";
+    let fatal = "the request must not be sent again";
     assert_eq!(
         lines(&[Step::Fail], &POLICY.with_classifier(|_: &Down| false)),
         [line(
@@ -227,7 +227,7 @@ fn a_fatal_first_error_is_a_detail() {
         lines(&[Step::Fail], &POLICY.with_classifier(|_: &Down| None::<Verdict>)),
         [line(
             Level::DEBUG,
-            "feed: gave up after 1 of 3 attempts, nobody classified this error: down, 1",
+            "feed: gave up after 1 of 3 attempts, the classifier has no verdict on the error: down, 1",
             &fields("\"unclassified\"", None, "1")
         )]
     );
@@ -256,10 +256,10 @@ fn a_name_alone_and_no_name() {
     let policy = POLICY.with_backoff(Backoff::none());
     let script = Script::new(&[Step::Fail, Step::Succeed]);
     drive(retry(|_| script.play(), policy, Never).on("weather"), &ManualTimer::new()).unwrap();
-    let recovered = ["weather: succeeded with attempt 2 of 2", "succeeded with attempt 2 of 2"];
+    let recovered = ["weather: attempt 2 of 3 succeeded", "attempt 2 of 3 succeeded"];
     let failed = [
         "weather: attempt 1 of 3 failed, retrying at once: down, 1",
-        "attempt 1 of 3 failed, retrying at once: error",
+        "attempt 1 of 3 failed, retrying at once: error not shown (name the call by `.on(\"…\")`)",
     ];
     assert_eq!(messages(), [warn(failed[0]), debug(recovered[0])]);
     let script = Script::new(&[Step::Fail, Step::Succeed]);
@@ -278,7 +278,7 @@ fn a_name_alone_and_no_name() {
     );
     let chain = |_| async { Err::<(), _>(anyhow::anyhow!("reset").context("while asking")) };
     let _ = drive(retry(chain, once, Never).on(&feed), &ManualTimer::new());
-    let gave_up = "feed: gave up after 1 of 1 attempts, no attempts left";
+    let gave_up = "feed: gave up after 1 of 1 attempts";
     assert_eq!(
         messages(),
         [
@@ -302,7 +302,7 @@ fn a_breaker_logs_the_beginning_and_the_end_of_an_outage() {
     };
     let down = Script::new(&[Step::Fail]);
     (0..2).for_each(|_| call(&down));
-    let gave_up = "feed: gave up after 1 of 1 attempts, no attempts left: down";
+    let gave_up = "feed: gave up after 1 of 1 attempts: down";
     let opened = "feed: breaker opened for 30.0s: too many failures in a row";
     assert_eq!(
         messages(),
@@ -338,7 +338,7 @@ fn refusals_cancellation_and_waits_are_details() {
 
     feed.hold(SECOND * 2);
     drive(succeeds().on(&feed), &timer).unwrap();
-    assert_eq!(messages(), [debug("feed: attempt 1 of 3 is held by the cooldown for 2.0s")]);
+    assert_eq!(messages(), [debug("feed: attempt 1 of 3 waits 2.0s for the cooldown")]);
     let place = feed.bulkhead().unwrap().try_acquire().unwrap();
     drive(succeeds().on(&feed), &timer).unwrap_err();
     assert_eq!(messages(), [debug("feed: gave up after 0 of 3 attempts, the bulkhead is full")]);
@@ -365,7 +365,7 @@ fn refusals_cancellation_and_waits_are_details() {
     );
     let hangs = |_| std::future::pending::<Result<(), Down>>();
     drive(retry(hangs, POLICY.with_total_timeout(SECOND), Never).on(&poor), &timer).unwrap_err();
-    let cut = "feed: gave up after 1 of 3 attempts, no time left: did not finish before the deadline of the call";
+    let cut = "feed: gave up after 1 of 3 attempts: did not finish before the deadline of the call";
     assert_eq!(messages(), [warn(cut)]);
 }
 
@@ -381,10 +381,12 @@ async fn hedges_are_details_and_alternatives_are_not() {
     hedge(op, HedgePolicy::new().with_delay(SECOND), Never).on(&feed).await.unwrap();
     // A first attempt's `Started`, and `Lost`, are for observers of all events.
     let started = debug("feed: attempt 2 of 2 starts");
-    assert_eq!(messages(), [started, debug("feed: succeeded with attempt 2 of 2")]);
+    assert_eq!(messages(), [started, debug("feed: attempt 2 of 2 succeeded")]);
     let poor = Upstream::new("feed").with_budget(Budget::new().with_capacity(0));
     hedge(op, HedgePolicy::new().with_delay(SECOND * 5), Never).on(&poor).await.unwrap();
-    assert_eq!(messages(), [debug("feed: no hedge beside 1 attempts: no budget or no admission")]);
+    let denied = "feed: hedge not started after attempt 1 of 2: \
+                  the budget is spent or the upstream did not admit it";
+    assert_eq!(messages(), [debug(denied)]);
 
     let answer = |it: resile::Alternative<'_, u32>| {
         let (value, last) = (*it.value(), it.is_last());
@@ -392,7 +394,7 @@ async fn hedges_are_details_and_alternatives_are_not() {
     };
     fallback(&[1, 2], answer, FallbackPolicy::new(), Never).on("models").await.unwrap();
     let failed = warn("models: alternative 1 of 2 failed, trying the next: down, 1");
-    assert_eq!(messages(), [failed, debug("models: succeeded with alternative 2 of 2")]);
+    assert_eq!(messages(), [failed, debug("models: alternative 2 of 2 succeeded")]);
 }
 
 /// Once for each pair of places, however often the calls are made.
@@ -407,9 +409,9 @@ fn nested_calls_warn_once_for_each_pair_of_places() {
     let (level, fields) = &lines[0];
     let message = &fields["message"];
     assert_eq!((*level, &*fields["upstream"]), (Level::WARN, "\"inner\""));
-    let start = format!("inner: runs within an attempt of the call at {}:", file!());
+    let start = format!("inner: this call runs within an attempt of the call at {}:", file!());
     assert!(
-        message.starts_with(&start) && message.ends_with(", so their attempts multiply"),
+        message.starts_with(&start) && message.ends_with(": their attempts multiply"),
         "{message}"
     );
     // The same inner place in another outer one is another pair.

@@ -96,7 +96,7 @@ pub(crate) fn checks(size: Size) -> Vec<Check> {
             format!("{at:?} s"),
         ),
         Check::text("and it returns at", "3s", format!("{returned:?}")),
-        Check::text("with the reason", "no time left", stop.to_string()),
+        Check::text("with the reason", "not enough time left", stop.to_string()),
     ];
     // (1 − fⁿ)⁵⁰ in percent, within five standard errors of so many jobs.
     let jobs = size.pick(16_000, 100_000);
