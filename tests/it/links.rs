@@ -1,253 +1,232 @@
-//! The links of the Markdown files: on the repository's page, in the package, and of the README in rustdoc.
+//! Checks the links of the Markdown files: on the repository's page, on the package page and in rustdoc.
 
-use std::collections::BTreeSet;
+mod markdown;
+mod rustdoc;
+
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-const PAGES: [&str; 4] = ["README.md", "DESIGN.md", "CHANGELOG.md", "COMPARE.md"];
+use markdown::{Links, anchors};
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+/// The files of the repository by their paths, and the paths that the package leaves out.
+#[derive(Default)]
+struct Repository {
+    files: BTreeMap<String, String>,
+    excluded: Vec<String>,
 }
 
-fn read(file: &str) -> String {
-    fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
-}
+impl Repository {
+    fn read() -> Self {
+        let mut repository = Self::default();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        repository.add(root, root);
+        let excluded =
+            repository.text("Cargo.toml").lines().find_map(|line| line.strip_prefix("exclude = ["));
+        let excluded = excluded.unwrap_or_default().split('"').skip(1).step_by(2);
+        repository.excluded = excluded.map(|path| path.trim_matches('/').to_owned()).collect();
+        repository
+    }
 
-/// What a page says outside its blocks of code.
-fn prose(page: &str) -> String {
-    let mut fenced = false;
-    let prose = page.lines().filter(|line| {
-        let fence = line.trim_start().starts_with("```");
-        fenced ^= fence;
-        !fenced && !fence
-    });
-    prose.collect::<Vec<_>>().join("\n")
-}
-
-/// How long the span of code is that `text` begins with; nothing where it begins with none.
-fn code(text: &str) -> usize {
-    let marks = text.len() - text.trim_start_matches('`').len();
-    let end = if marks == 0 { None } else { text[marks..].find(&text[..marks]) };
-    end.map_or(marks, |end| marks + end + marks)
-}
-
-/// Where the bracket that `text` begins with is closed.
-fn closed(text: &str, (open, close): (char, char)) -> Option<usize> {
-    let (mut depth, mut at) = (0_u32, 0);
-    while let Some(c) = text[at..].chars().next() {
-        match c {
-            '\\' => at += 1 + text[at + 1..].chars().next().map_or(0, char::len_utf8),
-            '`' => at += code(&text[at..]),
-            _ => {
-                depth = if c == open { depth + 1 } else { depth - u32::from(c == close) };
-                if depth == 0 {
-                    return Some(at);
-                }
-                at += c.len_utf8();
+    fn add(&mut self, root: &Path, folder: &Path) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
+            match path.is_dir() {
+                true if name == ".git" || name.rsplit('/').next() == Some("target") => {}
+                true => self.add(root, &path),
+                false => _ = self.files.insert(name, fs::read_to_string(path).unwrap_or_default()),
             }
         }
     }
-    None
-}
 
-/// What is written of links: destinations, inline or of a definition, the labels that are defined, those that are used.
-#[derive(Debug, Default)]
-struct Links {
-    inline: Vec<String>,
-    defined: Vec<(String, String)>,
-    used: BTreeSet<String>,
-}
-
-impl Links {
-    fn of(page: &str) -> Self {
-        let (text, mut links, mut at) = (prose(page), Self::default(), 0);
-        while let Some(c) = text[at..].chars().next() {
-            match c {
-                '\\' => at += 1 + text[at + 1..].chars().next().map_or(0, char::len_utf8),
-                '`' => at += code(&text[at..]),
-                '[' => {
-                    if let Some(end) = closed(&text[at..], ('[', ']')) {
-                        links.add(
-                            &text[at + 1..at + end],
-                            &text[at + end + 1..],
-                            text[..at].ends_with('\n'),
-                        );
-                    }
-                    at += 1; // what stands within it may be a link too
-                }
-                _ => at += c.len_utf8(),
-            }
-        }
-        links
+    /// Returns the text of a file, empty if there is none.
+    fn text(&self, file: &str) -> &str {
+        self.files.get(file).map_or("", String::as_str)
     }
 
-    /// Takes in what stands in brackets, and may begin a line, by what follows it.
-    fn add(&mut self, label: &str, after: &str, begins: bool) {
-        let normal =
-            |label: &str| label.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
-        let destination =
-            |text: &str| text.split_whitespace().next().unwrap_or_default().to_owned();
-        let inline = if after.starts_with('(') { closed(after, ('(', ')')) } else { None };
-        if let Some(end) = inline {
-            self.inline.push(destination(&after[1..end]));
-        } else if let Some(after) = after.strip_prefix(':').filter(|_| begins) {
-            self.defined.push((normal(label), destination(after)));
-        } else if !label.is_empty() && (!after.starts_with('[') || after.starts_with("[]")) {
-            self.used.insert(normal(label));
-        } // else the label is that which follows
+    fn has_file(&self, file: &str) -> bool {
+        self.files.contains_key(file)
+    }
+
+    fn has_folder(&self, folder: &str) -> bool {
+        let folder = format!("{}/", folder.trim_end_matches('/'));
+        self.files.keys().any(|file| file.starts_with(&folder))
+    }
+
+    fn sources(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().filter(|(file, _)| file.starts_with("src/")).map(|(_, text)| &**text)
+    }
+
+    /// Returns the Markdown pages at the root and below `docs/`.
+    fn pages(&self) -> impl Iterator<Item = &str> {
+        let pages = self.files.keys().filter(|file| file.ends_with(".md"));
+        pages.map(String::as_str).filter(|page| !page.contains('/') || page.starts_with("docs/"))
+    }
+
+    /// Returns true if rustdoc shows the page: no relative link leads anywhere there.
+    fn is_in_rustdoc(&self, page: &str) -> bool {
+        self.sources().any(|text| text.contains(&format!("/{page}\")")))
+    }
+
+    /// Returns one message for each broken link of a page: the page, the line, the link and the reason.
+    fn faults(&self, page: &str) -> Vec<String> {
+        let links = Links::of(self.text(page));
+        // rustdoc resolves `[Name]` and `crate::name` in a chapter of the guide, and fails on a broken one.
+        let is_chapter = page.starts_with("docs/guide/") && self.is_in_rustdoc(page);
+        let undefined = links.used.iter().filter(|link| !links.defined.contains(&link.to));
+        let undefined = undefined
+            .filter(|_| !is_chapter)
+            .map(|link| (link.line, format!("[{}]", link.to), "the label is not defined".into()));
+        let broken = links.destinations.iter().filter_map(|link| {
+            let file = link.to.split('#').next().unwrap_or_default();
+            let is_path = is_chapter && !file.is_empty() && !file.contains(['.', '/']);
+            let fault = if is_path { None } else { self.fault(page, &link.to) };
+            Some((link.line, link.to.clone(), fault?))
+        });
+        let mut faults: Vec<(_, _, String)> = undefined.chain(broken).collect();
+        faults.sort();
+        let message = |(line, link, reason)| format!("{page}:{line}: {link}: {reason}");
+        faults.into_iter().map(message).collect()
+    }
+
+    /// Returns the reason why the link leads nowhere.
+    fn fault(&self, page: &str, link: &str) -> Option<String> {
+        if link.starts_with(rustdoc::SITE) {
+            return rustdoc::fault(self, link);
+        }
+        if link.contains("://") || link.starts_with("mailto:") {
+            return None;
+        }
+        let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+        let file = if path.is_empty() { page.to_owned() } else { beside(page, path) };
+        if !path.is_empty() && self.is_in_rustdoc(page) {
+            return Some(format!(
+                "a relative link is dead in rustdoc, write {}latest/…",
+                rustdoc::SITE
+            ));
+        }
+        if !self.has_file(&file) && !self.has_folder(&file) {
+            return Some(format!("no such file: {file}"));
+        }
+        let is_excluded = |path: &String| file == *path || file.starts_with(&format!("{path}/"));
+        if self.excluded.iter().any(is_excluded) {
+            return Some(format!("{file} is not in the package"));
+        }
+        let is_known = anchor.is_empty() || anchors(self.text(&file)).contains(anchor);
+        (!is_known).then(|| format!("{file} has no heading `{anchor}`"))
     }
 }
 
-/// The anchors of a page's headings, as the repository's page makes them.
-fn anchors(page: &str) -> BTreeSet<String> {
-    let mut anchors = BTreeSet::new();
-    for line in prose(page).lines() {
-        let title = line.trim_start_matches('#');
-        if title.len() == line.len() || !title.starts_with(' ') {
-            continue;
-        }
-        let kept =
-            title.trim().chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-        let slug: String =
-            kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect();
-        let again = (1..).map(|n| format!("{slug}-{n}"));
-        let free = std::iter::once(slug.clone()).chain(again).find(|slug| !anchors.contains(slug));
-        anchors.extend(free);
-    }
-    anchors
-}
-
-fn is_relative(destination: &str) -> bool {
-    !destination.contains("://") && !destination.starts_with("mailto:")
-}
-
-/// What of `Cargo.toml` is not in the package.
-fn excluded(manifest: &str) -> Vec<String> {
-    let line =
-        manifest.lines().find_map(|line| line.strip_prefix("exclude = [")).unwrap_or_default();
-    line.split('"').skip(1).step_by(2).map(|path| path.trim_matches('/').to_owned()).collect()
-}
-
-/// Whether a file of the source defines what a link into the crate's documentation leads to.
-fn is_item(url: &str, sources: &str) -> bool {
-    let file =
-        url.split(['#', '?']).next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
-    let Some((kind, name)) = file.strip_suffix(".html").and_then(|file| file.split_once('.'))
-    else {
-        return matches!(file, "" | "index.html" | "resile" | "latest");
-    };
-    let kind = if kind == "constant" { "const" } else { kind };
-    ["pub ", "pub const "].iter().any(|public| {
-        let item = format!("{public}{kind} {name}");
-        let ends = |after: &str| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-        sources.match_indices(&item).any(|(at, _)| ends(&sources[at + item.len()..]))
-    })
-}
-
-/// What is wrong with the links of a page.
-fn faults(page: &str, excluded: &[String], sources: &str) -> Vec<String> {
-    let links = Links::of(page);
-    let mut faults = Vec::new();
-    for label in &links.used {
-        if !links.defined.iter().any(|(defined, _)| defined == label) {
-            faults.push(format!("[{label}] is not defined"));
+/// Returns the path from the root of a file that `page` links to by a path relative to itself.
+fn beside(page: &str, path: &str) -> String {
+    let mut steps: Vec<_> = page.split('/').collect();
+    steps.pop();
+    for step in path.split('/').filter(|step| !matches!(*step, "" | ".")) {
+        if step == ".." {
+            steps.pop();
+        } else {
+            steps.push(step);
         }
     }
-    for destination in
-        links.inline.iter().chain(links.defined.iter().map(|(_, destination)| destination))
-    {
-        if destination.starts_with("https://docs.rs/resile/") && !is_item(destination, sources) {
-            faults.push(format!("{destination}: no such item"));
-        }
-        if !is_relative(destination) {
-            continue;
-        }
-        let (file, anchor) = destination.split_once('#').unwrap_or((destination, ""));
-        let outside = |path: &String| file == path || file.starts_with(&format!("{path}/"));
-        if !file.is_empty() && !root().join(file).exists() {
-            faults.push(format!("{destination}: no such file"));
-        } else if excluded.iter().any(outside) {
-            faults.push(format!("{destination}: not in the package"));
-        } else if !anchor.is_empty() {
-            let target = if file.is_empty() { page.to_owned() } else { read(file) };
-            if !anchors(&target).contains(anchor) {
-                faults.push(format!("{destination}: no such heading"));
-            }
-        }
-    }
-    faults
-}
-
-/// What of the README leads nowhere in rustdoc, where `lib` defines its labels anew and the first definition counts.
-fn faults_in_rustdoc(readme: &str, lib: &str) -> Vec<String> {
-    let links = Links::of(readme);
-    let anew = |label: &str| lib.to_lowercase().contains(&format!("\n#![doc = \"[{label}]: "));
-    let leads_out = |destination: &str| is_relative(destination) && !destination.starts_with('#');
-    let inline = links.inline.iter().filter(|destination| leads_out(destination));
-    let defined =
-        links.defined.iter().filter(|(label, destination)| leads_out(destination) && !anew(label));
-    let inline = inline
-        .map(|destination| format!("{destination}: give it a label, and define that in lib.rs"));
-    inline
-        .chain(
-            defined
-                .map(|(label, _)| format!("[{label}] is not defined in lib.rs for all features")),
-        )
-        .collect()
-}
-
-fn sources(folder: &Path) -> String {
-    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    paths
-        .map(|path| {
-            if path.is_dir() {
-                sources(&path)
-            } else {
-                fs::read_to_string(path).unwrap_or_default()
-            }
-        })
-        .collect()
+    steps.join("/")
 }
 
 #[test]
 fn links_lead_somewhere() {
-    let (excluded, sources) = (excluded(&read("Cargo.toml")), sources(&root().join("src")));
-    let mut all = faults_in_rustdoc(&read("README.md"), &read("src/lib.rs"));
-    for file in PAGES {
-        let faults = faults(&read(file), &excluded, &sources);
-        all.extend(faults.into_iter().map(|fault| format!("{file}: {fault}")));
+    let repository = Repository::read();
+    let faults: Vec<_> = repository.pages().flat_map(|page| repository.faults(page)).collect();
+    assert!(faults.is_empty(), "{} broken links:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn every_page_and_link_is_seen() {
+    let repository = Repository::read();
+    let pages: Vec<_> = repository.pages().collect();
+    for page in
+        ["README", "CHANGELOG", "CONTRIBUTING", "SECURITY", "DESIGN", "COMPARE", "docs/agent"]
+    {
+        assert!(pages.contains(&&*format!("{page}.md")), "{page}");
     }
-    assert!(all.is_empty(), "{}", all.join("\n"));
+    let readme = Links::of(repository.text("README.md"));
+    assert!(readme.defined.contains("`retry`") && readme.destinations.len() > 25, "{readme:?}");
+    assert!(repository.is_in_rustdoc("README.md") && !repository.is_in_rustdoc("CHANGELOG.md"));
+    assert!(repository.excluded.contains(&"benches/rivals".to_owned()));
+}
+
+/// Returns a small repository with that text as one of its pages.
+fn sample(page: &str, text: &str) -> Repository {
+    let files = [
+        (
+            "src/lib.rs",
+            "#![doc = include_str!(\"../README.md\")]\nmod budget;\npub mod breaker;\npub mod guide;\n\
+            mod config;\npub use breaker::Breaker;\npub use budget::{Budget, Withdrawal};\npub use config::duration;",
+        ),
+        (
+            "src/budget.rs",
+            "/// A budget.\n///\n/// # Defaults\npub struct Budget<T>;\nimpl Budget { pub const fn new() {} }",
+        ),
+        (
+            "src/breaker/mod.rs",
+            "mod state;\n//! # When not\npub use self::state::State;\npub struct Breaker;",
+        ),
+        ("src/breaker/state.rs", "pub enum State { Open }"),
+        ("src/config/mod.rs", "pub mod duration;"),
+        ("src/config/duration.rs", "pub fn serialize() {}"),
+        ("src/guide.rs", "#[doc = include_str!(\"../docs/guide/load.md\")]\npub mod load {}"),
+        ("docs/guide/load.md", "# Load\n## Too much, `or` not"),
+        ("docs/fleet.svg", ""),
+        ("README.md", "# One, `two` & three\n# One, `two` & three"),
+        ("DESIGN.md", "## Time"),
+        ("benches/rivals/Cargo.toml", ""),
+    ];
+    let mut files: BTreeMap<_, _> =
+        files.into_iter().map(|(file, text)| (file.to_owned(), text.to_owned())).collect();
+    files.insert(page.to_owned(), text.to_owned());
+    Repository { files, excluded: vec!["benches/rivals".to_owned()] }
 }
 
 #[test]
-fn links_of_every_form_are_seen() {
-    let links = Links::of(&read("README.md"));
-    assert!(
-        links.defined.len() > 30
-            && links.used.contains("`retry`")
-            && links.used.contains("collapse")
-    );
-    assert!(Links::of(&read("DESIGN.md")).inline.contains(&"#cost".to_owned()));
-    assert!(excluded(&read("Cargo.toml")).contains(&"benches/rivals".to_owned()));
-    assert!(anchors(&read("README.md")).contains("see-it-work"));
+fn links_of_every_form_are_accepted() {
+    let root = "[a](README.md) [b](README.md#one-two--three) [c](README.md#one-two--three-1) [d](#top)
+![e](docs/fleet.svg 'title') [f][É] [`g`] \\[h] `[i](j)` [k](DESIGN.md#time) [l](https://example.com/#m)
+<img src=\"docs/fleet.svg\"> [n](docs) [o](mailto:a@example.com)\n```\n[p](q)\n```\n# Top
+[é]: DESIGN.md\n[`g`]: src/lib.rs";
+    assert_eq!(sample("PAGE.md", root).faults("PAGE.md"), [""; 0]);
+    let chapter = "[`Name`] [a](crate::Name#defaults) [b](#load)\n# Load";
+    assert_eq!(sample("docs/guide/load.md", chapter).faults("docs/guide/load.md"), [""; 0]);
+    let below = "[a](../README.md) ![b](fleet.svg) [c](./guide/load.md#load)";
+    assert_eq!(sample("docs/agent.md", below).faults("docs/agent.md"), [""; 0]);
+    for path in [
+        "",
+        "resile/",
+        "resile/index.html#one-two--three",
+        "resile/struct.Budget.html#defaults",
+        "resile/struct.Budget.html#method.new",
+        "resile/breaker/index.html#when-not",
+        "resile/breaker/struct.Breaker.html",
+        "resile/breaker/enum.State.html#variant.Open",
+        "resile/duration/fn.serialize.html",
+        "resile/guide/load/index.html#too-much-or-not",
+        "resile/guide/load/",
+    ] {
+        let link = format!("[a](https://docs.rs/resile/latest/{path})");
+        assert_eq!(
+            sample("README.md", &format!("# One, `two` & three\n{link}")).faults("README.md"),
+            [""; 0]
+        );
+    }
 }
 
 #[test]
-fn dead_links_are_found() {
-    let sources = "pub struct GaveUp<E>;\npub const fn interactive() -> X {}";
-    let of = |page: &str| faults(page, &["benches/rivals".to_owned()], sources);
-    let page = "# One, `two` & three\n# One, `two` & three\n[a](README.md) [b](#one-two--three) [c](#one-two--three-1)
-![d](docs/fleet.svg 'title') [e][É] [`f`] \\[g] `[h](i)` [j](README.md#features) [k](https://example.com/#l)
-[m](https://docs.rs/resile/latest/resile/struct.GaveUp.html#method.reason) [n](https://docs.rs/resile/0.1.0/resile/)
-[o](https://docs.rs/resile/latest/resile/llm/fn.interactive.html)
-```\n[p](q)\n```\n[é]: DESIGN.md\n[`f`]: src/lib.rs";
-    assert_eq!(of(page), [""; 0]);
-    for dead in [
+fn a_broken_link_is_named_by_page_line_and_link() {
+    let faults = sample("PAGE.md", "# A\n\n```\n[b](c)\n```\ntext [d](e.md)").faults("PAGE.md");
+    assert_eq!(faults, ["PAGE.md:6: e.md: no such file: e.md"]);
+    for link in [
         "[a](READ.md)",
         "![a](docs/none.svg)",
         "[![a](docs/none.svg)](README.md)",
+        "<img src=\"docs/none.svg\">",
         "[a](#none)",
         "[a](README.md#none)",
         "[a](src/lib.rs#none)",
@@ -258,12 +237,36 @@ fn dead_links_are_found() {
         "## [Unreleased]",
         "[`a`]",
         "[a]\n\n[a]: none",
-        "[a](https://docs.rs/resile/latest/resile/struct.Gave.html)",
-        "[a](https://docs.rs/resile/latest/resile/enum.GaveUp.html)",
     ] {
-        assert_eq!(of(dead).len(), 1, "{dead}: {:?}", of(dead));
+        let faults = sample("PAGE.md", link).faults("PAGE.md");
+        assert_eq!(faults.len(), 1, "{link}: {faults:?}");
     }
-    let lib = "\n#![doc = \"[`a`]: A\"]\n#![cfg_attr(feature = \"f\", doc = \"[`b`]: B\")]\n";
-    assert_eq!(faults_in_rustdoc("[`a`] [c](#c) [d](https://d)\n\n[`A`]: src/a.rs", lib), [""; 0]);
-    assert_eq!(faults_in_rustdoc("[`b`] [c](c.md)\n\n[`b`]: src/b.rs", lib).len(), 2);
+    for path in [
+        "other/",
+        "resile/none/index.html",
+        "resile/budget/index.html",
+        "resile/all.htm/index.html",
+        "resile/none.html",
+        "resile/struct.Budge.html",
+        "resile/enum.Budget.html",
+        "resile/struct.Breaker.html",
+        "resile/breaker/state/enum.State.html",
+        "resile/struct.Budget.html#none",
+        "resile/struct.Budget.html#method.none",
+        "resile/breaker/enum.State.html#variant.None",
+        "resile/breaker/index.html#none",
+        "resile/index.html#none",
+        "resile/guide/none/index.html",
+        "resile/guide/load/index.html#none",
+    ] {
+        let link = format!("[a](https://docs.rs/resile/latest/{path})");
+        let faults = sample("PAGE.md", &link).faults("PAGE.md");
+        assert_eq!(faults.len(), 1, "{link}: {faults:?}");
+    }
+    // On the package page and in rustdoc a relative link is dead.
+    assert_eq!(sample("README.md", "[a](DESIGN.md)").faults("README.md").len(), 1);
+    assert_eq!(
+        sample("docs/guide/load.md", "[a](../fleet.svg)").faults("docs/guide/load.md").len(),
+        1
+    );
 }

@@ -1,0 +1,142 @@
+//! Resolves links to `https://docs.rs/resile/…` against the source, by the rules of rustdoc.
+
+use super::Repository;
+use super::markdown::anchors;
+
+/// The address of the crate's documentation. A version and a path follow.
+pub(super) const SITE: &str = "https://docs.rs/resile/";
+
+/// A public module.
+struct Module {
+    /// The file with its code.
+    file: String,
+    /// The folder of its submodules.
+    folder: String,
+}
+
+/// Returns the reason why no page or no anchor is at `url`, which begins with [`SITE`].
+pub(super) fn fault(repository: &Repository, url: &str) -> Option<String> {
+    let (path, anchor) = url[SITE.len()..].split_once('#').unwrap_or((&url[SITE.len()..], ""));
+    let mut steps = path.split('/').skip(1).filter(|step| !step.is_empty());
+    match steps.next() {
+        None => return None, // the root of a version
+        Some("resile") => {}
+        Some(other) => return Some(format!("no such crate: {other}")),
+    }
+    let mut steps: Vec<_> = steps.collect();
+    let page = steps.pop_if(|last| last.ends_with(".html")).unwrap_or("index.html");
+    if let (["guide", chapter], "index.html") = (&*steps, page) {
+        return chapter_fault(repository, chapter, anchor);
+    }
+    let mut module = Module { file: "src/lib.rs".to_owned(), folder: "src".to_owned() };
+    for step in &steps {
+        match repository.child(&module, step) {
+            Some(child) => module = child,
+            None => return Some(format!("{} has no public module `{step}`", module.file)),
+        }
+    }
+    let (files, is_found) = match page.trim_end_matches(".html").split_once('.') {
+        None => (vec![module.file.clone()], matches!(page, "index.html" | "all.html")),
+        Some((kind, name)) => {
+            let files = repository.homes(&module, name);
+            let is_defined = files.iter().any(|file| defines(repository.text(file), kind, name));
+            (files, is_defined)
+        }
+    };
+    if !is_found {
+        return Some(format!("{} has no public item for {page}", module.file));
+    }
+    let is_root = steps.is_empty() && page == "index.html";
+    let is_known = anchor.is_empty()
+        || is_root && anchors(repository.text("README.md")).contains(anchor)
+        || files.iter().any(|file| repository.has_anchor(file, anchor));
+    (!is_known).then(|| format!("{} has no anchor `{anchor}`", files.join(", ")))
+}
+
+/// The chapters of the guide are the pages of `docs/guide/`.
+fn chapter_fault(repository: &Repository, chapter: &str, anchor: &str) -> Option<String> {
+    let file = format!("docs/guide/{chapter}.md");
+    if !repository.has_file(&file) {
+        return Some(format!("no such chapter: {file} does not exist"));
+    }
+    let is_known = anchor.is_empty() || anchors(repository.text(&file)).contains(anchor);
+    (!is_known).then(|| format!("{file} has no heading `{anchor}`"))
+}
+
+impl Repository {
+    /// Returns the public module `name` within `module`: declared there, or re-exported from a private module.
+    fn child(&self, module: &Module, name: &str) -> Option<Module> {
+        let text = self.text(&module.file);
+        let folder = if has_words(text, "pub mod ", name) {
+            format!("{}/{name}", module.folder)
+        } else {
+            format!("{}/{}/{name}", module.folder, exporter(text, name)?)
+        };
+        let files = [format!("{folder}.rs"), format!("{folder}/mod.rs")];
+        let file = files.into_iter().find(|file| self.has_file(file));
+        let file = file
+            .or_else(|| text.contains(&format!("pub mod {name} {{")).then(|| module.file.clone()));
+        file.map(|file| Module { file, folder })
+    }
+
+    /// Returns the files that may define the item `name` of `module`: its own file, and the files of the private
+    /// module that it re-exports the item from. An item of a public module has its page there and only there.
+    fn homes(&self, module: &Module, name: &str) -> Vec<String> {
+        let exporter = exporter(self.text(&module.file), name);
+        let exporter = exporter.map(|private| format!("{}/{private}", module.folder));
+        let is_below = |file: &str, folder: &str| {
+            file == format!("{folder}.rs") || file.starts_with(&format!("{folder}/"))
+        };
+        let below = self.files.keys().filter(|file| {
+            **file == module.file || exporter.as_deref().is_some_and(|at| is_below(file, at))
+        });
+        below.cloned().collect()
+    }
+
+    /// Returns true if the page of an item in `file` has `anchor`: a method, a variant, or a heading of its docs.
+    fn has_anchor(&self, file: &str, anchor: &str) -> bool {
+        match anchor.split_once('.') {
+            Some(("method" | "tymethod", name)) => {
+                self.sources().any(|text| has_words(text, "fn ", name))
+            }
+            Some(("variant" | "structfield", name)) => has_words(self.text(file), "", name),
+            Some(_) => false,
+            None => {
+                let docs = self.text(file).lines().filter_map(|line| {
+                    let line = line.trim_start();
+                    line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))
+                });
+                let docs: Vec<_> =
+                    docs.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
+                anchors(&docs.join("\n")).contains(anchor)
+            }
+        }
+    }
+}
+
+/// Returns true if `text` defines the public item `name` of the kind that rustdoc has in file names.
+fn defines(text: &str, kind: &str, name: &str) -> bool {
+    let kind = if kind == "constant" { "const" } else { kind };
+    ["pub ", "pub const ", "pub async "]
+        .iter()
+        .any(|public| has_words(text, &format!("{public}{kind} "), name))
+}
+
+/// Returns the private module that `text` re-exports `name` from.
+fn exporter<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    text.match_indices("pub use ").find_map(|(at, start)| {
+        let path = text[at + start.len()..].split(';').next()?;
+        let (from, names) = path.strip_prefix("self::").unwrap_or(path).split_once("::")?;
+        let is_public = has_words(text, "pub mod ", from);
+        (!is_public && has_words(names, "", name)).then_some(from)
+    })
+}
+
+/// Returns true if `text` has `name` as a whole word directly after `before`.
+fn has_words(text: &str, before: &str, name: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let phrase = format!("{before}{name}");
+    text.match_indices(&phrase).any(|(at, _)| {
+        !text[..at].ends_with(is_word) && !text[at + phrase.len()..].starts_with(is_word)
+    })
+}
