@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use markdown::{Links, anchors};
+use markdown::Links;
 
 /// The files of the repository by their paths, and the paths that the package leaves out.
 #[derive(Default)]
@@ -100,7 +100,8 @@ impl Repository {
         }
         let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
         let file = if path.is_empty() { page.to_owned() } else { beside(page, path) };
-        if !path.is_empty() && self.is_in_rustdoc(page) {
+        let is_hidden = || self.sources().any(|text| text.contains(&format!("img[src='{link}']")));
+        if !path.is_empty() && self.is_in_rustdoc(page) && !is_hidden() {
             return Some(format!(
                 "a relative link is dead in rustdoc, write {}latest/…",
                 rustdoc::SITE
@@ -113,7 +114,7 @@ impl Repository {
         if self.excluded.iter().any(is_excluded) {
             return Some(format!("{file} is not in the package"));
         }
-        let is_known = anchor.is_empty() || anchors(self.text(&file)).contains(anchor);
+        let is_known = anchor.is_empty() || self.anchors(&file).contains(anchor);
         (!is_known).then(|| format!("{file} has no heading `{anchor}`"))
     }
 }
@@ -154,6 +155,15 @@ fn every_page_and_link_is_seen() {
     assert!(repository.excluded.contains(&"benches/rivals".to_owned()));
 }
 
+/// The guide of the small repository: a chapter with a figure, and a page of the root with a hidden picture.
+const GUIDE: &str = "#[doc = include_str!(\"../docs/guide/load.md\")]
+#[doc = \"<figure id=\\\"storm\\\">\"]
+pub mod load {}
+
+#[doc = include_str!(\"../DESIGN.md\")]
+#[doc = \"<style>img[src='docs/fleet.svg'] { display: none }</style>\"]
+pub mod design {}";
+
 /// Returns a small repository with that text as one of its pages.
 fn sample(page: &str, text: &str) -> Repository {
     let files = [
@@ -173,7 +183,7 @@ fn sample(page: &str, text: &str) -> Repository {
         ("src/breaker/state.rs", "pub enum State { Open }"),
         ("src/config/mod.rs", "pub mod duration;"),
         ("src/config/duration.rs", "pub fn serialize() {}"),
-        ("src/guide.rs", "#[doc = include_str!(\"../docs/guide/load.md\")]\npub mod load {}"),
+        ("src/guide.rs", GUIDE),
         ("docs/guide/load.md", "# Load\n## Too much, `or` not"),
         ("docs/fleet.svg", ""),
         ("README.md", "# One, `two` & three\n# One, `two` & three"),
@@ -193,8 +203,10 @@ fn links_of_every_form_are_accepted() {
 <img src=\"docs/fleet.svg\"> [n](docs) [o](mailto:a@example.com)\n```\n[p](q)\n```\n# Top
 [é]: DESIGN.md\n[`g`]: src/lib.rs";
     assert_eq!(sample("PAGE.md", root).faults("PAGE.md"), [""; 0]);
-    let chapter = "[`Name`] [a](crate::Name#defaults) [b](#load)\n# Load";
+    let chapter = "[`Name`] [a](crate::Name#defaults) [b](#load) [c](#storm)\n# Load";
     assert_eq!(sample("docs/guide/load.md", chapter).faults("docs/guide/load.md"), [""; 0]);
+    let design = "[a](#top) ![b](docs/fleet.svg)\n# Top";
+    assert_eq!(sample("DESIGN.md", design).faults("DESIGN.md"), [""; 0]);
     let below = "[a](../README.md) ![b](fleet.svg) [c](./guide/load.md#load)";
     assert_eq!(sample("docs/agent.md", below).faults("docs/agent.md"), [""; 0]);
     for path in [
@@ -209,6 +221,8 @@ fn links_of_every_form_are_accepted() {
         "resile/duration/fn.serialize.html",
         "resile/guide/load/index.html#too-much-or-not",
         "resile/guide/load/",
+        "resile/guide/load/index.html#storm",
+        "resile/guide/design/index.html#time",
     ] {
         let link = format!("[a](https://docs.rs/resile/latest/{path})");
         assert_eq!(
@@ -257,6 +271,7 @@ fn a_broken_link_is_named_by_page_line_and_link() {
         "resile/breaker/index.html#none",
         "resile/index.html#none",
         "resile/guide/none/index.html",
+        "resile/guide/design/index.html#none",
         "resile/guide/load/index.html#none",
     ] {
         let link = format!("[a](https://docs.rs/resile/latest/{path})");
@@ -264,9 +279,12 @@ fn a_broken_link_is_named_by_page_line_and_link() {
         assert_eq!(faults.len(), 1, "{link}: {faults:?}");
     }
     // On the package page and in rustdoc a relative link is dead.
-    assert_eq!(sample("README.md", "[a](DESIGN.md)").faults("README.md").len(), 1);
-    assert_eq!(
-        sample("docs/guide/load.md", "[a](../fleet.svg)").faults("docs/guide/load.md").len(),
-        1
-    );
+    for (page, link) in [
+        ("README.md", "[a](DESIGN.md)"),
+        ("docs/guide/load.md", "[a](../fleet.svg)"),
+        ("DESIGN.md", "[a](README.md)"),
+        ("DESIGN.md", "[a](#storm)"),
+    ] {
+        assert_eq!(sample(page, link).faults(page).len(), 1, "{page}: {link}");
+    }
 }

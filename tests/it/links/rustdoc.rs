@@ -1,5 +1,7 @@
 //! Resolves links to `https://docs.rs/resile/…` against the source, by the rules of rustdoc.
 
+use std::collections::BTreeSet;
+
 use super::Repository;
 use super::markdown::anchors;
 
@@ -53,17 +55,40 @@ pub(super) fn fault(repository: &Repository, url: &str) -> Option<String> {
     (!is_known).then(|| format!("{} has no anchor `{anchor}`", files.join(", ")))
 }
 
-/// The chapters of the guide are the pages of `docs/guide/`.
+/// A chapter of the guide is an empty module of `src/guide.rs`, with a page as its docs.
 fn chapter_fault(repository: &Repository, chapter: &str, anchor: &str) -> Option<String> {
-    let file = format!("docs/guide/{chapter}.md");
-    if !repository.has_file(&file) {
-        return Some(format!("no such chapter: {file} does not exist"));
-    }
-    let is_known = anchor.is_empty() || anchors(repository.text(&file)).contains(anchor);
-    (!is_known).then(|| format!("{file} has no heading `{anchor}`"))
+    let Some(page) = repository.pages().find(|page| repository.shows(chapter, page)) else {
+        return Some(format!(
+            "no such chapter: src/guide.rs has no module `{chapter}` with a page"
+        ));
+    };
+    let is_known = anchor.is_empty() || repository.anchors(page).contains(anchor);
+    (!is_known).then(|| format!("{page} has no heading `{anchor}`"))
 }
 
 impl Repository {
+    /// Returns true if the docs of that chapter include the page.
+    fn shows(&self, chapter: &str, page: &str) -> bool {
+        self.chapters().any(|block| {
+            block.contains(&format!("/{page}\")")) && has_words(block, "pub mod ", chapter)
+        })
+    }
+
+    /// Returns the modules of the guide, each with the attributes before it.
+    fn chapters(&self) -> impl Iterator<Item = &str> {
+        self.text("src/guide.rs").split("\n\n").filter(|block| block.contains("pub mod "))
+    }
+
+    /// Returns the anchors of a page: its headings, and the ids that its chapter adds in rustdoc.
+    pub(super) fn anchors(&self, page: &str) -> BTreeSet<String> {
+        let is_guide = page.starts_with("docs/guide/");
+        let blocks =
+            self.chapters().filter(|block| is_guide && block.contains(&format!("/{page}\")")));
+        let ids = blocks.flat_map(|block| block.split("id=\\\"").skip(1));
+        let ids = ids.filter_map(|id| id.split('\\').next()).map(str::to_owned);
+        anchors(self.text(page)).into_iter().chain(ids).collect()
+    }
+
     /// Returns the public module `name` within `module`: declared there, or re-exported from a private module.
     fn child(&self, module: &Module, name: &str) -> Option<Module> {
         let text = self.text(&module.file);
