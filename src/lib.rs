@@ -18,6 +18,8 @@ pub mod cooldown;
 mod error;
 mod ext;
 pub mod fallback;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 pub mod hedge;
 #[cfg(feature = "http")]
 pub mod http;

@@ -1,0 +1,35 @@
+#![doc = include_str!("../docs/guide/guide.md")]
+
+#[doc = include_str!("../docs/guide/first_call.md")]
+pub mod first_call {}
+
+#[cfg(feature = "reqwest")]
+#[doc = include_str!("../docs/guide/classifying.md")]
+pub mod classifying {}
+
+#[cfg(feature = "tokio")]
+#[doc = include_str!("../docs/guide/timeouts.md")]
+pub mod timeouts {}
+
+#[doc = include_str!("../docs/guide/load.md")]
+#[doc = ""]
+#[doc = "<figure id=\"collapse\" style=\"margin:1em 0;overflow-x:auto\">"]
+#[doc = include_str!("../docs/collapse.svg")]
+#[doc = "<figcaption>A spike and a ramp: answers a second, as means of 600 runs.</figcaption>"]
+#[doc = "</figure>"]
+#[doc = ""]
+#[doc = "<figure id=\"storm\" style=\"margin:1em 0;overflow-x:auto\">"]
+#[doc = include_str!("../docs/storm.svg")]
+#[doc = "<figcaption>A standstill of ten seconds: answers in time, and load.</figcaption>"]
+#[doc = "</figure>"]
+#[doc = ""]
+#[doc = "<figure id=\"fleet\" style=\"margin:1em 0;overflow-x:auto\">"]
+#[doc = include_str!("../docs/fleet.svg")]
+#[doc = "<figcaption>A fleet at a rate limit of 500 a second: requests a second.</figcaption>"]
+#[doc = "</figure>"]
+#[doc = ""]
+#[doc = "Next: [`configuration`]."]
+pub mod load {}
+
+#[doc = "x"]
+pub mod configuration {}
