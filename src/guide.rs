@@ -31,5 +31,34 @@ pub mod timeouts {}
 #[doc = "Next: [`configuration`]."]
 pub mod load {}
 
-#[doc = "x"]
+#[cfg(feature = "serde")]
+#[doc = include_str!("../docs/guide/configuration.md")]
 pub mod configuration {}
+
+#[cfg(all(feature = "tracing", feature = "metrics"))]
+#[doc = include_str!("../docs/guide/observing.md")]
+pub mod observing {}
+
+#[cfg(feature = "stream")]
+#[doc = include_str!("../docs/guide/streams.md")]
+pub mod streams {}
+
+#[cfg(feature = "reqwest")]
+#[doc = include_str!("../docs/guide/llm.md")]
+pub mod llm {}
+
+#[cfg(feature = "chaos")]
+#[doc = include_str!("../docs/guide/testing.md")]
+pub mod testing {}
+
+#[doc = include_str!("../docs/guide/runtimes.md")]
+pub mod runtimes {}
+
+#[doc = include_str!("../docs/guide/migrating.md")]
+pub mod migrating {}
+
+#[doc = include_str!("../DESIGN.md")]
+pub mod design {}
+
+#[doc = include_str!("../COMPARE.md")]
+pub mod compare {}
