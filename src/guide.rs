@@ -1,3 +1,6 @@
+// The text is in `docs/guide/`, one file for each chapter. Only documentation and doctests compile this module.
+//
+// rustdoc keeps raw SVG whole as long as it has no blank line, so the pictures are part of the page.
 #![doc = include_str!("../docs/guide/guide.md")]
 
 #[doc = include_str!("../docs/guide/first_call.md")]
@@ -13,20 +16,22 @@ pub mod timeouts {}
 
 #[doc = include_str!("../docs/guide/load.md")]
 #[doc = ""]
-#[doc = "<figure id=\"collapse\" style=\"margin:1em 0;overflow-x:auto\">"]
+#[doc = "<figure id=\"collapse\" class=\"picture\">"]
 #[doc = include_str!("../docs/collapse.svg")]
 #[doc = "<figcaption>A spike and a ramp: answers a second, as means of 600 runs.</figcaption>"]
 #[doc = "</figure>"]
 #[doc = ""]
-#[doc = "<figure id=\"storm\" style=\"margin:1em 0;overflow-x:auto\">"]
+#[doc = "<figure id=\"storm\" class=\"picture\">"]
 #[doc = include_str!("../docs/storm.svg")]
 #[doc = "<figcaption>A standstill of ten seconds: answers in time, and load.</figcaption>"]
 #[doc = "</figure>"]
 #[doc = ""]
-#[doc = "<figure id=\"fleet\" style=\"margin:1em 0;overflow-x:auto\">"]
+#[doc = "<figure id=\"fleet\" class=\"picture\">"]
 #[doc = include_str!("../docs/fleet.svg")]
 #[doc = "<figcaption>A fleet at a rate limit of 500 a second: requests a second.</figcaption>"]
 #[doc = "</figure>"]
+#[doc = ""]
+#[doc = "<style>.picture { margin: 1em 0 } .picture svg { max-width: 100%; height: auto }</style>"]
 #[doc = ""]
 #[doc = "Next: [`configuration`]."]
 pub mod load {}
@@ -57,6 +62,9 @@ pub mod runtimes {}
 #[doc = include_str!("../docs/guide/migrating.md")]
 pub mod migrating {}
 
+// A page of rustdoc has no files beside it. Its picture is drawn below it instead.
+#[doc = "<style>img[src='docs/fleet.svg'] { display: none }</style>"]
+#[doc = ""]
 #[doc = include_str!("../DESIGN.md")]
 pub mod design {}
 
