@@ -63,9 +63,14 @@ pub mod runtimes {}
 pub mod migrating {}
 
 // A page of rustdoc has no files beside it. Its picture is drawn below it instead.
-#[doc = "<style>img[src='docs/fleet.svg'] { display: none }</style>"]
-#[doc = ""]
 #[doc = include_str!("../DESIGN.md")]
+#[doc = ""]
+#[doc = "<figure class=\"picture\">"]
+#[doc = include_str!("../docs/fleet.svg")]
+#[doc = "<figcaption>The picture of the section on cooldowns: a fleet at a rate limit of 500 a second.</figcaption>"]
+#[doc = "</figure>"]
+#[doc = ""]
+#[doc = "<style>img[src='docs/fleet.svg'] { display: none } .picture svg { max-width: 100%; height: auto }</style>"]
 pub mod design {}
 
 #[doc = include_str!("../COMPARE.md")]

@@ -22,6 +22,7 @@ mod edges;
 mod error;
 mod fallback;
 mod guard;
+mod guide;
 mod hedge;
 mod held;
 mod hint;

@@ -1,0 +1,119 @@
+//! The guide in `docs/guide/`: its programs can be pasted, and its pictures show in rustdoc.
+
+use std::fs;
+use std::path::Path;
+
+/// The chapters in their order, with the page after the last one.
+const CHAPTERS: [&str; 12] = [
+    "first_call",
+    "classifying",
+    "timeouts",
+    "load",
+    "configuration",
+    "observing",
+    "streams",
+    "llm",
+    "testing",
+    "runtimes",
+    "migrating",
+    "design",
+];
+
+fn read(file: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+/// The blocks of code of a page, each with its language and its lines.
+fn blocks(page: &str) -> Vec<(&str, Vec<&str>)> {
+    let (mut blocks, mut is_open) = (Vec::new(), false);
+    for line in page.lines() {
+        match line.strip_prefix("```") {
+            Some(language) if !is_open => blocks.push((language, Vec::new())),
+            Some(_) => {}
+            None if is_open => blocks.last_mut().unwrap().1.push(line),
+            None => continue,
+        }
+        is_open = line.starts_with("```") != is_open;
+    }
+    blocks
+}
+
+/// Returns what keeps a reader from pasting the programs of a chapter.
+fn faults(chapter: &str, page: &str) -> Vec<String> {
+    let blocks = blocks(page);
+    let mut faults = Vec::new();
+    if !blocks.iter().any(|(language, _)| *language == "toml") {
+        faults.push(format!("{chapter}: no Cargo.toml"));
+    }
+    for (language, lines) in blocks {
+        if !["toml", "text", "rust", "rust,no_run"].contains(&language) {
+            faults.push(format!("{chapter}: a block of `{language}`"));
+        }
+        if !language.starts_with("rust") {
+            continue;
+        }
+        if !lines.iter().any(|line| line.contains("fn main()")) {
+            faults.push(format!("{chapter}: a program without `fn main`"));
+        }
+        for line in lines {
+            if line.starts_with("# ") {
+                faults.push(format!("{chapter}: a hidden line: {line}"));
+            }
+            if line.chars().count() > 80 {
+                faults.push(format!("{chapter}: more than 80 columns: {line}"));
+            }
+        }
+    }
+    faults
+}
+
+#[test]
+fn programs_of_the_guide_can_be_pasted() {
+    let all: Vec<_> = CHAPTERS[..11]
+        .iter()
+        .flat_map(|chapter| faults(chapter, &read(&format!("docs/guide/{chapter}.md"))))
+        .collect();
+    assert!(all.is_empty(), "{}", all.join("\n"));
+}
+
+#[test]
+fn programs_that_cannot_be_pasted_are_found() {
+    let toml = "```toml\n[dependencies]\n```\n";
+    let long = format!("```rust\nfn main() {{}} // {}\n```", "x".repeat(80));
+    for (page, count) in [
+        ("```rust\nfn main() {}\n```".to_owned(), 1),
+        (format!("{toml}```rust\nuse std::io;\n```"), 1),
+        (format!("{toml}```rust\n# use std::io;\nfn main() {{}}\n```"), 1),
+        (format!("{toml}```\nfn main() {{}}\n```"), 1),
+        (format!("{toml}{long}"), 1),
+        (format!("{toml}```rust,no_run\nfn main() {{}}\n```"), 0),
+    ] {
+        assert_eq!(faults("x", &page).len(), count, "{page}");
+    }
+}
+
+#[test]
+fn each_chapter_leads_to_the_next() {
+    let (front, module) = (read("docs/guide/guide.md"), read("src/guide.rs"));
+    let mut rest = front.as_str();
+    for pair in CHAPTERS.windows(2) {
+        let page = read(&format!("docs/guide/{}.md", pair[0]));
+        let next = format!("Next: [`{}`]", pair[1]);
+        // Pictures stand between the text of a chapter and its last line.
+        assert!(page.contains(&next) || module.contains(&next), "{} to {}", pair[0], pair[1]);
+        let listed = rest.find(&format!(". [`{}`]", pair[0]));
+        rest = &rest[listed.unwrap_or_else(|| panic!("{} is not listed", pair[0]))..];
+    }
+}
+
+/// rustdoc ends raw HTML at the first blank line.
+#[test]
+fn pictures_of_the_guide_are_whole() {
+    for picture in ["collapse", "storm", "fleet"] {
+        let svg = read(&format!("docs/{picture}.svg"));
+        assert!(svg.starts_with("<svg "), "{picture}");
+        assert!(svg.lines().all(|line| !line.trim().is_empty()), "{picture}: a blank line");
+        assert!(!svg.contains(" id="), "{picture}: an id, which another picture may have");
+    }
+}
