@@ -1,12 +1,30 @@
-// The text is in `docs/guide/`, one file for each chapter. Only documentation and doctests compile this module.
+// The text is in `docs/guide/`, one file for each chapter. Only rustdoc compiles this module.
 //
-// rustdoc keeps raw SVG whole as long as it has no blank line, so the pictures are part of the page.
+// rustdoc keeps raw SVG whole if the SVG has no blank line. So the pictures are part of the page.
+//
+// A chapter needs the features of the items in its links. Without these features a link to the
+// chapter leads to the table of features.
+#![cfg_attr(not(feature = "http"), doc = "[`classifying`]: crate#features")]
+#![cfg_attr(not(feature = "tokio"), doc = "[`timeouts`]: crate#features")]
+#![cfg_attr(not(feature = "serde"), doc = "[`configuration`]: crate#features")]
+#![cfg_attr(not(feature = "stream"), doc = "[`streams`]: crate#features")]
+#![cfg_attr(not(feature = "llm"), doc = "[`llm`]: crate#features")]
+#![cfg_attr(not(feature = "chaos"), doc = "[`testing`]: crate#features")]
+#![cfg_attr(
+    not(all(feature = "tracing", feature = "metrics")),
+    doc = "[`observing`]: crate#features"
+)]
+#![doc = ""]
 #![doc = include_str!("../docs/guide/guide.md")]
 
+#[cfg_attr(not(feature = "http"), doc = "[`classifying`]: crate#features")]
+#[doc = ""]
 #[doc = include_str!("../docs/guide/first_call.md")]
 pub mod first_call {}
 
-#[cfg(feature = "reqwest")]
+#[cfg(feature = "http")]
+#[cfg_attr(not(feature = "tokio"), doc = "[`timeouts`]: crate#features")]
+#[doc = ""]
 #[doc = include_str!("../docs/guide/classifying.md")]
 pub mod classifying {}
 
@@ -14,6 +32,9 @@ pub mod classifying {}
 #[doc = include_str!("../docs/guide/timeouts.md")]
 pub mod timeouts {}
 
+#[cfg_attr(not(feature = "http"), doc = "[`classifying`]: crate#features")]
+#[cfg_attr(not(feature = "serde"), doc = "[`configuration`]: crate#features")]
+#[doc = ""]
 #[doc = include_str!("../docs/guide/load.md")]
 #[doc = ""]
 #[doc = "<figure id=\"collapse\" class=\"picture\">"]
@@ -37,18 +58,29 @@ pub mod timeouts {}
 pub mod load {}
 
 #[cfg(feature = "serde")]
+#[cfg_attr(
+    not(all(feature = "tracing", feature = "metrics")),
+    doc = "[`observing`]: crate#features"
+)]
+#[doc = ""]
 #[doc = include_str!("../docs/guide/configuration.md")]
 pub mod configuration {}
 
 #[cfg(all(feature = "tracing", feature = "metrics"))]
+#[cfg_attr(not(feature = "stream"), doc = "[`streams`]: crate#features")]
+#[doc = ""]
 #[doc = include_str!("../docs/guide/observing.md")]
 pub mod observing {}
 
 #[cfg(feature = "stream")]
+#[cfg_attr(not(feature = "llm"), doc = "[`llm`]: crate#features")]
+#[doc = ""]
 #[doc = include_str!("../docs/guide/streams.md")]
 pub mod streams {}
 
-#[cfg(feature = "reqwest")]
+#[cfg(feature = "llm")]
+#[cfg_attr(not(feature = "chaos"), doc = "[`testing`]: crate#features")]
+#[doc = ""]
 #[doc = include_str!("../docs/guide/llm.md")]
 pub mod llm {}
 
@@ -59,18 +91,21 @@ pub mod testing {}
 #[doc = include_str!("../docs/guide/runtimes.md")]
 pub mod runtimes {}
 
+#[cfg_attr(not(feature = "http"), doc = "[`classifying`]: crate#features")]
+#[doc = ""]
 #[doc = include_str!("../docs/guide/migrating.md")]
 pub mod migrating {}
 
-// A page of rustdoc has no files beside it. Its picture is drawn below it instead.
+// A page of rustdoc has no files beside it. So the picture stands at the end of the page.
 #[doc = include_str!("../DESIGN.md")]
 #[doc = ""]
 #[doc = "<figure class=\"picture\">"]
 #[doc = include_str!("../docs/fleet.svg")]
-#[doc = "<figcaption>The picture of the section on cooldowns: a fleet at a rate limit of 500 a second.</figcaption>"]
+#[doc = "<figcaption>The section on cooldowns: a fleet at a rate limit of 500 a second.</figcaption>"]
 #[doc = "</figure>"]
 #[doc = ""]
-#[doc = "<style>img[src='docs/fleet.svg'] { display: none } .picture svg { max-width: 100%; height: auto }</style>"]
+#[doc = "<style>img[src='docs/fleet.svg'] { display: none }</style>"]
+#[doc = "<style>.picture svg { max-width: 100%; height: auto }</style>"]
 pub mod design {}
 
 #[doc = include_str!("../COMPARE.md")]
