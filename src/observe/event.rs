@@ -2,6 +2,7 @@ use std::fmt;
 use std::panic::Location;
 use std::time::Duration;
 
+use super::one_line::OneLine;
 use crate::breaker::{State, Transition};
 use crate::policy::{Attempt, StopReason};
 use crate::verdict::{Cut, Health, Verdict};
@@ -217,12 +218,12 @@ impl AttemptFailure<'_> {
     }
 }
 
-/// Prints the error in one line. Without an error: the timeout or the end of the stream.
+/// Prints the error in one line and escapes its control characters. Without an error: the timeout or the end of the stream.
 impl fmt::Display for AttemptFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.cut, self.error) {
             (Some(cut), _) => cut.fmt(f)?,
-            (None, Some(error)) => write!(f, "{error:#}")?, // anyhow's chain in one line
+            (None, Some(error)) => OneLine(error).fmt(f)?, // anyhow's chain in one line
             (None, None) => f.write_str("error not shown (name the call by `.on(\"…\")`)")?,
         }
         match self.verdict.and_then(|verdict| verdict.hint()) {
@@ -235,7 +236,7 @@ impl fmt::Display for AttemptFailure<'_> {
 impl fmt::Display for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(name) = self.upstream {
-            write!(f, "{name}: ")?;
+            write!(f, "{}: ", OneLine(name))?;
         }
         let allowed = self.call.map_or(0, |call| call.allowed);
         let is_fallback = self.call.is_some_and(|call| call.kind == CallKind::Fallback);

@@ -4,6 +4,7 @@ mod event;
 mod log;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod one_line;
 
 pub use self::log::Log;
 #[cfg(feature = "metrics")]
