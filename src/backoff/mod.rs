@@ -202,7 +202,7 @@ impl Backoff {
     /// clients with the same hint would come back at one instant. `room` is the longest useful
     /// wait. The random part is at most half of the room beyond the hint. Only an explicit
     /// `Jitter::None` omits it: a hint is not a delay given by the caller.
-    pub(crate) fn on_top(
+    pub(crate) fn after_hint(
         &self,
         hint: Duration,
         retry: u32,

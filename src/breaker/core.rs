@@ -132,7 +132,7 @@ impl Core {
         let admitted = admitted.map(|probe| Ticket::new(generation, probe, now));
         // If an observer panics, the caller gets no ticket, and the probe's place is freed here.
         let give_back = OnUnwind(|| admitted.into_iter().for_each(|ticket| self.forget(ticket)));
-        self.leave(guarded, event.filter(|_| listens), owner);
+        self.publish_and_emit(guarded, event.filter(|_| listens), owner);
         give_back.disarm();
         admitted
     }
@@ -239,13 +239,13 @@ impl Core {
         let counts = || {
             now.map(|now| self.window.counts(now, settings.slot, generation)).unwrap_or_default()
         };
-        let Some(why) = settings.trips_on(streak, counts) else { return };
+        let Some(reason) = settings.trips_on(streak, counts) else { return };
         let now = now.unwrap_or_else(|| owner.now());
         let after = outcome.hint;
         let (drawn, listens) = (settings.draw_open(Machine::FIRST_OPEN), owner.listens());
         let mut guarded = self.lock();
-        let event = guarded.machine.trip(generation, why, after, now, settings, drawn);
-        self.leave(guarded, event.filter(|_| listens), owner);
+        let event = guarded.machine.trip(generation, reason, after, now, settings, drawn);
+        self.publish_and_emit(guarded, event.filter(|_| listens), owner);
     }
 
     #[cold]
@@ -272,7 +272,7 @@ impl Core {
         } else {
             None
         };
-        self.leave(guarded, event.filter(|_| listens), owner);
+        self.publish_and_emit(guarded, event.filter(|_| listens), owner);
     }
 
     /// Releases the ticket of a call that was dropped unfinished. The drop does not count, but it
@@ -288,7 +288,7 @@ impl Core {
         let listens = owner.listens();
         let mut guarded = self.lock();
         let event = guarded.machine.reset();
-        self.leave(guarded, event.filter(|_| listens), owner);
+        self.publish_and_emit(guarded, event.filter(|_| listens), owner);
     }
 
     /// Isolates the breaker. If the observer panics, the isolation is undone: the caller then has
@@ -304,7 +304,7 @@ impl Core {
             guarded.unreported.extend(event.filter(|_| listens));
             self.publish(&guarded);
         });
-        self.leave(guarded, event.filter(|_| listens), owner);
+        self.publish_and_emit(guarded, event.filter(|_| listens), owner);
         undo.disarm();
     }
 
@@ -313,14 +313,14 @@ impl Core {
         // and the guard of the isolation is already gone.
         let mut guarded = self.lock();
         let event = guarded.machine.release();
-        self.leave(guarded, event, owner);
+        self.publish_and_emit(guarded, event, owner);
     }
 
     pub(super) fn snapshot(&self, owner: &impl Owner) -> Snapshot {
         let guarded = self.lock();
         let machine = &guarded.machine;
-        let (state, why, trips, generation) =
-            (machine.state(), machine.why(), machine.trips(), machine.generation());
+        let (state, reason, trips, generation) =
+            (machine.state(), machine.reason(), machine.trips(), machine.generation());
         let refuses = state == State::Open;
         drop(guarded);
         let retry_after = if refuses {
@@ -337,7 +337,7 @@ impl Core {
         let streak = failures(self.streak.load(Ordering::Relaxed));
         Snapshot {
             state,
-            why,
+            reason,
             trips,
             streak,
             calls: counts.total(),

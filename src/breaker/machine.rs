@@ -20,7 +20,7 @@ pub(super) struct Machine {
     /// The number of openings since the breaker was last closed.
     trips: u32,
     last_open: Duration,
-    why: Option<TripReason>,
+    reason: Option<TripReason>,
     isolations: u32,
     /// The id of the next probe.
     next: Probe,
@@ -59,7 +59,7 @@ impl Machine {
             generation: 0,
             trips: 0,
             last_open: Duration::ZERO,
-            why: None,
+            reason: None,
             isolations: 0,
             next: Probe::MIN,
             places: [FREE; MAX_PROBES],
@@ -76,8 +76,8 @@ impl Machine {
         self.generation
     }
 
-    pub(super) const fn why(&self) -> Option<TripReason> {
-        self.why
+    pub(super) const fn reason(&self) -> Option<TripReason> {
+        self.reason
     }
 
     pub(super) const fn trips(&self) -> u32 {
@@ -204,19 +204,19 @@ impl Machine {
     pub(super) fn trip(
         &mut self,
         generation: u32,
-        why: TripReason,
+        reason: TripReason,
         after: Option<Duration>,
         now: u64,
         settings: &Settings,
         drawn: Duration,
     ) -> Option<Transition> {
         let current = generation == self.generation && matches!(self.phase, Phase::Closed);
-        current.then(|| self.open(why, after, now, settings, drawn))
+        current.then(|| self.open(reason, after, now, settings, drawn))
     }
 
     fn open(
         &mut self,
-        why: TripReason,
+        reason: TripReason,
         after: Option<Duration>,
         now: u64,
         settings: &Settings,
@@ -224,18 +224,18 @@ impl Machine {
     ) -> Transition {
         self.trips = self.trips.saturating_add(1);
         self.generation = self.generation.wrapping_add(1);
-        self.why = Some(why);
+        self.reason = Some(reason);
         let duration = drawn.max(after.unwrap_or_default().min(settings.hint_cap));
         self.last_open = drawn;
         self.phase = Phase::Open { until: now.saturating_add(nanos(duration)) };
-        Transition::Opened { why, duration, trips: self.trips }
+        Transition::Opened { reason, duration, trips: self.trips }
     }
 
     fn close(&mut self) -> Transition {
         self.generation = self.generation.wrapping_add(1);
         self.trips = 0;
         self.last_open = Duration::ZERO;
-        self.why = None;
+        self.reason = None;
         self.phase = Phase::Closed;
         Transition::Closed
     }

@@ -9,7 +9,7 @@ use crate::sync::MutexGuard;
 /// The publication of each step of the machine.
 impl Core {
     /// Publishes the state of the machine, unlocks it and reports the event.
-    pub(super) fn leave(
+    pub(super) fn publish_and_emit(
         &self,
         guarded: MutexGuard<'_, Guarded>,
         event: Option<Transition>,

@@ -65,7 +65,7 @@ pub struct Snapshot {
     pub state: State,
     /// The reason for the last opening, or `None` if there was none since the breaker was last
     /// closed.
-    pub why: Option<TripReason>,
+    pub reason: Option<TripReason>,
     /// The number of openings since the breaker was last closed.
     pub trips: u32,
     /// The number of failures in a row, while closed.

@@ -12,7 +12,7 @@ pub enum Transition {
     #[non_exhaustive]
     Opened {
         /// The reason for the opening.
-        why: TripReason,
+        reason: TripReason,
         /// The open time.
         duration: Duration,
         /// The number of openings since the breaker was last closed.
@@ -29,8 +29,8 @@ pub enum Transition {
 impl fmt::Display for Transition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Opened { why, duration, .. } => {
-                write!(f, "breaker opened for {duration:.1?}: {why}")
+            Self::Opened { reason, duration, .. } => {
+                write!(f, "breaker opened for {duration:.1?}: {reason}")
             }
             Self::HalfOpened => f.write_str("breaker half-open, probing"),
             Self::Closed => f.write_str("breaker closed"),

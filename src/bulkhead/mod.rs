@@ -90,7 +90,7 @@ use queue::Queue;
 /// ```
 #[must_use = "a bulkhead does nothing unless calls share it"]
 pub struct Bulkhead {
-    /// The number of permits in use (the bits of `IN`), and above it the number of waiters.
+    /// The number of permits in use (the bits of `IN_FLIGHT`), and above it the number of waiters.
     ///
     /// Invariants:
     /// 1. The number of waiters is the length of the queue. It changes only under the queue's lock.
@@ -105,8 +105,8 @@ pub struct Bulkhead {
 
 /// The bits of `state` that count permits in use. The bits above count waiters in steps of
 /// `ONE_WAITING`.
-const IN: u64 = u32::MAX as u64;
-const ONE_WAITING: u64 = IN + 1;
+const IN_FLIGHT: u64 = u32::MAX as u64;
+const ONE_WAITING: u64 = IN_FLIGHT + 1;
 
 impl Bulkhead {
     /// Creates a bulkhead for `limit` calls at once and as many waiters. With 0 it refuses every
@@ -195,7 +195,7 @@ impl Bulkhead {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             // By invariant 2 this also refuses new calls while others wait.
-            if state & IN >= u64::from(self.limit) {
+            if state & IN_FLIGHT >= u64::from(self.limit) {
                 return Err(self.full(state));
             }
             match self.state.compare_exchange_weak(
@@ -216,9 +216,9 @@ impl Bulkhead {
 
     /// Releases a permit, or hands it to the longest waiter.
     #[inline]
-    pub(crate) fn leave(&self) {
+    pub(crate) fn release(&self) {
         let mut state = self.state.load(Ordering::Relaxed);
-        while state <= IN {
+        while state <= IN_FLIGHT {
             match self.state.compare_exchange_weak(
                 state,
                 state - 1,
@@ -260,7 +260,7 @@ pub struct Permit<'a> {
 impl Drop for Permit<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.bulkhead.leave();
+        self.bulkhead.release();
     }
 }
 

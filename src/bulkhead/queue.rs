@@ -3,7 +3,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 
-use super::{Bulkhead, Full, IN, ONE_WAITING};
+use super::{Bulkhead, Full, IN_FLIGHT, ONE_WAITING};
 use crate::sync::{Mutex, MutexGuard};
 
 /// The waiters, in the order of their tickets.
@@ -41,7 +41,7 @@ impl Bulkhead {
         let mut queue = self.waiters.lock();
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
-            let room = state & IN < u64::from(self.limit);
+            let room = state & IN_FLIGHT < u64::from(self.limit);
             if !room && state >> u32::BITS >= u64::from(self.queue) {
                 drop(queue);
                 return Err(self.full(state));
@@ -88,7 +88,7 @@ impl Bulkhead {
         }
         drop(queue);
         if waker.is_none() {
-            self.leave();
+            self.release();
         }
     }
 

@@ -136,8 +136,8 @@ mod write {
                     reason: Some(reason.as_str()),
                     ..fields
                 },
-                EventKind::Breaker(Transition::Opened { why, duration, .. }) => {
-                    Self { delay: Some(duration), reason: Some(why.as_str()), ..fields }
+                EventKind::Breaker(Transition::Opened { reason, duration, .. }) => {
+                    Self { delay: Some(duration), reason: Some(reason.as_str()), ..fields }
                 }
                 _ => fields,
             }

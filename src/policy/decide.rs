@@ -145,7 +145,7 @@ impl<C> RetryPolicy<C> {
                 return Decision::Stop(StopReason::HintTooLong);
             }
             let room = failed.remaining().unwrap_or(Duration::MAX);
-            delay = delay.max(self.backoff.on_top(hint, retry, room, &mut draw));
+            delay = delay.max(self.backoff.after_hint(hint, retry, room, &mut draw));
         }
         if failed.is_over_after(delay) {
             return Decision::Stop(StopReason::Deadline);

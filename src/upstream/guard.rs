@@ -265,7 +265,7 @@ struct HeldPermit<'a>(&'a Bulkhead);
 impl Drop for HeldPermit<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.0.leave();
+        self.0.release();
     }
 }
 
@@ -336,7 +336,7 @@ fn enter(
 fn give_back(held: Held, parts: &Parts) {
     match (held, &parts.bulkhead) {
         (Held::Queued { ticket, .. }, Some(bulkhead)) => bulkhead.give_up(ticket),
-        (Held::Entered | Held::Admitted(_), Some(bulkhead)) => bulkhead.leave(),
+        (Held::Entered | Held::Admitted(_), Some(bulkhead)) => bulkhead.release(),
         _ => {}
     }
     if let (Held::Admitted(ticket), Some(breaker)) = (held, &parts.breaker) {

@@ -413,7 +413,7 @@ fn slow_calls_open_it_good_or_bad() {
         timer.advance(SECOND + Duration::from_nanos(1));
         permit.succeeded();
     }
-    assert_eq!(breaker.snapshot().why, Some(TripReason::SlowRate));
+    assert_eq!(breaker.snapshot().reason, Some(TripReason::SlowRate));
 }
 
 #[test]

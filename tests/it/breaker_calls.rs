@@ -114,7 +114,7 @@ async fn a_probe_that_hangs_until_it_is_cut_has_failed() {
         let upstream = probing().await;
         retry(|_| hangs(), policy, Never).on(&upstream).await.unwrap_err();
         assert_eq!(state(&upstream), State::Open, "{policy:?}");
-        assert_eq!(upstream.snapshot().unwrap().why, Some(TripReason::Probes), "{policy:?}");
+        assert_eq!(upstream.snapshot().unwrap().reason, Some(TripReason::Probes), "{policy:?}");
     }
     // Half of the shorter of both timeouts is enough, and a nanosecond less is not.
     let least = Duration::from_nanos(1);
