@@ -94,17 +94,17 @@ fn limits(c: &mut Criterion) {
         group.bench_function(format!("record, {threads} threads"), |b| {
             b.iter_custom(|calls| {
                 together(threads, calls, || {
-                    limit.record(Duration::from_secs(1), black_box(Duration::from_millis(120)))
+                    limit.record(Duration::from_secs(1), black_box(Duration::from_millis(120)));
                 })
             });
         });
     }
     let upstream = Upstream::new("learns").with_adaptive_timeout(AdaptiveTimeout::new());
     group.bench_function("timeout(Duration)", |b| {
-        b.iter(|| drive(pends().timeout(Duration::from_secs(30))))
+        b.iter(|| drive(pends().timeout(Duration::from_secs(30))));
     });
     group.bench_function("call on an upstream that learns", |b| {
-        b.iter(|| drive(upstream.call(pends(), Always)))
+        b.iter(|| drive(upstream.call(pends(), Always)));
     });
     group.finish();
 }

@@ -280,7 +280,7 @@ fn allocations() {
     };
     count("happy", &|| drop(drive(retry(|_| ok(), &POLICY, Never))));
     count("happy, token, deadline, budget", &|| {
-        drop(drive(retry(|_| ok(), &SLOWLY, &token).on(&PAID)))
+        drop(drive(retry(|_| ok(), &SLOWLY, &token).on(&PAID)));
     });
     count("three failures, token, deadline, budget", &|| {
         let mut left = 3;
@@ -299,7 +299,7 @@ fn allocations() {
     });
     count("pending once, token, deadline", &|| drop(drive(retry(|_| pends(), &SLOWLY, &token))));
     count("happy, token, deadline, attempt timeout", &|| {
-        drop(drive(retry(|_| ok(), &LIMITED, &token)))
+        drop(drive(retry(|_| ok(), &LIMITED, &token)));
     });
     count("happy, token, deadline, attempt timeout, budget", &|| {
         drop(drive(retry(|_| ok(), &LIMITED, &token).on(&PAID)));

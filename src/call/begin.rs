@@ -10,6 +10,7 @@ use crate::time::nanos;
 use crate::upstream::{Admit, TargetFor};
 
 /// The answer to a call that wants to begin its next attempt.
+#[derive(Clone, Copy)]
 pub(crate) enum Begin {
     /// The attempt has begun.
     Go(Attempt),

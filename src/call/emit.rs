@@ -45,7 +45,7 @@ where
         // An attempt that was cut has no error, and `last` is the error of an earlier attempt.
         match self.last.as_ref().filter(|_| cut.is_none()) {
             Some(last) => X::Describe::with(last, |error| {
-                report(self, AttemptFailure { error, cut, verdict })
+                report(self, AttemptFailure { error, cut, verdict });
             }),
             None => report(self, AttemptFailure { error: None, cut, verdict }),
         }

@@ -21,7 +21,7 @@ pub(crate) enum Ended {
     TimedOut(u64),
     /// The attempt's stream ended without its last item.
     #[cfg_attr(not(feature = "stream"), expect(dead_code, reason = "there are no streams"))]
-    StreamEnded,
+    Stream,
     /// The call reached its deadline during the attempt.
     Deadline,
     /// The call was cancelled during the attempt.
@@ -35,7 +35,7 @@ impl Ended {
         match self {
             Self::Error | Self::Cancelled => None,
             Self::TimedOut(limit) => Some(Cut::AttemptTimeout(Duration::from_nanos(limit))),
-            Self::StreamEnded => Some(Cut::Stream),
+            Self::Stream => Some(Cut::Stream),
             Self::Deadline => Some(Cut::Deadline),
         }
     }
@@ -222,7 +222,7 @@ where
     #[inline]
     pub(crate) fn ended(&mut self, slot: usize, ended: Ended) -> Result<u64, GaveUp<E>> {
         let reason = match ended {
-            Ended::Error | Ended::TimedOut(_) | Ended::StreamEnded => {
+            Ended::Error | Ended::TimedOut(_) | Ended::Stream => {
                 return self.failed(slot, ended);
             }
             Ended::Deadline => StopReason::Deadline,

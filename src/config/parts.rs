@@ -112,7 +112,8 @@ impl<const SLOW: bool> Settings for Rate<SLOW> {
     fn set<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
         match name {
             "share" => {
-                self.share = Some(map.next_value_seed(share("`share` to be a number from 0 to 1"))?)
+                self.share =
+                    Some(map.next_value_seed(share("`share` to be a number from 0 to 1"))?);
             }
             "of" => self.of = Some(map.next_value_seed(IntegerVisitor::of("`of`", 1))?),
             _ => self.limit = map.next_value_seed(DurationVisitor::required("limit"))?,

@@ -89,13 +89,13 @@ impl Settings for BackoffSettings {
             "curve" => self.curve = map.next_value::<DelayCurveVisitor>()?.0,
             "base" => {
                 self.base =
-                    map.next_value_seed(DurationVisitor::required("base"))?.unwrap_or_default()
+                    map.next_value_seed(DurationVisitor::required("base"))?.unwrap_or_default();
             }
             "factor" => self.factor = map.next_value_seed(NumberVisitor::FACTOR)?,
             "cap" => {
                 self.cap = Some(
                     map.next_value_seed(DurationVisitor::optional("cap"))?.unwrap_or(Duration::MAX),
-                )
+                );
             }
             _ => self.jitter = Some(map.next_value()?),
         }

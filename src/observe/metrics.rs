@@ -98,7 +98,7 @@ fn publish(event: &Event<'_>, name: &SharedString) {
     let is_hedge = event.call.is_some_and(|call| call.kind == CallKind::Hedge);
     match event.kind {
         EventKind::Nested { .. } => {
-            counter!("resile_nested_total", "upstream" => name.clone()).increment(1)
+            counter!("resile_nested_total", "upstream" => name.clone()).increment(1);
         }
         EventKind::Started { attempt } if is_hedge && !attempt.is_first() => {
             count("resile_hedges_total", "event", "started");
@@ -121,7 +121,7 @@ fn publish(event: &Event<'_>, name: &SharedString) {
         }
         EventKind::Denied { .. } => count("resile_hedges_total", "event", "denied"),
         EventKind::Lost { attempt } if is_hedge && attempt > 1 => {
-            count("resile_hedges_total", "event", "lost")
+            count("resile_hedges_total", "event", "lost");
         }
         EventKind::Succeeded { attempt, elapsed, latency, .. } => {
             if is_hedge && attempt > 1 {

@@ -17,7 +17,7 @@ impl fmt::Write for Escape<'_, '_> {
         for part in text.split_inclusive(char::is_control) {
             match part.char_indices().next_back().filter(|(_, last)| last.is_control()) {
                 Some((at, control)) => {
-                    write!(self.0, "{}{}", &part[..at], control.escape_default())?
+                    write!(self.0, "{}{}", &part[..at], control.escape_default())?;
                 }
                 None => self.0.write_str(part)?,
             }

@@ -240,7 +240,7 @@ where
                     this.state.set(State::Done);
                     match begun {
                         Ok(attempt) => {
-                            this.state.set(State::Opening { attempt: (this.open)(attempt) })
+                            this.state.set(State::Opening { attempt: (this.open)(attempt) });
                         }
                         Err(gave_up) => return self.end(gave_up),
                     }
@@ -286,7 +286,7 @@ where
                     self.as_mut().project().call.note_error(error);
                     Ended::Error
                 }
-                Poll::Ready(None) if this.rules.requires_end => Ended::StreamEnded,
+                Poll::Ready(None) if this.rules.requires_end => Ended::Stream,
                 Poll::Ready(None) => {
                     self.as_mut().succeed();
                     continue;

@@ -54,7 +54,7 @@ impl ParsedBody {
         match value {
             Value::Object(object) => self.object(object, now, depth),
             Value::Array(items) => {
-                items.iter().take(2).for_each(|item| self.value(item, now, depth + 1))
+                items.iter().take(2).for_each(|item| self.value(item, now, depth + 1));
             }
             Value::String(prose) => self.prose(prose, now, depth),
             _ => {}
@@ -93,7 +93,7 @@ impl ParsedBody {
                 },
                 Value::Array(details) if name == "details" => self.google.details(details, now),
                 Value::Object(fields) if matches!(name, "headers" | "response_headers") => {
-                    self.headers(fields, now)
+                    self.headers(fields, now);
                 }
                 // In Amazon's event streams the name of the member is the exception.
                 Value::Object(exception) if name.ends_with("Exception") => {
@@ -142,13 +142,13 @@ impl ParsedBody {
     fn name(&mut self, name: &str, code: &str) {
         match name {
             "code" | "error_code" | "errorCode" | "errorcode" => {
-                self.code = Some(text::clip(code, 128))
+                self.code = Some(text::clip(code, 128));
             }
             "type" | "error_type" | "errorType" if code != "error" => {
-                self.error_type = Some(text::clip(code, 128))
+                self.error_type = Some(text::clip(code, 128));
             }
             "status" | "reason" | "__type" if self.code.is_none() => {
-                self.code = Some(text::clip(code, 128))
+                self.code = Some(text::clip(code, 128));
             }
             "status" | "reason" | "__type" | "type" | "error_type" | "errorType" | "name"
             | "kind" => {}

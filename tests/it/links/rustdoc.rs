@@ -26,7 +26,8 @@ pub(super) fn fault(repository: &Repository, url: &str) -> Option<String> {
         Some(other) => return Some(format!("no such crate: {other}")),
     }
     let mut steps: Vec<_> = steps.collect();
-    let page = steps.pop_if(|last| last.ends_with(".html")).unwrap_or("index.html");
+    let has_page = steps.last().is_some_and(|last| last.ends_with(".html"));
+    let page = if has_page { steps.pop().unwrap_or_default() } else { "index.html" };
     if let (["guide", chapter], "index.html") = (&*steps, page) {
         return chapter_fault(repository, chapter, anchor);
     }
