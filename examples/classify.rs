@@ -1,4 +1,4 @@
-//! What does this error of an LLM provider mean? Try it:
+//! Classifies the errors of LLM providers: their kind, a possible retry, and the remedy. Run it with:
 //!
 //! ```text
 //! cargo run --example classify -- --explain 429 '{"error":{"code":"insufficient_quota","message":"You exceeded …"}}'
@@ -6,10 +6,14 @@
 //! cargo run --example classify < errors.jsonl
 //! ```
 //!
-//! Without arguments it reads one JSON object per line from stdin,
-//! `{"id", "status", "headers", "body", "phase", "now"}` of which all but `body` may be absent or null, and answers
-//! each with one line: `{"id", "kind", "retryable", "retry_after_ms", "scope", "recovery", "status", "code", "message",
-//! "rule"}`. `phase` is `transport`, `response`, `body_200`, `sse_pre_content` or `sse_mid`.
+//! Without arguments, the program reads one JSON object per line from stdin:
+//! `{"id", "status", "headers", "body", "phase", "now"}`. Only `body` is required. The other fields
+//! may be absent or null. `phase` is `transport`, `response`, `body_200`, `sse_pre_content` or
+//! `sse_mid`. The program answers each line with one line: `{"id", "kind", "retryable",
+//! "retry_after_ms", "scope", "recovery", "status", "code", "message", "rule"}`.
+
+#[path = "terminal/mod.rs"]
+mod terminal;
 
 use std::error::Error;
 use std::fmt::Display;
@@ -21,8 +25,10 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use resile::llm::{Failure, Phase, Reply};
 use serde_json::{Map, Value, json};
 
+use terminal::{bold, dim, green, red, wrap};
+
 const USAGE: &str = "usage: classify < LINES.jsonl
-       classify --explain [STATUS] [BODY]    (without BODY it is read from stdin)";
+       classify --explain [STATUS] [BODY]    (reads a missing BODY from stdin)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -41,7 +47,7 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads has seen enough: `classify < errors | head -1`.
+        // A closed pipe is no failure: `classify < errors | head -1`.
         Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("classify: {error}");
@@ -59,7 +65,7 @@ fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// One answer per line of input.
+/// Classifies each line of the input and prints one line of JSON for it.
 fn lines(input: impl BufRead, mut output: impl Write) -> Result<(), Box<dyn Error>> {
     for (number, line) in input.lines().enumerate() {
         let line = line?;
@@ -120,7 +126,7 @@ fn status_and_body(arguments: &[&str]) -> Result<(Option<u16>, String), String> 
             None => Ok((None, (*only).to_owned())),
         },
         [first, body] => {
-            let status = status(first).ok_or_else(|| format!("`{first}` is no status"))?;
+            let status = status(first).ok_or_else(|| format!("`{first}` is not an HTTP status"))?;
             Ok((Some(status), (*body).to_owned()))
         }
         [.., last] => Err(format!("`{last}` is one argument too many: quote the body")),
@@ -133,21 +139,20 @@ fn stdin() -> Result<String, String> {
     Ok(String::from_utf8_lossy(&body).into_owned())
 }
 
-/// What it is, for a person.
+/// Prints the classification of one error, one fact per line.
 fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
     let reply = Reply::new(body.as_bytes());
     let failure =
         status.map_or(reply, |status| reply.with_status(status)).classify(SystemTime::now());
     let retry = match (failure.is_retryable(), failure.wait()) {
-        (false, None) => "no: the same request will fail again".to_owned(),
-        (false, Some(wait)) => format!("no: what is used up comes back in {}", spoken(wait)),
-        (true, None) => "yes, after a backoff: the provider asks for no particular wait".to_owned(),
-        (true, Some(wait)) => format!("yes, in {}: the provider asks for that wait", spoken(wait)),
+        (false, None) => red("no: the same request will fail again"),
+        (false, Some(wait)) => red(format!("no: the limit resets in {}", spoken(wait))),
+        (true, None) => green("yes, after a backoff: the provider asks for no wait"),
+        (true, Some(wait)) => green(format!("yes, in {}, as the provider asks", spoken(wait))),
     };
     let tokens = failure.tokens();
     let mut out = io::stdout().lock();
-    writeln!(out, "{failure}\n")?;
-    line(&mut out, "kind", Some(failure.kind()))?;
+    line(&mut out, "kind", Some(bold(failure.kind())))?;
     line(&mut out, "scope", failure.scope())?;
     line(&mut out, "retry", Some(retry))?;
     line(&mut out, "do", Some(failure.recovery().advice()))?;
@@ -161,12 +166,15 @@ fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// As in "2h 30m" or "11s 54ms".
+/// Returns a wait in words, as in "2h 30m" or "11s 54ms".
 fn spoken(wait: Duration) -> String {
     jiff::SignedDuration::try_from(wait)
-        .map_or_else(|_| "longer than anybody waits".to_owned(), |wait| format!("{wait:#}"))
+        .map_or_else(|_| "more than 292 billion years".to_owned(), |wait| format!("{wait:#}"))
 }
 
+/// Prints a name and its value, if the value is known.
 fn line(out: &mut impl Write, name: &str, value: Option<impl Display>) -> io::Result<()> {
-    value.map_or(Ok(()), |value| writeln!(out, "{name:>8}  {value}"))
+    let Some(value) = value else { return Ok(()) };
+    let name = dim(format!("{name:>8}"));
+    writeln!(out, "{}", wrap(&format!("{name}  {value}"), 10))
 }

@@ -1,11 +1,12 @@
-//! The common case in one file: an HTTP client whose calls are retried within limits, and share a budget, a breaker and a
-//! cooldown. Policy and upstream are read from configuration.
+//! Retries the calls of an HTTP client, with the policy and the upstream read from configuration.
+//! Its calls share a budget, a breaker and a cooldown. Run it with:
 //!
 //! ```sh
 //! cargo run --example client
 //! ```
 //!
-//! It talks to a server of its own, which fails three times before it answers. Ctrl-C stops it.
+//! It calls a server of its own. This server fails three times before it answers. Ctrl-C stops the
+//! call. A copy of this file needs these dependencies:
 //!
 //! ```toml
 //! anyhow = "1"
@@ -23,10 +24,16 @@ use resile::http::{Classifier, StatusError};
 use resile::{Classify, RetryPolicy, Upstream, Verdict, retry};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
+use tracing_subscriber::fmt::format::debug_fn;
 
-/// Any format that serde reads will do. What is left out has its default.
+/// The configuration. Any format of serde works. A missing field takes its default.
 const CONFIG: &str = r#"{
-    "upstream": { "name": "greeter", "budget": { "capacity": 20 }, "breaker": { "consecutive": 5 }, "cooldown": {} },
+    "upstream": {
+        "name": "hello",
+        "budget": { "capacity": 20 },
+        "breaker": { "consecutive": 5 },
+        "cooldown": {}
+    },
     "policy": { "attempts": 5, "attempt_timeout": "1s", "total_timeout": "20s" }
 }"#;
 
@@ -36,18 +43,18 @@ struct Config {
     policy: RetryPolicy,
 }
 
-/// All that can go wrong with one attempt.
+/// An error of one attempt.
 #[derive(Debug, thiserror::Error)]
 enum CallError {
     /// The server answered 4xx or 5xx.
     #[error(transparent)]
     Status(#[from] StatusError),
-    /// There was no answer, or not all of it.
+    /// The answer is missing or incomplete.
     #[error(transparent)]
     Unanswered(#[from] reqwest::Error),
 }
 
-/// What each error means. A GET may be sent twice.
+/// Classifies an error. A GET is idempotent, so it may be sent again.
 fn classify(error: &CallError) -> Option<Verdict> {
     const GET: Classifier = Classifier::idempotent();
     match error {
@@ -56,7 +63,7 @@ fn classify(error: &CallError) -> Option<Verdict> {
     }
 }
 
-/// One attempt.
+/// Makes one attempt.
 async fn get(http: &reqwest::Client, url: &str) -> Result<String, CallError> {
     let response = http.get(url).send().await?;
     StatusError::check(response.status(), response.headers())?;
@@ -65,10 +72,17 @@ async fn get(http: &reqwest::Client, url: &str) -> Result<String, CallError> {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    tracing_subscriber::fmt().init(); // the log of the upstream: a line for each retry
+    // Each retry logs one line. `tracing_subscriber::fmt::init()` also shows time and fields.
+    let message_only = debug_fn(|out, field, value| match field.name() {
+        "message" => write!(out, "{value:?}"),
+        _ => Ok(()),
+    });
+    tracing_subscriber::fmt().fmt_fields(message_only).without_time().with_target(false).init();
+
     let Config { upstream, policy } = serde_json::from_str(CONFIG)?;
     let policy = policy.with_classifier(classify);
-    let http = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never()).build()?; // one level retries
+    // Retries at two levels multiply, so the client makes none.
+    let http = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never()).build()?;
     let token = CancellationToken::new();
     let url = server::start().await?;
 
@@ -81,7 +95,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Unavailable, rate limited, hanging, then well.
+/// A server: it is unavailable, limits the rate, hangs, and then answers.
 mod server {
     use std::io;
 

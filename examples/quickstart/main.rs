@@ -1,12 +1,13 @@
-//! One HTTP call against a server that fails four times, each time in another way: rate limited, unavailable,
-//! connection reset, hanging.
+//! Makes one HTTP call to a server that fails four times, each time in another way. It limits the
+//! rate, is unavailable, resets the connection, and hangs. Run it with:
 //!
 //! ```sh
 //! cargo run --example quickstart
 //! ```
 //!
-//! It takes about five seconds and exits with 0 when it was answered, 1 when it gave up, 130 when Ctrl-C stopped it.
-//! This file is how the crate is used; `server.rs` is what it is used against, `panel.rs` what you see.
+//! The call takes about five seconds. The exit code is 0 after an answer, 1 after giving up, and 130
+//! after Ctrl-C. This file uses the crate. `server.rs` is the server, and `panel.rs` prints the
+//! events.
 
 mod panel;
 mod server;
@@ -26,38 +27,40 @@ use tokio_util::sync::CancellationToken;
 
 use panel::Panel;
 
-/// How often, how long, after what delays. Plain data: it may as well come from a configuration file.
+/// The limits and delays of a call. A policy is plain data and can come from a configuration file.
 const POLICY: RetryPolicy = RetryPolicy::new()
     .with_attempts(6)
-    .with_attempt_timeout(LIMIT) // so that an attempt that hangs leaves time for the next
+    .with_attempt_timeout(LIMIT) // leaves time for the attempt after one that hangs
     .with_total_timeout(Duration::from_secs(15))
     .with_backoff(BACKOFF);
 
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// Short, and never less than half a delay: so that there is something to see. The default suits a real service.
+/// Delays of at least half their length, so that a viewer sees them. The default suits a real
+/// service.
 const BACKOFF: Backoff = Backoff::exponential(Duration::from_millis(400))
     .with_cap(Duration::from_millis(1500))
     .with_jitter(Jitter::Equal);
 
-/// What all calls to this server share: what they may spend on retries, when they are refused, and when they all wait.
+/// The state that all calls to this server share. The budget limits their retries, the breaker
+/// refuses them, and the cooldown makes them wait.
 static GREETER: Upstream = Upstream::new("greeter")
     .with_budget(Budget::new().with_capacity(10))
     .with_breaker(Breaker::new())
     .with_cooldown(Cooldown::new());
 
-/// All that can go wrong with one attempt.
+/// An error of one attempt.
 #[derive(Debug, thiserror::Error)]
 enum CallError {
     /// The server answered 4xx or 5xx.
     #[error(transparent)]
     Status(#[from] StatusError),
-    /// There was no answer, or not all of it.
+    /// The answer is missing or incomplete.
     #[error("no answer: {}", root(.0))]
     Unanswered(#[from] reqwest::Error),
 }
 
-/// What each error means. It is a GET, so it may be sent twice.
+/// Classifies an error. A GET is idempotent, so it may be sent again.
 fn classify(error: &CallError) -> Option<Verdict> {
     const GET: Classifier = Classifier::idempotent();
     match error {
@@ -66,12 +69,12 @@ fn classify(error: &CallError) -> Option<Verdict> {
     }
 }
 
-/// What lies at the bottom of an error.
+/// Returns the innermost source of an error.
 fn root(error: &reqwest::Error) -> &dyn Error {
     successors(Some(error as &dyn Error), |&error| error.source()).last().unwrap_or(error)
 }
 
-/// One attempt.
+/// Makes one attempt.
 async fn greeting(client: &reqwest::Client, url: &str) -> Result<String, CallError> {
     let response = client.get(url).send().await?;
     StatusError::check(response.status(), response.headers())?;
@@ -81,11 +84,11 @@ async fn greeting(client: &reqwest::Client, url: &str) -> Result<String, CallErr
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     if let Some(argument) = std::env::args_os().nth(1) {
-        eprintln!("quickstart: unexpected argument {argument:?}, it takes none");
+        eprintln!("quickstart: unexpected argument {argument:?}: it takes no arguments");
         return Ok(ExitCode::from(2));
     }
 
-    // Retries at two levels multiply: the client makes none of its own.
+    // Retries at two levels multiply, so the client makes none.
     let client = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never()).build()?;
     let url = server::start().await?;
 
@@ -99,24 +102,25 @@ async fn main() -> anyhow::Result<ExitCode> {
 
     let panel = Panel::new();
     panel.say(&format!(
-        "GET {url}, with up to {} attempts of {LIMIT:?}. Ctrl-C stops it.",
+        "GET {url}: up to {} attempts of {LIMIT:?} each (Ctrl-C stops)",
         POLICY.attempts()
     ));
 
-    // Without the panel it is `.on(&GREETER)`.
+    // Without the panel, write `.on(&GREETER)`.
     let shown = |event: &Event<'_>| panel.show(event, LIMIT);
     let outcome = retry(|_| greeting(&client, &url), POLICY.with_classifier(classify), &token)
         .on(GREETER.observed_by(&shown))
         .await;
 
+    // The budget allows this many more retries.
     let left = GREETER.budget().map_or(0, Budget::available);
     match outcome {
         Ok(greeting) => {
-            panel.say(&format!("The server says {greeting:?}; {left} retries left in the budget."));
+            panel.say(&format!("The server says {greeting:?} ({left} retries left)."));
             Ok(ExitCode::SUCCESS)
         }
         Err(gave_up) => {
-            panel.say(&format!("No greeting: {gave_up}; {left} retries left in the budget."));
+            panel.say(&format!("No answer: {gave_up} ({left} retries left)."));
             Ok(ExitCode::from(if gave_up.reason() == StopReason::Cancelled { 130 } else { 1 }))
         }
     }

@@ -1,4 +1,4 @@
-//! A server that fails by a script, then works.
+//! A server that follows a script of failures and then answers.
 
 use std::future::pending;
 use std::io;
@@ -22,10 +22,10 @@ enum Step {
     Greet,
 }
 
-/// One step per connection; after the last it greets.
+/// The steps of the first connections. Every later connection gets a greeting.
 const SCRIPT: [Step; 4] = [Step::TooManyRequests, Step::Unavailable, Step::Reset, Step::Hang];
 
-/// Serves on a free port of the loopback interface until the program ends; returns the address to call.
+/// Starts the server on a free loopback port and returns its URL. It serves until the program ends.
 pub(crate) async fn start() -> io::Result<String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let url = format!("http://{}/greeting", listener.local_addr()?);
@@ -40,12 +40,12 @@ pub(crate) async fn start() -> io::Result<String> {
 
 async fn serve(mut stream: TcpStream, step: Step) -> io::Result<()> {
     if let Step::Reset = step {
-        stream.read_u8().await?; // The request is on its way:
-        #[allow(deprecated)]
-        // Only a zero does not block, and tokio has `set_zero_linger` since 1.50 alone.
-        return stream.set_linger(Some(Duration::ZERO)); // Dropped so, the connection is reset and not closed.
+        stream.read_u8().await?; // the client has sent its request
+        // With a linger of zero, the drop of the stream resets the connection.
+        #[allow(deprecated, reason = "`set_zero_linger` needs tokio 1.50; zero does not block")]
+        return stream.set_linger(Some(Duration::ZERO));
     }
-    // The next attempt is to meet the next step, so it must not come through this connection.
+    // Each connection takes one step, so the next attempt must open a new one.
     let connection = http1::Builder::new()
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service_fn(move |_| answer(step)));
