@@ -1,4 +1,4 @@
-//! The command line and the environment. Whatever is wrong with them is said in one line.
+//! The command line and the environment. Each error is one line.
 
 use std::ffi::OsString;
 use std::str::FromStr;
@@ -11,20 +11,30 @@ use resile::llm::{self, Classifier};
 use crate::model::{Limits, Settings};
 
 pub(crate) const HELP: &str = "\
-An agent loop over HTTP, through a provider that misbehaves.
+Runs an agent loop over HTTP with a provider that fails in many ways.
 
 usage: agent_loop [options]
-  --scenario NAME     calm, stormy (the default), captcha, outage, quota, runaway or stop
-  --task TEXT         what the agent is to do
-  --max-steps N       how many calls to the model at most (40)
-  --seed N            shuffles the faults of `stormy`; 0, the default, keeps their order
+  --scenario NAME     calm, stormy (default), captcha, outage, quota, runaway
+                      or stop
+  --task TEXT         the task of the agent
+  --max-steps N       the most calls to the model (40)
+  --seed N            shuffles the faults of `stormy`; 0 keeps their order (0)
   --json              prints events, one JSON object per line
-  --server-only PORT  only the provider, for other clients, until Ctrl-C
+  --server-only PORT  runs only the provider, for other clients, until Ctrl-C
 
-environment: OPENAI_BASE_URL (another provider), OPENAI_API_KEY, OPENAI_MODEL, OPENAI_FALLBACK_MODEL,
-  LLM_MAX_RETRIES, LLM_RETRY_DELAY_MS, LLM_TIMEOUT_MS (of one attempt)
-exit code: 0 completed with success, 1 completed without, 2 usage, 3 error, 130 stopped";
+environment:
+  OPENAI_BASE_URL     another provider than the built-in one
+  OPENAI_API_KEY, OPENAI_MODEL
+  OPENAI_FALLBACK_MODEL
+                      the model to ask while the first one is down
+  LLM_MAX_RETRIES     the most retries of a call
+  LLM_RETRY_DELAY_MS  the first delay of the backoff
+  LLM_TIMEOUT_MS      the time limit of one attempt
 
+exit code: 0 completed with success, 1 completed without, 2 usage, 3 error,
+130 stopped";
+
+/// A script of the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scenario {
     Calm,
@@ -53,6 +63,7 @@ impl FromStr for Scenario {
     }
 }
 
+/// The arguments of the command line.
 pub(crate) struct Options {
     pub(crate) scenario: Scenario,
     pub(crate) task: String,
@@ -64,9 +75,11 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// Parses the arguments.
+    ///
     /// # Errors
     ///
-    /// What is wrong, in one line.
+    /// Returns the error in one line.
     pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
         let mut options = Self {
             scenario: Scenario::Stormy,
@@ -119,11 +132,12 @@ impl Options {
     }
 }
 
-/// The model, and the one to ask where it is down, as the environment says. `embedded` is the provider where it names none.
+/// Returns the model and its fallback from the environment. `embedded` is the URL of the built-in
+/// provider, for an environment that names none.
 ///
 /// # Errors
 ///
-/// What is wrong, in one line.
+/// Returns the error in one line.
 pub(crate) fn models(embedded: &str) -> Result<(Settings, Option<Settings>), String> {
     let base_url = variable("OPENAI_BASE_URL")?;
     if let Some(url) = &base_url {
@@ -136,7 +150,7 @@ pub(crate) fn models(embedded: &str) -> Result<(Settings, Option<Settings>), Str
     let key = variable("OPENAI_API_KEY")?;
     if key.as_ref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
         return Err(
-            "OPENAI_API_KEY: holds what no key holds: a space, a line break, a letter beyond ASCII"
+            "OPENAI_API_KEY: the key contains a space, a control character or a non-ASCII character"
                 .to_owned(),
         );
     }
@@ -150,7 +164,7 @@ pub(crate) fn models(embedded: &str) -> Result<(Settings, Option<Settings>), Str
         .transpose()?;
     let is_loopback = base_url.is_none();
     let mut policy = llm::interactive();
-    // The embedded provider has been told to hurry, as somebody watches.
+    // The embedded provider gets short limits, so that the example is quick.
     let seconds = Duration::from_secs;
     let (mut first, mut limits) = if is_loopback {
         policy = policy.with_classifier(Classifier::new().with_overload_floor(seconds(1)));
@@ -179,7 +193,7 @@ pub(crate) fn models(embedded: &str) -> Result<(Settings, Option<Settings>), Str
     Ok((settings, other))
 }
 
-/// A variable that is set, and not to nothing.
+/// Returns the value of a variable that is set and not empty.
 fn variable(name: &str) -> Result<Option<String>, String> {
     match std::env::var(name) {
         Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
@@ -188,6 +202,7 @@ fn variable(name: &str) -> Result<Option<String>, String> {
     }
 }
 
+/// Parses a whole number of at least `least`.
 fn number<T: FromStr + PartialOrd + From<u8>>(
     name: &str,
     value: &str,
@@ -195,10 +210,11 @@ fn number<T: FromStr + PartialOrd + From<u8>>(
 ) -> Result<T, String> {
     let number = value.parse().ok().filter(|number| *number >= T::from(least));
     number.ok_or_else(|| {
-        bad(name, &format!("a whole number of at least {least}, and not too large"), value)
+        bad(name, &format!("a whole number from {least} up that fits its range"), value)
     })
 }
 
+/// Returns the message for a wrong value.
 fn bad(name: &str, expected: &str, value: &str) -> String {
     format!("{name}: expected {expected}, not {value:?}")
 }

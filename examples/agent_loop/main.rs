@@ -1,23 +1,25 @@
-//! An agent loop over real HTTP, through a provider that misbehaves: every way to end is distinct, every wait is shown, every
-//! effort is bounded.
+//! Runs an agent loop over HTTP with a provider that fails in many ways. Every wait is shown, every
+//! effort has a limit, and each way to end has its own exit code. Run it with:
 //!
 //! ```sh
-//! cargo run --example agent_loop                          # every fault that passes; ends well in under 30 s
-//! cargo run --example agent_loop -- --scenario quota      # or calm, captcha, outage, runaway, stop
-//! cargo run --example agent_loop -- --json                # the events
-//! OPENAI_BASE_URL=… OPENAI_API_KEY=… OPENAI_MODEL=… cargo run --example agent_loop -- --task "…"
+//! cargo run --example agent_loop                      # all transient faults, under 30 s
+//! cargo run --example agent_loop -- --scenario quota  # or calm, captcha, outage, runaway, stop
+//! cargo run --example agent_loop -- --json            # prints the events as JSON
+//! OPENAI_BASE_URL=… OPENAI_API_KEY=… OPENAI_MODEL=… \
+//!     cargo run --example agent_loop -- --task "…"
 //! ```
 //!
-//! | part | what it is |
+//! | part | content |
 //! |---|---|
-//! | `agent` | the loop and its lifecycle; knows neither HTTP nor terminals |
-//! | `model` | how the crate is used: a client of chat completions whose every call is bounded |
-//! | `tools` | what the agent can do |
-//! | `server` | what it is used against |
-//! | `panel`, `summary` | what a person sees |
+//! | `agent` | the loop and its lifecycle, without HTTP and terminals |
+//! | `model` | the use of the crate: a client of chat completions with limits on every call |
+//! | `tools` | the tools of the agent |
+//! | `server` | the provider |
+//! | `panel`, `summary` | the output |
 //! | `cli` | arguments and environment |
 //!
-//! To lift it into a program of yours take `agent` and `model`, implement `agent::Tool`, and depend on:
+//! To use the loop in your program, copy `agent` and `model`, implement `agent::Tool`, and add these
+//! dependencies:
 //!
 //! ```toml
 //! futures-util = "0.3"
@@ -30,8 +32,8 @@
 //! tokio-util = "0.7"
 //! ```
 //!
-//! `tools` and `server` want `http-body-util`, `httpdate`, `hyper`, `hyper-util` and `rand` besides; `panel` wants `indicatif`,
-//! and `cli` wants `lexopt`.
+//! `tools` and `server` also need `http-body-util`, `httpdate`, `hyper`, `hyper-util` and `rand`.
+//! `panel` needs `indicatif`, and `cli` needs `lexopt`.
 
 mod agent;
 mod cli;
@@ -135,10 +137,10 @@ async fn serve(port: u16, options: &Options) -> Result<ExitCode, Box<dyn Error>>
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first one stops the run, the second one ends the process.
+/// Stops the run at the first Ctrl-C and ends the process at the second one.
 async fn stop_on_ctrl_c(agent: Arc<Agent>) {
     if tokio::signal::ctrl_c().await.is_err() {
-        return; // there are no signals to be had here
+        return; // this system has no signals
     }
     tokio::spawn(async move { agent.stop().await });
     if tokio::signal::ctrl_c().await.is_ok() {
@@ -146,11 +148,11 @@ async fn stop_on_ctrl_c(agent: Arc<Agent>) {
     }
 }
 
-/// Drops the oldest of what the model did and was told, and keeps the task and the latest.
+/// Drops the older half of the messages after the task. Returns true if it dropped any.
 fn shrink(messages: &mut Vec<Message>) -> bool {
     const TASK: usize = 2;
     let mut end = TASK + (messages.len() - TASK) / 2;
-    // An answer to a call must not stay behind without its call.
+    // The result of a call must not remain without its call.
     while matches!(messages.get(end), Some(Message::Tool { .. })) {
         end += 1;
     }

@@ -1,4 +1,4 @@
-//! What a run came to, counted from its events.
+//! The totals of a run, counted from its events.
 
 use std::collections::BTreeMap;
 
@@ -6,31 +6,33 @@ use serde::Serialize;
 
 use crate::agent::{Event, Who};
 
+/// The totals of a run.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Summary {
     pub(crate) steps: u32,
-    /// Calls to a model that made an attempt, or more.
+    /// The calls to a model that made at least one attempt.
     pub(crate) calls: u32,
     pub(crate) attempts: u32,
-    /// Waits for another attempt that were not cut short.
+    /// The waits for another attempt of the model that were not cut short.
     pub(crate) retries: u32,
     pub(crate) restarts: u32,
     pub(crate) reasks: u32,
     pub(crate) tools: u32,
     pub(crate) tool_retries: u32,
-    /// What was waited: for the model, for tools, for the cooldown.
+    /// The sum of all waits: `model_wait_ms`, `tool_wait_ms` and `held_ms`.
     pub(crate) waited_ms: u64,
     pub(crate) model_wait_ms: u64,
     pub(crate) tool_wait_ms: u64,
     pub(crate) held_ms: u64,
     pub(crate) tokens_in: u64,
     pub(crate) tokens_out: u64,
-    /// How often each kind of failure came, of the model.
+    /// The number of failures of the model, by kind.
     pub(crate) failures: BTreeMap<String, u32>,
     pub(crate) failures_in_all: u32,
 }
 
 impl Summary {
+    /// Counts the events of a run.
     pub(crate) fn of(history: &[Event]) -> Self {
         let mut summary = Self::default();
         for event in history {
@@ -80,33 +82,45 @@ impl Summary {
         self.waited_ms = self.model_wait_ms + self.tool_wait_ms + self.held_ms;
     }
 
-    /// For a person: one line each.
-    pub(crate) fn lines(&self) -> Vec<String> {
-        let failures: Vec<_> =
-            self.failures.iter().map(|(kind, times)| format!("{kind} {times}")).collect();
-        let failures = if failures.is_empty() { "none".to_owned() } else { failures.join(", ") };
-        vec![
-            format!("steps       {}", self.steps),
-            format!(
-                "attempts    {} = {} calls to the model + {} retries",
-                self.attempts, self.calls, self.retries
-            ),
-            format!("failures    {}: {failures}", self.failures_in_all),
-            format!("re-asks     {}; restarts of a broken answer {}", self.reasks, self.restarts),
-            format!("tools       {} runs, {} retries", self.tools, self.tool_retries),
-            format!(
-                "waited      {} = {} for the model + {} for tools + {} held by the cooldown",
-                seconds(self.waited_ms),
+    /// Returns the totals as names and values for a person.
+    pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
+        let (attempts, calls) = (self.attempts, count(self.calls, "call", "calls"));
+        let retries = count(self.retries, "retry", "retries");
+        let tools = count(self.tools, "run", "runs");
+        let tool_retries = count(self.tool_retries, "retry", "retries");
+        let kinds: Vec<_> = self.failures.iter().map(|(kind, n)| format!("{kind}={n}")).collect();
+        let failures = match self.failures_in_all {
+            0 => "none".to_owned(),
+            all => format!("{all} ({})", kinds.join(", ")),
+        };
+        let waited = match self.waited_ms {
+            0 => "never".to_owned(),
+            all => format!(
+                "{} = {} model + {} tools + {} cooldown",
+                seconds(all),
                 seconds(self.model_wait_ms),
                 seconds(self.tool_wait_ms),
                 seconds(self.held_ms)
             ),
-            format!("tokens      {} in, {} out", self.tokens_in, self.tokens_out),
+        };
+        vec![
+            ("attempts", format!("{attempts} = {calls} to the model + {retries}")),
+            ("failures", failures),
+            ("re-asks", format!("{} of the model", self.reasks)),
+            ("restarts", format!("{} of an answer that broke off", self.restarts)),
+            ("tools", format!("{tools}, {tool_retries}")),
+            ("waited", waited),
+            ("tokens", format!("{} in, {} out", self.tokens_in, self.tokens_out)),
         ]
     }
 }
 
-/// To the millisecond, so that what is shown adds up.
+/// Returns milliseconds as seconds with all their digits, so that printed times add up.
 pub(crate) fn seconds(millis: u64) -> String {
     format!("{}.{:03} s", millis / 1000, millis % 1000)
+}
+
+/// Returns a number with its noun, as in "1 retry" or "2 retries".
+pub(crate) fn count(number: u32, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }

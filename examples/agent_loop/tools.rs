@@ -1,4 +1,5 @@
-//! What the agent can do: read, wait, measure what is sometimes busy, and send what must not be sent twice.
+//! The tools of the agent. They read a library, write a slow report, measure with a busy sensor, and
+//! send a mail that must not be sent twice.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -12,7 +13,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Spec, Tool, ToolError};
 
-/// All but `done`, which is the loop's own. `library` is where `lookup` reads.
+/// Returns all tools except `done`, as the loop itself has that tool. `library` is the URL for
+/// `lookup`.
+///
+/// # Errors
+///
+/// Returns an error if the client cannot be built.
 pub(crate) fn all(library: String) -> Result<Vec<Box<dyn Tool>>, reqwest::Error> {
     let client = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never()).build()?;
     Ok(vec![
@@ -23,22 +29,24 @@ pub(crate) fn all(library: String) -> Result<Vec<Box<dyn Tool>>, reqwest::Error>
     ])
 }
 
-/// The schema is the type: what cannot be read as it is not run.
+/// Parses the arguments of a tool. The type of the arguments is their schema.
 fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, String> {
     T::deserialize(arguments).map_err(|error| error.to_string())
 }
 
+/// Parses the arguments of a tool that runs. An error is permanent.
 fn parse<T: DeserializeOwned>(arguments: &Value) -> Result<T, ToolError> {
     read(arguments).map_err(ToolError::Permanent)
 }
 
+/// Returns the JSON schema of an object that requires all these properties.
 fn schema(properties: &Value) -> Value {
     let required: Vec<_> =
         properties.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
-/// Reads the library, over HTTP.
+/// A tool that reads the library over HTTP.
 struct Lookup {
     client: reqwest::Client,
     library: String,
@@ -62,7 +70,7 @@ impl Lookup {
         if status.is_success() {
             Ok(text)
         } else if text.contains("captcha") {
-            Err(ToolError::Permanent("the page wants a captcha solved".to_owned()))
+            Err(ToolError::Permanent("the page asks for a captcha".to_owned()))
         } else if status.is_server_error() {
             Err(ToolError::Transient(format!("the library answered {status}")))
         } else {
@@ -74,7 +82,7 @@ impl Lookup {
 impl Tool for Lookup {
     fn spec(&self) -> Spec {
         let parameters = schema(&json!({ "topic": { "type": "string" } }));
-        Spec { name: "lookup", about: "Reads what the library knows of a topic.", parameters }
+        Spec { name: "lookup", about: "Reads the entry of the library on a topic.", parameters }
     }
 
     fn is_idempotent(&self) -> bool {
@@ -94,7 +102,7 @@ impl Tool for Lookup {
     }
 }
 
-/// Takes its time.
+/// A tool that takes as long as its arguments say.
 struct Slow;
 
 #[derive(Deserialize)]
@@ -107,11 +115,7 @@ impl Tool for Slow {
     fn spec(&self) -> Spec {
         let parameters =
             schema(&json!({ "seconds": { "type": "integer", "minimum": 0, "maximum": 255 } }));
-        Spec {
-            name: "slow_report",
-            about: "Writes a report, which takes so many seconds.",
-            parameters,
-        }
+        Spec { name: "slow_report", about: "Writes a report in this many seconds.", parameters }
     }
 
     fn check(&self, arguments: &Value) -> Result<(), String> {
@@ -126,7 +130,7 @@ impl Tool for Slow {
         async move {
             let Seconds { seconds } = parse(&arguments)?;
             let written = tokio::time::sleep(Duration::from_secs(seconds.into()));
-            // It tidies up when it is stopped. What it then returns is dropped by the loop.
+            // After a stop, the tool cleans up and returns. The loop drops the result.
             if token.run_until_cancelled(written).await.is_none() {
                 return Ok("The beginning of a report is written.".to_owned());
             }
@@ -136,7 +140,7 @@ impl Tool for Slow {
     }
 }
 
-/// Busy two times out of three. To measure again does no harm.
+/// A tool that is busy two times out of three. A second measurement does no harm.
 struct Flaky {
     asked: AtomicU32,
 }
@@ -150,7 +154,7 @@ struct Room {
 impl Tool for Flaky {
     fn spec(&self) -> Spec {
         let parameters = schema(&json!({ "room": { "type": "string" } }));
-        Spec { name: "flaky_sensor", about: "Measures how warm a room is.", parameters }
+        Spec { name: "flaky_sensor", about: "Measures the temperature of a room.", parameters }
     }
 
     fn is_idempotent(&self) -> bool {
@@ -177,7 +181,8 @@ impl Tool for Flaky {
     }
 }
 
-/// Loses the connection the first time, when nobody can say whether the mail went out. So it is not sent again.
+/// A tool that loses the connection on its first run. The mail may have been sent by then, so the
+/// loop does not run this tool again.
 struct SendMail {
     sent: AtomicU32,
 }
@@ -209,7 +214,7 @@ impl Tool for SendMail {
             let Mail { to, text } = parse(&arguments)?;
             match self.sent.fetch_add(1, Ordering::Relaxed) {
                 0 => Err(ToolError::Transient(
-                    "the connection broke after the mail was handed over".to_owned(),
+                    "the connection broke after the mail was sent".to_owned(),
                 )),
                 _ => Ok(format!("Sent {} letters to {to}.", text.len())),
             }

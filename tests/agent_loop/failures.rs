@@ -58,7 +58,7 @@ async fn what_cannot_be_used_is_asked_for_again_so_many_times_in_a_row() {
         (calls("probe", "{}"), "missing field `n`"),
         (calls("probe", "{\"n\":"), "the arguments of 'probe' are wrong"),
         (calls("done", r#"{"text":"no success"}"#), "the arguments of 'done' are wrong"),
-        (nothing, "there is no tool call in it"),
+        (nothing, "it contains no tool call"),
     ];
     for (fault, words) in faults {
         let model = FakeModel::new([fault.clone(), fault.clone(), fault.clone(), done(true)]);

@@ -1,15 +1,17 @@
-//! An agent: it asks a model what to do next, does it, tells it what came of it, until the model says that it is done.
+//! An agent. It asks a model for the next action, runs the action, and reports the result to the
+//! model. It repeats this loop until the model calls `done`.
 //!
-//! It knows neither HTTP nor terminals: models and tools are traits, and what happens is told as [`Event`]s.
+//! The agent knows neither HTTP nor terminals. Models and tools are traits, and the agent reports
+//! its progress as [`Event`]s.
 //!
-//! | state | why |
+//! | state | reason |
 //! |---|---|
-//! | `completed` | the model called `done`, whether or not it calls that a success |
-//! | `error` | it cannot go on: a model call failed for good, or one of the limits ran out |
-//! | `stopped` | somebody said so |
+//! | `completed` | the model called `done`, with success or without |
+//! | `error` | a call to the model failed for good, or a limit ran out |
+//! | `stopped` | a caller stopped the run |
 //!
-//! Every effort is bounded by a limit of its own: steps, re-asks, attempts of a tool, the time of a tool, the time of the
-//! run. Attempts of a model call are the model's to bound.
+//! Each effort has a limit: steps, re-asks, attempts of a tool, the time of a tool, the time of the
+//! run. The model itself limits the attempts of its calls.
 
 mod event;
 mod run;
@@ -32,18 +34,18 @@ use run::{End, Run};
 pub(crate) use talk::{Ask, Call, Fault, Message, Model, ModelError, Spec, Tool, ToolError, Turn};
 pub(crate) use waits::WaitReporter;
 
-/// What bounds a run.
+/// The limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Calls to the model.
+    /// The number of calls to the model.
     pub(crate) steps: u32,
-    /// Answers in a row that cannot be used, and are asked for again.
+    /// The number of unusable answers in a row that the agent asks for again.
     pub(crate) reasks: u32,
-    /// How an idempotent tool is tried again.
+    /// The retry policy of idempotent tools.
     pub(crate) tool_policy: RetryPolicy,
-    /// How long one attempt of a tool may take.
+    /// The time limit of one attempt of a tool.
     pub(crate) tool: Duration,
-    /// How long the whole run may take.
+    /// The time limit of the whole run.
     pub(crate) wall: Duration,
 }
 
@@ -61,6 +63,7 @@ impl Limits {
     }
 }
 
+/// The state of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
@@ -83,17 +86,17 @@ impl fmt::Display for State {
     }
 }
 
-/// How a run ended. To have finished is not to have succeeded: it says both.
+/// The result of a run. A completed run is not always a success, so the result states both.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     pub(crate) state: State,
     pub(crate) success: bool,
-    /// The model's last word, or what went wrong.
+    /// The last words of the model, or the error.
     pub(crate) text: String,
     pub(crate) steps: u32,
 }
 
-/// Why a task was not begun.
+/// An error for a task that the agent did not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("the task is empty")]
@@ -104,9 +107,10 @@ pub(crate) enum Refusal {
     Disposed,
 }
 
-/// Makes a prompt shorter; whether it could.
+/// A function that shortens a prompt. It returns false if it cannot.
 pub(crate) type Shrink = fn(&mut Vec<Message>) -> bool;
 
+/// An agent that runs one task at a time.
 pub(crate) struct Agent {
     model: Box<dyn Model>,
     fallback: Option<Box<dyn Model>>,
@@ -116,7 +120,7 @@ pub(crate) struct Agent {
     shrink: Shrink,
     listener: Box<dyn Fn(&Event) + Send + Sync>,
     inner: Mutex<Inner>,
-    /// The run that was last begun, and whether it still runs.
+    /// The number of the last run, and true while that run is active.
     runs: watch::Sender<(u64, bool)>,
 }
 
@@ -152,25 +156,25 @@ impl Agent {
         }
     }
 
-    /// Asked where the first model is down.
+    /// Sets the model to ask while the first model is down.
     pub(crate) fn with_fallback(mut self, model: impl Model + 'static) -> Self {
         self.fallback = Some(Box::new(model));
         self
     }
 
-    /// Says what the agent is. It stands in the prompt before how the loop works.
+    /// Sets the role of the agent. The prompt begins with the role.
     pub(crate) fn with_role(mut self, role: impl Into<String>) -> Self {
         self.role = role.into();
         self
     }
 
-    /// What is done once, where the prompt is too long.
+    /// Sets the function that shortens a prompt. A run calls it once, if the prompt is too long.
     pub(crate) fn with_shrink(mut self, shrink: Shrink) -> Self {
         self.shrink = shrink;
         self
     }
 
-    /// Who is told, while it happens.
+    /// Sets the function that receives each event as it happens.
     pub(crate) fn with_listener(
         mut self,
         listener: impl Fn(&Event) + Send + Sync + 'static,
@@ -179,22 +183,25 @@ impl Agent {
         self
     }
 
+    /// Returns the state of the agent.
     pub(crate) fn state(&self) -> State {
         self.inner().state
     }
 
-    /// All that happened in the last run, or has so far.
+    /// Returns the events of the current run, or of the last run.
     pub(crate) fn history(&self) -> Vec<Event> {
         self.inner().history.clone()
     }
 
-    /// Works on a task until it is done, cannot be done, or is stopped. However it ends, that is the `Outcome`.
-    ///
-    /// Dropped unfinished, the run is stopped, and the agent free for the next.
+    /// Works on a task until the task is completed, fails, or is stopped.
     ///
     /// # Errors
     ///
-    /// The [`Refusal`]: nothing was begun.
+    /// Returns a [`Refusal`] if the agent does not start the task.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future stops the run. The agent can then take the next task.
     pub(crate) async fn execute(&self, task: &str) -> Result<Outcome, Refusal> {
         let mut running = self.begin(task)?;
         let limits = &self.limits;
@@ -225,7 +232,8 @@ impl Agent {
         Ok(Outcome { state, success, text, steps })
     }
 
-    /// Stops the run, if there is one, and returns when it has settled. Not to be awaited by a tool of the run itself.
+    /// Stops the current run and returns after its end. Returns at once if no task runs. A tool must
+    /// not wait for the stop of its own run.
     pub(crate) async fn stop(&self) {
         let mut runs = self.runs.subscribe();
         let (mine, running) = *runs.borrow_and_update();
@@ -234,11 +242,11 @@ impl Agent {
         }
         let token = self.inner().token.clone();
         token.cancel();
-        // The sender is ours, so it cannot have gone.
+        // `self` owns the sender, so the channel is open.
         _ = runs.wait_for(|(run, running)| *run != mine || !running).await;
     }
 
-    /// Stops the run and allows no other. To say so twice is to say so once.
+    /// Stops the current run and refuses all later tasks. A second call has no effect.
     pub(crate) async fn dispose(&self) {
         self.inner().disposed = true;
         self.stop().await;
@@ -270,7 +278,7 @@ impl Agent {
     }
 }
 
-/// The one run there is. Dropped, it is over, as its last field says.
+/// The current run. Its drop ends the run with the state `ends_as`.
 struct Running<'a> {
     agent: &'a Agent,
     token: CancellationToken,
@@ -279,7 +287,7 @@ struct Running<'a> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.token.cancel(); // whoever still holds it is to stop
+        self.token.cancel(); // stops tools that still hold the token
         self.agent.inner().state = self.ends_as;
         self.agent.runs.send_modify(|(_, running)| *running = false);
     }

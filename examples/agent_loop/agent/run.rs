@@ -1,4 +1,4 @@
-//! One run: its steps, and what becomes of each failure.
+//! The steps of one run, and the reaction to each failure.
 
 use std::panic::AssertUnwindSafe;
 
@@ -16,25 +16,28 @@ use super::{
 const SYSTEM: &str = "You work on a task with the tools you are given, one call at a time. \
     When the task is done, or cannot be done, call `done` and say truthfully whether it succeeded.";
 
+/// The end of a run.
 pub(super) enum End {
     Done { text: String, success: bool },
     Stopped,
     Error(String),
 }
 
+/// The state of one run.
 pub(super) struct Run<'a> {
     agent: &'a Agent,
     token: CancellationToken,
     specs: Vec<Spec>,
     messages: Vec<Message>,
-    /// How many have been begun.
+    /// The number of steps so far.
     pub(super) step: u32,
-    /// Answers in a row that could not be used.
+    /// The number of unusable answers in a row.
     reasks: u32,
     shrunk: bool,
     warned: Warned,
 }
 
+/// The last warning about the steps left.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Warned {
     No,
@@ -88,7 +91,7 @@ impl<'a> Run<'a> {
             self.step += 1;
             self.agent.emit(Event::Step { step: self.step, of });
             let answer = self.ask().await;
-            // What arrives after the stop changes nothing.
+            // An answer after the stop has no effect.
             if self.token.is_cancelled() {
                 return End::Stopped;
             }
@@ -103,7 +106,7 @@ impl<'a> Run<'a> {
         End::Error(format!("not done within {of} steps"))
     }
 
-    /// Asks the model, and if that is down, the other one.
+    /// Asks the model. Asks the fallback model if the first one is down.
     async fn ask(&self) -> Result<Turn, ModelError> {
         let emit = |event| self.agent.emit(event);
         let ask =
@@ -112,7 +115,7 @@ impl<'a> Run<'a> {
         let mut other = self.agent.fallback.as_deref();
         loop {
             let answer = tokio::select! {
-                biased; // it may have a word to say on being stopped
+                biased; // the model may still return an answer after the stop
                 answer = model.turn(ask) => answer,
                 () = self.token.cancelled() => return Err(stopped()),
             };
@@ -126,7 +129,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What a failed call means for the run.
+    /// Repairs the prompt after a failed call, or ends the run.
     fn mend(&mut self, error: ModelError) -> Option<End> {
         match error.fault {
             Fault::Stopped => Some(End::Stopped),
@@ -147,18 +150,18 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Does what the model answered.
+    /// Runs the tool calls of an answer. Returns the end of the run, if the answer ends it.
     async fn act(&mut self, turn: Turn) -> Option<End> {
         let names = turn.calls.iter().map(|call| call.name.clone()).collect();
         let Turn { text, calls, cut, tokens_in, tokens_out } = turn;
         self.agent.emit(Event::Answer { text: text.clone(), calls: names, tokens_in, tokens_out });
         if cut || calls.is_empty() {
             let fault = if cut {
-                "the answer was cut off, nothing of it was done"
+                "the answer was cut off, and no part of it was run"
             } else {
-                "there is no tool call in it"
+                "it contains no tool call"
             };
-            // A call that may be half a call must not stay in the prompt, where it would want a result.
+            // The prompt must not contain a cut call, since each call in a prompt needs a result.
             self.messages.push(Message::Assistant { text, calls: Vec::new() });
             self.observe(
                 None,
@@ -222,14 +225,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs a tool. Whatever becomes of it is an observation; none if it was stopped.
+    /// Runs a tool and returns its result or error as text for the model. Returns `None` after a stop.
     async fn run(&self, tool: &dyn Tool, call: &Call, arguments: Value) -> Option<String> {
         let (name, limits) = (call.name.clone(), self.agent.limits);
         self.agent.emit(Event::Tool { name: name.clone(), arguments: call.arguments.clone() });
         let emit = |event| self.agent.emit(event);
         let waits = WaitReporter::new(Who::Tool, &emit);
         let policy = if tool.is_idempotent() { limits.tool_policy } else { RetryPolicy::none() };
-        // A tool says itself what passes. Its words are not classified a second time.
+        // A tool classifies its own errors, so the policy ignores their text.
         let policy = policy
             .with_attempt_timeout(limits.tool)
             .with_classifier(|error: &ToolError| !matches!(error, ToolError::Permanent(_)));
@@ -259,13 +262,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Tells the model that a call was not run, and why.
+    /// Reports to the model that a call was not run, with the reason.
     fn reject(&mut self, call: &Call, fault: &str) -> String {
         self.observe(Some(call), format!("Not run: {fault}. Correct it and try again."));
         fault.to_owned()
     }
 
-    /// Counts an answer that could not be used; the end, if there were too many in a row.
+    /// Counts an unusable answer. Returns the end of the run after too many of them in a row.
     fn reask(&mut self, fault: String) -> Option<End> {
         let of = self.agent.limits.reasks;
         if self.reasks >= of {
@@ -278,6 +281,7 @@ impl<'a> Run<'a> {
         None
     }
 
+    /// Adds a text to the prompt: the result of `call`, or a remark.
     fn observe(&mut self, call: Option<&Call>, text: String) {
         self.agent.emit(Event::Observation { text: text.clone() });
         self.messages.push(match call {
@@ -286,7 +290,7 @@ impl<'a> Run<'a> {
         });
     }
 
-    /// Tells the model, once each, that there are few steps left, and that there are hardly any.
+    /// Warns the model once at five steps left, and once at two.
     fn warn(&mut self, left: u32) {
         let s = if left == 1 { "" } else { "s" };
         let (warned, text) = match left {
@@ -311,14 +315,16 @@ impl<'a> Run<'a> {
     }
 }
 
+/// Makes an error of a panic.
 fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolError {
     let words = panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    ToolError::Permanent(format!("it panicked: {}", words.unwrap_or("no words")))
+    ToolError::Permanent(format!("it panicked: {}", words.unwrap_or("no message")))
 }
 
+/// Returns the error of a call that the token stopped.
 fn stopped() -> ModelError {
     let of = |text: &str| text.to_owned();
     ModelError {

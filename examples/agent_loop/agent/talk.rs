@@ -1,4 +1,4 @@
-//! What the loop, the model and the tools say to each other.
+//! The messages between the loop, the model and the tools.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Event;
 
-/// One message of the prompt.
+/// A message of the prompt.
 #[derive(Clone, Debug)]
 pub(crate) enum Message {
     System(String),
@@ -18,7 +18,7 @@ pub(crate) enum Message {
     Tool { call: String, text: String },
 }
 
-/// A tool call, as the model wrote it: the arguments are not yet known to be JSON.
+/// A tool call as the model wrote it. Its arguments may be invalid JSON.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Call {
     pub(crate) id: String,
@@ -26,27 +26,27 @@ pub(crate) struct Call {
     pub(crate) arguments: String,
 }
 
-/// One whole answer of the model.
+/// A complete answer of the model.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turn {
     pub(crate) text: String,
     pub(crate) calls: Vec<Call>,
-    /// The model ran into its limit of tokens: the last call may be half a call.
+    /// True if the model reached its limit of LLM tokens. The last call may then be incomplete.
     pub(crate) cut: bool,
     pub(crate) tokens_in: u64,
     pub(crate) tokens_out: u64,
 }
 
-/// What the model is told of a tool.
+/// The description of a tool for the model.
 #[derive(Clone, Debug)]
 pub(crate) struct Spec {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    /// A JSON schema.
+    /// The JSON schema of the arguments.
     pub(crate) parameters: Value,
 }
 
-/// What a model is asked, and whom it tells how that goes.
+/// A request to the model, with the function that receives its events.
 #[derive(Clone, Copy)]
 pub(crate) struct Ask<'a> {
     pub(crate) messages: &'a [Message],
@@ -55,35 +55,36 @@ pub(crate) struct Ask<'a> {
     pub(crate) emit: &'a (dyn Fn(Event) + Send + Sync),
 }
 
-/// Whatever answers. Faults that pass are its own to retry: what it returns is final.
+/// A model that answers prompts. It retries transient errors itself, so its errors are final.
 pub(crate) trait Model: Send + Sync {
+    /// Asks the model for its next answer.
     fn turn<'a>(&'a self, ask: Ask<'a>) -> BoxFuture<'a, Result<Turn, ModelError>>;
 }
 
-/// What a failed call to the model means for the loop.
+/// The class of a failed call to the model, as the loop needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Our token.
+    /// The cancellation token stopped the call.
     Stopped,
-    /// It answered, and the answer cannot be used: ask again.
+    /// The answer is unusable. The loop asks again.
     Unusable,
-    /// The prompt is too long: shrink it.
+    /// The prompt is too long. The loop shortens it.
     TooLong,
-    /// Nothing was sent, as the breaker is open.
+    /// The breaker is open, so the model is down.
     Down,
-    /// Anything else. Trying again is over, or would not help.
+    /// Another error, after the last retry or without a retry.
     Failed,
 }
 
-/// A call to the model that failed for good.
+/// An error of a call to the model after all its retries.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelError {
     pub(crate) fault: Fault,
     pub(crate) kind: String,
-    /// What made it that kind.
+    /// The rule that classified the failure.
     pub(crate) rule: String,
     pub(crate) message: String,
-    /// When it is worth coming back.
+    /// The wait before the next call can succeed, if it is known.
     pub(crate) retry_after: Option<Duration>,
 }
 
@@ -97,19 +98,24 @@ impl fmt::Display for ModelError {
     }
 }
 
-/// Something that the model may use.
+/// A tool for the model.
 pub(crate) trait Tool: Send + Sync {
+    /// Returns the description of the tool.
     fn spec(&self) -> Spec;
 
-    /// Whether doing it twice is as good as doing it once. Only then is it tried again.
+    /// Returns true if a second run does no harm. Only idempotent tools are retried.
     fn is_idempotent(&self) -> bool {
         false
     }
 
-    /// Whether the arguments fit the schema; if not, what is wrong with them.
+    /// Checks the arguments against the schema.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if the arguments do not fit.
     fn check(&self, arguments: &Value) -> Result<(), String>;
 
-    /// Does it, until the token says stop.
+    /// Runs the tool until its end, or until the token is cancelled.
     fn run<'a>(
         &'a self,
         arguments: Value,
@@ -117,12 +123,12 @@ pub(crate) trait Tool: Send + Sync {
     ) -> BoxFuture<'a, Result<String, ToolError>>;
 }
 
-/// Why a tool failed.
+/// An error of a tool.
 #[derive(Clone, Debug)]
 pub(crate) enum ToolError {
-    /// The same again may succeed.
+    /// A retry may succeed.
     Transient(String),
-    /// It will not.
+    /// A retry will not succeed.
     Permanent(String),
 }
 

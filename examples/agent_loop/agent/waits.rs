@@ -1,4 +1,4 @@
-//! Reports the attempts and waits of a call, and how much of a wait was left when it was cut short.
+//! Reports the attempts and waits of a call, and the time left of a wait that was cut short.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,15 +14,16 @@ use super::event::{Event, Who, millis};
 pub(crate) struct WaitReporter<'a> {
     who: Who,
     emit: &'a (dyn Fn(Event) + Send + Sync),
-    /// What is waited for at this moment.
+    /// The current wait.
     wait: Mutex<Option<Wait>>,
 }
 
+/// A wait or a hold before an attempt.
 #[derive(Clone, Copy)]
 struct Wait {
-    /// `None` is later than the clock can say.
+    /// The end of the wait. `None` is later than the latest instant of the clock.
     until: Option<Instant>,
-    /// The attempt that comes after it.
+    /// The attempt after the wait.
     attempt: u32,
     held: bool,
 }
@@ -41,7 +42,7 @@ impl<'a> WaitReporter<'a> {
                 ("transient", "the tool")
             }
             (None, Who::Tool) => ("permanent", "the tool"),
-            // A model reports its own errors, as it knows what kind they are of.
+            // A model reports its own errors, since only the model knows their kind.
             (None, Who::Model) => return,
         };
         (self.emit)(Event::Failed {
@@ -59,7 +60,7 @@ impl<'a> WaitReporter<'a> {
         self.set(Some(Wait { until: Instant::now().checked_add(delay), attempt, held }));
     }
 
-    /// If something is waited for, that ends now.
+    /// Ends the current wait, if there is one, and reports the time left.
     fn cut(&self) {
         if let Some(Wait { until, attempt, held }) = self.set(None) {
             let left = until.map_or(Duration::MAX, |until| until.duration_since(Instant::now()));
@@ -112,7 +113,7 @@ impl Observe for WaitReporter<'_> {
     }
 }
 
-/// Dropping a call in the middle of a wait cuts the wait too.
+/// Ends the current wait, since a dropped call no longer waits.
 impl Drop for WaitReporter<'_> {
     fn drop(&mut self) {
         self.cut();

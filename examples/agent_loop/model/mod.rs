@@ -1,15 +1,18 @@
-//! A client of OpenAI-compatible chat completions, which stream.
+//! A client for streaming chat completions of OpenAI-compatible providers.
 //!
 //! ```text
-//! retry_stream, on the model's upstream   cooldown, breaker, budget, for each time that the stream is opened
-//! │                                       attempts, backoff, hints; until content: attempt timeout, total timeout
+//! retry_stream on the upstream   per attempt: cooldown, breaker, budget
+//! │                              attempts, backoff, hints
+//! │                              until content: attempt timeout, total timeout
 //! └─ open
-//!    ├─ POST                              the answer's head
-//!    └─ events                            each within the idle limit; the attempt as a whole within its own
+//!    ├─ POST                     returns the head of the answer
+//!    └─ events                   each within the idle limit,
+//!                                all within the limit of the attempt
 //! ```
 //!
-//! The policy's classifier is the only one. The agent uses whole answers only. So an answer that breaks off half-way is
-//! dropped and asked for again, and no call of a tool that was cut short ever leaves this module.
+//! The classifier of the policy classifies every error. The agent uses complete answers only. If a
+//! stream breaks off, its parts are dropped, and the next attempt starts the answer again. So no
+//! incomplete tool call leaves this module.
 
 mod fault;
 mod reader;
@@ -35,18 +38,18 @@ use crate::agent::{Ask, Event, Model, ModelError, Turn, WaitReporter, Who};
 use reader::Reader;
 use wire::Delta;
 
-/// What the policy does not bound, as it bounds no stream that flows.
+/// The limits of a stream that has begun. The policy does not limit such a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// One attempt as a whole.
+    /// The time limit of one whole attempt.
     pub(crate) attempt: Duration,
-    /// Silence between two events, and before the first one.
+    /// The longest wait for the first event and between two events.
     pub(crate) idle: Duration,
-    /// The call: all attempts and waits.
+    /// The time limit of the call with all its attempts and waits.
     pub(crate) total: Duration,
 }
 
-/// Which model, where, and with how much effort.
+/// The model, its address, and the limits of its calls.
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) base_url: String,
@@ -54,27 +57,28 @@ pub(crate) struct Settings {
     pub(crate) model: String,
     pub(crate) policy: RetryPolicy<Classifier>,
     pub(crate) limits: Limits,
-    /// It runs on this machine, so no proxy is asked for it.
+    /// True if the model runs on this machine. The client then uses no proxy.
     pub(crate) is_loopback: bool,
 }
 
+/// A model behind an HTTP API.
 pub(crate) struct ChatModel {
     settings: Settings,
     url: String,
     client: reqwest::Client,
-    /// What all calls to this model share.
+    /// The state that all calls to this model share.
     upstream: Upstream,
 }
 
 impl ChatModel {
     /// # Errors
     ///
-    /// The client cannot be built.
+    /// Returns an error if the client cannot be built.
     pub(crate) fn new(settings: Settings) -> Result<Self, reqwest::Error> {
-        // Retries at two levels multiply: the client makes none of its own.
+        // Retries at two levels multiply, so the client makes none.
         let client = reqwest::Client::builder().retry(reqwest::retry::never());
         let client = if settings.is_loopback { client.no_proxy() } else { client }.build()?;
-        // One caller that works alone: a rate over its few calls is noise.
+        // A single caller makes few calls, so a failure rate would be noise.
         let breaker = Breaker::new().with_consecutive(3).without_failure_rate();
         let upstream = Upstream::named(settings.model.as_str())
             .with_budget(Budget::new().with_capacity(20))
@@ -89,7 +93,7 @@ impl ChatModel {
         let body = wire::request(&self.settings.model, &ask);
         let waits = WaitReporter::new(Who::Model, ask.emit);
         let attempts = AtomicU32::new(0);
-        // The observer has an error's words; its kind is known here.
+        // The observer gets the text of an error. Only this function knows its kind.
         let told = |attempt: u32, failure: Failure| {
             let failure = failure.with_provider(self.name());
             (ask.emit)(fault::event(&failure, attempt, policy.attempts()));
@@ -126,7 +130,7 @@ impl ChatModel {
         Err(fault::too_slow(total))
     }
 
-    /// One attempt: the answer's head, and the stream of what follows.
+    /// Makes one attempt. Returns the stream of its events after the head of the answer.
     async fn open(
         &self,
         body: &str,
@@ -156,17 +160,17 @@ impl ChatModel {
         Ok(deltas.idle_timeout(idle))
     }
 
-    /// When the breaker lets calls through again, if it does not now.
+    /// Returns the time until the breaker allows calls again, if it refuses them now.
     fn back(&self) -> Option<Duration> {
         self.upstream.snapshot()?.retry_after
     }
 
-    /// What all calls to this model share.
+    /// Returns the state that all calls to this model share.
     pub(crate) fn upstream(&self) -> &Upstream {
         &self.upstream
     }
 
-    /// The breaker's state, for people.
+    /// Returns the state of the breaker in words.
     pub(crate) fn breaker(&self) -> &'static str {
         match self.upstream.breaker().map(Breaker::state) {
             Some(breaker::State::Open) => "open",
@@ -176,7 +180,7 @@ impl ChatModel {
         }
     }
 
-    /// Who answers, for people.
+    /// Returns the name of the provider: `embedded`, or the host of its URL.
     pub(crate) fn name(&self) -> String {
         if self.settings.is_loopback {
             return "embedded".to_owned();
@@ -187,7 +191,7 @@ impl ChatModel {
     }
 }
 
-/// Shared, so that its breaker can be asked after the run.
+/// An `Arc`, so that the program can read the state of the breaker after the run.
 impl Model for Arc<ChatModel> {
     fn turn<'a>(&'a self, ask: Ask<'a>) -> BoxFuture<'a, Result<Turn, ModelError>> {
         self.call(ask).boxed()

@@ -1,4 +1,4 @@
-//! Reads an answer, within the time that its attempt has left.
+//! Reads an answer within the time limit of its attempt.
 
 use std::io;
 use std::time::Duration;
@@ -9,17 +9,18 @@ use tokio::time::Instant;
 use super::sse::Decoder;
 use super::wire::Delta;
 
-/// How much of an answer, or of one event of it, is held at most.
+/// The largest answer or event in bytes.
 const HELD: usize = 4 << 20;
 
+/// A reader of one answer.
 pub(super) struct Reader {
     answer: reqwest::Response,
     decoder: Decoder,
-    /// When the attempt is over.
+    /// The end of the attempt.
     deadline: Instant,
     limit: Duration,
     phase: Phase,
-    /// The model said that it is done.
+    /// True after an event with a finish reason.
     finished: bool,
     ended: bool,
 }
@@ -39,7 +40,7 @@ impl Reader {
         }
     }
 
-    /// The next event; none after the last.
+    /// Returns the next event, or `None` after the last one.
     pub(super) async fn next(&mut self) -> Result<Option<Delta>, Failure> {
         while !self.ended {
             if let Some(data) = self.decoder.next() {
@@ -56,7 +57,7 @@ impl Reader {
             }
             match self.chunk().await? {
                 Some(chunk) => self.decoder.push(&chunk),
-                // Some providers leave out the last event. Who ends without either was cut off.
+                // Some providers omit the last event. Without a finish reason, the answer was cut.
                 None if self.finished => {
                     self.ended = true;
                     return Ok(Some(Delta::end()));
@@ -67,7 +68,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// All of an answer that is no stream.
+    /// Reads a whole answer that is not a stream.
     pub(super) async fn whole(mut self) -> Result<Delta, Failure> {
         let mut body = Vec::new();
         while let Some(chunk) = self.chunk().await? {
@@ -79,6 +80,7 @@ impl Reader {
         Delta::whole(&body, self.answer.headers())
     }
 
+    /// Reads the next bytes.
     async fn chunk(
         &mut self,
     ) -> Result<Option<impl AsRef<[u8]> + std::ops::Deref<Target = [u8]> + use<>>, Failure> {

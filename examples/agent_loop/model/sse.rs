@@ -1,26 +1,28 @@
-//! Server-sent events, as far as chat completions use them: the data of each event.
+//! Decodes server-sent events as chat completions use them: the data of each event.
 
 use std::mem;
 
+/// A decoder that takes bytes and returns events.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    /// What has come and is not yet a line.
+    /// The bytes of an incomplete line.
     rest: Vec<u8>,
-    /// The data of the event that is not yet over.
+    /// The data of an incomplete event.
     data: Option<String>,
 }
 
 impl Decoder {
+    /// Adds the next bytes of the stream.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.rest.extend_from_slice(bytes);
     }
 
-    /// How much is held: for a bound on it.
+    /// Returns the number of bytes in the buffers, so that the caller can limit it.
     pub(super) fn held(&self) -> usize {
         self.rest.len() + self.data.as_ref().map_or(0, String::len)
     }
 
-    /// The data of the next event, if it has come whole.
+    /// Returns the data of the next event, if the event is complete.
     pub(super) fn next(&mut self) -> Option<String> {
         while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.rest.drain(..=end).collect();
@@ -39,7 +41,7 @@ impl Decoder {
                     }
                     none => *none = Some(data.to_owned()),
                 }
-            } // else a comment, or a field that says nothing here
+            } // ignores comments and other fields
         }
         None
     }

@@ -1,4 +1,4 @@
-//! Chat completions: what is sent, and what comes back.
+//! The JSON of chat completions: requests and answers.
 
 use reqwest::header::HeaderMap;
 use resile::llm::{Failure, Phase, Reply};
@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use crate::agent::{Ask, Call, Message, Turn};
 
+/// Returns the body of a request.
 pub(super) fn request(model: &str, ask: &Ask<'_>) -> String {
     let tools: Vec<Value> = (ask.tools.iter())
         .map(|tool| {
@@ -21,6 +22,7 @@ pub(super) fn request(model: &str, ask: &Ask<'_>) -> String {
         .to_string()
 }
 
+/// Returns a message of the prompt as JSON.
 fn message(message: &Message) -> Value {
     match message {
         Message::System(text) => json!({ "role": "system", "content": text }),
@@ -43,17 +45,19 @@ fn message(message: &Message) -> Value {
     }
 }
 
-/// What one event of the stream adds.
+/// A part of an answer, from one event of the stream.
 #[derive(Debug, Default)]
 pub(super) struct Delta {
     text: String,
-    /// With the place of each call in the answer.
+    /// The parts of tool calls, each with the index of its call.
     calls: Vec<(usize, Call)>,
+    /// The LLM tokens of the prompt and of the answer.
     usage: Option<(u64, u64)>,
-    /// The model is done, and whether its limit of tokens is why.
+    /// Set after the last content. True if the limit of LLM tokens cut the answer.
     pub(super) finish: Option<bool>,
+    /// True for the last part.
     pub(super) end: bool,
-    /// What came before is void.
+    /// True if the answer starts again, so earlier parts are void.
     pub(super) restart: bool,
 }
 
@@ -66,7 +70,7 @@ impl Delta {
         Self { restart: true, ..Self::default() }
     }
 
-    /// From the data of an event. `phase` is how far the stream has come.
+    /// Parses the data of an event. `phase` is the progress of the stream so far.
     pub(super) fn read(data: &str, phase: Phase) -> Result<Self, Failure> {
         if data.trim() == "[DONE]" {
             return Ok(Self::end());
@@ -74,7 +78,7 @@ impl Delta {
         let event: Value = serde_json::from_str(data).map_err(|error| {
             Failure::invalid_output(format!("an event of the answer is not JSON: {error}"))
         })?;
-        // A call that the limit of tokens cut is the agent's to refuse: all else that is wrong is found here.
+        // The agent itself rejects calls that the token limit cut. This check finds other failures.
         if event["choices"][0]["finish_reason"] != "length" {
             if let Some(failure) = Failure::find_in_event(data, phase) {
                 return Err(failure);
@@ -83,7 +87,7 @@ impl Delta {
         Ok(Self::of(&event, "delta"))
     }
 
-    /// From the body of an answer that is no stream.
+    /// Parses the body of an answer that is not a stream.
     pub(super) fn whole(body: &[u8], headers: &HeaderMap) -> Result<Self, Failure> {
         if let Some(failure) =
             Reply::new(body).with_status(200).with_headers(headers).find(SystemTime::now())
@@ -95,6 +99,7 @@ impl Delta {
         Ok(Self { end: true, ..Self::of(&answer, "message") })
     }
 
+    /// Takes the parts of a choice from its field `delta` or `message`.
     fn of(event: &Value, field: &str) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let choice = &event["choices"][0];
@@ -126,6 +131,7 @@ impl Delta {
         }
     }
 
+    /// Returns the position of this part in the stream.
     pub(super) fn part(&self) -> Part {
         match self {
             Self { end: true, .. } => Part::End,
@@ -134,11 +140,11 @@ impl Delta {
         }
     }
 
-    /// Adds it to what has come so far.
+    /// Adds this part to the answer.
     pub(super) fn add_to(self, turn: &mut Turn) {
         turn.text.push_str(&self.text);
         for (index, part) in self.calls {
-            // Calls come in order; who skips a place does not get an endless list for it.
+            // Calls come in order. An index that skips some adds only one call.
             if index >= turn.calls.len() {
                 turn.calls.push(Call::default());
             }

@@ -1,4 +1,4 @@
-//! How each act looks on the wire.
+//! The HTTP answers of the provider.
 
 use std::future::pending;
 use std::io;
@@ -15,6 +15,7 @@ use super::script::{Act, Fault};
 
 pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
+/// Returns the answer to one request.
 pub(super) async fn answer(act: Act) -> Result<Response<Body>, hyper::http::Error> {
     let limited = || Response::builder().status(429).header("content-type", "application/json");
     let fault = match act {
@@ -88,12 +89,12 @@ pub(super) async fn answer(act: Act) -> Result<Response<Body>, hyper::http::Erro
     }
 }
 
-/// A page for people.
+/// Returns an HTML page.
 pub(super) fn page(status: u16, html: &'static str) -> Result<Response<Body>, hyper::http::Error> {
     Response::builder().status(status).header("content-type", "text/html").body(full(html))
 }
 
-/// The events of an answer that calls a tool, its arguments in pieces.
+/// Returns the events of an answer with a tool call. The arguments come in pieces.
 fn call(name: &str, arguments: &str) -> Vec<String> {
     let of = |id: Option<&str>, name: Option<&str>, arguments: &str| {
         let mut call = json!({ "index": 0, "function": { "arguments": arguments } });
@@ -117,28 +118,32 @@ fn call(name: &str, arguments: &str) -> Vec<String> {
     events
 }
 
+/// Returns one event with a delta.
 fn chunk(delta: &Value, finish: Option<&str>) -> String {
     let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
     json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [choice] })
         .to_string()
 }
 
+/// The end of a stream.
 #[derive(Clone, Copy)]
 enum End {
+    /// The stream ends as it should.
     Whole,
     /// The connection breaks.
     Cut,
-    /// A letter now and then, and no end.
+    /// A character comes every 250 ms, without an end.
     Drip,
 }
 
+/// Returns an answer with these events and this end.
 fn stream_of(events: Vec<String>, end: End) -> Result<Response<Body>, hyper::http::Error> {
     let frame = |data: String| Ok(Frame::data(Bytes::from(format!("data: {data}\n\n"))));
     let events = stream::iter(events.into_iter().map(frame));
     let end = match end {
         End::Whole => stream::iter([frame("[DONE]".to_owned())]).boxed(),
         End::Cut => stream::once(async {
-            // What came before is on its way by then.
+            // The earlier events need time to leave.
             tokio::time::sleep(Duration::from_millis(50)).await;
             Err(io::ErrorKind::ConnectionAborted.into())
         })
@@ -154,11 +159,13 @@ fn stream_of(events: Vec<String>, end: End) -> Result<Response<Body>, hyper::htt
     Response::builder().header("content-type", "text/event-stream").body(body)
 }
 
+/// Returns the body of a rate limit error.
 fn rate(message: &str) -> Body {
     let error = json!({ "type": "requests", "code": "rate_limit_exceeded", "message": message });
     full(json!({ "error": error }).to_string())
 }
 
+/// Returns an answer with a JSON error.
 fn json_of(status: u16, error: &Value) -> Result<Response<Body>, hyper::http::Error> {
     let body = full(json!({ "error": error }).to_string());
     Response::builder().status(status).header("content-type", "application/json").body(body)

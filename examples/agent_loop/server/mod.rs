@@ -1,4 +1,5 @@
-//! A provider that misbehaves by a script, on the loopback interface; and beside it the library that `lookup` reads.
+//! A provider on the loopback interface that follows a script of failures. The same server offers
+//! the library of the tool `lookup`.
 
 mod answer;
 mod script;
@@ -22,6 +23,7 @@ use crate::cli::Scenario;
 use answer::{Body, answer, full, page};
 use script::{Act, Fault, Script};
 
+/// The provider and the library.
 pub(crate) struct Server {
     listener: TcpListener,
     scenario: Scenario,
@@ -30,20 +32,20 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// On a port of the loopback interface; 0 is any that is free.
+    /// Binds a port of the loopback interface. Port 0 takes any free port.
     pub(crate) async fn bind(port: u16, scenario: Scenario, seed: u64) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let script = Mutex::new(Script::of(scenario, seed));
         Ok(Self { listener, scenario, script, lookups: AtomicU32::new(0) })
     }
 
-    /// At the end of its script it begins anew.
+    /// Makes the script start again after its end.
     pub(crate) fn endless(self) -> Self {
         let script = self.script.into_inner().unwrap_or_else(PoisonError::into_inner);
         Self { script: Mutex::new(script.endless()), ..self }
     }
 
-    /// Where it is, without a path.
+    /// Returns the URL without a path.
     pub(crate) fn url(&self) -> io::Result<String> {
         Ok(format!("http://{}", self.listener.local_addr()?))
     }
@@ -54,25 +56,28 @@ impl Server {
         loop {
             match server.listener.accept().await {
                 Ok((stream, _)) => _ = tokio::spawn(Arc::clone(&server).connection(stream)),
-                // Out of descriptors, or a client that is gone already: the next one may have more luck.
+                // The process has no free descriptors, or the client is gone. The next try may succeed.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
         }
     }
 
     async fn connection(self: Arc<Self>, mut stream: TcpStream) -> io::Result<()> {
-        // A completion is a POST. What becomes of it is decided before HTTP begins: a reset is not HTTP.
+        // A completion is a POST. Its act must be known before HTTP begins, as a reset is not HTTP.
         let mut first = [0];
         stream.peek(&mut first).await?;
         let act = (first == *b"P")
             .then(|| self.script.lock().unwrap_or_else(PoisonError::into_inner).next());
         if matches!(act, Some(Act::Fail(Fault::Reset))) {
-            stream.read_u8().await?; // The request is on its way:
-            #[allow(deprecated)]
-            // Only a zero does not block, and tokio has `set_zero_linger` since 1.50 alone.
-            return stream.set_linger(Some(Duration::ZERO)); // Dropped so, the connection is reset and not closed.
+            stream.read_u8().await?; // the client has sent its request
+            // With a linger of zero, the drop of the stream resets the connection.
+            #[allow(
+                deprecated,
+                reason = "`set_zero_linger` needs tokio 1.50; zero does not block"
+            )]
+            return stream.set_linger(Some(Duration::ZERO));
         }
-        // The next request is to meet the next act, so it must not come through this connection.
+        // Each connection takes one act, so the next request must open a new one.
         let service = service_fn(|request| self.respond(request, act));
         let connection =
             http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service);
@@ -85,7 +90,7 @@ impl Server {
         act: Option<Act>,
     ) -> Result<Response<Body>, hyper::http::Error> {
         let (parts, body) = request.into_parts();
-        // An answer to a request that is not read to its end would reset the connection.
+        // An answer before the end of the request would reset the connection.
         _ = body.collect().await;
         match act {
             Some(act)
@@ -105,7 +110,7 @@ impl Server {
         let lookups = self.lookups.fetch_add(1, Ordering::Relaxed);
         match self.scenario {
             Scenario::Captcha => {
-                page(403, "<html><body>Solve this captcha to go on.</body></html>")
+                page(403, "<html><body>Solve this captcha to continue.</body></html>")
             }
             Scenario::Stormy if lookups == 0 => {
                 page(503, "<html><body>Back in a moment.</body></html>")
@@ -113,7 +118,7 @@ impl Server {
             _ if query.contains("resile") => {
                 Response::builder().body(full("resile, verb: to spring back; also, to withdraw."))
             }
-            _ => Response::builder().body(full("Nothing is known of that.")),
+            _ => Response::builder().body(full("The library has no such topic.")),
         }
     }
 }

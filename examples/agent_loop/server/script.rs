@@ -1,4 +1,4 @@
-//! What the provider does, request by request.
+//! The script of the provider: one act for each request.
 
 use std::collections::VecDeque;
 
@@ -8,17 +8,19 @@ use rand::seq::SliceRandom;
 
 use crate::cli::Scenario;
 
-/// What is done with one request for a completion.
+/// The reaction to one request for a completion.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Act {
     /// The model calls a tool: its name and arguments.
     Call(&'static str, &'static str),
+    /// The request fails.
     Fail(Fault),
 }
 
+/// A failure of the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    // 429, with each kind of hint.
+    // Status 429 with each form of hint.
     HintMillis,
     HintSeconds,
     HintDate,
@@ -41,7 +43,7 @@ pub(super) enum Fault {
 
 use Act::{Call, Fail};
 
-/// All that passes by itself.
+/// All transient failures.
 const STORM: [Fault; 15] = [
     Fault::HintMillis,
     Fault::Unavailable,
@@ -64,16 +66,18 @@ const DONE: Act =
     Call("done", r#"{"text":"Resile: to spring back; also, to withdraw.","success":true}"#);
 const LOOKUP: Act = Call("lookup", r#"{"topic":"resile"}"#);
 
-/// How a scenario goes, and what happens from then on.
+/// The acts of a scenario.
 pub(super) struct Script {
     acts: VecDeque<Act>,
+    /// The act of every request after the last of `acts`.
     then: Act,
-    /// From its end it begins anew.
+    /// The acts to start again with, if the script repeats.
     again: Option<VecDeque<Act>>,
 }
 
 impl Script {
-    /// `seed` shuffles the faults of the storm; zero leaves them in their order.
+    /// Returns the script of a scenario. `seed` shuffles the faults of the storm, and zero keeps
+    /// their order.
     pub(super) fn of(scenario: Scenario, seed: u64) -> Self {
         let (acts, then) = match scenario {
             Scenario::Calm => (vec![LOOKUP, Call("slow_report", r#"{"seconds":1}"#)], DONE),
@@ -82,7 +86,7 @@ impl Script {
                 vec![LOOKUP],
                 Call(
                     "done",
-                    r#"{"text":"The library wants a captcha solved: a person has to.","success":false}"#,
+                    r#"{"text":"The library asks for a captcha, so a person must continue.","success":false}"#,
                 ),
             ),
             Scenario::Outage => (vec![Fail(Fault::Html), Fail(Fault::Reset)], Fail(Fault::Html)),
@@ -93,12 +97,14 @@ impl Script {
         Self { acts: acts.into(), then, again: None }
     }
 
+    /// Makes the script start again after its end.
     pub(super) fn endless(mut self) -> Self {
         self.acts.push_back(self.then);
         self.again = Some(self.acts.clone());
         self
     }
 
+    /// Returns the act for the next request.
     pub(super) fn next(&mut self) -> Act {
         if self.acts.is_empty() {
             if let Some(again) = &self.again {
@@ -109,7 +115,7 @@ impl Script {
     }
 }
 
-/// Every fault, at most two for one answer, and every mistake that a model makes.
+/// Returns every fault, at most two before one answer, and every mistake of a model.
 fn storm(seed: u64) -> Vec<Act> {
     const ANSWERS: [Act; 10] = [
         LOOKUP,
