@@ -1,4 +1,4 @@
-//! The command line. Whatever is wrong with it is said in one line.
+//! The command line. Each error is one line.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,28 +8,31 @@ use lexopt::prelude::*;
 use crate::claims::Size;
 
 pub(crate) const HELP: &str = "\
-Published claims about retries, reproduced as models that drive the crate's own types.
+Reproduces published claims about retries with models that use the crate.
 
 usage: storm [options]
-  --out DIR     where the pictures go (target/storm)
-  --only CLAIM  that claim alone; may be repeated
+  --out DIR     the directory for the pictures (target/storm)
+  --only CLAIM  runs this claim only; may be repeated
   --quick       fewer seeds and shorter runs, as in `cargo test`
-  --list        the names of the claims
+  --list        prints the names of the claims
 
-A row holds if the measured figure is within the tolerance beside the published one, and only then. It says
-\"outcome only\" where the figure is not, but what the claim concludes from it holds; the reason is below it.
+A row holds if the measured figure is within the tolerance of the published
+figure. A row says \"outcome only\" if the figure differs, but the conclusion of
+the claim still holds. The reason is below the row.
 
-exit code: 0 no row fails, 1 one does, 2 usage, 3 a picture could not be written";
+exit code: 0 no row fails, 1 a row fails, 2 usage, 3 a picture is not written";
 
+/// The arguments of the command line.
 pub(crate) struct Options {
     pub(crate) out: PathBuf,
-    /// None means all.
+    /// The claims to run. Empty means all.
     pub(crate) only: Vec<String>,
     pub(crate) size: Size,
-    /// Only this is to be printed.
+    /// The text to print instead of a run.
     pub(crate) print: Option<Print>,
 }
 
+/// A text to print instead of a run.
 #[derive(Clone, Copy)]
 pub(crate) enum Print {
     Help,
@@ -37,9 +40,11 @@ pub(crate) enum Print {
 }
 
 impl Options {
+    /// Parses the arguments.
+    ///
     /// # Errors
     ///
-    /// What is wrong, in one line.
+    /// Returns the error in one line.
     pub(crate) fn read(
         arguments: impl IntoIterator<Item = OsString>,
         claims: &[&str],
@@ -71,11 +76,12 @@ impl Options {
         Ok(options)
     }
 
-    /// Makes the directory for the pictures, and tries whether they can be written: better told now than after minutes.
+    /// Creates the directory for the pictures and writes a test file. So an error comes at once and
+    /// not after minutes.
     ///
     /// # Errors
     ///
-    /// What is wrong, in one line.
+    /// Returns the error in one line.
     pub(crate) fn make_out(&self) -> Result<(), String> {
         let probe = self.out.join(".storm");
         let tried = std::fs::create_dir_all(&self.out)

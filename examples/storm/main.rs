@@ -1,5 +1,5 @@
-//! Published claims about retries, reproduced with the crate's own types: runs the models, prints what they say beside
-//! what was published, and draws it.
+//! Reproduces published claims about retries with models that use the types of the crate. It prints
+//! the measured figures beside the published ones and draws them. Run it with:
 //!
 //! ```text
 //! cargo run --release --example storm -- --out DIR
@@ -31,23 +31,25 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 const ERROR: u8 = 3;
 
+/// A published claim and its models.
 struct Claim {
     name: &'static str,
     title: &'static str,
     run: fn(Size, Progress<'_>) -> Outcome,
 }
 
+/// The result of a claim.
 struct Outcome {
     checks: Vec<Check>,
     picture: Option<Drawn<String>>,
-    /// What else is worth saying.
+    /// Further figures for the reader.
     note: Option<String>,
 }
 
 const CLAIMS: [Claim; 8] = [
     Claim {
         name: "jitter",
-        title: "1  What jitter is worth where 100 clients change one row (Brooker 2015)",
+        title: "1  Jitter while 100 clients change one row (Brooker 2015)",
         run: |size, progress| {
             let lines = claims::jitter::measure(size, progress);
             Outcome::of(claims::jitter::checks(&lines, size), Some(plots::jitter(&lines)))
@@ -95,7 +97,7 @@ const CLAIMS: [Claim; 8] = [
     },
     Claim {
         name: "arithmetic",
-        title: "7  What follows by arithmetic",
+        title: "7  Claims that follow by arithmetic",
         run: |size, _| Outcome::of(claims::exact::checks(size), None),
     },
     Claim {
@@ -116,14 +118,14 @@ impl Outcome {
     }
 }
 
-/// What the agents of one fleet cost.
+/// Measures the time and memory of one fleet.
 fn cost(size: Size) -> String {
     let (began, mut crowd) = (Instant::now(), None);
     let memory = allocation_counter::measure(|| crowd = Some(claims::fleet::alone(size)));
     let Some(claims::fleet::Crowd { agents, future }) = crowd else { unreachable!("it was run") };
     format!(
-        "  {agents} agents on one thread: {:.2} s, at most {:.1} MB allocated ({} bytes an agent, models included)\n  \
-         the future of an agent, with its retry, cooldown and request, is {future} bytes",
+        "  {agents} agents on one thread: {:.2} s, at most {:.1} MB ({} bytes per agent with its model)\n  \
+         The future of an agent with its retry, cooldown and request has {future} bytes.",
         began.elapsed().as_secs_f64(),
         memory.bytes_max as f64 / 1e6,
         memory.bytes_max / agents as u64,
@@ -179,7 +181,8 @@ fn run(options: &Options) -> ExitCode {
         panel.say(&line);
     }
     let took = began.elapsed().as_secs_f64();
-    panel.say(&format!("{tally}, in {took:.0} s; the pictures are in {}", options.out.display()));
+    panel.say(&format!("pictures: {}", options.out.display()));
+    panel.say(&format!("{tally}, in {took:.0} s"));
     if tally.fails() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
 }
 

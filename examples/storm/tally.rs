@@ -1,13 +1,14 @@
-//! How many rows have which verdict.
+//! Counts the rows by their verdict.
 
 use std::fmt;
 
 use crate::claims::{Check, Verdict};
 
+/// The rows so far, by verdict.
 #[derive(Default)]
 pub(crate) struct Tally {
     hold: usize,
-    /// By the name of their claim, and their own.
+    /// The rows by name: their claim and their own name.
     outcome_only: Vec<String>,
     fail: Vec<String>,
 }
@@ -24,11 +25,12 @@ impl Tally {
         }
     }
 
+    /// Returns true if a row fails.
     pub(crate) fn fails(&self) -> bool {
         !self.fail.is_empty()
     }
 
-    /// The rows that do not hold, by name, each with its verdict.
+    /// Returns each row that does not hold, with its verdict and its name.
     pub(crate) fn named(&self) -> impl Iterator<Item = String> {
         let verdicts = [(Verdict::OutcomeOnly, &self.outcome_only), (Verdict::Fails, &self.fail)];
         verdicts.into_iter().flat_map(|(verdict, names)| {
@@ -37,10 +39,10 @@ impl Tally {
     }
 }
 
-/// The verdicts, counted.
+/// The number of rows with each verdict.
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (outcome, fail) = (self.outcome_only.len(), self.fail.len());
-        write!(f, "{} rows hold, {outcome} in their outcome only, {fail} fail", self.hold)
+        write!(f, "{} rows hold, {outcome} hold in outcome only, {fail} fail", self.hold)
     }
 }

@@ -1,7 +1,8 @@
-//! A token bucket keeps what retries are good for and none of what they cost (Brooker, "Fixing retries with token
+//! A token bucket keeps the benefit of retries without their cost (Brooker, "Fixing retries with token
 //! buckets and circuit breakers", 2022).
 //!
-//! A server fails each request at random, a share `f` of them; 100 clients of 10 calls a second; retries at once.
+//! A server fails each request at random with probability `f`. 100 clients make 10 calls a second each
+//! and retry at once.
 
 use std::time::Duration;
 
@@ -16,18 +17,18 @@ const CLIENTS: usize = 100;
 const RATE: f64 = 10.0;
 const HOP: f64 = 0.01;
 const DEPOSIT: f64 = 0.1;
-/// What the bucket of the source holds.
+/// The capacity of the bucket in the source.
 const SMALL: u32 = 5;
 const THREE_MORE: RetryPolicy = RetryPolicy::new().with_attempts(4).with_backoff(Backoff::none());
 
 enum Event {
     Arrival(usize),
-    /// The answer to an attempt of a client.
+    /// An answer reaches a client.
     Answer(usize, Attempt),
 }
 
-/// Of all calls, in percent; the level of the buckets is that met by the calls of the second half,
-/// as a share of what they hold.
+/// The figures of one run, in percent of all calls. The level of the buckets is the mean at the calls
+/// of the second half, as a share of the capacity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
     pub(crate) f: f64,
@@ -39,15 +40,15 @@ pub(crate) struct Measured {
 
 #[derive(Debug)]
 pub(crate) struct Bucket {
-    /// By failure rate, without retries, with three, and with three from a bucket.
+    /// The figures by failure rate: without retries, with three, and with three from a bucket.
     pub(crate) none: Vec<Measured>,
     pub(crate) three: Vec<Measured>,
     pub(crate) saved: Vec<Measured>,
-    /// With the crate's default, where few fail.
+    /// The figures of the default budget of the crate at low failure rates.
     default: Vec<Measured>,
-    /// At total failure, by what the bucket of each client holds.
+    /// The figures at total failure, by the capacity of the buckets.
     spent: Vec<(u32, Measured)>,
-    /// Around the break-even.
+    /// The figures around the break-even.
     levels: Vec<Measured>,
 }
 
@@ -63,14 +64,14 @@ fn run(f: f64, policy: &RetryPolicy, capacity: Option<u32>, until: u64) -> Measu
         agenda.after(exponential(1.0 / RATE, &mut rng), Event::Arrival(client));
     }
     let end = Duration::from_secs(until);
-    // What is under way at the end is awaited.
+    // The run waits for all requests in flight at the end.
     while let Some(event) = agenda.next_before(Duration::MAX) {
         let (client, next) = match event {
             Event::Arrival(client) => {
                 if agenda.now() >= end {
                     continue;
                 }
-                // What it began with is forgotten by then.
+                // By the second half, the initial level has no effect.
                 if let Some(budgets) = budgets.as_ref().filter(|_| agenda.now() >= end / 2) {
                     met += 1;
                     held += f64::from(budgets[client].available());
@@ -107,7 +108,8 @@ fn run(f: f64, policy: &RetryPolicy, capacity: Option<u32>, until: u64) -> Measu
     Measured { f, success: percent(good), load: percent(sent), retries: sent - calls, level }
 }
 
-/// Failure rate; then success and load without retries, with three, and with the bucket: the published table.
+/// The published table: the failure rate, then success and load without retries, with three, and with
+/// the bucket.
 const TABLE: [(f64, [f64; 6]); 5] = [
     (0.01, [99.0, 100.0, 100.0, 101.0, 100.0, 101.0]),
     (0.05, [95.0, 100.0, 100.0, 105.2, 99.97, 105.2]),
@@ -116,11 +118,11 @@ const TABLE: [(f64, [f64; 6]); 5] = [
     (1.00, [0.0, 100.0, 0.0, 400.0, 0.0, 100.4]),
 ];
 
-/// Between the published rates: for the picture.
+/// Rates between the published ones, for the picture.
 const BETWEEN: [f64; 10] = [0.03, 0.075, 0.15, 0.20, 0.30, 0.40, 0.60, 0.70, 0.80, 0.90];
 
-/// A bucket of 500 of which a retry takes 5 (an AWS SDK), the 4 retries that a gRPC channel has until its 10 tokens are
-/// no more than half, the source's.
+/// The retries in a full bucket. A retry of an AWS SDK takes 5 of its 500 tokens. A gRPC channel makes
+/// 4 retries until half of its 10 tokens are left. The third bucket is the one of the source.
 const RESERVES: [(&str, u32); 3] =
     [("500 tokens at 5 (AWS)", 100), ("10 tokens above 5 (gRPC)", 4), ("5 tokens", SMALL)];
 
@@ -139,9 +141,9 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Bucket {
     jobs.extend(rates.iter().map(|&f| (f, THREE_MORE, Some(SMALL), until)));
     let few: Vec<f64> = rates.iter().copied().filter(|&f| f <= 0.05).collect();
     jobs.extend(few.iter().map(|&f| (f, THREE_MORE, Some(Budget::new().capacity()), until)));
-    // Long enough for the fullest to be emptied.
+    // These runs are long enough to empty the largest bucket.
     jobs.extend(RESERVES.iter().map(|&(_, held)| (1.0, THREE_MORE, Some(held), until.max(30))));
-    // Of larger buckets, as a level is in whole tokens, and so for longer.
+    // A level is in whole tokens, so these runs take larger buckets and more time.
     jobs.extend(
         near.iter().map(|&f| (f, THREE_MORE, Some(size.pick(10, 20)), size.pick(120, 1_000))),
     );
@@ -158,8 +160,9 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Bucket {
 }
 
 pub(crate) fn checks(measured: &Bucket, size: Size) -> Vec<Check> {
-    // In points of a percent, as what fails is drawn on both sides, and the more of it the more noise. A fifth of the
-    // calls has more than twice the noise, and there the reserve weighs five times as much.
+    // The noise in percentage points: failures are random here and in the source, and more failures
+    // mean more noise. A fifth of the calls has more than twice the noise and five times the share of
+    // the initial reserve.
     let (few_fail, many_fail) = size.pick((0.8, 2.5), (0.3, 0.6));
     let mut checks = Vec::new();
     let near = |one: f64, other: f64| (one - other).abs() < 1e-9;
@@ -173,7 +176,7 @@ pub(crate) fn checks(measured: &Bucket, size: Size) -> Vec<Check> {
         let rows = [("no retry", none), ("3 retries", three), ("bucket", bucket)];
         for ((name, got), published) in rows.into_iter().zip(published.chunks(2)) {
             let what = |what| format!("{:.0} % fail, {name}: {what}", 100.0 * f);
-            // Where all fail, only the load of a bucket depends on chance, through the number of calls.
+            // At total failure, only the load of a bucket depends on chance: on the number of calls.
             let all_fail = near(f, 1.0);
             let success = if all_fail { 0.0 } else { noise };
             let load = if name == "no retry" || all_fail && name != "bucket" { 0.0 } else { noise };
@@ -199,15 +202,15 @@ pub(crate) fn checks(measured: &Bucket, size: Size) -> Vec<Check> {
     }
     for ((name, held), (_, got)) in RESERVES.iter().zip(&measured.spent) {
         let retries = f64::from(got.retries) / CLIENTS as f64;
-        let what = format!("all fail, {name}: retries each");
+        let what = format!("all fail, {name}: retries per client");
         checks.push(Check::new(what, PlusMinus(f64::from(*held), 0.0), (retries, 2, "")));
     }
     checks.push(break_even(&measured.levels, size));
     checks
 }
 
-/// Where a bucket is as often empty as full: at f* = d / (1 + d), which is 9.09 %, a failure takes what the successes
-/// have brought.
+/// Returns the row of the failure rate at which the buckets are half full on average. With a deposit
+/// of d, failures spend exactly the deposits of successes at f* = d / (1 + d), which is 9.09 %.
 fn break_even(levels: &[Measured], size: Size) -> Check {
     let crossing =
         levels.windows(2).find(|pair| pair[0].level >= 0.5 && pair[1].level < 0.5).map(|pair| {
@@ -215,7 +218,7 @@ fn break_even(levels: &[Measured], size: Size) -> Check {
             100.0 * (pair[0].f + share * (pair[1].f - pair[0].f))
         });
     Check::new(
-        "failures from which a bucket drains",
+        "failure rate that drains a bucket",
         PlusMinus(9.09, size.pick(2.0, 0.3)),
         (crossing.unwrap_or(f64::NAN), 2, " %"),
     )

@@ -1,5 +1,5 @@
-//! At the cap jitter still spreads: formulas that clip at the cap make most delays *be* the cap, and clients that failed
-//! together come back together.
+//! Jitter spreads delays even at the cap. Formulas that clip at the cap make most delays equal to the
+//! cap, so clients that failed together come back together.
 
 use std::time::Duration;
 
@@ -16,18 +16,19 @@ pub(crate) const CLIENTS: usize = 1_000;
 const RETRY: u32 = 12;
 const BACKOFF: Backoff = Backoff::exponential(Duration::from_secs(1)).with_cap(CAP);
 
-/// The delays before the twelfth retry, of clients that have failed all along.
+/// The delays before the twelfth retry of clients that failed every time.
 #[derive(Debug)]
 pub(crate) struct Spread {
     pub(crate) name: &'static str,
     pub(crate) delays: Vec<Duration>,
 }
 
-/// How a delay is drawn.
+/// A formula for a delay.
 #[derive(Clone, Copy)]
 enum Formula {
+    /// The formula of the crate.
     Ours(Jitter),
-    /// Not the crate's: half as much more or less, and then clipped, as textbooks have it.
+    /// The formula of textbooks: proportional jitter of one half, then a clip at the cap.
     Clipped,
 }
 
@@ -41,6 +42,7 @@ const FORMULAS: [(&str, Formula); 6] = [
 ];
 
 impl Formula {
+    /// Draws the delay before the twelfth retry.
     fn last_delay(self, rng: &mut ChaCha8Rng) -> Duration {
         match self {
             Self::Ours(jitter) => {
@@ -56,7 +58,7 @@ impl Formula {
     }
 }
 
-/// How many delays lie in each tenth of a second up to the cap; the last begins at the cap.
+/// Counts the delays in each tenth of a second up to the cap. The last slot begins at the cap.
 pub(crate) fn slots(delays: &[Duration]) -> Vec<u32> {
     let mut slots = vec![0; (CAP.as_millis() / 100) as usize + 1];
     for delay in delays {
@@ -89,14 +91,14 @@ pub(crate) fn checks(spreads: &[Spread]) -> Vec<Check> {
         let at_cap =
             delays.iter().filter(|&&delay| delay == CAP).count() as f64 / delays.len() as f64;
         checks.push(Check::new(what, AtMost(25.0, 0.0), fullest));
-        let what = format!("{name}: the longest");
+        let what = format!("{name}: longest delay");
         checks.push(Check::new(
             what,
             AtMost(CAP.as_secs_f64(), 0.0),
             (longest.as_secs_f64(), 3, " s"),
         ));
         checks.push(Check::new(
-            format!("{name}: are the cap"),
+            format!("{name}: share at the cap"),
             Below(0.1),
             (100.0 * at_cap, 3, " %"),
         ));

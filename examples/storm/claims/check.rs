@@ -1,61 +1,63 @@
-//! A row of the table: a measured figure beside the published one and its tolerance. The verdict is read from the
-//! figures as they are printed, so a reader of the table can repeat it.
+//! A row of the table: a measured figure beside the published one and its tolerance. The verdict
+//! depends on the printed figures only, so a reader of the table can check it.
 
 use std::fmt;
 
-/// Of the columns before the verdict.
-const WHAT: usize = 48;
-const PUBLISHED: usize = 20;
+/// The columns of the claim and the published figure together.
+const CLAIM: usize = 55;
+/// The columns of the measured figure.
 const MEASURED: usize = 12;
-/// Of a line below a row.
+/// The indent of a line below a row.
 const INDENT: &str = "      ";
 
-/// A published figure with its tolerance, or a published bound. What it prints is what it accepts.
+/// A published figure with its tolerance, or a published bound. It prints exactly the range that it
+/// accepts.
 #[derive(Clone, Debug)]
 pub(crate) enum Published {
-    /// A figure, and how many percent of it the measured one may be away.
+    /// A figure and its tolerance in percent of the figure.
     Percent(f64, f64),
-    /// A figure, and how far the measured one may be away, in its unit; 0 is exact.
+    /// A figure and its tolerance in the unit of the figure. A tolerance of 0 is exact.
     PlusMinus(f64, f64),
-    /// The range that was published, with both ends.
+    /// A published range with both ends.
     Between(f64, f64),
-    /// A bound, and how far below it the measured figure may be.
+    /// A lower bound and the tolerance below it.
     AtLeast(f64, f64),
-    /// A bound, and how far above it the measured figure may be.
+    /// An upper bound and the tolerance above it.
     AtMost(f64, f64),
-    /// A bound that the measured figure may not reach.
+    /// An upper bound that the measured figure must not reach.
     Below(f64),
     /// A word or a list.
     Text(String),
 }
 
-/// A measured figure, the decimals it is printed with, and its unit.
+/// A measured figure, the number of its printed decimals, and its unit.
 pub(crate) type Figure<'a> = (f64, usize, &'a str);
 
-/// Whether a claim holds.
+/// The verdict on a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The measured figure is within the tolerance of the published one.
     Holds,
-    /// It is not, but what the claim concludes from it holds.
+    /// The figure is outside the tolerance, but the conclusion of the claim holds.
     OutcomeOnly,
+    /// Neither the figure nor the conclusion holds.
     Fails,
 }
 
-/// One statement, and what the models say of it.
+/// A row: one statement with its published and its measured figure.
 #[derive(Debug)]
 pub(crate) struct Check {
     what: String,
     published: Published,
-    /// As printed, without its unit.
+    /// The figure as printed, without its unit.
     measured: String,
     unit: String,
-    /// Whether the source states the expected figure, or it follows from its arithmetic.
+    /// True if a source states the expected figure, or the figure follows from its arithmetic.
     sourced: bool,
     outcome: Option<Outcome>,
 }
 
-/// What holds where the figure differs, and why it differs.
+/// The conclusion of a claim, and the reason for a figure outside the tolerance.
 #[derive(Debug)]
 struct Outcome {
     accepts: Published,
@@ -63,7 +65,7 @@ struct Outcome {
 }
 
 impl Published {
-    /// Whether a figure is accepted that is printed like this.
+    /// Returns true if the figure with this printed form is accepted.
     fn accepts(&self, measured: &str) -> bool {
         // A bound such as 19.2 + 1.92 has no exact binary form.
         const HAIR: f64 = 1e-9;
@@ -83,9 +85,9 @@ impl Published {
         }
     }
 
-    /// The published figure and its tolerance, in a unit.
+    /// Returns the published figure with its tolerance and its unit.
     pub(crate) fn text(&self, unit: &str) -> String {
-        // The figures are printed with all the decimals that they have.
+        // Published figures are printed with all their decimals.
         match self {
             Self::Percent(published, percent) => format!("{published}{unit} ± {percent} %"),
             Self::PlusMinus(published, 0.0) => format!("exactly {published}{unit}"),
@@ -102,6 +104,7 @@ impl Published {
 }
 
 impl Verdict {
+    /// Returns the verdict in words.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Holds => "holds",
@@ -112,8 +115,8 @@ impl Verdict {
 }
 
 impl Check {
-    /// The most columns that a row takes.
-    pub(crate) const WIDTH: usize = 100;
+    /// The largest width of a row in columns.
+    pub(crate) const WIDTH: usize = 80;
 
     /// Compares a measured figure with the published one.
     pub(crate) fn new(
@@ -131,12 +134,12 @@ impl Check {
         }
     }
 
-    /// Says that no source states the expected figure: it is this project's own.
+    /// Marks the expected figure as this project's own, since no source states it.
     pub(crate) fn ours(self) -> Self {
         Self { sourced: false, ..self }
     }
 
-    /// Compares words: they are to be the same.
+    /// Compares two texts, which must be equal.
     pub(crate) fn text(
         what: impl Into<String>,
         published: impl Into<String>,
@@ -146,15 +149,17 @@ impl Check {
         Self { measured: measured.into(), ..Self::new(what, published, (f64::NAN, 0, "")) }
     }
 
-    /// Accepts a figure outside its tolerance where the outcome is the same. The reason is one sentence.
+    /// Accepts a figure outside its tolerance if the conclusion still holds. `reason` is a sentence.
     pub(crate) fn or_outcome(self, accepts: Published, reason: impl Into<String>) -> Self {
         Self { outcome: Some(Outcome { accepts, reason: reason.into() }), ..self }
     }
 
+    /// Returns the name of the row.
     pub(crate) fn what(&self) -> &str {
         &self.what
     }
 
+    /// Compares the printed figures.
     pub(crate) fn verdict(&self) -> Verdict {
         let same = |outcome: &Outcome| outcome.accepts.accepts(&self.measured);
         if self.published.accepts(&self.measured) {
@@ -166,35 +171,41 @@ impl Check {
         }
     }
 
-    /// The line above the rows.
+    /// Returns the header of the table.
     pub(crate) fn header() -> String {
         row("claim", "published", "measured", "verdict")
     }
 }
 
+/// Returns a row. A claim that leaves no room for its figure gets a line of its own.
 fn row(what: &str, published: &str, measured: &str, verdict: &str) -> String {
-    format!("  {what:<WHAT$}  {published:>PUBLISHED$}  {measured:>MEASURED$}  {verdict}")
+    let left = CLAIM.saturating_sub(what.chars().count());
+    let published = if published.chars().count() + 2 > left {
+        format!("\n  {published:>CLAIM$}")
+    } else {
+        format!("{published:>left$}")
+    };
+    format!("  {what}{published}  {measured:>MEASURED$}  {verdict}").trim_end().to_owned()
 }
 
-/// The row; and where the figure is outside its tolerance, the outcome that is accepted and the reason.
+/// Displays the row. If the figure is outside its tolerance, the accepted conclusion and the reason
+/// follow below the row.
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let published = self.published.text(&self.unit);
         let published = if self.sourced { published } else { format!("ours: {published}") };
+        let measured = format!("{}{}", self.measured, self.unit);
         let verdict = self.verdict();
-        f.write_str(&row(
-            &self.what,
-            &published,
-            &format!("{}{}", self.measured, self.unit),
-            verdict.name(),
-        ))?;
+        // The long verdict has no room in the row and begins the line below.
+        let end = if verdict == Verdict::OutcomeOnly { "" } else { verdict.name() };
+        f.write_str(&row(&self.what, &published, &measured, end))?;
         let Some(outcome) = self.outcome.as_ref().filter(|_| verdict != Verdict::Holds) else {
             return Ok(());
         };
         let accepted = outcome.accepts.text(&self.unit);
         let words = match verdict {
-            Verdict::Fails => format!("Not even the outcome holds, {accepted}."),
-            _ => format!("The outcome holds, {accepted}; the figure differs: {}", outcome.reason),
+            Verdict::Fails => format!("The outcome, {accepted}, does not hold either."),
+            _ => format!("{}: {accepted} holds. {}", verdict.name(), outcome.reason),
         };
         let mut column = Self::WIDTH;
         for word in words.split_whitespace() {

@@ -1,16 +1,17 @@
-//! Congestive collapse: a server that slows down under load, and retries that keep it there (Brooker, "What is
+//! Congestive collapse: a server slows down under load, and retries keep it slow (Brooker, "What is
 //! Backoff For?", 2022, and its `simple_collapse_sim`).
 //!
-//! Open Poisson arrivals; a request takes the server 1 s and 10 ms more for each request in flight at its start, itself
-//! included; each hop takes an exponential 0.1 s; the client waits 3 s, and the server finishes what nobody waits for any
-//! more.
+//! Arrivals are an open Poisson process. A request takes the server 1 s, and 10 ms more for each
+//! request in flight at its start, itself included. Each hop takes an exponential 0.1 s. The client
+//! waits 3 s, and the server also finishes requests after their timeout.
 //!
-//! The published figures are means of ten runs, and ten are few. After the spike a run with three attempts at once is
-//! either at the arrivals or at zero, so a mean of ten is a multiple of 4/s: 16.2/s is what four runs of ten make that
-//! recover. When the overload of a ramp ends depends on its arrivals, and the goodput behind its peak varies by 6/s from
-//! run to run. Thousands of runs of this model have means of 9.9/s and 22.4/s; 200 runs of the source's own program have
-//! 10.6/s and 21.9/s. So where such a figure differs its row says `outcome only`, and the row below says by how many
-//! standard errors of ten runs.
+//! The published figures are means of ten runs, and ten runs are few. After the spike, a run with
+//! three attempts at once is either at the arrivals or at zero. So a mean of ten is a multiple of 4/s:
+//! 16.2/s means that four runs of ten recover. The end of the overload of a ramp depends on its
+//! arrivals, and the goodput behind its peak varies by 6/s from run to run. Thousands of runs of this
+//! model have means of 9.9/s and 22.4/s. 200 runs of the program of the source have 10.6/s and 21.9/s.
+//! If such a figure differs, its row says `outcome only`. The row below states the distance in standard
+//! errors of ten runs.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -26,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 const HOP: f64 = 0.1;
 const PEAK: f64 = 80.0;
 
-/// Three attempts without a pause.
+/// A policy of three attempts without delays.
 const AT_ONCE: RetryPolicy = RetryPolicy::new().with_backoff(Backoff::none());
 
 enum Event {
@@ -38,12 +39,12 @@ enum Event {
     Timeout { call: usize, attempt: u32 },
 }
 
-/// The attempt that the client waits for; none once the call has ended.
+/// A call with its attempt in flight. `None` means that the call has ended.
 struct Call {
     waits: Option<Attempt>,
 }
 
-/// Arrivals and successes, per second.
+/// The arrivals and successes of each second.
 struct Measured {
     arrived: Series,
     good: Series,
@@ -56,7 +57,7 @@ fn run(
     budget: Option<&Budget>,
     seed: u64,
 ) -> Measured {
-    // Arrivals are the same whatever the policy draws, so that policies differ by less than seeds do.
+    // Arrivals have their own generator. So all policies meet the same arrivals.
     let (mut arrivals, mut rng) = (seeded(seed), seeded(!seed));
     let mut agenda = Agenda::new();
     let mut calls: Vec<Call> = Vec::new();
@@ -68,7 +69,7 @@ fn run(
         match event {
             Event::Arrival => {
                 agenda.after(exponential(1.0 / PEAK, &mut arrivals), Event::Arrival);
-                // Thinned from the peak to the rate of the moment.
+                // Thins the arrivals from the peak rate to the current rate.
                 if arrivals.random::<f64>() * PEAK < rate(now.as_secs_f64()) {
                     measured.arrived.count(now);
                     calls.push(Call { waits: Some(Attempt::new(1)) });
@@ -113,7 +114,7 @@ fn run(
                     let Some(token) = budget.withdraw() else { continue };
                     token.spend();
                 }
-                // From here on an answer to the attempt before is one to nobody.
+                // From now on, an answer to the earlier attempt is ignored.
                 calls[call].waits = Some(Attempt::new(attempt + 1).with_delay(delay));
                 agenda.after(delay, Event::Send(call));
             }
@@ -122,19 +123,19 @@ fn run(
     measured
 }
 
-/// 40/s, twice that for five seconds.
+/// Returns the arrivals of the spike: 40/s, and twice that for five seconds.
 fn spike(at: f64) -> f64 {
     if (20.0..25.0).contains(&at) { PEAK } else { 40.0 }
 }
 
-/// Up to 80/s and down again.
+/// Returns the arrivals of the ramp: up to 80/s and down again.
 fn ramp(at: f64) -> f64 {
     (PEAK - 1.6 * (at - 25.0).abs()).max(0.0)
 }
 
 type Rate = fn(f64) -> f64;
 
-/// How calls are retried, and what pays for it.
+/// The policy and the budget of the calls.
 #[derive(Clone, Copy)]
 struct Client {
     name: &'static str,
@@ -153,21 +154,21 @@ const DEFAULT: Client = Client {
     policy: RetryPolicy::new(),
     budget: Some(Budget::new),
 };
-/// A reserve of the size of an AWS client's, and the deposit of a gRPC channel.
+/// A budget with the reserve of an AWS client and the deposit of a gRPC channel.
 const HOARD: Client = Client {
     name: "default policy, 100 tokens",
     policy: RetryPolicy::new(),
     budget: Some(|| Budget::new().with_capacity(100).with_deposit(0.1)),
 };
 
-/// Several seeds of one client.
+/// The runs of one client with several seeds.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) name: &'static str,
-    /// Means, per second.
+    /// The mean of all seeds for each second.
     pub(crate) arrived: Vec<f64>,
     pub(crate) good: Vec<f64>,
-    /// Successes of each seed.
+    /// The successes of each seed.
     runs: Vec<Series>,
 }
 
@@ -177,7 +178,7 @@ pub(crate) struct Collapse {
     pub(crate) ramp: Vec<Line>,
 }
 
-/// How many runs the published figures are means of.
+/// The number of runs behind each published mean.
 const PUBLISHED_RUNS: usize = 10;
 
 impl Line {
@@ -185,14 +186,14 @@ impl Line {
         mean(self.good[over].iter().copied())
     }
 
-    /// The standard error of a mean of so many runs.
+    /// Returns the standard error of a mean of `runs` runs.
     fn error(&self, over: Range<usize>, runs: usize) -> f64 {
         let average = self.goodput(over.clone());
         let variance = mean(self.runs.iter().map(|run| (run.mean(over.clone()) - average).powi(2)));
         (variance / runs as f64).sqrt()
     }
 
-    /// The runs of which less than half of the arrivals succeed.
+    /// Returns the runs with less than half of the arrivals succeeding.
     fn down(&self, over: Range<usize>) -> impl Iterator<Item = &Series> {
         let half = 0.5 * mean(self.arrived[over.clone()].iter().copied());
         self.runs.iter().filter(move |run| run.mean(over.clone()) < half)
@@ -222,7 +223,7 @@ fn lines(
 }
 
 pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Collapse {
-    // Whether a run collapses is chance, and when its collapse ends varies by seconds: it takes many.
+    // A collapse depends on chance, and its end varies by seconds, so many runs are needed.
     let (spikes, ramps) = size.pick((10, 15), (600, 600));
     Collapse {
         spike: lines(spike, 80, &[NONE, STORM, SAVED, DEFAULT], spikes, &|done| {
@@ -240,7 +241,7 @@ pub(crate) fn checks(measured: &Collapse, size: Size) -> Vec<Check> {
     checks
 }
 
-/// A row that compares with a mean of ten runs, and a row that says how far apart the two are.
+/// Returns a row with a published mean of ten runs, and a row with the distance of the two means.
 fn with_error(
     when: &str,
     line: &Line,
@@ -251,13 +252,13 @@ fn with_error(
     let good = line.goodput(over.clone());
     let [few, many] = [PUBLISHED_RUNS, line.runs.len()].map(|runs| line.error(over.clone(), runs));
     let reason = format!(
-        "it was published as a mean of {PUBLISHED_RUNS} runs, and such a mean has a standard error of {few:.1}/s."
+        "The published figure is a mean of {PUBLISHED_RUNS} runs with a standard error of {few:.1}/s."
     );
     let errors = (good - published).abs() / few.hypot(many);
     [
         Check::new(format!("{when}: {}", line.name), Percent(published, 10.0), (good, 1, "/s"))
             .or_outcome(outcome, reason),
-        Check::new("  the distance, in standard errors", AtMost(3.0, 0.0), (errors, 1, "")).ours(),
+        Check::new("  distance in standard errors", AtMost(3.0, 0.0), (errors, 1, "")).ours(),
     ]
 }
 
@@ -271,7 +272,7 @@ fn spikes(lines: &[Line], size: Size) -> Vec<Check> {
     let share = |line: &Line| {
         let arrived = mean(line.arrived[late.clone()].iter().copied());
         let figure = (100.0 * line.goodput(late.clone()) / arrived, 1, " %");
-        Check::new(format!("spike, of arrivals: {}", line.name), AtLeast(95.0, 0.0), figure)
+        Check::new(format!("spike, share of arrivals: {}", line.name), AtLeast(95.0, 0.0), figure)
     };
     let down = storm.down(40..60).count() as f64;
     let stayed = storm
@@ -280,7 +281,7 @@ fn spikes(lines: &[Line], size: Size) -> Vec<Check> {
     let stayed = 100.0 * stayed.count() as f64 / down;
     let collapsed = 100.0 * down / storm.runs.len() as f64;
     let mut checks = vec![good(none, 40.2)];
-    // Well below what comes, 40/s.
+    // The bound is far below the arrivals of 40/s.
     checks.extend(with_error("spike, 60-80 s", storm, late.clone(), 16.2, AtMost(24.0, 0.0)));
     checks.extend([
         Check::new(
@@ -304,7 +305,7 @@ fn ramps(lines: &[Line], size: Size) -> Vec<Check> {
     let alone = good(none);
     let mut checks = Vec::new();
     for (line, published) in [(none, 18.8), (saved, 19.2)] {
-        // Far from what retries without a budget leave, which is nothing.
+        // Retries without a budget leave no goodput, so 15/s is far from that.
         checks.extend(with_error(
             "ramp, 35-50 s",
             line,
@@ -320,17 +321,17 @@ fn ramps(lines: &[Line], size: Size) -> Vec<Check> {
             (good(line), 2, "/s"),
         ));
     }
-    // Fewer seeds, a wider tolerance.
+    // Fewer seeds need a wider tolerance.
     let slack = size.pick(5.0, 0.0);
     for line in [saved, default] {
         let figure = (100.0 * good(line) / alone, 1, " %");
         checks.push(
-            Check::new(format!("ramp, of no retry: {}", line.name), AtLeast(95.0, slack), figure)
+            Check::new(format!("ramp, vs no retry: {}", line.name), AtLeast(95.0, slack), figure)
                 .ours(),
         );
     }
-    // A large reserve is spent at the worst moment, about a good call for each token. It delays the recovery and cannot
-    // prevent it.
+    // A large reserve is spent at the worst moment and loses about one good call per token. It delays
+    // the recovery but cannot prevent it.
     let late = 100.0 * hoard.goodput(50..60) / none.goodput(50..60);
     checks.extend([
         Check::new(
@@ -339,7 +340,7 @@ fn ramps(lines: &[Line], size: Size) -> Vec<Check> {
             ((alone - good(hoard)) * 15.0, 0, ""),
         )
         .ours(),
-        Check::new("ramp, 50-60 s, of no retry: 100 tokens", AtLeast(95.0, 0.0), (late, 1, " %"))
+        Check::new("ramp, 50-60 s, vs no retry: 100 tokens", AtLeast(95.0, 0.0), (late, 1, " %"))
             .ours(),
     ]);
     checks

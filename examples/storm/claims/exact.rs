@@ -1,5 +1,5 @@
-//! What follows by arithmetic alone: retries over retries, a deadline that a delay would miss, and many calls that must
-//! all succeed.
+//! Claims that follow by arithmetic alone: nested retries, a delay past the deadline, and many calls
+//! that must all succeed.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use super::Published::PlusMinus;
 use super::sim::seeded;
 use super::{Check, Size};
 
-/// What reaches the last of `layers` that each retry the next, when it is down.
+/// Returns the number of calls to the last of `layers`. Each layer retries the next one, and the last
+/// one is down.
 fn reach(layers: u32, attempts: u32) -> u32 {
     fn fail(layers: u32, policy: &RetryPolicy, reached: &mut u32) -> Result<(), GaveUp<()>> {
         let layer = Upstream::new("layer").with_timer(ManualTimer::new()).with_observer(&());
@@ -35,7 +36,8 @@ fn reach(layers: u32, attempts: u32) -> u32 {
     reached
 }
 
-/// When the attempts are made that a deadline of 5 s leaves room for, and when and how the call ends.
+/// Returns the seconds at which attempts start within a deadline of 5 s, and the time and the reason
+/// of the end.
 fn before_the_deadline() -> (Vec<u64>, Duration, StopReason) {
     let timer = ManualTimer::new();
     let policy = RetryPolicy::new()
@@ -56,7 +58,7 @@ fn before_the_deadline() -> (Vec<u64>, Duration, StopReason) {
     }
 }
 
-/// Whether one call succeeds, when each attempt fails with probability `f`.
+/// Makes one call and returns true if it succeeds. Each attempt fails with probability `f`.
 fn succeeds(f: f64, policy: &RetryPolicy, rng: &mut ChaCha8Rng) -> bool {
     (1..).map(Attempt::new).find_map(|attempt| {
         if rng.random::<f64>() >= f {
@@ -68,7 +70,8 @@ fn succeeds(f: f64, policy: &RetryPolicy, rng: &mut ChaCha8Rng) -> bool {
     }) == Some(true)
 }
 
-/// Of jobs of 50 calls that must all succeed, each failing 5 % of the time, the share that does.
+/// Returns the share of jobs that succeed. A job is 50 calls that must all succeed, and each attempt
+/// fails with a probability of 5 %.
 fn whole_jobs(attempts: u32, jobs: u32) -> f64 {
     let policy = RetryPolicy::new().with_attempts(attempts);
     let mut rng = seeded(7);
@@ -95,10 +98,10 @@ pub(crate) fn checks(size: Size) -> Vec<Check> {
             "[0, 1, 3] s",
             format!("{at:?} s"),
         ),
-        Check::text("and it returns at", "3s", format!("{returned:?}")),
-        Check::text("with the reason", "not enough time left", stop.to_string()),
+        Check::text("  the call returns at", "3s", format!("{returned:?}")),
+        Check::text("  with the reason", "deadline", stop.as_str()),
     ];
-    // (1 − fⁿ)⁵⁰ in percent, within five standard errors of so many jobs.
+    // (1 − fⁿ)⁵⁰ in percent, within five standard errors for this number of jobs.
     let jobs = size.pick(16_000, 100_000);
     for (attempts, published, errors) in
         [(1, 7.69, size.pick(1.05, 0.42)), (3, 99.38, size.pick(0.31, 0.12))]

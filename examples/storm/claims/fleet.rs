@@ -1,11 +1,13 @@
-//! A fleet at a rate limit: 10,000 agents in 100 processes share one provider, which says when to come back.
+//! A fleet at a rate limit. 10,000 agents in 100 processes share one provider, and the provider sends
+//! `Retry-After` hints.
 //!
-//! Each agent makes five calls one after the other and thinks before each. Together they want several times what the
-//! provider gives. It has a bucket that holds one second's worth of requests and is filled evenly; whoever finds it empty
-//! is told to come back in a second, the least that a `Retry-After` header can say.
+//! Each agent makes five calls one after the other and pauses before each. Together, the agents want
+//! several times the capacity of the provider. The provider has a bucket with the requests of one
+//! second, and fills it evenly. An agent that finds the bucket empty must wait a second, the least that
+//! a `Retry-After` header can say.
 //!
-//! No source has figures for it. A cooldown is to waste at least ten times fewer calls than the hint alone, and to finish
-//! no later.
+//! No source has figures for this model. A cooldown must waste at least ten times fewer calls than the
+//! hint alone, and must finish no later.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -17,24 +19,24 @@ use super::Published::{AtLeast, AtMost, PlusMinus};
 use super::sim::{Series, drive, exponential, mean, on_all_cores, seeded};
 use super::{Check, Progress, Size};
 
-/// Agents of one process.
+/// The number of agents in one process.
 const CROWD: usize = 100;
 const CALLS: usize = 5;
-/// Requests a second and process.
+/// The requests per second that the provider allows for each process.
 const RATE: f64 = 5.0;
 const THINKS: f64 = 4.0;
 const TAKES: f64 = 1.0;
 const HOP: f64 = 0.05;
 const LONGEST: u64 = 3_600;
 
-/// What an agent does when it is refused.
+/// The reaction of an agent to a refusal.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    /// Not the crate: a loop by hand that sleeps as long as it was told.
+    /// A loop without the crate that sleeps for the hint.
     Hint,
-    /// `retry`, which spreads what was asked for.
+    /// `retry`, which adds jitter to the hint.
     Retry,
-    /// `retry` with a cooldown that the agents of a process share.
+    /// `retry` with a cooldown for each process.
     Cooldown,
 }
 
@@ -95,7 +97,7 @@ struct Scene {
     timer: ManualTimer,
     provider: Provider,
     rng: RefCell<ChaCha8Rng>,
-    /// The provider, as each process knows it.
+    /// The upstream of each process.
     processes: Vec<Upstream<ManualTimer>>,
 }
 
@@ -139,20 +141,20 @@ impl Scene {
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) name: &'static str,
-    /// Requests that reached the provider, and those of them that it served, per second.
+    /// The requests that reached the provider, and the requests that it served, for each second.
     pub(crate) load: Vec<f64>,
     pub(crate) good: Vec<f64>,
-    /// Refusals per success.
+    /// The refusals per success.
     pub(crate) wasted: f64,
-    /// When the last agent was done, in seconds.
+    /// The time at which the last agent finished, in seconds.
     pub(crate) finished: f64,
 }
 
-/// What the agents of a run are as futures.
+/// The futures of the agents in a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crowd {
     pub(crate) agents: usize,
-    /// The size of one, in bytes, its waits and its attempt in flight included.
+    /// The size of one future in bytes, with its waits and its attempt in flight.
     pub(crate) future: usize,
 }
 
@@ -183,13 +185,13 @@ fn run(kind: Kind, processes: usize, seed: u64) -> (Line, Crowd) {
     (line, crowd)
 }
 
-/// One fleet with its cooldowns, on this thread alone: for whoever wants to know what it takes.
+/// Runs one fleet with its cooldowns on this thread, to measure its time and memory.
 pub(crate) fn alone(size: Size) -> Crowd {
     run(Kind::Cooldown, size.pick(10, 100), 8).1
 }
 
 impl Line {
-    /// Of several runs: the first one's series, and means.
+    /// Returns the series of the first run and the means of all runs.
     fn of(runs: &[Line]) -> Self {
         let average = |of: fn(&Line) -> f64| mean(runs.iter().map(of));
         let Line { name, load, good, .. } = &runs[0];
@@ -202,14 +204,14 @@ impl Line {
         }
     }
 
-    /// Served a second, once all agents have come and before the crowd thins.
+    /// Returns the requests served per second, after the start and before the first agents finish.
     fn served(&self) -> f64 {
         mean(self.good[10..60].iter().copied())
     }
 }
 
 pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
-    // When the last of 10,000 is done is a matter of seconds of chance: some seeds.
+    // The end of the last agent varies by seconds, so the full size takes several seeds.
     let (processes, seeds) = size.pick((10, 2), (100, 32));
     let runs = on_all_cores(KINDS.len() * seeds, progress, |job| {
         run(KINDS[job / seeds].1, processes, (job % seeds) as u64).0
@@ -221,8 +223,9 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
     let [hint, jitter, cooldown] = lines else { unreachable!("three lines") };
     let limit = RATE * size.pick(10.0, 100.0);
     let later = |than: &Line| 100.0 * (cooldown.finished / than.finished - 1.0);
-    // When the last agent is done is chance, and more so with few: the mean of 32 fleets has a deviation of 0.7 %, so
-    // the quotient of two one of 1 %; of two small fleets it is 4 %, and there the cooldown's mean is 3 % later.
+    // The end of the last agent depends on chance, and more so in a small fleet. The mean of 32 fleets
+    // has a deviation of 0.7 %, so the quotient of two means has 1 %. For two small fleets the quotient
+    // has 4 %, and the mean of the cooldown is 3 % later.
     let chance = size.pick(25.0, 4.0);
     let checks = [
         Check::new("hint alone: refusals per success", PlusMinus(9.8, 0.5), (hint.wasted, 2, "")),
@@ -238,18 +241,18 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
             (hint.wasted / cooldown.wasted, 1, "x"),
         ),
         Check::new(
-            "hint alone: of the limit, used",
+            "hint alone: share of the limit used",
             AtLeast(95.0, 0.0),
             (100.0 * hint.served() / limit, 1, " %"),
         ),
         Check::new(
-            "cooldown: of the limit, used",
+            "cooldown: share of the limit used",
             AtLeast(size.pick(95.0, 98.0), 0.0),
             (100.0 * cooldown.served() / limit, 1, " %"),
         ),
-        // 5 calls of each of 100 agents, at 5 a second, take 100 s.
+        // 100 agents with 5 calls each take 100 s at 5 calls a second.
         Check::new(
-            "hint alone: the last agent is done",
+            "hint alone: end of the last agent",
             AtLeast(100.0, 0.0),
             (hint.finished, 0, " s"),
         ),

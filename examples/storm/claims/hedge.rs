@@ -1,7 +1,8 @@
-//! A second request joins one that is slow, and the tail is gone (Dean and Barroso, "The Tail at Scale", 2013).
+//! A hedge starts a second call beside a slow one and removes the tail of the latency (Dean and
+//! Barroso, "The Tail at Scale", 2013).
 //!
-//! A request asks 1,000 machines and is as slow as the slowest. Of each, 98 % of the answers take up to 10 ms, and the
-//! rest has a heavy tail.
+//! A request asks 1,000 machines and is as slow as the slowest of them. 98 % of the answers of a machine
+//! take up to 10 ms, and the rest has a heavy tail.
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -19,19 +20,21 @@ use super::{Check, Progress, Size};
 
 const KEYS: usize = 1_000;
 const USUAL: Duration = Duration::from_millis(10);
-/// How many requests share a budget and what was learned.
+/// The number of requests that share a budget and an adaptive timeout.
 const CHUNK: usize = 250;
 
 const LATE: HedgePolicy = HedgePolicy::new().with_delay(USUAL);
 
-/// What decides when, and whether, a call is hedged.
+/// The rule for a hedge.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
+    /// No hedge.
     Never,
+    /// A hedge after 10 ms.
     After10Ms,
-    /// After 10 ms, where a budget pays that takes in a hundredth of a token per success.
+    /// A hedge after 10 ms, paid from a budget with a deposit of 0.01 tokens per success.
     Budget,
-    /// After the 98th percentile, which it has to find out.
+    /// A hedge after the 98th percentile, learned from the calls.
     Adaptive,
 }
 
@@ -45,23 +48,23 @@ const KINDS: [(&str, Kind); 4] = [
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) name: &'static str,
-    /// Of each request, in milliseconds, in order of size.
+    /// The latency of each request in milliseconds, sorted.
     pub(crate) latencies: Vec<f64>,
-    /// Calls made for each call asked for, less one, in percent.
+    /// The additional calls in percent of the first attempts.
     extra: f64,
-    /// Calls that ended with an error.
+    /// The number of calls with an error.
     failed: usize,
 }
 
-/// Requests one after the other.
+/// Requests that run one after the other.
 struct Chunk {
     latencies: Vec<Duration>,
-    /// Made for all of them.
+    /// The calls of all requests.
     calls: usize,
     failed: usize,
 }
 
-/// How long one machine takes.
+/// Draws the latency of one machine.
 fn latency(rng: &mut ChaCha8Rng) -> Duration {
     let slower = 1.0 - rng.random::<f64>();
     if slower > 0.02 {
@@ -87,13 +90,13 @@ fn run(kind: Kind, requests: usize, seed: u64) -> Chunk {
         }
     };
     while let Some(token) = machines.budget().and_then(Budget::withdraw) {
-        token.spend(); // it starts empty: what is measured is the deposit
+        token.spend(); // starts with an empty budget, so that the deposit is measured
     }
-    // The first attempts are the same whatever hedges them.
+    // First attempts have their own generator, so all kinds meet the same ones.
     let (mut firsts, hedges) = (seeded(seed), RefCell::new(seeded(!seed)));
     let (calls, failed) = (Cell::new(0), Cell::new(0));
     let mut latencies = Vec::with_capacity(requests + 1);
-    // The first one is there to learn from.
+    // The first request only trains the adaptive timeout.
     for _ in 0..=requests {
         let began = timer.now();
         let call = |first: Duration| {
@@ -144,7 +147,7 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
 }
 
 impl Line {
-    /// What a share `q` of the requests do not exceed.
+    /// Returns the latency that a share `q` of the requests do not exceed.
     pub(crate) fn quantile(&self, q: f64) -> f64 {
         let rank = (q * self.latencies.len() as f64).ceil() as usize;
         self.latencies[rank.clamp(1, self.latencies.len()) - 1]
@@ -153,12 +156,13 @@ impl Line {
 
 pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
     let [none, fixed, budget, adaptive] = lines else { unreachable!("four lines") };
-    // Where few requests are made the far tail is not known: the near one is looked at instead.
+    // Few requests do not show the far tail, so the quick size compares the near tail.
     let (q, name) = size.pick((0.9, "p90"), (0.999, "p99.9"));
     let [slow, quick, learned] = [none, fixed, adaptive].map(|line| line.quantile(q));
     let (gain, other) = (slow / quick, slow / learned);
-    // What the shares of `latency` amount to: S(t)ⁿ for the slowest of n alone, (S(t) S(t − 10 ms))ⁿ with the hedge.
-    // 20 of 20,000 requests lie beyond p99.9: two standard errors are 25 % of the one and 12 % of the other.
+    // With the distribution of `latency`, the slowest of n machines has S(t)ⁿ without a hedge, and
+    // (S(t) S(t − 10 ms))ⁿ with one. 20 of 20,000 requests lie beyond p99.9, so two standard errors are
+    // 25 % of the first figure and 12 % of the second.
     let (alone, hedged) = size.pick(
         (Percent(157.0, 25.0), Percent(20.0, 10.0)),
         (Percent(1800.0, 25.0), Percent(53.4, 12.0)),
@@ -168,8 +172,8 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
         Check::new(format!("hedge after 10 ms: {name}, by arithmetic"), hedged, (quick, 1, " ms")),
     ];
     if size == Size::Full {
-        let reason = "the paper measured a service; the model draws the time of each request independently, which \
-                      makes 53.4 ms, or 34x, by arithmetic.";
+        let reason = "The paper measured a service. The model draws each latency independently, so \
+                      arithmetic gives 53.4 ms, or 34x.";
         checks.extend([
             Check::new("hedge after 10 ms: p99.9", Percent(74.0, 25.0), (quick, 0, " ms"))
                 .or_outcome(AtMost(100.0, 0.0), reason),
@@ -178,14 +182,14 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
         ]);
     }
     checks.extend([
-        // So many hedges are near the edge that few calls do not tell 1.9 % from 2.1 %.
+        // Many calls take about 10 ms, so few requests cannot distinguish 1.9 % from 2.1 %.
         Check::new(
             "hedge after 10 ms: more calls",
             PlusMinus(2.0, size.pick(0.2, 0.1)),
             (fixed.extra, 3, " %"),
         ),
         Check::new(
-            "98th percentile, learned: of that gain",
+            "98th percentile, learned: share of that gain",
             AtLeast(80.0, 0.0),
             (100.0 * other / gain, 0, " %"),
         )
@@ -198,7 +202,7 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
         .ours(),
         Check::new("budget of 1 %: more calls", AtMost(1.0, 0.0), (budget.extra, 3, " %")),
         Check::new(
-            "budget of 1 %: more calls, as it pays",
+            "budget of 1 %: more calls, lower bound",
             AtLeast(0.9, 0.0),
             (budget.extra, 3, " %"),
         )

@@ -1,7 +1,9 @@
-//! What jitter is worth where clients contend (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
+//! Jitter reduces the contention of clients (Brooker, "Exponential Backoff And Jitter", AWS Architecture
+//! Blog, 2015).
 //!
-//! Clients change one row under optimistic concurrency control: each reads, then writes, and a write holds only
-//! if no other did since the read. A hop of the network takes |Normal(10, 2)| ms.
+//! Clients change one row under optimistic concurrency control. Each client reads and then writes. A
+//! write succeeds only without another write since the read. A hop of the network takes |Normal(10, 2)|
+//! ms.
 
 use std::time::Duration;
 
@@ -13,13 +15,13 @@ use super::sim::{Agenda, mean, normal, on_all_cores, seeded};
 use super::{Check, Progress, Size};
 
 const CAP: Duration = Duration::from_secs(2);
-/// The curve of the source begins at 10 ms: its first retry is 5 · 2¹.
+/// The curve of the source. It begins at 10 ms, as the first delay is 5 · 2¹ ms.
 const EXPONENTIAL: Backoff = Backoff::exponential(Duration::from_millis(10)).with_cap(CAP);
-/// Its decorrelated walk begins at 5 ms.
+/// The decorrelated walk of the source. It begins at 5 ms.
 const WALK: Backoff =
     Backoff::exponential(Duration::from_millis(5)).with_cap(CAP).with_jitter(Jitter::Decorrelated);
 
-/// How many clients the published table is for.
+/// The number of clients in the published table.
 const PUBLISHED: usize = 100;
 
 const KINDS: [(&str, Backoff); 5] = [
@@ -30,14 +32,14 @@ const KINDS: [(&str, Backoff); 5] = [
     ("decorrelated jitter", WALK),
 ];
 
-/// What one kind of delay costs, by the number of clients.
+/// The cost of one kind of delay, by the number of clients.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) name: &'static str,
     pub(crate) points: Vec<Point>,
 }
 
-/// Means over several seeds.
+/// The means of several seeds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
     pub(crate) clients: usize,
@@ -54,15 +56,15 @@ struct Client {
 enum Event {
     /// A read reaches the row.
     Read(usize),
-    /// What was read reaches the client.
+    /// The version of the row reaches the client.
     HasRead(usize, u64),
-    /// A write reaches the row, made on that version.
+    /// A write of this version reaches the row.
     Write(usize, u64),
-    /// The client is told whether its write held.
+    /// The result of a write reaches the client: true for a success.
     HasWritten(usize, bool),
 }
 
-/// The writes made and the time taken until every client has had one that held.
+/// Returns the number of writes and the time until each client has written once with success.
 fn run(backoff: Backoff, count: usize, seed: u64) -> (u32, Duration) {
     let mut rng = seeded(seed);
     let mut agenda = Agenda::new();
@@ -97,7 +99,7 @@ fn run(backoff: Backoff, count: usize, seed: u64) -> (u32, Duration) {
             }
         }
     }
-    assert_eq!(done, count, "every client gets its turn");
+    assert_eq!(done, count, "every client succeeds once");
     (writes, agenda.now())
 }
 
@@ -132,12 +134,12 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
     };
     let (none, bare, equal) = (at("no delay"), at("no jitter"), at("equal jitter"));
     let (full, walk) = (at("full jitter"), at("decorrelated jitter"));
-    // In percent. A tenth of the seeds has three times the noise.
+    // Tolerances in percent. A tenth of the seeds has three times the noise.
     let (writes, time) = size.pick((5.0, 15.0), (1.5, 10.0));
-    // In the unit of the ratio.
+    // Tolerances in the unit of the ratio.
     let (beside, ratio) = size.pick((8.0, 0.1), (3.0, 0.05));
-    // Without a pause each round has one winner: writes grow with the square of the clients. A pause that is the same
-    // for all hardly helps, and takes for ever.
+    // Without a delay, each round has one winner, so writes grow with the square of the clients. A delay
+    // that is equal for all hardly helps and takes very long.
     vec![
         Check::new("no delay: writes", Percent(2422.0, writes), (none.writes, 0, "")),
         Check::new("no jitter: writes", Percent(1857.0, writes), (bare.writes, 0, "")),
@@ -145,12 +147,12 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
         Check::new("full jitter: writes", Percent(797.0, writes), (full.writes, 0, "")),
         Check::new("full jitter: until all are done", Percent(4.96, time), (full.seconds, 2, " s")),
         Check::new(
-            "full jitter: writes of those without",
+            "full jitter: writes vs no jitter",
             Below(0.45),
             (full.writes / bare.writes, 3, ""),
         ),
         Check::new(
-            "full jitter: time of that without",
+            "full jitter: time vs no jitter",
             Below(0.1),
             (full.seconds / bare.seconds, 3, ""),
         ),
@@ -160,7 +162,7 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
             ((equal.writes / full.writes - 1.0) * 100.0, 1, " %"),
         ),
         Check::new(
-            "decorrelated jitter: writes of full",
+            "decorrelated jitter: writes vs full",
             PlusMinus(1.25, ratio),
             (walk.writes / full.writes, 2, ""),
         ),

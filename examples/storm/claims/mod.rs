@@ -1,11 +1,14 @@
-//! Published claims about retries, run as models: seeded, in virtual time, and driven by the crate's own types.
+//! Published claims about retries as models. The models are seeded, run in virtual time, and use the
+//! types of the crate.
 //!
-//! A claim is a module with `measure`, which runs its models and returns figures, and `checks`, which compares them with
-//! what was published: the bad outcome without the remedy as well as the good one with it, as a model that never
-//! collapses proves nothing. The example prints and plots what `tests/claims` asserts.
+//! Each claim is a module. Its `measure` runs the models and returns figures, and its `checks`
+//! compares these figures with the published ones. A claim checks the bad outcome without the remedy
+//! and the good one with the remedy, as a model without collapses proves nothing. The example prints
+//! and plots the same rows that `tests/claims` asserts.
 //!
-//! A [`Check`] takes the published figure with its tolerance ([`Published`]). It prints both, and accepts nothing else.
-//! Where the figure differs and the outcome is the same, the row says `outcome only`, and why.
+//! A [`Check`] takes the published figure with its tolerance ([`Published`]). It prints both and
+//! accepts nothing else. If the figure differs and the conclusion still holds, the row says
+//! `outcome only` and gives the reason.
 
 #![expect(
     clippy::cast_precision_loss,
@@ -27,15 +30,17 @@ pub(crate) mod storm;
 
 pub(crate) use check::{Check, Published, Verdict};
 
-/// How much of a claim is run.
+/// The size of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
-    /// Fewer seeds or shorter runs, and so wider tolerances, which are printed: seconds in a debug build.
+    /// Fewer seeds or shorter runs, with wider tolerances in print. It takes seconds in a debug build.
     Quick,
+    /// All seeds and whole runs.
     Full,
 }
 
 impl Size {
+    /// Returns the value for this size.
     pub(crate) fn pick<T>(self, quick: T, full: T) -> T {
         match self {
             Self::Quick => quick,
@@ -44,5 +49,5 @@ impl Size {
     }
 }
 
-/// Is told which share of a claim's models has run, from 0 to 1.
+/// A function that receives the finished share of the models of a claim, from 0 to 1.
 pub(crate) type Progress<'a> = &'a (dyn Fn(f64) + Sync);

@@ -1,4 +1,4 @@
-//! The core of every model: an agenda of events, and what is drawn at random.
+//! The core of every model: an agenda of events, and random numbers.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -15,7 +15,7 @@ use resile::ManualTimer;
 
 use super::Progress;
 
-/// Events in order of time, and of their making where times are equal.
+/// Events in order of time. Events of the same time keep the order of their creation.
 pub(crate) struct Agenda<E> {
     now: Duration,
     made: u64,
@@ -41,7 +41,7 @@ impl<E> Agenda<E> {
         self.ahead.push(Reverse(Entry { key: (self.now + delay, self.made), event }));
     }
 
-    /// The next event before `end`; the time is then its time.
+    /// Returns the next event before `end` and advances the time to that event.
     pub(crate) fn next_before(&mut self, end: Duration) -> Option<E> {
         let Reverse(entry) = self.ahead.pop()?;
         self.now = entry.key.0;
@@ -77,12 +77,13 @@ pub(crate) fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-/// Exponential, by the inverse of its distribution.
+/// Draws an exponential delay by the inverse of its distribution function.
 pub(crate) fn exponential(mean: f64, rng: &mut ChaCha8Rng) -> Duration {
     seconds(-mean * (1.0 - rng.random::<f64>()).ln())
 }
 
-/// Runs jobs 0, 1, 2, … on all cores, and tells `progress` how many are done; results are in order.
+/// Runs jobs 0, 1, 2, … on all cores and reports the finished share to `progress`. The results are in
+/// order.
 pub(crate) fn on_all_cores<R: Send>(
     jobs: usize,
     progress: Progress<'_>,
@@ -113,7 +114,7 @@ pub(crate) fn on_all_cores<R: Send>(
     all.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Things per second.
+/// A count for each second.
 #[derive(Clone, Debug)]
 pub(crate) struct Series(Vec<u32>);
 
@@ -133,7 +134,7 @@ impl Series {
         f64::from(self.0[over].iter().sum::<u32>()) / length as f64
     }
 
-    /// The mean of several of one length, second by second.
+    /// Returns the mean of several series for each second.
     pub(crate) fn average<'a>(all: impl IntoIterator<Item = &'a Self>) -> Vec<f64> {
         let (mut sums, mut count) = (Vec::new(), 0.0_f64);
         for series in all {
@@ -151,14 +152,14 @@ pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     sum / count
 }
 
-/// The absolute value of a normal draw, by Box and Muller.
+/// Draws the absolute value of a normal variable by the method of Box and Muller.
 pub(crate) fn normal(mean: f64, deviation: f64, rng: &mut ChaCha8Rng) -> Duration {
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     let angle = std::f64::consts::TAU * rng.random::<f64>();
     seconds((mean + deviation * radius * angle.cos()).abs())
 }
 
-/// Polls all of them to their end, and moves the clock whenever all wait for it.
+/// Polls all futures to their end, and advances the clock whenever all of them wait for it.
 pub(crate) fn drive<F: Future>(timer: &ManualTimer, futures: impl IntoIterator<Item = F>) {
     let mut cx = Context::from_waker(Waker::noop());
     let mut all: FuturesUnordered<F> = futures.into_iter().collect();
@@ -167,6 +168,6 @@ pub(crate) fn drive<F: Future>(timer: &ManualTimer, futures: impl IntoIterator<I
         if all.is_empty() {
             return;
         }
-        timer.advance(timer.until_next().expect("whoever waits, waits for the clock"));
+        timer.advance(timer.until_next().expect("every future that waits, waits for the clock"));
     }
 }

@@ -1,7 +1,8 @@
-//! A retry storm that outlives its trigger (Bronson et al., "Metastable Failures in Distributed Systems", `HotOS` 2021).
+//! A retry storm that outlives its trigger (Bronson et al., "Metastable Failures in Distributed
+//! Systems", `HotOS` 2021).
 //!
-//! A server takes requests in order, 300 a second; the client waits 1 s and tries once more, and the server does what
-//! nobody waits for any more. From 30 s to 40 s it stands still.
+//! A server handles 300 requests a second in order. The client waits 1 s and retries once. The server
+//! also handles requests after their timeout. From 30 s to 40 s the server stands still.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 const OUTAGE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(40));
 const ONCE_MORE: RetryPolicy = RetryPolicy::new().with_attempts(2).with_backoff(Backoff::none());
 
-/// How calls are retried, and what holds that back.
+/// The policy of the calls, with their budget and their breaker.
 struct Client {
     name: &'static str,
     policy: RetryPolicy,
@@ -27,21 +28,25 @@ struct Client {
     breaker: Trips,
 }
 
+/// A budget.
 #[derive(Clone, Copy)]
 enum Tokens {
     None,
-    /// Of 100 tokens, filled by what is asked and not by what succeeds: the usual mistake.
+    /// A budget of 100 tokens with deposits from requests instead of successes: the usual mistake.
     FilledByRequests,
-    /// Of 100 tokens, filled by what succeeds.
+    /// A budget of 100 tokens with deposits from successes.
     Hundred,
+    /// The default budget.
     Default,
 }
 
+/// A breaker.
 #[derive(Clone, Copy)]
 enum Trips {
     Never,
-    /// At half of 100 calls and more in 10 s, for 5 s.
+    /// A breaker that trips if half of at least 100 calls in 10 s fail. It opens for 5 s.
     Rate,
+    /// The default breaker.
     Default,
 }
 
@@ -56,13 +61,13 @@ struct Measured {
     load: Series,
 }
 
-/// One server with a queue, as the moment at which it will have done all that it was given.
+/// A server with a queue. `free_at` is the time at which the queue is empty.
 struct Server {
     free_at: Duration,
 }
 
 impl Server {
-    /// How long until what comes at `now` and takes `work` is done.
+    /// Adds a request at `now` that takes `work`. Returns the time until its end.
     fn take(&mut self, now: Duration, work: Duration) -> Duration {
         let start = self.free_at.max(now);
         let start = if (OUTAGE.0..OUTAGE.1).contains(&start) { OUTAGE.1 } else { start };
@@ -126,7 +131,7 @@ fn run(
                 Attempt::new(failed.number() + 1)
             }
         };
-        // A call that the breaker refuses has failed for good.
+        // A call fails for good if the breaker refuses it.
         let Ok(admission) = upstream.try_admit() else { continue };
         measured.load.count(now);
         let takes = server.take(now, exponential(1.0 / 300.0, &mut rng));
@@ -164,14 +169,14 @@ const DEFAULTS: Client = Client {
 
 /// A row of the published table.
 struct Row {
-    /// Arrivals a second.
+    /// The arrivals per second.
     rate: f64,
     client: Client,
-    /// Goodput at 45-60 s.
+    /// The goodput at 45-60 s.
     soon: Published,
-    /// Goodput near the end.
+    /// The goodput near the end.
     late: Published,
-    /// When it recovers, in seconds: the mean of the seeds lies in the published range. `None` is never.
+    /// The second of the recovery. The mean of the seeds must lie in this range. `None` is never.
     recovers: Option<Published>,
 }
 
@@ -187,8 +192,8 @@ const fn row(
 
 const NOTHING: Published = PlusMinus(0.0, 0.5);
 
-/// The published goodputs are means of 5 seeds; 5 % are about five of their standard errors. A recovery was published
-/// as the range of the seeds, or as the second that all of them share.
+/// The published table. The goodputs are means of 5 seeds, and 5 % are about five standard errors. The
+/// recovery was published as the range of the seeds, or as the second of all seeds.
 const TABLE: [Row; 8] = [
     row(280.0, ALONE, NOTHING, Percent(279.0, 5.0), Some(Between(145.0, 194.0))),
     row(280.0, STORM, NOTHING, NOTHING, None),
@@ -200,18 +205,19 @@ const TABLE: [Row; 8] = [
     row(280.0, BOTH, Percent(251.0, 5.0), Percent(279.0, 5.0), Some(PlusMinus(46.0, 1.0))),
 ];
 
-/// No source has the crate's defaults.
+/// The defaults of the crate. No source has figures for them.
 const OURS: (f64, Client) = (280.0, DEFAULTS);
 
-/// Several seeds of one row.
+/// The runs of one row with several seeds.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) rate: f64,
     pub(crate) name: &'static str,
-    /// Means, per second.
+    /// The mean of all seeds for each second.
     pub(crate) good: Vec<f64>,
     pub(crate) load: Vec<f64>,
-    /// The first second after the outage from which on five in a row saw nine tenths of the arrivals succeed.
+    /// The first second after the outage that begins five seconds with a mean goodput of at least nine
+    /// tenths of the arrivals.
     recovered: Vec<Option<usize>>,
 }
 
@@ -246,7 +252,7 @@ impl Line {
         }
     }
 
-    /// How the seeds recover, beside what is expected of their mean.
+    /// Compares the mean recovery of the seeds with the published range.
     fn recovery(&self, what: String, recovers: Option<Published>) -> Check {
         let all: Option<Vec<f64>> =
             self.recovered.iter().map(|at| at.map(|second| second as f64)).collect();
@@ -260,23 +266,24 @@ impl Line {
         }
     }
 
-    /// The claim of a row. Every client but the first retries once, so the names of the rest need not say it.
+    /// Returns the name of a row. Most clients retry once, so the name omits this.
     fn what(&self, what: &str) -> String {
         format!("{}/s, {}: {what}", self.rate, self.name.trim_start_matches("one retry, "))
     }
 }
 
-/// Near the end; in the last seconds answers may still be under way.
+/// Returns the mean near the end. The last seconds are left out, as answers may still be in flight.
 fn late(series: &[f64]) -> f64 {
     mean(series[series.len() - 100..series.len() - 10].iter().copied())
 }
 
+/// Returns the mean at 45-60 s.
 fn soon(series: &[f64]) -> f64 {
     mean(series[45..60].iter().copied())
 }
 
 pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
-    // Every recovery lies in little more than half of the time.
+    // Every recovery comes in little more than half of the time.
     let (until, seeds) = size.pick((360, 1), (600, 20));
     let models: Vec<_> =
         TABLE.into_iter().map(|row| (row.rate, row.client)).chain([OURS]).collect();
@@ -291,41 +298,43 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
 pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
     let mut checks = Vec::new();
     for (line, row) in lines.iter().zip(TABLE) {
-        let check = Check::new(line.what("good, 45-60 s"), row.soon, (soon(&line.good), 0, "/s"));
+        let check =
+            Check::new(line.what("goodput, 45-60 s"), row.soon, (soon(&line.good), 0, "/s"));
         checks.push(if row.client.name == BREAKER.name {
             check.or_outcome(
                 AtLeast(140.0, 0.0),
-                "here the breaker closes at about 51.4 s, and 178/s means 50.5 s; how its window of 10 s slides was \
-                 not published.",
+                "The breaker of the model closes at about 51.4 s, and 178/s means 50.5 s. The source \
+                 does not say how its window of 10 s slides.",
             )
         } else {
             check
         });
-        checks.push(Check::new(line.what("good, late"), row.late, (late(&line.good), 1, "/s")));
-        checks.push(line.recovery(line.what("recovers, mean"), row.recovers));
+        checks.push(Check::new(line.what("goodput, late"), row.late, (late(&line.good), 1, "/s")));
+        checks.push(line.recovery(line.what("mean recovery"), row.recovers));
     }
     for (row, published) in [(1, Percent(560.0, 3.0)), (4, Percent(308.0, 3.0))] {
         let line = &lines[row];
         checks.push(Check::new(line.what("load, late"), published, (late(&line.load), 0, "/s")));
     }
-    // The default breaker draws its pause by chance: the mean of 20 seeds has a deviation of 5/s, a single one 24/s.
+    // The default breaker has jitter in its open time. The mean of 20 seeds has a deviation of 5/s, and
+    // a single seed has 24/s.
     let defaults = &lines[TABLE.len()];
     let (least, latest) = size.pick((100.0, 55.0), (200.0, 50.0));
     checks.extend([
         Check::new(
-            defaults.what("good, 45-60 s"),
+            defaults.what("goodput, 45-60 s"),
             AtLeast(least, 0.0),
             (soon(&defaults.good), 0, "/s"),
         )
         .ours(),
         Check::new(
-            defaults.what("good, late"),
+            defaults.what("goodput, late"),
             Percent(280.0, 5.0),
             (late(&defaults.good), 1, "/s"),
         )
         .ours(),
     ]);
     checks
-        .push(defaults.recovery(defaults.what("recovers, mean"), Some(AtMost(latest, 0.0))).ours());
+        .push(defaults.recovery(defaults.what("mean recovery"), Some(AtMost(latest, 0.0))).ours());
     checks
 }

@@ -1,4 +1,4 @@
-//! One picture for each claim that has a shape.
+//! A picture for each claim with curves.
 
 #![expect(clippy::cast_precision_loss, reason = "pixels")]
 
@@ -23,7 +23,7 @@ fn dashed(name: &str, colour: RGBColor, points: impl IntoIterator<Item = (f64, f
     Curve { dashed: true, ..curve(name, colour, points) }
 }
 
-/// Values per second, averaged over some, as points in their middle.
+/// Returns the means of `some` seconds each, as points in their middle.
 fn over_time(values: &[f64], some: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
     let middle = move |at: usize| (at * some) as f64 + some as f64 / 2.0;
     values
@@ -80,7 +80,7 @@ pub(crate) fn jitter(lines: &[jitter::Line]) -> Drawn<String> {
 pub(crate) fn cap(spreads: &[cap::Spread]) -> Drawn<String> {
     picture((960, 560), (2, 3), |areas| {
         for (area, spread) in areas.iter().zip(spreads) {
-            // Steps of half a second, drawn as their outline; the last slot begins at the cap.
+            // Draws the outline of steps of half a second. The last slot begins at the cap.
             let slots = cap::slots(&spread.delays[..cap::CLIENTS]);
             let mut outline = vec![(0.0, 0.5)];
             for (at, some) in slots.chunks(5).enumerate() {
@@ -155,7 +155,7 @@ pub(crate) fn collapse(measured: &collapse::Collapse) -> Drawn<String> {
         ];
         for (area, (title, lines, end)) in areas.iter().zip(panels) {
             let mut all = vec![dashed("arrivals", BLACK_INK, over_time(&lines[0].arrived, 1))];
-            // At once or after a delay, with the default budget: the same curve.
+            // With the default budget, retries at once and after a delay have the same curve.
             let told = lines.iter().filter(|line| line.name != "at once, default budget");
             all.extend(
                 told.map(|line| curve(line.name, colour(line.name), over_time(&line.good, 1))),
@@ -202,7 +202,7 @@ pub(crate) fn storm(lines: &[storm::Line]) -> Drawn<String> {
 pub(crate) fn hedge(lines: &[hedge::Line]) -> Drawn<String> {
     let colours = [VERMILION, BLUE, ORANGE, GREEN];
     let count = lines[0].latencies.len() as f64;
-    // By shares that are even on a logarithmic axis.
+    // These shares are even on a logarithmic axis.
     let shares: Vec<f64> = (0..=120).map(|step| count.powf(-f64::from(step) / 120.0)).collect();
     let curves = lines.iter().zip(colours).map(|(line, colour)| {
         curve(

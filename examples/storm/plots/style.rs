@@ -1,5 +1,5 @@
-//! How every picture looks: white, so that it reads on a dark page too, and in colours that the colour-blind can tell apart
-//! (Okabe and Ito, 2008).
+//! The style of every picture. The background is white, so that a picture is readable on a dark page.
+//! The colours are safe for the colour-blind (Okabe and Ito, 2008).
 
 use std::error::Error;
 use std::ops::Range;
@@ -22,7 +22,7 @@ const FONT: &str = "sans-serif";
 pub(crate) type Drawn<T = ()> = Result<T, Box<dyn Error>>;
 pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// What stands around a panel.
+/// The title, axes and legend of a panel.
 pub(crate) struct Frame<'a> {
     pub(crate) title: &'a str,
     pub(crate) x: &'a str,
@@ -38,7 +38,7 @@ pub(crate) struct Curve<'a> {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// A picture of that size in pixels, as SVG: `draw` gets its panels, side by side.
+/// Draws a picture of this size in pixels and returns it as SVG. `draw` gets the panels side by side.
 pub(crate) fn picture(
     (width, height): (u32, u32),
     panels: (usize, usize),
@@ -54,7 +54,7 @@ pub(crate) fn picture(
     Ok(svg)
 }
 
-/// A panel with its axes and curves; `shaded` is a range of x and a word for it.
+/// Draws a panel with its axes and curves. `shaded` is a shaded range of x and its height.
 pub(crate) fn panel<X, Y>(
     area: &Area<'_>,
     frame: &Frame<'_>,
@@ -121,7 +121,7 @@ where
     Ok(())
 }
 
-/// As few digits as tell it.
+/// Formats a value with few digits.
 fn short(value: f64) -> String {
     if value.abs() >= 10_000.0 {
         format!("{}k", value / 1000.0)
