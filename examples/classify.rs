@@ -1,7 +1,7 @@
-//! Classifies the errors of LLM providers: their kind, a possible retry, and the remedy. Run it with:
+//! Classifies errors of LLM providers: the kind, a possible retry, and the remedy. Run it with:
 //!
 //! ```text
-//! cargo run --example classify -- --explain 429 '{"error":{"code":"insufficient_quota","message":"You exceeded …"}}'
+//! cargo run --example classify -- --explain 429 '{"error":{"code":"insufficient_quota"}}'
 //! curl -s https://… | cargo run --example classify -- --explain 503
 //! cargo run --example classify < errors.jsonl
 //! ```

@@ -18,8 +18,8 @@
 //! | `panel`, `summary` | the output |
 //! | `cli` | arguments and environment |
 //!
-//! To use the loop in your program, copy `agent` and `model`, implement `agent::Tool`, and add these
-//! dependencies:
+//! To use the loop in your program, copy `agent` and `model`, implement `agent::Tool`, and add
+//! these dependencies:
 //!
 //! ```toml
 //! futures-util = "0.3"

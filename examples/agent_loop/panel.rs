@@ -99,7 +99,7 @@ impl Panel {
             Event::GaveUp { attempts, why, .. } => {
                 format!("  gave up after {}: {why}", count(*attempts, "attempt", "attempts"))
             }
-            // Each other call gets a line of its own: the tool that runs, or the reason that none does.
+            // The other calls appear as a run of their tool, or as an error for the model.
             Event::Answer { calls, .. } if calls.iter().any(|name| name == "done") => {
                 "  the model calls done".to_owned()
             }

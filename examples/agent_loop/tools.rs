@@ -1,5 +1,5 @@
-//! The tools of the agent. They read a library, write a slow report, measure with a busy sensor, and
-//! send a mail that must not be sent twice.
+//! The tools of the agent. They read a library, write a slow report, measure with a busy sensor,
+//! and send a mail that must not be sent twice.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -5,8 +5,8 @@
 //! cargo run --example quickstart
 //! ```
 //!
-//! The call takes about five seconds. The exit code is 0 after an answer, 1 after giving up, and 130
-//! after Ctrl-C. This file uses the crate. `server.rs` is the server, and `panel.rs` prints the
+//! The call takes about five seconds. The exit code is 0 after an answer, 1 after giving up, and
+//! 130 after Ctrl-C. This file uses the crate. `server.rs` is the server, and `panel.rs` prints the
 //! events.
 
 mod panel;
@@ -36,8 +36,8 @@ const POLICY: RetryPolicy = RetryPolicy::new()
 
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// Delays of at least half their length, so that a viewer sees them. The default suits a real
-/// service.
+/// Short delays of at least half their nominal length, so that the panel has time to show them. The
+/// default suits a real service.
 const BACKOFF: Backoff = Backoff::exponential(Duration::from_millis(400))
     .with_cap(Duration::from_millis(1500))
     .with_jitter(Jitter::Equal);

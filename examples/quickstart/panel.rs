@@ -90,7 +90,7 @@ impl Panel {
 fn reason(failure: &AttemptFailure<'_>) -> String {
     match (failure.cut, failure.error) {
         (Some(cut), _) => cut.to_string(),
-        (None, error) => error.map_or_else(String::new, |error| error.to_string()),
+        (None, error) => error.map(ToString::to_string).unwrap_or_default(),
     }
 }
 

@@ -232,8 +232,8 @@ impl Agent {
         Ok(Outcome { state, success, text, steps })
     }
 
-    /// Stops the current run and returns after its end. Returns at once if no task runs. A tool must
-    /// not wait for the stop of its own run.
+    /// Stops the current run and returns after its end. Returns at once if no task runs. A tool
+    /// must not wait for the stop of its own run.
     pub(crate) async fn stop(&self) {
         let mut runs = self.runs.subscribe();
         let (mine, running) = *runs.borrow_and_update();

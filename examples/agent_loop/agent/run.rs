@@ -225,7 +225,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs a tool and returns its result or error as text for the model. Returns `None` after a stop.
+    /// Runs a tool and returns its result or error as text for the model. Returns `None` after a
+    /// stop.
     async fn run(&self, tool: &dyn Tool, call: &Call, arguments: Value) -> Option<String> {
         let (name, limits) = (call.name.clone(), self.agent.limits);
         self.agent.emit(Event::Tool { name: name.clone(), arguments: call.arguments.clone() });
@@ -290,7 +291,7 @@ impl<'a> Run<'a> {
         });
     }
 
-    /// Warns the model once at five steps left, and once at two.
+    /// Warns the model once at five or fewer steps left, and once at two or fewer.
     fn warn(&mut self, left: u32) {
         let s = if left == 1 { "" } else { "s" };
         let (warned, text) = match left {

@@ -38,7 +38,7 @@ use crate::agent::{Ask, Event, Model, ModelError, Turn, WaitReporter, Who};
 use reader::Reader;
 use wire::Delta;
 
-/// The limits of a stream that has begun. The policy does not limit such a stream.
+/// The limits of a call beside its policy. A policy does not limit a stream that has begun.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// The time limit of one whole attempt.

@@ -53,7 +53,7 @@ pub(super) struct Delta {
     calls: Vec<(usize, Call)>,
     /// The LLM tokens of the prompt and of the answer.
     usage: Option<(u64, u64)>,
-    /// Set after the last content. True if the limit of LLM tokens cut the answer.
+    /// Set by a finish reason. True if the limit of LLM tokens cut the answer.
     pub(super) finish: Option<bool>,
     /// True for the last part.
     pub(super) end: bool,
@@ -144,7 +144,7 @@ impl Delta {
     pub(super) fn add_to(self, turn: &mut Turn) {
         turn.text.push_str(&self.text);
         for (index, part) in self.calls {
-            // Calls come in order. An index that skips some adds only one call.
+            // Calls come in order. An index beyond the next call adds at most one call.
             if index >= turn.calls.len() {
                 turn.calls.push(Call::default());
             }

@@ -56,7 +56,7 @@ impl Server {
         loop {
             match server.listener.accept().await {
                 Ok((stream, _)) => _ = tokio::spawn(Arc::clone(&server).connection(stream)),
-                // The process has no free descriptors, or the client is gone. The next try may succeed.
+                // The process has no free descriptors, or the client is gone. Try again.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
         }

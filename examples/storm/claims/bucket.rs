@@ -1,8 +1,8 @@
-//! A token bucket keeps the benefit of retries without their cost (Brooker, "Fixing retries with token
-//! buckets and circuit breakers", 2022).
+//! A token bucket keeps the benefit of retries without their cost (Brooker, "Fixing retries with
+//! token buckets and circuit breakers", 2022).
 //!
-//! A server fails each request at random with probability `f`. 100 clients make 10 calls a second each
-//! and retry at once.
+//! A server fails each request at random with probability `f`. 100 clients make 10 calls a second
+//! each and retry at once.
 
 use std::time::Duration;
 
@@ -27,8 +27,8 @@ enum Event {
     Answer(usize, Attempt),
 }
 
-/// The figures of one run, in percent of all calls. The level of the buckets is the mean at the calls
-/// of the second half, as a share of the capacity.
+/// The figures of one run, in percent of all calls. The level of the buckets is the mean at the
+/// calls of the second half, as a share of the capacity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
     pub(crate) f: f64,
@@ -108,8 +108,8 @@ fn run(f: f64, policy: &RetryPolicy, capacity: Option<u32>, until: u64) -> Measu
     Measured { f, success: percent(good), load: percent(sent), retries: sent - calls, level }
 }
 
-/// The published table: the failure rate, then success and load without retries, with three, and with
-/// the bucket.
+/// The published table: the failure rate, then success and load without retries, with three, and
+/// with the bucket.
 const TABLE: [(f64, [f64; 6]); 5] = [
     (0.01, [99.0, 100.0, 100.0, 101.0, 100.0, 101.0]),
     (0.05, [95.0, 100.0, 100.0, 105.2, 99.97, 105.2]),
@@ -121,8 +121,8 @@ const TABLE: [(f64, [f64; 6]); 5] = [
 /// Rates between the published ones, for the picture.
 const BETWEEN: [f64; 10] = [0.03, 0.075, 0.15, 0.20, 0.30, 0.40, 0.60, 0.70, 0.80, 0.90];
 
-/// The retries in a full bucket. A retry of an AWS SDK takes 5 of its 500 tokens. A gRPC channel makes
-/// 4 retries until half of its 10 tokens are left. The third bucket is the one of the source.
+/// The retries in a full bucket. A retry of an AWS SDK takes 5 of its 500 tokens. A gRPC channel
+/// makes 4 retries until half of its 10 tokens are left. The third bucket is the one of the source.
 const RESERVES: [(&str, u32); 3] =
     [("500 tokens at 5 (AWS)", 100), ("10 tokens above 5 (gRPC)", 4), ("5 tokens", SMALL)];
 
@@ -161,8 +161,8 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Bucket {
 
 pub(crate) fn checks(measured: &Bucket, size: Size) -> Vec<Check> {
     // The noise in percentage points: failures are random here and in the source, and more failures
-    // mean more noise. A fifth of the calls has more than twice the noise and five times the share of
-    // the initial reserve.
+    // mean more noise. A fifth of the calls has more than twice the noise and five times the share
+    // of the initial reserve.
     let (few_fail, many_fail) = size.pick((0.8, 2.5), (0.3, 0.6));
     let mut checks = Vec::new();
     let near = |one: f64, other: f64| (one - other).abs() < 1e-9;
@@ -176,7 +176,7 @@ pub(crate) fn checks(measured: &Bucket, size: Size) -> Vec<Check> {
         let rows = [("no retry", none), ("3 retries", three), ("bucket", bucket)];
         for ((name, got), published) in rows.into_iter().zip(published.chunks(2)) {
             let what = |what| format!("{:.0} % fail, {name}: {what}", 100.0 * f);
-            // At total failure, only the load of a bucket depends on chance: on the number of calls.
+            // At total failure, only the load of a bucket depends on chance (the number of calls).
             let all_fail = near(f, 1.0);
             let success = if all_fail { 0.0 } else { noise };
             let load = if name == "no retry" || all_fail && name != "bucket" { 0.0 } else { noise };
@@ -209,8 +209,9 @@ pub(crate) fn checks(measured: &Bucket, size: Size) -> Vec<Check> {
     checks
 }
 
-/// Returns the row of the failure rate at which the buckets are half full on average. With a deposit
-/// of d, failures spend exactly the deposits of successes at f* = d / (1 + d), which is 9.09 %.
+/// Returns the row of the failure rate at which the buckets are half full on average. With a
+/// deposit of d, failures spend exactly the deposits of successes at f* = d / (1 + d), which is
+/// 9.09 %.
 fn break_even(levels: &[Measured], size: Size) -> Check {
     let crossing =
         levels.windows(2).find(|pair| pair[0].level >= 0.5 && pair[1].level < 0.5).map(|pair| {

@@ -1,5 +1,5 @@
-//! Jitter spreads delays even at the cap. Formulas that clip at the cap make most delays equal to the
-//! cap, so clients that failed together come back together.
+//! Jitter spreads delays even at the cap. Formulas that clip at the cap make most delays equal to
+//! the cap, so clients that failed together come back together.
 
 use std::time::Duration;
 

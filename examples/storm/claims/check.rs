@@ -149,7 +149,8 @@ impl Check {
         Self { measured: measured.into(), ..Self::new(what, published, (f64::NAN, 0, "")) }
     }
 
-    /// Accepts a figure outside its tolerance if the conclusion still holds. `reason` is a sentence.
+    /// Accepts a figure outside its tolerance if the conclusion still holds. `reason` is a
+    /// sentence.
     pub(crate) fn or_outcome(self, accepts: Published, reason: impl Into<String>) -> Self {
         Self { outcome: Some(Outcome { accepts, reason: reason.into() }), ..self }
     }

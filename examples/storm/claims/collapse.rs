@@ -6,12 +6,12 @@
 //! waits 3 s, and the server also finishes requests after their timeout.
 //!
 //! The published figures are means of ten runs, and ten runs are few. After the spike, a run with
-//! three attempts at once is either at the arrivals or at zero. So a mean of ten is a multiple of 4/s:
-//! 16.2/s means that four runs of ten recover. The end of the overload of a ramp depends on its
-//! arrivals, and the goodput behind its peak varies by 6/s from run to run. Thousands of runs of this
-//! model have means of 9.9/s and 22.4/s. 200 runs of the program of the source have 10.6/s and 21.9/s.
-//! If such a figure differs, its row says `outcome only`. The row below states the distance in standard
-//! errors of ten runs.
+//! three attempts at once is either at the arrivals or at zero. So a mean of ten is a multiple of
+//! 4/s: 16.2/s means that four runs of ten recover. The end of the overload of a ramp depends on
+//! its arrivals, and the goodput behind its peak varies by 6/s from run to run. Thousands of runs
+//! of this model have means of 9.9/s and 22.4/s. 200 runs of the program of the source have 10.6/s
+//! and 21.9/s. If such a figure differs, its row says `outcome only`. The row below states the
+//! distance in standard errors of ten runs.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -227,10 +227,10 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Collapse {
     let (spikes, ramps) = size.pick((10, 15), (600, 600));
     Collapse {
         spike: lines(spike, 80, &[NONE, STORM, SAVED, DEFAULT], spikes, &|done| {
-            progress(0.5 * done)
+            progress(0.5 * done);
         }),
         ramp: lines(ramp, 60, &[NONE, STORM, JITTER, SAVED, DEFAULT, HOARD], ramps, &|done| {
-            progress(0.5 + 0.5 * done)
+            progress(0.5 + 0.5 * done);
         }),
     }
 }
@@ -330,8 +330,8 @@ fn ramps(lines: &[Line], size: Size) -> Vec<Check> {
                 .ours(),
         );
     }
-    // A large reserve is spent at the worst moment and loses about one good call per token. It delays
-    // the recovery but cannot prevent it.
+    // A large reserve is spent at the worst moment and loses about one good call per token. It
+    // delays the recovery but cannot prevent it.
     let late = 100.0 * hoard.goodput(50..60) / none.goodput(50..60);
     checks.extend([
         Check::new(

@@ -1,5 +1,5 @@
-//! Claims that follow by arithmetic alone: nested retries, a delay past the deadline, and many calls
-//! that must all succeed.
+//! Claims that follow by arithmetic alone: nested retries, a delay past the deadline, and many
+//! calls that must all succeed.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use super::Published::PlusMinus;
 use super::sim::seeded;
 use super::{Check, Size};
 
-/// Returns the number of calls to the last of `layers`. Each layer retries the next one, and the last
-/// one is down.
+/// Returns the number of calls to the last of `layers`. Each layer retries the next one, and the
+/// last one is down.
 fn reach(layers: u32, attempts: u32) -> u32 {
     fn fail(layers: u32, policy: &RetryPolicy, reached: &mut u32) -> Result<(), GaveUp<()>> {
         let layer = Upstream::new("layer").with_timer(ManualTimer::new()).with_observer(&());
@@ -36,8 +36,8 @@ fn reach(layers: u32, attempts: u32) -> u32 {
     reached
 }
 
-/// Returns the seconds at which attempts start within a deadline of 5 s, and the time and the reason
-/// of the end.
+/// Returns the seconds at which attempts start within a deadline of 5 s, and the time and the
+/// reason of the end.
 fn before_the_deadline() -> (Vec<u64>, Duration, StopReason) {
     let timer = ManualTimer::new();
     let policy = RetryPolicy::new()
@@ -70,8 +70,8 @@ fn succeeds(f: f64, policy: &RetryPolicy, rng: &mut ChaCha8Rng) -> bool {
     }) == Some(true)
 }
 
-/// Returns the share of jobs that succeed. A job is 50 calls that must all succeed, and each attempt
-/// fails with a probability of 5 %.
+/// Returns the share of jobs that succeed. A job is 50 calls that must all succeed, and each
+/// attempt fails with a probability of 5 %.
 fn whole_jobs(attempts: u32, jobs: u32) -> f64 {
     let policy = RetryPolicy::new().with_attempts(attempts);
     let mut rng = seeded(7);
@@ -106,8 +106,9 @@ pub(crate) fn checks(size: Size) -> Vec<Check> {
     for (attempts, published, errors) in
         [(1, 7.69, size.pick(1.05, 0.42)), (3, 99.38, size.pick(0.31, 0.12))]
     {
+        let plural = if attempts == 1 { "" } else { "s" };
         checks.push(Check::new(
-            format!("50 calls, 5 % fail, {attempts} attempts: all succeed"),
+            format!("50 calls, 5 % fail, {attempts} attempt{plural}: all succeed"),
             PlusMinus(published, errors),
             (100.0 * whole_jobs(attempts, jobs), 2, " %"),
         ));

@@ -1,13 +1,13 @@
-//! A fleet at a rate limit. 10,000 agents in 100 processes share one provider, and the provider sends
-//! `Retry-After` hints.
+//! A fleet at a rate limit. 10,000 agents in 100 processes share one provider, and the provider
+//! sends `Retry-After` hints.
 //!
-//! Each agent makes five calls one after the other and pauses before each. Together, the agents want
-//! several times the capacity of the provider. The provider has a bucket with the requests of one
-//! second, and fills it evenly. An agent that finds the bucket empty must wait a second, the least that
-//! a `Retry-After` header can say.
+//! Each agent makes five calls one after the other and pauses before each. Together, the agents
+//! want several times the capacity of the provider. The provider has a bucket with the requests of
+//! one second, and fills it evenly. An agent that finds the bucket empty must wait a second, the
+//! least that a `Retry-After` header can say.
 //!
-//! No source has figures for this model. A cooldown must waste at least ten times fewer calls than the
-//! hint alone, and must finish no later.
+//! No source has figures for this model. A cooldown must waste at least ten times fewer calls than
+//! the hint alone, and must finish no later.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -223,9 +223,9 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
     let [hint, jitter, cooldown] = lines else { unreachable!("three lines") };
     let limit = RATE * size.pick(10.0, 100.0);
     let later = |than: &Line| 100.0 * (cooldown.finished / than.finished - 1.0);
-    // The end of the last agent depends on chance, and more so in a small fleet. The mean of 32 fleets
-    // has a deviation of 0.7 %, so the quotient of two means has 1 %. For two small fleets the quotient
-    // has 4 %, and the mean of the cooldown is 3 % later.
+    // The end of the last agent depends on chance, and more so in a small fleet. The mean of 32
+    // fleets has a deviation of 0.7 %, so the quotient of two means has 1 %. For two small fleets
+    // the quotient has 4 %, and the mean of the cooldown is 3 % later.
     let chance = size.pick(25.0, 4.0);
     let checks = [
         Check::new("hint alone: refusals per success", PlusMinus(9.8, 0.5), (hint.wasted, 2, "")),

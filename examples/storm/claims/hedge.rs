@@ -1,8 +1,8 @@
 //! A hedge starts a second call beside a slow one and removes the tail of the latency (Dean and
 //! Barroso, "The Tail at Scale", 2013).
 //!
-//! A request asks 1,000 machines and is as slow as the slowest of them. 98 % of the answers of a machine
-//! take up to 10 ms, and the rest has a heavy tail.
+//! A request asks 1,000 machines and is as slow as the slowest of them. 98 % of the answers of a
+//! machine take up to 10 ms, and the rest has a heavy tail.
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -161,8 +161,8 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
     let [slow, quick, learned] = [none, fixed, adaptive].map(|line| line.quantile(q));
     let (gain, other) = (slow / quick, slow / learned);
     // With the distribution of `latency`, the slowest of n machines has S(t)ⁿ without a hedge, and
-    // (S(t) S(t − 10 ms))ⁿ with one. 20 of 20,000 requests lie beyond p99.9, so two standard errors are
-    // 25 % of the first figure and 12 % of the second.
+    // (S(t) S(t − 10 ms))ⁿ with one. 20 of 20,000 requests lie beyond p99.9, so two standard errors
+    // are 25 % of the first figure and 12 % of the second.
     let (alone, hedged) = size.pick(
         (Percent(157.0, 25.0), Percent(20.0, 10.0)),
         (Percent(1800.0, 25.0), Percent(53.4, 12.0)),

@@ -1,9 +1,8 @@
-//! Jitter reduces the contention of clients (Brooker, "Exponential Backoff And Jitter", AWS Architecture
-//! Blog, 2015).
+//! Jitter reduces the contention of clients (Brooker, "Exponential Backoff And Jitter", AWS
+//! Architecture Blog, 2015).
 //!
-//! Clients change one row under optimistic concurrency control. Each client reads and then writes. A
-//! write succeeds only without another write since the read. A hop of the network takes |Normal(10, 2)|
-//! ms.
+//! Clients change one row under optimistic concurrency control. Each client reads and then writes.
+//! A write fails after another write since the read. A hop of the network takes |Normal(10, 2)| ms.
 
 use std::time::Duration;
 
@@ -138,8 +137,8 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
     let (writes, time) = size.pick((5.0, 15.0), (1.5, 10.0));
     // Tolerances in the unit of the ratio.
     let (beside, ratio) = size.pick((8.0, 0.1), (3.0, 0.05));
-    // Without a delay, each round has one winner, so writes grow with the square of the clients. A delay
-    // that is equal for all hardly helps and takes very long.
+    // Without a delay, each round has one winner, so writes grow with the square of the clients. A
+    // delay that is equal for all hardly helps and takes very long.
     vec![
         Check::new("no delay: writes", Percent(2422.0, writes), (none.writes, 0, "")),
         Check::new("no jitter: writes", Percent(1857.0, writes), (bare.writes, 0, "")),

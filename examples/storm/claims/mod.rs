@@ -1,10 +1,10 @@
-//! Published claims about retries as models. The models are seeded, run in virtual time, and use the
-//! types of the crate.
+//! Published claims about retries as models. The models are seeded, run in virtual time, and use
+//! the types of the crate.
 //!
 //! Each claim is a module. Its `measure` runs the models and returns figures, and its `checks`
-//! compares these figures with the published ones. A claim checks the bad outcome without the remedy
-//! and the good one with the remedy, as a model without collapses proves nothing. The example prints
-//! and plots the same rows that `tests/claims` asserts.
+//! compares these figures with the published ones. A claim checks the bad outcome without the
+//! remedy and the good one with the remedy, as a model without collapses proves nothing. The
+//! example prints and plots the same rows that `tests/claims` asserts.
 //!
 //! A [`Check`] takes the published figure with its tolerance ([`Published`]). It prints both and
 //! accepts nothing else. If the figure differs and the conclusion still holds, the row says
@@ -33,7 +33,8 @@ pub(crate) use check::{Check, Published, Verdict};
 /// The size of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
-    /// Fewer seeds or shorter runs, with wider tolerances in print. It takes seconds in a debug build.
+    /// Fewer seeds or shorter runs, with wider tolerances in print. It takes seconds in a debug
+    /// build.
     Quick,
     /// All seeds and whole runs.
     Full,

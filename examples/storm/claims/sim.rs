@@ -82,8 +82,8 @@ pub(crate) fn exponential(mean: f64, rng: &mut ChaCha8Rng) -> Duration {
     seconds(-mean * (1.0 - rng.random::<f64>()).ln())
 }
 
-/// Runs jobs 0, 1, 2, … on all cores and reports the finished share to `progress`. The results are in
-/// order.
+/// Runs jobs 0, 1, 2, … on all cores and reports the finished share to `progress`. The results are
+/// in order.
 pub(crate) fn on_all_cores<R: Send>(
     jobs: usize,
     progress: Progress<'_>,

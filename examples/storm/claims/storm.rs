@@ -1,8 +1,8 @@
 //! A retry storm that outlives its trigger (Bronson et al., "Metastable Failures in Distributed
 //! Systems", `HotOS` 2021).
 //!
-//! A server handles 300 requests a second in order. The client waits 1 s and retries once. The server
-//! also handles requests after their timeout. From 30 s to 40 s the server stands still.
+//! A server handles 300 requests a second in order. The client waits 1 s and retries once. The
+//! server also handles requests after their timeout. From 30 s to 40 s the server stands still.
 
 use std::time::Duration;
 
@@ -192,8 +192,8 @@ const fn row(
 
 const NOTHING: Published = PlusMinus(0.0, 0.5);
 
-/// The published table. The goodputs are means of 5 seeds, and 5 % are about five standard errors. The
-/// recovery was published as the range of the seeds, or as the second of all seeds.
+/// The published table. The goodputs are means of 5 seeds, and 5 % are about five standard errors.
+/// The recovery was published as the range of the seeds, or as the second of all seeds.
 const TABLE: [Row; 8] = [
     row(280.0, ALONE, NOTHING, Percent(279.0, 5.0), Some(Between(145.0, 194.0))),
     row(280.0, STORM, NOTHING, NOTHING, None),
@@ -216,8 +216,8 @@ pub(crate) struct Line {
     /// The mean of all seeds for each second.
     pub(crate) good: Vec<f64>,
     pub(crate) load: Vec<f64>,
-    /// The first second after the outage that begins five seconds with a mean goodput of at least nine
-    /// tenths of the arrivals.
+    /// The first second after the outage that begins five seconds with a mean goodput of at least
+    /// nine tenths of the arrivals.
     recovered: Vec<Option<usize>>,
 }
 
@@ -316,8 +316,8 @@ pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
         let line = &lines[row];
         checks.push(Check::new(line.what("load, late"), published, (late(&line.load), 0, "/s")));
     }
-    // The default breaker has jitter in its open time. The mean of 20 seeds has a deviation of 5/s, and
-    // a single seed has 24/s.
+    // The default breaker has jitter in its open time. The mean of 20 seeds has a deviation of 5/s,
+    // and a single seed has 24/s.
     let defaults = &lines[TABLE.len()];
     let (least, latest) = size.pick((100.0, 55.0), (200.0, 50.0));
     checks.extend([

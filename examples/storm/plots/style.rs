@@ -1,5 +1,5 @@
-//! The style of every picture. The background is white, so that a picture is readable on a dark page.
-//! The colours are safe for the colour-blind (Okabe and Ito, 2008).
+//! The style of every picture. The background is white, so that a picture is readable on a dark
+//! page. The colours are safe for the colour-blind (Okabe and Ito, 2008).
 
 use std::error::Error;
 use std::ops::Range;
@@ -38,7 +38,8 @@ pub(crate) struct Curve<'a> {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// Draws a picture of this size in pixels and returns it as SVG. `draw` gets the panels side by side.
+/// Draws a picture of this size in pixels and returns it as SVG. `draw` gets the panels side by
+/// side.
 pub(crate) fn picture(
     (width, height): (u32, u32),
     panels: (usize, usize),
