@@ -24,7 +24,6 @@ use resile::http::{Classifier, StatusError};
 use resile::{Classify, RetryPolicy, Upstream, Verdict, retry};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::fmt::format::debug_fn;
 
 /// The configuration. Any format of serde works. A missing field takes its default.
 const CONFIG: &str = r#"{
@@ -72,12 +71,7 @@ async fn get(http: &reqwest::Client, url: &str) -> Result<String, CallError> {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    // Each retry logs one line. `tracing_subscriber::fmt::init()` also shows time and fields.
-    let message_only = debug_fn(|out, field, value| match field.name() {
-        "message" => write!(out, "{value:?}"),
-        _ => Ok(()),
-    });
-    tracing_subscriber::fmt().fmt_fields(message_only).without_time().with_target(false).init();
+    tracing_subscriber::fmt::init(); // each retry logs one line
 
     let Config { upstream, policy } = serde_json::from_str(CONFIG)?;
     let policy = policy.with_classifier(classify);

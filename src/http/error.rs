@@ -177,7 +177,8 @@ impl StatusError {
     }
 }
 
-/// Displays the error as in "503 Service Unavailable, retry after 2s".
+/// Displays the error as in "503 Service Unavailable, retry after 2s". The alternate form (`{:#}`)
+/// omits the wait, because a log line has it already.
 impl fmt::Display for StatusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.status.as_str())?;
@@ -185,8 +186,8 @@ impl fmt::Display for StatusError {
             write!(f, " {reason}")?;
         }
         match self.retry_after {
-            Some(after) => write!(f, ", retry after {after:?}"),
-            None => Ok(()),
+            Some(after) if !f.alternate() => write!(f, ", retry after {after:?}"),
+            _ => Ok(()),
         }
     }
 }

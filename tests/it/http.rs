@@ -127,6 +127,9 @@ fn refused_words() {
         refused.to_string()
     };
     assert_eq!(words(503, &[("retry-after", "2")]), "503 Service Unavailable, retry after 2s");
+    let logged =
+        StatusError::check(StatusCode::TOO_MANY_REQUESTS, &headers(&[("retry-after", "2")]));
+    assert_eq!(format!("{:#}", logged.unwrap_err()), "429 Too Many Requests");
     assert_eq!(words(404, &[]), "404 Not Found");
     assert_eq!(words(529, &[("retry-after", "0.5")]), "529, retry after 500ms");
     assert!(size_of::<StatusError>() <= 24);
