@@ -1,4 +1,6 @@
-//! `Backoff` and `Jitter`: bounds of every curve, cap and jitter.
+//! `Backoff` and `Jitter`: the bounds of every curve, cap and jitter.
+//!
+//! Tests named `trap_01_…` stand for point 1 of the section "The behaviour" in `COMPARE.md`.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -11,7 +13,8 @@ use resile::{Backoff, Jitter};
 const BASE: Duration = Duration::from_secs(1);
 const CAP: Duration = Duration::from_secs(30);
 
-/// Every kind that spreads; the proportional ones widely enough that a thousand clients fit.
+/// Every kind of jitter that spreads delays. The proportional shares are wide enough to spread a
+/// thousand clients.
 const SPREADING: [Jitter; 6] = [
     Jitter::Full,
     Jitter::Equal,
@@ -21,12 +24,12 @@ const SPREADING: [Jitter; 6] = [
     Jitter::Decorrelated,
 ];
 
-/// A draw that must not be made.
+/// A source of random numbers that must not be used.
 pub(crate) fn untouched(_: RangeInclusive<u64>) -> u64 {
     panic!("drawn")
 }
 
-/// Draws from a generator of that seed.
+/// Returns a source of random numbers with this seed.
 pub(crate) fn seeded(seed: u64) -> impl FnMut(RangeInclusive<u64>) -> u64 {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     move |range| rng.random_range(range)
@@ -42,7 +45,7 @@ pub(crate) fn durations() -> impl Strategy<Value = Duration> {
     ]
 }
 
-/// The number of a retry: the first few, the last few, any.
+/// Generates the number of a retry: small, near the maximum, or any.
 pub(crate) fn retries() -> impl Strategy<Value = u32> {
     prop_oneof![1_u32..70, u32::MAX - 3..=u32::MAX, 1_u32..=u32::MAX]
 }
@@ -60,7 +63,7 @@ fn customs() -> impl Strategy<Value = fn(u32) -> Duration> {
     ]
 }
 
-/// Those that never shrink.
+/// Generates the curves that never shrink.
 fn growing() -> impl Strategy<Value = Backoff> {
     let factors =
         prop_oneof![Just(1.0), Just(f64::INFINITY), Just(f64::MAX), Just(f64::NAN), 1.0..10.0_f64];
@@ -93,16 +96,16 @@ pub(crate) fn backoffs() -> impl Strategy<Value = Backoff> {
     (capped, jitters()).prop_map(|(backoff, jitter)| backoff.with_jitter(jitter))
 }
 
-/// The un-jittered delay before that retry.
+/// Returns the delay before that retry, without jitter.
 pub(crate) fn plain(backoff: Backoff, retry: u32) -> Duration {
     backoff.with_jitter(Jitter::None).delay(retry, Duration::ZERO, untouched)
 }
 
-/// What spread delays saturate at.
+/// The longest delay with jitter.
 const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 
 proptest! {
-    /// Each delay stays in its interval and below the cap.
+    /// Each delay stays inside the interval of its jitter and below the cap.
     #[test]
     fn delays_keep_their_bounds(
         backoff in backoffs(), jitter in jitters(), cap in durations(),
@@ -131,11 +134,11 @@ proptest! {
                 prop_assert!(delay <= previous.max(base).saturating_mul(3));
                 prop_assert!(delay >= base.min(cap / 3), "{delay:?}, base {base:?}, cap {cap:?}");
             }
-            _ => unreachable!("a new kind needs its law"),
+            _ => unreachable!("add the bounds of the new kind of jitter here"),
         }
     }
 
-    /// A curve that grows never shrinks, at no retry up to the last.
+    /// A growing curve never shrinks, up to the last retry.
     #[test]
     fn growing_curves_never_shrink(backoff in growing(), cap in prop::option::of(durations()), retry in retries()) {
         let backoff = cap.map_or(backoff, |cap| backoff.with_cap(cap));
@@ -144,23 +147,23 @@ proptest! {
         prop_assert!(plain(backoff, 1) <= this);
     }
 
-    /// The schedule is what `delay` says without jitter, whatever the jitter.
+    /// The schedule lists the delays without jitter, for any jitter.
     #[test]
-    fn schedule_is_the_plain_delays(backoff in backoffs()) {
+    fn the_schedule_has_no_jitter(backoff in backoffs()) {
         let plain: Vec<_> = (1..=60).map(|retry| plain(backoff, retry)).collect();
         prop_assert_eq!(backoff.schedule().take(60).collect::<Vec<_>>(), plain);
     }
 
-    /// Equal seeds draw equal delays.
+    /// Equal seeds give equal delays.
     #[test]
-    fn delays_are_pure(backoff in backoffs(), retry in retries(), previous in durations(), seed in any::<u64>()) {
+    fn equal_seeds_give_equal_delays(backoff in backoffs(), retry in retries(), previous in durations(), seed in any::<u64>()) {
         let draw = || backoff.delay(retry, previous, seeded(seed));
         prop_assert_eq!(draw(), draw());
     }
 }
 
 #[test]
-fn curves_are_the_published_ones() {
+fn curves_have_the_documented_delays() {
     let seconds = |backoff: Backoff| -> Vec<_> {
         backoff.schedule().take(8).map(|delay| delay.as_secs()).collect()
     };
@@ -187,12 +190,12 @@ fn curves_are_the_published_ones() {
     assert_eq!(
         plain(Backoff::fibonacci(BASE).with_cap(Duration::MAX), u32::MAX),
         BASE * u32::MAX,
-        "saturated"
+        "the factor saturates at u32::MAX"
     );
 }
 
 #[test]
-fn nothing_is_drawn_where_nothing_is_spread() {
+fn a_delay_without_spread_draws_no_random_number() {
     let all = [
         Jitter::None,
         Jitter::Full,
@@ -215,7 +218,7 @@ fn nothing_is_drawn_where_nothing_is_spread() {
     }
 }
 
-/// Nor where the curve begins at the cap.
+/// Jitter spreads the delays of a curve that begins at its cap.
 #[test]
 fn trap_01_a_base_at_the_cap_is_spread_too() {
     let mut draw = seeded(1);
@@ -228,16 +231,16 @@ fn trap_01_a_base_at_the_cap_is_spread_too() {
     }
 }
 
-/// At saturation the whole interval is still in use, and its end at the cap is no better than any other place.
+/// At the cap, delays fill the whole interval of the jitter and do not collect at its end.
 #[test]
-fn trap_01_jitter_lost_at_the_cap() {
+fn trap_01_jitter_survives_at_the_cap() {
     const RETRY: u32 = 12;
     const SLOT: u128 = 100;
     let mut draw = seeded(1);
     for jitter in SPREADING {
         let backoff = Backoff::exponential(BASE).with_cap(CAP).with_jitter(jitter);
         assert_eq!(plain(backoff, RETRY), CAP);
-        // What one client waits before its twelfth retry, after the eleven before it.
+        // The wait of one client before its twelfth retry, after the eleven earlier waits.
         let mut client = || {
             (1..=RETRY)
                 .fold(Duration::ZERO, |previous, retry| backoff.delay(retry, previous, &mut draw))
@@ -246,7 +249,11 @@ fn trap_01_jitter_lost_at_the_cap() {
         let draws: Vec<_> = (0..20_000).map(|_| client()).collect();
         assert!(draws.iter().all(|delay| *delay <= CAP), "{jitter:?}: above the cap");
         let at_cap = draws.iter().filter(|delay| **delay == CAP).count();
-        assert!(at_cap * 1000 < draws.len(), "{jitter:?}: {at_cap} of {} are the cap", draws.len());
+        assert!(
+            at_cap * 1000 < draws.len(),
+            "{jitter:?}: {at_cap} of {} delays equal the cap",
+            draws.len()
+        );
 
         for crowd in draws.chunks(1000) {
             let mut slots = std::collections::BTreeMap::<u128, u32>::new();
@@ -259,12 +266,12 @@ fn trap_01_jitter_lost_at_the_cap() {
     }
 }
 
-/// A delay that was spelled out is that delay; one that follows from a base is spread.
+/// A delay given explicitly has no jitter by default. A delay computed from a base has jitter.
 #[test]
-fn a_delay_that_was_spelled_out_has_no_jitter_unless_asked() {
-    let spelled_out =
+fn an_explicit_delay_has_no_jitter_by_default() {
+    let explicit =
         [Backoff::fixed(BASE), Backoff::steps(&[BASE, CAP]), Backoff::custom(|retry| BASE * retry)];
-    for backoff in spelled_out {
+    for backoff in explicit {
         for (retry, delay) in (1..10).zip(backoff.schedule()) {
             assert_eq!(backoff.delay(retry, Duration::ZERO, untouched), delay, "{backoff:?}");
         }
@@ -272,8 +279,8 @@ fn a_delay_that_was_spelled_out_has_no_jitter_unless_asked() {
     }
     let mut draw = seeded(1);
     let growing = [Backoff::linear(BASE), Backoff::exponential(BASE), Backoff::fibonacci(BASE)];
-    let asked = spelled_out.map(|backoff| backoff.with_jitter(Jitter::Full));
-    for backoff in growing.into_iter().chain(asked) {
+    let with_jitter = explicit.map(|backoff| backoff.with_jitter(Jitter::Full));
+    for backoff in growing.into_iter().chain(with_jitter) {
         let delays: Vec<_> =
             (0..100).map(|_| backoff.delay(1, Duration::ZERO, &mut draw)).collect();
         assert!(

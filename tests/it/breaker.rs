@@ -1,4 +1,7 @@
-//! The circuit breaker against a plain model of it, and its traps.
+//! The circuit breaker agrees with a simple model.
+//!
+//! Tests named `trap_06_…`, `trap_07_…`, `trap_08_…` and `trap_16_…` stand for the points of the
+//! same numbers in the section "The behaviour" of `COMPARE.md`.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +21,7 @@ fn opening_for(delay: Duration) -> Backoff {
     Backoff::fixed(delay).with_jitter(Jitter::None)
 }
 
-// ---- the model: lists and recounts, nothing clever
+// The model: it keeps every outcome in a list and recounts.
 
 const WINDOW: u64 = 1600; // milliseconds, so a slot is 100
 const SLOTS: u64 = 16;
@@ -88,8 +91,8 @@ impl Model {
         }
     }
 
-    /// For how long all are refused, in its time or for lack of places.
-    fn shut_for(&self) -> u64 {
+    /// Returns the time until the open state ends, or 0 in any other state.
+    fn open_for(&self) -> u64 {
         match self.phase {
             Phase::Open { until } if self.isolations == 0 => until.saturating_sub(self.now),
             _ => 0,
@@ -162,10 +165,10 @@ impl Model {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Outcome {
     Success,
-    /// A healthy answer that is an error: a 404.
+    /// A healthy answer that is an error, such as a 404.
     Refused,
     Transient,
-    /// A failure after which the request must not be sent again: a 500 to a POST.
+    /// A failure that must not be sent again, such as a 500 to a POST.
     NotAgain,
     Throttled,
     Fail,
@@ -277,15 +280,13 @@ proptest! {
             prop_assert_eq!(breaker.state(), model.state());
             let seen = breaker.snapshot();
             prop_assert_eq!(seen.state, model.state());
-            prop_assert_eq!(seen.retry_after.map_or(0, |after| after.as_millis()), u128::from(model.shut_for()));
+            prop_assert_eq!(seen.retry_after.map_or(0, |after| after.as_millis()), u128::from(model.open_for()));
         }
     }
 }
 
-// ---- traps
-
 #[test]
-fn trap_06_a_stale_result_does_not_decide() {
+fn trap_06_a_stale_result_changes_nothing() {
     let timer = ManualTimer::new();
     let breaker = guard(&timer, |b| {
         b.with_consecutive(2).with_probes(1.0, 1).with_open_time(opening_for(SECOND))
@@ -297,9 +298,9 @@ fn trap_06_a_stale_result_does_not_decide() {
     assert_eq!(breaker.state(), State::Open);
     timer.advance(SECOND);
     let probe = breaker.permit().unwrap();
-    early.succeeded(); // admitted before the trip: closes nothing
+    early.succeeded(); // admitted before the trip, so it does not close the breaker
     assert_eq!(breaker.state(), State::HalfOpen);
-    late.settle(&Verdict::transient()); // and opens nothing
+    late.settle(&Verdict::transient()); // nor does a failure open it
     assert_eq!(breaker.state(), State::HalfOpen);
     probe.succeeded();
     assert_eq!(breaker.state(), State::Closed);
@@ -307,7 +308,7 @@ fn trap_06_a_stale_result_does_not_decide() {
 }
 
 #[test]
-fn trap_07_a_cancelled_probe_is_neutral_and_gives_its_place_back() {
+fn trap_07_a_cancelled_probe_counts_nothing_and_frees_its_slot() {
     let timer = ManualTimer::new();
     let breaker = guard(&timer, |b| {
         b.with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND))
@@ -325,7 +326,7 @@ fn trap_07_a_cancelled_probe_is_neutral_and_gives_its_place_back() {
 }
 
 #[test]
-fn trap_08_a_hung_probe_loses_its_place_when_its_lease_runs_out() {
+fn trap_08_a_hung_probe_frees_its_slot_when_its_lease_ends() {
     let timer = ManualTimer::new();
     let breaker = guard(&timer, |b| {
         b.with_consecutive(1)
@@ -343,7 +344,7 @@ fn trap_08_a_hung_probe_loses_its_place_when_its_lease_runs_out() {
 }
 
 #[test]
-fn calls_that_all_outlast_the_lease_still_close_it() {
+fn probes_slower_than_the_lease_still_close_the_breaker() {
     let timer = ManualTimer::new();
     let breaker = guard(&timer, |b| {
         b.with_consecutive(1)
@@ -361,7 +362,7 @@ fn calls_that_all_outlast_the_lease_still_close_it() {
 }
 
 #[test]
-fn trap_16_windows_slide_however_many_successes_came_before() {
+fn trap_16_any_number_of_earlier_successes_leaves_the_window() {
     for successes in [0, 10, 1_000, 1_000_000] {
         let timer = ManualTimer::new();
         let breaker = guard(&timer, |b| b.without_consecutive().with_failure_rate(0.5, 20));
@@ -388,10 +389,10 @@ fn trap_16_windows_slide_however_many_successes_came_before() {
     }
 }
 
-// ---- what opens it, for how long
+// ---- the reasons for opening, and the open times
 
 #[test]
-fn a_crowded_slot_keeps_its_proportions() {
+fn a_window_slot_counts_many_calls_exactly() {
     let timer = ManualTimer::new();
     let breaker = guard(&timer, |b| b.without_consecutive().with_failure_rate(0.5, 20));
     for call in 0..200_000 {
@@ -405,7 +406,7 @@ fn a_crowded_slot_keeps_its_proportions() {
 }
 
 #[test]
-fn slow_calls_open_it_good_or_bad() {
+fn slow_successes_open_the_breaker() {
     let timer = ManualTimer::new();
     let breaker = guard(&timer, |b| b.with_slow_rate(SECOND, 0.5, 4));
     for _ in 0..4 {
@@ -417,7 +418,7 @@ fn slow_calls_open_it_good_or_bad() {
 }
 
 #[test]
-fn repeated_trips_wait_longer_and_a_hint_is_a_floor() {
+fn repeated_trips_open_longer_and_a_hint_is_a_lower_bound() {
     let timer = ManualTimer::new();
     let backoff = Backoff::exponential(5 * SECOND).with_jitter(Jitter::None);
     let breaker =
@@ -433,15 +434,15 @@ fn repeated_trips_wait_longer_and_a_hint_is_a_floor() {
     assert_eq!(wait(), 100 * SECOND);
     timer.advance(100 * SECOND);
     breaker.permit().unwrap().settle(&Verdict::transient().after(Duration::MAX));
-    assert_eq!(wait(), 300 * SECOND, "held to the hint cap");
+    assert_eq!(wait(), 300 * SECOND, "the hint is cut to the hint cap");
     timer.advance(300 * SECOND);
     breaker.succeed();
     breaker.fail();
-    assert_eq!(wait(), 5 * SECOND, "closed, it starts anew");
+    assert_eq!(wait(), 5 * SECOND, "after closing, the open time starts from the base again");
 }
 
 #[test]
-fn isolation_holds_until_the_last_guard_goes() {
+fn isolation_ends_when_its_last_guard_is_dropped() {
     let timer = ManualTimer::new();
     let breaker = guard(&timer, |b| b);
     let (first, second) = (breaker.isolate(), breaker.isolate());
@@ -454,7 +455,7 @@ fn isolation_holds_until_the_last_guard_goes() {
 }
 
 #[test]
-fn odd_settings_neither_panic_nor_stick() {
+fn extreme_settings_neither_panic_nor_keep_the_breaker_open() {
     let timer = ManualTimer::new();
     for share in [f64::NAN, -1.0, 0.0, 2.0, f64::INFINITY] {
         let breaker = guard(&timer, |b| {
@@ -483,7 +484,7 @@ fn odd_settings_neither_panic_nor_stick() {
     }
 }
 
-/// The state after a transition.
+/// Returns the state after a transition.
 fn after(transition: Transition) -> State {
     match transition {
         Transition::Opened { .. } => State::Open,
@@ -493,7 +494,7 @@ fn after(transition: Transition) -> State {
     }
 }
 
-// ---- who is told
+// ---- events
 
 #[test]
 fn transitions_are_reported_in_order_and_outside_the_lock() {
@@ -531,13 +532,13 @@ fn transitions_are_reported_in_order_and_outside_the_lock() {
 }
 
 #[test]
-fn an_observer_may_ask_the_breaker_and_may_panic() {
+fn an_observer_may_query_the_breaker_and_may_panic() {
     static BREAKER: OnceLock<Guard> = OnceLock::new();
     static HEARD: AtomicU32 = AtomicU32::new(0);
     fn ask(event: &Event<'_>) {
-        let _ = BREAKER.get().map(Guard::snapshot); // would deadlock under a lock
+        let _ = BREAKER.get().map(Guard::snapshot); // deadlocks if the breaker's lock is held
         if let EventKind::Breaker(_) = event.kind {
-            assert!(HEARD.fetch_add(1, Ordering::Relaxed) > 0, "the first one panics");
+            assert!(HEARD.fetch_add(1, Ordering::Relaxed) > 0, "the first event panics");
         }
     }
     let breaker = BREAKER.get_or_init(|| {
@@ -548,12 +549,13 @@ fn an_observer_may_ask_the_breaker_and_may_panic() {
     assert!(failure.is_err());
     assert_eq!(breaker.state(), State::Open);
     breaker.reset();
-    assert_eq!(HEARD.load(Ordering::Relaxed), 2, "and the next one is reported");
+    assert_eq!(HEARD.load(Ordering::Relaxed), 2, "the next transition is reported");
 }
 
-/// A time that was spelled out is that time. One that grows has a little jitter, and any other that is asked for.
+/// An explicit open time has no jitter by default. A growing open time has a jitter of at most a
+/// fifth. A jitter that is set replaces the default.
 #[test]
-fn opens_for_as_long_as_was_said() {
+fn an_explicit_open_time_has_no_jitter_by_default() {
     let opened = |open: Backoff| -> Vec<Duration> {
         let open_once = || {
             let timer = ManualTimer::new();
@@ -563,12 +565,11 @@ fn opens_for_as_long_as_was_said() {
         };
         (0..200).map(|_| open_once()).collect()
     };
-    for spelled_out in
-        [Backoff::fixed(SECOND), Backoff::steps(&[SECOND]), Backoff::custom(|_| SECOND)]
+    for explicit in [Backoff::fixed(SECOND), Backoff::steps(&[SECOND]), Backoff::custom(|_| SECOND)]
     {
-        assert!(opened(spelled_out).iter().all(|time| *time == SECOND), "{spelled_out:?}");
-        let asked = opened(spelled_out.with_jitter(Jitter::Full));
-        assert!(asked.iter().any(|time| *time < SECOND / 4), "{spelled_out:?}");
+        assert!(opened(explicit).iter().all(|time| *time == SECOND), "{explicit:?}");
+        let with_jitter = opened(explicit.with_jitter(Jitter::Full));
+        assert!(with_jitter.iter().any(|time| *time < SECOND / 4), "{explicit:?}");
     }
     for growing in
         [Backoff::linear(SECOND), Backoff::exponential(SECOND), Backoff::fibonacci(SECOND)]

@@ -1,4 +1,6 @@
-//! `Budget`: tokens are conserved, and retries die out with the successes that pay for them.
+//! `Budget`: tokens are conserved, and retries stop when no successes refill the budget.
+//!
+//! Tests named `trap_05_…` stand for point 5 of the section "The behaviour" in `COMPARE.md`.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -16,7 +18,7 @@ use super::script::{Down, Script, Step, drive, poll};
 
 const INSTANT: RetryPolicy = RetryPolicy::new().with_backoff(Backoff::none());
 
-/// An upstream with that budget and that clock.
+/// Creates an upstream with this budget and this clock.
 fn paid(budget: Budget, timer: &ManualTimer) -> Upstream<ManualTimer> {
     Upstream::new("down").with_budget(budget).with_timer(timer.clone())
 }
@@ -28,7 +30,7 @@ fn available<M: Timer>(upstream: &Upstream<M>) -> u32 {
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Withdraw,
-    /// Gives the oldest withdrawal back.
+    /// Drops the oldest withdrawal, and so returns its token.
     Drop,
     /// Spends the oldest withdrawal.
     Spend,
@@ -41,7 +43,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 proptest! {
-    /// Against a model: one number, never below zero nor above the capacity.
+    /// The budget agrees with a model: one number between zero and the capacity.
     #[test]
     fn tokens_are_conserved(capacity in prop_oneof![0_u32..8, Just(u32::MAX)], part in 0_u32..3_000_000, acts in acts()) {
         const TOKEN: u64 = 1_000_000;
@@ -68,9 +70,9 @@ proptest! {
         }
     }
 
-    /// What was withdrawn and dropped leaves no trace, whatever the settings.
+    /// A dropped withdrawal changes nothing, for any settings.
     #[test]
-    fn a_dropped_withdrawal_is_no_withdrawal(capacity in 0_u32..100, deposit in any::<f64>()) {
+    fn a_dropped_withdrawal_returns_its_token(capacity in 0_u32..100, deposit in any::<f64>()) {
         let budget = Budget::new().with_capacity(capacity).with_deposit(deposit);
         let held: Vec<_> = std::iter::from_fn(|| budget.withdraw()).collect();
         prop_assert_eq!((held.len(), budget.available()), (capacity as usize, 0));
@@ -96,7 +98,7 @@ fn eight(work: impl Fn(u32) + Sync) {
 fn eight_threads_conserve_tokens() {
     let budget = Budget::new().with_capacity(1000).with_deposit(0.5);
     let (spent, paid_in) = (AtomicU32::new(0), AtomicU32::new(0));
-    // Below half-full throughout, so that no deposit is lost at the brim.
+    // The budget stays below half of its capacity, so no deposit is lost at the limit.
     let held: Vec<_> = (0..900).map(|_| budget.withdraw().unwrap()).collect();
     held.into_iter().for_each(Withdrawal::spend);
     eight(|thread| {
@@ -118,7 +120,7 @@ fn eight_threads_conserve_tokens() {
 }
 
 #[test]
-fn eight_threads_share_c_tokens_and_not_one_more() {
+fn eight_threads_withdraw_no_more_tokens_than_the_capacity() {
     let (budget, got) = (Budget::new().with_capacity(777), AtomicU32::new(0));
     eight(|_| {
         for _ in 0..1000 {
@@ -131,7 +133,7 @@ fn eight_threads_share_c_tokens_and_not_one_more() {
     assert_eq!((got.into_inner(), budget.available()), (777, 0));
 }
 
-/// A thousand calls fail at once: as many retries as there are tokens, and none without.
+/// A thousand calls fail at once. The budget allows as many retries as it has tokens.
 #[tokio::test(start_paused = true)]
 async fn trap_05_capacity_is_the_number_of_retries() {
     for capacity in [0, 1, 37, 999, 1000] {
@@ -160,13 +162,14 @@ async fn trap_05_capacity_is_the_number_of_retries() {
             );
             assert!(
                 stops.iter().all(|gave_up| gave_up.last().is_some()),
-                "the operation's own error"
+                "the last error is the operation's own"
             );
         }
     }
 }
 
-/// Attempts do not refill it: in a storm of any length there are no more retries than it held.
+/// Attempts do not refill the budget. An outage of any length gets no more retries than the
+/// capacity.
 #[test]
 fn trap_05_attempts_do_not_refill() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
@@ -182,9 +185,9 @@ fn trap_05_attempts_do_not_refill() {
     assert_eq!(script.starts(), 10_010);
 }
 
-/// It is decided before the sleep, and the error is the operation's.
+/// The call asks the budget before the sleep, and ends with the operation's own error.
 #[test]
-fn trap_05_no_budget_no_sleep() {
+fn trap_05_a_call_without_a_token_does_not_sleep() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
     let upstream = paid(Budget::new().with_capacity(0), &timer);
     let call = retry(|_| script.play(), RetryPolicy::patient(), Never).on(&upstream);
@@ -196,9 +199,9 @@ fn trap_05_no_budget_no_sleep() {
     assert_eq!(timer.now(), Duration::ZERO);
 }
 
-/// A call that recovers pays for its retries and brings its deposit; the first attempt is free.
+/// A call that recovers spends a token for each retry and deposits once. The first attempt is free.
 #[test]
-fn success_refills() {
+fn success_refills_the_budget() {
     let timer = ManualTimer::new();
     let upstream = paid(Budget::new().with_capacity(10).with_deposit(1.0), &timer);
     for (steps, left) in
@@ -210,9 +213,9 @@ fn success_refills() {
     }
 }
 
-/// The last budget given counts, and only that one pays.
+/// The budget that was set last replaces the earlier ones.
 #[test]
-fn the_last_budget_counts() {
+fn the_budget_set_last_is_used() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
     let upstream =
         paid(Budget::new().with_capacity(0), &timer).with_budget(Budget::new().with_capacity(100));
@@ -220,9 +223,9 @@ fn the_last_budget_counts() {
     assert_eq!((script.starts(), available(&upstream)), (3, 98));
 }
 
-/// Attempts by hand, and calls without a retry, take nothing; their successes bring their deposits.
+/// Single calls and attempts by hand spend no tokens. Their successes still deposit.
 #[test]
-fn what_is_not_retried_is_free() {
+fn only_retries_spend_tokens() {
     let timer = ManualTimer::new();
     let upstream = paid(Budget::new().with_capacity(2).with_deposit(0.5), &timer);
     let budget = upstream.budget().unwrap();
@@ -237,9 +240,9 @@ fn what_is_not_retried_is_free() {
     assert_eq!(budget.available(), 1);
 }
 
-/// A call that is dropped, cut or refused in its delay gives back the token of the retry that did not begin.
+/// A call that is dropped or cancelled during its delay returns the token of the retry.
 #[test]
-fn a_retry_that_does_not_begin_gives_its_token_back() {
+fn a_retry_that_does_not_begin_returns_its_token() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
     let upstream = paid(Budget::new().with_capacity(1), &timer);
     let policy = RetryPolicy::new().with_backoff(Backoff::fixed(Duration::from_secs(1)));
@@ -261,9 +264,9 @@ fn a_retry_that_does_not_begin_gives_its_token_back() {
     assert_eq!(available(&upstream), 1);
 }
 
-/// `tests/claims` says why it is no more than that: a ramp must not collapse.
+/// `tests/claims` shows why the capacity is no larger: the upstream must survive a ramp of load.
 #[test]
-fn the_defaults_are_those_of_the_table() {
+fn the_defaults_are_as_documented() {
     let budget = Budget::new();
     assert_eq!((budget.capacity(), budget.available(), Budget::default().capacity()), (8, 8, 8));
     (0..8).for_each(|_| budget.withdraw().unwrap().spend());

@@ -1,4 +1,6 @@
-//! The caller's token.
+//! The cancellation token of a call.
+//!
+//! Tests named `trap_04_…` stand for point 4 of the section "The behaviour" in `COMPARE.md`.
 
 use std::sync::Mutex;
 use std::task::Poll;
@@ -26,12 +28,12 @@ fn ended<T>(outcome: Poll<Result<T, GaveUp<Down>>>) -> GaveUp<Down> {
 }
 
 #[test]
-fn trap_04_cancellation_races_the_attempt() {
+fn trap_04_cancellation_ends_an_attempt_in_flight() {
     let (script, timer, token) =
         (Script::new(&[Step::Fail, Step::Hang]), ManualTimer::new(), CancellationToken::new());
-    let told = Mutex::new(Vec::new());
+    let events = Mutex::new(Vec::new());
     let (upstream, observer) =
-        (upstream(&timer), |event: &Event<'_>| told.lock().unwrap().push(event.kind.as_str()));
+        (upstream(&timer), |event: &Event<'_>| events.lock().unwrap().push(event.kind.as_str()));
     let mut call =
         Box::pin(retry(|_| script.play(), &POLICY, &token).on(upstream.observed_by(&observer)));
     while script.starts() < 2 {
@@ -43,12 +45,12 @@ fn trap_04_cancellation_races_the_attempt() {
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Cancelled, 2));
     assert_eq!(gave_up.last(), Some(&Down(1)), "the last error is kept");
     assert_eq!(script.drops(), 2, "the attempt in flight was dropped");
-    let failures = told.lock().unwrap().iter().filter(|kind| **kind == "failed").count();
-    assert_eq!(failures, 1, "to be cancelled is not to fail");
+    let failures = events.lock().unwrap().iter().filter(|kind| **kind == "failed").count();
+    assert_eq!(failures, 1, "a cancelled attempt is not reported as failed");
 }
 
 #[test]
-fn trap_04_cancellation_races_the_sleep() {
+fn trap_04_cancellation_ends_a_delay() {
     let (script, timer, token) =
         (Script::new(&[Step::Fail]), ManualTimer::new(), CancellationToken::new());
     let upstream = upstream(&timer).with_budget(Budget::new().with_capacity(3));
@@ -56,7 +58,11 @@ fn trap_04_cancellation_races_the_sleep() {
     let slow = POLICY.with_backoff(Backoff::fixed(SECOND * 60).with_jitter(resile::Jitter::None));
     let mut call = Box::pin(retry(|_| script.play(), &slow, &token).on(&upstream));
     assert!(poll(call.as_mut()).is_pending());
-    assert_eq!((timer.sleepers(), budget.available()), (1, 2), "it waits, and has paid");
+    assert_eq!(
+        (timer.sleepers(), budget.available()),
+        (1, 2),
+        "the call waits and holds a budget token"
+    );
     token.cancel();
     let gave_up = ended(poll(call.as_mut()));
     assert_eq!(
@@ -66,9 +72,9 @@ fn trap_04_cancellation_races_the_sleep() {
     assert_eq!((timer.now(), budget.available(), script.starts()), (Duration::ZERO, 3, 1));
 }
 
-/// The runtime's own word: a token that is cancelled wakes the task that waits.
+/// A cancelled token wakes the waiting task in a real runtime.
 #[tokio::test(start_paused = true)]
-async fn cancellation_wakes_whatever_waits() {
+async fn cancellation_wakes_a_waiting_task() {
     for steps in [&[Step::Hang][..], &[Step::Fail][..]] {
         let (script, token) = (Script::new(steps), CancellationToken::new());
         let slow =
@@ -106,7 +112,7 @@ fn a_cancelled_token_starts_nothing() {
 }
 
 #[test]
-fn a_result_in_hand_beats_the_token() {
+fn a_ready_success_takes_precedence_over_the_token() {
     let token = CancellationToken::new();
     let op = |_: Attempt| {
         token.cancel();
@@ -117,7 +123,7 @@ fn a_result_in_hand_beats_the_token() {
 }
 
 #[test]
-fn a_fatal_error_in_hand_beats_the_token() {
+fn a_ready_fatal_error_takes_precedence_over_the_token() {
     let (token, timer) = (CancellationToken::new(), ManualTimer::new());
     let op = |_: Attempt| {
         token.cancel();
@@ -128,18 +134,19 @@ fn a_fatal_error_in_hand_beats_the_token() {
     assert_eq!(gave_up.reason(), StopReason::Fatal);
 }
 
-/// The token beats the wait, and the retry without one: nothing is paid, told of or started.
+/// The token is checked before any retry, with a delay or without. Nothing is paid, reported or
+/// started for that retry.
 #[test]
-fn a_token_cancelled_in_an_attempt_that_fails_ends_the_call_there() {
+fn a_token_cancelled_during_a_failing_attempt_allows_no_retry() {
     for policy in [POLICY, POLICY.with_backoff(Backoff::none())] {
         let (token, timer) = (CancellationToken::new(), ManualTimer::new());
         let upstream = upstream(&timer).with_budget(Budget::new().with_capacity(100));
-        let told = Mutex::new(Vec::new());
+        let events = Mutex::new(Vec::new());
         let op = |_: Attempt| {
             token.cancel();
             async { Err::<(), _>(Down(1)) }
         };
-        let observer = |event: &Event<'_>| told.lock().unwrap().push(event.kind.as_str());
+        let observer = |event: &Event<'_>| events.lock().unwrap().push(event.kind.as_str());
         let call = retry(op, &policy, &token).on(upstream.observed_by(&observer));
         let gave_up = drive(call, &timer).unwrap_err();
         assert_eq!(
@@ -147,11 +154,11 @@ fn a_token_cancelled_in_an_attempt_that_fails_ends_the_call_there() {
             (StopReason::Cancelled, 1, Some(&Down(1)))
         );
         assert_eq!((timer.now(), upstream.budget().unwrap().available()), (Duration::ZERO, 100));
-        assert_eq!(told.into_inner().unwrap(), ["started", "failed", "gave_up"]);
+        assert_eq!(events.into_inner().unwrap(), ["started", "failed", "gave_up"]);
     }
 }
 
-/// Between the end of the delay and the next attempt the token is asked again.
+/// The token is checked again after the delay and before the next attempt.
 #[test]
 fn a_token_cancelled_as_the_delay_ends_starts_nothing() {
     let (script, timer, token) =
@@ -164,9 +171,9 @@ fn a_token_cancelled_as_the_delay_ends_starts_nothing() {
     assert_eq!(script.starts(), 1);
 }
 
-/// A drain stops what waits and what is to begin; an attempt in flight ends by itself.
+/// A drain ends waits and starts no attempt. An attempt in flight continues to its own end.
 #[test]
-fn a_drain_lets_the_attempt_in_flight_end() {
+fn a_drain_does_not_cancel_the_attempt_in_flight() {
     for (steps, outcome) in [
         (&[Step::Pend(3, true)][..], Ok(1)),
         (&[Step::Pend(3, false)], Err((StopReason::Cancelled, 1, Some(Down(1))))),
@@ -183,9 +190,9 @@ fn a_drain_lets_the_attempt_in_flight_end() {
     }
 }
 
-/// Its limits still cut it.
+/// The timeouts of the policy still apply to an attempt during a drain.
 #[test]
-fn a_drained_attempt_is_cut_by_its_limits() {
+fn timeouts_still_cut_an_attempt_during_a_drain() {
     let policy = POLICY.with_attempt_timeout(SECOND * 2);
     for (policy, reason) in
         [(policy, StopReason::Cancelled), (policy.with_total_timeout(SECOND), StopReason::Deadline)]
@@ -201,7 +208,7 @@ fn a_drained_attempt_is_cut_by_its_limits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_ends_waits_and_begins_nothing() {
+async fn a_drain_ends_waits_and_starts_nothing() {
     let slow = POLICY.with_backoff(Backoff::fixed(SECOND * 60).with_jitter(resile::Jitter::None));
     let (script, token, began) =
         (Script::new(&[Step::Fail]), CancellationToken::new(), tokio::time::Instant::now());
@@ -225,9 +232,9 @@ async fn a_drain_ends_waits_and_begins_nothing() {
     );
 }
 
-/// What a caller may not have is a token too.
+/// An `Option` of a token is a token.
 #[test]
-fn an_optional_token_stops_where_there_is_one() {
+fn only_a_token_that_is_some_cancels() {
     let token = CancellationToken::new();
     let some = [Some(token.clone()), None];
     let [given, none] = some.each_ref().map(Option::as_ref);

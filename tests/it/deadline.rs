@@ -1,4 +1,6 @@
-//! The deadline of the whole call.
+//! The total timeout of a call.
+//!
+//! Tests named `trap_03_…` stand for point 3 of the section "The behaviour" in `COMPARE.md`.
 
 use std::time::Duration;
 
@@ -28,17 +30,13 @@ fn trap_03_a_delay_that_does_not_fit_is_not_slept() {
     assert_eq!(
         (gave_up.elapsed(), timer.now()),
         (SECOND * 8, SECOND * 8),
-        "the last four seconds were slept"
+        "the call does not sleep the last four seconds"
     );
-    assert_eq!(
-        upstream.budget().unwrap().available(),
-        98,
-        "two retries were made, and no third was paid"
-    );
+    assert_eq!(upstream.budget().unwrap().available(), 98, "only two retries spent a token");
 }
 
 #[test]
-fn trap_03_remaining_time_is_taken_after_the_sleep() {
+fn trap_03_the_remaining_time_is_read_after_the_sleep() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
     let upstream = upstream(&timer).with_budget(Budget::new().with_capacity(100));
     let policy = STEADY.with_total_timeout(SECOND * 10);
@@ -64,12 +62,12 @@ fn trap_03_remaining_time_is_taken_after_the_sleep() {
     assert_eq!(
         upstream.budget().unwrap().available(),
         99,
-        "the third attempt did not begin, so it is not paid"
+        "the third attempt did not begin, so its token returned"
     );
 }
 
 #[test]
-fn trap_03_it_cuts_an_attempt_in_flight_and_keeps_the_last_error() {
+fn trap_03_the_deadline_cuts_an_attempt_in_flight_and_keeps_the_last_error() {
     let (script, timer) = (Script::new(&[Step::Fail, Step::Hang]), ManualTimer::new());
     let policy = STEADY.with_total_timeout(SECOND * 10);
     let gave_up =
@@ -82,7 +80,7 @@ fn trap_03_it_cuts_an_attempt_in_flight_and_keeps_the_last_error() {
 }
 
 #[test]
-fn a_result_in_hand_beats_the_deadline() {
+fn a_ready_result_takes_precedence_over_the_deadline() {
     for (step, outcome) in
         [(Step::Pend(1, true), Ok(1)), (Step::Pend(1, false), Err(StopReason::Fatal))]
     {
@@ -100,9 +98,10 @@ fn a_result_in_hand_beats_the_deadline() {
     }
 }
 
-/// tokio rounds a sleep up to its next millisecond; a deadline of zero must not come to one.
+/// tokio rounds a sleep up to its next millisecond. A total timeout of zero must not become a
+/// millisecond.
 #[tokio::test(start_paused = true)]
-async fn a_deadline_of_zero_gives_one_poll() {
+async fn a_total_timeout_of_zero_gives_one_poll() {
     tokio::time::advance(Duration::from_micros(100)).await;
     let (script, policy) = (
         Script::new(&[Step::Pend(1, true)]),
@@ -122,13 +121,17 @@ async fn a_deadline_of_zero_gives_one_poll() {
     );
 
     let script = Script::new(&[Step::Succeed]);
-    assert_eq!(retry(|_| script.play(), &policy, Never).await.unwrap(), 1, "one poll was enough");
+    assert_eq!(
+        retry(|_| script.play(), &policy, Never).await.unwrap(),
+        1,
+        "an attempt that is ready at its first poll succeeds"
+    );
 }
 
-/// An operation that uses up its task's turn in each poll, as one that reads from an always full channel does, must
-/// not keep the clock from being asked.
+/// An operation may use up its task's coop budget in each poll, like a reader of an always full
+/// channel. The deadline still cuts it.
 #[tokio::test(start_paused = true)]
-async fn an_operation_that_uses_up_its_turn_is_cut() {
+async fn the_deadline_cuts_an_operation_that_uses_up_the_coop_budget() {
     let clock = tokio::spawn(async {
         loop {
             tokio::time::advance(Duration::from_millis(100)).await;
@@ -151,7 +154,7 @@ async fn an_operation_that_uses_up_its_turn_is_cut() {
 }
 
 #[test]
-fn remaining_counts_down_from_the_first_poll() {
+fn the_remaining_time_counts_from_the_first_poll() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
     let (policy, seen) =
         (STEADY.with_total_timeout(SECOND * 10), std::cell::RefCell::new(Vec::new()));
@@ -167,7 +170,7 @@ fn remaining_counts_down_from_the_first_poll() {
 }
 
 proptest! {
-    /// Whatever the backoff and however long attempts hang: a call ends within its deadline.
+    /// A call ends within its total timeout, for any backoff and any number of hanging attempts.
     #[test]
     fn no_call_outlives_its_deadline(backoff in super::backoff::backoffs(), limit in 0_u64..100_000_000_000, hang in 0_usize..6) {
         const STEPS: [Step; 7] = [Step::Fail, Step::Fail, Step::Fail, Step::Fail, Step::Fail, Step::Fail, Step::Hang];
@@ -181,10 +184,10 @@ proptest! {
     }
 }
 
-/// An attempt that hung until the deadline counts as failing if it had time to show something: at least half of the
-/// shorter of both timeouts.
+/// An attempt that is cut by the deadline counts as a failure only if it ran long enough: at least
+/// half of the shorter of the two timeouts.
 #[test]
-fn an_attempt_cut_by_the_deadline_counts_if_it_had_time() {
+fn an_attempt_cut_by_the_deadline_counts_if_it_ran_long_enough() {
     use resile::breaker::State;
     use resile::{Breaker, Cut, Drain, Verdict};
     use tokio_util::sync::CancellationToken;
@@ -206,7 +209,7 @@ fn an_attempt_cut_by_the_deadline_counts_if_it_had_time() {
             State::Closed,
         ),
     ] {
-        // At the timer's origin and after.
+        // Both at the timer's origin and later.
         for began in [Duration::ZERO, SECOND] {
             let (script, timer) = (Script::new(steps), ManualTimer::new());
             timer.advance(began);
@@ -225,7 +228,7 @@ fn an_attempt_cut_by_the_deadline_counts_if_it_had_time() {
             assert_eq!(upstream.breaker().unwrap().state(), state, "{policy:?} from {began:?}");
         }
     }
-    // The caller's token shows nothing, however long the attempt took.
+    // A cancelled attempt counts nothing at the breaker, for any length.
     let (script, timer, token) =
         (Script::new(&[Step::Hang]), ManualTimer::new(), CancellationToken::new());
     let upstream = upstream(&timer).with_breaker(Breaker::new().with_consecutive(1));
@@ -235,7 +238,7 @@ fn an_attempt_cut_by_the_deadline_counts_if_it_had_time() {
     token.cancel();
     assert!(poll(call.as_mut()).is_ready());
     assert_eq!(upstream.breaker().unwrap().state(), State::Closed);
-    // A drain is no exception: the deadline still cuts it.
+    // A drain makes no difference: the deadline still cuts the attempt.
     let gave_up =
         drive(retry(|_| script.play(), total, Drain(Never)).on(&upstream), &timer).unwrap_err();
     assert_eq!(
@@ -244,7 +247,7 @@ fn an_attempt_cut_by_the_deadline_counts_if_it_had_time() {
     );
 }
 
-/// Counts its polls, and never comes to an end.
+/// Counts its polls and stays pending for ever.
 async fn hangs<E>(polls: &std::cell::Cell<u32>) -> Result<u8, E> {
     std::future::poll_fn(|_| {
         polls.set(polls.get() + 1);
@@ -253,10 +256,10 @@ async fn hangs<E>(polls: &std::cell::Cell<u32>) -> Result<u8, E> {
     .await
 }
 
-/// tokio's running clock rounds a sleep of zero up to the next millisecond. Whatever has a limit of zero gives one poll
-/// all the same.
+/// tokio's running clock rounds a sleep of zero up to the next millisecond. Every timeout of zero
+/// still gives exactly one poll.
 #[tokio::test]
-async fn a_limit_of_zero_is_one_poll_on_a_running_clock() {
+async fn a_timeout_of_zero_gives_one_poll_on_a_running_clock() {
     use futures_util::StreamExt;
     use resile::timeout::Elapsed;
     use resile::{
@@ -266,7 +269,7 @@ async fn a_limit_of_zero_is_one_poll_on_a_running_clock() {
 
     const ZERO: Duration = Duration::ZERO;
     let polls = std::cell::Cell::new(0);
-    let polled_once = |what: &str| assert_eq!(polls.replace(0), 1, "{what}");
+    let polled_once = |adapter: &str| assert_eq!(polls.replace(0), 1, "{adapter}");
     let policy = RetryPolicy::new().with_total_timeout(ZERO);
 
     let stop = retry(|_| hangs::<Elapsed>(&polls), &policy, Never).await.unwrap_err().reason();
@@ -278,7 +281,7 @@ async fn a_limit_of_zero_is_one_poll_on_a_running_clock() {
     assert_eq!(stop, StopReason::Deadline);
     polled_once("a run");
 
-    // Each attempt has one poll.
+    // Each attempt gets one poll.
     let once = RetryPolicy::new().with_backoff(Backoff::none()).with_attempt_timeout(ZERO);
     let gave_up = retry(|_| hangs::<Elapsed>(&polls), &once, Never).await.unwrap_err();
     assert_eq!(

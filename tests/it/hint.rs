@@ -1,4 +1,6 @@
-//! What a peer asks us to wait: a floor.
+//! A hint of the upstream is a lower bound on the delay before the next attempt.
+//!
+//! Tests named `trap_02_…` stand for point 2 of the section "The behaviour" in `COMPARE.md`.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -15,12 +17,12 @@ const SECOND: Duration = Duration::from_secs(1);
 
 static DOWN: &[Step] = &[Step::Fail];
 
-/// A policy under which each error asks for that hint.
+/// Creates a policy that reads this hint from every error.
 fn hinted(policy: RetryPolicy, hint: Duration) -> RetryPolicy<impl Fn(&Down) -> Verdict + Copy> {
     policy.with_classifier(move |_: &Down| Verdict::throttled().after(hint))
 }
 
-/// Runs into the ground; the clock, and what each attempt was told.
+/// Calls an operation that always fails. Returns the error, the elapsed time and all attempts.
 fn run<C: resile::Classify<Down>>(
     policy: &RetryPolicy<C>,
 ) -> (GaveUp<Down>, Duration, Vec<Attempt>) {
@@ -48,25 +50,25 @@ fn trap_02_a_hint_is_a_floor_and_does_not_reset_the_growth() {
     assert_eq!(
         delays,
         [0, 1, 90, 4, 8, 16],
-        "the hint of 90 s replaced 2 s, that of 1 s nothing, and neither the growth"
+        "only the hint of 90 s is longer than the curve's delay, and no hint resets the growth"
     );
 }
 
 #[test]
-fn trap_02_a_hint_is_spread_upwards_only() {
-    // Twenty agents are told the same: nobody comes early, and no two come together.
+fn trap_02_jitter_only_lengthens_a_hint() {
+    // Twenty callers get the same hint. No caller comes early, and no two callers come together.
     let policy =
         hinted(RetryPolicy::new().with_attempts(2).with_hint_cap(SECOND * 600), SECOND * 600);
     let waits: Vec<_> = (0..20).map(|_| run(&policy).1).collect();
     assert!(waits.iter().all(|wait| (SECOND * 600..=SECOND * 660).contains(wait)), "{waits:?}");
     let apart: BTreeSet<_> = waits.iter().map(Duration::as_millis).collect();
-    assert!(apart.len() >= 19, "they wake together: {waits:?}");
+    assert!(apart.len() >= 19, "several callers wake together: {waits:?}");
     let (first, last) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
-    assert!(last.saturating_sub(*first) > SECOND * 10, "hardly spread: {waits:?}");
+    assert!(last.saturating_sub(*first) > SECOND * 10, "the waits are hardly spread: {waits:?}");
 }
 
 #[test]
-fn trap_02_a_hint_too_long_stops_at_once() {
+fn trap_02_a_hint_that_is_too_long_ends_the_call_at_once() {
     let (gave_up, elapsed, _) =
         run(&hinted(RetryPolicy::new().with_hint_cap(SECOND * 10), SECOND * 11));
     assert_eq!(
@@ -83,9 +85,9 @@ fn trap_02_a_hint_too_long_stops_at_once() {
             (gave_up.reason(), gave_up.attempts(), elapsed),
             (StopReason::Deadline, 1, Duration::ZERO)
         );
-        // Told in nanoseconds: no more than 584 years.
-        let told = hint.min(Duration::from_nanos(u64::MAX - 1));
-        assert_eq!((gave_up.retry_after(), gave_up.last()), (Some(told), Some(&Down(1))));
+        // The hint is stored in nanoseconds and saturates at 584 years.
+        let stored = hint.min(Duration::from_nanos(u64::MAX - 1));
+        assert_eq!((gave_up.retry_after(), gave_up.last()), (Some(stored), Some(&Down(1))));
     }
 }
 
@@ -98,9 +100,9 @@ fn trap_02_hints_obey_the_attempt_limit() {
     assert_eq!(gave_up.retry_after(), Some(SECOND * 20), "the last hint was not waited out");
 }
 
-/// A hint of nothing asks for nothing, and is not passed on as if it had.
+/// A hint of zero asks for no wait and is not reported as a hint.
 #[test]
-fn a_hint_of_zero_is_none() {
+fn a_hint_of_zero_is_no_hint() {
     let policy = RetryPolicy::new().with_backoff(Backoff::none());
     let (gave_up, elapsed, _) = run(&hinted(policy, Duration::ZERO));
     assert_eq!(

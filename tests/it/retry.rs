@@ -1,4 +1,7 @@
-//! `retry`: what is called when.
+//! `retry`: the order of attempts, delays, drops and events.
+//!
+//! Tests named `trap_13_…` and `trap_14_…` stand for the points 13 and 14 of the section "The
+//! behaviour" in `COMPARE.md`.
 
 use std::cell::{Cell, RefCell};
 use std::task::Poll;
@@ -21,7 +24,7 @@ const ENDLESS: RetryPolicy =
     RetryPolicy::new().with_attempts(u32::MAX).with_backoff(Backoff::none());
 
 #[test]
-fn each_attempt_is_told_where_it_stands() {
+fn each_attempt_knows_its_number_delay_and_times() {
     let (timer, seen) = (ManualTimer::new(), RefCell::new(Vec::new()));
     let op = |attempt: Attempt| {
         seen.borrow_mut().push(attempt);
@@ -43,10 +46,10 @@ fn each_attempt_is_told_where_it_stands() {
     assert!(seen.borrow().iter().all(|attempt| attempt.is_first() == (attempt.number() == 1)));
 }
 
-/// An outer timeout fires over an endless row of instant failures: the row lets others have their turn.
+/// An endless series of instant failures yields to the runtime, so an outer timeout fires.
 #[tokio::test(start_paused = true)]
 async fn trap_13_instant_failures_do_not_starve_an_outer_timeout() {
-    // The clock moves whenever its task has a turn; a call that never yields never gives it one.
+    // The clock advances only while its task runs. A call that never yields would stop the clock.
     let clock = tokio::spawn(async {
         loop {
             tokio::time::advance(Duration::from_millis(100)).await;
@@ -56,7 +59,7 @@ async fn trap_13_instant_failures_do_not_starve_an_outer_timeout() {
     let calls = Cell::new(0_u32);
     let instant = |_| {
         calls.set(calls.get() + 1);
-        assert!(calls.get() < 1_000_000, "nobody else had a turn");
+        assert!(calls.get() < 1_000_000, "no other task was polled");
         async { Err::<(), _>(Down(1)) }
     };
     let outcome = tokio::time::timeout(SECOND, retry(instant, &ENDLESS, Never)).await;
@@ -72,7 +75,7 @@ fn trap_13_instant_failures_yield_every_32_attempts() {
         calls.set(calls.get() + 1);
         async { Err::<(), _>(Down(1)) }
     };
-    // Whatever else is attached.
+    // The parts of the upstream make no difference.
     let (budget, token) = (Budget::new().with_capacity(u32::MAX), CancellationToken::new());
     let total = ENDLESS.with_total_timeout(SECOND);
     let laden = upstream(&ManualTimer::new()).with_budget(budget);
@@ -98,9 +101,9 @@ fn trap_13_instant_failures_yield_every_32_attempts() {
     }
 }
 
-/// Pending there means: wake me. A task that is not woken would hang.
+/// A call that returns `Pending` to yield also wakes its task. Otherwise the task would hang.
 #[tokio::test(start_paused = true)]
-async fn a_call_that_yields_goes_on() {
+async fn a_call_that_yields_is_polled_again() {
     let script = Script::new(&[Step::Fail]);
     let gave_up = retry(|_| script.play(), &ENDLESS.with_attempts(1000), Never).await.unwrap_err();
     assert_eq!(
@@ -110,25 +113,29 @@ async fn a_call_that_yields_goes_on() {
 }
 
 #[test]
-fn trap_14_building_runs_nothing() {
+fn trap_14_a_call_that_is_not_polled_does_nothing() {
     let (script, timer, token) =
         (Script::new(&[Step::Succeed]), CountingTimer::default(), CancellationToken::new());
     let policy = STEADY.with_total_timeout(SECOND).with_attempt_timeout(SECOND);
-    let told = Cell::new(0);
-    let observer = |_: &Event<'_>| told.set(told.get() + 1);
+    let events = Cell::new(0);
+    let observer = |_: &Event<'_>| events.set(events.get() + 1);
     let laden =
         Upstream::new("laden").with_budget(Budget::new().with_capacity(100)).with_timer(&timer);
     let call = retry(|_| script.play(), &policy, &token).on(laden.observed_by(&observer));
     let limited = script.play().timeout(SECOND).on(&laden);
-    assert_eq!((script.starts(), script.polls()), (1, 0), "the one that was handed to `timeout`");
+    assert_eq!(
+        (script.starts(), script.polls()),
+        (1, 0),
+        "the only start is the future given to `timeout`"
+    );
     drop((call, limited));
-    assert_eq!((script.polls(), told.get(), laden.budget().unwrap().available()), (0, 0, 100));
+    assert_eq!((script.polls(), events.get(), laden.budget().unwrap().available()), (0, 0, 100));
     assert_eq!((timer.reads.into_inner(), timer.sleeps.into_inner()), (0, 0));
 }
 
-/// The same by tokio's clock, to the millisecond.
+/// On tokio's clock the delays are exact to the millisecond.
 #[tokio::test(start_paused = true)]
-async fn trap_14_tokio_waits_as_long_as_told() {
+async fn trap_14_delays_are_exact_on_tokios_clock() {
     let (script, began) = (Script::new(&[Step::Fail]), tokio::time::Instant::now());
     let gave_up = retry(|_| script.play(), &STEADY, Never).await.unwrap_err();
     assert_eq!((began.elapsed(), gave_up.elapsed()), (SECOND * 7, SECOND * 7));
@@ -144,25 +151,30 @@ fn trap_14_no_attempt_before_its_delay_is_over() {
         assert_eq!(script.starts(), attempt);
         timer.advance((SECOND * delay).saturating_sub(Duration::from_nanos(1)));
         assert!(poll(call.as_mut()).is_pending());
-        assert_eq!(script.starts(), attempt, "a nanosecond early");
+        assert_eq!(script.starts(), attempt, "an attempt began a nanosecond early");
         timer.advance(Duration::from_nanos(1));
     }
     assert!(poll(call.as_mut()).is_ready());
 }
 
-/// An attempt is over before the next is made and before anybody hears of it: what it held is free again.
+/// A failed attempt is dropped before its failure is classified or reported, and before the next
+/// attempt is made.
 #[test]
-fn an_attempt_is_dropped_before_anything_follows() {
+fn a_failed_attempt_is_dropped_before_its_failure_is_reported() {
     let (script, timer) =
         (Script::new(&[Step::Fail, Step::Pend(1, false), Step::Succeed]), ManualTimer::new());
     let op = |_| {
         assert_eq!(script.starts(), script.drops(), "two attempts at once");
         script.play()
     };
-    // Of a run an attempt is made ahead of its admission, but not polled.
+    // A `Run` gets its attempt before the admission, but does not poll it.
     let observer = |event: &Event<'_>| assert_eq!(script.begun(), script.drops(), "{event}");
     let classify = |_: &Down| {
-        assert_eq!(script.begun(), script.drops(), "classified while it lives");
+        assert_eq!(
+            script.begun(),
+            script.drops(),
+            "an attempt was classified before it was dropped"
+        );
         true
     };
     for backoff in [Backoff::none(), Backoff::fixed(SECOND)] {
@@ -183,9 +195,10 @@ fn polled_after_completion_it_panics() {
     let _ = poll(call.as_mut());
 }
 
-/// The closure that makes an attempt may panic ahead of it: that attempt counts, and what it held is free.
+/// The closure may panic before it makes an attempt. That attempt still counts, and its permit is
+/// released.
 #[test]
-fn a_closure_that_panicked_ahead_of_its_attempt_may_go_on() {
+fn a_call_goes_on_after_its_closure_panicked() {
     let (policy, timer) = (STEADY.with_backoff(Backoff::none()), ManualTimer::new());
     let laden = upstream(&timer)
         .with_budget(Budget::new().with_capacity(100))
@@ -194,7 +207,7 @@ fn a_closure_that_panicked_ahead_of_its_attempt_may_go_on() {
         let made = Cell::new(0);
         let op = |_| {
             made.set(made.get() + 1);
-            assert_ne!(made.get(), panics_on, "ahead of the attempt");
+            assert_ne!(made.get(), panics_on, "panics before the attempt is made");
             std::future::ready(if made.get() < 3 { Err(Down(made.get())) } else { Ok(made.get()) })
         };
         let mut call = Box::pin(retry(op, &policy, Never).on(&laden));
@@ -206,7 +219,7 @@ fn a_closure_that_panicked_ahead_of_its_attempt_may_go_on() {
 }
 
 #[test]
-fn debug_says_where_a_call_stands() {
+fn debug_shows_the_state_and_the_attempts_of_a_call() {
     let (script, timer) = (Script::new(&[Step::Fail, Step::Hang]), ManualTimer::new());
     let policy = STEADY.with_total_timeout(SECOND * 9);
     let mut call = Box::pin(retry(|_| script.play(), &policy, Never).on(clock(&timer)));
@@ -225,7 +238,7 @@ fn debug_says_where_a_call_stands() {
     assert_eq!(seen, expected);
 }
 
-/// Only `none` and zero delays go on at once; each other delay is one sleep.
+/// The next attempt follows at once only if the delay is zero. Every other delay is one sleep.
 #[test]
 fn each_delay_is_one_sleep() {
     for (backoff, sleeps) in

@@ -1,4 +1,5 @@
-//! An operation that plays a script and counts what is done to it; and a hand that polls without a runtime.
+//! A scripted operation that counts its starts, polls and drops. Also drivers that poll a future
+//! without a runtime.
 
 use std::error::Error;
 use std::fmt;
@@ -12,18 +13,19 @@ use resile::bulkhead::Full;
 use resile::timeout::Elapsed;
 use resile::{ManualTimer, Timer, Upstream};
 
-/// What one attempt does.
+/// The behaviour of one attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Succeed,
     Fail,
-    /// Is pending that many times, waking itself, then does as the flag says: true succeeds.
+    /// Stays pending for that many polls and wakes itself each time. Then it succeeds if the flag
+    /// is true, or fails.
     Pend(u32, bool),
-    /// Is pending for ever.
+    /// Stays pending for ever.
     Hang,
 }
 
-/// The error of the n-th start, the first being 1; 0 is a refusal by an adapter around one.
+/// The error of the n-th start, counted from 1. An adapter that refuses the call has number 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Down(pub u32);
 
@@ -47,7 +49,7 @@ impl From<Full> for Down {
     }
 }
 
-/// One step per start; the last repeats.
+/// An operation with one step for each start. The last step repeats.
 #[derive(Debug)]
 pub(crate) struct Script {
     steps: &'static [Step],
@@ -73,7 +75,7 @@ impl Script {
         self.starts.load(SeqCst)
     }
 
-    /// How many of the starts were polled.
+    /// Returns the number of starts that were polled at least once.
     pub(crate) fn begun(&self) -> u32 {
         self.begun.load(SeqCst)
     }
@@ -87,7 +89,7 @@ impl Script {
     }
 }
 
-/// One start of a script: succeeds with its own number, fails with [`Down`] of it.
+/// One start of a script. It succeeds with its own number, or fails with [`Down`] of that number.
 #[derive(Debug)]
 pub(crate) struct Playing<'s> {
     script: &'s Script,
@@ -123,27 +125,28 @@ impl Drop for Playing<'_> {
     }
 }
 
-/// An upstream by that clock, without parts.
+/// Creates an upstream without parts on this clock.
 pub(crate) fn upstream(timer: &ManualTimer) -> Upstream<ManualTimer> {
     Upstream::new("script").with_timer(timer.clone())
 }
 
-/// The same for a call that shares it with no other.
+/// Creates an upstream for one call only.
 pub(crate) fn clock(timer: &ManualTimer) -> Arc<Upstream<ManualTimer>> {
     Arc::new(upstream(timer))
 }
 
-/// Polls once, for nobody.
+/// Polls the future once, with a waker that does nothing.
 pub(crate) fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Polls to the end; whenever somebody sleeps, moves the clock to where the first of them wakes.
+/// Polls the future until it ends. While a sleep is pending, the clock advances to the earliest
+/// wake-up.
 pub(crate) fn drive<F: Future>(future: F, timer: &ManualTimer) -> F::Output {
     drive_for(u32::MAX, future, timer).expect("u32::MAX polls are enough")
 }
 
-/// As [`drive`], for that many polls at most.
+/// Polls like [`drive`], but at most `polls` times.
 pub(crate) fn drive_for<F: Future>(
     polls: u32,
     future: F,
@@ -161,7 +164,7 @@ pub(crate) fn drive_for<F: Future>(
     None
 }
 
-/// A clock that counts how often it is read and waited on.
+/// A clock that counts its readings and its sleeps.
 #[derive(Debug, Default)]
 pub(crate) struct CountingTimer {
     pub(crate) hands: ManualTimer,
