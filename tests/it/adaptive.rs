@@ -1,4 +1,4 @@
-//! `resile::AdaptiveTimeout`: what a limit learns.
+//! `resile::AdaptiveTimeout`: the timeout follows the measured latencies.
 
 use std::convert::Infallible;
 use std::future::{pending, ready};
@@ -23,12 +23,12 @@ async fn takes(latency: Duration) -> Result<(), Infallible> {
     Ok(())
 }
 
-/// No floor, so that what is learned shows.
+/// Creates an adaptive timeout without a floor, so that the learned value is visible.
 const fn bare() -> AdaptiveTimeout {
     AdaptiveTimeout::new().with_floor(Duration::ZERO)
 }
 
-/// An upstream that learns, and what it has learned.
+/// An upstream with an adaptive timeout.
 struct Host(Upstream);
 
 impl std::ops::Deref for Host {
@@ -50,7 +50,7 @@ impl Host {
         Self(Upstream::new("host").with_adaptive_timeout(limit))
     }
 
-    /// One attempt, or the limit that cut it.
+    /// Makes one attempt. The error is the timeout that cut it.
     async fn call(
         &self,
         future: impl Future<Output = Result<(), Infallible>>,
@@ -59,7 +59,7 @@ impl Host {
     }
 }
 
-/// The limit that cut the last attempt.
+/// Returns the timeout that cut the last attempt.
 fn cut_at<E>(gave_up: &GaveUp<E>) -> Duration {
     match gave_up.cut() {
         Some(Cut::AttemptTimeout(limit)) => limit,
@@ -67,13 +67,14 @@ fn cut_at<E>(gave_up: &GaveUp<E>) -> Duration {
     }
 }
 
-/// Whether `limit` is `wanted`, or above by no more than the histogram's eighth.
+/// Returns whether `limit` is at least `wanted` and above it by at most an eighth, the width of a
+/// histogram bucket.
 fn near(limit: Duration, wanted: Duration) -> bool {
     limit >= wanted && limit <= wanted + wanted / 8 + MS
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_ceiling_until_enough_is_known() {
+async fn the_timeout_is_the_ceiling_until_there_are_enough_samples() {
     static LIMIT: Host = Host::new(bare().with_samples(5).with_ceiling(SECOND));
     for known in 0..5 {
         assert_eq!((LIMIT.limit(), LIMIT.latency()), (SECOND, None), "{known}");
@@ -84,7 +85,7 @@ async fn the_ceiling_until_enough_is_known() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_limit_cuts_and_says_so() {
+async fn the_timeout_cuts_an_attempt_and_the_error_names_it() {
     let limit = Host::new(bare().with_samples(1));
     limit.call(takes(100 * MS)).await.unwrap();
     let given = limit.limit();
@@ -99,7 +100,7 @@ async fn the_limit_cuts_and_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_keeps_the_limit_that_it_began_with() {
+async fn a_call_keeps_the_timeout_from_its_start() {
     let limit = Host::new(bare().with_samples(1).with_ceiling(10 * SECOND));
     let slow = limit.call(takes(9 * SECOND));
     tokio::pin!(slow);
@@ -114,7 +115,7 @@ async fn futures_poll<F: Future>(mut future: std::pin::Pin<&mut F>) -> std::task
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_ready_at_once_and_what_fails_teach_nothing() {
+async fn instant_results_and_failures_are_no_samples() {
     let limit = Host::new(bare().with_samples(1));
     for _ in 0..100 {
         limit.call(ready(Ok(()))).await.unwrap();
@@ -129,15 +130,16 @@ async fn what_is_ready_at_once_and_what_fails_teach_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_call_teaches_nothing() {
+async fn a_dropped_call_is_no_sample() {
     let limit = Host::new(bare().with_samples(1));
     tokio::time::timeout(SECOND, limit.call(takes(2 * SECOND))).await.unwrap_err();
     assert_eq!(limit.latency(), None);
 }
 
-/// A peer that becomes slower than the limit: leaving out the calls that are cut would cut all of them for ever.
+/// The upstream becomes slower than the timeout. Without counting the cut calls, every call would
+/// be cut for ever.
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_slows_down_is_followed() {
+async fn the_timeout_follows_an_upstream_that_slows_down() {
     let limit = Host::new(bare().with_ceiling(60 * SECOND));
     for _ in 0..200 {
         limit.call(takes(100 * MS)).await.unwrap();
@@ -145,10 +147,10 @@ async fn a_peer_that_slows_down_is_followed() {
     let mut cut = 0;
     while limit.call(takes(5 * SECOND)).await.is_err() {
         cut += 1;
-        assert!(cut < 200, "never followed: {limit:?}");
+        assert!(cut < 200, "the timeout did not follow: {limit:?}");
     }
     assert!(limit.limit() >= 5 * SECOND);
-    // And it comes down again when the peer does.
+    // The timeout falls again when the upstream is fast again.
     for _ in 0..3000 {
         limit.call(takes(100 * MS)).await.unwrap();
     }
@@ -156,7 +158,7 @@ async fn a_peer_that_slows_down_is_followed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_call_counts_as_twice_its_limit() {
+async fn a_cut_call_counts_as_twice_its_timeout() {
     let limit =
         Host::new(bare().with_samples(1).with_quantile(1.0).with_factor(1.0).with_ceiling(SECOND));
     limit.call(takes(100 * MS)).await.unwrap();
@@ -170,11 +172,12 @@ async fn a_cut_call_counts_as_twice_its_limit() {
     assert_eq!(limit.limit(), SECOND);
 }
 
-/// With a factor of 1, counting cut calls as the limit itself could only ever lower it.
+/// With a factor of 1, cut calls that count as the timeout itself could only lower it.
 #[tokio::test(start_paused = true)]
-async fn cut_calls_do_not_ratchet_the_limit_down() {
+async fn cut_calls_do_not_lower_the_timeout() {
     let limit = Host::new(bare().with_factor(1.0).with_window(10 * SECOND).with_samples(1));
-    // 9 of 10 calls take 100 ms, the tenth 200: the 95th percentile is 200 ms. Rows of quick ones come by chance.
+    // 9 of 10 calls take 100 ms and the tenth takes 200 ms, so the 95th percentile is 200 ms. Runs
+    // of fast calls occur.
     for _ in 0..20 {
         for _ in 0..200 {
             limit.call(takes(100 * MS)).await.unwrap();
@@ -186,9 +189,9 @@ async fn cut_calls_do_not_ratchet_the_limit_down() {
     }
 }
 
-/// Below the share that the quantile leaves out, cut calls move nothing.
+/// While fewer calls hang than the quantile leaves out, cut calls do not raise the timeout.
 #[tokio::test(start_paused = true)]
-async fn a_few_hung_calls_do_not_raise_the_limit() {
+async fn a_few_hanging_calls_do_not_raise_the_timeout() {
     let limit = Host::new(bare());
     for call in 0..2000 {
         let latency = if call % 50 == 49 { 3600 * SECOND } else { 100 * MS };
@@ -198,17 +201,17 @@ async fn a_few_hung_calls_do_not_raise_the_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn old_latencies_fade() {
+async fn old_samples_expire() {
     let limit = Host::new(bare().with_samples(1).with_window(10 * SECOND).with_ceiling(SECOND));
     limit.call(takes(100 * MS)).await.unwrap();
     tokio::time::advance(20 * SECOND).await;
-    // Nothing recent is known: a call that takes longer than what was known is not cut.
+    // No recent sample is left, so a call slower than the old samples is not cut.
     limit.call(takes(900 * MS)).await.unwrap();
     assert!(near(limit.latency().unwrap(), 900 * MS));
 }
 
 #[tokio::test(start_paused = true)]
-async fn floor_and_ceiling_hold_and_the_ceiling_beats() {
+async fn the_floor_and_the_ceiling_hold_and_the_ceiling_wins() {
     let limit = Host::new(AdaptiveTimeout::new().with_samples(1));
     limit.call(takes(MS)).await.unwrap();
     assert_eq!(limit.limit(), 250 * MS);
@@ -221,7 +224,7 @@ async fn floor_and_ceiling_hold_and_the_ceiling_beats() {
 }
 
 #[test]
-fn all_threads_count() {
+fn samples_of_all_threads_count() {
     let limit = Arc::new(bare().with_samples(4000));
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -229,7 +232,7 @@ fn all_threads_count() {
         }
     });
     limit.record(SECOND, 100 * MS);
-    // Worked out at every 16th: 4,000 is one of them.
+    // The timeout is computed at every 16th sample, and 4,000 is a multiple of 16.
     assert!(near(limit.latency().unwrap(), 100 * MS));
 }
 
@@ -239,10 +242,10 @@ fn a_waiting_timeout_over_a_duration_stays_small() {
     assert!(fixed <= size_of::<tokio::time::Sleep>() + 40, "{fixed}");
 }
 
-/// The attempts of a retry and of a run have what is learned as their limit where the policy says so, and no more than its
-/// own.
+/// With a learned attempt timeout, each attempt of a retry and of a run gets the learned value. The
+/// policy's own attempt timeout caps it.
 #[tokio::test(start_paused = true)]
-async fn each_attempt_has_what_is_learned() {
+async fn each_attempt_gets_the_learned_timeout() {
     let limit = Host::new(bare().with_samples(1).with_ceiling(SECOND));
     let plain = RetryPolicy::new().with_attempts(2).with_backoff(Backoff::none());
     let policy = plain.with_learned_attempt_timeout();
@@ -253,7 +256,7 @@ async fn each_attempt_has_what_is_learned() {
     let began = tokio::time::Instant::now();
     let gave_up = retry(|_| takes(3600 * SECOND), policy, Never).on(&limit.0).await.unwrap_err();
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Attempts, 2));
-    // The first cut counts as twice its limit, so the second attempt had twice as long.
+    // The first cut counts as twice its timeout, so the second attempt had twice as long.
     assert!(
         near(cut_at(&gave_up), given * 2 * 2) && began.elapsed() >= given * 5,
         "{gave_up}, {limit:?}"
@@ -269,17 +272,17 @@ async fn each_attempt_has_what_is_learned() {
     let gave_up = run.attempt(takes(3600 * SECOND)).await.unwrap_err();
     assert!(cut_at(&gave_up) >= now, "{gave_up}");
 
-    // Without a word in the policy nothing is cut, and nothing learned.
+    // Without the setting in the policy, attempts are neither cut nor measured.
     let known = limit.latency();
     retry(|_| takes(100 * SECOND), plain, Never).on(&limit.0).await.unwrap();
     assert_eq!(limit.latency(), known);
-    // On an upstream that learns nothing, it changes nothing.
+    // Without an adaptive timeout on the upstream, the setting changes nothing.
     retry(|_| takes(100 * SECOND), policy, Never).on("host").await.unwrap();
 }
 
 proptest! {
     #[test]
-    fn nothing_panics(
+    fn no_setting_or_sample_panics(
         quantile: f64, factor: f64, floor: Duration, ceiling: Duration, window: Duration, samples in 0_u32..5,
         all in prop::collection::vec(any::<(Duration, Duration)>(), 0..20),
     ) {

@@ -1,4 +1,4 @@
-//! The circuit breaker under calls: what of them it counts, when, and what they give back.
+//! The circuit breaker under calls: what it counts, when it counts, and which probes return.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn opening_for(delay: Duration) -> Backoff {
     Backoff::fixed(delay).with_jitter(Jitter::None)
 }
 
-/// On tokio's clock.
+/// Creates an upstream on tokio's clock.
 fn upstream(breaker: Breaker) -> Upstream {
     Upstream::new("guarded").with_breaker(breaker)
 }
@@ -33,7 +33,7 @@ fn fail(upstream: &Upstream) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_shares_its_verdict_with_its_breaker() {
+async fn a_retry_gives_its_verdicts_to_the_breaker() {
     let upstream =
         upstream(Breaker::new().with_consecutive(2).with_open_time(opening_for(60 * SECOND)));
     let policy = RetryPolicy::new().with_attempts(9).with_classifier(|e: &u32| *e != 400);
@@ -51,7 +51,7 @@ async fn a_run_shares_its_verdict_with_its_breaker() {
     assert!(error.retry_after().is_some_and(|after| after > 55 * SECOND), "{error}");
 }
 
-/// Half-open, with one probe.
+/// Creates an upstream with a half-open breaker and one probe.
 async fn probing() -> Upstream {
     let breaker =
         Breaker::new().with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND));
@@ -69,11 +69,12 @@ fn hangs() -> std::future::Pending<Hung> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_dropped_or_cut_too_soon_gives_its_probe_back() {
+async fn a_probe_that_is_dropped_or_cut_too_early_returns() {
     let upstream = probing().await;
     let policy = RetryPolicy::new().with_total_timeout(SECOND);
     for _ in 0..3 {
-        // Held for longer than half of its time, it has too little left to show anything.
+        // The hold takes more than half of the total timeout, so too little time is left for the
+        // attempt to count.
         upstream.hold(Duration::from_millis(600));
         let cut = retry(|_| hangs(), &policy, Never).on(&upstream).await.unwrap_err();
         assert_eq!(
@@ -83,20 +84,20 @@ async fn a_call_that_is_dropped_or_cut_too_soon_gives_its_probe_back() {
         assert_eq!(state(&upstream), State::HalfOpen);
         let mut dropped = Box::pin(retry(|_| hangs(), &policy, Never).on(&upstream));
         assert!(poll(dropped.as_mut()).is_pending());
-        assert!(upstream.try_admit().is_err(), "the only probe is out");
+        assert!(upstream.try_admit().is_err(), "the only probe is in use");
         drop(dropped);
         let mut run = Run::<&str, _, _>::new(&policy, Never).on(&upstream);
         let mut attempt = Box::pin(run.attempt(hangs()));
         assert!(poll(attempt.as_mut()).is_pending());
-        assert!(upstream.try_admit().is_err(), "the only probe is out");
+        assert!(upstream.try_admit().is_err(), "the only probe is in use");
         drop(attempt);
-        drop(upstream.try_admit().expect("it is back ahead of the run's end"));
+        drop(upstream.try_admit().expect("the probe returns before the run ends"));
         run.next().await.unwrap();
-        assert!(upstream.try_admit().is_err(), "the only probe is out");
+        assert!(upstream.try_admit().is_err(), "the only probe is in use");
         drop(run);
         let mut single = Box::pin(upstream.call(hangs(), Always));
         assert!(poll(single.as_mut()).is_pending());
-        assert!(upstream.try_admit().is_err(), "the only probe is out");
+        assert!(upstream.try_admit().is_err(), "the only probe is in use");
         drop(single);
     }
     let works = retry(|_| async { Ok::<_, &str>(1) }, &policy, Never).on(&upstream);
@@ -104,9 +105,9 @@ async fn a_call_that_is_dropped_or_cut_too_soon_gives_its_probe_back() {
     assert_eq!(state(&upstream), State::Closed);
 }
 
-/// By its own timeout, or by the call's where it had time enough.
+/// The attempt timeout cuts the probe, or the total timeout does after enough time.
 #[tokio::test(start_paused = true)]
-async fn a_probe_that_hangs_until_it_is_cut_has_failed() {
+async fn a_probe_that_is_cut_has_failed() {
     let once = RetryPolicy::new().with_attempts(1);
     let total = once.with_total_timeout(SECOND);
     for policy in [once.with_attempt_timeout(SECOND), total, total.with_attempt_timeout(2 * SECOND)]
@@ -116,7 +117,7 @@ async fn a_probe_that_hangs_until_it_is_cut_has_failed() {
         assert_eq!(state(&upstream), State::Open, "{policy:?}");
         assert_eq!(upstream.snapshot().unwrap().reason, Some(TripReason::Probes), "{policy:?}");
     }
-    // Half of the shorter of both timeouts is enough, and a nanosecond less is not.
+    // Half of the shorter of the two timeouts is enough. A nanosecond less is not enough.
     let least = Duration::from_nanos(1);
     for (held, expected) in [(SECOND / 2, State::Open), (SECOND / 2 + least, State::HalfOpen)] {
         let timer = ManualTimer::new();
@@ -138,9 +139,9 @@ async fn a_probe_that_hangs_until_it_is_cut_has_failed() {
     }
 }
 
-/// The verdict on the cut says what it shows; here, nothing.
+/// The classifier gives this cut a verdict of unknown health, so the breaker counts nothing.
 #[tokio::test(start_paused = true)]
-async fn a_cut_counts_as_its_classifier_says() {
+async fn a_cut_counts_by_the_verdict_of_the_classifier() {
     let upstream = probing().await;
     let neutral = (|_: &&str| true).cut_is(Verdict::transient().with_health(Health::Unknown));
     let policy =
@@ -155,12 +156,12 @@ async fn a_cut_counts_as_its_classifier_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operation_that_panics_ahead_of_its_attempt_gives_its_probe_back() {
+async fn a_closure_that_panics_before_its_attempt_returns_its_probe() {
     let upstream = probing().await;
     let (policy, mut calls) = (RetryPolicy::new(), 0);
     let op = |_| {
         calls += 1;
-        assert!(calls > 1, "no attempt");
+        assert!(calls > 1, "panics before the attempt is made");
         std::future::ready(Ok::<_, &str>(()))
     };
     let mut call = Box::pin(retry(op, &policy, Never).on(&upstream));
@@ -171,7 +172,7 @@ async fn an_operation_that_panics_ahead_of_its_attempt_gives_its_probe_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_future_that_is_refused_is_not_polled() {
+async fn a_refused_future_is_not_polled() {
     let upstream = upstream(Breaker::new().with_consecutive(1));
     let polls = AtomicU32::new(0);
     let call = || async {
@@ -189,11 +190,11 @@ async fn a_future_that_is_refused_is_not_polled() {
     assert_eq!(polls.load(Ordering::Relaxed), 1);
 }
 
-// ---- what is not sent again counts all the same
+// ---- failures that must not be sent again
 
-/// `POST`s that fail: none is sent again, and the upstream is down.
+/// Failing `POST`s are never sent again, but they open the breaker.
 #[tokio::test(start_paused = true)]
-async fn failures_that_are_not_sent_again_open_it() {
+async fn failures_that_are_not_sent_again_open_the_breaker() {
     static BY_RETRY: Upstream = Upstream::new("posts").with_breaker(Breaker::new());
     static BY_CALL: Upstream = Upstream::new("posts").with_breaker(Breaker::new());
     static BY_RATE: Upstream =
@@ -223,7 +224,7 @@ async fn failures_that_are_not_sent_again_open_it() {
         assert_eq!(
             calls(upstream, by_retry).await,
             expected,
-            "the limit of failures, by retry: {by_retry}"
+            "attempts until the breaker opened, by retry: {by_retry}"
         );
         assert_eq!(state(upstream), State::Open);
     }
@@ -235,9 +236,10 @@ async fn failures_that_are_not_sent_again_open_it() {
     assert_eq!((sent.count(), by_hand.state()), (10, State::Open));
 }
 
-/// A 404 shows that the upstream is at work: it ends a streak, counts as good, and as a probe it passes.
+/// A 404 shows a healthy upstream. It ends a streak of failures, counts as a success, and passes as
+/// a probe.
 #[tokio::test(start_paused = true)]
-async fn errors_of_a_healthy_upstream_are_good_signs() {
+async fn errors_of_a_healthy_upstream_count_as_successes() {
     let healthy = Verdict::fatal().with_health(Health::Healthy);
     let classify = |e: &u32| if *e == 404 { healthy } else { Verdict::transient() };
     let upstream = upstream(Breaker::new().with_consecutive(3).with_open_time(opening_for(SECOND)));
@@ -261,16 +263,17 @@ async fn errors_of_a_healthy_upstream_are_good_signs() {
     assert_eq!(state(&upstream), State::Closed, "three of five probes passed");
 }
 
-// ---- on the upstream's clock
+// ---- the clock of the upstream
 
-/// Never trips; its slots are seconds.
+/// Creates a breaker that never trips and whose window slots are seconds.
 fn counting() -> Breaker {
     Breaker::new().without_consecutive().with_failure_rate(1.0, u32::MAX).with_window(16 * SECOND)
 }
 
-/// What a call read of its own clock it hands on to its breaker. That changes nothing of what is counted, and when.
+/// A call gives its clock readings to its breaker. The readings do not change the counts or their
+/// times.
 #[tokio::test(start_paused = true)]
-async fn a_breaker_counts_the_same_however_the_call_is_made() {
+async fn a_breaker_counts_every_kind_of_call_alike() {
     let [retried, hedged, called, by_hand] = [(); 4].map(|()| upstream(counting()));
     let once = RetryPolicy::new().with_attempts(1);
     for policy in
@@ -309,9 +312,9 @@ async fn a_breaker_counts_the_same_however_the_call_is_made() {
     assert!(by_hand.snapshot().unwrap().calls > 0);
 }
 
-/// A call that was held counts when its attempt ended, and not when the call began.
+/// A held call counts at the end of its attempt, not at the start of the call.
 #[test]
-fn a_call_that_waited_for_its_admission_counts_when_it_ended() {
+fn a_held_call_counts_at_the_end_of_its_attempt() {
     let policy = RetryPolicy::new().with_total_timeout(60 * SECOND);
     for policy in [policy, policy.without_total_timeout()] {
         let timer = ManualTimer::new();
@@ -336,9 +339,9 @@ fn a_call_that_waited_for_its_admission_counts_when_it_ended() {
     }
 }
 
-/// Readings of two clocks do not compare: an upstream goes by its own, and by no other.
+/// Readings of two clocks cannot be compared, so each upstream uses only its own clock.
 #[tokio::test(start_paused = true)]
-async fn a_breaker_goes_by_the_clock_of_its_upstream() {
+async fn a_breaker_uses_the_clock_of_its_upstream() {
     let policy = RetryPolicy::new()
         .with_attempts(2)
         .with_backoff(Backoff::none())
@@ -346,7 +349,7 @@ async fn a_breaker_goes_by_the_clock_of_its_upstream() {
     let timer = ManualTimer::new();
     let far = Upstream::new("far").with_breaker(counting()).with_timer(&timer);
     let near = upstream(counting());
-    // Far from where readings begin, so that the two clocks' do not agree by chance.
+    // The readings are far from their origin, so the two clocks do not agree by chance.
     let _ = TokioTimer::new().now();
     tokio::time::advance(1000 * SECOND).await;
     for works in [true, false] {
@@ -363,9 +366,10 @@ async fn a_breaker_goes_by_the_clock_of_its_upstream() {
     assert_eq!(seen(near.snapshot()), (0, 0));
 }
 
-/// A turn that takes as long as the window, on whose end the clock is read anew: what others counted meanwhile stays.
+/// A single poll takes as long as the window, and its end reads the clock again. The calls counted
+/// during the poll stay.
 #[tokio::test(start_paused = true)]
-async fn a_long_turn_erases_nothing_that_was_counted_meanwhile() {
+async fn a_long_poll_erases_no_counts_made_during_it() {
     let once = RetryPolicy::new().with_attempts(1);
     for policy in [once, once.with_total_timeout(60 * SECOND)] {
         for windows in 1..4 {
@@ -373,7 +377,10 @@ async fn a_long_turn_erases_nothing_that_was_counted_meanwhile() {
             upstream.try_admit().unwrap().succeeded();
             let op = |_| {
                 let mut jump = Box::pin(tokio::time::advance(16 * windows * SECOND));
-                assert!(poll(jump.as_mut()).is_pending(), "the clock has moved on and nobody ran");
+                assert!(
+                    poll(jump.as_mut()).is_pending(),
+                    "the clock advanced and no other task ran"
+                );
                 drop(jump);
                 for _ in 0..7 {
                     fail(&upstream);

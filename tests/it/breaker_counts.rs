@@ -1,4 +1,4 @@
-//! What a breaker's window counts: all of it, however many calls there are and however many transitions there were before.
+//! The window of a breaker counts every call, after any number of calls and transitions.
 
 use std::time::Duration;
 
@@ -9,12 +9,13 @@ use super::guard::guard;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Each of these numbers of transitions is a distance at which a tag of few bits wraps, or looks as if it had.
+/// The number of transitions before a count. A tag of a few bits would wrap at or near each of
+/// these numbers.
 const TRANSITIONS: [u32; 15] =
     [0, 1, 2, 127, 128, 129, 200, 254, 255, 256, 257, 400, 65_535, 65_536, 65_537];
 
 #[test]
-fn opens_after_any_number_of_transitions() {
+fn the_breaker_opens_after_any_number_of_transitions() {
     for transitions in TRANSITIONS {
         let timer = ManualTimer::new();
         let breaker = guard(&timer, |b| b.without_consecutive().with_failure_rate(0.5, 10));
@@ -30,7 +31,7 @@ fn opens_after_any_number_of_transitions() {
 }
 
 #[test]
-fn counts_nothing_of_before_a_transition() {
+fn a_transition_clears_the_counts() {
     for transitions in TRANSITIONS.into_iter().filter(|transitions| *transitions > 0) {
         let timer = ManualTimer::new();
         let breaker = guard(&timer, |b| b.without_consecutive().with_failure_rate(f64::NAN, 1));
@@ -40,9 +41,9 @@ fn counts_nothing_of_before_a_transition() {
     }
 }
 
-/// A long stream, say, that was admitted before an outage and ends after it.
+/// Example: a long stream was admitted before an outage and ends after it.
 #[test]
-fn a_call_that_was_admitted_many_transitions_ago_wipes_nothing() {
+fn a_call_from_many_transitions_ago_changes_no_count() {
     for transitions in TRANSITIONS.into_iter().filter(|transitions| *transitions > 0) {
         let timer = ManualTimer::new();
         let breaker = guard(&timer, |b| b.without_consecutive().with_failure_rate(0.5, 10));
@@ -58,9 +59,9 @@ fn a_call_that_was_admitted_many_transitions_ago_wipes_nothing() {
     }
 }
 
-/// With the defaults: calls that succeed, an outage in which all probes fail, a day of health, then a bad minute.
+/// With the defaults: successes, an outage with failing probes, a healthy day, then a bad minute.
 #[test]
-fn opens_for_a_rate_after_an_outage_of_any_length() {
+fn the_failure_rate_opens_the_breaker_after_an_outage_of_any_length() {
     for minutes in [10, 70, 130, 200] {
         let timer = ManualTimer::new();
         let breaker = guard(&timer, |b| b);
@@ -71,7 +72,7 @@ fn opens_for_a_rate_after_an_outage_of_any_length() {
             }
         };
         healthy(60);
-        // More calls a second than it takes to open it, closed or half-open.
+        // Each second has enough calls to open the breaker, closed or half-open.
         for _ in 0..minutes * 60 {
             timer.advance(SECOND);
             (0..12)
@@ -85,7 +86,7 @@ fn opens_for_a_rate_after_an_outage_of_any_length() {
         }
         assert_eq!(breaker.state(), State::Closed, "after an outage of {minutes} minutes");
         healthy(86_400);
-        // Six of ten fail, never ten in a row.
+        // Six of ten calls fail, but never ten in a row.
         let opened = (0..1000).any(|call| {
             timer.advance(SECOND / 20);
             let Ok(permit) = breaker.permit() else { return true };
@@ -116,11 +117,11 @@ fn counts_are_exact() {
     assert_eq!((seen.calls, seen.failures, seen.slow), (100_001, 11_112, 1));
 }
 
-/// Half of the calls in one burst, the others spread: each counts as much as another.
+/// Half of the calls come in one burst and half are spread out. Every call has the same weight.
 #[test]
-fn a_burst_weighs_no_less_than_calls_that_are_spread() {
+fn calls_in_a_burst_count_as_much_as_spread_calls() {
     let timer = ManualTimer::new();
-    // The share is 0.1. It would be 0.15 if the burst counted a third.
+    // The failure rate is 0.1. With a third of the burst's weight it would be 0.15.
     let breaker = guard(&timer, |b| b.without_consecutive().with_failure_rate(0.15, 100));
     (0..40_000).for_each(|_| breaker.succeed());
     for call in 0..40_000_u32 {
@@ -133,9 +134,9 @@ fn a_burst_weighs_no_less_than_calls_that_are_spread() {
 }
 
 #[test]
-fn a_large_number_of_calls_is_reached() {
+fn a_large_minimum_of_calls_is_reached() {
     let timer = ManualTimer::new();
-    // Within one slot, and over the window.
+    // Once within one slot, and once over the whole window.
     for step in [Duration::ZERO, SECOND / 50_000] {
         let breaker = guard(&timer, |b| b.without_consecutive().with_failure_rate(0.5, 300_000));
         for call in 1..=300_000_u32 {
@@ -147,7 +148,7 @@ fn a_large_number_of_calls_is_reached() {
     }
 }
 
-/// Threads count in places of their own, and are summed.
+/// Threads count in separate shards, and the snapshot adds them up.
 #[test]
 fn calls_of_all_threads_are_counted() {
     let timer = ManualTimer::new();

@@ -1,4 +1,4 @@
-//! What a breaker keeps when foreign code panics in the middle of it: an observer, a curve, a timer.
+//! A breaker stays usable when foreign code panics inside it: an observer, a curve or a timer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -11,7 +11,7 @@ use resile::{Backoff, Breaker, Bulkhead, Cooldown, ManualTimer, Timer, Upstream,
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Panics the n-th time from when it is armed with n, and never at 0.
+/// Panics at the n-th passage after it is armed with n. Zero means never.
 #[derive(Debug, Default)]
 struct Fuse(AtomicU32);
 
@@ -20,31 +20,31 @@ impl Fuse {
         self.0.store(nth, Relaxed);
     }
 
-    fn burn(&self) {
+    fn pass(&self) {
         let left = self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
-        assert_ne!(left, Ok(1), "the fuse has burned down");
+        assert_ne!(left, Ok(1), "the fuse panics here");
     }
 }
 
-/// Writes down the transitions that it hears of, and panics once when it is told to.
+/// An observer and timer. It records the transitions, and panics once when a fuse is armed.
 #[derive(Debug, Default)]
 struct Fragile {
-    heard: Mutex<Vec<&'static str>>,
+    transitions: Mutex<Vec<&'static str>>,
     at_event: Fuse,
-    when_asked: Fuse,
+    at_enabled: Fuse,
     hands: ManualTimer,
     at_reading: Fuse,
 }
 
 impl Observe for Fragile {
     fn is_enabled(&self) -> bool {
-        self.when_asked.burn();
+        self.at_enabled.pass();
         true
     }
 
     fn observe(&self, event: &Event<'_>) {
         if let EventKind::Breaker(transition) = event.kind {
-            self.heard.lock().unwrap().push(match transition {
+            self.transitions.lock().unwrap().push(match transition {
                 Transition::Opened { .. } => "opened",
                 Transition::HalfOpened => "half-open",
                 Transition::Closed => "closed",
@@ -52,7 +52,7 @@ impl Observe for Fragile {
                 _ => "else",
             });
         }
-        self.at_event.burn();
+        self.at_event.pass();
     }
 }
 
@@ -60,7 +60,7 @@ impl Timer for Fragile {
     type Sleep = std::future::Pending<()>;
 
     fn now(&self) -> Duration {
-        self.at_reading.burn();
+        self.at_reading.pass();
         self.hands.now()
     }
 
@@ -72,24 +72,24 @@ impl Timer for Fragile {
 type Fragiles = Upstream<Arc<Fragile>>;
 
 impl Fragile {
-    fn heard(&self) -> Vec<&'static str> {
-        self.heard.lock().unwrap().clone()
+    fn transitions(&self) -> Vec<&'static str> {
+        self.transitions.lock().unwrap().clone()
     }
 
-    fn fuse(&self, what: What) -> &Fuse {
-        match what {
-            What::Event => &self.at_event,
-            What::Question => &self.when_asked,
-            What::Reading => &self.at_reading,
+    fn fuse(&self, site: Site) -> &Fuse {
+        match site {
+            Site::Event => &self.at_event,
+            Site::Enabled => &self.at_enabled,
+            Site::Reading => &self.at_reading,
         }
     }
 }
 
-/// What panics.
+/// The function that panics.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum What {
+enum Site {
     Event,
-    Question,
+    Enabled,
     Reading,
 }
 
@@ -106,7 +106,7 @@ fn fragile(breaker: Breaker) -> (Arc<Fragile>, Fragiles) {
     (fragile, upstream)
 }
 
-/// With one probe, whose lease is much longer than the times in these tests.
+/// Creates a breaker with one probe. The lease is much longer than the times in these tests.
 fn breaker() -> Breaker {
     Breaker::new().with_consecutive(1).with_probes(1.0, 1).with_open_time(Backoff::fixed(SECOND))
 }
@@ -126,7 +126,8 @@ fn panics<T>(step: impl FnOnce() -> T) -> bool {
     catch_unwind(AssertUnwindSafe(|| drop(step()))).is_err()
 }
 
-/// The only probe's place is free, or its outcome has been counted; so is the only place in the bulkhead.
+/// Checks that the only probe and the only permit of the bulkhead are free, or the probe has been
+/// counted.
 fn goes_on(upstream: &Fragiles, fragile: &Fragile, context: &str) {
     assert_eq!(upstream.bulkhead().map(Bulkhead::in_flight), Some(0), "{context}");
     if state(upstream) == State::Open || upstream.held().is_some() {
@@ -136,51 +137,51 @@ fn goes_on(upstream: &Fragiles, fragile: &Fragile, context: &str) {
     assert_eq!(state(upstream), State::Closed, "{context}");
 }
 
-/// Takes the step again and again, with a panic at each place of that kind that it passes.
+/// Repeats the step, with a panic at each passage of that site.
 fn at_each(
-    what: What,
+    site: Site,
     step: impl Fn(&Fragiles, &Fragile),
     check: impl Fn(&Fragiles, &Fragile, &str),
 ) {
     for nth in 1.. {
         let (fragile, upstream) = half_open(breaker());
         let panicked = panics(|| {
-            fragile.fuse(what).arm(nth);
+            fragile.fuse(site).arm(nth);
             step(&upstream, &fragile);
         });
-        fragile.fuse(what).arm(0);
+        fragile.fuse(site).arm(0);
         if !panicked {
-            assert!(nth > 1, "no {what:?} in that step");
+            assert!(nth > 1, "that step never calls {site:?}");
             return;
         }
-        assert!(nth < 50, "it panics of itself");
-        check(&upstream, &fragile, &format!("{what:?} {nth} panicked"));
+        assert!(nth < 50, "the step panics without a fuse");
+        check(&upstream, &fragile, &format!("{site:?} {nth} panicked"));
     }
 }
 
 #[test]
-fn what_panics_at_an_admission_keeps_no_probe_from_going() {
-    for what in [What::Event, What::Question, What::Reading] {
+fn a_panic_at_an_admission_loses_no_probe() {
+    for site in [Site::Event, Site::Enabled, Site::Reading] {
         let check = |upstream: &Fragiles, fragile: &Fragile, context: &str| {
             goes_on(upstream, fragile, context);
-            if what == What::Event {
-                assert_eq!(fragile.heard(), ["opened", "half-open", "closed"], "{context}");
+            if site == Site::Event {
+                assert_eq!(fragile.transitions(), ["opened", "half-open", "closed"], "{context}");
             }
         };
-        at_each(what, |upstream, _| drop(upstream.try_admit()), check);
+        at_each(site, |upstream, _| drop(upstream.try_admit()), check);
     }
 }
 
 #[test]
-fn what_panics_at_a_report_keeps_no_probe() {
-    for what in [What::Event, What::Question, What::Reading] {
+fn a_panic_at_a_report_loses_no_probe() {
+    for site in [Site::Event, Site::Enabled, Site::Reading] {
         for verdict in
             [None, Some(Verdict::transient()), Some(Verdict::throttled()), Some(Verdict::fatal())]
         {
             let step = |upstream: &Fragiles, fragile: &Fragile| {
-                let nth = fragile.fuse(what).0.swap(0, Relaxed);
+                let nth = fragile.fuse(site).0.swap(0, Relaxed);
                 let probe = upstream.try_admit().unwrap();
-                fragile.fuse(what).arm(nth);
+                fragile.fuse(site).arm(nth);
                 match verdict {
                     None => probe.succeeded(),
                     Some(verdict) => probe.settle(&verdict),
@@ -189,15 +190,15 @@ fn what_panics_at_a_report_keeps_no_probe() {
             let check = |upstream: &Fragiles, fragile: &Fragile, context: &str| {
                 goes_on(upstream, fragile, &format!("{context} at the report of {verdict:?}"));
             };
-            at_each(what, step, check);
+            at_each(site, step, check);
         }
     }
 }
 
 #[test]
-fn a_curve_that_panics_keeps_no_probe() {
+fn a_curve_that_panics_loses_no_probe() {
     let curve =
-        Backoff::custom(|times| if times == 1 { SECOND } else { panic!("no curve for that") });
+        Backoff::custom(|times| if times == 1 { SECOND } else { panic!("the curve panics") });
     let (fragile, upstream) = half_open(breaker().with_open_time(curve));
     let probe = upstream.try_admit().unwrap();
     assert!(panics(|| probe.settle(&Verdict::transient())));
@@ -206,51 +207,52 @@ fn a_curve_that_panics_keeps_no_probe() {
 }
 
 #[test]
-fn an_observer_that_panics_isolates_nothing_for_good() {
-    for what in [What::Event, What::Question] {
+fn an_observer_that_panics_leaves_nothing_isolated() {
+    for site in [Site::Event, Site::Enabled] {
         for nth in 1.. {
             let (fragile, upstream) = fragile(Breaker::new());
-            fragile.fuse(what).arm(nth);
+            fragile.fuse(site).arm(nth);
             if !panics(|| upstream.isolate()) {
-                assert!(nth > 1, "no {what:?}");
+                assert!(nth > 1, "{site:?} is never called");
                 break;
             }
-            fragile.fuse(what).arm(0);
-            assert_eq!(state(&upstream), State::Closed, "{what:?} {nth}");
+            fragile.fuse(site).arm(0);
+            assert_eq!(state(&upstream), State::Closed, "{site:?} {nth}");
             upstream.try_admit().unwrap().succeeded();
-            // Nothing was reported while the thread unwound; it is reported ahead of the next event.
+            // While the thread unwinds nothing is reported. The missing event comes before the next
+            // event.
             drop(upstream.isolate());
-            if what == What::Event && nth == 1 {
-                assert_eq!(fragile.heard(), ["isolated", "closed", "isolated", "closed"]);
+            if site == Site::Event && nth == 1 {
+                assert_eq!(fragile.transitions(), ["isolated", "closed", "isolated", "closed"]);
             }
         }
     }
 }
 
 #[test]
-fn an_observer_that_panics_releases_all_the_same() {
-    for what in [What::Event, What::Question] {
+fn an_observer_that_panics_does_not_prevent_the_release() {
+    for site in [Site::Event, Site::Enabled] {
         for nth in 1.. {
             let (fragile, upstream) = fragile(Breaker::new());
             let isolation = upstream.isolate();
-            fragile.fuse(what).arm(nth);
+            fragile.fuse(site).arm(nth);
             if !panics(|| drop(isolation)) {
-                assert!(nth > 1, "no {what:?}");
+                assert!(nth > 1, "{site:?} is never called");
                 break;
             }
-            assert_eq!(state(&upstream), State::Closed, "{what:?} {nth}");
+            assert_eq!(state(&upstream), State::Closed, "{site:?} {nth}");
         }
     }
 }
 
 #[test]
-fn a_reset_while_isolated_is_no_closing() {
+fn a_reset_during_an_isolation_does_not_close_the_breaker() {
     let (fragile, upstream) = fragile(Breaker::new().with_consecutive(1));
     upstream.try_admit().unwrap().settle(&Verdict::transient());
     let isolation = upstream.isolate();
     upstream.reset();
     assert_eq!(state(&upstream), State::Isolated);
-    assert_eq!(fragile.heard(), ["opened", "isolated"]);
+    assert_eq!(fragile.transitions(), ["opened", "isolated"]);
     drop(isolation);
-    assert_eq!(fragile.heard(), ["opened", "isolated", "closed"]);
+    assert_eq!(fragile.transitions(), ["opened", "isolated", "closed"]);
 }

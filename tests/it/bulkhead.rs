@@ -1,4 +1,4 @@
-//! `resile::Bulkhead`: so many at once, so many waiting, in the order in which they came.
+//! `resile::Bulkhead`: a limit on calls in flight, with a bounded queue in the order of arrival.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ impl Wake for Woken {
 }
 
 #[test]
-fn with_room_it_allocates_nothing() {
+fn a_free_bulkhead_allocates_nothing() {
     let bulkhead = Bulkhead::new(2);
     let counted = allocation_counter::measure(|| {
         let _other = bulkhead.try_acquire();
@@ -39,16 +39,16 @@ fn with_room_it_allocates_nothing() {
 }
 
 #[test]
-fn a_limit_of_zero_refuses_all() {
+fn a_limit_of_zero_refuses_every_call() {
     let bulkhead = Bulkhead::new(0).with_queue(5);
     let Poll::Ready(Err(full)) = poll(pin!(bulkhead.acquire())) else {
-        panic!("it waits for what never comes")
+        panic!("the call waits for ever")
     };
     assert_eq!((full.limit(), full.waiting(), bulkhead.queue()), (0, 0, 0));
 }
 
 #[test]
-fn the_greatest_numbers_do() {
+fn the_greatest_numbers_are_allowed() {
     let bulkhead = Bulkhead::new(u32::MAX).with_queue(u32::MAX);
     let permit = bulkhead.try_acquire();
     assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (1, 0));
@@ -57,16 +57,17 @@ fn the_greatest_numbers_do() {
 }
 
 #[test]
-fn a_place_is_free_once_the_future_is_done() {
+fn the_permit_is_released_when_the_future_is_done() {
     let bulkhead = Bulkhead::new(1);
     let mut call = pin!(async { Ok::<_, Full>(()) }.limited_by(&bulkhead));
     assert!(poll(call.as_mut()).is_ready());
     assert_eq!(bulkhead.in_flight(), 0);
 }
 
-/// Who is next may come in the moment that the place is free: what was in it must be gone by then.
+/// The next caller may start as soon as the permit is free. The finished future must be dropped by
+/// then.
 #[test]
-fn the_future_is_dropped_before_its_place_is_free() {
+fn the_future_is_dropped_before_its_permit_is_released() {
     struct Op<'a> {
         bulkhead: &'a Bulkhead,
         seen: &'a Cell<u32>,
@@ -91,18 +92,18 @@ fn the_future_is_dropped_before_its_place_is_free() {
 }
 
 #[test]
-fn a_newcomer_does_not_overtake() {
+fn a_new_caller_does_not_overtake_a_waiter() {
     let bulkhead = Bulkhead::new(1);
     let permit = bulkhead.try_acquire().unwrap();
     let mut waits = pin!(bulkhead.acquire());
     assert!(poll(waits.as_mut()).is_pending());
     drop(permit);
-    assert!(bulkhead.try_acquire().is_err()); // the place is the waiter's, who has not come to take it yet
+    assert!(bulkhead.try_acquire().is_err()); // the permit belongs to the waiter, although it was not polled yet
     assert!(poll(waits).is_ready());
 }
 
 #[test]
-fn only_the_one_that_is_called_is_woken() {
+fn only_the_next_waiter_is_woken() {
     let bulkhead = Bulkhead::new(1).with_queue(2);
     let woken = [Arc::new(Woken::default()), Arc::new(Woken::default())];
     let permit = bulkhead.try_acquire().unwrap();
@@ -115,13 +116,13 @@ fn only_the_one_that_is_called_is_woken() {
     drop(permit);
     assert_eq!(woken.each_ref().map(|it| it.0.load(Ordering::Relaxed)), [1, 0]);
     let [first, second] = waiters;
-    drop(first); // called, and gone before it came
+    drop(first); // it was woken, and is dropped before its poll
     assert_eq!(woken.each_ref().map(|it| it.0.load(Ordering::Relaxed)), [1, 1]);
     drop(second);
     assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0));
 }
 
-/// A waker may do what it likes, use the bulkhead included: no lock is held while it runs.
+/// No lock is held while a waker runs, so the waker may use the bulkhead.
 #[test]
 fn a_waker_may_use_the_bulkhead() {
     static BULKHEAD: Bulkhead = Bulkhead::new(1).with_queue(1);
@@ -150,7 +151,7 @@ fn a_waker_may_use_the_bulkhead() {
 }
 
 #[test]
-fn a_panic_gives_the_place_back() {
+fn a_panic_releases_the_permit() {
     let bulkhead = Bulkhead::new(1);
     let call = async {
         if bulkhead.in_flight() == 1 { panic!("in the operation") } else { Ok::<(), Full>(()) }
@@ -163,7 +164,7 @@ fn a_panic_gives_the_place_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_tasks_and_never_more_than_the_limit() {
+async fn many_tasks_never_exceed_the_limit() {
     static BULKHEAD: Bulkhead = Bulkhead::new(3).with_queue(97);
     static IN: AtomicU32 = AtomicU32::new(0);
     async fn work() -> Result<(), Error<()>> {
@@ -187,9 +188,9 @@ async fn many_tasks_and_never_more_than_the_limit() {
     assert_eq!((BULKHEAD.in_flight(), BULKHEAD.waiting()), (0, 0));
 }
 
-/// Dropped at each of its awaits, a call leaves neither the house nor the line taken.
+/// A call that is dropped at any await leaves neither a permit nor a place in the queue behind.
 #[test]
-fn dropped_at_every_await() {
+fn a_call_dropped_at_any_await_leaves_nothing_behind() {
     for polls in 0..5 {
         let bulkhead = Bulkhead::new(1);
         let mut held = bulkhead.try_acquire().ok();
@@ -202,14 +203,14 @@ fn dropped_at_every_await() {
             let mut call = pin!(op.limited_by(&bulkhead));
             for n in 0..polls {
                 if n == 1 {
-                    held = None; // the place is handed to the call
+                    held = None; // the permit goes to the call
                 }
                 if poll(call.as_mut()).is_ready() {
                     break;
                 }
             }
             if polls == 1 {
-                held = None; // called, and dropped before it looks
+                held = None; // woken, and dropped before its next poll
             }
         }
         drop(held);
@@ -220,35 +221,35 @@ fn dropped_at_every_await() {
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Enter,
+    Acquire,
     Try,
-    Leave(prop::sample::Index),
-    Look(prop::sample::Index),
+    Release(prop::sample::Index),
+    Poll(prop::sample::Index),
     GiveUp(prop::sample::Index),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => Just(Step::Enter),
+        4 => Just(Step::Acquire),
         1 => Just(Step::Try),
-        3 => any::<prop::sample::Index>().prop_map(Step::Leave),
-        2 => any::<prop::sample::Index>().prop_map(Step::Look),
+        3 => any::<prop::sample::Index>().prop_map(Step::Release),
+        2 => any::<prop::sample::Index>().prop_map(Step::Poll),
         2 => any::<prop::sample::Index>().prop_map(Step::GiveUp),
     ]
 }
 
-/// The model: who is in line by name, and who was called and has not come yet.
+/// The model: the queue of names, and the names that own a permit but were not polled yet.
 #[derive(Default)]
 struct Model {
     held: usize,
-    line: VecDeque<u32>,
-    called: Vec<u32>,
+    queued: VecDeque<u32>,
+    granted: Vec<u32>,
 }
 
 impl Model {
     fn leave(&mut self) {
-        match self.line.pop_front() {
-            Some(name) => self.called.push(name),
+        match self.queued.pop_front() {
+            Some(name) => self.granted.push(name),
             None => self.held -= 1,
         }
     }
@@ -256,15 +257,15 @@ impl Model {
 
 proptest! {
     #[test]
-    fn is_a_bounded_line(limit in 0..4_u32, queue in 0..4_u32, steps in prop::collection::vec(step(), 1..80)) {
+    fn the_queue_is_bounded_and_first_come_first_served(limit in 0..4_u32, queue in 0..4_u32, steps in prop::collection::vec(step(), 1..80)) {
         let bulkhead = Bulkhead::new(limit).with_queue(queue);
         let (limit, queue) = (limit as usize, bulkhead.queue() as usize);
-        let mut model = Model::default(); // `held` counts those called too
+        let mut model = Model::default(); // `held` includes the granted permits
         let (mut permits, mut waiters) = (Vec::<Permit<'_>>::new(), Vec::<(u32, Acquire<'_>)>::new());
         let mut name = 0;
         for step in steps {
             match step {
-                Step::Enter => {
+                Step::Acquire => {
                     name += 1;
                     let mut acquire = bulkhead.acquire();
                     match poll(Pin::new(&mut acquire)) {
@@ -274,12 +275,12 @@ proptest! {
                             permits.push(permit);
                         }
                         Poll::Ready(Err(full)) => {
-                            prop_assert!(model.held == limit && model.line.len() == queue);
+                            prop_assert!(model.held == limit && model.queued.len() == queue);
                             prop_assert_eq!((full.limit() as usize, full.waiting() as usize), (limit, queue));
                         }
                         Poll::Pending => {
-                            prop_assert!(model.held == limit && model.line.len() < queue);
-                            model.line.push_back(name);
+                            prop_assert!(model.held == limit && model.queued.len() < queue);
+                            model.queued.push_back(name);
                             waiters.push((name, acquire));
                         }
                     }
@@ -292,38 +293,38 @@ proptest! {
                     }
                     Err(_) => prop_assert!(model.held == limit),
                 },
-                Step::Leave(at) if !permits.is_empty() => {
+                Step::Release(at) if !permits.is_empty() => {
                     drop(permits.swap_remove(at.index(permits.len())));
                     model.leave();
                 }
-                Step::Look(at) if !waiters.is_empty() => {
+                Step::Poll(at) if !waiters.is_empty() => {
                     let at = at.index(waiters.len());
                     let (name, acquire) = &mut waiters[at];
-                    let called = model.called.iter().position(|it| it == name);
+                    let granted = model.granted.iter().position(|it| it == name);
                     match poll(Pin::new(acquire)) {
                         Poll::Ready(permit) => {
-                            prop_assert!(called.is_some());
-                            model.called.remove(called.unwrap());
+                            prop_assert!(granted.is_some());
+                            model.granted.remove(granted.unwrap());
                             permits.push(permit.unwrap());
                             drop(waiters.remove(at));
                         }
-                        Poll::Pending => prop_assert!(called.is_none()),
+                        Poll::Pending => prop_assert!(granted.is_none()),
                     }
                 }
                 Step::GiveUp(at) if !waiters.is_empty() => {
                     let (name, acquire) = waiters.remove(at.index(waiters.len()));
                     drop(acquire);
-                    if let Some(at) = model.called.iter().position(|it| *it == name) {
-                        model.called.remove(at);
+                    if let Some(at) = model.granted.iter().position(|it| *it == name) {
+                        model.granted.remove(at);
                         model.leave();
                     } else {
-                        model.line.retain(|it| *it != name);
+                        model.queued.retain(|it| *it != name);
                     }
                 }
                 _ => {}
             }
             prop_assert_eq!(bulkhead.in_flight() as usize, model.held);
-            prop_assert_eq!(bulkhead.waiting() as usize, model.line.len());
+            prop_assert_eq!(bulkhead.waiting() as usize, model.queued.len());
         }
         drop((permits, waiters));
         prop_assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0));

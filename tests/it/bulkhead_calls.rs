@@ -1,4 +1,4 @@
-//! The bulkhead as a part of an upstream: each attempt takes a place, or waits in line for it.
+//! A bulkhead in an upstream: each attempt acquires a permit or waits in the queue.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,23 +26,23 @@ fn limited(bulkhead: Bulkhead, timer: &ManualTimer) -> Manual {
     Upstream::new("limited").with_bulkhead(bulkhead).with_observer(&()).with_timer(timer.clone())
 }
 
-/// How many are in, and how many wait.
+/// Returns the numbers of calls in flight and in the queue.
 fn seen<M: Timer>(upstream: &Upstream<M>) -> (u32, u32) {
     let bulkhead = upstream.bulkhead().unwrap();
     (bulkhead.in_flight(), bulkhead.waiting())
 }
 
-/// How a call ended that is over.
+/// Returns the reason and the attempts of a call that has ended.
 fn gave_up<T, E>(polled: Poll<Result<T, GaveUp<E>>>) -> (StopReason, u32) {
     match polled {
         Poll::Ready(Err(gave_up)) => (gave_up.reason(), gave_up.attempts()),
-        Poll::Ready(Ok(_)) => panic!("it succeeded"),
-        Poll::Pending => panic!("it waits"),
+        Poll::Ready(Ok(_)) => panic!("the call succeeded"),
+        Poll::Pending => panic!("the call waits"),
     }
 }
 
 #[test]
-fn attempts_wait_in_line_in_the_order_in_which_they_came() {
+fn attempts_wait_in_the_order_of_arrival() {
     let timer = ManualTimer::new();
     let upstream = limited(Bulkhead::new(1).with_queue(3), &timer);
     let (script, ahead) = (Script::new(&[Step::Hang]), upstream.try_admit().unwrap());
@@ -55,9 +55,9 @@ fn attempts_wait_in_line_in_the_order_in_which_they_came() {
             && poll(third.as_mut()).is_pending()
     );
     assert_eq!((seen(&upstream), script.begun()), ((1, 3), 0));
-    // The line is full: whoever comes now is refused at once, and says nothing of a time.
+    // The queue is full. A new call is refused at once, without a time to come back.
     let mut refused = Box::pin(retry(|_| script.play(), POLICY, Never).on(&upstream));
-    let Poll::Ready(Err(refused)) = poll(refused.as_mut()) else { panic!("it is refused") };
+    let Poll::Ready(Err(refused)) = poll(refused.as_mut()) else { panic!("the call is refused") };
     assert_eq!(
         (refused.reason(), refused.attempts(), refused.retry_after()),
         (StopReason::Full, 0, None)
@@ -72,7 +72,7 @@ fn attempts_wait_in_line_in_the_order_in_which_they_came() {
     assert_eq!(
         upstream.try_admit().unwrap_err().reason(),
         StopReason::Full,
-        "the place is the first one's"
+        "the permit belongs to the first waiter"
     );
     assert!(poll(third.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
     assert_eq!(script.begun(), 0);
@@ -81,7 +81,7 @@ fn attempts_wait_in_line_in_the_order_in_which_they_came() {
     drop(first);
     assert!(poll(third.as_mut()).is_pending());
     let Poll::Ready(Ok(admission)) = poll(second.as_mut()) else {
-        panic!("it is the second one's")
+        panic!("the permit belongs to the second waiter")
     };
     assert!(poll(third.as_mut()).is_pending());
     drop(admission);
@@ -107,9 +107,9 @@ fn try_admit_does_not_wait() {
     assert_eq!(seen(&upstream), (0, 0));
 }
 
-/// Each attempt has a place of its own; the delay between two has none.
+/// Each attempt acquires its own permit. The delay between attempts holds no permit.
 #[test]
-fn a_delay_holds_no_place() {
+fn a_delay_holds_no_permit() {
     let timer = ManualTimer::new();
     let upstream = limited(Bulkhead::new(1).with_queue(1), &timer);
     let script = Script::new(&[Step::Pend(1, false), Step::Succeed]);
@@ -118,7 +118,7 @@ fn a_delay_holds_no_place() {
     assert_eq!(seen(&upstream), (1, 0));
     assert!(poll(call.as_mut()).is_pending());
     assert_eq!((seen(&upstream), script.starts()), ((0, 0), 1));
-    // Another one takes the place meanwhile: the second attempt waits for it.
+    // Another call acquires the permit during the delay, so the second attempt waits for it.
     let other = upstream.try_admit().unwrap();
     timer.advance(SECOND);
     assert!(poll(call.as_mut()).is_pending());
@@ -128,10 +128,10 @@ fn a_delay_holds_no_place() {
     assert_eq!(seen(&upstream), (0, 0));
 }
 
-/// Wherever a call is dropped, in line or called, the place passes on.
+/// A waiter that is dropped passes its permit on, woken or not.
 #[test]
-fn dropped_in_line_it_gives_its_place_up() {
-    for called in [false, true] {
+fn a_dropped_waiter_leaves_the_queue() {
+    for granted in [false, true] {
         for kind in 0..5 {
             let timer = ManualTimer::new();
             let budget = Budget::new().with_capacity(1);
@@ -149,7 +149,7 @@ fn dropped_in_line_it_gives_its_place_up() {
                 _ => Box::pin(async { drop(run.next().await) }),
             };
             if kind == 0 {
-                // The line of a second attempt, which is paid for.
+                // The second attempt waits in the queue, with a budget token.
                 assert!(poll(Pin::new(&mut waits)).is_pending());
             }
             ahead.replace(upstream.try_admit().unwrap());
@@ -163,7 +163,7 @@ fn dropped_in_line_it_gives_its_place_up() {
                 ((1, 2), tokens),
                 "kind {kind}"
             );
-            if called {
+            if granted {
                 ahead = None;
             }
             drop(waits);
@@ -171,11 +171,11 @@ fn dropped_in_line_it_gives_its_place_up() {
             drop(ahead);
             assert!(
                 matches!(poll(behind.as_mut()), Poll::Ready(Ok(_))),
-                "kind {kind}, called: {called}"
+                "kind {kind}, granted: {granted}"
             );
             drop(behind);
-            assert_eq!(seen(&upstream), (0, 0), "kind {kind}, called: {called}");
-            // A run goes on after a wait that was dropped.
+            assert_eq!(seen(&upstream), (0, 0), "kind {kind}, granted: {granted}");
+            // A run goes on after its wait was dropped.
             if kind > 2 {
                 assert!(
                     drive(run.attempt(Script::new(&[Step::Succeed]).play()), &timer)
@@ -189,7 +189,7 @@ fn dropped_in_line_it_gives_its_place_up() {
 }
 
 #[test]
-fn the_deadline_and_the_token_end_the_wait_in_line() {
+fn the_deadline_and_the_token_end_a_wait_in_the_queue() {
     let timer = ManualTimer::new();
     let upstream = limited(Bulkhead::new(1), &timer);
     let (script, _ahead) = (Script::new(&[Step::Hang]), upstream.try_admit().unwrap());
@@ -200,7 +200,7 @@ fn the_deadline_and_the_token_end_the_wait_in_line() {
     timer.advance((5 * SECOND).saturating_sub(Duration::from_nanos(1)));
     assert!(poll(call.as_mut()).is_pending());
     timer.advance(Duration::from_nanos(1));
-    let Poll::Ready(Err(ended)) = poll(call.as_mut()) else { panic!("its time is over") };
+    let Poll::Ready(Err(ended)) = poll(call.as_mut()) else { panic!("the deadline has passed") };
     assert_eq!(
         (ended.reason(), ended.attempts(), ended.elapsed()),
         (StopReason::Deadline, 0, 5 * SECOND)
@@ -218,9 +218,9 @@ fn the_deadline_and_the_token_end_the_wait_in_line() {
     assert_eq!(seen(&upstream), (1, 0));
 }
 
-/// A deadline that comes while a later attempt is in line: the error of the one before is there.
+/// The deadline ends the wait of a later attempt. The error of the earlier attempt is kept.
 #[test]
-fn a_retry_that_ends_in_line_has_its_last_error() {
+fn a_retry_that_ends_in_the_queue_keeps_the_last_error() {
     for (max_wait, expected) in [(None, StopReason::Deadline), (Some(2 * SECOND), StopReason::Full)]
     {
         let timer = ManualTimer::new();
@@ -242,7 +242,7 @@ fn a_retry_that_ends_in_line_has_its_last_error() {
 }
 
 #[test]
-fn the_wait_in_line_is_limited() {
+fn the_wait_in_the_queue_is_limited() {
     let least = Duration::from_nanos(1);
     let timer = ManualTimer::new();
     let upstream = limited(Bulkhead::new(1).with_queue(3).with_max_wait(2 * SECOND), &timer);
@@ -254,11 +254,11 @@ fn the_wait_in_line_is_limited() {
     timer.advance(SECOND);
     assert!(poll(admit.as_mut()).is_pending());
     timer.advance(SECOND.saturating_sub(least));
-    // Polled in between, it waits no longer for that.
+    // A poll in between does not extend the wait.
     assert!(poll(call.as_mut()).is_pending());
     assert_eq!(timer.until_next(), Some(least));
     timer.advance(least);
-    let Poll::Ready(Err(refused)) = poll(call.as_mut()) else { panic!("it waited long enough") };
+    let Poll::Ready(Err(refused)) = poll(call.as_mut()) else { panic!("the longest wait is over") };
     assert_eq!(
         (refused.reason(), refused.attempts(), refused.elapsed()),
         (StopReason::Full, 0, 2 * SECOND)
@@ -268,14 +268,14 @@ fn the_wait_in_line_is_limited() {
     assert_eq!(gave_up(poll(admit.as_mut())), (StopReason::Full, 0));
     assert_eq!((seen(&upstream), timer.sleepers()), ((1, 0), 0));
 
-    // A place in hand beats the limit.
+    // A permit that is ready takes precedence over the longest wait.
     let mut late = Box::pin(upstream.admit(Never));
     assert!(poll(late.as_mut()).is_pending());
     timer.advance(3 * SECOND);
     drop(ahead);
     assert!(matches!(poll(late.as_mut()), Poll::Ready(Ok(_))));
 
-    // The earlier of both limits says why.
+    // The reason comes from the earlier of the two limits.
     let _ahead = upstream.try_admit().unwrap();
     for (total, expected) in [(SECOND, StopReason::Deadline), (3 * SECOND, StopReason::Full)] {
         let call = retry(|_| script.play(), POLICY.with_total_timeout(total), Never).on(&upstream);
@@ -286,7 +286,7 @@ fn the_wait_in_line_is_limited() {
 }
 
 #[test]
-fn with_no_time_to_wait_it_is_refused_at_once() {
+fn with_a_longest_wait_of_zero_a_call_is_refused_at_once() {
     let timer = ManualTimer::new();
     let upstream = limited(Bulkhead::new(1).with_max_wait(Duration::ZERO), &timer);
     let ahead = upstream.try_admit().unwrap();
@@ -294,7 +294,7 @@ fn with_no_time_to_wait_it_is_refused_at_once() {
     assert_eq!(seen(&upstream), (1, 0));
     drop(ahead);
     assert!(poll(Box::pin(upstream.admit(Never)).as_mut()).is_ready());
-    // Of all the time there is, nothing is missing.
+    // A longest wait of `Duration::MAX` never ends and needs no sleep.
     let upstream = limited(Bulkhead::new(1).with_max_wait(Duration::MAX), &timer);
     let ahead = upstream.try_admit().unwrap();
     let mut admit = Box::pin(upstream.admit(Never));
@@ -306,7 +306,7 @@ fn with_no_time_to_wait_it_is_refused_at_once() {
 }
 
 #[test]
-fn what_the_breaker_refuses_takes_no_place() {
+fn a_call_that_the_breaker_refuses_holds_no_permit() {
     let timer = ManualTimer::new();
     let breaker = Breaker::new().with_consecutive(1).with_open_time(Backoff::fixed(9 * SECOND));
     let upstream = limited(Bulkhead::new(2), &timer).with_breaker(breaker);
@@ -315,12 +315,12 @@ fn what_the_breaker_refuses_takes_no_place() {
     assert!(poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
     fails.settle(&Verdict::transient());
     assert_eq!(upstream.breaker().unwrap().state(), State::Open);
-    // The place came free, and the breaker has opened: its refusal passes the place on.
+    // The breaker has opened before the permit became free. Its refusal passes the permit on.
     let Poll::Ready(Err(refused)) = poll(first.as_mut()) else { panic!("the breaker is open") };
     assert_eq!((refused.reason(), refused.retry_after()), (StopReason::Open, Some(9 * SECOND)));
     assert_eq!(gave_up(poll(second.as_mut())), (StopReason::Open, 0));
     assert_eq!(seen(&upstream), (1, 0));
-    // The house is full and the breaker open: there is no use in waiting for the place.
+    // The bulkhead is full and the breaker is open. Waiting for a permit would be useless.
     let other = upstream.bulkhead().unwrap().try_acquire().unwrap();
     let refused = upstream.try_admit().unwrap_err();
     assert_eq!((refused.reason(), refused.retry_after()), (StopReason::Open, Some(9 * SECOND)));
@@ -330,9 +330,10 @@ fn what_the_breaker_refuses_takes_no_place() {
     assert_eq!(seen(&upstream), (0, 0));
 }
 
-/// Called while the cooldown holds all attempts: the place is for nobody meanwhile.
+/// The permit becomes free while the cooldown holds all attempts. Nobody owns the permit during
+/// that time.
 #[test]
-fn what_the_cooldown_holds_takes_no_place() {
+fn a_call_that_the_cooldown_holds_holds_no_permit() {
     let timer = ManualTimer::new();
     let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
     let upstream = limited(Bulkhead::new(1), &timer).with_cooldown(cooldown);
@@ -343,18 +344,21 @@ fn what_the_cooldown_holds_takes_no_place() {
     assert!(poll(waits.as_mut()).is_pending());
     assert_eq!((seen(&upstream), timer.until_next()), ((0, 0), Some(7 * SECOND)));
     timer.advance(7 * SECOND);
-    assert!(poll(waits.as_mut()).is_pending(), "each question in a turn of its own");
-    let Poll::Ready(Ok(admission)) = poll(waits.as_mut()) else { panic!("it is released") };
+    assert!(
+        poll(waits.as_mut()).is_pending(),
+        "the bulkhead is asked in a later poll than the cooldown"
+    );
+    let Poll::Ready(Ok(admission)) = poll(waits.as_mut()) else { panic!("the hold is over") };
     assert_eq!(seen(&upstream), (1, 0));
     drop(admission);
     assert_eq!(seen(&upstream), (0, 0));
 }
 
 #[test]
-fn a_wait_in_line_is_reported_once() {
+fn a_wait_in_the_queue_is_reported_once() {
     let timer = ManualTimer::new();
-    let heard = Arc::new(Mutex::new(vec![]));
-    let sink = Arc::clone(&heard);
+    let events = Arc::new(Mutex::new(vec![]));
+    let sink = Arc::clone(&events);
     let observer = move |event: &Event<'_>| {
         if let EventKind::Held { attempt, by, delay, .. } = event.kind {
             assert_eq!((event.gauges.in_flight, event.gauges.waiting), (Some(1), Some(1)));
@@ -371,12 +375,12 @@ fn a_wait_in_line_is_reported_once() {
     drop(ahead);
     assert!(poll(call.as_mut()).is_ready());
     let words = "limited: attempt 1 of 3 waits for the bulkhead".to_owned();
-    assert_eq!(*heard.lock().unwrap(), [(1, HeldBy::Bulkhead, None, words)]);
+    assert_eq!(*events.lock().unwrap(), [(1, HeldBy::Bulkhead, None, words)]);
 }
 
-/// The first attempt waits like any other; a hedge is not worth waiting for.
+/// The first attempt waits in the queue, but a hedge never waits.
 #[test]
-fn a_hedge_does_not_wait_in_line() {
+fn a_hedge_does_not_wait_in_the_queue() {
     let timer = ManualTimer::new();
     let upstream = limited(Bulkhead::new(1), &timer);
     let (script, ahead) = (Script::new(&[Step::Pend(2, true)]), upstream.try_admit().unwrap());
@@ -392,14 +396,14 @@ fn a_hedge_does_not_wait_in_line() {
     assert_eq!((seen(&upstream), script.starts()), ((1, 0), 1));
     timer.advance(SECOND);
     assert!(poll(call.as_mut()).is_pending());
-    assert_eq!((seen(&upstream), script.starts()), ((1, 0), 1), "the hedge was denied");
+    assert_eq!((seen(&upstream), script.starts()), ((1, 0), 1), "the hedge was not admitted");
     assert!(matches!(poll(call.as_mut()), Poll::Ready(Ok(1))));
     assert_eq!(seen(&upstream), (0, 0));
 }
 
-/// A thread that blocks in line is woken with its place.
+/// A thread that blocks in the queue is woken with its permit.
 #[test]
-fn a_thread_waits_in_line() {
+fn a_blocked_thread_waits_in_the_queue() {
     static UPSTREAM: Upstream = Upstream::new("limited").with_bulkhead(Bulkhead::new(1));
     let ahead = UPSTREAM.try_admit().unwrap();
     let thread = std::thread::spawn(|| {
@@ -413,7 +417,7 @@ fn a_thread_waits_in_line() {
     }
     ahead.succeeded();
     assert_eq!((thread.join().unwrap(), seen(&UPSTREAM)), (7, (0, 0)));
-    // By hand the clock moves on as it waits: its time in line runs out.
+    // The manual clock advances while the thread waits, so its longest wait ends.
     let upstream = limited(Bulkhead::new(1).with_max_wait(SECOND), &ManualTimer::new());
     let _ahead = upstream.try_admit().unwrap();
     for (total, expected) in [(SECOND / 2, StopReason::Deadline), (9 * SECOND, StopReason::Full)] {
@@ -428,7 +432,7 @@ fn a_thread_waits_in_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_calls_and_never_more_than_the_limit() {
+async fn many_calls_never_exceed_the_limit() {
     static UPSTREAM: Upstream =
         Upstream::new("limited").with_bulkhead(Bulkhead::new(3).with_queue(97));
     static IN: AtomicU32 = AtomicU32::new(0);
@@ -452,7 +456,7 @@ async fn many_calls_and_never_more_than_the_limit() {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Move {
+enum Action {
     Call { hangs: bool },
     Admit,
     Poll(prop::sample::Index),
@@ -460,13 +464,13 @@ enum Move {
     Pass(u64),
 }
 
-fn moves() -> impl Strategy<Value = Vec<Move>> {
+fn actions() -> impl Strategy<Value = Vec<Action>> {
     let step = prop_oneof![
-        3 => any::<bool>().prop_map(|hangs| Move::Call { hangs }),
-        1 => Just(Move::Admit),
-        6 => any::<prop::sample::Index>().prop_map(Move::Poll),
-        2 => any::<prop::sample::Index>().prop_map(Move::Drop),
-        2 => (0..3000_u64).prop_map(Move::Pass),
+        3 => any::<bool>().prop_map(|hangs| Action::Call { hangs }),
+        1 => Just(Action::Admit),
+        6 => any::<prop::sample::Index>().prop_map(Action::Poll),
+        2 => any::<prop::sample::Index>().prop_map(Action::Drop),
+        2 => (0..3000_u64).prop_map(Action::Pass),
     ];
     prop::collection::vec(step, 1..60)
 }
@@ -486,7 +490,7 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// Polls it; true is its end.
+    /// Polls the call and returns whether it has ended.
     fn poll(&mut self) -> bool {
         self.woken.0.store(0, Ordering::Relaxed);
         let waker = Waker::from(Arc::clone(&self.woken));
@@ -495,15 +499,15 @@ impl Task<'_> {
 }
 
 proptest! {
-    /// Whatever is polled, dropped and delayed: no more are in than may be, nobody is forgotten in line, and all is
-    /// given back.
+    /// For any order of polls, drops and delays, the limit holds, every waiter is woken, and every
+    /// permit returns.
     #[test]
-    fn nobody_is_forgotten_in_line(
+    fn every_waiter_is_woken(
         limit in 1..4_u32,
         queue in 0..4_u32,
         max_wait in prop_oneof![Just(None), (0..4000_u64).prop_map(Some)],
         total in prop_oneof![Just(None), (0..9000_u64).prop_map(Some)],
-        moves in moves(),
+        actions in actions(),
     ) {
         let timer = ManualTimer::new();
         let bulkhead = Bulkhead::new(limit).with_queue(queue);
@@ -534,25 +538,25 @@ proptest! {
             }
         };
         let mut tasks: Vec<Task<'_>> = vec![];
-        for step in moves {
+        for step in actions {
             let call: Pin<Box<dyn Future<Output = ()> + '_>> = match step {
-                Move::Call { hangs } => {
+                Action::Call { hangs } => {
                     let call = retry(move |_| op(hangs), policy, Never).on(&upstream);
                     Box::pin(async { drop(call.await) })
                 }
-                Move::Admit => Box::pin(async { drop(upstream.admit(Never).await) }),
-                Move::Poll(at) if !tasks.is_empty() => {
+                Action::Admit => Box::pin(async { drop(upstream.admit(Never).await) }),
+                Action::Poll(at) if !tasks.is_empty() => {
                     let at = at.index(tasks.len());
                     if tasks[at].poll() {
                         drop(tasks.swap_remove(at));
                     }
                     continue;
                 }
-                Move::Drop(at) if !tasks.is_empty() => {
+                Action::Drop(at) if !tasks.is_empty() => {
                     drop(tasks.swap_remove(at.index(tasks.len())));
                     continue;
                 }
-                Move::Pass(by) => {
+                Action::Pass(by) => {
                     timer.advance(Duration::from_millis(by));
                     continue;
                 }
@@ -565,7 +569,7 @@ proptest! {
             let (inside, waiting) = seen(&upstream);
             prop_assert!(inside <= limit && waiting <= queue);
         }
-        // From here on only who is woken is polled.
+        // From here on only woken tasks are polled.
         while !tasks.is_empty() {
             let woken = tasks.iter().position(|task| task.woken.0.load(Ordering::Relaxed) > 0);
             match (woken, timer.until_next()) {
@@ -575,7 +579,7 @@ proptest! {
                     }
                 }
                 (None, Some(next)) => timer.advance(next),
-                (None, None) => prop_assert!(false, "{} wait for ever, {:?}", tasks.len(), upstream),
+                (None, None) => prop_assert!(false, "{} calls wait for ever, {:?}", tasks.len(), upstream),
             }
         }
         prop_assert_eq!(seen(&upstream), (0, 0));

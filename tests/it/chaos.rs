@@ -1,4 +1,4 @@
-//! `resile::chaos`: faults as drawn, and again.
+//! `resile::chaos`: faults follow the configured rates and repeat with the seed.
 
 use std::future::ready;
 use std::io;
@@ -14,15 +14,16 @@ use super::script::clock;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// All of it fits into a `static`.
+/// Every setting fits into a `static`.
 static CHAOS: Chaos<fn() -> io::Error> = Chaos::new(7).with_hangs(0.1).with_errors(0.5, refused);
 
 fn refused() -> io::Error {
     io::ErrorKind::ConnectionRefused.into()
 }
 
-/// What becomes of a call that would succeed at once: its outcome, or that it panics, hangs or waits.
-fn meets<F: Fn() -> u8>(chaos: &Chaos<F>) -> String {
+/// Returns the end of a call that would succeed at once: its outcome, a panic or a hang, after a
+/// delay if there is one.
+fn outcome_of<F: Fn() -> u8>(chaos: &Chaos<F>) -> String {
     let timer = ManualTimer::new();
     let mut call = Box::pin(ready(Ok::<u8, u8>(0)).chaos(chaos).on(clock(&timer)));
     let mut poll = || {
@@ -31,17 +32,17 @@ fn meets<F: Fn() -> u8>(chaos: &Chaos<F>) -> String {
         });
         std::panic::catch_unwind(polled)
     };
-    let mut told = String::new();
+    let mut text = String::new();
     let mut polled = poll();
     if let Some(delay) = timer.until_next() {
-        told = format!("{delay:?} then ");
+        text = format!("{delay:?} then ");
         timer.advance(delay);
         polled = poll();
     }
     match polled {
-        Err(_) => told + "panic",
-        Ok(Poll::Pending) => told + "hang",
-        Ok(Poll::Ready(outcome)) => told + &format!("{outcome:?}"),
+        Err(_) => text + "panic",
+        Ok(Poll::Pending) => text + "hang",
+        Ok(Poll::Ready(outcome)) => text + &format!("{outcome:?}"),
     }
 }
 
@@ -58,9 +59,9 @@ const fn all_kinds(seed: u64) -> Chaos<fn() -> u8> {
 fn the_same_seed_gives_the_same_faults() {
     let row = |seed| {
         let chaos = all_kinds(seed);
-        let first: Vec<_> = (0..60).map(|_| meets(&chaos)).collect();
+        let first: Vec<_> = (0..60).map(|_| outcome_of(&chaos)).collect();
         chaos.reset();
-        let again: Vec<_> = (0..60).map(|_| meets(&chaos)).collect();
+        let again: Vec<_> = (0..60).map(|_| outcome_of(&chaos)).collect();
         assert_eq!((&first, chaos.calls()), (&again, 60));
         first
     };
@@ -68,26 +69,26 @@ fn the_same_seed_gives_the_same_faults() {
     assert_ne!(row(1), row(2));
 }
 
-/// The published first outputs of `SplitMix64` from 1234567, through the door: the first fault draw is
-/// 6457827717110365317 / 2^64 = 0.350…
+/// The first outputs of `SplitMix64` from seed 1234567 are published. The first draw for an error
+/// is 6457827717110365317 / 2^64 = 0.350…
 #[test]
-fn the_draws_are_those_of_the_published_generator() {
-    let errs = |rate| meets(&Chaos::new(1_234_567).with_errors(rate, || 9)) == "Err(9)";
+fn the_draws_equal_the_published_outputs_of_splitmix64() {
+    let errs = |rate| outcome_of(&Chaos::new(1_234_567).with_errors(rate, || 9)) == "Err(9)";
     assert!(errs(0.351) && !errs(0.350));
 }
 
 #[test]
-fn rates_are_met() {
+fn faults_occur_at_the_configured_rates() {
     let chaos = all_kinds(3);
-    let all: Vec<_> = (0..4000).map(|_| meets(&chaos)).collect();
-    let share = |what: &str| {
-        let met = all.iter().filter(|told| told.contains(what)).count();
+    let all: Vec<_> = (0..4000).map(|_| outcome_of(&chaos)).collect();
+    let share = |kind: &str| {
+        let met = all.iter().filter(|text| text.contains(kind)).count();
         u32::try_from(met).map(f64::from).unwrap() / 4000.0
     };
-    for (what, rate) in
+    for (kind, rate) in
         [("Err(9)", 0.2), ("hang", 0.2), ("panic", 0.1), ("then", 0.3), ("Ok(0)", 0.5)]
     {
-        assert!((share(what) - rate).abs() < 0.03, "{what}: {}", share(what));
+        assert!((share(kind) - rate).abs() < 0.03, "{kind}: {}", share(kind));
     }
 }
 
@@ -99,7 +100,7 @@ fn nothing_is_drawn_before_the_first_poll() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_lies_around_it_copes() {
+async fn adapters_around_chaos_handle_its_faults() {
     let mut met = [0; 3];
     for _ in 0..200 {
         match ready(Ok::<_, anyhow::Error>(())).chaos(&chaos_of_anyhow()).timeout(SECOND).await {
@@ -110,7 +111,7 @@ async fn what_lies_around_it_copes() {
     }
     assert!(
         met.iter().filter(|met| **met > 0).count() == 1,
-        "a fresh one draws the same each time: {met:?}"
+        "a new `Chaos` draws the same fault each time: {met:?}"
     );
     let mut kinds = [0; 2];
     for _ in 0..200 {
@@ -123,13 +124,13 @@ async fn what_lies_around_it_copes() {
 }
 
 fn chaos_of_anyhow() -> Chaos<fn() -> anyhow::Error> {
-    const ERROR: fn() -> anyhow::Error = || anyhow::anyhow!("on purpose");
+    const ERROR: fn() -> anyhow::Error = || anyhow::anyhow!("injected");
     Chaos::new(5).with_errors(0.5, ERROR)
 }
 
-/// Dropped at each await point: while dawdling, while hanging.
+/// A call may be dropped during its latency and during its hang.
 #[test]
-fn dropped_at_every_await_point() {
+fn a_call_dropped_at_any_await_leaves_no_sleeper() {
     let timer = ManualTimer::new();
     let chaos = Chaos::new(0).with_hangs(1.0).with_latency(1.0, SECOND, SECOND);
     for polls in 0..3 {
@@ -146,21 +147,21 @@ fn dropped_at_every_await_point() {
 
 proptest! {
     #[test]
-    fn nothing_else_panics(seed: u64, rates: [f64; 3], shortest: Duration, longest: Duration) {
+    fn no_setting_panics(seed: u64, rates: [f64; 3], shortest: Duration, longest: Duration) {
         let [hangs, errors, latency] = rates;
         let chaos = Chaos::new(seed).with_errors(errors, || 9).with_hangs(hangs).with_latency(latency, shortest, longest);
         for _ in 0..5 {
-            let told = meets(&chaos);
-            prop_assert!(!told.ends_with("panic"));
-            prop_assert!(hangs > 0.0 || !told.ends_with("hang"));
-            prop_assert!(errors > 0.0 || !told.ends_with("Err(9)"));
-            prop_assert!(hangs < 1.0 || told.ends_with("hang"));
+            let text = outcome_of(&chaos);
+            prop_assert!(!text.ends_with("panic"));
+            prop_assert!(hangs > 0.0 || !text.ends_with("hang"));
+            prop_assert!(errors > 0.0 || !text.ends_with("Err(9)"));
+            prop_assert!(hangs < 1.0 || text.ends_with("hang"));
         }
     }
 }
 
 #[test]
-fn without_errors_to_make_there_are_none() {
+fn without_an_error_function_no_errors_occur() {
     let chaos: Chaos<NoErrors> = Chaos::new(0);
     let call = std::pin::pin!(ready(Ok::<u8, io::Error>(1)).chaos(&chaos));
     let polled = call.poll(&mut Context::from_waker(Waker::noop()));

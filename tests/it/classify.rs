@@ -1,4 +1,5 @@
-//! `Verdict` and `Classify`: closures, composition, what was cut, and what nobody has an opinion on.
+//! `Verdict` and `Classify`: closures, composition, cut attempts, and classifiers without an
+//! opinion.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,7 @@ fn closures_classify_by_bool_verdict_and_option() {
     assert_eq!(Always.classify("unsized too"), Some(Verdict::transient()));
 }
 
-/// The three questions have three answers, and what changes one of them leaves the others.
+/// A verdict answers three questions. A change of one answer leaves the other two.
 #[test]
 fn a_verdict_answers_three_questions() {
     let answers = |verdict: Verdict| (verdict.is_again(), verdict.health(), verdict.hint());
@@ -34,7 +35,7 @@ fn a_verdict_answers_three_questions() {
 }
 
 #[test]
-fn no_opinion_ends_the_call_and_says_so() {
+fn a_call_without_an_opinion_ends_as_unclassified() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
     let policy = RetryPolicy::new().with_classifier(|_: &Down| None::<Verdict>);
     let gave_up =
@@ -47,7 +48,7 @@ fn no_opinion_ends_the_call_and_says_so() {
     );
 }
 
-/// Nobody but who was asked has an opinion on what was cut, and whatever composes a classifier keeps its opinion.
+/// Only `cut_is` gives an opinion on cuts. Pairs, `Arc` and references keep this opinion.
 #[test]
 fn opinions_on_cuts_compose() {
     let silent = |_: &Down| true;
@@ -68,7 +69,7 @@ fn opinions_on_cuts_compose() {
         assert_eq!(
             (of(&twice), of(&(once, twice))),
             (Some(Verdict::fatal()), expected),
-            "the outermost, the first"
+            "the outermost `cut_is` wins, and the first of a pair wins"
         );
     }
     let error =
@@ -77,7 +78,7 @@ fn opinions_on_cuts_compose() {
 }
 
 proptest! {
-    /// The first opinion counts, and the second classifier is not asked where there is one.
+    /// The first opinion counts. The second classifier is asked only if the first has none.
     #[test]
     fn a_pair_takes_the_first_opinion(first in prop::option::of(verdicts()), second in prop::option::of(verdicts())) {
         let asked = std::cell::Cell::new(false);
@@ -87,8 +88,8 @@ proptest! {
     }
 
     #[test]
-    fn a_verdict_says_what_it_was_made_of(verdict in verdicts(), hint in any::<Duration>()) {
-        // A verdict holds no more than 584 years.
+    fn a_verdict_keeps_its_three_answers(verdict in verdicts(), hint in any::<Duration>()) {
+        // A verdict holds at most 584 years.
         let longest = Duration::from_nanos(u64::MAX - 1);
         let hinted = verdict.after(hint);
         prop_assert_eq!(hinted.hint(), Some(hint.min(longest)));

@@ -1,4 +1,4 @@
-//! What is put together does what its parts do, each in its place.
+//! Combined adapters and upstreams behave like their parts.
 
 mod pairs;
 mod stacks;

@@ -1,4 +1,5 @@
-//! The parts of an upstream, and whole upstreams, from configuration; errors name the setting, its value and what is right.
+//! Upstreams and their parts are read from configuration. An error names the setting, its value and
+//! the accepted values.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -13,15 +14,15 @@ use serde_json::{from_str, json};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What is wrong, without the place.
+/// Returns the error without its position in the text.
 fn wrong<T: DeserializeOwned>(text: &str) -> String {
-    let Err(error) = from_str::<T>(text) else { panic!("{text} is read") };
+    let Err(error) = from_str::<T>(text) else { panic!("{text} is accepted") };
     let error = error.to_string();
-    error.rsplit_once(" at line ").map_or(error.clone(), |(what, _)| what.to_owned())
+    error.rsplit_once(" at line ").map_or(error.clone(), |(message, _)| message.to_owned())
 }
 
 #[test]
-fn a_whole_upstream_reads() {
+fn a_whole_upstream_is_read() {
     let text = r#"{
         "name": "openai",
         "budget": { "capacity": 3, "deposit": 0.5 },
@@ -38,7 +39,7 @@ fn a_whole_upstream_reads() {
     assert_eq!((upstream.name(), upstream.budget().unwrap().capacity()), ("openai", 3));
     assert_eq!(upstream.adaptive_timeout().unwrap().limit(), SECOND * 7);
     upstream.hold(SECOND * 100);
-    assert_eq!(upstream.held(), Some(SECOND * 4), "the cap");
+    assert_eq!(upstream.held(), Some(SECOND * 4), "the hold is cut to the cap");
     timer.advance(SECOND * 4);
 
     let inside = [upstream.try_admit().unwrap(), upstream.try_admit().unwrap()];
@@ -46,15 +47,23 @@ fn a_whole_upstream_reads() {
     for admission in inside {
         admission.settle(&Verdict::transient());
     }
-    assert_eq!(upstream.breaker().map(Breaker::state), Some(State::Open), "after two in a row");
+    assert_eq!(
+        upstream.breaker().map(Breaker::state),
+        Some(State::Open),
+        "two failures in a row open the breaker"
+    );
     assert_eq!(upstream.snapshot().unwrap().retry_after, Some(SECOND * 3));
     timer.advance(SECOND * 3);
     upstream.try_admit().unwrap().succeeded();
-    assert_eq!(upstream.breaker().map(Breaker::state), Some(State::Closed), "after one probe");
+    assert_eq!(
+        upstream.breaker().map(Breaker::state),
+        Some(State::Closed),
+        "one probe closes the breaker"
+    );
 }
 
 #[test]
-fn what_is_left_out_is_as_in_new() {
+fn missing_settings_have_the_values_of_new() {
     let shown = |part: &dyn std::fmt::Debug| format!("{part:?}");
     assert_eq!(shown(&from_str::<Budget>("{}").unwrap()), shown(&Budget::new()));
     assert_eq!(shown(&from_str::<Breaker>("{}").unwrap()), shown(&Breaker::new()));
@@ -71,7 +80,7 @@ fn what_is_left_out_is_as_in_new() {
 }
 
 #[test]
-fn policies_read() {
+fn policies_are_read() {
     let hedge = r#"{ "delay": "80ms", "learned_delay": true, "hedges": 2, "total_timeout": "9s", "attempt_timeout": "3s" }"#;
     let meant = HedgePolicy::new().with_delay(SECOND * 2 / 25).with_learned_delay().with_hedges(2);
     let meant = meant.with_total_timeout(SECOND * 9).with_attempt_timeout(SECOND * 3);
@@ -84,7 +93,7 @@ fn policies_read() {
 }
 
 #[test]
-fn an_error_names_the_setting_its_value_and_what_is_right() {
+fn an_error_names_the_setting_its_value_and_the_accepted_values() {
     let whole = |setting: &str, least: u32| {
         format!("expected `{setting}` to be a whole number from {least} to 4294967295")
     };
@@ -105,8 +114,8 @@ fn an_error_names_the_setting_its_value_and_what_is_right() {
         (r#"{ "name": "x", "bulkhead": {} }"#, "missing field `limit`".to_owned()),
         (r#"{ "name": "x", "cooldown": { "cap": 5 } }"#, r#"invalid type: integer `5`, expected `cap` to be a duration of 0 or more in h, m, s, ms, us or ns, such as "1.5s", "500ms" or "2m 30s""#.to_owned()),
     ];
-    for (text, what) in table {
-        assert_eq!(wrong::<Upstream>(text), what, "{text}");
+    for (text, message) in table {
+        assert_eq!(wrong::<Upstream>(text), message, "{text}");
     }
 }
 
@@ -130,7 +139,7 @@ struct Own {
 }
 
 #[test]
-fn durations_of_ones_own() {
+fn durations_in_other_types_are_read() {
     let own: Own = from_str(r#"{ "connect": "1.5s", "idle": "2m" }"#).unwrap();
     assert_eq!((own.connect, own.idle), (SECOND * 3 / 2, Some(SECOND * 120)));
     assert_eq!(serde_json::to_value(&own).unwrap(), json!({ "connect": "1s 500ms", "idle": "2m" }));

@@ -1,4 +1,4 @@
-//! `resile::Cooldown`: what one is told, all wait for.
+//! `resile::Cooldown`: one throttled attempt makes every attempt wait.
 
 use std::fmt;
 use std::future::Future;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// One that releases all at one instant.
+/// Creates a cooldown that releases all waiters at one instant.
 fn exact() -> Cooldown {
     Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO)
 }
@@ -28,25 +28,25 @@ fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// An error that says how it is classified.
+/// An error that carries its own verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Said(Verdict);
+struct WithVerdict(Verdict);
 
-impl fmt::Display for Said {
+impl fmt::Display for WithVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.0)
     }
 }
 
-fn as_said(said: &Said) -> Verdict {
-    said.0
+fn verdict_of(error: &WithVerdict) -> Verdict {
+    error.0
 }
 
 fn held_by<M: Timer>(cooldown: Cooldown, timer: M) -> Upstream<M> {
     Upstream::new("held").with_cooldown(cooldown).with_observer(&()).with_timer(timer)
 }
 
-/// A clock that nobody may read.
+/// A clock that must not be used.
 struct NoClock;
 
 impl Timer for NoClock {
@@ -57,7 +57,7 @@ impl Timer for NoClock {
     }
 
     fn sleep(&self, _: Duration) -> Self::Sleep {
-        panic!("a timer was made")
+        panic!("a sleep was created")
     }
 }
 
@@ -65,10 +65,11 @@ impl Timer for NoClock {
 fn a_call_that_is_not_held_costs_nothing() {
     let upstream = held_by(Cooldown::new(), NoClock);
     let counted = allocation_counter::measure(|| {
-        let call = pin!(upstream.call(async { Ok::<_, Said>(7) }, Always));
+        let call = pin!(upstream.call(async { Ok::<_, WithVerdict>(7) }, Always));
         assert!(matches!(poll(call), Poll::Ready(Ok(7))));
-        let call =
-            pin!(retry(|_| async { Ok::<_, Said>(7) }, RetryPolicy::new(), Never).on(&upstream));
+        let call = pin!(
+            retry(|_| async { Ok::<_, WithVerdict>(7) }, RetryPolicy::new(), Never).on(&upstream)
+        );
         assert!(matches!(poll(call), Poll::Ready(Ok(7))));
         assert!(matches!(poll(pin!(upstream.admit(Never))), Poll::Ready(Ok(_))));
         upstream.try_admit().unwrap().succeeded();
@@ -78,20 +79,21 @@ fn a_call_that_is_not_held_costs_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_runs_before_it_may() {
+async fn no_attempt_starts_during_a_hold() {
     let upstream = held_by(exact(), TokioTimer::new());
     upstream.hold(20 * SECOND);
     let began = Instant::now();
-    let call = upstream.call(async { Ok::<_, Said>(began.elapsed()) }, Always);
-    let retried = retry(|_| async { Ok::<_, Said>(began.elapsed()) }, RetryPolicy::new(), Never)
-        .on(&upstream);
+    let call = upstream.call(async { Ok::<_, WithVerdict>(began.elapsed()) }, Always);
+    let retried =
+        retry(|_| async { Ok::<_, WithVerdict>(began.elapsed()) }, RetryPolicy::new(), Never)
+            .on(&upstream);
     let (called, retried) = tokio::join!(call, retried);
     assert!(called.unwrap() >= 20 * SECOND && retried.unwrap() >= 20 * SECOND);
     assert_eq!(upstream.held(), None);
 }
 
 #[test]
-fn a_free_cooldown_reads_no_clock_again_after_a_hold() {
+fn a_cooldown_reads_no_clock_after_its_hold_has_ended() {
     struct Counting(ManualTimer, AtomicU32);
     impl Timer for Counting {
         type Sleep = resile::ManualSleep;
@@ -114,7 +116,7 @@ fn a_free_cooldown_reads_no_clock_again_after_a_hold() {
 }
 
 #[test]
-fn a_wait_that_is_extended_goes_on() {
+fn an_extended_hold_extends_the_waits() {
     let timer = ManualTimer::new();
     let upstream = held_by(exact(), &timer);
     upstream.hold(10 * SECOND);
@@ -127,7 +129,10 @@ fn a_wait_that_is_extended_goes_on() {
     timer.advance(Duration::from_nanos(8_999_999_999));
     assert!(poll(wait.as_mut()).is_pending());
     timer.advance(Duration::from_nanos(1));
-    assert!(poll(wait.as_mut()).is_pending(), "each question in a turn of its own");
+    assert!(
+        poll(wait.as_mut()).is_pending(),
+        "the attempt starts in a later poll than the end of the hold"
+    );
     assert!(matches!(poll(wait), Poll::Ready(Ok(_))));
 }
 
@@ -147,16 +152,16 @@ async fn waiters_do_not_wake_at_one_instant() {
     let mut slots = [0_u32; 51];
     for waiter in waiters {
         let waited = waiter.await.unwrap();
-        assert!(waited >= 20 * SECOND, "{waited:?} is shorter than was asked");
+        assert!(waited >= 20 * SECOND, "{waited:?} is shorter than the hold");
         let slot = waited.saturating_sub(20 * SECOND).as_millis() / 100;
         slots[usize::try_from(slot).unwrap()] += 1; // the spread is five seconds, and tokio rounds up
     }
-    // Twenty are to be expected in each slot; more than seventy is 1e-17.
+    // The expected number in each slot is twenty. More than seventy has a probability of 1e-17.
     assert!(slots.iter().all(|&n| n <= 70), "{slots:?}");
     assert!(slots[..50].iter().filter(|&&n| n > 0).count() > 45, "{slots:?}");
 }
 
-/// When the last of many calls that come now may go.
+/// Returns the time until the last of many calls that start now is released.
 fn last_of_many(upstream: &Upstream<&ManualTimer>, timer: &ManualTimer) -> Duration {
     let (began, mut last) = (timer.now(), Duration::ZERO);
     let mut waits: Vec<_> = (0..200).map(|_| Box::pin(upstream.admit(Never))).collect();
@@ -165,14 +170,14 @@ fn last_of_many(upstream: &Upstream<&ManualTimer>, timer: &ManualTimer) -> Durat
         if waits.is_empty() {
             return last;
         }
-        // Between a sleep and the question after it a waiter gives up a turn, and sleeps nowhere.
+        // Between the end of its sleep and its next check a waiter yields once and has no sleep.
         timer.advance(timer.until_next().unwrap_or_default());
         last = timer.now().saturating_sub(began);
     }
 }
 
 #[test]
-fn refused_amid_the_release_it_releases_more_slowly() {
+fn a_hold_during_the_release_spreads_the_next_release_wider() {
     let timer = ManualTimer::new();
     let upstream = held_by(Cooldown::new().with_jitter(0.5), &timer);
     upstream.hold(10 * SECOND);
@@ -180,17 +185,20 @@ fn refused_amid_the_release_it_releases_more_slowly() {
     assert_eq!(upstream.held(), None);
     upstream.hold(10 * SECOND);
     let last = last_of_many(&upstream, &timer);
-    assert!((17 * SECOND..=20_500 * SECOND / 1000).contains(&last), "21 s in all: {last:?}");
+    assert!(
+        (17 * SECOND..=20_500 * SECOND / 1000).contains(&last),
+        "the spread follows from 21 s in all: {last:?}"
+    );
 
-    // After the release the next one is by itself again.
+    // After the release ends, the next hold has its own spread again.
     timer.advance(4 * SECOND);
     upstream.hold(10 * SECOND);
     let last = last_of_many(&upstream, &timer);
-    assert!((13 * SECOND..=15 * SECOND).contains(&last), "10 s: {last:?}");
+    assert!((13 * SECOND..=15 * SECOND).contains(&last), "the spread follows from 10 s: {last:?}");
 }
 
 #[test]
-fn refused_for_long_it_releases_within_some_hints() {
+fn the_spread_is_limited_after_many_holds() {
     let timer = ManualTimer::new();
     let upstream = held_by(Cooldown::new(), &timer);
     for _ in 0..1000 {
@@ -199,22 +207,25 @@ fn refused_for_long_it_releases_within_some_hints() {
     }
     upstream.hold(SECOND);
     let last = last_of_many(&upstream, &timer);
-    assert!((7 * SECOND..=9 * SECOND).contains(&last), "a quarter of 32 hints: {last:?}");
+    assert!(
+        (7 * SECOND..=9 * SECOND).contains(&last),
+        "the spread is a quarter of 32 hints: {last:?}"
+    );
 }
 
 #[test]
-fn one_that_comes_amid_the_release_is_not_ahead_of_those_that_wait() {
+fn a_call_during_the_release_does_not_overtake_the_waiters() {
     let timer = ManualTimer::new();
     let upstream = held_by(Cooldown::new().with_jitter(1.0), &timer);
     upstream.hold(100 * SECOND);
     timer.advance(101 * SECOND);
     let goes = (0..1000).filter(|_| poll(pin!(upstream.admit(Never))).is_ready()).count();
-    // A turn in sixteen: 63 are to be expected, with a deviation of 8.
-    assert!((10..=120).contains(&goes), "{goes} of 1000");
+    // One in sixteen calls may go: 63 are expected, with a standard deviation of 8.
+    assert!((10..=120).contains(&goes), "{goes} of 1000 calls went at once");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_ends_the_wait_and_beats_the_release() {
+async fn a_token_ends_a_hold_and_takes_precedence_over_its_end() {
     let upstream = held_by(exact(), TokioTimer::new());
     let token = CancellationToken::new();
     upstream.hold(20 * SECOND);
@@ -230,7 +241,7 @@ async fn a_token_ends_the_wait_and_beats_the_release() {
     );
     assert_eq!(upstream.held(), Some(19 * SECOND));
     tokio::time::advance(20 * SECOND).await;
-    // It is free, and nothing may start.
+    // The hold is over, but a cancelled token starts nothing.
     assert_eq!(upstream.admit(&token).await.unwrap_err().reason(), StopReason::Cancelled);
 }
 
@@ -240,9 +251,13 @@ fn only_throttled_verdicts_hold() {
     let upstream = held_by(Cooldown::new(), &timer);
     let cooldown = upstream.cooldown().unwrap();
     let fail = |verdict| {
-        let outcome = poll(pin!(upstream.call(async { Err::<(), _>(Said(verdict)) }, as_said)));
-        let Poll::Ready(Err(gave_up)) = outcome else { panic!("it ends at once") };
-        assert_eq!((gave_up.last(), gave_up.verdict()), (Some(&Said(verdict)), Some(verdict)));
+        let outcome =
+            poll(pin!(upstream.call(async { Err::<(), _>(WithVerdict(verdict)) }, verdict_of)));
+        let Poll::Ready(Err(gave_up)) = outcome else { panic!("the call ends at once") };
+        assert_eq!(
+            (gave_up.last(), gave_up.verdict()),
+            (Some(&WithVerdict(verdict)), Some(verdict))
+        );
         upstream.held()
     };
     assert_eq!(fail(Verdict::fatal()), None);
@@ -252,39 +267,40 @@ fn only_throttled_verdicts_hold() {
     assert_eq!(fail(Verdict::throttled()), Some(cooldown.default_hold()));
     timer.advance(2 * SECOND);
     assert_eq!(fail(Verdict::throttled().after(3 * SECOND)), Some(3 * SECOND));
-    timer.advance(4 * SECOND); // its release is over as well
+    timer.advance(4 * SECOND); // its release is over, too
     assert_eq!(fail(Verdict::throttled().after(Duration::MAX)), Some(cooldown.cap()));
     timer.advance(cooldown.cap() * 2);
-    // Whether the request may be sent again does not matter here.
+    // The cooldown ignores whether the request may be sent again.
     assert_eq!(fail(Verdict::throttled().not_again().after(SECOND)), Some(SECOND));
 }
 
-/// By whatever way the verdict comes.
+/// Every way of reporting a verdict reaches the cooldown.
 #[test]
-fn every_attempt_on_an_upstream_teaches_its_cooldown() {
+fn every_throttled_attempt_on_an_upstream_holds_its_cooldown() {
     let throttled = Verdict::throttled().after(9 * SECOND);
     let timer = ManualTimer::new();
     let by_hand = held_by(exact(), &timer);
     by_hand.try_admit().unwrap().settle(&throttled);
     let by_retry = held_by(exact(), &timer);
-    let policy = RetryPolicy::new().with_attempts(1).with_classifier(as_said);
-    let call =
-        pin!(retry(|_| async { Err::<(), _>(Said(throttled)) }, policy, Never).on(&by_retry));
+    let policy = RetryPolicy::new().with_attempts(1).with_classifier(verdict_of);
+    let call = pin!(
+        retry(|_| async { Err::<(), _>(WithVerdict(throttled)) }, policy, Never).on(&by_retry)
+    );
     assert!(poll(call).is_ready());
     assert_eq!([by_hand.held(), by_retry.held()], [Some(9 * SECOND); 2]);
-    // It would have to wait, and does not: it sink for how long.
+    // `try_admit` does not wait. It returns the time until the end of the hold.
     let refused = by_hand.try_admit().unwrap_err();
     assert_eq!((refused.reason(), refused.retry_after()), (StopReason::Deadline, Some(9 * SECOND)));
 }
 
 #[test]
-fn a_cooldown_learns_from_verdicts_and_from_hold_alone() {
+fn only_verdicts_and_hold_hold_a_cooldown() {
     let timer = ManualTimer::new();
     let upstream = held_by(Cooldown::new(), &timer);
-    let call = upstream.call(async { Err::<(), _>(Said(Verdict::throttled())) }, Always);
+    let call = upstream.call(async { Err::<(), _>(WithVerdict(Verdict::throttled())) }, Always);
     assert!(poll(pin!(call)).is_ready());
     assert_eq!(upstream.held(), None);
-    // And without one there is nothing to hold.
+    // An upstream without a cooldown holds no call.
     let without = Upstream::new("free").with_timer(&timer);
     without.hold(SECOND);
     without.try_admit().unwrap().settle(&Verdict::throttled());
@@ -293,20 +309,20 @@ fn a_cooldown_learns_from_verdicts_and_from_hold_alone() {
 }
 
 #[test]
-fn no_hold_where_the_settings_say_none() {
+fn settings_of_zero_disable_holds() {
     let timer = ManualTimer::new();
     let upstream = held_by(Cooldown::new().with_cap(Duration::ZERO), &timer);
     upstream.hold(Duration::MAX);
     assert_eq!(upstream.held(), None);
     let upstream = held_by(Cooldown::new().with_default_hold(Duration::ZERO), &timer);
-    let call = upstream.call(async { Err::<(), _>(Said(Verdict::throttled())) }, as_said);
+    let call = upstream.call(async { Err::<(), _>(WithVerdict(Verdict::throttled())) }, verdict_of);
     assert!(poll(pin!(call)).is_ready());
     assert_eq!(upstream.held(), None);
 }
 
-/// Dropped at each of its awaits, a call leaves no sleeper and has taught nothing that it was not told.
+/// A call that is dropped at any await leaves no sleeper and adds no hold.
 #[test]
-fn dropped_at_every_await() {
+fn a_call_dropped_at_any_await_leaves_no_sleeper() {
     for polls in 0..5 {
         let timer = ManualTimer::new();
         let upstream = held_by(exact(), &timer);
@@ -316,32 +332,34 @@ fn dropped_at_every_await() {
             let operation = async {
                 started = true;
                 timer.sleep(SECOND).await;
-                Err::<(), _>(Said(Verdict::throttled().after(5 * SECOND)))
+                Err::<(), _>(WithVerdict(Verdict::throttled().after(5 * SECOND)))
             };
-            let mut call = pin!(upstream.call(operation, as_said));
+            let mut call = pin!(upstream.call(operation, verdict_of));
             for _ in 0..polls {
                 let _ = poll(call.as_mut());
                 timer.advance(SECOND);
             }
         }
         assert_eq!(timer.sleepers(), 0, "after {polls} polls");
-        // The second poll is the turn between the hold and the question.
+        // The second poll is the yield between the end of the hold and the next check.
         assert_eq!(started, polls >= 3, "after {polls} polls");
-        // At the fourth poll it ends, a second before now.
+        // The call ends at the fourth poll, one second ago.
         let left = (polls == 4).then_some(4 * SECOND).or((polls == 0).then_some(SECOND));
         assert_eq!(upstream.held(), left, "after {polls} polls");
     }
 }
 
-/// What cannot begin in time ends at once, with the time at which it could.
+/// A call that cannot begin before its deadline ends at once. The error gives the time of the next
+/// possible start.
 #[tokio::test(start_paused = true)]
-async fn what_cannot_begin_before_its_deadline_is_not_waited_for() {
+async fn a_call_held_beyond_its_deadline_ends_at_once() {
     let upstream = held_by(exact(), TokioTimer::new());
     upstream.hold(20 * SECOND);
     let began = Instant::now();
     for (limit, attempts) in [(5, 0), (20, 0), (21, 1)] {
         let policy = RetryPolicy::new().with_total_timeout(limit * SECOND);
-        let outcome = retry(|_| async { Ok::<_, Said>(()) }, policy, Never).on(&upstream).await;
+        let outcome =
+            retry(|_| async { Ok::<_, WithVerdict>(()) }, policy, Never).on(&upstream).await;
         if attempts == 0 {
             let gave_up = outcome.unwrap_err();
             assert_eq!(
@@ -360,30 +378,33 @@ async fn what_cannot_begin_before_its_deadline_is_not_waited_for() {
     }
 }
 
-/// A hold that begins or grows while the call waits: it ends as soon as it is known that the rest does not fit.
+/// A hold may grow while the call waits. The call ends as soon as the rest of the hold does not
+/// fit.
 #[test]
-fn a_hold_that_outgrows_the_deadline_ends_the_call() {
+fn a_hold_that_grows_beyond_the_deadline_ends_the_call() {
     let timer = ManualTimer::new();
     let upstream = held_by(exact(), &timer);
     upstream.hold(3 * SECOND);
     let policy = RetryPolicy::new().with_total_timeout(10 * SECOND);
-    let mut call = pin!(retry(|_| async { Ok::<_, Said>(()) }, policy, Never).on(&upstream));
+    let mut call = pin!(retry(|_| async { Ok::<_, WithVerdict>(()) }, policy, Never).on(&upstream));
     assert!(poll(call.as_mut()).is_pending());
     upstream.hold(15 * SECOND);
     timer.advance(3 * SECOND);
     assert!(poll(call.as_mut()).is_pending());
-    let Poll::Ready(Err(gave_up)) = poll(call) else { panic!("it does not fit") };
+    let Poll::Ready(Err(gave_up)) = poll(call) else {
+        panic!("the hold does not fit the deadline")
+    };
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Deadline, 0));
     assert_eq!((gave_up.elapsed(), gave_up.retry_after()), (3 * SECOND, Some(12 * SECOND)));
     assert_eq!(timer.sleepers(), 0);
 }
 
-/// Each wait is a state with an event.
+/// Each wait for a hold is reported as an event.
 #[test]
 fn a_hold_is_reported() {
     let timer = ManualTimer::new();
-    let heard = Arc::new(Mutex::new(vec![]));
-    let sink = Arc::clone(&heard);
+    let events = Arc::new(Mutex::new(vec![]));
+    let sink = Arc::clone(&events);
     let observer = move |event: &Event<'_>| {
         if let EventKind::Held { attempt, by, delay, .. } = event.kind {
             assert_eq!(by, HeldBy::Cooldown);
@@ -392,8 +413,9 @@ fn a_hold_is_reported() {
     };
     let upstream = held_by(exact(), &timer).with_shared_observer(observer);
     upstream.hold(3 * SECOND);
-    let mut call =
-        pin!(retry(|_| async { Ok::<_, Said>(()) }, RetryPolicy::new(), Never).on(&upstream));
+    let mut call = pin!(
+        retry(|_| async { Ok::<_, WithVerdict>(()) }, RetryPolicy::new(), Never).on(&upstream)
+    );
     assert!(poll(call.as_mut()).is_pending());
     upstream.hold(5 * SECOND);
     timer.advance(3 * SECOND);
@@ -405,7 +427,7 @@ fn a_hold_is_reported() {
     assert!(poll(call).is_ready());
     let words = |held: &str| format!("held: attempt 1 of 3 waits {held} for the cooldown");
     let expected = [(1, Some(3 * SECOND), words("3.0s")), (1, Some(2 * SECOND), words("2.0s"))];
-    assert_eq!(*heard.lock().unwrap(), expected);
+    assert_eq!(*events.lock().unwrap(), expected);
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -429,10 +451,10 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// The model: an end that only grows, a beginning that is set when nothing is held or released, and the longest
-    /// hint since a hold last began to run.
+    /// The model: an end that only grows, a beginning that is set while nothing is held or
+    /// released, and the longest hint since a hold last began.
     #[test]
-    fn only_extends(
+    fn a_hold_is_only_extended(
         steps in prop::collection::vec(step(), 1..60),
         cap in duration(),
         jitter in prop_oneof![Just(f64::NAN), Just(f64::INFINITY), -1.0..2.0_f64],
@@ -458,8 +480,8 @@ proptest! {
                         if until.is_zero() || until <= now && until.saturating_add(spread(since, until, hint)).min(LAST) <= now {
                             since = now;
                         }
-                        let told = after.min(cap).min(LAST);
-                        hint = if until <= now { told } else { hint.max(told) };
+                        let asked = after.min(cap).min(LAST);
+                        hint = if until <= now { asked } else { hint.max(asked) };
                         until = until.max(now.saturating_add(after.min(cap)).min(LAST));
                     }
                 }

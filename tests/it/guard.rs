@@ -1,4 +1,4 @@
-//! An upstream with a breaker, on a clock that stands still, with attempts by hand.
+//! An upstream with a breaker and a manual clock, with attempts made by hand.
 
 use std::convert::Infallible;
 
@@ -11,7 +11,7 @@ pub(crate) type Permit<'a> = Admission<&'a Upstream<ManualTimer>>;
 #[derive(Debug)]
 pub(crate) struct Guard(pub(crate) Upstream<ManualTimer>);
 
-/// One that nobody observes.
+/// Creates an upstream without an observer.
 pub(crate) fn guard(timer: &ManualTimer, settings: impl FnOnce(Breaker) -> Breaker) -> Guard {
     let breaker = settings(Breaker::new());
     Guard(

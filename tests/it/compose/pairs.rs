@@ -1,5 +1,7 @@
-//! Every pair of postfix adapters and of guarded calls on an upstream, in both orders, under every kind of error type,
-//! inside a retry: held against a model of ten lines, in which each layer knows only what is beneath it.
+//! Every pair of postfix adapters and of guarded calls on an upstream, inside a retry. Both orders
+//! and every kind of error type agree with a model of ten lines.
+//!
+//! In the model each layer knows only the layers beneath it.
 
 use std::cell::RefCell;
 use std::error::Error as StdError;
@@ -20,7 +22,8 @@ const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const FIXED: Duration = Duration::from_secs(10);
 const ADAPTIVE: Duration = Duration::from_secs(15);
-/// When a place becomes free and a hold ends; how long a dawdling call dawdles. No sum of limits, so nothing ties.
+/// The time at which a permit becomes free and a hold ends, and the latency of a late call. It
+/// equals no sum of limits, so no two events come at one instant.
 const LATE: Duration = Duration::from_secs(22);
 const ATTEMPTS: u32 = 2;
 
@@ -28,15 +31,16 @@ const ATTEMPTS: u32 = 2;
 enum Fault {
     #[error("the operation failed")]
     Operation,
-    #[error("it was made to fail")]
+    #[error("a fault was injected")]
     Chaos,
-    #[error("an upstream cut it after {0:?}")]
+    #[error("an upstream cut the call after {0:?}")]
     Cut(Duration),
-    #[error("an upstream refused it: {0}")]
+    #[error("an upstream refused the call: {0}")]
     Refused(StopReason),
 }
 
-/// What an error is, told by its own type's means: by a variant, by a downcast. One level: nothing is nested.
+/// The kind of an error, found through its own type: by its variant or by a downcast. Errors are
+/// not nested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Fault(Fault),
@@ -61,7 +65,7 @@ trait Failure: From<Elapsed> + From<Full> + std::fmt::Display {
     fn seen(&self) -> Seen;
 }
 
-/// What a guarded call came to, as an error of the operation's own type.
+/// Converts the end of a guarded call into an error of the operation's own type.
 fn lower<E: Failure>(gave_up: GaveUp<E>) -> E {
     match (gave_up.reason(), gave_up.cut()) {
         (_, Some(Cut::AttemptTimeout(limit))) => E::of(Fault::Cut(limit)),
@@ -85,7 +89,7 @@ impl Failure for Error<Fault> {
     }
 }
 
-/// A caller's own.
+/// An error type of the caller.
 #[derive(Debug, thiserror::Error)]
 enum CallError {
     #[error(transparent)]
@@ -142,7 +146,8 @@ enum Adapter {
     Fixed,
     Limited,
     Chaos,
-    /// Calls on an upstream that learns, and has a breaker, a bulkhead, a cooldown.
+    /// A call on an upstream with an adaptive timeout. The next three have a breaker, a bulkhead
+    /// and a cooldown.
     Adaptive,
     Guarded,
     Seated,
@@ -150,7 +155,7 @@ enum Adapter {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mood {
+enum State {
     Calm,
     Late,
     Refusing,
@@ -158,13 +163,13 @@ enum Mood {
 }
 
 impl Adapter {
-    const fn moods(self) -> &'static [Mood] {
+    const fn states(self) -> &'static [State] {
         match self {
-            Self::Fixed | Self::Adaptive => &[Mood::Calm],
-            Self::Guarded => &[Mood::Calm, Mood::Refusing],
-            Self::Limited | Self::Seated => &[Mood::Calm, Mood::Late, Mood::Refusing],
-            Self::Paced => &[Mood::Calm, Mood::Late],
-            Self::Chaos => &[Mood::Calm, Mood::Late, Mood::Refusing, Mood::Hanging],
+            Self::Fixed | Self::Adaptive => &[State::Calm],
+            Self::Guarded => &[State::Calm, State::Refusing],
+            Self::Limited | Self::Seated => &[State::Calm, State::Late, State::Refusing],
+            Self::Paced => &[State::Calm, State::Late],
+            Self::Chaos => &[State::Calm, State::Late, State::Refusing, State::Hanging],
         }
     }
 }
@@ -172,10 +177,10 @@ impl Adapter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layer {
     adapter: Adapter,
-    mood: Mood,
+    state: State,
 }
 
-/// What the operation does after a second, if anything.
+/// The operation's behaviour after one second.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Succeed,
@@ -193,12 +198,13 @@ impl Op {
     }
 }
 
-/// When something ends and how; `None` is never.
+/// The time and the outcome of an end. `None` means never.
 type End = Option<(Duration, Result<(), Seen>)>;
 
-/// The model: how what is under `layers`, the outermost first, ends if it begins `at`. Breakers are told in `heard` what
-/// comes to them: the number of layers beneath, when, and whether it was a success.
-fn end(layers: &[Layer], op: Op, at: Duration, heard: &mut Vec<(usize, Duration, bool)>) -> End {
+/// The model: returns the end of the operation under `layers`, the outermost first, if it starts
+/// `at`. `reported` collects the outcomes for breakers: the number of layers beneath, the time, and
+/// whether it was a success.
+fn end(layers: &[Layer], op: Op, at: Duration, reported: &mut Vec<(usize, Duration, bool)>) -> End {
     let Some((layer, beneath)) = layers.split_first() else {
         return match op {
             Op::Succeed => Some((at + SECOND, Ok(()))),
@@ -207,66 +213,67 @@ fn end(layers: &[Layer], op: Op, at: Duration, heard: &mut Vec<(usize, Duration,
         };
     };
     let limit = if layer.adapter == Adapter::Fixed { FIXED } else { ADAPTIVE };
-    match (layer.adapter, layer.mood) {
+    match (layer.adapter, layer.state) {
         (Adapter::Fixed | Adapter::Adaptive, _) => {
-            let inner = end(beneath, op, at, heard).filter(|(ended, _)| *ended < at + limit);
+            let inner = end(beneath, op, at, reported).filter(|(ended, _)| *ended < at + limit);
             inner.or(Some((at + limit, Err(Seen::Elapsed(limit)))))
         }
-        (Adapter::Guarded, Mood::Calm) => {
-            let inner = end(beneath, op, at, heard);
-            heard.extend(inner.map(|(ended, outcome)| (beneath.len(), ended, outcome.is_ok())));
+        (Adapter::Guarded, State::Calm) => {
+            let inner = end(beneath, op, at, reported);
+            reported.extend(inner.map(|(ended, outcome)| (beneath.len(), ended, outcome.is_ok())));
             inner
         }
         (Adapter::Guarded, _) => Some((at, Err(Seen::Open))),
-        (Adapter::Limited | Adapter::Seated, Mood::Refusing) => Some((at, Err(Seen::Full))),
-        (Adapter::Limited | Adapter::Seated | Adapter::Paced, Mood::Late) => {
-            end(beneath, op, at.max(LATE), heard)
+        (Adapter::Limited | Adapter::Seated, State::Refusing) => Some((at, Err(Seen::Full))),
+        (Adapter::Limited | Adapter::Seated | Adapter::Paced, State::Late) => {
+            end(beneath, op, at.max(LATE), reported)
         }
-        (Adapter::Chaos, Mood::Late) => end(beneath, op, at + LATE, heard),
-        (Adapter::Chaos, Mood::Refusing) => Some((at, Err(Seen::Fault(Fault::Chaos)))),
-        (Adapter::Chaos, Mood::Hanging) => None,
+        (Adapter::Chaos, State::Late) => end(beneath, op, at + LATE, reported),
+        (Adapter::Chaos, State::Refusing) => Some((at, Err(Seen::Fault(Fault::Chaos)))),
+        (Adapter::Chaos, State::Hanging) => None,
         (Adapter::Limited | Adapter::Seated | Adapter::Paced | Adapter::Chaos, _) => {
-            end(beneath, op, at, heard)
+            end(beneath, op, at, reported)
         }
     }
 }
 
-/// What the whole call comes to.
+/// The result of a whole call.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Story {
-    /// What the classifier was shown.
-    judged: Vec<Seen>,
-    /// When it ended and how. Never, if the last attempt hangs.
+struct Summary {
+    /// The errors that the classifier was given.
+    classified: Vec<Seen>,
+    /// The time and the outcome of the end. `None` if the last attempt hangs.
     end: Option<(u64, Result<(), Seen>)>,
-    /// How many calls each breaker counted, and how many of them as failed: the outer layer's and the inner's.
+    /// The calls and the failures in each breaker, the outer layer's first.
     counted: [(u64, u64); 2],
 }
 
-/// The story as the model tells it.
-fn expected(layers: [Layer; 2], op: Op) -> Story {
-    let (mut story, mut at) = (Story::default(), Duration::ZERO);
+/// Returns the summary of the model.
+fn expected(layers: [Layer; 2], op: Op) -> Summary {
+    let (mut summary, mut at) = (Summary::default(), Duration::ZERO);
     for attempt in 1..=ATTEMPTS {
-        let mut heard = vec![];
-        let ended = end(&layers, op, at, &mut heard);
-        // What was cut before it ended came to nobody's ears.
-        for (beneath, _, ok) in
-            heard.into_iter().filter(|(_, when, _)| ended.is_none_or(|(ended, _)| *when <= ended))
+        let mut reported = vec![];
+        let ended = end(&layers, op, at, &mut reported);
+        // Outcomes after the cut are not reported.
+        for (beneath, _, ok) in reported
+            .into_iter()
+            .filter(|(_, when, _)| ended.is_none_or(|(ended, _)| *when <= ended))
         {
-            let (calls, failures) = &mut story.counted[1 - beneath];
+            let (calls, failures) = &mut summary.counted[1 - beneath];
             (*calls, *failures) = (*calls + 1, *failures + u64::from(!ok));
         }
         let Some((ended, outcome)) = ended else { break };
         at = ended;
-        story.judged.extend(outcome.err());
+        summary.classified.extend(outcome.err());
         if outcome.is_ok() || attempt == ATTEMPTS {
-            story.end = Some((at.as_secs(), outcome));
+            summary.end = Some((at.as_secs(), outcome));
             break;
         }
     }
-    story
+    summary
 }
 
-/// One of each, in the mood of its layer.
+/// One of each part, in the state of its layer.
 struct Rig<E> {
     learns: Upstream,
     guards: Upstream,
@@ -279,13 +286,13 @@ struct Rig<E> {
 
 impl<E: Failure> Rig<E> {
     fn new(layer: Layer) -> Self {
-        let rate = |mood| if layer.mood == mood { 1.0 } else { 0.0 };
+        let rate = |state| if layer.state == state { 1.0 } else { 0.0 };
         let make: fn() -> E = || E::of(Fault::Chaos);
         let chaos = Chaos::new(0)
-            .with_latency(rate(Mood::Late), LATE, LATE)
-            .with_hangs(rate(Mood::Hanging));
+            .with_latency(rate(State::Late), LATE, LATE)
+            .with_hangs(rate(State::Hanging));
         let upstream = || Upstream::new("host").with_observer(&());
-        let bulkhead = || Bulkhead::new(u32::from(layer.mood != Mood::Refusing));
+        let bulkhead = || Bulkhead::new(u32::from(layer.state != State::Refusing));
         let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
         let rig = Self {
             learns: upstream().with_adaptive_timeout(AdaptiveTimeout::new().with_ceiling(ADAPTIVE)),
@@ -293,10 +300,10 @@ impl<E: Failure> Rig<E> {
             seats: upstream().with_bulkhead(bulkhead()),
             paces: upstream().with_cooldown(cooldown),
             bulkhead: bulkhead(),
-            chaos: chaos.with_errors(rate(Mood::Refusing), make),
+            chaos: chaos.with_errors(rate(State::Refusing), make),
             layer,
         };
-        if layer.mood == Mood::Late {
+        if layer.state == State::Late {
             rig.paces.hold(LATE);
         }
         rig
@@ -306,31 +313,31 @@ impl<E: Failure> Rig<E> {
         [&self.bulkhead, self.seats.bulkhead().unwrap()]
     }
 
-    /// Another call is in the bulkheads, and the breaker is held open, as its layer wants.
+    /// Occupies the bulkheads and isolates the breaker as the layer requires.
     async fn occupy(&self, until: Instant) {
-        let _isolation = (self.layer.mood == Mood::Refusing).then(|| self.guards.isolate());
-        let place = (self.layer.mood == Mood::Late)
+        let _isolation = (self.layer.state == State::Refusing).then(|| self.guards.isolate());
+        let permits = (self.layer.state == State::Late)
             .then(|| self.bulkheads().map(|bulkhead| bulkhead.try_acquire().unwrap()));
         sleep(LATE).await;
-        drop(place);
+        drop(permits);
         tokio::time::sleep_until(until).await;
     }
 }
 
-/// The story as it is.
-async fn told<E: Failure>(
+/// Returns the summary of a real call.
+async fn observed<E: Failure>(
     layers: [Layer; 2],
     op: Op,
     compose: &impl AsyncFn(Op, &Rig<E>, &Rig<E>) -> Result<(), E>,
-) -> Story {
-    let (began, judged) = (Instant::now(), RefCell::new(vec![]));
+) -> Summary {
+    let (began, classified) = (Instant::now(), RefCell::new(vec![]));
     let [outer, inner] = layers.map(Rig::new);
     let policy = RetryPolicy::new()
         .with_attempts(ATTEMPTS)
         .without_total_timeout()
         .with_backoff(Backoff::none());
     let policy = policy.with_classifier(|error: &E| {
-        judged.borrow_mut().push(error.seen());
+        classified.borrow_mut().push(error.seen());
         Verdict::transient()
     });
     let call = async {
@@ -339,7 +346,7 @@ async fn told<E: Failure>(
         Some((began.elapsed().as_secs(), outcome.map_err(|gave_up| gave_up.last().unwrap().seen())))
     };
     let until = began + HOUR * 2;
-    // Polled in this order: both layers are occupied before the call begins.
+    // The order of polling matters: both layers are occupied before the call begins.
     let ((), (), end) = join3(outer.occupy(until), inner.occupy(until), call).await;
     for bulkhead in [&outer, &inner].into_iter().flat_map(Rig::bulkheads) {
         assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0), "{layers:?} {op:?}");
@@ -348,23 +355,23 @@ async fn told<E: Failure>(
         let snapshot = rig.guards.snapshot().unwrap();
         (snapshot.calls, snapshot.failures)
     });
-    Story { judged: judged.into_inner(), end, counted }
+    Summary { classified: classified.into_inner(), end, counted }
 }
 
-/// Every mood of those two around every operation.
+/// Checks every state of both adapters with every operation.
 async fn check<E: Failure>(
     adapters: [Adapter; 2],
     compose: impl AsyncFn(Op, &Rig<E>, &Rig<E>) -> Result<(), E>,
 ) {
-    for mood in adapters[0].moods() {
-        for inner in adapters[1].moods() {
+    for state in adapters[0].states() {
+        for inner in adapters[1].states() {
             for op in [Op::Succeed, Op::Fail, Op::Hang] {
                 let layers = [
-                    Layer { adapter: adapters[0], mood: *mood },
-                    Layer { adapter: adapters[1], mood: *inner },
+                    Layer { adapter: adapters[0], state: *state },
+                    Layer { adapter: adapters[1], state: *inner },
                 ];
                 assert_eq!(
-                    told(layers, op, &compose).await,
+                    observed(layers, op, &compose).await,
                     expected(layers, op),
                     "{layers:?} {op:?}"
                 );
@@ -375,7 +382,7 @@ async fn check<E: Failure>(
 
 macro_rules! adapt {
     ($future:expr, Fixed, $rig:ident) => {{
-        let _ = $rig; // it needs nothing of it
+        let _ = $rig; // a fixed timeout needs no part of the rig
         $future.timeout(FIXED)
     }};
     ($future:expr, Limited, $rig:ident) => {
@@ -400,7 +407,8 @@ macro_rules! adapt {
 
 macro_rules! under {
     ($error:ty, $outer:ident, $($inner:ident)*) => {
-        // Boxed, each in a frame of its own: unoptimised, all of them are more than a thread's stack.
+        // Each check is boxed in its own frame. Without optimisation all of them together overflow
+        // the stack of a thread.
         $({
             let compose = async |op: Op, inner: &Rig<$error>, outer: &Rig<$error>| {
                 let adapted = adapt!(op.run::<$error>(), $inner, inner);
@@ -428,29 +436,33 @@ macro_rules! every_pair {
 }
 
 every_pair! {
-    under_the_ready_made_union: Error<Fault>;
-    under_an_enum_of_ones_own: CallError;
-    under_anyhow: anyhow::Error;
-    under_a_boxed_error: Box<dyn StdError + Send + Sync>;
+    every_pair_agrees_with_the_model_under_resile_error: Error<Fault>;
+    every_pair_agrees_with_the_model_under_an_enum: CallError;
+    every_pair_agrees_with_the_model_under_anyhow: anyhow::Error;
+    every_pair_agrees_with_the_model_under_a_boxed_error: Box<dyn StdError + Send + Sync>;
 }
 
-/// The model itself, where the order matters: by hand.
+/// The order of layers matters. These expectations of the model are written by hand.
 #[test]
-fn the_model_knows_what_a_place_is() {
-    let layer = |adapter, mood| Layer { adapter, mood };
+fn the_model_depends_on_the_order_of_layers() {
+    let layer = |adapter, state| Layer { adapter, state };
     let [fixed, longer] =
-        [Adapter::Fixed, Adapter::Adaptive].map(|adapter| layer(adapter, Mood::Calm));
-    let waits = layer(Adapter::Limited, Mood::Late);
-    let guarded = layer(Adapter::Guarded, Mood::Calm);
-    // Waiting in line counts against a limit around it, and not against one within.
-    let story = expected([longer, waits], Op::Succeed);
-    assert_eq!((story.judged, story.end), (vec![Seen::Elapsed(ADAPTIVE)], Some((23, Ok(())))));
+        [Adapter::Fixed, Adapter::Adaptive].map(|adapter| layer(adapter, State::Calm));
+    let waits = layer(Adapter::Limited, State::Late);
+    let guarded = layer(Adapter::Guarded, State::Calm);
+    // A wait in the queue counts against a limit around it, but not against a limit inside it.
+    let summary = expected([longer, waits], Op::Succeed);
+    assert_eq!(
+        (summary.classified, summary.end),
+        (vec![Seen::Elapsed(ADAPTIVE)], Some((23, Ok(()))))
+    );
     assert_eq!(expected([waits, fixed], Op::Succeed).end, Some((23, Ok(()))));
-    // A breaker around a limit hears that it ran out; within, it hears nothing.
+    // A breaker around a limit counts the elapsed limit. A breaker inside the limit counts nothing.
     assert_eq!(expected([guarded, fixed], Op::Hang).counted, [(2, 2), (0, 0)]);
     assert_eq!(expected([fixed, guarded], Op::Hang).counted, [(0, 0), (0, 0)]);
-    // Around a bulkhead it takes being full for a failure; within, it is not asked.
-    let full = layer(Adapter::Limited, Mood::Refusing);
+    // A breaker around a bulkhead counts "full" as a failure. A breaker inside the bulkhead is not
+    // asked.
+    let full = layer(Adapter::Limited, State::Refusing);
     assert_eq!(expected([guarded, full], Op::Succeed).counted, [(2, 2), (0, 0)]);
     assert_eq!(expected([full, guarded], Op::Succeed).counted, [(0, 0), (0, 0)]);
 }

@@ -1,4 +1,4 @@
-//! Whole stacks: calls on upstreams, and calls around calls, as they are meant to be written.
+//! Whole stacks: calls on upstreams and calls around calls, in their recommended form.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -18,9 +18,9 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Backoff = Backoff::fixed(Duration::from_secs(60)).with_jitter(Jitter::None);
 
 type CallError = Error<&'static str>;
-type Judge = ClassifyOperation<fn(&&'static str) -> Verdict>;
+type Classifier = ClassifyOperation<fn(&&'static str) -> Verdict>;
 
-fn judge(error: &&'static str) -> Verdict {
+fn classify_text(error: &&'static str) -> Verdict {
     match *error {
         "throttled" => Verdict::throttled().after(SECOND * 20),
         "bad request" => Verdict::fatal(),
@@ -28,18 +28,18 @@ fn judge(error: &&'static str) -> Verdict {
     }
 }
 
-const JUDGE: Judge = ClassifyOperation(judge);
+const CLASSIFIER: Classifier = ClassifyOperation(classify_text);
 
-fn policy() -> RetryPolicy<Judge> {
+fn policy() -> RetryPolicy<Classifier> {
     let backoff = Backoff::fixed(SECOND).with_jitter(Jitter::None);
     RetryPolicy::new()
         .with_attempts(4)
         .with_backoff(backoff)
         .with_total_timeout(SECOND * 50)
-        .with_classifier(JUDGE)
+        .with_classifier(CLASSIFIER)
 }
 
-/// Answers as told: an error at once, or nothing at all.
+/// Returns the given answer at once, or stays pending for ever.
 async fn ask(answer: Option<Result<u32, &'static str>>) -> Result<u32, CallError> {
     match answer {
         Some(answer) => answer.map_err(Error::Operation),
@@ -47,10 +47,11 @@ async fn ask(answer: Option<Result<u32, &'static str>>) -> Result<u32, CallError
     }
 }
 
-/// The host that a call goes to, and what all hosts share, as one call within the other: the inner breaker hears of
-/// timeouts and refuses within the outer call, and its refusal is one more error that the policy classifies.
+/// Two nested calls: the inner call goes to one host, and the outer upstream is shared by all
+/// hosts. The inner breaker counts timeouts and refuses within the outer call. Its refusal is an
+/// error that the outer policy classifies.
 #[tokio::test(start_paused = true)]
-async fn the_whole_stack_as_calls_within_calls() {
+async fn nested_calls_on_two_upstreams_work_together() {
     let host = Upstream::new("host")
         .with_breaker(Breaker::new().with_consecutive(3).with_open_time(MINUTE));
     let all_hosts = Upstream::new("all hosts").with_budget(Budget::new().with_capacity(10));
@@ -70,7 +71,7 @@ async fn the_whole_stack_as_calls_within_calls() {
                 polled.set(polled.get() + 1);
                 ask(answer).await
             };
-            host.call(counted.timeout(SECOND * 5), JUDGE).await
+            host.call(counted.timeout(SECOND * 5), CLASSIFIER).await
         };
         retry(op, &policy, Never).on(&all_hosts)
     };
@@ -80,7 +81,8 @@ async fn the_whole_stack_as_calls_within_calls() {
     }
     assert_eq!((state(), polled.get(), available()), (State::Closed, 6, 10));
 
-    // Three time out, 5 s each with a second between; the fourth is refused, and a minute does not fit the deadline.
+    // Three attempts time out after 5 s each, with a second between them. The fourth is refused,
+    // and a minute does not fit the deadline.
     let began = Instant::now();
     let gave_up = call(None).await.unwrap_err();
     assert_eq!(
@@ -90,7 +92,7 @@ async fn the_whole_stack_as_calls_within_calls() {
     assert_eq!(
         gave_up.retry_after().map(|after| after.as_secs()),
         Some(59),
-        "the breaker's word is handed on"
+        "the breaker's open time is passed on"
     );
     let inner = gave_up.last().expect("a refusal");
     assert_eq!((inner.reason(), inner.upstream()), (StopReason::Open, Some("host")));
@@ -101,7 +103,7 @@ async fn the_whole_stack_as_calls_within_calls() {
     );
     assert_eq!((polled.get(), available()), (9, 7));
 
-    // Once its time is over, probes close it again; they are first attempts, which are free.
+    // After the open time, probes close the breaker. They are first attempts, so they are free.
     sleep(SECOND * 60).await;
     for _ in 0..3 {
         assert_eq!(call(Some(Ok(8))).await.unwrap(), 8);
@@ -109,10 +111,10 @@ async fn the_whole_stack_as_calls_within_calls() {
     assert_eq!((state(), available()), (State::Closed, 7));
 }
 
-/// All of it on one upstream: one verdict for all, a refusal ends the call and is no error of the operation. The limit on
-/// each attempt may be the operation's own or the policy's.
+/// One upstream has every part. A refusal ends the call and is no error of the operation. The
+/// attempt timeout may come from the operation or from the policy.
 #[tokio::test(start_paused = true)]
-async fn the_whole_stack_on_an_upstream() {
+async fn every_part_on_one_upstream_works_together() {
     for own in [true, false] {
         let upstream = Upstream::new("host")
             .with_breaker(Breaker::new().with_consecutive(3).with_open_time(MINUTE))
@@ -127,15 +129,15 @@ async fn the_whole_stack_on_an_upstream() {
                 move |attempt: Attempt| ask(answers[attempt.number() as usize - 1]).timeout(limit);
             retry(op, &policy, Never).on(&upstream)
         };
-        // A throttled call holds itself and the one beside it, for 20 s and not twice that, and says nothing of the
-        // upstream's health.
+        // A throttled call holds itself and the other call for 20 s, not for 40 s. It changes
+        // nothing in the breaker.
         let began = Instant::now();
         let later = async {
             sleep(SECOND).await;
             call(&[Some(Ok(2))]).await.map(|value| (value, began.elapsed().as_secs()))
         };
-        let (first, beside) = tokio::join!(call(&[Some(Err("throttled")), Some(Ok(1))]), later);
-        assert_eq!((first.unwrap(), beside.unwrap(), began.elapsed().as_secs()), (1, (2, 20), 20));
+        let (first, other) = tokio::join!(call(&[Some(Err("throttled")), Some(Ok(1))]), later);
+        assert_eq!((first.unwrap(), other.unwrap(), began.elapsed().as_secs()), (1, (2, 20), 20));
         assert_eq!((upstream.snapshot().unwrap().streak, available()), (0, 9));
 
         let began = Instant::now();
@@ -145,7 +147,7 @@ async fn the_whole_stack_on_an_upstream() {
             (StopReason::Open, 3, 12)
         );
         assert_eq!(gave_up.retry_after().map(|after| after.as_secs()), Some(60));
-        // The operation's own, not the refusal.
+        // The last error is the operation's own, and not the refusal.
         match gave_up.last() {
             Some(Error::Elapsed(_)) => assert!(own && gave_up.cut().is_none()),
             last => {
@@ -158,20 +160,20 @@ async fn the_whole_stack_on_an_upstream() {
     }
 }
 
-/// A breaker around a bulkhead takes "full" for the upstream's failure where its classifier says so; beneath it, and on one
-/// upstream with it, it is not asked.
+/// A breaker around a bulkhead may count "full" as a failure of the upstream. A breaker inside it,
+/// or on the same upstream, is not asked.
 #[tokio::test(start_paused = true)]
 async fn a_breaker_belongs_inside_a_bulkhead() {
     let bulkhead = || Bulkhead::new(1).with_queue(0);
     let own = bulkhead();
-    let _place = own.try_acquire().unwrap();
+    let _permit = own.try_acquire().unwrap();
     let breaker = || Breaker::new().with_consecutive(2);
     let [inside, around, lifted] = [(); 3].map(|()| Upstream::new("host").with_breaker(breaker()));
     let both = Upstream::new("host").with_breaker(breaker()).with_bulkhead(bulkhead());
     let _also = both.bulkhead().unwrap().try_acquire().unwrap();
     for _ in 0..2 {
         let guarded = async {
-            inside.call(ask(Some(Ok(1))), JUDGE).await.map_err(|e| e.into_last().unwrap())
+            inside.call(ask(Some(Ok(1))), CLASSIFIER).await.map_err(|e| e.into_last().unwrap())
         };
         assert!(matches!(guarded.limited_by(&own).await, Err(Error::Full(_))));
         let limited = || ask(Some(Ok(1))).limited_by(&own);
@@ -179,9 +181,9 @@ async fn a_breaker_belongs_inside_a_bulkhead() {
             around.call(limited(), Always).await.unwrap_err().last(),
             Some(Error::Full(_))
         ));
-        // The ready-made classifier knows that the upstream was not asked.
+        // `ClassifyOperation` knows that the upstream was not called.
         assert!(matches!(
-            lifted.call(limited(), JUDGE).await.unwrap_err().last(),
+            lifted.call(limited(), CLASSIFIER).await.unwrap_err().last(),
             Some(Error::Full(_))
         ));
         assert_eq!(
@@ -194,9 +196,10 @@ async fn a_breaker_belongs_inside_a_bulkhead() {
     assert_eq!(states, [State::Closed, State::Open, State::Closed, State::Closed]);
 }
 
-/// Around a retry, a breaker counts calls; within it, attempts. A bulkhead around a retry is held through the delays.
+/// Around a retry, a breaker counts calls. Within a retry, it counts attempts. A bulkhead around a
+/// retry holds its permit during the delays.
 #[tokio::test(start_paused = true)]
-async fn around_a_retry_calls_are_counted_and_within_it_attempts() {
+async fn an_upstream_around_a_retry_counts_calls_and_within_it_attempts() {
     let upstream =
         || Upstream::new("host").with_breaker(Breaker::new()).with_bulkhead(Bulkhead::new(1));
     let (calls, attempts) = (upstream(), upstream());
@@ -217,9 +220,9 @@ async fn around_a_retry_calls_are_counted_and_within_it_attempts() {
     assert_eq!([calls, attempts].map(|upstream| upstream.snapshot().unwrap().failures), [1, 4]);
 }
 
-/// A hedge inside a retry: the retry classifies what the hedge came to, and tries again what both lost.
+/// A hedge inside a retry: the retry classifies the error of the hedge and tries again.
 #[tokio::test(start_paused = true)]
-async fn retry_of_hedges() {
+async fn a_retry_repeats_a_hedge_that_lost() {
     static HEDGE: HedgePolicy = HedgePolicy::new().with_delay(SECOND);
     let policy = policy()
         .with_classifier(|gave_up: &GaveUp<CallError>| gave_up.reason() != StopReason::Fatal);
@@ -239,15 +242,17 @@ async fn retry_of_hedges() {
     };
     let host = Upstream::new("host");
     let won = retry(op, &policy, Never).on(host.observed_by(&observer)).await.unwrap();
-    // The first is cut after 5 s, its hedge after 6 s; a second later the next one answers.
+    // The first attempt is cut after 5 s and its hedge after 6 s. A second later the next attempt
+    // answers.
     assert_eq!((won, began.elapsed().as_secs()), (2, 7));
     assert_eq!(starts.into_inner(), [(1, 1, 0), (1, 2, 1), (2, 1, 7)]);
-    assert!(!nested.get(), "a hedge is no nested retry");
+    assert!(!nested.get(), "a hedge is not reported as a nested retry");
 }
 
-/// A retry inside a hedge: a lane that waits out its backoff is slow, so another joins; the loser's retries end with it.
+/// A retry inside a hedge: a retry that waits for its backoff is slow, so a hedge joins. The
+/// retries of the loser end with it.
 #[tokio::test(start_paused = true)]
-async fn hedge_of_retries() {
+async fn a_hedge_joins_a_retry_that_waits() {
     static HEDGE: HedgePolicy = HedgePolicy::new().with_delay(SECOND);
     let policy = policy().with_backoff(Backoff::fixed(SECOND * 10).with_jitter(Jitter::None));
     let host = Upstream::new("host").with_budget(Budget::new().with_capacity(10));
@@ -265,13 +270,13 @@ async fn hedge_of_retries() {
     let available = host.budget().unwrap().available();
     assert_eq!(
         available, 9,
-        "the hedge is paid; the first lane's retry never began, so its token is back"
+        "the hedge spent a token, and the token of the retry that never began returned"
     );
 }
 
-/// Retries of each alternative, then the next one, under one deadline that all share.
+/// Each alternative is retried before the next one starts, and all share one deadline.
 #[tokio::test(start_paused = true)]
-async fn fallback_over_retries() {
+async fn a_fallback_shares_one_deadline_among_retried_alternatives() {
     let outer = FallbackPolicy::new().with_total_timeout(SECOND * 30);
     let attempts = RefCell::new(vec![]);
     let began = Instant::now();
@@ -308,9 +313,10 @@ async fn fallback_over_retries() {
     );
 }
 
-/// A stream that is opened under adapters and read under limits: all that goes wrong is one type, classified by one policy.
+/// A stream is opened under adapters and read under limits. Every failure has one type, and one
+/// policy classifies it.
 #[tokio::test(start_paused = true)]
-async fn retry_stream_with_limits() {
+async fn a_stream_under_limits_is_retried() {
     let upstream = Upstream::new("host")
         .with_breaker(Breaker::new().with_consecutive(5))
         .with_budget(Budget::new().with_capacity(10));
@@ -321,8 +327,8 @@ async fn retry_stream_with_limits() {
         async move {
             let rows: &[Result<u32, CallError>] = match attempt.number() {
                 1 => return ask(None).await.map(|_| stream::empty().boxed()),
-                2 => &[Ok(0)],                             // a greeting, then silence
-                3 => &[Ok(0), Err(Error::Operation("x"))], // a greeting, then an error
+                2 => &[Ok(0)],                             // a preamble, then silence
+                3 => &[Ok(0), Err(Error::Operation("x"))], // a preamble, then an error
                 4 => return Err(Error::Operation("down")),
                 _ => &[Ok(0), Ok(1), Ok(2)],
             };
@@ -345,7 +351,8 @@ async fn retry_stream_with_limits() {
     assert_eq!(seen.take(), ["not finished within 5s", "no item within 3s", "x", "down"]);
     assert_eq!(began.elapsed().as_secs(), 5 + 1 + 3 + 1 + 1 + 1);
     assert_eq!((upstream.budget().unwrap().available(), bulkhead.in_flight()), (6, 0));
-    // What goes wrong in mid-stream counts like what goes wrong in opening; the whole one ends the row.
+    // Failures during the stream count like failures to open it. The complete stream ends the
+    // streak.
     let snapshot = upstream.snapshot().unwrap();
     assert_eq!((snapshot.calls, snapshot.failures, snapshot.streak), (5, 4, 0));
 }
