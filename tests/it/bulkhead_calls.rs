@@ -330,8 +330,8 @@ fn a_call_that_the_breaker_refuses_holds_no_permit() {
     assert_eq!(seen(&upstream), (0, 0));
 }
 
-/// The permit becomes free while the cooldown holds all attempts. Nobody owns the permit during
-/// that time.
+/// The permit becomes free while the cooldown holds all attempts. No call owns the permit during
+/// the hold.
 #[test]
 fn a_call_that_the_cooldown_holds_holds_no_permit() {
     let timer = ManualTimer::new();

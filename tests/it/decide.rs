@@ -1,4 +1,4 @@
-//! `RetryPolicy::decide`: pure and total.
+//! `RetryPolicy::decide` is pure and total.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use resile::{Attempt, Backoff, Decision, Health, Jitter, RetryPolicy, StopReason
 
 use super::backoff::{backoffs, durations, retries, seeded, untouched};
 
-/// A verdict holds no more: 584 years.
+/// The longest hint in a verdict: 584 years.
 const LONGEST_HINT: Duration = Duration::from_nanos(u64::MAX - 1);
 
 pub(crate) fn verdicts() -> impl Strategy<Value = Verdict> {
@@ -43,7 +43,7 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
-    /// Every input has one answer, and the answer is the first that applies of the six in the docs.
+    /// Every input has one decision: the first rule of the six in the docs that applies.
     #[test]
     fn decide_is_total_and_pure(policy in policies(), failed in failures(), verdict in prop::option::of(verdicts()), seed in any::<u64>()) {
         let decide = || policy.decide(failed, verdict, seeded(seed));
@@ -72,13 +72,14 @@ proptest! {
                 let own = policy.backoff().delay(failed.number(), failed.delay(), seeded(seed));
                 prop_assert!(delay == own || (hint.is_some() && delay > own));
             }
-            _ => unreachable!("a new decision needs its law"),
+            _ => unreachable!("add the law of the new decision here"),
         }
     }
 
-    /// A hint is a floor: the wait is never shorter, never reaches the deadline, and its spread is bounded.
+    /// A hint is a lower bound on the wait. The wait never reaches the deadline, and its jitter is
+    /// bounded.
     #[test]
-    fn hints_are_floors(backoff in backoffs(), failed in failures(), hint in durations(), seed in any::<u64>()) {
+    fn a_wait_is_never_shorter_than_its_hint(backoff in backoffs(), failed in failures(), hint in durations(), seed in any::<u64>()) {
         let hint = hint.min(LONGEST_HINT);
         let policy = RetryPolicy::new().with_attempts(u32::MAX).with_backoff(backoff).with_hint_cap(Duration::MAX);
         let decision = policy.decide(failed, Some(Verdict::throttled().after(hint)), seeded(seed));
@@ -87,7 +88,8 @@ proptest! {
                 prop_assert!(wait >= hint, "{wait:?} after a hint of {hint:?}");
                 prop_assert!(failed.remaining().is_none_or(|left| wait < left));
                 let plain = super::backoff::plain(backoff, failed.number());
-                // Decorrelated, a delay starts from the first of the curve, which steps may have as the longest.
+                // With decorrelated jitter the delay depends on the first delay of the curve, and
+                // steps may begin with the longest.
                 let own = plain.max(super::backoff::plain(backoff, 1)).max(failed.delay()).saturating_mul(3);
                 prop_assert!(wait <= own.max(hint.saturating_add(plain.max(hint / 10))), "{wait:?}");
             }
@@ -96,25 +98,27 @@ proptest! {
                 prop_assert_eq!(stop, StopReason::Deadline);
                 prop_assert!(failed.remaining().is_some());
             }
-            _ => unreachable!("a new decision needs its law"),
+            _ => unreachable!("add the law of the new decision here"),
         }
     }
 
-    /// Where only the hint asks for time, whatever fits is waited out: the spread gives way to the deadline.
+    /// Without a backoff, every hint that fits the deadline is waited out. Its jitter is cut to the
+    /// remaining time.
     #[test]
     fn a_hint_that_fits_is_waited_out(hint in durations(), room in durations(), seed in any::<u64>()) {
         let hint = hint.min(LONGEST_HINT);
         let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_hint_cap(Duration::MAX);
         let failed = Attempt::new(1).with_remaining(Some(room));
         let decision = policy.decide(failed, Some(Verdict::transient().after(hint)), seeded(seed));
-        // An attempt holds no more than 584 years.
+        // The remaining time of an attempt saturates at 584 years.
         let fits = failed.remaining().is_some_and(|left| left <= room && hint < left);
         prop_assert_eq!(matches!(decision, Decision::Retry(_)), fits, "{:?}", decision);
     }
 
-    /// What an attempt is told comes back out of it, up to 584 years, and no deadline is none of any length.
+    /// An attempt returns the values that were set, up to 584 years. No deadline differs from every
+    /// deadline.
     #[test]
-    fn an_attempt_keeps_what_it_is_told(number in retries(), time in durations(), room in prop::option::of(durations())) {
+    fn an_attempt_returns_the_values_that_were_set(number in retries(), time in durations(), room in prop::option::of(durations())) {
         let longest = Duration::from_nanos(u64::MAX);
         let attempt = Attempt::new(number).with_elapsed(time).with_delay(time).with_remaining(room);
         prop_assert_eq!(attempt.number(), number.max(1));
@@ -124,7 +128,7 @@ proptest! {
 }
 
 #[test]
-fn every_pure_stop_is_reached() {
+fn every_reason_to_stop_is_reached() {
     let policy = RetryPolicy::new().with_hint_cap(Duration::from_secs(60));
     let decide = |failed, verdict| policy.decide(failed, Some(verdict), untouched);
     let left = |seconds| Attempt::new(1).with_remaining(Some(Duration::from_secs(seconds)));
@@ -132,13 +136,21 @@ fn every_pure_stop_is_reached() {
     assert_eq!(
         decide(Attempt::new(3), Verdict::fatal()),
         Decision::Stop(StopReason::Fatal),
-        "before the attempts"
+        "`Fatal` comes before `Attempts`"
     );
     assert_eq!(decide(Attempt::new(3), Verdict::transient()), Decision::Stop(StopReason::Attempts));
     let not_again = Verdict::throttled().after(Duration::from_secs(61)).not_again();
-    assert_eq!(decide(left(5), not_again), Decision::Stop(StopReason::Fatal), "before the hint");
+    assert_eq!(
+        decide(left(5), not_again),
+        Decision::Stop(StopReason::Fatal),
+        "`Fatal` comes before `HintTooLong`"
+    );
     let unclassified = policy.decide(Attempt::new(3), None, untouched);
-    assert_eq!(unclassified, Decision::Stop(StopReason::Unclassified), "before all");
+    assert_eq!(
+        unclassified,
+        Decision::Stop(StopReason::Unclassified),
+        "`Unclassified` comes first"
+    );
 
     let mut draw = seeded(1);
     let mut decide = |failed, verdict| policy.decide(failed, Some(verdict), &mut draw);
@@ -147,7 +159,7 @@ fn every_pure_stop_is_reached() {
     assert_eq!(
         decide(left(5), hint(61)),
         Decision::Stop(StopReason::HintTooLong),
-        "before the deadline"
+        "`HintTooLong` comes before `Deadline`"
     );
     assert_eq!(decide(left(5), hint(5)), Decision::Stop(StopReason::Deadline));
     assert_eq!(decide(left(0), Verdict::transient()), Decision::Stop(StopReason::Deadline));
@@ -157,9 +169,9 @@ fn every_pure_stop_is_reached() {
     );
 }
 
-/// No backoff and no hint: nothing to draw, and an attempt that has no time left is not made.
+/// Without a backoff and a hint nothing is drawn. An attempt without remaining time is not made.
 #[test]
-fn no_delay_still_needs_time() {
+fn an_attempt_without_a_delay_needs_remaining_time() {
     let policy = RetryPolicy::new().with_backoff(Backoff::none());
     let left = |nanos| Attempt::new(1).with_remaining(Some(Duration::from_nanos(nanos)));
     assert_eq!(
@@ -179,7 +191,7 @@ fn no_delay_still_needs_time() {
 }
 
 #[test]
-fn attempts_are_at_least_one() {
+fn there_is_at_least_one_attempt() {
     assert_eq!(RetryPolicy::new().with_attempts(0).attempts(), 1);
     assert_eq!(Attempt::new(0).number(), 1);
     assert!(Attempt::new(0).is_first());
@@ -187,7 +199,7 @@ fn attempts_are_at_least_one() {
 }
 
 #[test]
-fn defaults_are_those_of_the_table() {
+fn the_defaults_are_as_documented() {
     let (new, patient) = (RetryPolicy::new(), RetryPolicy::patient());
     let seconds = Duration::from_secs;
     assert_eq!((new.attempts(), new.hint_cap(), new.total_timeout()), (3, seconds(120), None));

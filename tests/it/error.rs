@@ -1,4 +1,4 @@
-//! `GaveUp`, `Elapsed` and `Error<E>` as errors.
+//! `GaveUp`, `Elapsed` and `Error<E>` as error types.
 
 use std::error::Error as _;
 use std::io;
@@ -15,7 +15,7 @@ use super::script::{Down, Script, Step, clock, drive};
 const SECOND: Duration = Duration::from_secs(1);
 type Boxed = Box<dyn std::error::Error + Send + Sync>;
 
-/// A call that is given up on errors made by `error`.
+/// Returns the error of a call that gave up on errors made by `error`.
 fn given_up<E>(error: impl Fn() -> E) -> GaveUp<E> {
     let (timer, policy) =
         (ManualTimer::new(), RetryPolicy::new().with_attempts(2).with_backoff(Backoff::none()));
@@ -38,9 +38,9 @@ enum Own {
     Slow(#[from] Elapsed),
 }
 
-/// Each level prints itself only; the chain of sources has each once.
+/// Each error prints only its own level, so the chain of sources has each level once.
 #[test]
-fn gave_up_prints_its_own_level() {
+fn gave_up_prints_only_its_own_level() {
     let gave_up = given_up(|| Own::Connection(io::Error::other("reset by peer")));
     let mut chain = vec![gave_up.to_string()];
     let mut level = gave_up.source();
@@ -53,7 +53,7 @@ fn gave_up_prints_its_own_level() {
 }
 
 #[test]
-fn gave_up_says_how_long_and_what_was_asked() {
+fn gave_up_prints_the_elapsed_time_and_the_hint() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
     let policy = RetryPolicy::new()
         .with_attempts(2)
@@ -74,9 +74,9 @@ fn gave_up_says_how_long_and_what_was_asked() {
     );
 }
 
-/// Error types that do not implement `Error` go through unharmed.
+/// Error types without `Error` pass through unchanged.
 #[test]
-fn anyhow_and_boxes_are_operations_errors() {
+fn operations_may_return_anyhow_and_boxed_errors() {
     let gave_up = given_up(|| anyhow::anyhow!("root").context("on top"));
     assert_eq!(format!("{:#}", gave_up.into_last().unwrap()), "on top: root");
     let gave_up = given_up(|| Boxed::from("a box"));
@@ -87,9 +87,9 @@ fn anyhow_and_boxes_are_operations_errors() {
     assert_eq!(format!("{:?}", gave_up.clone()), format!("{gave_up:?}"));
 }
 
-/// Every error type goes through `?`, into whatever the caller returns.
+/// Every error type converts by `?` into the error type of the caller.
 #[test]
-fn whatever_was_given_up_converts_by_question_mark() {
+fn gave_up_converts_by_the_question_mark_operator() {
     fn into_anyhow<E>(error: impl Fn() -> E) -> anyhow::Result<()>
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -118,7 +118,7 @@ fn whatever_was_given_up_converts_by_question_mark() {
     }
     const TOP: &str = "gave up after 2 attempts";
     let own = || Own::Connection(io::Error::other("reset by peer"));
-    // The box is no link of the chain.
+    // The box adds no level to the chain.
     for error in [
         into_anyhow(own),
         into_anyhow(|| anyhow::Error::from(own())),
@@ -139,9 +139,9 @@ fn whatever_was_given_up_converts_by_question_mark() {
     assert!(matches!(*inner, Own::Connection(_)));
 }
 
-/// What it knows beside the error: how that was classified, and where the call went.
+/// `GaveUp` also has the verdict on the last error and the name of the upstream.
 #[test]
-fn gave_up_knows_its_verdict_and_its_upstream() {
+fn gave_up_has_the_verdict_and_the_upstream() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
     let verdict = Verdict::throttled().after(SECOND * 9).not_again();
     let policy = RetryPolicy::new().with_classifier(move |_: &Down| verdict);
@@ -160,9 +160,9 @@ fn gave_up_knows_its_verdict_and_its_upstream() {
     assert!(!alone.to_string().contains("script"));
 }
 
-/// A call within a call: one level, with the inner end and the outer effort.
+/// A call inside a call becomes one level, with the inner reason and the outer number of attempts.
 #[test]
-fn gave_up_flattens() {
+fn flatten_makes_one_level_of_two() {
     let (timer, inner_policy) =
         (ManualTimer::new(), RetryPolicy::new().with_backoff(Backoff::fixed(SECOND)));
     let outer_policy =
@@ -180,7 +180,7 @@ fn gave_up_flattens() {
         (Some("script"), Some(Verdict::transient()))
     );
 
-    // No inner call came to an end: it is the outer one.
+    // No inner call has ended, so the outer reason stays.
     let token = tokio_util::sync::CancellationToken::new();
     token.cancel();
     let gave_up = drive(flat(retry(inner, outer_policy, &token).on(&outer)), &timer);
@@ -195,9 +195,9 @@ async fn flat(call: impl Future<Output = Result<u32, GaveUp<GaveUp<Down>>>>) -> 
     call.await.map_err(GaveUp::flatten).unwrap_err()
 }
 
-/// An attempt that its timeout cut is sent again, and counts as a failure of the upstream.
+/// A cut attempt is retried, and counts as a failure of the upstream.
 #[test]
-fn an_attempt_that_was_cut_is_sent_again() {
+fn a_cut_attempt_is_retried() {
     for on_upstream in [true, false] {
         let (script, timer) = (Script::new(&[Step::Fail, Step::Hang]), ManualTimer::new());
         let backoff = Backoff::fixed(SECOND);
@@ -233,9 +233,10 @@ fn an_attempt_that_was_cut_is_sent_again() {
     }
 }
 
-/// Unless its classifier says otherwise; the upstream is failing all the same.
+/// The classifier may forbid the retry of a cut attempt. The verdict still counts as a failure of
+/// the upstream.
 #[test]
-fn an_attempt_that_was_cut_and_must_not_be_sent_again_is_not() {
+fn a_cut_attempt_is_not_retried_if_the_classifier_forbids_it() {
     let (script, timer) = (Script::new(&[Step::Hang]), ManualTimer::new());
     let once = (|_: &Down| true).cut_is(Verdict::transient().not_again());
     let policy = RetryPolicy::new().with_attempt_timeout(SECOND).with_classifier(once);
@@ -250,9 +251,9 @@ fn an_attempt_that_was_cut_and_must_not_be_sent_again_is_not() {
     assert!(gave_up.to_string().ends_with("(last failure: did not finish within 1s)"), "{gave_up}");
 }
 
-/// The earlier of both limits cuts, and says whose it was.
+/// The earlier of the two timeouts cuts the attempt, and the error names it.
 #[test]
-fn the_earlier_of_both_timeouts_cuts() {
+fn the_earlier_timeout_cuts_the_attempt() {
     for (total, cut, reason, elapsed) in [
         (SECOND * 5, Cut::AttemptTimeout(SECOND * 2), StopReason::Attempts, SECOND * 2),
         (SECOND * 2, Cut::Deadline, StopReason::Deadline, SECOND * 2),
@@ -271,7 +272,7 @@ fn the_earlier_of_both_timeouts_cuts() {
 }
 
 #[test]
-fn elapsed_converts_into_whatever_there_is() {
+fn elapsed_converts_into_common_error_types() {
     let elapsed = elapsed();
     assert_eq!(elapsed.limit(), SECOND);
     assert!(anyhow::Error::from(elapsed).is::<Elapsed>());
@@ -281,9 +282,9 @@ fn elapsed_converts_into_whatever_there_is() {
     assert!(elapsed.source().is_none());
 }
 
-/// Under a limit, each of them is what the operation returns anyway.
+/// A timeout returns the operation's own error type, for every common error type.
 #[test]
-fn limits_fit_every_error_type() {
+fn timeouts_work_with_every_error_type() {
     async fn hangs<E>() -> Result<(), E> {
         std::future::pending().await
     }
@@ -299,7 +300,7 @@ fn limits_fit_every_error_type() {
 }
 
 #[test]
-fn the_union_is_transparent() {
+fn error_is_transparent() {
     let inner = || Own::Connection(io::Error::other("reset by peer"));
     let union = Error::Operation(inner());
     assert_eq!(union.to_string(), inner().to_string());
@@ -311,7 +312,7 @@ fn the_union_is_transparent() {
 }
 
 #[test]
-fn lift_classifies_the_operation_and_retries_the_refusal() {
+fn classify_operation_classifies_the_operation_and_retries_a_refusal() {
     let lifted = ClassifyOperation(|error: &Down| (error.0 > 1).then(Verdict::throttled));
     assert_eq!(lifted.classify(&Error::Operation(Down(2))), Some(Verdict::throttled()));
     assert_eq!(lifted.classify(&Error::Operation(Down(1))), None);
@@ -320,13 +321,13 @@ fn lift_classifies_the_operation_and_retries_the_refusal() {
     assert_eq!(
         lifted.classify(&full.into()),
         Some(Verdict::transient().with_health(Health::Unknown)),
-        "it was not asked"
+        "the upstream was not called"
     );
 }
 
-/// A classifier that has an opinion on attempts that were cut keeps it under `ClassifyOperation`.
+/// Under `ClassifyOperation` a classifier keeps its opinion on cut attempts.
 #[test]
-fn lift_asks_the_classifier_about_what_was_cut() {
+fn classify_operation_asks_the_classifier_about_cuts() {
     use resile::http::{Classifier, StatusError};
 
     type Union = Error<StatusError>;
@@ -355,9 +356,10 @@ fn lift_asks_the_classifier_about_what_was_cut() {
     }
 }
 
-/// The two ways to limit each attempt: the policy's, and one of its own with `ClassifyOperation` around the classifier.
+/// An attempt timeout may come from the policy or from the operation itself with
+/// `ClassifyOperation`. Both behave alike.
 #[test]
-fn a_request_that_is_not_idempotent_is_sent_once_if_it_times_out() {
+fn a_non_idempotent_request_that_times_out_is_sent_once() {
     use resile::http::{Classifier, StatusError};
 
     for (classifier, times, reason) in [

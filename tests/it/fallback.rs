@@ -1,4 +1,4 @@
-//! `resile::fallback`: alternatives in their order, under one deadline and one token.
+//! `resile::fallback`: the alternatives run in order, under one deadline and one token.
 
 use std::cell::RefCell;
 use std::future::{Future, Ready, pending, ready};
@@ -21,7 +21,7 @@ fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// What an alternative does: after so many seconds it answers, or fails with that verdict on whether to go on.
+/// The behaviour of one alternative: after some seconds it succeeds, or fails with this verdict.
 #[derive(Clone, Copy, Debug)]
 struct Does {
     takes: u32,
@@ -36,22 +36,22 @@ async fn does(it: &Does, timer: &ManualTimer) -> Result<u8, Option<Verdict>> {
 }
 
 #[expect(clippy::ref_option)] // the shape of a classifier
-fn as_said(verdict: &Option<Verdict>) -> Option<Verdict> {
+fn verdict_of(verdict: &Option<Verdict>) -> Option<Verdict> {
     *verdict
 }
 
-/// Drives a call on a clock of its own to its end.
+/// Polls a call on its own clock until it ends.
 fn drive<F: Future>(timer: &ManualTimer, future: F) -> F::Output {
     let mut future = pin!(future);
     loop {
         if let Poll::Ready(output) = poll(future.as_mut()) {
             return output;
         }
-        timer.advance(timer.until_next().expect("it waits for the clock"));
+        timer.advance(timer.until_next().expect("the call waits for the clock"));
     }
 }
 
-/// An upstream on that clock.
+/// Creates an upstream on this clock.
 fn models<M: Timer>(timer: M) -> Upstream<M> {
     Upstream::new("models").with_timer(timer)
 }
@@ -71,7 +71,7 @@ fn nothing_runs_before_the_first_poll() {
 }
 
 #[test]
-fn an_answer_at_once_reads_no_clock_and_allocates_nothing() {
+fn an_instant_success_reads_no_clock_and_allocates_nothing() {
     struct NoClock;
     impl Timer for NoClock {
         type Sleep = std::future::Pending<()>;
@@ -79,7 +79,7 @@ fn an_answer_at_once_reads_no_clock_and_allocates_nothing() {
             panic!("the clock was read")
         }
         fn sleep(&self, _: Duration) -> Self::Sleep {
-            panic!("a timer was made")
+            panic!("a sleep was created")
         }
     }
     let policy = FallbackPolicy::new();
@@ -95,11 +95,11 @@ fn an_answer_at_once_reads_no_clock_and_allocates_nothing() {
 }
 
 #[test]
-fn without_alternatives_there_is_no_answer() {
+fn a_fallback_without_alternatives_ends_at_once() {
     let policy = FallbackPolicy::new();
     let op = |_: Alternative<'_, u8>| pending::<Result<(), ()>>();
     let Poll::Ready(Err(none)) = poll(pin!(fallback(&[], op, &policy, Never))) else {
-        panic!("it must end at once")
+        panic!("the call must end at once")
     };
     assert_eq!(
         (none.reason(), none.attempts(), none.last()),
@@ -109,9 +109,9 @@ fn without_alternatives_there_is_no_answer() {
 }
 
 #[test]
-fn the_observer_hears_which_answered() {
-    let told = RefCell::new(Vec::new());
-    let observer = |event: &Event<'_>| told.borrow_mut().push(event.to_string());
+fn the_observer_learns_which_alternative_succeeded() {
+    let events = RefCell::new(Vec::new());
+    let observer = |event: &Event<'_>| events.borrow_mut().push(event.to_string());
     let models = models(ManualTimer::new());
     let policy = FallbackPolicy::new();
     let op =
@@ -125,11 +125,11 @@ fn the_observer_hears_which_answered() {
         "models: alternative 2 of 2 starts",
         "models: alternative 2 of 2 succeeded",
     ];
-    assert_eq!(*told.borrow(), expected);
+    assert_eq!(*events.borrow(), expected);
 }
 
 #[test]
-fn the_token_beats_starting_and_cuts_what_is_in_flight() {
+fn the_token_ends_the_alternative_in_flight_and_starts_no_other() {
     let policy = FallbackPolicy::new();
     let token = CancellationToken::new();
     let calls = AtomicU32::new(0);
@@ -142,14 +142,14 @@ fn the_token_beats_starting_and_cuts_what_is_in_flight() {
     let mut call = pin!(fallback(&[1, 2, 3], op, &policy, &token).on(models(&timer)));
     assert!(poll(call.as_mut()).is_pending());
     token.cancel();
-    let Poll::Ready(Err(none)) = poll(call.as_mut()) else { panic!("it was cancelled") };
+    let Poll::Ready(Err(none)) = poll(call.as_mut()) else { panic!("the call was cancelled") };
     assert_eq!(
         (none.reason(), none.attempts(), none.into_last()),
         (StopReason::Cancelled, 2, Some("first"))
     );
 
     let Poll::Ready(Err(none)) = poll(pin!(fallback(&[1], op, &policy, &token))) else {
-        panic!("it was cancelled")
+        panic!("the call was cancelled")
     };
     assert_eq!(
         (none.reason(), none.attempts(), calls.load(Ordering::Relaxed)),
@@ -158,7 +158,7 @@ fn the_token_beats_starting_and_cuts_what_is_in_flight() {
 }
 
 #[test]
-fn shares_of_the_deadline_leave_time_for_all() {
+fn every_alternative_gets_an_equal_share_of_the_time() {
     let timer = ManualTimer::new();
     let policy = FallbackPolicy::new().with_total_timeout(30 * SECOND);
     let shares = RefCell::new(Vec::new());
@@ -174,20 +174,21 @@ fn shares_of_the_deadline_leave_time_for_all() {
     let none =
         drive(&timer, fallback(&[1, 2, 3], op, &policy, Never).on(models(&timer))).unwrap_err();
     assert_eq!(*shares.borrow(), [10 * SECOND; 3]);
-    // The last one's end and the deadline are one instant: what it has in hand beats the deadline.
+    // The last alternative ends at the deadline itself. Its ready result takes precedence over the
+    // deadline.
     assert_eq!(
         (none.reason(), none.attempts(), none.elapsed()),
         (StopReason::Alternatives, 3, 30 * SECOND)
     );
 }
 
-/// Dropped at each of its awaits, a call drops the alternative in flight and leaves no sleeper.
+/// A call that is dropped at any await drops its alternative and leaves no sleeper.
 #[test]
-fn dropped_at_every_await() {
+fn a_call_dropped_at_any_await_leaves_no_sleeper() {
     for polls in 0..6 {
         let timer = ManualTimer::new();
         let policy =
-            FallbackPolicy::new().with_total_timeout(100 * SECOND).with_classifier(as_said);
+            FallbackPolicy::new().with_total_timeout(100 * SECOND).with_classifier(verdict_of);
         let alternatives = [Does { takes: 1, ends: Err(Some(Verdict::transient())) }; 4];
         {
             let op = |it: Alternative<'_, Does>| {
@@ -208,9 +209,9 @@ fn dropped_at_every_await() {
     }
 }
 
-/// It spawns, with a policy that the task owns and each alternative retried.
+/// The call can be spawned, with an owned policy and a retry in each alternative.
 #[tokio::test(start_paused = true)]
-async fn composes_with_retry_and_spawns() {
+async fn a_fallback_over_retries_can_be_spawned() {
     static MODELS: [&str; 3] = ["large", "medium", "small"];
     static RETRY: RetryPolicy = RetryPolicy::new();
     static POLICY: FallbackPolicy =
@@ -241,13 +242,13 @@ fn alternative() -> impl Strategy<Value = Does> {
 }
 
 proptest! {
-    /// The model: a loop over the alternatives that counts seconds.
+    /// The model is a loop over the alternatives that counts seconds.
     #[test]
-    fn walks_in_order_by_verdict_within_the_deadline(
+    fn alternatives_run_in_order_until_the_verdict_or_the_deadline_stops_them(
         alternatives in prop::collection::vec(alternative(), 0..6),
         deadline in prop::option::of(1..12_u32),
     ) {
-        let mut policy = FallbackPolicy::new().with_classifier(as_said);
+        let mut policy = FallbackPolicy::new().with_classifier(verdict_of);
         if let Some(limit) = deadline {
             policy = policy.with_total_timeout(SECOND * limit);
         }

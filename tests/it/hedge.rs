@@ -1,4 +1,6 @@
-//! `resile::hedge`: which outcome wins, what a hedge costs, and what is left behind.
+//! `resile::hedge`: the winner, the cost of a hedge, and the cleanup.
+//!
+//! Tests named `trap_10_…` stand for point 10 of the section "The behaviour" in `COMPARE.md`.
 
 use std::cell::{Cell, RefCell};
 use std::future::{pending, ready};
@@ -24,7 +26,7 @@ const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 static AFTER_50: HedgePolicy = HedgePolicy::new().with_delay(Duration::from_millis(50));
 
-/// An upstream with that budget.
+/// Creates an upstream with this budget.
 const fn with_budget(budget: Budget) -> Upstream {
     Upstream::new("search").with_budget(budget)
 }
@@ -33,13 +35,13 @@ fn available<M>(upstream: &Upstream<M>) -> u32 {
     upstream.budget().unwrap().available()
 }
 
-/// Attempt n takes the nth latency and comes to the nth outcome.
-fn row<const N: usize>(
-    row: [(u64, Result<u32, &'static str>); N],
+/// Attempt n takes the n-th latency and returns the n-th outcome.
+fn scripted<const N: usize>(
+    scripted: [(u64, Result<u32, &'static str>); N],
 ) -> impl FnMut(Attempt) -> std::pin::Pin<Box<dyn Future<Output = Result<u32, &'static str>> + Send>>
 {
     move |attempt| {
-        let (latency, outcome) = row[attempt.number() as usize - 1];
+        let (latency, outcome) = scripted[attempt.number() as usize - 1];
         Box::pin(async move {
             if latency > 0 {
                 tokio::time::sleep(MS * u32::try_from(latency).unwrap()).await;
@@ -50,29 +52,35 @@ fn row<const N: usize>(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quick_call_is_not_hedged() {
+async fn a_fast_call_is_not_hedged() {
     let began = Instant::now();
-    assert_eq!(hedge(row([(49, Ok(1))]), &AFTER_50, Never).await.unwrap(), 1);
+    assert_eq!(hedge(scripted([(49, Ok(1))]), &AFTER_50, Never).await.unwrap(), 1);
     assert_eq!(began.elapsed(), 49 * MS);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_call_is_overtaken() {
+async fn a_hedge_overtakes_a_slow_call() {
     let began = Instant::now();
-    assert_eq!(hedge(row([(500, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).await.unwrap(), 2);
+    assert_eq!(hedge(scripted([(500, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).await.unwrap(), 2);
     assert_eq!(began.elapsed(), 60 * MS);
-    assert_eq!(hedge(row([(55, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).await.unwrap(), 1);
+    assert_eq!(hedge(scripted([(55, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).await.unwrap(), 1);
 }
 
-/// Trap 10.
 #[tokio::test(start_paused = true)]
 async fn trap_10_a_fast_failure_does_not_win() {
     let passes = AFTER_50.with_classifier(|error: &&str| *error != "404");
-    assert_eq!(hedge(row([(500, Ok(1)), (1, Err("reset"))]), &passes, Never).await.unwrap(), 1);
-    assert_eq!(hedge(row([(60, Err("reset")), (100, Ok(2))]), &passes, Never).await.unwrap(), 2);
-    // But what no attempt can mend does.
+    assert_eq!(
+        hedge(scripted([(500, Ok(1)), (1, Err("reset"))]), &passes, Never).await.unwrap(),
+        1
+    );
+    assert_eq!(
+        hedge(scripted([(60, Err("reset")), (100, Ok(2))]), &passes, Never).await.unwrap(),
+        2
+    );
+    // An error that must not be retried ends the call at once.
     let began = Instant::now();
-    let gave_up = hedge(row([(500, Ok(1)), (1, Err("404"))]), &passes, Never).await.unwrap_err();
+    let gave_up =
+        hedge(scripted([(500, Ok(1)), (1, Err("404"))]), &passes, Never).await.unwrap_err();
     assert_eq!(
         (gave_up.reason(), gave_up.attempts(), gave_up.into_last()),
         (StopReason::Fatal, 2, Some("404"))
@@ -80,7 +88,6 @@ async fn trap_10_a_fast_failure_does_not_win() {
     assert_eq!(began.elapsed(), 51 * MS);
 }
 
-/// Trap 10.
 #[tokio::test(start_paused = true)]
 async fn trap_10_a_hedge_that_the_budget_denies_changes_nothing() {
     let (empty, denied) = (with_budget(Budget::new().with_capacity(0)), Cell::new(0));
@@ -92,40 +99,41 @@ async fn trap_10_a_hedge_that_the_budget_denies_changes_nothing() {
         EventKind::Started { attempt, .. } => assert!(attempt.is_first()),
         _ => {}
     };
-    let call =
-        hedge(row([(500, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).on(empty.observed_by(&observer));
+    let call = hedge(scripted([(500, Ok(1)), (10, Ok(2))]), &AFTER_50, Never)
+        .on(empty.observed_by(&observer));
     let began = Instant::now();
     assert_eq!(call.await.unwrap(), 1);
     assert_eq!((began.elapsed(), denied.get()), (500 * MS, 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hedge_costs_a_token_and_success_deposits() {
+async fn a_hedge_spends_a_token_and_a_success_deposits() {
     let search = with_budget(Budget::new().with_capacity(2).with_deposit(0.0));
-    hedge(row([(500, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).on(&search).await.unwrap();
+    hedge(scripted([(500, Ok(1)), (10, Ok(2))]), &AFTER_50, Never).on(&search).await.unwrap();
     assert_eq!(available(&search), 1);
     let deposits = with_budget(Budget::new().with_capacity(2).with_deposit(1.0));
     let withdraw = || deposits.budget().unwrap().withdraw().unwrap().spend();
     withdraw();
-    hedge(row([(0, Ok(1))]), &AFTER_50, Never).on(&deposits).await.unwrap();
+    hedge(scripted([(0, Ok(1))]), &AFTER_50, Never).on(&deposits).await.unwrap();
     assert_eq!(available(&deposits), 2);
     withdraw();
-    hedge(row([(0, Err("down"))]), &AFTER_50, Never).on(&deposits).await.unwrap_err();
+    hedge(scripted([(0, Err("down"))]), &AFTER_50, Never).on(&deposits).await.unwrap_err();
     assert_eq!(available(&deposits), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_all_in_flight_have_failed_the_last_error_is_returned() {
-    let gave_up =
-        hedge(row([(100, Err("first")), (60, Err("second"))]), &AFTER_50, Never).await.unwrap_err();
+async fn when_all_attempts_in_flight_have_failed_the_call_ends_with_the_last_error() {
+    let gave_up = hedge(scripted([(100, Err("first")), (60, Err("second"))]), &AFTER_50, Never)
+        .await
+        .unwrap_err();
     assert_eq!(
         (gave_up.reason(), gave_up.attempts(), gave_up.elapsed()),
         (StopReason::Attempts, 2, 110 * MS)
     );
     assert_eq!(gave_up.into_last(), Some("second"));
-    // No hedge without a delay: that would be a retry without a backoff.
+    // A hedge starts only after its delay. Without the delay it would be a retry without a backoff.
     let gave_up =
-        hedge(row([(10, Err("first")), (10, Ok(2))]), &AFTER_50, Never).await.unwrap_err();
+        hedge(scripted([(10, Err("first")), (10, Ok(2))]), &AFTER_50, Never).await.unwrap_err();
     assert_eq!(
         (gave_up.reason(), gave_up.attempts(), gave_up.elapsed()),
         (StopReason::Attempts, 1, 10 * MS)
@@ -133,16 +141,16 @@ async fn when_all_in_flight_have_failed_the_last_error_is_returned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_wants_less_is_not_hedged_further() {
+async fn a_throttling_upstream_gets_no_more_hedges() {
     let policy =
         AFTER_50.with_hedges(3).with_classifier(|_: &&str| Verdict::throttled().after(SECOND));
     let gave_up =
-        hedge(row([(70, Err("429")), (300, Err("429"))]), &policy, Never).await.unwrap_err();
+        hedge(scripted([(70, Err("429")), (300, Err("429"))]), &policy, Never).await.unwrap_err();
     assert_eq!((gave_up.attempts(), gave_up.retry_after()), (2, Some(SECOND)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn hedges_join_one_by_one_and_are_told_when() {
+async fn hedges_join_one_by_one_and_know_their_times() {
     let seen = RefCell::new(vec![]);
     let policy = AFTER_50.with_hedges(9).with_total_timeout(SECOND);
     let gave_up = hedge(
@@ -169,7 +177,7 @@ async fn hedges_join_one_by_one_and_are_told_when() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_token_ends_it_and_a_cancelled_one_starts_nothing() {
+async fn the_token_ends_a_hedge_and_a_cancelled_token_starts_nothing() {
     let token = CancellationToken::new();
     let calls = Cell::new(0);
     let op = |_| {
@@ -190,7 +198,7 @@ async fn the_token_ends_it_and_a_cancelled_one_starts_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outcome_in_hand_beats_the_token_and_the_deadline() {
+async fn a_ready_result_takes_precedence_over_the_token_and_the_deadline() {
     let token = CancellationToken::new();
     let op = |_| {
         token.cancel();
@@ -200,19 +208,19 @@ async fn an_outcome_in_hand_beats_the_token_and_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn trap_10_losers_are_dropped_before_anybody_hears_of_the_winner() {
+async fn trap_10_losers_are_dropped_before_the_success_is_reported() {
     struct Gone<'a>(&'a Cell<u32>);
     impl Drop for Gone<'_> {
         fn drop(&mut self) {
             self.0.set(self.0.get() + 1);
         }
     }
-    let (gone, told) = (Cell::new(0), RefCell::new(vec![]));
+    let (gone, events) = (Cell::new(0), RefCell::new(vec![]));
     let observer = |event: &Event<'_>| {
         if let EventKind::Succeeded { .. } | EventKind::Lost { .. } = event.kind {
             assert_eq!(gone.get(), 3);
         }
-        told.borrow_mut().push(event.to_string());
+        events.borrow_mut().push(event.to_string());
     };
     let op = |attempt: Attempt| {
         let held = Gone(&gone);
@@ -225,9 +233,9 @@ async fn trap_10_losers_are_dropped_before_anybody_hears_of_the_winner() {
     let search = Upstream::new("search");
     let call = hedge(op, AFTER_50.with_hedges(2), Never).on(search.observed_by(&observer));
     assert_eq!(call.await.unwrap(), 2);
-    let told = told.into_inner();
+    let events = events.into_inner();
     assert_eq!(
-        told,
+        events,
         [
             "search: attempt 1 of 3 starts",
             "search: attempt 2 of 3 starts",
@@ -247,12 +255,12 @@ impl Timer for NoClock {
         unreachable!("the clock was read")
     }
     fn sleep(&self, _: Duration) -> Self::Sleep {
-        unreachable!("a timer was made")
+        unreachable!("a sleep was created")
     }
 }
 
 #[test]
-fn what_is_ready_at_once_reads_no_clock_and_allocates_nothing() {
+fn an_instant_success_reads_no_clock_and_allocates_nothing() {
     let shared = || with_budget(Budget::new()).with_adaptive_timeout(AdaptiveTimeout::new());
     let search = shared().with_timer(NoClock);
     let policy = AFTER_50.with_learned_delay().with_attempt_timeout(SECOND);
@@ -262,7 +270,7 @@ fn what_is_ready_at_once_reads_no_clock_and_allocates_nothing() {
     };
     assert_eq!(allocation_counter::measure(run).count_total, 0);
 
-    // A total timeout counts from the first poll: the clock is read for it, once, and nothing is waited for.
+    // A total timeout counts from the first poll, so the clock is read once. No sleep is created.
     let timer = CountingTimer::default();
     let search = shared().with_timer(&timer);
     let policy = policy.with_total_timeout(SECOND);
@@ -274,13 +282,14 @@ fn what_is_ready_at_once_reads_no_clock_and_allocates_nothing() {
     assert_eq!((timer.reads.into_inner(), timer.sleeps.into_inner()), (1, 0));
 }
 
-/// Trap 14.
+/// Point 14 of "The behaviour" in `COMPARE.md`.
 #[test]
 fn nothing_runs_before_the_first_poll() {
     drop(hedge(|_| -> std::future::Ready<Result<(), ()>> { unreachable!() }, &AFTER_50, Never));
 }
 
-/// Trap 17: one attempt is held inside, however many may join.
+/// Point 17 of "The behaviour" in `COMPARE.md`: the future holds one attempt, for any number of
+/// hedges.
 #[test]
 fn the_operation_is_held_once() {
     async fn large() -> Result<u8, ()> {
@@ -293,39 +302,40 @@ fn the_operation_is_held_once() {
 }
 
 #[test]
-fn it_spawns_where_its_parts_are_send() {
+fn a_hedge_is_send_if_its_parts_are() {
     fn is_send<T: Send>(_: &T) {}
     let name = String::from("borrowed");
     is_send(&hedge(|_| async { Ok::<_, ()>(name.len()) }, &AFTER_50, Never));
-    is_send(&hedge(row([(1, Ok(1))]), &AFTER_50, CancellationToken::new()));
+    is_send(&hedge(scripted([(1, Ok(1))]), &AFTER_50, CancellationToken::new()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_delay_follows_an_adaptive_limit() {
+async fn a_learned_delay_follows_the_measured_latency() {
     let search =
         Upstream::new("search").with_adaptive_timeout(AdaptiveTimeout::new().with_samples(5));
     let learned = AFTER_50.with_learned_delay();
     for _ in 0..5 {
-        hedge(row([(10, Ok(1))]), &learned, Never).on(&search).await.unwrap();
+        hedge(scripted([(10, Ok(1))]), &learned, Never).on(&search).await.unwrap();
     }
     let delay = search.adaptive_timeout().unwrap().latency().unwrap();
     assert!(delay >= 10 * MS && delay < 13 * MS, "{delay:?}");
     let began = Instant::now();
     assert_eq!(
-        hedge(row([(500, Ok(1)), (1, Ok(2))]), &learned, Never).on(&search).await.unwrap(),
+        hedge(scripted([(500, Ok(1)), (1, Ok(2))]), &learned, Never).on(&search).await.unwrap(),
         2
     );
     assert!(began.elapsed() < 16 * MS);
-    // Only where the policy says so: else the delay is the policy's, and nothing is learned.
+    // Without the setting in the policy the delay is the policy's own, and no latency is recorded.
     let began = Instant::now();
     assert_eq!(
-        hedge(row([(500, Ok(1)), (1, Ok(2))]), &AFTER_50, Never).on(&search).await.unwrap(),
+        hedge(scripted([(500, Ok(1)), (1, Ok(2))]), &AFTER_50, Never).on(&search).await.unwrap(),
         2
     );
     assert_eq!(began.elapsed(), 51 * MS);
 }
 
-/// What the losers would have taken must not be forgotten: else each hedge that wins makes the next one earlier.
+/// The latencies of losers must count. Otherwise each winning hedge would make the next hedge
+/// earlier.
 #[tokio::test(start_paused = true)]
 async fn hedging_does_not_make_hedges_earlier() {
     let adaptive = AdaptiveTimeout::new().with_samples(10).with_window(3600 * SECOND);
@@ -333,25 +343,28 @@ async fn hedging_does_not_make_hedges_earlier() {
     let usual = search.adaptive_timeout().unwrap();
     let learned = AFTER_50.with_learned_delay();
     for _ in 0..100 {
-        hedge(row([(100, Ok(1))]), &learned.with_delay(SECOND), Never).on(&search).await.unwrap();
+        hedge(scripted([(100, Ok(1))]), &learned.with_delay(SECOND), Never)
+            .on(&search)
+            .await
+            .unwrap();
     }
     let before = usual.latency().unwrap();
-    // Every first attempt hangs now, and is overtaken by a quick hedge: of what succeeds, nearly all took 20 ms.
+    // Every first attempt now hangs and a fast hedge overtakes it. Nearly all successes take 20 ms.
     let policy = learned.with_delay(300 * MS);
     for _ in 0..4000 {
         let began = Instant::now();
-        let op = row([(3_600_000, Ok(1)), (20, Ok(2))]);
+        let op = scripted([(3_600_000, Ok(1)), (20, Ok(2))]);
         hedge(op, &policy, Never).on(&search).await.unwrap();
         assert!(usual.latency().unwrap() >= before, "{usual:?}");
-        // Nor later without end, though the true quantile is an hour.
+        // The delay does not grow without end either, although the true quantile is an hour.
         assert!(began.elapsed() <= 321 * MS);
     }
 }
 
 #[tokio::test(start_paused = true)]
 #[should_panic(expected = "polled after completion")]
-async fn polled_after_completion() {
-    let mut call = std::pin::pin!(hedge(row([(0, Ok(1))]), &AFTER_50, Never));
+async fn polled_after_completion_it_panics() {
+    let mut call = std::pin::pin!(hedge(scripted([(0, Ok(1))]), &AFTER_50, Never));
     call.as_mut().await.unwrap();
     let _ = call.await;
 }
@@ -360,7 +373,7 @@ async fn polled_after_completion() {
 async fn a_panic_leaves_nothing_behind() {
     let search = with_budget(Budget::new().with_capacity(3)).with_bulkhead(Bulkhead::new(2));
     let op = |attempt: Attempt| {
-        assert!(attempt.is_first(), "no second");
+        assert!(attempt.is_first(), "the second attempt panics");
         pending::<Result<(), &str>>()
     };
     let mut call = Box::pin(hedge(op, &AFTER_50, Never).on(&search));
@@ -372,13 +385,15 @@ async fn a_panic_leaves_nothing_behind() {
     .await;
     assert!(caught.is_err());
     drop(call);
-    // As of a retry: an attempt begins before its closure is called, and is paid for from then on.
+    // An attempt begins before its closure is called, as in a retry. From then on its token is
+    // spent.
     assert_eq!((available(&search), search.bulkhead().unwrap().in_flight()), (2, 0));
 }
 
-/// Dropped at each await point: every attempt is dropped with it, and the budget lacks exactly the hedges that started.
+/// A call that is dropped at any await drops every attempt. The budget lacks one token for each
+/// hedge that started.
 #[test]
-fn dropped_at_every_await_point() {
+fn a_call_dropped_at_any_await_leaves_nothing_in_flight() {
     static IN_FLIGHT: AtomicU32 = AtomicU32::new(0);
     struct Held;
     impl Held {
@@ -420,13 +435,14 @@ fn dropped_at_every_await_point() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
-    /// A model: who is accepted first, by arithmetic alone.
+    /// The model computes the first accepted outcome by arithmetic alone.
     #[test]
     fn the_first_accepted_outcome_wins(
         delay in 1_u64..60, hedges in 0_u32..4,
         all in prop::collection::vec((1_u64..200, 0_u8..4), 5),
     ) {
-        // 0: fails for good; 1: fails; else succeeds. Ties are left out: all moments differ.
+        // 0 is a fatal failure, 1 is a failure, and others succeed. All times differ, so there are
+        // no ties.
         let moments: Vec<u64> = all.iter().zip(0..).map(|((latency, _), n)| (latency + delay * n) * 10 + n).collect();
         let mut wanted = None;
         let mut begun = 1;
@@ -455,7 +471,7 @@ proptest! {
             let op = |attempt: Attempt| {
                 let n = attempt.number() as usize - 1;
                 let (latency, kind) = all[n];
-                // One millisecond apart per attempt, as in the model.
+                // The attempts are one millisecond apart, as in the model.
                 let latency = Duration::from_millis(latency * 10 + n as u64);
                 async move {
                     tokio::time::sleep(latency).await;
@@ -469,9 +485,9 @@ proptest! {
     }
 }
 
-/// A hedge that was denied is no attempt: it does not count as the one before.
+/// A denied hedge is no attempt, so the delay of the next hedge does not start from it.
 #[tokio::test(start_paused = true)]
-async fn the_delay_of_a_hedge_is_the_time_since_the_attempt_before() {
+async fn the_delay_of_a_hedge_is_the_time_since_the_previous_attempt() {
     static SEARCH: Upstream = with_budget(Budget::new().with_capacity(1).with_deposit(1.0));
     let budget = SEARCH.budget().unwrap();
     let policy = HedgePolicy::new().with_delay(100 * MS).with_hedges(3);

@@ -1,4 +1,4 @@
-//! `resile::http`: what answers mean.
+//! `resile::http`: the verdicts on HTTP answers and the reading of `Retry-After`.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,11 +7,11 @@ use proptest::prelude::*;
 use resile::http::{Classifier, StatusError, retry_after};
 use resile::{Classify, Cut, Health, Verdict};
 
-const READ: Classifier = Classifier::idempotent();
-const BOOK: Classifier = Classifier::non_idempotent();
+const GET: Classifier = Classifier::idempotent();
+const POST: Classifier = Classifier::non_idempotent();
 const TWO: Duration = Duration::from_secs(2);
 
-/// An answer that is no failure of the server: not again, and the server is well.
+/// The verdict on an answer that is no failure of the server: no retry, and a healthy server.
 const ANSWERED: Verdict = Verdict::fatal().with_health(Health::Healthy);
 
 /// 1994-11-06 08:49:37 UTC, the instant of RFC 9110's examples.
@@ -28,63 +28,63 @@ fn headers(fields: &[(&'static str, &str)]) -> HeaderMap {
         .collect()
 }
 
-fn asked(value: &str) -> Option<Duration> {
+fn hint_of(value: &str) -> Option<Duration> {
     retry_after(&headers(&[("retry-after", value)]), now())
 }
 
 #[test]
-fn seconds() {
-    assert_eq!(asked("120"), Some(Duration::from_secs(120)));
-    assert_eq!(asked("0.5"), Some(Duration::from_millis(500)));
-    assert_eq!(asked(".5"), Some(Duration::from_millis(500)));
-    assert_eq!(asked(" 2\t"), Some(TWO));
+fn seconds_are_read() {
+    assert_eq!(hint_of("120"), Some(Duration::from_secs(120)));
+    assert_eq!(hint_of("0.5"), Some(Duration::from_millis(500)));
+    assert_eq!(hint_of(".5"), Some(Duration::from_millis(500)));
+    assert_eq!(hint_of(" 2\t"), Some(TWO));
     let nothing = [
         "", " ", "0", "0.0", "1e-12", "-1", "-0", "+1", "NaN", "inf", "-inf", "infinity", "soon",
         "2s", "1,2", "0x10", ".",
     ];
     for nothing in nothing {
-        assert_eq!(asked(nothing), None, "{nothing:?}");
+        assert_eq!(hint_of(nothing), None, "{nothing:?}");
     }
-    // Excessive is not absent, also where the number is too large even for an f64.
+    // A number that is too large is the longest wait, even if it exceeds an `f64`.
     for vast in ["18446744073709551616", "1e300", "1e999", &"9".repeat(400)] {
-        assert_eq!(asked(vast), Some(Duration::MAX), "{vast:?}");
+        assert_eq!(hint_of(vast), Some(Duration::MAX), "{vast:?}");
     }
 }
 
 #[test]
-fn dates_in_all_three_forms() {
+fn dates_are_read_in_all_three_forms() {
     let forms = [
         "Sun, 06 Nov 1994 08:49:39 GMT",
         "Sunday, 06-Nov-94 08:49:39 GMT",
         "Sun Nov  6 08:49:39 1994",
     ];
     for form in forms {
-        assert_eq!(asked(form), Some(TWO), "{form}");
+        assert_eq!(hint_of(form), Some(TWO), "{form}");
     }
     for over in [
         "Sun, 06 Nov 1994 08:49:37 GMT",
         "Sun, 06 Nov 1994 08:49:36 GMT",
         "Thu, 01 Jan 1970 00:00:00 GMT",
     ] {
-        assert_eq!(asked(over), None, "{over}");
+        assert_eq!(hint_of(over), None, "{over}");
     }
-    assert_eq!(asked("Sun, 31 Feb 1994 08:49:39 GMT"), None);
+    assert_eq!(hint_of("Sun, 31 Feb 1994 08:49:39 GMT"), None);
 }
 
 #[test]
-fn dates_are_measured_against_the_answers_own() {
+fn a_date_is_measured_from_the_answers_own_date() {
     let at = "Sun, 06 Nov 1994 08:49:39 GMT";
     let with = |date| retry_after(&headers(&[("retry-after", at), ("date", date)]), now());
     assert_eq!(with("Sun, 06 Nov 1994 08:49:29 GMT"), Some(Duration::from_secs(10)));
     assert_eq!(with("Sun, 06 Nov 1994 08:49:40 GMT"), None);
     assert_eq!(with("yesterday"), Some(TWO));
     assert_eq!(with(" Sun, 06 Nov 1994 08:49:29 GMT\t"), Some(Duration::from_secs(10)));
-    // Seconds count from the answer, whatever its clock says.
+    // Seconds count from the arrival of the answer, for any `Date`.
     assert_eq!(retry_after(&headers(&[("retry-after", "2"), ("date", at)]), now()), Some(TWO));
 }
 
 #[test]
-fn of_several_fields_the_longest_wait_counts() {
+fn the_longest_of_several_fields_counts() {
     for fields in [
         ["1", "2"],
         ["2", "1"],
@@ -98,29 +98,29 @@ fn of_several_fields_the_longest_wait_counts() {
 }
 
 #[test]
-fn refused_is_4xx_and_5xx() {
+fn only_4xx_and_5xx_are_errors() {
     for code in 100..=999 {
         let status = StatusCode::from_u16(code).unwrap();
         let refused = StatusError::check_at(status, &headers(&[("retry-after", "2")]), now());
         assert_eq!(refused.is_err(), (400..600).contains(&code), "{code}");
         if let Err(refused) = refused {
             assert_eq!((refused.status(), refused.retry_after()), (status, Some(TWO)));
-            // The same judgement whatever the answer comes as.
+            // Every type of answer gets the same verdict.
             let response =
                 Response::builder().status(code).header("retry-after", "2").body(()).unwrap();
-            let verdict = Some(READ.verdict(status, Some(TWO)));
-            assert_eq!(READ.classify(&refused), verdict);
-            assert_eq!(READ.classify(&response), verdict);
-            assert_eq!(READ.classify(&response.into_parts().0), verdict);
+            let verdict = Some(GET.verdict(status, Some(TWO)));
+            assert_eq!(GET.classify(&refused), verdict);
+            assert_eq!(GET.classify(&response), verdict);
+            assert_eq!(GET.classify(&response.into_parts().0), verdict);
         } else {
-            assert_eq!(READ.classify(&Response::builder().status(code).body(()).unwrap()), None);
-            assert_eq!(READ.verdict(status, Some(TWO)), ANSWERED);
+            assert_eq!(GET.classify(&Response::builder().status(code).body(()).unwrap()), None);
+            assert_eq!(GET.verdict(status, Some(TWO)), ANSWERED);
         }
     }
 }
 
 #[test]
-fn refused_words() {
+fn a_status_error_prints_its_status_and_hint() {
     let words = |code, fields| {
         let refused =
             StatusError::check(StatusCode::from_u16(code).unwrap(), &headers(fields)).unwrap_err();
@@ -135,13 +135,13 @@ fn refused_words() {
     assert!(size_of::<StatusError>() <= 24);
 }
 
-/// The table of the module's page.
+/// The table in the documentation of the module.
 #[test]
-fn verdicts_by_status() {
+fn every_status_has_its_documented_verdict() {
     let retry = Verdict::transient();
-    // A failure of the server, that of a `POST` too: a breaker counts it.
+    // A failure of the server, which a breaker counts, also for a `POST`.
     let once = retry.not_again();
-    // The server did what it should.
+    // The server works as it should.
     let conflict = retry.with_health(Health::Healthy);
     let table = [
         // status, idempotent, not idempotent; without `Retry-After`
@@ -162,28 +162,30 @@ fn verdicts_by_status() {
         (508..=508, ANSWERED, ANSWERED),
         (509..=509, retry, once),
         (510..=510, ANSWERED, ANSWERED),
-        // A network in between answered: of the server that says nothing.
+        // A network between client and server answered, so the health of the server is unknown.
         (511..=511, Verdict::fatal(), Verdict::fatal()),
         (512..=599, retry, once),
         (600..=999, ANSWERED, ANSWERED),
     ];
     let mut next = 100;
     for (codes, idempotent, not) in table {
-        assert_eq!(*codes.start(), next, "every status stands in the table once");
+        assert_eq!(*codes.start(), next, "the table has every status once");
         next = codes.end() + 1;
         for code in codes {
             let status = StatusCode::from_u16(code).unwrap();
-            assert_eq!(READ.verdict(status, None), idempotent, "{code}");
-            assert_eq!(BOOK.verdict(status, None), not, "{code}");
-            // A hint changes whether to wait, and for a 503 who is at fault. It says of three that they pass.
-            for (classifier, verdict) in [(READ, idempotent), (BOOK, not)] {
+            assert_eq!(GET.verdict(status, None), idempotent, "{code}");
+            assert_eq!(POST.verdict(status, None), not, "{code}");
+            // A hint adds a wait. For a 503 it also changes the health, and for three statuses it
+            // allows a retry.
+            for (classifier, verdict) in [(GET, idempotent), (POST, not)] {
                 let hinted = match code {
                     403 | 429 => Verdict::throttled().after(TWO),
                     413 => retry.after(TWO),
-                    503 if classifier == READ => Verdict::throttled().after(TWO),
+                    503 if classifier == GET => Verdict::throttled().after(TWO),
                     503 => Verdict::throttled().not_again().after(TWO),
-                    507 if classifier == READ => retry.after(TWO),
-                    // Also where the request is not sent again: other requests may be.
+                    507 if classifier == GET => retry.after(TWO),
+                    // The hint stays even if this request is not retried, because other requests
+                    // may be.
                     _ if verdict.is_again() || verdict.health() == Health::Failing => {
                         verdict.after(TWO)
                     }
@@ -197,8 +199,8 @@ fn verdicts_by_status() {
 }
 
 #[test]
-fn conflict_is_the_callers_to_say() {
-    for classifier in [READ, BOOK] {
+fn the_caller_decides_whether_a_conflict_is_retried() {
+    for classifier in [GET, POST] {
         assert!(classifier.conflict());
         assert!(classifier.verdict(StatusCode::CONFLICT, None).is_again());
         let lasting = classifier.with_conflict(false);
@@ -208,25 +210,25 @@ fn conflict_is_the_callers_to_say() {
 }
 
 #[test]
-fn idempotency_by_method() {
+fn a_classifier_knows_the_idempotent_methods() {
     let methods =
         [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE, Method::PUT, Method::DELETE];
     for method in methods {
-        assert_eq!(Classifier::for_method(&method), READ, "{method}");
+        assert_eq!(Classifier::for_method(&method), GET, "{method}");
     }
     for method in
         [Method::POST, Method::PATCH, Method::CONNECT, Method::from_bytes(b"BOOK").unwrap()]
     {
-        assert_eq!(Classifier::for_method(&method), BOOK, "{method}");
-        assert_eq!(Classifier::for_method(&method).assume_idempotent(), READ, "{method}");
+        assert_eq!(Classifier::for_method(&method), POST, "{method}");
+        assert_eq!(Classifier::for_method(&method).assume_idempotent(), GET, "{method}");
     }
-    assert!(READ.is_idempotent() && !BOOK.is_idempotent());
+    assert!(GET.is_idempotent() && !POST.is_idempotent());
 }
 
 #[test]
-fn unanswered_is_retried_unless_it_may_have_been_done() {
+fn an_unanswered_request_is_retried_unless_it_may_have_been_executed() {
     for (classifier, reached, retried) in
-        [(READ, false, true), (READ, true, true), (BOOK, false, true), (BOOK, true, false)]
+        [(GET, false, true), (GET, true, true), (POST, false, true), (POST, true, false)]
     {
         let verdict = classifier.unanswered(reached);
         let got = (verdict.is_again(), verdict.health());
@@ -234,9 +236,9 @@ fn unanswered_is_retried_unless_it_may_have_been_done() {
     }
 }
 
-/// A clock that is not set counts only for a `Retry-After` by the same clock.
+/// The date of a clock that is not set counts only for a `Retry-After` by the same clock.
 #[test]
-fn an_absurd_date_counts_only_for_what_is_as_absurd() {
+fn an_impossible_date_counts_only_for_a_retry_after_as_impossible() {
     let with = |date, at| retry_after(&headers(&[("retry-after", at), ("date", date)]), now());
     let at = "Sun, 06 Nov 1994 08:49:39 GMT";
     for date in [
@@ -249,12 +251,12 @@ fn an_absurd_date_counts_only_for_what_is_as_absurd() {
     assert_eq!(with("Thu, 01 Jan 1970 00:00:00 GMT", "Thu, 01 Jan 1970 00:00:02 GMT"), Some(TWO));
     assert_eq!(with("Fri, 31 Dec 9999 23:59:57 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"), Some(TWO));
     assert_eq!(with(at, "Thu, 01 Jan 1970 00:00:00 GMT"), None);
-    // The first and the last moment that count.
+    // The first and the last date that count.
     assert_eq!(with("Mon, 01 Jan 1990 00:00:00 GMT", "Mon, 01 Jan 1990 00:00:02 GMT"), Some(TWO));
     assert_eq!(with("Tue, 31 Dec 2999 23:59:57 GMT", "Tue, 31 Dec 2999 23:59:59 GMT"), Some(TWO));
 }
 
-/// Header values as a hostile or a broken server sends them.
+/// Generates header values of a hostile or broken server.
 fn value() -> impl Strategy<Value = HeaderValue> {
     let bytes = prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..40),
@@ -263,18 +265,18 @@ fn value() -> impl Strategy<Value = HeaderValue> {
             .prop_map(String::into_bytes),
         "(Sun|Mon) (Nov|Feb) [ 0-9]{2} [0-9:]{8} [0-9]{4}".prop_map(String::into_bytes),
     ];
-    bytes.prop_filter_map("no header value", |bytes| HeaderValue::from_bytes(&bytes).ok())
+    bytes.prop_filter_map("not a header value", |bytes| HeaderValue::from_bytes(&bytes).ok())
 }
 
 proptest! {
     #[test]
-    fn no_bytes_panic(hints in proptest::collection::vec(value(), 0..3), date in value(), offset in any::<u64>(), code in 400_u16..600) {
+    fn no_header_value_panics(hints in proptest::collection::vec(value(), 0..3), date in value(), offset in any::<u64>(), code in 400_u16..600) {
         let mut headers = HeaderMap::new();
         for hint in hints {
             headers.append("retry-after", hint);
         }
         headers.insert("date", date);
-        // `now` is the caller's word: before the epoch and far after it included.
+        // `now` comes from the caller, so it may be before the epoch or far in the future.
         let offset = Duration::from_secs(offset / 4);
         let nows = [now().checked_add(offset), now().checked_sub(offset)];
         for now in nows.into_iter().flatten() {
@@ -287,24 +289,24 @@ proptest! {
 
     #[test]
     fn every_number_of_seconds_is_read(whole in any::<u32>(), millis in 0_u32..1000) {
-        let asked = asked(&format!("{whole}.{millis:03}"));
+        let hint_of = hint_of(&format!("{whole}.{millis:03}"));
         let expected = Duration::from_secs(whole.into()) + Duration::from_millis(millis.into());
-        let error = asked.unwrap_or_default().abs_diff(expected);
-        prop_assert!(error < Duration::from_micros(1), "{asked:?}, not {expected:?}");
+        let error = hint_of.unwrap_or_default().abs_diff(expected);
+        prop_assert!(error < Duration::from_micros(1), "{hint_of:?}, not {expected:?}");
     }
 
     #[test]
-    fn every_date_is_read(ahead in 1_u64..4_000_000_000) {
+    fn every_future_date_is_read(ahead in 1_u64..4_000_000_000) {
         let then = httpdate::fmt_http_date(now() + Duration::from_secs(ahead));
-        prop_assert_eq!(asked(&then), Some(Duration::from_secs(ahead)));
+        prop_assert_eq!(hint_of(&then), Some(Duration::from_secs(ahead)));
     }
 
-    /// What must not be executed twice is retried only where its twin that may be is, and with the same verdict. Either shows
-    /// the same of the server.
+    /// A request that must not be executed twice is retried only if an idempotent one is. Otherwise
+    /// both verdicts are equal, so a breaker counts both alike.
     #[test]
-    fn caution_only_takes_away(code in 100_u16..1000, hint in any::<Option<Duration>>(), conflict in any::<bool>()) {
+    fn a_non_idempotent_verdict_differs_only_in_being_not_again(code in 100_u16..1000, hint in any::<Option<Duration>>(), conflict in any::<bool>()) {
         let status = StatusCode::from_u16(code).unwrap();
-        let (cautious, free) = (BOOK.with_conflict(conflict), READ.with_conflict(conflict));
+        let (cautious, free) = (POST.with_conflict(conflict), GET.with_conflict(conflict));
         let verdict = cautious.verdict(status, hint);
         let twin = free.verdict(status, hint);
         prop_assert!(verdict == twin || verdict == twin.not_again());
@@ -313,12 +315,12 @@ proptest! {
     }
 }
 
-/// An attempt that was cut off may have been executed, whatever the answer would have come as.
+/// A cut attempt may have been executed, for every type of answer.
 #[test]
-fn an_attempt_that_was_cut_off() {
+fn a_cut_attempt_of_a_non_idempotent_request_is_not_retried() {
     for cut in [Cut::AttemptTimeout(TWO), Cut::Deadline, Cut::Stream] {
         for (classifier, verdict) in
-            [(READ, Verdict::transient()), (BOOK, Verdict::transient().not_again())]
+            [(GET, Verdict::transient()), (POST, Verdict::transient().not_again())]
         {
             assert_eq!(Classify::<StatusError>::classify_cut(&classifier, cut), Some(verdict));
             assert_eq!(Classify::<Response<()>>::classify_cut(&classifier, cut), Some(verdict));
@@ -326,9 +328,9 @@ fn an_attempt_that_was_cut_off() {
                 Classify::<::http::response::Parts>::classify_cut(&classifier, cut),
                 Some(verdict)
             );
-            // Also behind another one, and shared.
-            let behind = ((|_: &StatusError| None::<Verdict>), std::sync::Arc::new(classifier));
-            assert_eq!(behind.classify_cut(cut), Some(verdict));
+            // The second member of a pair and a shared classifier give the same verdict.
+            let second = ((|_: &StatusError| None::<Verdict>), std::sync::Arc::new(classifier));
+            assert_eq!(second.classify_cut(cut), Some(verdict));
         }
     }
 }

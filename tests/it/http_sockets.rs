@@ -1,4 +1,4 @@
-//! `resile::http` and `retry` over real sockets, under a clock that is moved by hand.
+//! `resile::http` and `retry` over real sockets, on a manual clock.
 
 use std::convert::Infallible;
 
@@ -17,9 +17,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 
-const BOOK: Classifier = Classifier::non_idempotent();
+const POST: Classifier = Classifier::non_idempotent();
 
-/// A server whose first answer is `first`, and all others 200.
+/// Starts a server that answers `first` to the first request and 200 to all others.
 async fn serve(first: Response<Full<Bytes>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -64,21 +64,21 @@ async fn get(client: &reqwest::Client, address: SocketAddr) -> Result<String, Ca
     response.text().await.map_err(CallError::Unanswered)
 }
 
-fn judge(error: &CallError) -> Verdict {
+fn classify(error: &CallError) -> Verdict {
     match error {
-        CallError::Status(refused) => BOOK.verdict(refused.status(), refused.retry_after()),
-        CallError::Unanswered(error) => BOOK.unanswered(!error.is_connect()),
+        CallError::Status(refused) => POST.verdict(refused.status(), refused.retry_after()),
+        CallError::Unanswered(error) => POST.unanswered(!error.is_connect()),
     }
 }
 
 #[tokio::test]
-async fn a_429_is_waited_out_and_mended() {
+async fn a_429_is_waited_out_and_the_retry_succeeds() {
     let busy =
         Response::builder().status(429).header("retry-after", "20").body(Full::default()).unwrap();
     let address = serve(busy).await;
     let (client, timer) = (client(), ManualTimer::new());
 
-    // Nothing sleeps: whenever the call waits, the clock is moved to where the wait ends.
+    // No real sleep happens. Whenever the call waits, the clock advances to the end of the wait.
     let clock = timer.clone();
     let hands = tokio::spawn(async move {
         loop {
@@ -89,39 +89,39 @@ async fn a_429_is_waited_out_and_mended() {
         }
     });
 
-    let policy = RetryPolicy::new().with_classifier(judge);
-    let told = Mutex::new(Vec::new());
+    let policy = RetryPolicy::new().with_classifier(classify);
+    let events = Mutex::new(Vec::new());
     let upstream = Upstream::new("local").with_timer(&timer);
-    let observer = |event: &Event<'_>| told.lock().unwrap().push(event.to_string());
+    let observer = |event: &Event<'_>| events.lock().unwrap().push(event.to_string());
     let answer =
         retry(|_| get(&client, address), &policy, Never).on(upstream.observed_by(&observer)).await;
     hands.abort();
 
     assert_eq!(answer.unwrap(), "hello");
-    let told = told.into_inner().unwrap();
-    assert_eq!(told.len(), 5, "{told:?}");
+    let events = events.into_inner().unwrap();
+    assert_eq!(events.len(), 5, "{events:?}");
     let words = "429 Too Many Requests (asked to wait 20.0s)";
-    assert_eq!(told[1], format!("local: attempt 1 of 3 failed: {words}"));
-    assert!(told[2].starts_with("local: attempt 1 of 3 failed, retrying in 2"), "{told:?}");
-    assert!(told[2].ends_with(words), "{told:?}");
-    assert_eq!(told[4], "local: attempt 2 of 3 succeeded");
+    assert_eq!(events[1], format!("local: attempt 1 of 3 failed: {words}"));
+    assert!(events[2].starts_with("local: attempt 1 of 3 failed, retrying in 2"), "{events:?}");
+    assert!(events[2].ends_with(words), "{events:?}");
+    assert_eq!(events[4], "local: attempt 2 of 3 succeeded");
     let waited = resile::Timer::now(&timer);
     assert!(
         (20..=22).contains(&waited.as_secs()),
-        "the hint, and a tenth of it at most on top: {waited:?}"
+        "the wait is the hint and at most a tenth more: {waited:?}"
     );
 }
 
 #[tokio::test]
-async fn a_503_to_a_booking_is_final_and_counts_at_the_breaker() {
+async fn a_503_to_a_post_is_fatal_and_counts_at_the_breaker() {
     let busy =
         Response::builder().status(503).header("retry-after", "20").body(Full::default()).unwrap();
     let (address, client, timer) = (serve(busy).await, client(), ManualTimer::new());
-    let policy = RetryPolicy::new().with_classifier(judge);
+    let policy = RetryPolicy::new().with_classifier(classify);
     let upstream =
         Upstream::new("local").with_breaker(Breaker::new().with_consecutive(1)).with_timer(&timer);
     let gave_up = retry(|_| get(&client, address), &policy, Never).on(&upstream).await.unwrap_err();
-    // A 503 with `Retry-After` asks for fewer requests: the breaker does not take it for an outage.
+    // A 503 with `Retry-After` asks for fewer requests, so the breaker does not count an outage.
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1));
     assert_eq!(upstream.breaker().unwrap().state(), State::Closed);
 
@@ -132,11 +132,12 @@ async fn a_503_to_a_booking_is_final_and_counts_at_the_breaker() {
 }
 
 #[tokio::test]
-async fn nobody_listens_so_nothing_was_booked() {
-    // The port is bound and does not listen: nobody else can take it, and to connect is refused.
+async fn a_refused_connection_is_retried_even_for_a_post() {
+    // The port is bound but does not listen, so no other process can take it and connections are
+    // refused.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let error = get(&client(), socket.local_addr().unwrap()).await.unwrap_err();
     assert!(matches!(&error, CallError::Unanswered(error) if error.is_connect()), "{error:?}");
-    assert_eq!(judge(&error), Verdict::transient());
+    assert_eq!(classify(&error), Verdict::transient());
 }

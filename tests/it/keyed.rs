@@ -1,4 +1,5 @@
-//! `resile::Keyed`: one for each key, bounded, and none dropped that is in use.
+//! `resile::Keyed`: one value for each key, a bounded number of keys, and no eviction of a value in
+//! use.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +12,7 @@ use resile::{Breaker, Budget, Keyed, ManualTimer, StopReason, Timer, Upstream, V
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A value that knows which one it is.
+/// Makes values that number themselves.
 fn counted(made: &AtomicU32) -> impl Fn(&u8) -> u32 {
     |_| made.fetch_add(1, Ordering::Relaxed)
 }
@@ -35,32 +36,32 @@ fn one_key_has_one_value() {
 }
 
 #[test]
-fn the_one_not_used_for_longest_gives_way() {
+fn the_least_recently_used_value_is_evicted() {
     let made = AtomicU32::new(0);
     let keyed = Keyed::from_fn(counted(&made)).with_capacity(2).without_idle();
     assert_eq!([1, 2, 1, 3].map(|key| *keyed.get(&key)), [0, 1, 0, 2]);
-    assert_eq!((*keyed.get(&1), *keyed.get(&3), keyed.len()), (0, 2, 2)); // it was 2 that went
+    assert_eq!((*keyed.get(&1), *keyed.get(&3), keyed.len()), (0, 2, 2)); // key 2 was evicted
     assert_eq!(*keyed.get(&2), 3);
 }
 
 #[test]
-fn one_in_use_is_never_dropped() {
+fn a_value_in_use_is_never_evicted() {
     let made = AtomicU32::new(0);
     let timer = ManualTimer::new();
     let keyed =
         Keyed::from_fn(counted(&made)).with_capacity(1).with_idle(SECOND).with_timer(&timer);
     let used = keyed.get(&1);
-    let both = keyed.get(&2); // past the capacity, as all are in use
+    let both = keyed.get(&2); // above the capacity, because all values are in use
     assert_eq!(keyed.len(), 2);
     timer.advance(100 * SECOND);
     drop(both);
     assert_eq!(*keyed.get(&3), 2);
-    assert_eq!(keyed.len(), 2); // back at what is in use, and the new one
+    assert_eq!(keyed.len(), 2); // only the value in use and the new value are left
     assert!(Arc::ptr_eq(&used, &keyed.get(&1)));
 }
 
 #[test]
-fn idle_ones_are_dropped_by_the_next_get() {
+fn the_next_get_evicts_idle_values() {
     let made = AtomicU32::new(0);
     let timer = ManualTimer::new();
     let keyed = Keyed::from_fn(counted(&made)).with_idle(10 * SECOND).with_timer(&timer);
@@ -70,18 +71,18 @@ fn idle_ones_are_dropped_by_the_next_get() {
     timer.advance(SECOND);
     assert_eq!(keyed.len(), 2);
     keyed.get(&2);
-    assert_eq!(keyed.len(), 1); // 1 has gone
+    assert_eq!(keyed.len(), 1); // key 1 was evicted
     timer.advance(9 * SECOND);
     assert_eq!(*keyed.get(&2), 1);
     timer.advance(10 * SECOND);
-    assert_eq!(*keyed.get(&2), 1); // the one that is asked for is used, not idle
+    assert_eq!(*keyed.get(&2), 1); // a value that is requested is not idle
     timer.advance(Duration::MAX);
     assert_eq!(*keyed.get(&3), 2);
     assert_eq!(keyed.len(), 1);
 }
 
 #[test]
-fn no_clock_without_an_idle_time() {
+fn without_an_idle_time_the_clock_is_not_read() {
     struct NoClock;
     impl Timer for NoClock {
         type Sleep = std::future::Pending<()>;
@@ -89,25 +90,25 @@ fn no_clock_without_an_idle_time() {
             panic!("the clock was read")
         }
         fn sleep(&self, _: Duration) -> Self::Sleep {
-            panic!("a timer was made")
+            panic!("a sleep was created")
         }
     }
     let keyed = Keyed::new(|key: &u8| *key).without_idle().with_timer(NoClock);
     assert_eq!(*keyed.get(&7), 7);
 }
 
-/// Making and dropping a value may use the table: no lock is held.
+/// No lock is held while a value is made or dropped, so both may use the table.
 #[test]
-fn values_may_use_the_table() {
-    struct Nosy(u8);
-    static KEYED: Keyed<u8, Nosy> = Keyed::new(|&key| {
+fn making_and_dropping_a_value_may_use_the_table() {
+    struct Reentrant(u8);
+    static KEYED: Keyed<u8, Reentrant> = Keyed::new(|&key| {
         if key > 0 {
             KEYED.get(&(key - 1));
         }
-        Nosy(key)
+        Reentrant(key)
     })
     .with_capacity(2);
-    impl Drop for Nosy {
+    impl Drop for Reentrant {
         fn drop(&mut self) {
             assert!(KEYED.len() <= 3);
         }
@@ -117,7 +118,7 @@ fn values_may_use_the_table() {
 }
 
 #[test]
-fn a_panic_while_making_leaves_the_table_whole() {
+fn a_panic_while_making_a_value_leaves_the_table_usable() {
     let keyed = Keyed::new(|key: &u8| assert!(*key < 5)).without_idle();
     keyed.get(&1);
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| keyed.get(&7))).is_err());
@@ -126,9 +127,9 @@ fn a_panic_while_making_leaves_the_table_whole() {
     assert_eq!(keyed.len(), 2);
 }
 
-/// One upstream for each host: named by its key, and none stands in for another.
+/// Each host has its own upstream, named by its key. They share no state.
 #[test]
-fn each_key_has_an_upstream_of_its_own() {
+fn each_key_has_its_own_upstream() {
     static HOSTS: Keyed<String, Upstream> = Keyed::new(|host| {
         Upstream::named(host.as_str())
             .with_breaker(Breaker::new().with_consecutive(2))
@@ -166,10 +167,11 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// The laws, whatever the order: who is in use is the same one; who was used within the idle time and needed not
-    /// give way is the same one; who was not is another; the number is bounded.
+    /// The laws, for any order of steps. A value stays while it is in use. It also stays while it
+    /// was used within the idle time and was not evicted. Any other value is made again. The number
+    /// of values is bounded.
     #[test]
-    fn keeps_what_it_must_and_no_more(
+    fn values_are_kept_while_used_and_evicted_in_order_of_last_use(
         capacity in 0..6_usize,
         idle in 0..30_u64,
         steps in prop::collection::vec(step(), 1..80),
@@ -192,7 +194,7 @@ proptest! {
                     let known = kept.iter().position(|it| it.0 == key).map(|at| kept.remove(at).1);
                     prop_assert_eq!(*value, known.unwrap_or(next));
                     let in_use = |it: &(u8, u32, Duration)| held.contains_key(&it.0);
-                    // What is idle goes, what is as old and in use is as good as new.
+                    // An idle value is evicted. An old value in use counts as just used.
                     let (old, mut young): (Vec<_>, Vec<_>) = kept.iter().partition(|it| now.saturating_sub(it.2) >= idle);
                     let renewed: Vec<_> = old.into_iter().filter(in_use).map(|it| (it.0, it.1, now)).collect();
                     if known.is_some() {

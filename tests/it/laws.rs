@@ -1,5 +1,5 @@
-//! One table of laws for every shell: whatever makes the attempts, an attempt on an upstream begins with one admission and
-//! ends with one report, and what it held is given back.
+//! The same laws for every shell, the kinds of calls on an upstream. Every attempt begins with one
+//! admission, ends with one report, and returns context it held.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The verdict on itself.
+/// An error that carries its own verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Failed(Option<Verdict>);
 
@@ -41,18 +41,18 @@ const NOT_FOUND: Failed = Failed(Some(Verdict::fatal().with_health(Health::Healt
 const LOCAL: Failed = Failed(Some(Verdict::fatal()));
 const UNKNOWN: Failed = Failed(None);
 
-/// What an attempt does.
+/// The behaviour of one attempt.
 #[derive(Clone, Copy, Debug)]
 enum Does {
     Succeed,
     Fail(Failed),
     Hang,
-    /// Is pending once, then succeeds.
+    /// Stays pending once, then succeeds.
     Pend,
     Panic,
 }
 
-/// What makes the attempts.
+/// The kind of call that makes the attempts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Shell {
     Retry,
@@ -67,9 +67,9 @@ enum Shell {
 use Shell::{Call, Fallback, Hedge, Retry, RunAttempt, RunByHand, Stream};
 
 const ALL: [Shell; 7] = [Retry, RunAttempt, RunByHand, Stream, Hedge, Fallback, Call];
-/// Those that make another attempt after one that failed.
+/// The shells that make another attempt after a failed one.
 const SEQUENTIAL: [Shell; 5] = [Retry, RunAttempt, RunByHand, Stream, Fallback];
-/// Those that cut an attempt.
+/// The shells that cut an attempt.
 const TIMED: [Shell; 5] = [Retry, RunAttempt, Stream, Hedge, Fallback];
 
 struct World {
@@ -87,7 +87,8 @@ struct Limits {
     attempt: Option<Duration>,
 }
 
-/// An attempt as long as its future lives. Whoever leaves the bulkhead has left nothing in it.
+/// Lives as long as the future of an attempt. The attempt must be dropped before its permit is
+/// released.
 struct InFlight<'a>(&'a World);
 
 impl Drop for InFlight<'_> {
@@ -95,7 +96,7 @@ impl Drop for InFlight<'_> {
         let in_flight = self.0.upstream.bulkhead().unwrap().in_flight();
         assert!(
             in_flight > 0 || std::thread::panicking(),
-            "the place is free, and the attempt lives"
+            "the permit was released before the attempt was dropped"
         );
     }
 }
@@ -105,8 +106,8 @@ type Outcome = Result<u32, GaveUp<Failed>>;
 const ATTEMPTS: u32 = 4;
 
 impl World {
-    /// With a breaker that opens at the third failure in a row and then has one probe, whose place is lost for good if it
-    /// is not given back.
+    /// Creates a world with a breaker that opens at the third failure in a row and then admits one
+    /// probe. The lease never ends, so a probe that does not return is lost for ever.
     fn new(does: &[Does]) -> Self {
         let timer = ManualTimer::new();
         let breaker = Breaker::new()
@@ -131,7 +132,7 @@ impl World {
         self
     }
 
-    /// Makes one attempt; after the script, one that succeeds.
+    /// Makes one attempt. After the end of the script, attempts succeed.
     async fn attempt(&self) -> Result<u32, Failed> {
         let _in_flight = InFlight(self);
         self.begun.set(self.begun.get() + 1);
@@ -227,7 +228,7 @@ impl World {
         }
     }
 
-    /// Polls to the end; the clock advances whenever nothing else can happen.
+    /// Polls the call until it ends. The clock advances whenever the call is pending.
     fn run(&self, shell: Shell) -> Outcome {
         self.finish(&mut Box::pin(self.call(shell)), 10_000)
             .unwrap_or_else(|| panic!("{shell:?} does not end"))
@@ -265,7 +266,7 @@ impl World {
         self.upstream.breaker().unwrap().state()
     }
 
-    /// Opens the breaker, and waits until it takes a probe.
+    /// Opens the breaker and advances the clock until it admits a probe.
     fn await_probe(&self) {
         for _ in 0..3 {
             self.upstream.try_admit().unwrap().settle(&Verdict::transient());
@@ -274,19 +275,19 @@ impl World {
         self.timer.advance(SECOND * 100);
     }
 
-    /// Nothing is held any more.
-    fn is_whole(&self, what: &str) {
+    /// Checks that nothing is held any more.
+    fn check_released(&self, context: &str) {
         let bulkhead = self.upstream.bulkhead().unwrap();
-        assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0), "{what}: places");
-        assert_eq!(self.timer.sleepers(), 0, "{what}: sleepers");
+        assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0), "{context}: permits");
+        assert_eq!(self.timer.sleepers(), 0, "{context}: sleepers");
         self.timer.advance(SECOND * 1000);
         if self.state() != State::Closed {
-            // A probe's place that was not given back is gone for good.
+            // A probe that did not return is lost for ever.
             self.upstream
                 .try_admit()
-                .unwrap_or_else(|refused| panic!("{what}: {refused}"))
+                .unwrap_or_else(|refused| panic!("{context}: {refused}"))
                 .succeeded();
-            assert_eq!(self.state(), State::Closed, "{what}");
+            assert_eq!(self.state(), State::Closed, "{context}");
         }
     }
 }
@@ -304,13 +305,14 @@ fn a_success_is_reported() {
         assert_eq!(world.streak(), 1);
         assert_eq!(world.run(shell).unwrap(), 1, "{shell:?}");
         assert_eq!((world.streak(), world.tokens()), (0, 10), "{shell:?}");
-        world.is_whole("a success");
+        world.check_released("a success");
     }
 }
 
-/// Each failed attempt is one report: of its health, whether or not the request may be sent again.
+/// Each failed attempt is reported once, by its health. Whether it may be sent again makes no
+/// difference.
 #[test]
-fn a_failure_is_reported_by_its_health() {
+fn a_failure_is_reported_once_by_its_health() {
     let table = [
         (TRANSIENT, 1, true),
         (NOT_AGAIN, 1, false),
@@ -324,7 +326,7 @@ fn a_failure_is_reported_by_its_health() {
             let world = World::new(&[Does::Fail(failed)]);
             let mut call = Box::pin(world.call(shell));
             let first = poll(&mut call);
-            // A fallback goes on in the same turn.
+            // A fallback starts the next alternative in the same poll.
             if shell != Fallback || !again {
                 assert_eq!(
                     (world.begun.get(), world.streak()),
@@ -339,13 +341,13 @@ fn a_failure_is_reported_by_its_health() {
                         Some(verdict) if verdict.is_again() => StopReason::Attempts,
                         Some(_) => StopReason::Fatal,
                     };
-                    let told = (
+                    let seen = (
                         gave_up.reason(),
                         gave_up.attempts(),
                         gave_up.verdict(),
                         gave_up.last().copied(),
                     );
-                    assert_eq!(told, (reason, 1, failed.0, Some(failed)), "{shell:?}");
+                    assert_eq!(seen, (reason, 1, failed.0, Some(failed)), "{shell:?}");
                     assert_eq!(gave_up.upstream(), Some("world"));
                 }
                 (first, true) => {
@@ -358,13 +360,13 @@ fn a_failure_is_reported_by_its_health() {
                 (first, false) => panic!("{shell:?} after {failed:?}: {first:?}"),
             }
             drop(call);
-            world.is_whole("a failure");
+            world.check_released("a failure");
         }
     }
 }
 
 #[test]
-fn a_retry_takes_a_token_and_a_success_returns_one() {
+fn a_retry_spends_a_token_and_a_success_deposits_one() {
     for shell in SEQUENTIAL {
         let world = World::new(&[Does::Fail(TRANSIENT), Does::Fail(TRANSIENT)]);
         assert_eq!(world.run(shell).unwrap(), 3, "{shell:?}");
@@ -377,14 +379,14 @@ fn a_retry_takes_a_token_and_a_success_returns_one() {
 }
 
 #[test]
-fn without_a_token_there_is_no_other_attempt() {
+fn without_a_token_there_is_no_second_attempt() {
     for shell in SEQUENTIAL {
         let world = World::new(&[Does::Fail(TRANSIENT)]);
         (0..10).for_each(|_| world.upstream.budget().unwrap().withdraw().unwrap().spend());
         let gave_up = world.run(shell).unwrap_err();
         assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Budget, 1), "{shell:?}");
         assert_eq!(world.begun.get(), 1);
-        world.is_whole("no token");
+        world.check_released("no token");
     }
     let world = World::new(&[Does::Hang]).with_limits(Some(SECOND * 9), None);
     (0..10).for_each(|_| world.upstream.budget().unwrap().withdraw().unwrap().spend());
@@ -399,28 +401,29 @@ fn an_open_breaker_refuses_at_once() {
             world.upstream.try_admit().unwrap().settle(&Verdict::transient());
         }
         let gave_up = world.run(shell).unwrap_err();
-        let told = (gave_up.reason(), gave_up.attempts(), gave_up.retry_after());
-        assert_eq!(told, (StopReason::Open, 0, Some(SECOND * 100)), "{shell:?}");
+        let seen = (gave_up.reason(), gave_up.attempts(), gave_up.retry_after());
+        assert_eq!(seen, (StopReason::Open, 0, Some(SECOND * 100)), "{shell:?}");
         assert_eq!(world.begun.get(), 0, "{shell:?}: the operation was called");
-        world.is_whole("refused");
+        world.check_released("refused");
     }
 }
 
-/// The third failure in a row opens it, and the call does not wait for what would be refused.
+/// The third failure in a row opens the breaker. The call does not wait for a retry that the
+/// breaker would refuse.
 #[test]
-fn failures_open_the_breaker() {
+fn failures_open_the_breaker_and_end_the_call() {
     for shell in SEQUENTIAL {
         let world = World::new(&[Does::Fail(TRANSIENT); 9]);
         let gave_up = world.run(shell).unwrap_err();
-        let told = (gave_up.reason(), gave_up.attempts(), world.state());
-        assert_eq!(told, (StopReason::Open, 3, State::Open), "{shell:?}");
-        world.is_whole("opened");
+        let seen = (gave_up.reason(), gave_up.attempts(), world.state());
+        assert_eq!(seen, (StopReason::Open, 3, State::Open), "{shell:?}");
+        world.check_released("opened");
     }
 }
 
-/// Two hundred requests that must not be sent again: the breaker sees them all the same.
+/// The breaker counts failures even if no request may be sent again.
 #[test]
-fn requests_that_fail_and_must_not_be_sent_again_open_the_breaker() {
+fn failures_that_must_not_be_sent_again_open_the_breaker() {
     for shell in ALL {
         let world = World::new(&[Does::Fail(NOT_AGAIN); 200]);
         for _ in 0..3 {
@@ -431,7 +434,7 @@ fn requests_that_fail_and_must_not_be_sent_again_open_the_breaker() {
 }
 
 #[test]
-fn a_probe_decides() {
+fn the_outcome_of_a_probe_closes_or_opens_the_breaker() {
     for shell in ALL {
         for (does, state) in [
             (Does::Succeed, State::Closed),
@@ -459,12 +462,12 @@ fn a_hold_is_waited_out() {
         world.timer.advance(SECOND);
         assert_eq!(world.finish(&mut call, 100).unwrap().unwrap(), 1, "{shell:?}");
         drop(call);
-        world.is_whole("held");
+        world.check_released("held");
     }
 }
 
 #[test]
-fn a_throttled_attempt_holds_all() {
+fn a_throttled_attempt_holds_every_call() {
     for shell in ALL {
         let world = World::new(&[Does::Fail(THROTTLED)]);
         let mut call = Box::pin(world.call(shell));
@@ -473,17 +476,18 @@ fn a_throttled_attempt_holds_all() {
     }
 }
 
-/// What cannot begin in time ends at once, with the time at which it could.
+/// A call that cannot begin before its deadline ends at once. The error gives the time of the next
+/// possible start.
 #[test]
-fn a_hold_that_does_not_fit_ends_the_call() {
+fn a_hold_that_does_not_fit_the_deadline_ends_the_call_at_once() {
     for shell in TIMED {
         let world = World::new(&[]).with_limits(Some(SECOND * 3), None);
         world.upstream.hold(SECOND * 7);
         let Poll::Ready(Err(gave_up)) = poll(&mut Box::pin(world.call(shell))) else {
             panic!("{shell:?} waits")
         };
-        let told = (gave_up.reason(), gave_up.attempts(), gave_up.retry_after());
-        assert_eq!(told, (StopReason::Deadline, 0, Some(SECOND * 7)), "{shell:?}");
+        let seen = (gave_up.reason(), gave_up.attempts(), gave_up.retry_after());
+        assert_eq!(seen, (StopReason::Deadline, 0, Some(SECOND * 7)), "{shell:?}");
         assert_eq!(world.begun.get(), 0);
     }
 }
@@ -496,13 +500,13 @@ fn a_cancelled_token_begins_nothing() {
         let gave_up = world.run(shell).unwrap_err();
         assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Cancelled, 0), "{shell:?}");
         assert_eq!(world.begun.get(), 0, "{shell:?}");
-        world.is_whole("cancelled");
+        world.check_released("cancelled");
     }
 }
 
-/// A wait, a line and an attempt in flight all end with the token; of the upstream that says nothing.
+/// The token ends a delay, a hold and an attempt in flight. The breaker counts none of this.
 #[test]
-fn the_token_ends_what_is_in_flight() {
+fn the_token_ends_a_wait_and_an_attempt_in_flight() {
     for shell in [Retry, RunAttempt, Stream, Hedge, Fallback] {
         for (does, held) in
             [(&[Does::Hang][..], false), (&[], true), (&[Does::Fail(TRANSIENT)], false)]
@@ -515,18 +519,18 @@ fn the_token_ends_what_is_in_flight() {
             let Poll::Pending = poll(&mut call) else { continue };
             let streak = world.streak();
             world.token.cancel();
-            let Poll::Ready(outcome) = poll(&mut call) else { panic!("{shell:?} goes on") };
+            let Poll::Ready(outcome) = poll(&mut call) else { panic!("{shell:?} did not end") };
             assert_eq!(outcome.unwrap_err().reason(), StopReason::Cancelled, "{shell:?}");
             assert_eq!(world.streak(), streak, "{shell:?}");
             drop(call);
-            world.is_whole("cancelled in flight");
+            world.check_released("cancelled in flight");
             assert_eq!(world.tokens(), 10, "{shell:?}");
         }
     }
 }
 
 #[test]
-fn an_attempt_that_hangs_is_cut_and_counts() {
+fn a_hanging_attempt_is_cut_and_counts_as_a_failure() {
     for shell in TIMED {
         let world = World::new(&[Does::Hang; 9]).with_limits(None, Some(SECOND / 2));
         let mut call = Box::pin(world.call(shell));
@@ -543,28 +547,29 @@ fn an_attempt_that_hangs_is_cut_and_counts() {
         assert_eq!(gave_up.verdict(), Some(Verdict::transient()), "{shell:?}");
         assert!(gave_up.to_string().contains("did not finish within 500ms"), "{gave_up}");
         drop(call);
-        world.is_whole("cut");
+        world.check_released("cut");
     }
 }
 
-/// The total timeout ends the call to the nanosecond. The attempt that it cuts counts if it had at least half of the time.
+/// The total timeout ends the call to the nanosecond. An attempt cut by it counts if it had at
+/// least half of the time.
 #[test]
 fn the_total_timeout_ends_the_call() {
     for shell in TIMED {
         let world = World::new(&[Does::Hang; 9]).with_limits(Some(SECOND * 3 / 4), None);
         let gave_up = world.run(shell).unwrap_err();
-        let told = (gave_up.reason(), gave_up.elapsed(), gave_up.cut());
-        assert_eq!(told, (StopReason::Deadline, SECOND * 3 / 4, Some(Cut::Deadline)), "{shell:?}");
+        let seen = (gave_up.reason(), gave_up.elapsed(), gave_up.cut());
+        assert_eq!(seen, (StopReason::Deadline, SECOND * 3 / 4, Some(Cut::Deadline)), "{shell:?}");
         assert_eq!(world.streak(), 1, "{shell:?}");
-        world.is_whole("deadline");
+        world.check_released("deadline");
     }
     for shell in [Retry, RunAttempt, Stream] {
-        // The first attempt and its delay take 1 s of 1.5 s.
+        // The first attempt and its delay take 1 s of the 1.5 s.
         let world = World::new(&[Does::Fail(LOCAL_AGAIN), Does::Hang])
             .with_limits(Some(SECOND * 3 / 2), None);
         let gave_up = world.run(shell).unwrap_err();
         assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Deadline, 2), "{shell:?}");
-        assert_eq!(world.streak(), 0, "{shell:?}: it had a third of the time");
+        assert_eq!(world.streak(), 0, "{shell:?}: the attempt had a third of the time");
     }
 }
 
@@ -579,21 +584,23 @@ const SCRIPTS: [&[Does]; 6] = [
     &[Does::Fail(LOCAL_AGAIN), Does::Fail(LOCAL_AGAIN), Does::Pend],
 ];
 
-/// Dropped after any number of polls, with everything attached, as a probe or not, free, held or in line.
+/// A call may be dropped after any number of polls, in every scene: free, as a probe, held or
+/// queued.
 #[test]
-fn a_drop_at_every_await_gives_everything_back() {
+fn a_drop_at_any_await_returns_everything() {
     for shell in ALL {
         for (index, script) in SCRIPTS.into_iter().enumerate() {
-            for scene in ["free", "probe", "held", "in line"] {
+            for scene in ["free", "probe", "held", "queued"] {
                 for polls in 0..40 {
-                    let what = format!("{shell:?}, script {index}, {scene}, after {polls} polls");
+                    let context =
+                        format!("{shell:?}, script {index}, {scene}, after {polls} polls");
                     let world = World::new(script).with_limits(Some(SECOND * 20), Some(SECOND * 2));
                     match scene {
                         "probe" => world.await_probe(),
                         "held" => world.upstream.hold(SECOND * 3),
                         _ => {}
                     }
-                    let others: Vec<_> = if scene == "in line" {
+                    let others: Vec<_> = if scene == "queued" {
                         (0..2).map(|_| world.upstream.try_admit().unwrap()).collect()
                     } else {
                         Vec::new()
@@ -606,8 +613,8 @@ fn a_drop_at_every_await_gives_everything_back() {
                         10_u32.saturating_sub(world.tokens()),
                         world.begun.get().saturating_sub(1),
                     );
-                    assert!(spent <= retries, "{what}: {spent} tokens for {retries} retries");
-                    world.is_whole(&what);
+                    assert!(spent <= retries, "{context}: {spent} tokens for {retries} retries");
+                    world.check_released(&context);
                     if ended {
                         break;
                     }
@@ -618,7 +625,7 @@ fn a_drop_at_every_await_gives_everything_back() {
 }
 
 #[test]
-fn a_panic_of_the_operation_gives_everything_back() {
+fn a_panic_in_the_operation_returns_everything() {
     for shell in ALL {
         for probe in [false, true] {
             let world = World::new(&[Does::Panic]);
@@ -628,14 +635,14 @@ fn a_panic_of_the_operation_gives_everything_back() {
             let mut call = Box::pin(world.call(shell));
             assert!(catch_unwind(AssertUnwindSafe(|| poll(&mut call))).is_err(), "{shell:?}");
             drop(call);
-            world.is_whole(&format!("{shell:?}, panicked"));
+            world.check_released(&format!("{shell:?}, panicked"));
             assert_eq!(world.tokens(), 10);
         }
     }
 }
 
 #[test]
-fn a_bulkhead_bounds_the_attempts_and_its_line() {
+fn a_bulkhead_limits_the_attempts_and_its_queue() {
     for shell in ALL {
         let world = World::new(&[Does::Hang, Does::Hang]);
         let mut inside: Vec<_> = (0..2).map(|_| Box::pin(world.call(shell))).collect();
@@ -651,20 +658,20 @@ fn a_bulkhead_bounds_the_attempts_and_its_line() {
             "{shell:?}"
         );
         let Poll::Ready(Err(gave_up)) = poll(&mut Box::pin(world.call(shell))) else {
-            panic!("{shell:?} gets in line")
+            panic!("{shell:?} joins the queue")
         };
         assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Full, 0), "{shell:?}");
         inside.pop();
         let Poll::Ready(Ok(value)) = poll(&mut waits) else { panic!("{shell:?} still waits") };
         assert_eq!(value, 3, "{shell:?}");
         drop((inside, waits));
-        world.is_whole("bulkhead");
+        world.check_released("bulkhead");
     }
 }
 
-/// A policy goes by value, by reference or in an `Arc`; all of them are the same to the table above.
+/// A policy may be passed by value, by reference or in an `Arc`.
 #[test]
-fn a_policy_is_a_policy() {
+fn a_policy_may_be_passed_by_value_reference_or_arc() {
     static POLICY: RetryPolicy = RetryPolicy::new().with_attempts(7);
 
     fn attempts<C>(policy: &impl AsPolicy<Policy = RetryPolicy<C>>) -> u32 {
@@ -674,9 +681,9 @@ fn a_policy_is_a_policy() {
     assert_eq!((attempts(&POLICY), attempts(&&POLICY), attempts(&shared)), (7, 7, 7));
 }
 
-/// What a call waits for its admission is no time of its attempts.
+/// The wait for an admission does not count against the attempt timeout.
 #[test]
-fn a_hold_is_no_time_of_an_attempt() {
+fn a_hold_does_not_count_against_the_attempt_timeout() {
     for shell in TIMED {
         let world = World::new(&[Does::Hang; 9]).with_limits(None, Some(SECOND * 5));
         world.upstream.hold(SECOND * 10);
@@ -686,19 +693,19 @@ fn a_hold_is_no_time_of_an_attempt() {
         for _ in 0..3 {
             assert!(poll(&mut call).is_pending(), "{shell:?}");
         }
-        assert_eq!(world.begun.get(), 1, "{shell:?}: a hedge for the time of the hold");
+        assert_eq!(world.begun.get(), 1, "{shell:?}: a hedge started during the hold");
         world.timer.advance((SECOND * 5).saturating_sub(Duration::from_nanos(1)));
         let _ = poll(&mut call);
-        assert_eq!(world.streak(), 0, "{shell:?}: cut early");
+        assert_eq!(world.streak(), 0, "{shell:?}: the attempt was cut early");
         world.timer.advance(Duration::from_nanos(1));
         let _ = poll(&mut call);
         assert_eq!(world.streak(), 1, "{shell:?}");
     }
 }
 
-/// Where the outer call ended for a reason of its own, that stays.
+/// If the outer call ended for its own reason, that reason stays.
 #[test]
-fn two_levels_make_one() {
+fn flatten_keeps_the_reason_that_ended_the_call() {
     let outer = |total: Option<Duration>| {
         let world = World::new(&[Does::Fail(NOT_AGAIN); 9]);
         let policy =
@@ -715,20 +722,22 @@ fn two_levels_make_one() {
         world.finish(&mut call, 100).unwrap().unwrap_err()
     };
     let flat = outer(None);
-    let told = (flat.reason(), flat.attempts(), flat.last().copied(), flat.verdict());
-    assert_eq!(told, (StopReason::Fatal, 2, Some(NOT_AGAIN), NOT_AGAIN.0));
+    let seen = (flat.reason(), flat.attempts(), flat.last().copied(), flat.verdict());
+    assert_eq!(seen, (StopReason::Fatal, 2, Some(NOT_AGAIN), NOT_AGAIN.0));
     let flat = outer(Some(SECOND));
-    let told = (flat.reason(), flat.attempts(), flat.cut(), flat.last().copied());
-    assert_eq!(told, (StopReason::Deadline, 2, Some(Cut::Deadline), Some(NOT_AGAIN)));
+    let seen = (flat.reason(), flat.attempts(), flat.cut(), flat.last().copied());
+    assert_eq!(seen, (StopReason::Deadline, 2, Some(Cut::Deadline), Some(NOT_AGAIN)));
 }
 
-/// A run counts from its beginning, wherever it goes, and a total timeout of zero is one poll.
+/// The total timeout of a run counts from its creation. A total timeout of zero gives one poll.
 #[test]
-fn a_run_counts_from_its_beginning() {
+fn the_total_timeout_of_a_run_counts_from_its_creation() {
     let world = World::new(&[]).with_limits(Some(SECOND * 5), None);
     let mut run = Run::<Failed, _, _>::new(world.retry_policy(), &world.token).on(&world.upstream);
     world.timer.advance(SECOND * 9);
-    let Poll::Ready(Err(gave_up)) = poll(&mut Box::pin(run.next())) else { panic!("it begins") };
+    let Poll::Ready(Err(gave_up)) = poll(&mut Box::pin(run.next())) else {
+        panic!("an attempt begins")
+    };
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Deadline, 0));
 
     let world = World::new(&[]).with_limits(Some(Duration::ZERO), None);
@@ -736,7 +745,7 @@ fn a_run_counts_from_its_beginning() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_on_no_upstream_counts_from_its_beginning() {
+async fn a_run_without_an_upstream_also_counts_from_its_creation() {
     let policy = RetryPolicy::new().with_total_timeout(SECOND * 5);
     let mut run = Run::<Failed, _, _>::new(policy, resile::Never);
     tokio::time::advance(SECOND * 2).await;
@@ -746,9 +755,10 @@ async fn a_run_on_no_upstream_counts_from_its_beginning() {
     assert_eq!(run.next().await.unwrap_err().reason(), StopReason::Deadline);
 }
 
-/// A stream that is opened again counts its time anew, also for the question whether the attempt had enough of it.
+/// A reopened stream counts its time again from the start, also for the question whether a cut
+/// attempt counts.
 #[test]
-fn a_stream_that_hangs_after_it_flowed_counts() {
+fn a_stream_that_hangs_after_its_first_item_counts() {
     let world = World::new(&[Does::Succeed, Does::Hang]).with_limits(Some(SECOND * 60), None);
     let open = |_: Attempt| async {
         let item = world.attempt().await?;
@@ -768,9 +778,9 @@ fn a_stream_that_hangs_after_it_flowed_counts() {
     assert_eq!(world.streak(), 2);
 }
 
-/// A loop that never asks whether the next attempt may begin ends all the same.
+/// A caller's loop may never call `next`. The run still ends after the last attempt.
 #[test]
-fn a_run_that_never_asks_ends() {
+fn a_run_without_next_ends_after_its_attempts() {
     let world = World::new(&[]);
     let mut run = Run::new(world.retry_policy(), &world.token).on(&world.upstream);
     let mut failures = 0;

@@ -1,10 +1,12 @@
-//! The tree of modules and its direction: arrows point down, and what is foreign is named in one place.
+//! The module tree: modules know only lower layers, and each foreign crate is named in few places.
+//!
+//! The test named `trap_15` stands for point 15 of the section "The behaviour" in `COMPARE.md`.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// A module, its level, and those of its own level or above that it knows all the same. A folder is one module.
+/// A module, its level, and the modules on its own level that it may know. A folder is one module.
 const TABLE: &[(&str, u8, &[&str])] = &[
     ("sync", 0, &[]),
     ("time", 0, &[]),
@@ -39,7 +41,7 @@ const TABLE: &[(&str, u8, &[&str])] = &[
     ("lib", 8, &[]),
 ];
 
-/// What is foreign, and the files or folders that may name it.
+/// Foreign names, and the files or folders that may use them.
 const FOREIGN: &[(&[&str], &[&str])] = &[
     (&["tokio::", "tokio_util::"], &["time/", "cancel.rs"]),
     (&["tracing::", "metrics::"], &["observe/"]),
@@ -52,7 +54,7 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
     (&["SystemTime"], &["http/", "llm/"]),
 ];
 
-/// The code of a file: without comments, strings' contents untouched, and without its inline tests, which end it.
+/// Returns the code of a file, without comments and without the inline tests at its end.
 fn code(source: &str) -> String {
     let code = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     code.lines()
@@ -61,7 +63,7 @@ fn code(source: &str) -> String {
         .join("\n")
 }
 
-/// Where `word` stands in `code` as a word of its own: the text before it and after it.
+/// Finds `word` in `code` as a whole word. Returns the text before it and the text after it.
 fn words<'c>(code: &'c str, word: &'c str) -> impl Iterator<Item = (&'c str, &'c str)> {
     let in_word = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(word).filter_map(move |(at, _)| {
@@ -71,7 +73,7 @@ fn words<'c>(code: &'c str, word: &'c str) -> impl Iterator<Item = (&'c str, &'c
     })
 }
 
-/// The parts of `{a, b::{c, d}, e}`, which `text` begins with: `a`, `b::{c, d}` and `e`.
+/// Splits `{a, b::{c, d}, e}` at the start of `text` into `a`, `b::{c, d}` and `e`.
 fn parts(text: &str) -> Vec<&str> {
     let (mut depth, mut from, mut parts) = (0, 1, Vec::new());
     for (at, c) in text.char_indices() {
@@ -91,7 +93,8 @@ fn parts(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The modules that `code` names after `crate::`. What is named through the root itself comes as `lib`.
+/// Returns the modules that `code` names after `crate::`. Names from the root itself count as
+/// `lib`.
 fn arrows(code: &str) -> BTreeSet<&str> {
     let mut arrows = BTreeSet::new();
     for (_, after) in words(code, "crate::") {
@@ -110,7 +113,7 @@ fn arrows(code: &str) -> BTreeSet<&str> {
     arrows
 }
 
-/// The module that a file belongs to: of `retry/run.rs`, `retry`.
+/// Returns the module of a file: `retry` for `retry/run.rs`.
 fn module(file: &str) -> &str {
     file.split('/').next().unwrap_or_default().trim_end_matches(".rs")
 }
@@ -119,7 +122,7 @@ fn row(module: &str) -> Option<(u8, &'static [&'static str])> {
     TABLE.iter().find(|(name, ..)| *name == module).map(|(_, level, beside)| (*level, *beside))
 }
 
-/// What is wrong with that file; nothing, if it is empty.
+/// Returns the faults of a file.
 fn faults(file: &str, source: &str) -> Vec<String> {
     let (code, from) = (code(source), module(file));
     let Some((level, beside)) = row(from) else {
@@ -132,28 +135,29 @@ fn faults(file: &str, source: &str) -> Vec<String> {
             faults.push(format!("{file}: `{from}` must not know `{to}`"));
         }
     }
-    // From `retry/run.rs` two steps up are the root; a file at the top may have modules of its own, one step down.
+    // From `retry/run.rs` two steps up lead to the root. A top-level file may have modules of its
+    // own, one step down.
     let depth = file.trim_end_matches("/mod.rs").split('/').count();
     if words(&code, &"super::".repeat(depth.max(2))).next().is_some() {
-        faults.push(format!("{file}: so many `super::` hide an arrow, write `crate::`"));
+        faults.push(format!("{file}: this many `super::` hide a dependency, write `crate::`"));
     }
     for (names, homes) in FOREIGN {
         let at_home = homes
             .iter()
             .any(|home| if home.ends_with('/') { file.starts_with(home) } else { file == *home });
         for name in names.iter().filter(|_| !at_home) {
-            // Our own module of that name is an arrow, judged above; the root re-exports it.
+            // Our own module of that name is checked above. The root exports it again.
             let foreign = words(&code, name)
                 .any(|(before, _)| !before.ends_with("crate::") && file != "lib.rs");
             if foreign {
-                faults.push(format!("{file}: `{name}` has no business here"));
+                faults.push(format!("{file}: `{name}` must not be used here"));
             }
         }
     }
     faults
 }
 
-/// The paths of `{a, b::{c, d}}`, or of `a::b`, which `text` begins with: `a`, `b::c` and `b::d`.
+/// Returns the paths at the start of `text`: `a`, `b::c` and `b::d` for `{a, b::{c, d}}`.
 fn leaves(text: &str) -> Vec<String> {
     let text = text.trim();
     if text.starts_with('{') {
@@ -170,7 +174,7 @@ fn leaves(text: &str) -> Vec<String> {
     }
 }
 
-/// The files of one folder: the name of each beside its code, without `mod.rs`, whose code comes apart.
+/// The files of one folder with their code. The code of `mod.rs` is stored separately.
 struct Folder<'a> {
     name: &'a str,
     parent: String,
@@ -182,7 +186,8 @@ impl Folder<'_> {
         self.children.iter().map(|(child, _)| *child).find(|child| *child == name)
     }
 
-    /// The child that a path from the folder leads to: by its own name, or by a name that `mod.rs` has from it.
+    /// Returns the child that a path leads to, by its own name or by a name that `mod.rs` imports
+    /// from it.
     fn leads_to(&self, path: &str) -> Option<&str> {
         let mut steps = path.split("::");
         let first = steps.next()?;
@@ -200,7 +205,7 @@ impl Folder<'_> {
         })
     }
 
-    /// The siblings that a child knows, through the folder.
+    /// Returns the siblings that a child uses through the folder.
     fn siblings(&self, child: &str, code: &str) -> BTreeSet<&str> {
         let through_crate = format!("crate::{}::", self.name);
         let paths = words(code, "super::")
@@ -210,14 +215,14 @@ impl Folder<'_> {
         all.into_iter().filter(|other| *other != child).collect()
     }
 
-    /// The children that are in circles, by their names.
+    /// Returns the names of the children that are part of a circle.
     fn circles(&self) -> Vec<&str> {
         let mut arrows: Vec<_> = self
             .children
             .iter()
             .map(|(child, code)| (*child, self.siblings(child, code)))
             .collect();
-        // What knows nothing that is left, or is known by nothing that is left, is in no circle.
+        // A file that uses nothing left, or that nothing left uses, is part of no circle.
         while let Some(at) = arrows.iter().position(|(child, known)| {
             known.is_empty() || arrows.iter().all(|(_, known)| !known.contains(child))
         }) {
@@ -230,7 +235,7 @@ impl Folder<'_> {
     }
 }
 
-/// The folders at the top that those files are of.
+/// Returns the top-level folders of these files.
 fn folders(found: &[(String, String)]) -> Vec<Folder<'_>> {
     let mut folders: Vec<Folder<'_>> = Vec::new();
     let mut found: Vec<_> = found.iter().collect();
@@ -246,7 +251,7 @@ fn folders(found: &[(String, String)]) -> Vec<Folder<'_>> {
         };
         match (child, last.children.last_mut()) {
             ("mod", _) => last.parent = code(source),
-            // A folder within the folder is one child.
+            // A folder inside the folder is one child.
             (child, Some((name, code_of))) if *name == child => {
                 code_of.push_str(&code(source).replace("super::", ""))
             }
@@ -256,7 +261,7 @@ fn folders(found: &[(String, String)]) -> Vec<Folder<'_>> {
     folders
 }
 
-/// Every source file below that folder, by its path from there.
+/// Collects every source file below the folder, with its path from the root.
 fn sources(root: &Path, folder: &Path, found: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -270,37 +275,37 @@ fn sources(root: &Path, folder: &Path, found: &mut Vec<(String, String)>) {
 }
 
 #[test]
-fn arrows_point_down_and_trap_15_no_wall_clock() {
+fn modules_use_only_lower_layers_and_trap_15_no_wall_clock() {
     let (root, mut found) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), Vec::new());
     sources(&root, &root, &mut found);
-    assert!(found.len() > 20, "where are the sources?");
+    assert!(found.len() > 20, "too few source files were found");
     let faults: Vec<_> = found.iter().flat_map(|(file, source)| faults(file, source)).collect();
     assert!(faults.is_empty(), "{faults:#?}");
     let circles: Vec<_> =
         folders(&found).iter().map(|at| (at.name.to_owned(), at.circles().join(", "))).collect();
     let circles: Vec<_> = circles.iter().filter(|(_, files)| !files.is_empty()).collect();
-    assert!(circles.is_empty(), "files that know each other: {circles:#?}");
+    assert!(circles.is_empty(), "files that use each other: {circles:#?}");
     let forbids = found
         .iter()
         .any(|(file, source)| file == "lib.rs" && source.contains("#![forbid(unsafe_code)]"));
     assert!(forbids);
 }
 
-/// The table itself has no circle: what is known beside knows nothing back.
+/// The table has no circle: a module used on the same level uses no other one there.
 #[test]
-fn the_table_is_a_tree() {
+fn the_table_has_no_circle() {
     for (module, level, beside) in TABLE {
         for other in *beside {
             let (height, back) = row(other).expect("a module of the table");
             assert!(height <= *level && !back.contains(module), "{module} and {other}");
-            assert!(back.is_empty(), "{module}: a chain beside could close a circle");
+            assert!(back.is_empty(), "{module}: a chain on one level could close a circle");
         }
     }
 }
 
-/// That the test can fail: made-up sources, each with one fault, or none.
+/// The test itself is tested with sources that have one fault or none.
 #[test]
-fn faults_are_found() {
+fn faults_are_detected() {
     let clean = [
         ("retry/run.rs", "use crate::policy::StopReason;\nuse super::Retry;"),
         ("retry/run.rs", "/// See [`crate::ext::X`]\nfn f() {} // crate::ext::X"),
@@ -319,7 +324,7 @@ fn faults_are_found() {
     for (file, source) in clean {
         assert_eq!(faults(file, source), [""; 0], "{file}: {source}");
     }
-    let foul = [
+    let faulty = [
         ("policy/mod.rs", "use crate::retry::Retry;"),
         ("policy/mod.rs", "fn f() { crate::retry::retry() }"),
         ("classify.rs", "use crate::observe::Observe;"),
@@ -347,14 +352,14 @@ fn faults_are_found() {
         ("call/mod.rs", "use std::time::{Duration, Instant};"),
         ("observe/mod.rs", "let now = std::time::SystemTime::now();"),
     ];
-    for (file, source) in foul {
+    for (file, source) in faulty {
         assert_eq!(faults(file, source).len(), 1, "{file}: {source}: {:?}", faults(file, source));
     }
 }
 
-/// The same of circles within a folder.
+/// Circles within a folder are detected too.
 #[test]
-fn circles_are_found() {
+fn circles_are_detected() {
     let circle = |files: &[(&str, &str)]| {
         let found: Vec<_> =
             files.iter().map(|(file, source)| ((*file).to_owned(), (*source).to_owned())).collect();

@@ -1,4 +1,5 @@
-//! What a reader would not think of: clocks at the end of their range, panics in the middle, calls out of turn.
+//! Rare conditions: clocks at the end of their range, panics during a call, and callbacks that use
+//! the caller's own upstream.
 
 use std::cell::{Cell, RefCell};
 use std::pin::pin;
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::script::{Down, Script, Step, clock, drive, poll, upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// More than 64 bits of nanoseconds hold.
+/// A time that 64 bits of nanoseconds cannot hold.
 const YEARS: Duration = Duration::from_secs(600 * 365 * 86_400);
 
 #[test]
@@ -41,12 +42,12 @@ fn a_deadline_holds_beyond_584_years() {
 }
 
 #[test]
-fn a_first_attempt_that_panicked_counts() {
+fn a_first_attempt_that_panics_counts() {
     let policy = RetryPolicy::new().with_attempts(1).with_backoff(Backoff::none());
     let op = |_: Attempt| {
         let mut polled = false;
         std::future::poll_fn(move |_| -> Poll<Result<(), u8>> {
-            assert!(std::mem::replace(&mut polled, true), "once");
+            assert!(std::mem::replace(&mut polled, true), "panics once");
             Poll::Ready(Err(1))
         })
     };
@@ -63,32 +64,32 @@ fn a_first_attempt_that_panicked_counts() {
 }
 
 #[test]
-fn a_held_call_tells_first_that_it_is_nested() {
+fn a_held_call_reports_its_nesting_first() {
     let timer = ManualTimer::new();
     let upstream = upstream(&timer).with_cooldown(Cooldown::new());
     upstream.hold(SECOND);
-    let told = RefCell::new(vec![]);
+    let events = RefCell::new(vec![]);
     let (policy, outer) = (RetryPolicy::new(), RetryPolicy::none());
-    let observer = |event: &Event<'_>| told.borrow_mut().push(event.kind.as_str());
+    let observer = |event: &Event<'_>| events.borrow_mut().push(event.kind.as_str());
     let script = Script::new(&[Step::Succeed]);
     let inner = || retry(|_| script.play(), &policy, Never).on(upstream.observed_by(&observer));
     let _ = drive(
         retry(|_| async { inner().await.map_err(|_| Down(1)) }, &outer, Never).on(clock(&timer)),
         &timer,
     );
-    assert_eq!(told.into_inner()[..2], ["nested", "held"]);
+    assert_eq!(events.into_inner()[..2], ["nested", "held"]);
 }
 
 #[test]
-fn a_held_run_tells_once_that_it_is_nested() {
+fn a_held_run_reports_its_nesting_once() {
     let timer = ManualTimer::new();
     let upstream = upstream(&timer).with_cooldown(Cooldown::new());
     upstream.hold(SECOND);
-    let told = Cell::new(0);
+    let events = Cell::new(0);
     let policy = RetryPolicy::new();
     let observer = |event: &Event<'_>| {
         if matches!(event.kind, EventKind::Nested { .. }) {
-            told.set(told.get() + 1);
+            events.set(events.get() + 1);
         }
     };
     let outer = RetryPolicy::none();
@@ -101,11 +102,11 @@ fn a_held_run_tells_once_that_it_is_nested() {
         Ok::<u32, Down>(1)
     };
     let _ = drive(retry(op, &outer, Never).on(clock(&timer)), &timer);
-    assert_eq!(told.get(), 1);
+    assert_eq!(events.get(), 1);
 }
 
 #[test]
-fn a_cancel_by_the_observer_of_the_wait_starts_nothing() {
+fn an_observer_that_cancels_during_the_wait_prevents_the_attempt() {
     let token = CancellationToken::new();
     let policy = RetryPolicy::new().with_backoff(Backoff::none());
     let observer = |event: &Event<'_>| {
@@ -124,11 +125,11 @@ fn a_cancel_by_the_observer_of_the_wait_starts_nothing() {
 }
 
 #[test]
-fn a_hedges_event_and_its_end_agree() {
-    let told = RefCell::new(None);
+fn the_last_event_of_a_hedge_agrees_with_its_error() {
+    let events = RefCell::new(None);
     let observer = |event: &Event<'_>| {
         if let EventKind::GaveUp { retry_after, .. } = event.kind {
-            *told.borrow_mut() = Some(retry_after);
+            *events.borrow_mut() = Some(retry_after);
         }
     };
     let policy =
@@ -138,11 +139,11 @@ fn a_hedges_event_and_its_end_agree() {
     let call =
         hedge(|_| async { Err::<(), u8>(1) }, &policy, Never).on(upstream.observed_by(&observer));
     let got = drive(call, &timer).unwrap_err();
-    assert_eq!(told.into_inner(), Some(got.retry_after()));
+    assert_eq!(events.into_inner(), Some(got.retry_after()));
 }
 
 #[test]
-fn a_curve_of_the_callers_may_ask_the_breaker() {
+fn a_custom_curve_may_query_the_breaker() {
     static UPSTREAM: OnceLock<Upstream<ManualTimer>> = OnceLock::new();
     fn open(_: u32) -> Duration {
         assert!(
@@ -152,7 +153,7 @@ fn a_curve_of_the_callers_may_ask_the_breaker() {
         );
         SECOND
     }
-    // On a thread of its own, as it hangs where it fails.
+    // The test runs in its own thread, because a failure is a deadlock.
     let (done, outcome) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let upstream = UPSTREAM.get_or_init(|| {
@@ -166,18 +167,18 @@ fn a_curve_of_the_callers_may_ask_the_breaker() {
 }
 
 #[test]
-fn what_an_observers_panic_left_is_told_by_the_next_ask() {
+fn events_left_by_an_observers_panic_are_reported_at_the_next_admission() {
     static UPSTREAM: OnceLock<Upstream<ManualTimer>> = OnceLock::new();
-    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    static EVENTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
     fn observe(event: &Event<'_>) {
         let EventKind::Breaker(transition) = event.kind else { return };
-        let mut told = TOLD.lock().unwrap();
-        told.push(transition.to_string());
-        if told.len() == 1 {
-            drop(told);
-            // A transition of its own, which is reported after this one.
+        let mut events = EVENTS.lock().unwrap();
+        events.push(transition.to_string());
+        if events.len() == 1 {
+            drop(events);
+            // This transition happens inside the observer, and is reported after the current one.
             std::mem::forget(UPSTREAM.get().unwrap().isolate());
-            panic!("the first");
+            panic!("the first event panics");
         }
     }
     let upstream = UPSTREAM.get_or_init(|| {
@@ -187,19 +188,19 @@ fn what_an_observers_panic_left_is_told_by_the_next_ask() {
     });
     let failed =
         std::panic::catch_unwind(|| upstream.try_admit().unwrap().settle(&Verdict::transient()));
-    assert!(failed.is_err() && TOLD.lock().unwrap().len() == 1);
+    assert!(failed.is_err() && EVENTS.lock().unwrap().len() == 1);
     upstream.try_admit().unwrap_err();
-    assert_eq!(TOLD.lock().unwrap().len(), 2);
+    assert_eq!(EVENTS.lock().unwrap().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokio_sleeps_until_the_end_of_instants() {
+async fn tokio_sleeps_reach_the_last_instant() {
     let nanos = |nanos: u128| {
         let (seconds, nanos) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
         Duration::new(u64::try_from(seconds).unwrap(), u32::try_from(nanos).unwrap())
     };
     let (timer, now) = (TokioTimer::new(), tokio::time::Instant::now());
-    // The longest time after which there is an `Instant`, to the nanosecond.
+    // The longest time that `Instant` can add, to the nanosecond.
     let mut longest = 0_u128;
     for bit in (0..93).rev() {
         if now.checked_add(nanos(longest | 1 << bit)).is_some() {

@@ -1,4 +1,7 @@
-//! Bad input: no value, and no panic of a caller's own code, makes a call panic, hang or leak.
+//! No input value and no panic in the caller's code makes a call panic, hang or leak.
+//!
+//! Tests named `trap_09_…` and `trap_13_…` stand for the points 9 and 13 of the section "The
+//! behaviour" in `COMPARE.md`.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -111,7 +114,7 @@ fn trap_09_decisions_saturate() {
     }
 }
 
-/// Whole calls at the ends of every scale, on a clock anywhere up to the end of time.
+/// Whole calls with extreme settings, on a clock up to its last reading.
 #[test]
 fn trap_09_calls_saturate() {
     for now in DURATIONS {
@@ -130,14 +133,15 @@ fn trap_09_calls_saturate() {
                     if let Some(deadline) = deadline {
                         policy = policy.with_total_timeout(deadline);
                     }
-                    let told =
+                    let observer =
                         |event: &Event<'_>| drop(format!("{event} {event:?} {:?}", event.kind));
                     let upstream = Upstream::new("end of time").with_timer(&timer);
                     let op = |_| script.play().timeout(Duration::MAX).on(&upstream);
-                    let call = retry(op, &policy, Never).on(upstream.observed_by(&told));
-                    match drive_for(100, call, &timer).expect("hangs") {
+                    let call = retry(op, &policy, Never).on(upstream.observed_by(&observer));
+                    match drive_for(100, call, &timer).expect("the call hangs") {
                         Ok(number) => assert_eq!(number, 4),
-                        // A timeout on a clock that stands at its end runs out at once; all else is the deadline's.
+                        // At the last reading of the clock a timeout elapses at once. All other
+                        // errors come from the deadline.
                         Err(gave_up) => {
                             assert_eq!(gave_up.reason(), StopReason::Deadline, "{gave_up}")
                         }
@@ -148,10 +152,10 @@ fn trap_09_calls_saturate() {
     }
 }
 
-/// A timer whose sleeps are over at once, as one of coarse ticks may be.
-struct Hasty;
+/// A timer whose sleeps end at once, like a timer with coarse ticks.
+struct InstantTimer;
 
-impl Timer for Hasty {
+impl Timer for InstantTimer {
     type Sleep = std::future::Ready<()>;
 
     fn now(&self) -> Duration {
@@ -163,29 +167,30 @@ impl Timer for Hasty {
     }
 }
 
-fn hasty() -> Upstream<Hasty> {
-    Upstream::new("hasty").with_timer(Hasty)
+fn instant() -> Upstream<InstantTimer> {
+    Upstream::new("instant").with_timer(InstantTimer)
 }
 
-/// Delays that take no time starve nobody either.
+/// Delays that take no time also yield to other tasks.
 #[test]
-fn trap_13_sleeps_that_are_over_at_once_yield() {
+fn trap_13_sleeps_that_end_at_once_yield() {
     let policy = RetryPolicy::new()
         .with_attempts(u32::MAX)
         .with_backoff(Backoff::fixed(NANO).with_jitter(Jitter::None));
     let calls = Cell::new(0_u32);
-    // Counted when it begins: a run takes the next attempt's future before it waits for the delay.
+    // An attempt counts when it begins. A run takes the future of the next attempt before it waits
+    // for the delay.
     let fails = || async {
         calls.set(calls.get() + 1);
         assert!(calls.get() <= 1000, "{} attempts in ten polls", calls.get());
         Err::<(), _>(Down(1))
     };
     assert!(
-        drive_for(10, retry(|_| fails(), &policy, Never).on(hasty()), &ManualTimer::new())
+        drive_for(10, retry(|_| fails(), &policy, Never).on(instant()), &ManualTimer::new())
             .is_none()
     );
     assert!(calls.replace(0) <= 320);
-    let mut run = Run::new(&policy, Never).on(hasty());
+    let mut run = Run::new(&policy, Never).on(instant());
     let endless = async { while run.attempt(fails()).await.unwrap().is_none() {} };
     assert!(drive_for(10, endless, &ManualTimer::new()).is_none());
     assert!(calls.replace(0) <= 320);
@@ -194,13 +199,13 @@ fn trap_13_sleeps_that_are_over_at_once_yield() {
         async { failed.await.map(|()| stream::empty::<Result<u32, Down>>()) }
     };
     let endless =
-        async { retry_stream(open, &policy, Never).on(hasty()).for_each(|_| async {}).await };
+        async { retry_stream(open, &policy, Never).on(instant()).for_each(|_| async {}).await };
     assert!(drive_for(10, endless, &ManualTimer::new()).is_none());
     assert!(calls.get() <= 320);
 }
 
 #[test]
-fn no_attempts_is_one_and_no_capacity_is_no_retry() {
+fn zero_attempts_is_one_and_zero_capacity_is_no_retry() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
     let policy = RetryPolicy::new().with_attempts(0);
     let upstream = Upstream::new("once").with_timer(&timer);
@@ -226,7 +231,7 @@ fn no_attempts_is_one_and_no_capacity_is_no_retry() {
     assert_eq!((most.available(), most.capacity()), (u32::MAX, u32::MAX));
 }
 
-/// What may panic in a caller's own code, the n-th time that it runs.
+/// The caller's code that panics the n-th time it runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Culprit {
     Observer,
@@ -235,7 +240,7 @@ enum Culprit {
     Operation,
 }
 
-/// How a call is made.
+/// The way to make a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     Retry,
@@ -244,15 +249,15 @@ enum Way {
     Blocking,
 }
 
-/// Fails twice, then succeeds, in the given way; `at` counts the runs of the culprit down to its panic. Whether it
-/// panicked.
+/// Makes a call that fails twice and then succeeds. The culprit panics at its run number `at`.
+/// Returns whether it panicked.
 fn with_panic(culprit: Culprit, at: u32, way: Way, backoff: Backoff) -> bool {
     let (left, calls) = (Cell::new(at), Cell::new(0_u32));
     let trip = |who| {
         if who == culprit {
             left.set(left.get().wrapping_sub(1));
             if left.get() == 0 {
-                resume_unwind(Box::new("as ordered")); // a panic without its printed line
+                resume_unwind(Box::new("injected")); // panics without printing a message
             }
         }
     };
@@ -305,18 +310,19 @@ fn with_panic(culprit: Culprit, at: u32, way: Way, backoff: Backoff) -> bool {
     let outcome = catch_unwind(AssertUnwindSafe(|| drive(call, &timer)));
     let at = format!("{culprit:?} {at}, {way:?}, {backoff:?}: {outcome:?}");
     assert_eq!((script.drops(), timer.sleepers()), (script.starts(), 0), "{at}");
-    // A retry counts from before its closure is called; by `attempt` from when its future is first polled.
+    // A retry begins an attempt before it calls the closure. `attempt` begins it at the first poll
+    // of the future.
     let begun = if way == Way::Attempt { script.begun() } else { calls.get() };
     let retries = begun.saturating_sub(1);
-    // The budget hears of a success before the observer does.
-    let told_of_success = culprit == Culprit::Observer && script.begun() == 3 && outcome.is_err();
-    let deposits = u32::from(outcome.is_ok() || told_of_success);
+    // The budget gets a success before the observer does.
+    let success_recorded = culprit == Culprit::Observer && script.begun() == 3 && outcome.is_err();
+    let deposits = u32::from(outcome.is_ok() || success_recorded);
     assert_eq!(budget.available(), 50 - retries + deposits, "{at}");
 
-    let place = upstream.bulkhead().unwrap();
-    assert_eq!((place.in_flight(), place.waiting()), (0, 0), "{at}");
+    let bulkhead = upstream.bulkhead().unwrap();
+    assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0), "{at}");
 
-    // Nothing shared is broken: the same upstream serves the next call.
+    // The shared parts still work: the same upstream serves the next call.
     let next = Script::new(&[Step::Succeed]);
     let plain = RetryPolicy::new();
     assert_eq!(drive(retry(|_| next.play(), &plain, Never).on(&upstream), &timer).unwrap(), 1);
@@ -324,12 +330,12 @@ fn with_panic(culprit: Culprit, at: u32, way: Way, backoff: Backoff) -> bool {
 }
 
 #[test]
-fn a_panic_of_the_callers_code_passes_through_and_leaves_nothing_behind() {
+fn a_panic_in_the_callers_code_passes_through_and_leaves_nothing_behind() {
     for culprit in [Culprit::Observer, Culprit::Classifier, Culprit::Closure, Culprit::Operation] {
         for way in [Way::Retry, Way::Attempt, Way::Next, Way::Blocking] {
             for backoff in [Backoff::none(), Backoff::fixed(SECOND)] {
                 let panics = (1..20).filter(|at| with_panic(culprit, *at, way, backoff)).count();
-                // Three starts, two failures with their waits and a success are eight events.
+                // Three starts, two failures with their waits, and a success make eight events.
                 let runs = match culprit {
                     Culprit::Observer => 8,
                     Culprit::Classifier => 2,

@@ -1,4 +1,4 @@
-//! Runs that a cooldown holds.
+//! Calls and runs that a cooldown or a full bulkhead holds.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Every error is the peer's "come back in that many seconds".
-type Told = u64;
+/// The error: the upstream asks for a wait of that many seconds.
+type HintSeconds = u64;
 
-fn policy() -> RetryPolicy<fn(&Told) -> Verdict> {
+fn policy() -> RetryPolicy<fn(&HintSeconds) -> Verdict> {
     let backoff = Backoff::fixed(Duration::from_millis(1)).with_jitter(Jitter::None);
     RetryPolicy::new()
         .with_backoff(backoff)
@@ -29,12 +29,12 @@ fn exact() -> Upstream {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_told_to_wait_holds_all_that_share_the_cooldown() {
+async fn a_throttled_attempt_holds_every_call_on_the_upstream() {
     let (upstream, policy) = (exact(), policy());
     let began = Instant::now();
-    let told =
+    let throttled_once =
         async |attempt: Attempt| if attempt.is_first() { Err(20) } else { Ok(began.elapsed()) };
-    let first = retry(told, &policy, Never).on(&upstream);
+    let first = retry(throttled_once, &policy, Never).on(&upstream);
     let second = async {
         tokio::time::sleep(SECOND).await;
         let seen = Mutex::new(vec![]);
@@ -43,7 +43,7 @@ async fn one_that_is_told_to_wait_holds_all_that_share_the_cooldown() {
                 seen.lock().unwrap().push((attempt, by, delay.unwrap()));
             }
         };
-        let run = retry(|attempt| async move { Ok::<_, Told>(attempt) }, &policy, Never);
+        let run = retry(|attempt| async move { Ok::<_, HintSeconds>(attempt) }, &policy, Never);
         let attempt = run.on(upstream.observed_by(&note)).await.unwrap();
         assert_eq!(
             (attempt.number(), attempt.elapsed(), attempt.delay()),
@@ -58,13 +58,14 @@ async fn one_that_is_told_to_wait_holds_all_that_share_the_cooldown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_errors_hold_nobody() {
+async fn only_throttled_errors_hold_calls() {
     let upstream = exact();
-    let policy =
-        RetryPolicy::new().with_classifier(|_: &Told| Verdict::transient().after(20 * SECOND));
-    let told =
-        async |attempt: Attempt| if attempt.is_first() { Err::<(), Told>(1) } else { Ok(()) };
-    retry(told, &policy, Never).on(&upstream).await.unwrap();
+    let policy = RetryPolicy::new()
+        .with_classifier(|_: &HintSeconds| Verdict::transient().after(20 * SECOND));
+    let throttled_once = async |attempt: Attempt| {
+        if attempt.is_first() { Err::<(), HintSeconds>(1) } else { Ok(()) }
+    };
+    retry(throttled_once, &policy, Never).on(&upstream).await.unwrap();
     assert_eq!(upstream.held(), None);
 }
 
@@ -73,7 +74,7 @@ async fn a_hold_that_does_not_fit_the_deadline_ends_the_call_at_once() {
     let (upstream, policy) = (exact(), policy().with_total_timeout(10 * SECOND));
     upstream.hold(20 * SECOND);
     let began = Instant::now();
-    let never = |_| async { unreachable!("it is held") as Result<(), Told> };
+    let never = |_| async { unreachable!("the call is held") as Result<(), HintSeconds> };
     let error = retry(never, &policy, Never).on(&upstream).await.unwrap_err();
     assert_eq!(
         (error.reason(), error.attempts(), error.retry_after()),
@@ -89,10 +90,11 @@ async fn a_hold_that_does_not_fit_the_deadline_ends_the_call_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_deadline_counts_the_hold() {
+async fn a_hold_counts_against_the_deadline() {
     let (upstream, policy) = (exact(), policy().with_total_timeout(10 * SECOND));
     upstream.hold(4 * SECOND);
-    let left = retry(|attempt| async move { Ok::<_, Told>(attempt.remaining()) }, &policy, Never);
+    let left =
+        retry(|attempt| async move { Ok::<_, HintSeconds>(attempt.remaining()) }, &policy, Never);
     assert_eq!(left.on(&upstream).await.unwrap(), Some(6 * SECOND));
 }
 
@@ -100,7 +102,7 @@ async fn the_deadline_counts_the_hold() {
 async fn the_token_ends_a_hold() {
     let (upstream, policy, token) = (exact(), policy(), CancellationToken::new());
     upstream.hold(20 * SECOND);
-    let never = |_| async { unreachable!("it is held") as Result<(), Told> };
+    let never = |_| async { unreachable!("the call is held") as Result<(), HintSeconds> };
     let stop = async {
         tokio::time::sleep(SECOND).await;
         token.cancel();
@@ -114,7 +116,7 @@ async fn the_token_ends_a_hold() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_that_is_extended_goes_on() {
+async fn an_extended_hold_extends_the_wait() {
     let (upstream, policy) = (exact(), policy());
     upstream.hold(5 * SECOND);
     let began = Instant::now();
@@ -122,8 +124,8 @@ async fn a_hold_that_is_extended_goes_on() {
         tokio::time::sleep(4 * SECOND).await;
         upstream.hold(10 * SECOND);
     };
-    let call = retry(|_| async { Ok::<_, Told>(()) }, &policy, Never).on(&upstream);
-    let mut run = Run::<Told, _, _>::new(&policy, Never).on(&upstream);
+    let call = retry(|_| async { Ok::<_, HintSeconds>(()) }, &policy, Never).on(&upstream);
+    let mut run = Run::<HintSeconds, _, _>::new(&policy, Never).on(&upstream);
     let ((), called, ran) = tokio::join!(extend, call, run.attempt(async { Ok(()) }));
     assert!(called.is_ok() && matches!(ran, Ok(Some(()))));
     assert!(began.elapsed() >= 14 * SECOND);
@@ -141,7 +143,7 @@ async fn a_run_by_hand_is_held_before_each_attempt() {
     assert_eq!(
         (began.elapsed(), upstream.held()),
         (3 * SECOND, Some(2 * SECOND)),
-        "the failure waits for nothing"
+        "`failed` does not wait"
     );
     let other = async {
         tokio::time::sleep(SECOND).await;
@@ -154,7 +156,7 @@ async fn a_run_by_hand_is_held_before_each_attempt() {
 }
 
 #[test]
-fn the_blocking_twin_is_held_as_well() {
+fn a_blocking_run_is_held_too() {
     let timer = ManualTimer::new();
     let (upstream, policy) = (exact().with_timer(timer.clone()), policy());
     let mut run = Run::new(&policy, Never).on(&upstream);
@@ -168,26 +170,28 @@ fn the_blocking_twin_is_held_as_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropped_while_held_it_gives_its_token_back() {
+async fn a_call_dropped_during_a_hold_returns_its_token() {
     let (upstream, policy) = (exact().with_budget(Budget::new().with_capacity(3)), policy());
     let budget = upstream.budget().unwrap();
-    let told =
-        async |attempt: Attempt| if attempt.is_first() { Err::<(), Told>(1) } else { Ok(()) };
-    let mut call = Box::pin(retry(told, &policy, Never).on(&upstream));
+    let throttled_once = async |attempt: Attempt| {
+        if attempt.is_first() { Err::<(), HintSeconds>(1) } else { Ok(()) }
+    };
+    let mut call = Box::pin(retry(throttled_once, &policy, Never).on(&upstream));
     let cut = async {
         tokio::time::sleep(SECOND / 2).await;
         upstream.hold(60 * SECOND);
         tokio::time::sleep(5 * SECOND).await;
     };
-    tokio::select! { biased; _ = &mut call => unreachable!("it is held"), () = cut => () }
+    tokio::select! { biased; _ = &mut call => unreachable!("the call is held"), () = cut => () }
     assert_eq!(budget.available(), 2);
     drop(call);
     assert_eq!(budget.available(), 3);
 }
 
-/// A line before the bulkhead holds as well: bounded, and within the deadline.
+/// A wait in the queue of a bulkhead also holds the call. The longest wait and the deadline limit
+/// it.
 #[tokio::test(start_paused = true)]
-async fn a_line_holds_up_to_its_limit_and_the_deadline() {
+async fn a_wait_in_the_queue_is_limited_by_the_longest_wait_and_the_deadline() {
     let bulkhead = Bulkhead::new(1).with_queue(2).with_max_wait(5 * SECOND);
     let upstream = Upstream::new("narrow").with_bulkhead(bulkhead);
     let occupant = upstream.bulkhead().unwrap().try_acquire().unwrap();
@@ -200,7 +204,7 @@ async fn a_line_holds_up_to_its_limit_and_the_deadline() {
     let call = |limit: Option<Duration>| {
         let policy = policy();
         let policy = limit.map_or(policy, |limit| policy.with_total_timeout(limit));
-        retry(|_| async { Ok::<_, Told>(()) }, policy, Never).on(upstream.observed_by(&note))
+        retry(|_| async { Ok::<_, HintSeconds>(()) }, policy, Never).on(upstream.observed_by(&note))
     };
     let began = Instant::now();
     let short = async { (call(Some(3 * SECOND)).await.unwrap_err(), began.elapsed()) };

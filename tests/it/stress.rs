@@ -1,5 +1,5 @@
-//! A thousand tasks through one breaker, bulkhead, cooldown and budget, under faults, cancels, drops and panics: in the end
-//! all is as it was.
+//! A thousand tasks share one breaker, bulkhead, cooldown and budget, with faults, cancellations,
+//! drops and panics. At the end every permit, token and probe has returned.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -44,13 +44,13 @@ const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// What all share. `M` says whose time it is.
-struct Shop<M: Timer> {
+/// Everything that the tasks share. `M` is the clock.
+struct Shared<M: Timer> {
     timer: M,
     opened: Duration,
     chaos: Chaos<fn() -> CallError>,
     upstream: Upstream<M>,
-    /// Tokens at the start.
+    /// The tokens at the start.
     tokens: u32,
     policy: RetryPolicy<Classifier>,
     seed: u64,
@@ -61,11 +61,11 @@ struct Shop<M: Timer> {
 struct Tally {
     opened: AtomicU32,
     closed: AtomicU32,
-    /// Calls that ended, as the observer counts them.
+    /// The calls that ended, counted by the observer.
     ended: AtomicU32,
-    /// Attempts that had to be paid for.
+    /// The attempts that need a token.
     retries: AtomicU32,
-    /// Attempts that the policy's own timeout cut.
+    /// The attempts that the policy's own timeout cut.
     cuts: AtomicU32,
     successes: AtomicU32,
     failures: AtomicU32,
@@ -96,12 +96,13 @@ fn count(counter: &AtomicU32) {
     counter.fetch_add(1, Relaxed);
 }
 
-impl<M> Shop<M>
+impl<M> Shared<M>
 where
     M: Timer<Sleep: Send> + Clone + Send + Sync + 'static,
 {
-    /// A rich one has tokens for all, and each success refills one; a poor one runs out and is never refilled. Either way no
-    /// deposit is lost, so the tokens can be counted.
+    /// With `rich` the budget has tokens for all, and each success returns one. Without it the
+    /// budget runs out and is never refilled. No deposit is lost in either case, so the tokens can
+    /// be counted.
     fn new(timer: M, seed: u64, rich: bool) -> Arc<Self> {
         let down: fn() -> CallError = || Error::Operation("down");
         let chaos = Chaos::new(seed).with_panics(0.004).with_hangs(0.02).with_latency(
@@ -142,7 +143,7 @@ where
         })
     }
 
-    /// What is called: down for a second, else mostly well.
+    /// The operation: it is down for one second and mostly succeeds otherwise.
     async fn answer(&self, latency: Duration, luck: f64) -> Result<u32, CallError> {
         self.timer.sleep(latency).await;
         let down =
@@ -155,14 +156,14 @@ where
         }
     }
 
-    /// One attempt is about to begin.
+    /// Counts an attempt that is about to begin.
     fn begin(&self, attempt: Attempt) {
         if !attempt.is_first() {
             count(&self.tally.retries);
         }
     }
 
-    /// One call, in one of the four ways.
+    /// Makes one call in one of the four ways.
     async fn call(
         &self,
         way: u32,
@@ -208,8 +209,9 @@ where
         }
     }
 
-    /// What one task does: calls in all ways; some it cancels, some it drops, some panic.
-    async fn visit(self: Arc<Self>, task: u64) {
+    /// Runs one task: calls in all four ways. Some calls are cancelled, some are dropped and some
+    /// panic.
+    async fn run_task(self: Arc<Self>, task: u64) {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed ^ (task << 20));
         let mut draw = |most: u64| millis(rng.random_range(0..most));
         for way in 0..CALLS {
@@ -251,8 +253,8 @@ where
         }
     }
 
-    /// All have left, whoever was thrown out included.
-    fn check_empty(&self) {
+    /// Checks that nothing is in use any more, after drops, panics and aborted tasks.
+    fn check_released(&self) {
         let (tally, at) = (&self.tally, format!("{:?} {:?}", self.tally, self.upstream));
         let (bulkhead, budget) =
             (self.upstream.bulkhead().unwrap(), self.upstream.budget().unwrap());
@@ -273,11 +275,11 @@ where
             ..
         } = &**tally;
         for met in [opened, closed, cuts, successes, failures, refusals, cancels, drops, panics] {
-            assert!(met.load(Relaxed) > 0, "the crowd met too little: {at}");
+            assert!(met.load(Relaxed) > 0, "an expected event never occurred: {at}");
         }
         let unpaid = tally.unpaid.load(Relaxed);
-        assert_eq!(unpaid > 0, balance == 0, "only the poor run out: {at}");
-        // Each call that came to an end of its own says so, once.
+        assert_eq!(unpaid > 0, balance == 0, "only the small budget runs out: {at}");
+        // Each call that was not dropped reports its end exactly once.
         let ends = [successes, failures, refusals, cancels]
             .map(|count| count.load(Relaxed))
             .iter()
@@ -285,8 +287,8 @@ where
         assert_eq!(tally.ended.load(Relaxed), ends + unpaid, "{at}");
     }
 
-    /// Some time later: calls pass, and the breaker is closed by them.
-    fn check_open_for_business(&self) {
+    /// Checks that calls pass some time later, and that they close the breaker.
+    fn check_admits_calls(&self) {
         assert_eq!(self.upstream.held(), None);
         for _ in 0..5 {
             let admitted = self.upstream.try_admit();
@@ -294,54 +296,55 @@ where
         }
         assert_eq!(self.upstream.breaker().unwrap().state(), State::Closed);
         let bulkhead = self.upstream.bulkhead().unwrap();
-        let places: Vec<_> = (0..bulkhead.limit()).map(|_| bulkhead.try_acquire()).collect();
-        assert!(places.iter().all(Result::is_ok));
+        let permits: Vec<_> = (0..bulkhead.limit()).map(|_| bulkhead.try_acquire()).collect();
+        assert!(permits.iter().all(Result::is_ok));
     }
 }
 
-/// Every fiftieth task is thrown out in the middle of it.
-const fn is_thrown_out(task: u64) -> bool {
+/// Returns whether the task is aborted in the middle. This is every fiftieth task.
+const fn is_aborted(task: u64) -> bool {
     task % 50 == 7
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crowd_leaves_nothing_behind() {
+async fn a_thousand_tasks_leave_nothing_behind() {
     for (seed, rich) in [(1, true), (2, false)] {
-        let shop = Shop::new(TokioTimer::new(), seed, rich);
-        let mut crowd = JoinSet::new();
+        let shared = Shared::new(TokioTimer::new(), seed, rich);
+        let mut tasks = JoinSet::new();
         let handles: Vec<_> =
-            (0..TASKS).map(|task| crowd.spawn(Arc::clone(&shop).visit(task))).collect();
+            (0..TASKS).map(|task| tasks.spawn(Arc::clone(&shared).run_task(task))).collect();
         tokio::time::sleep(millis(1200)).await;
         (0..TASKS)
             .zip(&handles)
-            .filter(|(task, _)| is_thrown_out(*task))
+            .filter(|(task, _)| is_aborted(*task))
             .for_each(|(_, handle)| handle.abort());
-        let all = async { while crowd.join_next().await.is_some() {} };
-        tokio::time::timeout(Duration::from_secs(300), all).await.expect("somebody hangs");
-        shop.check_empty();
+        let all = async { while tasks.join_next().await.is_some() {} };
+        tokio::time::timeout(Duration::from_secs(300), all).await.expect("a task hangs");
+        shared.check_released();
         tokio::time::sleep(Duration::from_secs(60)).await;
-        shop.check_open_for_business();
+        shared.check_admits_calls();
     }
 }
 
-/// On two threads, whose tasks wake each other. Time moves when what was woken has had a few turns.
+/// The tasks run on two threads and wake each other. The clock advances after the woken tasks were
+/// polled a few times.
 #[test]
-fn a_crowd_on_many_threads_leaves_nothing_behind() {
+fn a_thousand_tasks_on_two_threads_leave_nothing_behind() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let timer = ManualTimer::new();
-    let shop = Shop::new(timer.clone(), 3, true);
-    let crowd: Vec<_> =
-        (0..TASKS).map(|task| runtime.spawn(Arc::clone(&shop).visit(task))).collect();
-    // Five minutes in steps of five milliseconds: who is not done by then hangs.
+    let shared = Shared::new(timer.clone(), 3, true);
+    let tasks: Vec<_> =
+        (0..TASKS).map(|task| runtime.spawn(Arc::clone(&shared).run_task(task))).collect();
+    // Five minutes in steps of five milliseconds. A task that is not done by then hangs.
     for step in 0..60_000 {
         timer.advance(millis(5));
         if step == 240 {
             (0..TASKS)
-                .zip(&crowd)
-                .filter(|(task, _)| is_thrown_out(*task))
-                .for_each(|(_, visit)| visit.abort());
+                .zip(&tasks)
+                .filter(|(task, _)| is_aborted(*task))
+                .for_each(|(_, run_task)| run_task.abort());
         }
-        if crowd.iter().all(tokio::task::JoinHandle::is_finished) {
+        if tasks.iter().all(tokio::task::JoinHandle::is_finished) {
             break;
         }
         let turns = runtime.spawn(async {
@@ -352,11 +355,11 @@ fn a_crowd_on_many_threads_leaves_nothing_behind() {
         runtime.block_on(turns).unwrap();
     }
     assert!(
-        crowd.iter().all(tokio::task::JoinHandle::is_finished),
-        "somebody hangs: {:?}",
-        shop.tally
+        tasks.iter().all(tokio::task::JoinHandle::is_finished),
+        "a task hangs: {:?}",
+        shared.tally
     );
-    shop.check_empty();
+    shared.check_released();
     timer.advance(Duration::from_secs(60));
-    shop.check_open_for_business();
+    shared.check_admits_calls();
 }
