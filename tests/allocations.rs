@@ -1,4 +1,5 @@
-//! What a call allocates: nothing. A binary of its own, as the counter is the allocator of the whole program.
+//! A call allocates nothing. This test is its own binary, because the counter is the allocator of
+//! the whole program.
 
 use std::hint::black_box;
 use std::pin::pin;
@@ -17,7 +18,7 @@ static SLOWLY: RetryPolicy = POLICY
     .with_total_timeout(Duration::from_secs(3600))
     .with_attempt_timeout(Duration::from_secs(60));
 
-/// With all parts.
+/// An upstream with all parts.
 static UPSTREAM: Upstream = upstream();
 
 const fn upstream() -> Upstream {
@@ -29,7 +30,7 @@ const fn upstream() -> Upstream {
         .with_adaptive_timeout(AdaptiveTimeout::new())
 }
 
-/// Polls to the end, as often as it takes.
+/// Polls the future until it ends.
 fn drive<F: Future>(future: F) -> F::Output {
     let (mut future, mut cx) = (pin!(future), Context::from_waker(Waker::noop()));
     loop {
@@ -39,19 +40,19 @@ fn drive<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Allocations of `work`, which was warm once.
+/// Counts the allocations of the second run of `work`.
 fn allocations(work: impl Fn()) -> u64 {
     work();
     measure(work).count_total
 }
 
-/// Fails that often, then succeeds.
+/// Fails this many times, then succeeds.
 fn after(failures: u32, attempt: resile::Attempt) -> std::future::Ready<Result<u32, u32>> {
     let number = black_box(attempt.number());
     std::future::ready(if number > failures { Ok(number) } else { Err(number) })
 }
 
-/// Is pending once, then succeeds.
+/// Stays pending once, then succeeds.
 async fn pends() -> std::io::Result<u32> {
     let mut polled = false;
     std::future::poll_fn(|_| {
@@ -61,11 +62,11 @@ async fn pends() -> std::io::Result<u32> {
 }
 
 #[test]
-fn the_counter_counts() {
+fn the_counter_counts_allocations() {
     assert_eq!(allocations(|| drop(black_box(Box::new(1)))), 1);
 }
 
-/// A run to its end, by attempts.
+/// Drives a run to its end with `attempt`.
 async fn run(
     mut run: Run<u32, &RetryPolicy, &CancellationToken, impl resile::upstream::TargetFor<u32>>,
     failures: u32,
@@ -80,7 +81,7 @@ async fn run(
     unreachable!("u32::MAX attempts")
 }
 
-/// The same by hand.
+/// Drives a run to its end with `next`.
 async fn run_by_hand(
     mut run: Run<u32, &RetryPolicy, &CancellationToken, impl resile::upstream::TargetFor<u32>>,
     failures: u32,
@@ -104,7 +105,11 @@ fn success_and_three_failures_allocate_nothing() {
             0
         );
         let limited = || retry(|n| after(failures, n), &SLOWLY, &token);
-        assert_eq!(allocations(|| assert!(drive(limited()).is_ok())), 0, "with token and limits");
+        assert_eq!(
+            allocations(|| assert!(drive(limited()).is_ok())),
+            0,
+            "with a token and timeouts"
+        );
         assert_eq!(allocations(|| assert!(drive(limited().on("named")).is_ok())), 0, "with a name");
         assert_eq!(
             allocations(|| assert!(drive(limited().on(&UPSTREAM)).is_ok())),
@@ -122,7 +127,7 @@ fn success_and_three_failures_allocate_nothing() {
         assert_eq!(
             allocations(|| assert!(drive(run_by_hand(new().on(&UPSTREAM), failures)))),
             0,
-            "by hand, on one"
+            "by hand, on an upstream"
         );
     }
     let one = || after(0, resile::Attempt::new(1));
@@ -145,7 +150,7 @@ fn success_and_three_failures_allocate_nothing() {
     );
 }
 
-/// A call that was given up pays for its error, which is one word, and for no more.
+/// A call that gives up allocates its error, a single pointer, and nothing else.
 #[test]
 fn giving_up_allocates_the_error() {
     let token = CancellationToken::new();
@@ -165,7 +170,7 @@ fn giving_up_allocates_the_error() {
     assert_eq!(allocations(|| assert!(drive(UPSTREAM.admit(&token)).is_err())), 1, "refused");
 }
 
-/// The runtime's own timer entries are part of the future.
+/// The timer entries of the runtime are part of the future.
 #[test]
 fn a_call_that_waits_allocates_nothing() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -178,7 +183,7 @@ fn a_call_that_waits_allocates_nothing() {
     assert_eq!(
         allocations(|| assert!(drive(limited()).is_ok())),
         0,
-        "each attempt under a limit of its own"
+        "each attempt with its own timeout"
     );
     let by_run = || async { Run::new(&SLOWLY, &token).on(&UPSTREAM).attempt(pends()).await };
     assert_eq!(allocations(|| assert!(drive(by_run()).is_ok())), 0, "a run");
@@ -194,7 +199,7 @@ fn a_call_that_waits_allocates_nothing() {
     );
 }
 
-/// A clock of which each sleep is pending once.
+/// A clock whose sleeps are pending once.
 struct Blink;
 
 impl resile::Timer for Blink {
@@ -219,7 +224,7 @@ impl Future for BlinkSleep {
     }
 }
 
-/// Nor does a delay, but for what a caller's own timer does.
+/// A delay allocates nothing, apart from the caller's own timer.
 #[test]
 fn delays_allocate_nothing() {
     let token = CancellationToken::new();

@@ -1,4 +1,4 @@
-//! A model that says what it is told to, and a tool that fails as it is told to.
+//! A model that answers from a script, and a tool that behaves as configured.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -18,29 +18,29 @@ use crate::agent::{
 };
 
 #[derive(Clone, Debug)]
-pub(crate) enum Says {
+pub(crate) enum Answer {
     Turn(Turn),
     Error(ModelError),
-    /// Nothing, until the token.
+    /// Stays pending until the token is cancelled.
     Hangs,
-    /// Nothing, whatever the token says.
-    Deaf,
-    /// A turn, after so many failures that it retries itself.
+    /// Stays pending for ever and ignores the token.
+    IgnoresToken,
+    /// Returns a turn after this many failures, which it retries itself.
     Retried(u32, Turn),
     Panics,
 }
 
-/// Says one thing after the other, and the last one for ever.
+/// Answers from a script and repeats the last answer for ever.
 #[derive(Clone)]
 pub(crate) struct FakeModel {
-    script: Arc<Mutex<VecDeque<Says>>>,
+    script: Arc<Mutex<VecDeque<Answer>>>,
     pub(crate) calls: Arc<AtomicU32>,
-    /// What it was asked last.
+    /// The last prompt.
     pub(crate) prompt: Arc<Mutex<Vec<Message>>>,
 }
 
 impl FakeModel {
-    pub(crate) fn new(script: impl IntoIterator<Item = Says>) -> Self {
+    pub(crate) fn new(script: impl IntoIterator<Item = Answer>) -> Self {
         let script = Arc::new(Mutex::new(script.into_iter().collect()));
         Self { script, calls: Arc::default(), prompt: Arc::default() }
     }
@@ -49,7 +49,7 @@ impl FakeModel {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// All the text that it was asked last.
+    /// Returns the whole text of the last prompt.
     pub(crate) fn prompt(&self) -> String {
         format!("{:?}", self.prompt.lock().unwrap())
     }
@@ -59,24 +59,24 @@ impl Model for FakeModel {
     fn turn<'a>(&'a self, ask: Ask<'a>) -> BoxFuture<'a, Result<Turn, ModelError>> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         *self.prompt.lock().unwrap() = ask.messages.to_vec();
-        let says = {
+        let answer = {
             let mut script = self.script.lock().unwrap();
-            let says = script.pop_front().expect("something to say");
+            let answer = script.pop_front().expect("the script is not empty");
             if script.is_empty() {
-                script.push_back(says.clone());
+                script.push_back(answer.clone());
             }
-            says
+            answer
         };
         async move {
-            match says {
-                Says::Turn(turn) => Ok(turn),
-                Says::Error(error) => Err(error),
-                Says::Hangs => {
+            match answer {
+                Answer::Turn(turn) => Ok(turn),
+                Answer::Error(error) => Err(error),
+                Answer::Hangs => {
                     ask.token.cancelled().await;
                     Err(error(Fault::Stopped))
                 }
-                Says::Deaf => pending().await,
-                Says::Retried(failures, turn) => {
+                Answer::IgnoresToken => pending().await,
+                Answer::Retried(failures, turn) => {
                     let backoff = Backoff::fixed(Duration::from_secs(1));
                     let policy =
                         RetryPolicy::new().with_attempts(failures + 1).with_backoff(backoff);
@@ -93,7 +93,7 @@ impl Model for FakeModel {
                         retry(attempt, policy, ask.token).on(fake.observed_by(&waits)).await;
                     ended.map(|()| turn).map_err(|_| error(Fault::Stopped))
                 }
-                Says::Panics => panic!("the model is broken"),
+                Answer::Panics => panic!("the model is broken"),
             }
         }
         .boxed()
@@ -101,21 +101,21 @@ impl Model for FakeModel {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Does {
+pub(crate) enum Behaviour {
     Well,
-    /// So many transient failures, then well.
+    /// Fails this many times with a transient error, then succeeds.
     Flaky(u32),
     FailsForGood,
     Panics,
-    /// Ends only when it is stopped, and then with a result.
+    /// Ends only after the token is cancelled, and then with a result.
     Late,
-    /// Never ends, whatever the token says.
-    Deaf,
+    /// Never ends and ignores the token.
+    IgnoresToken,
 }
 
 /// The tool `probe`.
 pub(crate) struct FakeTool {
-    pub(crate) does: Does,
+    pub(crate) behaviour: Behaviour,
     pub(crate) is_idempotent: bool,
     pub(crate) runs: Arc<AtomicU32>,
 }
@@ -140,44 +140,44 @@ impl Tool for FakeTool {
     ) -> BoxFuture<'a, Result<String, ToolError>> {
         let run = self.runs.fetch_add(1, Ordering::Relaxed);
         async move {
-            match self.does {
-                Does::Flaky(failures) if run < failures => {
+            match self.behaviour {
+                Behaviour::Flaky(failures) if run < failures => {
                     Err(ToolError::Transient("busy".to_owned()))
                 }
-                Does::Well | Does::Flaky(_) => Ok("measured".to_owned()),
-                Does::FailsForGood => {
+                Behaviour::Well | Behaviour::Flaky(_) => Ok("measured".to_owned()),
+                Behaviour::FailsForGood => {
                     Err(ToolError::Permanent("rate limit, try again in 2 s".to_owned()))
                 }
-                Does::Panics => panic!("out of range"),
-                Does::Late => {
+                Behaviour::Panics => panic!("out of range"),
+                Behaviour::Late => {
                     token.cancelled().await;
                     Ok("too late".to_owned())
                 }
-                Does::Deaf => pending().await,
+                Behaviour::IgnoresToken => pending().await,
             }
         }
         .boxed()
     }
 }
 
-/// An agent with one tool, and how often that ran.
+/// Creates an agent with one tool, and a counter of the tool's runs.
 pub(crate) fn agent(
     model: &FakeModel,
-    does: Does,
+    behaviour: Behaviour,
     is_idempotent: bool,
     limits: Limits,
 ) -> (Agent, Arc<AtomicU32>) {
     let runs = Arc::new(AtomicU32::new(0));
-    let tool = FakeTool { does, is_idempotent, runs: Arc::clone(&runs) };
+    let tool = FakeTool { behaviour, is_idempotent, runs: Arc::clone(&runs) };
     (Agent::new(model.clone(), vec![Box::new(tool)], limits), runs)
 }
 
 pub(crate) fn plain(model: &FakeModel) -> Agent {
-    agent(model, Does::Well, false, Limits::new()).0
+    agent(model, Behaviour::Well, false, Limits::new()).0
 }
 
-pub(crate) fn calls(name: &str, arguments: &str) -> Says {
-    Says::Turn(turn(name, arguments))
+pub(crate) fn calls(name: &str, arguments: &str) -> Answer {
+    Answer::Turn(turn(name, arguments))
 }
 
 pub(crate) fn turn(name: &str, arguments: &str) -> Turn {
@@ -186,11 +186,11 @@ pub(crate) fn turn(name: &str, arguments: &str) -> Turn {
     Turn { calls: vec![call], ..Turn::default() }
 }
 
-pub(crate) fn probe() -> Says {
+pub(crate) fn probe() -> Answer {
     calls("probe", r#"{"n":1}"#)
 }
 
-pub(crate) fn done(success: bool) -> Says {
+pub(crate) fn done(success: bool) -> Answer {
     calls("done", &json!({ "text": "that is all", "success": success }).to_string())
 }
 

@@ -1,4 +1,4 @@
-//! The states of an agent, and how one leads to another.
+//! The states of an agent and its transitions.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,11 +9,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Event, Limits, Refusal, State, WaitReporter, Who};
 use crate::fakes::{
-    Does, FakeModel, Says, agent, calls, done, observations, plain, probe, steps, turn,
+    Answer, Behaviour, FakeModel, agent, calls, done, observations, plain, probe, steps, turn,
 };
 
 #[tokio::test(start_paused = true)]
-async fn done_completes_whether_or_not_it_succeeded() {
+async fn done_completes_the_run_with_or_without_success() {
     for success in [true, false] {
         let agent = plain(&FakeModel::new([probe(), done(success)]));
         assert_eq!(agent.state(), State::Idle);
@@ -26,7 +26,7 @@ async fn done_completes_whether_or_not_it_succeeded() {
 
 #[tokio::test(start_paused = true)]
 async fn a_second_task_is_refused_while_one_runs() {
-    let agent = Arc::new(plain(&FakeModel::new([Says::Hangs])));
+    let agent = Arc::new(plain(&FakeModel::new([Answer::Hangs])));
     let running = tokio::spawn({
         let agent = Arc::clone(&agent);
         async move { agent.execute("the first").await }
@@ -36,7 +36,7 @@ async fn a_second_task_is_refused_while_one_runs() {
     let refusal = agent.execute("the second").await.unwrap_err();
     assert_eq!(refusal, Refusal::Running);
     assert_eq!(refusal.to_string(), "a task is already running");
-    assert_eq!(agent.state(), State::Running, "the first one is not touched");
+    assert_eq!(agent.state(), State::Running, "the first task goes on");
     agent.stop().await;
     assert_eq!(running.await.unwrap().unwrap().state, State::Stopped);
 }
@@ -49,11 +49,17 @@ async fn an_empty_task_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stop_settles_and_the_agent_runs_again() {
-    // In a call that listens, in one that does not, in a wait, in a tool.
-    for first in [Says::Hangs, Says::Deaf, Says::Retried(100, turn("probe", "{}")), probe()] {
-        let (agent, _) =
-            agent(&FakeModel::new([first, done(true)]), Does::Deaf, true, Limits::new());
+async fn stop_ends_the_run_and_the_agent_can_run_again() {
+    // In a call that obeys the token, in a call that ignores it, in a wait, and in a tool.
+    for first in
+        [Answer::Hangs, Answer::IgnoresToken, Answer::Retried(100, turn("probe", "{}")), probe()]
+    {
+        let (agent, _) = agent(
+            &FakeModel::new([first, done(true)]),
+            Behaviour::IgnoresToken,
+            true,
+            Limits::new(),
+        );
         let stop = async {
             sleep(Duration::from_millis(2500)).await;
             agent.stop().await;
@@ -62,15 +68,15 @@ async fn stop_settles_and_the_agent_runs_again() {
         let began = Instant::now();
         let (outcome, state) = tokio::join!(agent.execute("a task"), stop);
         assert_eq!(outcome.unwrap().state, State::Stopped);
-        assert_eq!(state, State::Stopped, "stop returns when all has settled");
-        assert_eq!(began.elapsed(), Duration::from_millis(2500), "at once");
+        assert_eq!(state, State::Stopped, "stop returns after the run has ended");
+        assert_eq!(began.elapsed(), Duration::from_millis(2500), "stop ends the run at once");
         assert!(agent.execute("another").await.unwrap().success);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_is_cut_short_says_how_much_was_left() {
-    let agent = plain(&FakeModel::new([Says::Retried(100, turn("probe", "{}"))]));
+async fn a_wait_that_is_cut_reports_the_time_left() {
+    let agent = plain(&FakeModel::new([Answer::Retried(100, turn("probe", "{}"))]));
     let stop = async {
         sleep(Duration::from_millis(2500)).await;
         agent.stop().await;
@@ -90,7 +96,7 @@ async fn a_wait_that_is_cut_short_says_how_much_was_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_that_is_cut_short_says_how_much_was_left_and_that_no_attempt_began() {
+async fn a_hold_that_is_cut_reports_the_time_left_and_no_attempt() {
     let (events, token) = (Mutex::new(Vec::new()), CancellationToken::new());
     let emit = |event| events.lock().unwrap().push(event);
     let fake = Upstream::new("fake").with_cooldown(Cooldown::new());
@@ -119,18 +125,21 @@ async fn a_hold_that_is_cut_short_says_how_much_was_left_and_that_no_attempt_beg
 }
 
 #[tokio::test(start_paused = true)]
-async fn to_stop_what_does_not_run_does_nothing() {
+async fn stop_without_a_run_does_nothing() {
     let agent = plain(&FakeModel::new([done(true)]));
     agent.stop().await;
     assert_eq!(agent.state(), State::Idle);
-    assert!(agent.execute("a task").await.unwrap().success, "the next run is not stopped by it");
+    assert!(
+        agent.execute("a task").await.unwrap().success,
+        "the earlier stop does not end the next run"
+    );
     agent.stop().await;
     assert_eq!(agent.state(), State::Completed);
 }
 
 #[tokio::test(start_paused = true)]
-async fn dispose_stops_refuses_and_may_be_said_twice() {
-    let agent = plain(&FakeModel::new([Says::Hangs]));
+async fn dispose_ends_the_run_refuses_tasks_and_may_be_called_twice() {
+    let agent = plain(&FakeModel::new([Answer::Hangs]));
     let dispose = async {
         sleep(Duration::from_secs(1)).await;
         agent.dispose().await;
@@ -143,8 +152,8 @@ async fn dispose_stops_refuses_and_may_be_said_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_dropped_leaves_the_agent_free() {
-    let agent = plain(&FakeModel::new([Says::Hangs, done(true)]));
+async fn a_dropped_run_leaves_the_agent_usable() {
+    let agent = plain(&FakeModel::new([Answer::Hangs, done(true)]));
     assert!(timeout(Duration::from_secs(1), agent.execute("a task")).await.is_err());
     assert_eq!(agent.state(), State::Stopped);
     assert!(agent.execute("another").await.unwrap().success);
@@ -153,7 +162,7 @@ async fn a_run_that_is_dropped_leaves_the_agent_free() {
 #[tokio::test(start_paused = true)]
 async fn a_tools_result_after_the_stop_is_discarded() {
     let model = FakeModel::new([probe(), done(true)]);
-    let (agent, runs) = agent(&model, Does::Late, false, Limits::new());
+    let (agent, runs) = agent(&model, Behaviour::Late, false, Limits::new());
     let stop = async {
         sleep(Duration::from_secs(1)).await;
         agent.stop().await;
@@ -167,52 +176,58 @@ async fn a_tools_result_after_the_stop_is_discarded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_many_steps_are_so_many_calls() {
+async fn the_step_limit_is_the_number_of_model_calls() {
     for max in [1, 2, 7] {
         let model = FakeModel::new([probe()]);
-        let (agent, _) = agent(&model, Does::Well, false, Limits { steps: max, ..Limits::new() });
+        let (agent, _) =
+            agent(&model, Behaviour::Well, false, Limits { steps: max, ..Limits::new() });
         let outcome = agent.execute("a task").await.unwrap();
         assert_eq!((outcome.state, outcome.success), (State::Error, false));
         assert_eq!((model.calls(), outcome.steps, steps(&agent)), (max, max, max as usize));
     }
     let model = FakeModel::new([done(true)]);
-    let (agent, _) = agent(&model, Does::Well, false, Limits { steps: 1, ..Limits::new() });
+    let (agent, _) = agent(&model, Behaviour::Well, false, Limits { steps: 1, ..Limits::new() });
     assert_eq!(agent.execute("a task").await.unwrap().state, State::Completed);
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_warned_once_at_five_and_once_at_two_steps_left() {
+async fn the_model_is_warned_once_at_five_and_once_at_two_steps_left() {
     const FIVE: &str =
         "Only 5 steps remaining. Consider wrapping up or calling done with partial results.";
     const TWO: &str =
         "Critical: Only 2 steps left! You must finish the task or call done immediately.";
     for (max, five, two) in [(40, true, true), (5, true, true), (2, false, true)] {
         let model = FakeModel::new([probe()]);
-        let (agent, _) = agent(&model, Does::Well, false, Limits { steps: max, ..Limits::new() });
+        let (agent, _) =
+            agent(&model, Behaviour::Well, false, Limits { steps: max, ..Limits::new() });
         agent.execute("a task").await.unwrap();
-        let told = observations(&agent);
-        assert_eq!(told.iter().filter(|text| *text == FIVE).count(), usize::from(five), "of {max}");
-        assert_eq!(told.iter().filter(|text| *text == TWO).count(), usize::from(two), "of {max}");
+        let seen = observations(&agent);
+        assert_eq!(seen.iter().filter(|text| *text == FIVE).count(), usize::from(five), "of {max}");
+        assert_eq!(seen.iter().filter(|text| *text == TWO).count(), usize::from(two), "of {max}");
         assert_eq!(
-            told.iter().filter(|text| text.contains("Only")).count(),
+            seen.iter().filter(|text| text.contains("Only")).count(),
             usize::from(five) + usize::from(two)
         );
-        assert!(model.prompt().contains(TWO), "the model hears of it");
+        assert!(model.prompt().contains(TWO), "the prompt has the warning");
     }
     let model = FakeModel::new([probe()]);
-    let (agent, _) = agent(&model, Does::Well, false, Limits { steps: 3, ..Limits::new() });
+    let (agent, _) = agent(&model, Behaviour::Well, false, Limits { steps: 3, ..Limits::new() });
     agent.execute("a task").await.unwrap();
     assert!(
         observations(&agent)[0].starts_with("Only 3 steps remaining."),
-        "also where there never were five"
+        "the warning also comes with fewer than five steps at the start"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_whole_run_has_a_limit() {
-    let model = FakeModel::new([calls("probe", r#"{"n":1}"#), Says::Deaf]);
-    let (agent, _) =
-        agent(&model, Does::Well, false, Limits { wall: Duration::from_secs(60), ..Limits::new() });
+async fn the_whole_run_has_a_timeout() {
+    let model = FakeModel::new([calls("probe", r#"{"n":1}"#), Answer::IgnoresToken]);
+    let (agent, _) = agent(
+        &model,
+        Behaviour::Well,
+        false,
+        Limits { wall: Duration::from_secs(60), ..Limits::new() },
+    );
     let began = Instant::now();
     assert_eq!(agent.execute("a task").await.unwrap().state, State::Error);
     assert_eq!(began.elapsed(), Duration::from_secs(60));

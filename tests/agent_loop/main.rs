@@ -1,4 +1,4 @@
-//! The example `agent_loop`: its lifecycle under a clock that is not real, and the program as people run it.
+//! The example `agent_loop`: its lifecycle on a paused clock, and the program as a process.
 
 #[path = "../../examples/agent_loop/agent/mod.rs"]
 #[allow(dead_code, unused_imports)] // the example uses what the tests do not
@@ -10,7 +10,7 @@ mod program;
 mod scenarios;
 #[cfg(unix)]
 mod signals;
-mod sse_law;
+mod sse_decoder;
 
 #[path = "../../examples/agent_loop/model/sse.rs"]
 #[allow(dead_code)]

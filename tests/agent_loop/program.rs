@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-/// The example, built from what is there now, in the profile of these tests.
+/// Returns the path of the example, built from the current sources in the profile of these tests.
 fn path() -> &'static PathBuf {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
@@ -24,7 +24,7 @@ fn path() -> &'static PathBuf {
     })
 }
 
-/// The example with these arguments, and nothing in its environment that it would read.
+/// Returns the example with these arguments and without the environment variables that it reads.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(path());
     for (name, _) in std::env::vars_os() {
@@ -37,7 +37,7 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Kills it, if it still lives, when the test ends.
+/// Kills the process when the test ends.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
@@ -47,7 +47,7 @@ impl Drop for Running {
     }
 }
 
-/// What it printed with `--json`, an event a line; the last is the summary.
+/// Returns the events printed with `--json`, one for each line. The last event is the summary.
 pub(crate) fn events(output: &Output) -> Vec<Value> {
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     text.lines()

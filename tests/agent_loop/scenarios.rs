@@ -1,4 +1,4 @@
-//! Each scenario ends in its own way, and what is printed adds up.
+//! Each scenario ends as documented, and its printed numbers agree with each other.
 
 use std::io::{BufRead, BufReader};
 
@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::program::{Running, command, events};
 
-/// Runs a scenario, holds its exit code and state, and that its summary adds up. Returns its events and its summary.
+/// Runs a scenario. Checks its exit code, its state and the sums of its summary. Returns its events
+/// and its summary.
 fn run(arguments: &[&str], code: i32, state: &str) -> (Vec<Value>, Value) {
     let output = command(arguments).arg("--json").output().unwrap();
     assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
@@ -60,38 +61,38 @@ fn stormy_survives_every_fault() {
     ] {
         assert_eq!(summary["failures"][kind], times, "{kind}");
     }
-    assert_eq!(summary["restarts"], 3, "cut, dripping and after an error event");
-    assert_eq!(summary["reasks"], 3, "malformed, an unknown tool, arguments that do not fit");
+    assert_eq!(summary["restarts"], 3, "streams that are cut, too slow, or have an error event");
+    assert_eq!(summary["reasks"], 3, "malformed output, an unknown tool, wrong arguments");
     assert_eq!(count(&events, "shrunk"), 1);
     let ran: Vec<_> =
         all(&events, "tool").map(|event| event["arguments"].as_str().unwrap()).collect();
     assert!(
         !ran.iter().any(|arguments| arguments.contains("cut off")),
-        "a call that was cut off is never run"
+        "a truncated tool call is never run"
     );
     assert_eq!(
         all(&events, "tool").filter(|event| event["name"] == "send_mail").count(),
         1,
-        "and no mail sent twice"
+        "no mail is sent twice"
     );
-    // Every hint was waited for: never less than was asked.
-    let told: Vec<_> = events
+    // Every wait is at least as long as its hint.
+    let reported: Vec<_> = events
         .iter()
         .filter(|event| event["event"] == "failed" || event["event"] == "waiting")
         .collect();
-    let asked: Vec<_> = told.windows(2).filter(|pair| pair[0]["asked_ms"].is_u64()).collect();
-    assert_eq!(asked.len(), 6, "a hint of each sort");
-    assert!(asked.iter().all(|pair| pair[0]["asked_ms"] == pair[1]["hint_ms"]), "{asked:?}");
+    let hinted: Vec<_> = reported.windows(2).filter(|pair| pair[0]["asked_ms"].is_u64()).collect();
+    assert_eq!(hinted.len(), 6, "one hint of each kind");
+    assert!(hinted.iter().all(|pair| pair[0]["asked_ms"] == pair[1]["hint_ms"]), "{hinted:?}");
     let waits = all(&events, "waiting");
     let hints: Vec<_> = waits
         .filter_map(|event| Some((event["wait_ms"].as_u64()?, event["hint_ms"].as_u64()?)))
         .collect();
-    assert_eq!(hints.len(), 6 + 2, "to wait a second after an overload is our own wish");
+    assert_eq!(hints.len(), 6 + 2, "the two waits after an overload have a hint of our own");
     assert!(hints.iter().all(|(waited, hint)| waited >= hint), "{hints:?}");
 }
 
 #[test]
-fn a_captcha_is_finished_without_success() {
+fn a_captcha_ends_the_run_without_success() {
     let (events, summary) = run(&["--scenario", "captcha"], 1, "completed");
     assert!(
         all(&events, "observation")
@@ -101,7 +102,7 @@ fn a_captcha_is_finished_without_success() {
 }
 
 #[test]
-fn an_outage_opens_the_breaker_and_says_when_to_come_back() {
+fn an_outage_opens_the_breaker_and_reports_when_to_come_back() {
     let (events, summary) = run(&["--scenario", "outage"], 3, "error");
     assert_eq!(all(&events, "breaker").next().unwrap()["state"], "open");
     assert_eq!(summary["breaker"], "open");
@@ -109,7 +110,7 @@ fn an_outage_opens_the_breaker_and_says_when_to_come_back() {
 }
 
 #[test]
-fn a_used_up_quota_is_not_retried() {
+fn an_exhausted_quota_is_not_retried() {
     let (_, summary) = run(&["--scenario", "quota"], 3, "error");
     assert_eq!(
         (&summary["retries"], &summary["failures"]["quota_exhausted"]),
@@ -122,7 +123,7 @@ fn a_used_up_quota_is_not_retried() {
 }
 
 #[test]
-fn a_runaway_is_held_at_its_steps() {
+fn a_runaway_ends_at_its_step_limit() {
     let (events, summary) = run(&["--scenario", "runaway", "--max-steps", "6"], 3, "error");
     assert_eq!((&summary["steps"], &summary["calls"]), (&Value::from(6), &Value::from(6)));
     assert_eq!(
@@ -134,15 +135,19 @@ fn a_runaway_is_held_at_its_steps() {
 }
 
 #[test]
-fn stop_stops() {
+fn the_stop_scenario_ends_as_stopped() {
     let (events, summary) = run(&["--scenario", "stop"], 130, "stopped");
     assert_eq!(events.last().unwrap()["event"], "ended");
-    assert_eq!(count(&events, "discarded"), 1, "what the tool returns after that");
+    assert_eq!(
+        count(&events, "discarded"),
+        1,
+        "the result of the tool after the stop is discarded"
+    );
     assert!(summary["elapsed_ms"].as_u64().unwrap() < 20_000, "the tool would take 30 s");
 }
 
 #[test]
-fn without_a_terminal_the_lines_are_plain() {
+fn without_a_terminal_the_output_is_plain_text() {
     let output = command(&["--scenario", "calm"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("completed, success: true"));
@@ -150,7 +155,7 @@ fn without_a_terminal_the_lines_are_plain() {
 }
 
 #[test]
-fn the_provider_serves_other_clients_and_the_environment_names_it() {
+fn the_server_serves_other_clients_through_the_environment() {
     let mut server =
         Running(command(&["--server-only", "0", "--scenario", "calm"]).spawn().unwrap());
     let mut line = String::new();
@@ -161,14 +166,18 @@ fn the_provider_serves_other_clients_and_the_environment_names_it() {
         .env("OPENAI_API_KEY", "sk-secret")
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(0), "it would have to fail: the embedded one is stormy");
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "the program uses the given server, not its own stormy one"
+    );
     let events = events(&output);
     assert!(!all(&events, "failed").any(|event| event["who"] == "model"));
     assert!(!String::from_utf8_lossy(&output.stdout).contains("sk-secret"));
 }
 
 #[test]
-fn the_environment_bounds_the_retries() {
+fn the_environment_limits_the_retries() {
     for (retries, attempts) in [("0", 1), ("1", 2)] {
         let mut outage = command(&["--scenario", "outage", "--json"]);
         let output =
@@ -179,7 +188,7 @@ fn the_environment_bounds_the_retries() {
 }
 
 #[test]
-fn a_bad_value_is_one_line_and_exit_code_2() {
+fn a_bad_value_prints_one_line_and_ends_with_exit_code_2() {
     let arguments: [(&[&str], &str); 8] = [
         (&["--scenario", "sunny"], "--scenario"),
         (&["--max-steps", "0"], "--max-steps"),

@@ -1,4 +1,4 @@
-//! Ctrl-C, in the middle of a call and in the middle of a wait.
+//! Ctrl-C during a call and during a wait.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,11 +8,12 @@ use std::thread;
 
 use crate::program::{Running, command};
 
-/// A provider that takes each request and does `then` with it; returns its address, and where it tells of each.
+/// Starts a provider that calls `then` for each request. Returns its address and a channel with one
+/// message for each request.
 fn provider(then: impl Fn(&mut TcpStream) + Send + 'static) -> (String, mpsc::Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    let (tell, told) = mpsc::channel();
+    let (report, requests) = mpsc::channel();
     thread::spawn(move || {
         let mut open = Vec::new();
         for stream in listener.incoming() {
@@ -21,12 +22,12 @@ fn provider(then: impl Fn(&mut TcpStream) + Send + 'static) -> (String, mpsc::Re
             _ = stream.read(&mut request).unwrap();
             then(&mut stream);
             open.push(stream);
-            if tell.send(()).is_err() {
+            if report.send(()).is_err() {
                 return;
             }
         }
     });
-    (url, told)
+    (url, requests)
 }
 
 fn interrupt(program: &Running) {
@@ -34,7 +35,7 @@ fn interrupt(program: &Running) {
     assert!(sent.success());
 }
 
-/// Its last line, which is the summary, after it has ended with 130.
+/// Returns the summary, which is the last line, after the program has ended with 130.
 fn stopped(mut program: Running, out: impl BufRead) -> serde_json::Value {
     let last = out.lines().map(Result::unwrap).last().unwrap();
     assert_eq!(program.0.wait().unwrap().code(), Some(130));
@@ -48,26 +49,26 @@ fn stopped(mut program: Running, out: impl BufRead) -> serde_json::Value {
 }
 
 #[test]
-fn in_a_call() {
-    let (url, told) = provider(|_| ()); // never answers
+fn ctrl_c_ends_a_call() {
+    let (url, requests) = provider(|_| ()); // never answers
     let mut program = Running(command(&["--json"]).env("OPENAI_BASE_URL", url).spawn().unwrap());
     let out = BufReader::new(program.0.stdout.take().unwrap());
-    told.recv().unwrap();
+    requests.recv().unwrap();
     interrupt(&program);
     let summary = stopped(program, out);
     assert_eq!((&summary["attempts"], &summary["waited_ms"]), (&1.into(), &0.into()));
 }
 
 #[test]
-fn in_a_wait() {
+fn ctrl_c_ends_a_wait() {
     let answer = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 50\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-    let (url, _told) = provider(move |stream| stream.write_all(answer.as_bytes()).unwrap());
+    let (url, _requests) = provider(move |stream| stream.write_all(answer.as_bytes()).unwrap());
     let mut program = Running(command(&["--json"]).env("OPENAI_BASE_URL", url).spawn().unwrap());
     let mut out = BufReader::new(program.0.stdout.take().unwrap());
     let mut line = String::new();
     while !line.contains(r#""event":"waiting""#) {
         line.clear();
-        assert_ne!(out.read_line(&mut line).unwrap(), 0, "it ended without a wait");
+        assert_ne!(out.read_line(&mut line).unwrap(), 0, "the program ended without a wait");
     }
     interrupt(&program);
     let summary = stopped(program, out);

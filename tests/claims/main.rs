@@ -1,30 +1,31 @@
-//! Published claims about retries, run as models: seeded, in virtual time, and driven by the crate's own types.
+//! Published claims about retries, run as seeded models in virtual time with the crate's own types.
 //!
-//! The models and what is to hold of them are those of the example `storm`, which also plots them. `cargo test` runs
-//! fewer seeds or shorter runs; the claims in full are `cargo test --release --test claims -- --ignored`, and
-//! `--nocapture` shows what was measured.
+//! The models and their checks belong to the example `storm`, which also plots them. `cargo test`
+//! runs fewer seeds or shorter runs. The full claims run with `cargo test --release --test claims
+//! -- --ignored`. The option `--nocapture` prints the measured values.
 
 #[path = "../../examples/storm/claims/mod.rs"]
-#[allow(dead_code, reason = "what is there for the plots alone")]
+#[allow(dead_code, reason = "some items are used by the plots only")]
 mod claims;
 mod verdicts;
 
 use claims::{Check, Size, Verdict};
 
-/// Every row is within its printed tolerance; or its outcome holds, where a row says that its figure differs.
+/// Checks that every row is within its printed tolerance. A row whose figure differs must still
+/// have its outcome.
 fn all_hold(checks: &[Check]) {
     println!("{}", Check::header());
     for check in checks {
         println!("{check}");
         let widest = check.to_string().lines().map(|line| line.chars().count()).max();
-        assert!(widest <= Some(Check::WIDTH), "too wide to be read:\n{check}");
+        assert!(widest <= Some(Check::WIDTH), "the row is too wide:\n{check}");
     }
     let fails = |check: &&Check| check.verdict() == Verdict::Fails;
     let failed: Vec<_> = checks.iter().filter(fails).map(Check::to_string).collect();
     assert!(failed.is_empty(), "\n{}", failed.join("\n"));
 }
 
-/// A claim's tests: reduced, and in full.
+/// Makes the two tests of a claim: a reduced one and a full one.
 macro_rules! claim {
     ($reduced:ident, $full:ident, |$size:ident| $checks:expr) => {
         #[test]
@@ -42,30 +43,32 @@ macro_rules! claim {
     };
 }
 
-/// Who hears of the progress of a model: nobody.
-const UNSEEN: claims::Progress<'static> = &|_| {};
+/// A progress callback that does nothing.
+const NO_PROGRESS: claims::Progress<'static> = &|_| {};
 
-claim!(jitter_spares_a_contended_row, jitter_spares_a_contended_row_in_full, |size| {
-    claims::jitter::checks(&claims::jitter::measure(size, UNSEEN), size)
-});
+claim!(
+    jitter_reduces_conflicts_on_a_contended_row,
+    jitter_reduces_conflicts_on_a_contended_row_in_full,
+    |size| { claims::jitter::checks(&claims::jitter::measure(size, NO_PROGRESS), size) }
+);
 claim!(jitter_spreads_at_the_cap, jitter_spreads_at_the_cap_in_full, |size| {
-    claims::cap::checks(&claims::cap::measure(size, UNSEEN))
+    claims::cap::checks(&claims::cap::measure(size, NO_PROGRESS))
 });
 claim!(
-    a_bucket_keeps_what_retries_are_good_for,
-    a_bucket_keeps_what_retries_are_good_for_in_full,
-    |size| { claims::bucket::checks(&claims::bucket::measure(size, UNSEEN), size) }
+    a_token_bucket_keeps_the_benefit_of_retries,
+    a_token_bucket_keeps_the_benefit_of_retries_in_full,
+    |size| { claims::bucket::checks(&claims::bucket::measure(size, NO_PROGRESS), size) }
 );
 claim!(a_budget_ends_a_collapse, a_budget_ends_a_collapse_in_full, |size| {
-    claims::collapse::checks(&claims::collapse::measure(size, UNSEEN), size)
+    claims::collapse::checks(&claims::collapse::measure(size, NO_PROGRESS), size)
 });
-claim!(what_ends_a_retry_storm, what_ends_a_retry_storm_in_full, |size| {
-    claims::storm::checks(&claims::storm::measure(size, UNSEEN), size)
+claim!(a_retry_storm_ends_as_published, a_retry_storm_ends_as_published_in_full, |size| {
+    claims::storm::checks(&claims::storm::measure(size, NO_PROGRESS), size)
 });
 claim!(hedges_cut_the_tail, hedges_cut_the_tail_in_full, |size| {
-    claims::hedge::checks(&claims::hedge::measure(size, UNSEEN), size)
+    claims::hedge::checks(&claims::hedge::measure(size, NO_PROGRESS), size)
 });
 claim!(arithmetic_is_exact, arithmetic_is_exact_in_full, |size| claims::exact::checks(size));
 claim!(a_cooldown_spares_the_provider, a_cooldown_spares_the_provider_in_full, |size| {
-    claims::fleet::checks(&claims::fleet::measure(size, UNSEEN), size)
+    claims::fleet::checks(&claims::fleet::measure(size, NO_PROGRESS), size)
 });

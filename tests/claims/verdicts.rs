@@ -1,4 +1,4 @@
-//! What a row prints is what it accepts.
+//! A printed row of the claims has the verdict of its printed figures.
 
 use crate::claims::Published::{self, AtLeast, AtMost, Below, Between, Percent, PlusMinus};
 use crate::claims::{Check, Verdict};
@@ -41,7 +41,7 @@ fn a_figure_outside_its_printed_tolerance_does_not_hold() {
 }
 
 #[test]
-fn the_verdict_is_that_of_the_printed_figure() {
+fn the_verdict_follows_the_printed_figure() {
     for (measured, verdict) in [(100.04, Verdict::Holds), (100.06, Verdict::Fails)] {
         let check = row(AtMost(100.0, 0.0), measured);
         assert_eq!(check.verdict(), verdict, "{check}");
@@ -50,7 +50,7 @@ fn the_verdict_is_that_of_the_printed_figure() {
 }
 
 #[test]
-fn an_outcome_is_no_tolerance() {
+fn an_outcome_is_not_a_tolerance() {
     let check =
         |measured| row(Percent(16.2, 10.0), measured).or_outcome(AtMost(24.0, 0.0), "A reason.");
     assert_eq!(check(16.0).verdict(), Verdict::Holds);
@@ -65,12 +65,12 @@ fn an_outcome_is_no_tolerance() {
 }
 
 #[test]
-fn words_are_to_be_the_same() {
+fn texts_must_be_equal() {
     assert_eq!(Check::text("a claim", "never", "never").verdict(), Verdict::Holds);
     assert_eq!(Check::text("a claim", "never", "not always").verdict(), Verdict::Fails);
 }
 
 #[test]
-fn a_figure_of_no_source_says_so() {
+fn a_figure_without_a_source_is_marked_as_ours() {
     assert!(row(AtLeast(95.0, 0.0), 96.0).ours().to_string().contains("ours: at least 95/s"));
 }

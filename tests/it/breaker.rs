@@ -223,7 +223,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn behaves_as_the_plain_model(steps in steps()) {
+    fn a_breaker_agrees_with_the_model(steps in steps()) {
         let timer = ManualTimer::new();
         let breaker = guard(&timer, |b| {
             b.with_consecutive(u32::try_from(CONSECUTIVE).unwrap())
@@ -362,7 +362,7 @@ fn probes_slower_than_the_lease_still_close_the_breaker() {
 }
 
 #[test]
-fn trap_16_any_number_of_earlier_successes_leaves_the_window() {
+fn trap_16_old_successes_leave_the_window() {
     for successes in [0, 10, 1_000, 1_000_000] {
         let timer = ManualTimer::new();
         let breaker = guard(&timer, |b| b.without_consecutive().with_failure_rate(0.5, 20));
@@ -392,7 +392,7 @@ fn trap_16_any_number_of_earlier_successes_leaves_the_window() {
 // ---- the reasons for opening, and the open times
 
 #[test]
-fn a_window_slot_counts_many_calls_exactly() {
+fn a_window_slot_with_many_calls_keeps_its_failure_rate() {
     let timer = ManualTimer::new();
     let breaker = guard(&timer, |b| b.without_consecutive().with_failure_rate(0.5, 20));
     for call in 0..200_000 {

@@ -48,7 +48,7 @@ fn a_call_without_an_opinion_ends_as_unclassified() {
     );
 }
 
-/// Only `cut_is` gives an opinion on cuts. Pairs, `Arc` and references keep this opinion.
+/// A closure has no opinion on cuts without `cut_is`. Pairs, `Arc` and references keep an opinion.
 #[test]
 fn opinions_on_cuts_compose() {
     let silent = |_: &Down| true;

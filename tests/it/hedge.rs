@@ -291,7 +291,7 @@ fn nothing_runs_before_the_first_poll() {
 /// Point 17 of "The behaviour" in `COMPARE.md`: the future holds one attempt, for any number of
 /// hedges.
 #[test]
-fn the_operation_is_held_once() {
+fn the_future_holds_one_attempt() {
     async fn large() -> Result<u8, ()> {
         let held = [1_u8; 4096];
         tokio::task::yield_now().await;

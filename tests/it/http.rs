@@ -289,10 +289,10 @@ proptest! {
 
     #[test]
     fn every_number_of_seconds_is_read(whole in any::<u32>(), millis in 0_u32..1000) {
-        let hint_of = hint_of(&format!("{whole}.{millis:03}"));
+        let hint = hint_of(&format!("{whole}.{millis:03}"));
         let expected = Duration::from_secs(whole.into()) + Duration::from_millis(millis.into());
-        let error = hint_of.unwrap_or_default().abs_diff(expected);
-        prop_assert!(error < Duration::from_micros(1), "{hint_of:?}, not {expected:?}");
+        let error = hint.unwrap_or_default().abs_diff(expected);
+        prop_assert!(error < Duration::from_micros(1), "{hint:?}, not {expected:?}");
     }
 
     #[test]
@@ -301,8 +301,8 @@ proptest! {
         prop_assert_eq!(hint_of(&then), Some(Duration::from_secs(ahead)));
     }
 
-    /// A request that must not be executed twice is retried only if an idempotent one is. Otherwise
-    /// both verdicts are equal, so a breaker counts both alike.
+    /// The verdict on a non-idempotent request is the verdict on an idempotent one, possibly with
+    /// `not_again`. A breaker counts both alike.
     #[test]
     fn a_non_idempotent_verdict_differs_only_in_being_not_again(code in 100_u16..1000, hint in any::<Option<Duration>>(), conflict in any::<bool>()) {
         let status = StatusCode::from_u16(code).unwrap();

@@ -1,5 +1,5 @@
-//! The same laws for every shell, the kinds of calls on an upstream. Every attempt begins with one
-//! admission, ends with one report, and returns context it held.
+//! Every shell, a kind of call on an upstream, obeys the same laws. Each attempt begins with one
+//! admission, ends with one report, and returns everything that it held.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

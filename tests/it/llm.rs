@@ -1,5 +1,5 @@
-//! What failures of LLM providers mean: the rules, one fixture each. The fixtures are written from the rules, in the
-//! shapes that the providers use.
+//! The classification of failures of LLM providers: one fixture for each rule. The fixtures are
+//! written from the rules, in the formats of the providers.
 
 use std::time::{Duration, SystemTime};
 
@@ -23,7 +23,7 @@ fn cases(lines: &str) -> impl Iterator<Item = Value> {
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
 }
 
-fn judge(case: &Value) -> Failure {
+fn classify(case: &Value) -> Failure {
     let body = case["body"].as_str().map_or_else(|| case["body"].to_string(), str::to_owned);
     let fields = case["headers"].as_object().into_iter().flatten();
     let headers: HeaderMap = fields
@@ -49,9 +49,9 @@ fn judge(case: &Value) -> Failure {
     status.map_or(reply, |status| reply.with_status(status)).classify(now)
 }
 
-/// What of `case` does not hold.
+/// Returns the case and its failure if one of its expectations does not hold.
 fn wrong(case: &Value) -> Option<String> {
-    let failure = judge(case);
+    let failure = classify(case);
     let wait = failure.wait().map(|wait| u64::try_from(wait.as_micros().div_ceil(1000)).unwrap());
     let same = failure.kind().as_str() == case["kind"]
         && failure.is_retryable() == case["retry"]
@@ -69,12 +69,12 @@ fn all_hold(lines: &str) {
 }
 
 #[test]
-fn every_kind_is_known() {
+fn every_fixture_has_its_expected_kind() {
     all_hold(KINDS);
 }
 
 #[test]
-fn rules_are_ranked() {
+fn the_rule_with_the_higher_rank_wins() {
     all_hold(CLASHES);
 }
 
@@ -109,11 +109,11 @@ fn every_kind_has_a_fixture() {
     }
 }
 
-/// Each kind also says how the provider is: what a breaker and a cooldown go by.
+/// Each kind also has the health of the provider, for breakers and cooldowns.
 #[test]
-fn every_kind_says_how_the_provider_is() {
+fn every_kind_has_the_health_of_the_provider() {
     for case in cases(KINDS) {
-        let failure = judge(&case);
+        let failure = classify(&case);
         let expected = match failure.kind() {
             Kind::RateLimit | Kind::Overloaded => Health::Throttling,
             Kind::Server | Kind::Timeout | Kind::Network => Health::Failing,
@@ -132,15 +132,15 @@ fn every_kind_says_how_the_provider_is() {
     }
 }
 
-/// 2025-10-09 08:53:20 UTC, when the server made the answer by its own clock.
+/// 2025-10-09 08:53:20 UTC, the time of the answer by the server's clock.
 const SERVED: u64 = 1_760_000_000;
 
 fn at(seconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
 }
 
-/// Bodies that name the moment a minute after `SERVED`, in every form.
-const MOMENTS: [&str; 9] = [
+/// Bodies that name the moment one minute after `SERVED`, in every form.
+const BODIES_WITH_A_MOMENT: [&str; 9] = [
     r#"{"error":{"message":"no","resets_at":1760000060}}"#,
     r#"{"error":{"message":"no","resets_at":1760000060000}}"#,
     r#"{"error":{"message":"no","resets_at":"2025-10-09T08:54:20Z"}}"#,
@@ -152,7 +152,8 @@ const MOMENTS: [&str; 9] = [
     "Rate limited, try again at 2025-10-09T08:54:20Z",
 ];
 
-/// The waits of a 429 with that body and those headers, as `judge` and `find` read them at `now`, in seconds.
+/// Returns the waits of a 429 with this body and these headers, in seconds, as read by `classify`
+/// and `find` at `now`.
 fn waits(body: &str, headers: &[(&str, &str)], now: u64) -> [Option<u64>; 2] {
     let fields = headers
         .iter()
@@ -164,14 +165,14 @@ fn waits(body: &str, headers: &[(&str, &str)], now: u64) -> [Option<u64>; 2] {
 }
 
 #[test]
-fn moments_are_read_against_the_answers_own_date() {
-    for body in MOMENTS {
+fn a_moment_is_measured_from_the_answers_own_date() {
+    for body in BODIES_WITH_A_MOMENT {
         for now in [SERVED - 3_600, SERVED, SERVED + 3_600] {
             let dated = waits(body, &[("date", "Thu, 09 Oct 2025 08:53:20 GMT")], now);
             assert_eq!(dated, [Some(60); 2], "{body} at {now}");
         }
     }
-    // The headers of the answer are read so too.
+    // Moments in the headers are measured in the same way.
     let reset = [
         ("date", "Thu, 09 Oct 2025 08:53:20 GMT"),
         ("x-ratelimit-remaining-requests", "0"),
@@ -181,8 +182,8 @@ fn moments_are_read_against_the_answers_own_date() {
 }
 
 #[test]
-fn without_a_date_that_can_be_read_now_counts() {
-    for body in MOMENTS {
+fn without_a_readable_date_a_moment_is_measured_from_now() {
+    for body in BODIES_WITH_A_MOMENT {
         for headers in [
             &[][..],
             &[("date", "yesterday")],
@@ -200,16 +201,16 @@ fn without_a_date_that_can_be_read_now_counts() {
     }
 }
 
-/// A clock that is not set says nothing of when the answer was made.
+/// The date of a clock that is not set says nothing about the time of the answer.
 #[test]
-fn an_absurd_date_does_not_count() {
+fn an_impossible_date_does_not_count() {
     for date in [
         "Thu, 01 Jan 1970 00:00:00 GMT",
         "Tue, 01 Jan 1980 00:00:00 GMT",
         "Wed, 01 Jan 3000 00:00:00 GMT",
         "Fri, 31 Dec 9999 23:59:59 GMT",
     ] {
-        for body in MOMENTS {
+        for body in BODIES_WITH_A_MOMENT {
             assert_eq!(
                 waits(body, &[("date", date)], SERVED),
                 [Some(60); 2],
@@ -221,23 +222,24 @@ fn an_absurd_date_does_not_count() {
     }
 }
 
-/// What a gateway passes on has a clock of its own, where its headers say so.
+/// Headers passed on by a gateway have their own date, if they include one.
 #[test]
-fn headers_passed_on_in_a_body_are_read_against_their_own_date() {
+fn headers_in_a_body_are_measured_from_their_own_date() {
     let body = r#"{"error":{"message":"no","metadata":{"headers":{"Date":"Thu, 09 Oct 2025 09:53:20 GMT","X-RateLimit-Remaining":"0","X-RateLimit-Reset":"1760003660"}}}}"#;
     assert_eq!(waits(body, &[("date", "Thu, 09 Oct 2025 08:53:20 GMT")], SERVED), [Some(60); 2]);
     assert_eq!(waits(body, &[], SERVED + 7_200), [Some(60); 2]);
 }
 
-/// The ways that read the wall clock themselves: what an answer of the past says of itself does not depend on it.
+/// These functions read the wall clock themselves. With a date in the answer the wait does not
+/// depend on the wall clock.
 #[tokio::test]
-async fn an_answers_date_counts_however_it_is_handed_over() {
+async fn an_answers_date_counts_for_parts_and_for_reqwest() {
     let answer = |body| {
         let answer =
             http::Response::builder().status(429).header("date", "Thu, 09 Oct 2025 08:53:20 GMT");
         answer.body(body).unwrap()
     };
-    for body in MOMENTS {
+    for body in BODIES_WITH_A_MOMENT {
         let (parts, body) = answer(body).into_parts();
         assert_eq!(
             Failure::from_parts(&parts, body).wait(),
@@ -250,9 +252,10 @@ async fn an_answers_date_counts_however_it_is_handed_over() {
     }
 }
 
-/// The words of a transport's error have no `Date`: a moment in them is read against the wall clock, not against 1970.
+/// The text of a transport error has no `Date`. A moment in it is measured from the wall clock, not
+/// from 1970.
 #[test]
-fn a_moment_in_a_transports_words_is_no_wait_of_decades() {
+fn a_moment_in_a_transport_error_is_measured_from_now() {
     let over = std::io::Error::other("rate limited, try again at 2024-01-01T00:00:00Z");
     assert_eq!(Failure::from_transport(&over).wait(), None);
     let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1);
@@ -281,7 +284,7 @@ fn limited() -> Failure {
 }
 
 #[test]
-fn classifier_finds_the_failure_behind_an_error() {
+fn the_classifier_finds_the_failure_inside_an_error() {
     let classifier = Classifier::new();
     let wait = Duration::from_millis(644);
     assert_eq!(classifier.classify(&limited()), Some(Verdict::throttled().after(wait)));
@@ -306,7 +309,7 @@ fn classifier_finds_the_failure_behind_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operation_needs_no_error_type_but_failure() {
+async fn failure_is_enough_as_the_error_type_of_an_operation() {
     let began = tokio::time::Instant::now();
     let slow = |attempt: Attempt| async move {
         if attempt.is_first() {
@@ -318,7 +321,7 @@ async fn an_operation_needs_no_error_type_but_failure() {
     let done = retry(|attempt| slow(attempt).timeout(Duration::from_secs(9)), &policy, Never).await;
     assert_eq!(done.unwrap(), 3);
     assert!(began.elapsed() >= Duration::from_millis(9_644));
-    // The policy's own limit does the same, and hands the error through as it is.
+    // The attempt timeout of the policy gives the same times, and does not change the error.
     let began = tokio::time::Instant::now();
     let policy = policy.with_attempt_timeout(Duration::from_secs(9));
     assert_eq!(retry(slow, &policy, Never).await.unwrap(), 3);
@@ -329,7 +332,7 @@ async fn an_operation_needs_no_error_type_but_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_behind_an_elapsed_of_ones_own_is_judged() {
+async fn a_failure_inside_an_own_error_type_is_classified() {
     let policy = RetryPolicy::new().with_classifier(Classifier::new());
     let op = |_| async { Err::<(), _>(MyError::from(Failure::from_text(402, ""))) };
     let gave_up = retry(|attempt| op(attempt).timeout(Duration::from_secs(9)), &policy, Never)
@@ -357,8 +360,8 @@ fn overload_waits_longer_than_a_server_error() {
             .collect::<Vec<_>>()
     };
     assert!(delays(&overloaded).iter().min() > delays(&broken).iter().max());
-    let told = Failure::from_text(529, r#"{"error":{"message":"try again in 1s"}}"#);
-    assert_eq!(Classifier::new().verdict(&told).hint(), Some(Duration::from_secs(1)));
+    let hinted = Failure::from_text(529, r#"{"error":{"message":"try again in 1s"}}"#);
+    assert_eq!(Classifier::new().verdict(&hinted).hint(), Some(Duration::from_secs(1)));
     assert_eq!(
         Classifier::new().without_overload_floor().verdict(&overloaded),
         Verdict::throttled()
@@ -366,7 +369,7 @@ fn overload_waits_longer_than_a_server_error() {
 }
 
 #[test]
-fn hints_above_the_cap_stop_at_once() {
+fn a_hint_above_the_cap_ends_the_call_at_once() {
     let policy = llm::interactive();
     let far = Failure::from_text(429, r#"{"error":{"message":"try again in 9h"}}"#);
     let verdict = policy.classifier().classify(&far).unwrap();
@@ -375,7 +378,7 @@ fn hints_above_the_cap_stop_at_once() {
 }
 
 #[test]
-fn failures_read_like_sentences() {
+fn failures_print_whole_sentences() {
     let failure = limited().with_provider("openai");
     assert_eq!(
         failure.to_string(),
@@ -394,7 +397,7 @@ fn failures_read_like_sentences() {
 }
 
 #[test]
-fn facts_are_kept_as_they_were_sent() {
+fn a_failure_keeps_the_words_of_the_provider() {
     let body = r#"{"error":{"message":"No.","type":"Some_Type","code":"Some-Code"}}"#;
     let failure = Failure::from_text(418, body);
     let facts = (failure.status(), failure.code(), failure.error_type(), failure.message());
@@ -402,7 +405,7 @@ fn facts_are_kept_as_they_were_sent() {
 }
 
 #[test]
-fn transport_errors_are_judged_by_type_and_keep_their_source() {
+fn transport_errors_are_classified_by_type_and_keep_their_source() {
     use std::error::Error;
     use std::io;
     for (kind, want) in [
@@ -419,7 +422,7 @@ fn transport_errors_are_judged_by_type_and_keep_their_source() {
 }
 
 #[test]
-fn good_events_are_no_failures() {
+fn successful_events_are_no_failures() {
     let content = r#"{"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"rate limit"},"finish_reason":null}]}"#;
     let usage =
         r#"{"id":"c","object":"chat.completion.chunk","choices":[],"usage":{"total_tokens":5}}"#;
@@ -442,7 +445,7 @@ fn good_events_are_no_failures() {
 }
 
 #[test]
-fn ends_of_streams() {
+fn a_truncated_stream_and_invalid_output_have_their_kinds() {
     assert_eq!(Failure::truncated(Phase::Preamble).kind(), Kind::Network);
     assert!(!Failure::cancelled().is_retryable());
     assert_eq!(Failure::invalid_output("no JSON").recovery(), Recovery::ReAsk);
@@ -519,18 +522,18 @@ fn phases() -> impl Strategy<Value = Phase> {
 }
 
 proptest! {
-    /// Any bytes have an answer, and the laws hold for it.
+    /// Any bytes give a failure, and the laws hold for it.
     #[test]
-    fn judging_is_total(status in prop::option::of(any::<u16>()), headers in headers(), body in bodies(), phase in phases(), now in 0..4_000_000_000_u64) {
+    fn classification_is_total(status in prop::option::of(any::<u16>()), headers in headers(), body in bodies(), phase in phases(), now in 0..4_000_000_000_u64) {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(now);
         let reply = Reply::new(&body).with_headers(&headers).with_phase(phase);
         let reply = status.map_or(reply, |status| reply.with_status(status));
         let failure = reply.classify(now);
-        let told = headers.get("x-should-retry").and_then(|value| value.to_str().ok()).map(str::trim);
-        let told = told.filter(|told| matches!(*told, "true" | "false"));
-        let expected = match told {
+        let instruction = headers.get("x-should-retry").and_then(|value| value.to_str().ok()).map(str::trim);
+        let instruction = instruction.filter(|instruction| matches!(*instruction, "true" | "false"));
+        let expected = match instruction {
             _ if failure.kind() == Kind::Cancelled => false,
-            Some(told) => told == "true",
+            Some(instruction) => instruction == "true",
             None => failure.kind().is_passing(),
         };
         prop_assert_eq!(failure.is_retryable(), expected);
@@ -540,16 +543,16 @@ proptest! {
         prop_assert!(failure.message().is_none_or(|message| message.len() <= 4096));
     }
 
-    /// A permanent kind is never retried on the provider's words, whatever they are.
+    /// A permanent kind is never retried, for any words of the provider.
     #[test]
     fn a_permanent_kind_is_never_retried(status in 400..600_u16, body in bodies()) {
         let failure = Reply::new(&body).with_status(status).classify(SystemTime::UNIX_EPOCH);
         prop_assert!(failure.kind().is_passing() || !failure.verdict().is_again());
     }
 
-    /// What is quoted has no say: at a 400 whose words mean nothing it stays a request that is invalid.
+    /// Quoted text does not count. A 400 without other known words stays an invalid request.
     #[test]
-    fn quotations_have_no_say(quoted in "(rate limit|context length|credit balance is too low|invalid api key|model not found|try again in 5s| ){1,6}") {
+    fn quoted_words_do_not_count(quoted in "(rate limit|context length|credit balance is too low|invalid api key|model not found|try again in 5s| ){1,6}") {
         let body = serde_json::json!({"error": {"message": format!("Bad value: '{quoted}' at messages[0]"), "type": "invalid_request_error"}});
         let failure = Reply::new(body.to_string().as_bytes()).with_status(400).classify(SystemTime::UNIX_EPOCH);
         prop_assert_eq!(failure.kind(), Kind::InvalidRequest);
@@ -557,7 +560,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn answers_of_reqwest_are_checked() {
+async fn reqwest_answers_are_checked() {
     let answer = |status: u16, body: &'static str| {
         reqwest::Response::from(
             http::Response::builder().status(status).header("retry-after", "7").body(body).unwrap(),
@@ -575,7 +578,7 @@ async fn answers_of_reqwest_are_checked() {
 }
 
 #[test]
-fn errors_of_reqwest_are_judged_by_what_they_say_of_themselves() {
+fn reqwest_errors_are_classified_by_their_own_kind() {
     use std::error::Error;
     let error = reqwest::Client::new().get("no address").build().unwrap_err();
     let failure = Failure::from(error);

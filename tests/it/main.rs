@@ -1,4 +1,4 @@
-//! The laws of the crate, one file per subject.
+//! The laws of the crate, one file for each subject.
 
 mod adaptive;
 mod backoff;
@@ -19,6 +19,8 @@ mod cooldown;
 mod cooldown_calls;
 mod deadline;
 mod decide;
+mod drop_at_every_await;
+mod drop_at_every_await_with_all_parts;
 mod error;
 mod extreme_input;
 mod fallback;
@@ -35,18 +37,16 @@ mod llm;
 mod metrics;
 mod nested;
 mod observe;
-mod panics;
-mod places;
+mod observer_panics;
 mod retry;
+mod retry_policy_config;
 mod run;
 mod script;
-mod serde;
-mod shape;
-mod shared;
+mod send_const_and_sizes;
 mod stream;
 mod stream_ends;
+mod streams_and_hedges_on_upstream;
 mod stress;
-mod sweep;
 mod timeout;
 mod timer;
 mod tracing;

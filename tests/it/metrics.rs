@@ -1,4 +1,4 @@
-//! What is published, under which names.
+//! The published metrics and their names.
 
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
@@ -16,12 +16,12 @@ use super::script::{Down, Script, Step};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// An upstream that publishes.
+/// Creates an upstream that publishes metrics.
 const fn published_as(name: &'static str) -> Upstream {
     Upstream::new(name).with_observer(&Metrics)
 }
 
-/// Runs `call` on a paused clock, with what it publishes recorded.
+/// Runs `call` on a paused clock and records its metrics.
 fn recorded<F: Future>(call: F) -> DebuggingRecorder {
     let recorder = DebuggingRecorder::new();
     metrics::with_local_recorder(&recorder, || {
@@ -35,7 +35,7 @@ fn recorded<F: Future>(call: F) -> DebuggingRecorder {
     recorder
 }
 
-/// Series as `name{label=value}`, with the label `upstream` checked and left out.
+/// Returns the series as `name{label=value}`. Checks the label `upstream` and leaves it out.
 fn published(recorder: &DebuggingRecorder) -> BTreeMap<String, String> {
     let rows = recorder.snapshotter().snapshot().into_vec();
     rows.into_iter()
@@ -104,9 +104,10 @@ fn calls_attempts_retries_waits_and_tokens_are_published() {
     assert_eq!(published(&recorder), expected);
 }
 
-/// How long attempts and calls took, the waits of the calls included; also of what was cut.
+/// Attempts and calls have their own durations, also if a timeout cut them. The duration of a call
+/// includes its waits.
 #[test]
-fn durations_are_those_of_attempts_and_calls() {
+fn attempts_and_calls_have_their_own_durations() {
     let weather = published_as("weather");
     let policy = RetryPolicy::new()
         .with_backoff(Backoff::fixed(SECOND).with_jitter(Jitter::None))
@@ -145,9 +146,9 @@ fn durations_are_those_of_attempts_and_calls() {
     assert_eq!(published(&recorder), expected);
 }
 
-/// An attempt that is cut has ended, whichever timeout cut it.
+/// A cut attempt has ended, no matter which timeout cut it.
 #[test]
-fn attempts_that_are_cut_are_published() {
+fn cut_attempts_are_published() {
     let weather = published_as("weather");
     let policy = RetryPolicy::new().with_attempts(2).with_backoff(Backoff::none());
     let hangs = |_| std::future::pending::<Result<(), &str>>();
@@ -171,8 +172,8 @@ fn holds_are_published() {
         let call =
             || retry(|_| async { Ok::<_, Down>(()) }, RetryPolicy::new(), Never).on(&weather);
         call().await.unwrap();
-        let place = weather.bulkhead().unwrap().try_acquire().unwrap();
-        tokio::join!(call(), async { drop(place) }).0.unwrap();
+        let permit = weather.bulkhead().unwrap().try_acquire().unwrap();
+        tokio::join!(call(), async { drop(permit) }).0.unwrap();
     });
     let published = published(&recorder);
     assert_eq!(published["resile_held_total{by=cooldown}"], "1");
@@ -195,7 +196,7 @@ fn a_breaker_publishes_its_transitions() {
     assert_eq!(published_open["resile_breaker_transitions_total{to=open}"], "1");
 
     let closes = recorded(async {
-        // On its own clock, which begins later than the other.
+        // The paused clock of this runtime begins later than the other.
         tokio::time::advance(SECOND * 60).await;
         drop(weather.try_admit().unwrap());
     });
@@ -214,9 +215,10 @@ fn a_breaker_publishes_its_transitions() {
     assert_eq!(isolated["resile_breaker_transitions_total{to=isolated}"], "1");
 }
 
-/// From the first call on, and fresh after each success: a gauge that only moves with trouble would stay at the worst.
+/// Gauges exist from the first call and are updated after each success. Updates on failures alone
+/// would keep the worst values.
 #[test]
-fn gauges_are_there_from_the_first_call_and_stay_fresh() {
+fn gauges_exist_from_the_first_call_and_are_updated_by_success() {
     let budget = Budget::new().with_capacity(3).with_deposit(1.0);
     let weather = published_as("weather")
         .with_budget(budget)
@@ -238,13 +240,13 @@ fn gauges_are_there_from_the_first_call_and_stay_fresh() {
         ("resile_bulkhead_waiting{}", "0"),
     ]);
     assert_eq!(gauges(&[Step::Succeed]), expected);
-    // Two retries cost two tokens, the success deposits one.
+    // Two retries spend two tokens, and the success deposits one.
     let after = gauges(&[Step::Fail, Step::Fail, Step::Succeed]);
     assert_eq!(after["resile_budget_tokens{}"], "2");
     assert_eq!(gauges(&[Step::Succeed]), expected);
 }
 
-/// Attempts that join, lose and win; one that the budget denies.
+/// Attempts that start, lose and win, and a hedge that the budget denies.
 #[test]
 fn hedges_are_published() {
     let weather = published_as("weather").with_budget(Budget::new().with_capacity(2));
@@ -259,7 +261,8 @@ fn hedges_are_published() {
     let published = published(&recorder);
     let hedges: Vec<_> =
         published.iter().filter(|(series, _)| series.starts_with("resile_hedges")).collect();
-    // The second wins after 1.5 s. The third joined and lost; the fourth would have come at that very instant.
+    // The second attempt wins after 1.5 s. The third started and lost. The fourth would start at
+    // that same instant.
     let hedges: Vec<_> =
         hedges.into_iter().map(|(series, count)| format!("{series} {count}")).collect();
     assert_eq!(
@@ -279,9 +282,10 @@ fn hedges_are_published() {
     assert_eq!(self::published(&denied)["resile_hedges_total{event=denied}"], "1");
 }
 
-/// Beside the log, and with a name that is not known before the program runs. A call on no upstream publishes nothing.
+/// A name may be made at run time, and `Metrics` works together with `Log`. A call on no upstream
+/// publishes nothing.
 #[test]
-fn names_are_those_of_the_upstreams() {
+fn series_have_the_name_of_the_upstream() {
     let host = format!("host {}", 7);
     let upstream = Upstream::named(&*host).with_observer(&(Log, Metrics));
     let call = async {
@@ -298,10 +302,10 @@ static RAIN: Upstream = published_as("rain");
 static THRICE: RetryPolicy = RetryPolicy::new().with_attempts(3).with_backoff(Backoff::none());
 static HEDGED: HedgePolicy = HedgePolicy::new().with_delay(Duration::from_millis(50));
 
-/// Ends in another turn than it began, and succeeds the third time.
+/// Each attempt ends in a later poll than it began, and the third succeeds.
 static THIRD: &[Step] = &[Step::Pend(1, false), Step::Pend(1, false), Step::Pend(1, true)];
 
-/// What `call` adds to the two series, as in "weather calls ok 1".
+/// Returns the additions of `call` to the two series, such as "weather calls ok 1".
 fn counted<F: Future>(call: F) -> Vec<String> {
     let recorder = recorded(call);
     let mut counted = Vec::new();
@@ -333,7 +337,7 @@ fn a_retry_of_hedges_is_one_call() {
     assert_eq!(counted(call), ["weather attempts failing 3", "weather calls attempts 1"]);
 }
 
-/// The first retry gives up while the second, which joined it, is in flight; the second wins.
+/// The first retry gives up while the second is in flight. The second one wins.
 #[test]
 fn a_hedge_of_retries_is_one_call() {
     let twice = THRICE
@@ -357,9 +361,10 @@ fn a_hedge_of_retries_is_one_call() {
     assert_eq!(counted(call), ["weather attempts failing 1", "weather calls attempts 1"]);
 }
 
-/// The inner one succeeds on its third attempt; the outer one fails once after it, then succeeds.
+/// The inner retry succeeds on its third attempt. The outer retry fails once after it, then
+/// succeeds.
 #[test]
-fn a_retry_within_a_retry_is_part_of_it() {
+fn a_retry_within_a_retry_on_the_same_upstream_is_part_of_it() {
     let later = |attempt: Attempt| async move {
         tokio::time::sleep(Duration::from_millis(1)).await;
         if attempt.is_first() { Err("the rest failed") } else { Ok(()) }
@@ -378,7 +383,7 @@ fn a_retry_within_a_retry_is_part_of_it() {
     };
     assert_eq!(counted(retry(outer, &THRICE, Never).on(&WEATHER)), expected);
 
-    // A run by `attempt` around a run by hand.
+    // A run by `attempt` around a run by `next`.
     let script = Script::new(THIRD);
     let by_hand = async || {
         let mut run = Run::new(&THRICE, Never).on(&WEATHER);
@@ -407,7 +412,7 @@ fn a_retry_within_a_retry_is_part_of_it() {
 }
 
 #[test]
-fn a_stream_is_one_call_and_what_runs_within_it_is_part_of_it() {
+fn a_stream_is_one_call_and_calls_within_it_are_part_of_it() {
     let script = Script::new(&[Step::Fail, Step::Succeed]);
     let within = || retry(|_| script.play(), &THRICE, Never).on(&WEATHER);
     let open = |attempt: Attempt| async move {
@@ -439,7 +444,7 @@ fn a_fallback_over_retries_is_one_call() {
         async move { retry(op, &THRICE, Never).on(&WEATHER).await }
     };
     let call = |models| fallback(models, ask, &ELSEWHERE, Never).on(&WEATHER);
-    // It has no attempts, so those of the retries count.
+    // A fallback on its own has no attempts, so the attempts of the retries count.
     let expected = ["weather attempts failing 6", "weather attempts ok 1", "weather calls ok 1"];
     assert_eq!(counted(call(&MODELS)), expected);
     assert_eq!(counted(call(&[])), ["weather calls alternatives 1"]);
@@ -449,7 +454,7 @@ fn a_fallback_over_retries_is_one_call() {
 }
 
 #[test]
-fn calls_of_another_name_or_beside_each_other_count_each() {
+fn calls_on_another_upstream_or_side_by_side_count_separately() {
     let script = Script::new(THIRD);
     let inner = |_| retry(|_| script.play(), &THRICE, Never).on(&WIND);
     let call = retry(inner, &THRICE, Never).on(&WEATHER);
@@ -458,14 +463,14 @@ fn calls_of_another_name_or_beside_each_other_count_each() {
         ["wind attempts failing 2", "wind attempts ok 1", "wind calls ok 1"].map(str::to_owned);
     assert_eq!(counted(call), [&outer("weather")[..], &inner].concat());
 
-    // The name that they share is not that of the call between them.
+    // The call in the middle is on another upstream, so it is not part of them.
     let script = Script::new(THIRD);
     let inner = || retry(|_| script.play(), &THRICE, Never).on(&WEATHER);
     let between = |_| async { retry(|_| inner(), &THRICE, Never).on(&WIND).await };
     let call = retry(between, &THRICE, Never).on(&WEATHER);
     assert_eq!(counted(call), [outer("weather"), outer("wind")].concat());
 
-    // Two upstreams around one call: what is within is part of each that it is on.
+    // Two upstreams around one call: the inner call is part of every call on its own upstream.
     let script = Script::new(THIRD);
     let inner = || retry(|_| script.play(), &THRICE, Never).on(&WEATHER);
     let between = |_| async { retry(|_| inner(), &THRICE, Never).on(&RAIN).await };
@@ -473,22 +478,22 @@ fn calls_of_another_name_or_beside_each_other_count_each() {
     assert_eq!(counted(call), [outer("rain"), outer("weather"), outer("wind")].concat());
 
     let (first, second) = (Script::new(THIRD), Script::new(THIRD));
-    let beside = async {
+    let side_by_side = async {
         let call = |script| async move {
             retry(|_| Script::play(script), &THRICE, Never).on(&WEATHER).await
         };
         tokio::join!(call(&first), call(&second))
     };
     assert_eq!(
-        counted(beside),
+        counted(side_by_side),
         ["weather attempts failing 4", "weather attempts ok 2", "weather calls ok 2"]
     );
 }
 
-/// What is polled by itself, or in no attempt, is a call of its own, and so is a run that goes on after its end: as the
-/// page says.
+/// A call in its own task, a call outside an attempt, and a run that goes on after its end count
+/// separately, as documented.
 #[test]
-fn what_is_not_polled_within_an_attempt_counts_by_itself() {
+fn a_call_outside_an_attempt_counts_separately() {
     let inner = || retry(|_| async { Ok::<_, Down>(()) }, &THRICE, Never).on(&WEATHER);
     let call =
         retry(|_| async { tokio::spawn(inner()).await.unwrap() }, &THRICE, Never).on(&WEATHER);
@@ -505,14 +510,14 @@ fn what_is_not_polled_within_an_attempt_counts_by_itself() {
         let mut run = Run::new(policy, Never).on(&WEATHER);
         run.next().await.unwrap();
         run.failed(Down(1)).unwrap_err();
-        // No attempt is left: it ends again, having begun none.
+        // No attempt is left, so the run ends again without a new attempt.
         run.next().await.unwrap_err();
     };
     assert_eq!(counted(after_its_end), ["weather attempts failing 1", "weather calls attempts 2"]);
 }
 
 #[test]
-fn a_panic_in_an_attempt_leaves_no_trace() {
+fn a_panic_in_an_attempt_does_not_affect_the_next_call() {
     let panics = async {
         let call = retry(|_| async { panic!("in an attempt") as Result<(), Down> }, &THRICE, Never);
         tokio::spawn(call.on(&WEATHER)).await.unwrap_err();
@@ -522,7 +527,7 @@ fn a_panic_in_an_attempt_leaves_no_trace() {
 }
 
 #[test]
-fn a_run_that_has_succeeded_succeeds_once() {
+fn a_run_reports_its_success_once() {
     let weather =
         published_as("weather").with_budget(Budget::new().with_capacity(5).with_deposit(1.0));
     let budget = weather.budget().unwrap();

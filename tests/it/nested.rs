@@ -1,4 +1,6 @@
 //! Retries within retries.
+//!
+//! The test named `trap_11_…` stands for point 11 of the section "The behaviour" in `COMPARE.md`.
 
 use std::panic::Location;
 use std::sync::Mutex;
@@ -14,12 +16,12 @@ static OUTER: RetryPolicy = RetryPolicy::new().with_attempts(4).with_backoff(Bac
 static INNER: RetryPolicy = RetryPolicy::new().with_attempts(3).with_backoff(Backoff::none());
 
 #[tokio::test(start_paused = true)]
-async fn trap_11_nested_retries_are_noticed_once_each_naming_both() {
+async fn trap_11_each_nested_retry_is_reported_once_with_both_call_sites() {
     let calls = AtomicU32::new(0);
-    let told = Mutex::new(vec![]);
+    let nested = Mutex::new(vec![]);
     let note = |event: &Event<'_>| {
         if let EventKind::Nested { outer, .. } = event.kind {
-            told.lock().unwrap().push((outer, event.call.unwrap().site));
+            nested.lock().unwrap().push((outer, event.call.unwrap().site));
         }
     };
     let down = |_| async {
@@ -30,10 +32,10 @@ async fn trap_11_nested_retries_are_noticed_once_each_naming_both() {
         .await
         .unwrap_err();
 
-    assert_eq!(calls.load(Ordering::Relaxed), 12, "they multiply");
-    let told = told.into_inner().unwrap();
-    assert_eq!(told.len(), 4, "once for each inner call, not for each attempt");
-    for (outer, inner) in told {
+    assert_eq!(calls.load(Ordering::Relaxed), 12, "the attempts of both levels multiply");
+    let nested = nested.into_inner().unwrap();
+    assert_eq!(nested.len(), 4, "each inner call is reported once, not each of its attempts");
+    for (outer, inner) in nested {
         assert!(is_here(outer) && is_here(inner));
         assert!(outer.line() == inner.line() && outer.column() < inner.column());
     }
@@ -44,11 +46,11 @@ fn is_here(site: &Location<'_>) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_beside_and_after_each_other_are_not_nested() {
-    let told = AtomicU32::new(0);
+async fn retries_side_by_side_or_in_sequence_are_not_nested() {
+    let nested = AtomicU32::new(0);
     let note = |event: &Event<'_>| {
         if let EventKind::Nested { .. } = event.kind {
-            told.fetch_add(1, Ordering::Relaxed);
+            nested.fetch_add(1, Ordering::Relaxed);
         }
     };
     let call = || {
@@ -67,15 +69,15 @@ async fn retries_beside_and_after_each_other_are_not_nested() {
     );
     assert!(first.is_err() && second.is_err());
     call().on(UPSTREAM.observed_by(&note)).await.unwrap_err();
-    assert_eq!(told.load(Ordering::Relaxed), 0);
+    assert_eq!(nested.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_within_a_retry_is_noticed_and_a_panic_leaves_no_trace() {
-    let told = AtomicU32::new(0);
+async fn a_run_within_a_retry_is_reported_and_a_panic_leaves_no_nesting_behind() {
+    let nested = AtomicU32::new(0);
     let note = |event: &Event<'_>| {
         if let EventKind::Nested { .. } = event.kind {
-            told.fetch_add(1, Ordering::Relaxed);
+            nested.fetch_add(1, Ordering::Relaxed);
         }
     };
     let within = || async {
@@ -83,23 +85,23 @@ async fn a_run_within_a_retry_is_noticed_and_a_panic_leaves_no_trace() {
         run.attempt(async { Err::<(), _>("down") }).await.map(|_| ()).map_err(|_| "gave up")
     };
     retry(|_| within(), &RetryPolicy::none(), Never).await.unwrap();
-    assert_eq!(told.swap(0, Ordering::Relaxed), 1);
+    assert_eq!(nested.swap(0, Ordering::Relaxed), 1);
 
     let panics =
         tokio::spawn(retry(|_| async { panic!("in an attempt") as Result<(), ()> }, &OUTER, Never));
     panics.await.unwrap_err();
     within().await.unwrap();
-    assert_eq!(told.load(Ordering::Relaxed), 0);
+    assert_eq!(nested.load(Ordering::Relaxed), 0);
 }
 
-/// A retry belongs into a fallback, a hedge and a single call, so these neither say that they are nested nor count as the
-/// call that others are nested in.
+/// A retry is useful inside a fallback, a hedge or a single call. These calls neither report that
+/// they are nested nor count as an outer retry.
 #[tokio::test(start_paused = true)]
-async fn hedges_fallbacks_and_single_calls_do_not_count() {
-    let told = AtomicU32::new(0);
+async fn hedges_fallbacks_and_single_calls_are_not_reported_as_nested() {
+    let nested = AtomicU32::new(0);
     let note = |event: &Event<'_>| {
         if let EventKind::Nested { .. } = event.kind {
-            told.fetch_add(1, Ordering::Relaxed);
+            nested.fetch_add(1, Ordering::Relaxed);
         }
     };
     let call =
@@ -112,10 +114,10 @@ async fn hedges_fallbacks_and_single_calls_do_not_count() {
             .on(UPSTREAM.observed_by(&note))
     };
     retry(hedged, &INNER, Never).await.unwrap_err();
-    assert_eq!(told.load(Ordering::Relaxed), 0);
+    assert_eq!(nested.load(Ordering::Relaxed), 0);
 
-    // Between two retries they hide neither.
+    // A single call between two retries does not hide the nesting.
     let through = |_| async { UPSTREAM.call(call(), resile::Always).await };
     retry(through, RetryPolicy::none(), Never).await.unwrap_err();
-    assert_eq!(told.load(Ordering::Relaxed), 1);
+    assert_eq!(nested.load(Ordering::Relaxed), 1);
 }

@@ -1,4 +1,4 @@
-//! Observers: who is told what, in which order, and what it costs not to listen.
+//! Observers: the events, their order, and the cost of no observer.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ fn feed<M: Timer>(timer: M) -> Upstream<M> {
     Upstream::new("feed").with_timer(timer)
 }
 
-/// A failure in short.
-fn why(failure: &AttemptFailure<'_>) -> String {
+/// Formats a failure briefly.
+fn short_failure(failure: &AttemptFailure<'_>) -> String {
     let error = failure.error.map(ToString::to_string).unwrap_or_default();
     let cut = failure.cut.map(|cut| format!("{cut:?} ")).unwrap_or_default();
     let verdict = failure.verdict.map_or("no verdict".into(), |verdict| {
@@ -34,10 +34,10 @@ fn why(failure: &AttemptFailure<'_>) -> String {
     format!("{cut}{error}: {verdict}")
 }
 
-/// An event in short.
+/// Formats an event briefly.
 fn short(event: &Event<'_>) -> String {
     assert_eq!(event.upstream, Some("feed"));
-    let call = event.call.expect("it is a call's");
+    let call = event.call.expect("the event belongs to a call");
     assert_eq!((call.kind, call.is_part, call.site.file()), (CallKind::Retry, false, file!()));
     let allowed = call.allowed;
     match event.kind {
@@ -49,11 +49,15 @@ fn short(event: &Event<'_>) -> String {
                 "{}/{allowed} failed at {:?}, {}",
                 attempt.number(),
                 attempt.elapsed(),
-                why(&failure)
+                short_failure(&failure)
             )
         }
         EventKind::Waiting { attempt, failure, delay, resumes_at, .. } => {
-            format!("{} waits {delay:?}, until {resumes_at:?}, {}", attempt.number(), why(&failure))
+            format!(
+                "{} waits {delay:?}, until {resumes_at:?}, {}",
+                attempt.number(),
+                short_failure(&failure)
+            )
         }
         EventKind::Succeeded { attempt, attempts, elapsed, .. } => {
             format!("succeeded {attempt}/{attempts} in {elapsed:?}")
@@ -61,29 +65,33 @@ fn short(event: &Event<'_>) -> String {
         EventKind::GaveUp { reason, attempts, elapsed, failure, retry_after, .. } => {
             format!(
                 "gave up {attempts}/{allowed} in {elapsed:?}, {reason:?}, {}, {retry_after:?}",
-                why(&failure)
+                short_failure(&failure)
             )
         }
         other => panic!("{other:?}"),
     }
 }
 
-fn told<C: resile::Classify<Down>>(steps: &'static [Step], policy: &RetryPolicy<C>) -> Vec<String> {
-    let (script, timer, told) = (Script::new(steps), ManualTimer::new(), RefCell::new(Vec::new()));
+fn events<C: resile::Classify<Down>>(
+    steps: &'static [Step],
+    policy: &RetryPolicy<C>,
+) -> Vec<String> {
+    let (script, timer, events) =
+        (Script::new(steps), ManualTimer::new(), RefCell::new(Vec::new()));
     timer.advance(SECOND * 100);
-    let observer = |event: &Event<'_>| told.borrow_mut().push(short(event));
+    let observer = |event: &Event<'_>| events.borrow_mut().push(short(event));
     let _ = drive(
         retry(|_| script.play(), policy, Never).on(feed(&timer).observed_by(&observer)),
         &timer,
     );
-    told.into_inner()
+    events.into_inner()
 }
 
 #[test]
-fn every_attempt_has_its_events_the_last_included() {
-    assert_eq!(told(&[Step::Succeed], &STEADY), ["1/3 starts at 0ns", "succeeded 1/1 in 0ns"]);
+fn every_attempt_has_its_events_including_the_last() {
+    assert_eq!(events(&[Step::Succeed], &STEADY), ["1/3 starts at 0ns", "succeeded 1/1 in 0ns"]);
     assert_eq!(
-        told(&[Step::Fail, Step::Fail, Step::Succeed], &STEADY),
+        events(&[Step::Fail, Step::Fail, Step::Succeed], &STEADY),
         [
             "1/3 starts at 0ns",
             "1/3 failed at 0ns, down, 1: failing, again, None",
@@ -96,7 +104,7 @@ fn every_attempt_has_its_events_the_last_included() {
         ]
     );
     assert_eq!(
-        told(&[Step::Fail], &STEADY.with_attempts(2)),
+        events(&[Step::Fail], &STEADY.with_attempts(2)),
         [
             "1/2 starts at 0ns",
             "1/2 failed at 0ns, down, 1: failing, again, None",
@@ -107,7 +115,7 @@ fn every_attempt_has_its_events_the_last_included() {
         ]
     );
     assert_eq!(
-        told(&[Step::Fail], &STEADY.with_classifier(|_: &Down| false)),
+        events(&[Step::Fail], &STEADY.with_classifier(|_: &Down| false)),
         [
             "1/3 starts at 0ns",
             "1/3 failed at 0ns, down, 1: unknown, not again, None",
@@ -115,7 +123,7 @@ fn every_attempt_has_its_events_the_last_included() {
         ]
     );
     assert_eq!(
-        told(&[Step::Fail], &STEADY.with_classifier(|_: &Down| None::<Verdict>)),
+        events(&[Step::Fail], &STEADY.with_classifier(|_: &Down| None::<Verdict>)),
         [
             "1/3 starts at 0ns",
             "1/3 failed at 0ns, down, 1: no verdict",
@@ -123,7 +131,7 @@ fn every_attempt_has_its_events_the_last_included() {
         ]
     );
     assert_eq!(
-        told(
+        events(
             &[Step::Fail],
             &STEADY
                 .with_hint_cap(SECOND)
@@ -137,11 +145,11 @@ fn every_attempt_has_its_events_the_last_included() {
     );
 }
 
-/// What was cut has no words of an earlier error.
+/// The event of a cut attempt does not repeat an earlier error.
 #[test]
-fn what_is_cut_says_so() {
+fn a_cut_attempt_is_reported_as_cut() {
     assert_eq!(
-        told(&[Step::Fail, Step::Hang], &STEADY.with_total_timeout(SECOND * 10)),
+        events(&[Step::Fail, Step::Hang], &STEADY.with_total_timeout(SECOND * 10)),
         [
             "1/3 starts at 0ns",
             "1/3 failed at 0ns, down, 1: failing, again, None",
@@ -151,7 +159,10 @@ fn what_is_cut_says_so() {
         ]
     );
     assert_eq!(
-        told(&[Step::Fail, Step::Hang], &STEADY.with_attempts(2).with_attempt_timeout(SECOND * 4)),
+        events(
+            &[Step::Fail, Step::Hang],
+            &STEADY.with_attempts(2).with_attempt_timeout(SECOND * 4)
+        ),
         [
             "1/2 starts at 0ns",
             "1/2 failed at 0ns, down, 1: failing, again, None",
@@ -163,11 +174,11 @@ fn what_is_cut_says_so() {
     );
 }
 
-/// A delay of zero is told as such.
+/// A delay of zero is reported as zero.
 #[test]
-fn a_retry_at_once_is_told_too() {
+fn a_retry_without_a_delay_is_reported_too() {
     assert_eq!(
-        told(&[Step::Fail, Step::Succeed], &STEADY.with_backoff(Backoff::none())),
+        events(&[Step::Fail, Step::Succeed], &STEADY.with_backoff(Backoff::none())),
         [
             "1/3 starts at 0ns",
             "1/3 failed at 0ns, down, 1: failing, again, None",
@@ -178,9 +189,9 @@ fn a_retry_at_once_is_told_too() {
     );
 }
 
-/// How long each attempt took, and the call: to those who want all events.
+/// Each attempt has its latency and the call its elapsed time, for observers that want all events.
 #[test]
-fn latencies_are_those_of_the_attempts() {
+fn events_have_the_latency_of_their_attempt() {
     let (timer, latencies) = (ManualTimer::new(), RefCell::new(Vec::new()));
     let observer = |event: &Event<'_>| match event.kind {
         EventKind::Failed { latency, .. } => latencies.borrow_mut().push((false, latency)),
@@ -200,48 +211,52 @@ fn latencies_are_those_of_the_attempts() {
     let [five, ten] = [5, 10].map(|seconds| Some(SECOND * seconds));
     assert_eq!(latencies.take(), [(false, five), (true, ten), (true, Some(SECOND * 16))]);
 
-    let trouble = Counting::wanting_trouble();
+    let failures = Counting::wanting_failures();
     let upstream = feed(&timer);
-    drive(retry(op, &STEADY, Never).on(upstream.observed_by(&trouble)), &timer).unwrap();
-    assert_eq!((trouble.told.load(Relaxed), trouble.latencies.load(Relaxed)), (3, 0));
+    drive(retry(op, &STEADY, Never).on(upstream.observed_by(&failures)), &timer).unwrap();
+    assert_eq!((failures.events.load(Relaxed), failures.latencies.load(Relaxed)), (3, 0));
 }
 
-/// Cut in the wait: the attempt had its event, the call has its end.
+/// The token ends the call in its wait. The attempt was reported already, so only the end of the
+/// call follows.
 #[test]
-fn a_call_cut_in_its_wait_ends_with_one_event() {
+fn a_call_cancelled_during_its_wait_ends_with_one_event() {
     let (script, timer, token) =
         (Script::new(&[Step::Fail]), ManualTimer::new(), CancellationToken::new());
-    let told = RefCell::new(Vec::new());
-    let observer = |event: &Event<'_>| told.borrow_mut().push(short(event));
+    let events = RefCell::new(Vec::new());
+    let observer = |event: &Event<'_>| events.borrow_mut().push(short(event));
     let feed = feed(&timer);
     let mut call =
         Box::pin(retry(|_| script.play(), &STEADY, &token).on(feed.observed_by(&observer)));
     assert!(poll(call.as_mut()).is_pending());
     token.cancel();
     assert!(poll(call.as_mut()).is_ready());
-    let told = told.borrow();
-    assert_eq!(told.len(), 4);
-    assert_eq!(told[3], "gave up 1/3 in 0ns, Cancelled, down, 1: failing, again, None, None");
+    let events = events.borrow();
+    assert_eq!(events.len(), 4);
+    assert_eq!(events[3], "gave up 1/3 in 0ns, Cancelled, down, 1: failing, again, None, None");
 }
 
-/// No budget: the retry that is not made is not waited for either.
+/// Without a budget token there is no retry, so the call does not wait.
 #[test]
-fn a_call_that_cannot_pay_does_not_wait() {
-    let (script, timer, told) =
+fn a_call_without_a_budget_token_does_not_wait() {
+    let (script, timer, events) =
         (Script::new(&[Step::Fail]), ManualTimer::new(), RefCell::new(Vec::new()));
     let feed = feed(&timer).with_budget(Budget::new().with_capacity(0));
-    let observer = |event: &Event<'_>| told.borrow_mut().push(short(event));
+    let observer = |event: &Event<'_>| events.borrow_mut().push(short(event));
     drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&observer)), &timer)
         .unwrap_err();
-    assert_eq!(told.borrow().len(), 3, "{told:?}");
-    assert_eq!(told.borrow()[2], "gave up 1/3 in 0ns, Budget, down, 1: failing, again, None, None");
+    assert_eq!(events.borrow().len(), 3, "{events:?}");
+    assert_eq!(
+        events.borrow()[2],
+        "gave up 1/3 in 0ns, Budget, down, 1: failing, again, None, None"
+    );
 }
 
-/// Listens as told, and counts.
+/// An observer with settings, which counts its events.
 struct Counting {
     all: bool,
-    deaf: AtomicBool,
-    told: AtomicU32,
+    disabled: AtomicBool,
+    events: AtomicU32,
     latencies: AtomicU32,
 }
 
@@ -249,20 +264,20 @@ impl Counting {
     const fn new(all: bool) -> Self {
         Self {
             all,
-            deaf: AtomicBool::new(false),
-            told: AtomicU32::new(0),
+            disabled: AtomicBool::new(false),
+            events: AtomicU32::new(0),
             latencies: AtomicU32::new(0),
         }
     }
 
-    const fn wanting_trouble() -> Self {
+    const fn wanting_failures() -> Self {
         Self::new(false)
     }
 }
 
 impl Observe for Counting {
     fn is_enabled(&self) -> bool {
-        !self.deaf.load(Relaxed)
+        !self.disabled.load(Relaxed)
     }
 
     fn wants_all(&self) -> bool {
@@ -270,7 +285,7 @@ impl Observe for Counting {
     }
 
     fn observe(&self, event: &Event<'_>) {
-        self.told.fetch_add(1, Relaxed);
+        self.events.fetch_add(1, Relaxed);
         if let EventKind::Failed { latency: Some(_), .. }
         | EventKind::Succeeded { latency: Some(_), .. } = event.kind
         {
@@ -280,33 +295,34 @@ impl Observe for Counting {
 }
 
 #[test]
-fn pairs_tell_both_and_nobody_listens_to_unit() {
+fn a_pair_passes_events_to_both_and_unit_ignores_them() {
     let timer = ManualTimer::new();
-    let (trouble, all) = (Counting::wanting_trouble(), Arc::new(Counting::new(true)));
+    let (failures, all) = (Counting::wanting_failures(), Arc::new(Counting::new(true)));
     let pair = (Log, ((), all.clone()));
     let feed = feed(&timer);
-    for (steps, of_trouble, of_all) in [
+    for (steps, of_failures, of_all) in [
         (&[Step::Succeed][..], 0, 2),
         (&[Step::Fail, Step::Succeed][..], 3, 5),
         (&[Step::Fail][..], 6, 9),
     ] {
         let script = Script::new(steps);
         let _ =
-            drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&trouble)), &timer);
-        assert_eq!(trouble.told.swap(0, Relaxed), of_trouble, "{steps:?}");
+            drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&failures)), &timer);
+        assert_eq!(failures.events.swap(0, Relaxed), of_failures, "{steps:?}");
         let script = Script::new(steps);
         let _ = drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&pair)), &timer);
-        assert_eq!(all.told.swap(0, Relaxed), of_all, "{steps:?}");
+        assert_eq!(all.events.swap(0, Relaxed), of_all, "{steps:?}");
     }
-    // Deaf: no event is even put together.
-    all.deaf.store(true, Relaxed);
+    // A disabled observer gets no event, and no event is built for it.
+    all.disabled.store(true, Relaxed);
     let script = Script::new(&[Step::Fail]);
     let _ = drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&all)), &timer);
-    assert_eq!(all.told.load(Relaxed), 0);
+    assert_eq!(all.events.load(Relaxed), 0);
     assert!(!().is_enabled() && !().wants_all() && !Log.wants_all());
 }
 
-/// The upstream's own observer hears of every call on it, and of the upstream; a call's of that call.
+/// The observer of an upstream gets the events of every call and of the upstream itself. The
+/// observer of a call gets only the events of that call.
 #[test]
 fn an_upstream_has_an_observer_and_a_call_may_have_another() {
     static ALL: Counting = Counting::new(true);
@@ -315,12 +331,12 @@ fn an_upstream_has_an_observer_and_a_call_may_have_another() {
         let op = |_| std::future::ready(Ok::<_, Down>(()));
         drive(retry(op, &STEADY, Never).on(OWN.observed_by(call)), &ManualTimer::new()).unwrap();
     };
-    let (one, two) = (Counting::new(true), Counting::wanting_trouble());
+    let (one, two) = (Counting::new(true), Counting::wanting_failures());
     run(&one);
     run(&two);
-    assert_eq!(ALL.told.load(Relaxed), 4);
-    // What one of them wants, both get.
-    assert_eq!((one.told.into_inner(), two.told.into_inner()), (2, 2));
+    assert_eq!(ALL.events.load(Relaxed), 4);
+    // If one of two observers wants all events, both get them.
+    assert_eq!((one.events.into_inner(), two.events.into_inner()), (2, 2));
 
     let (timer, shared) = (ManualTimer::new(), Arc::new(Counting::new(true)));
     let broken = feed(&timer).with_breaker(Breaker::new()).with_shared_observer(shared.clone());
@@ -333,15 +349,15 @@ fn an_upstream_has_an_observer_and_a_call_may_have_another() {
     )
     .unwrap();
     assert_eq!(
-        (shared.told.load(Relaxed), call.told.into_inner()),
+        (shared.events.load(Relaxed), call.events.into_inner()),
         (4, 2),
-        "isolated and closed are the upstream's"
+        "isolated and closed are events of the upstream alone"
     );
 }
 
-/// Each event has the state of the upstream's parts.
+/// Each event has the state of the upstream's parts at that moment.
 #[test]
-fn gauges_are_those_at_the_event() {
+fn each_event_has_the_current_gauges() {
     let (timer, tokens) = (ManualTimer::new(), RefCell::new(Vec::new()));
     let observer = |event: &Event<'_>| {
         tokens.borrow_mut().push((event.gauges.tokens, event.gauges.breaker, event.gauges.waiting))
@@ -350,11 +366,11 @@ fn gauges_are_those_at_the_event() {
     let script = Script::new(&[Step::Fail, Step::Succeed]);
     drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&observer)), &timer)
         .unwrap();
-    // Started, failed, waiting (paid), started, succeeded (refilled).
+    // Started, failed, waiting (a token spent), started, succeeded (a token deposited).
     assert_eq!(tokens.take(), [5, 5, 4, 4, 5].map(|tokens| (Some(tokens), None, None)));
 }
 
-/// A clock that nobody may read or wait on.
+/// A clock that must not be read or waited on.
 struct Forbidden;
 
 impl Timer for Forbidden {
@@ -365,13 +381,14 @@ impl Timer for Forbidden {
     }
 
     fn sleep(&self, _: Duration) -> Self::Sleep {
-        panic!("something was waited for")
+        panic!("a sleep was created")
     }
 }
 
-/// Success at once, and failures without a delay, need no clock unless somebody asks for times.
+/// Instant successes and failures without a delay read no clock. Only a total timeout or an
+/// observer of all events needs the time.
 #[test]
-fn the_happy_path_reads_no_clock() {
+fn an_instant_call_reads_no_clock() {
     let policy = STEADY.with_backoff(Backoff::none());
     let (token, hands) = (CancellationToken::new(), ManualTimer::new());
     let standard = feed(Forbidden).with_budget(Budget::new());
@@ -391,9 +408,10 @@ fn the_happy_path_reads_no_clock() {
     }
 }
 
-/// A deadline reads it when the call starts; an observer of everything when it starts and for each event.
+/// A total timeout reads the clock once at the start. An observer of all events reads it at the
+/// start and for its events.
 #[test]
-fn who_asks_for_times_pays_for_them() {
+fn only_total_timeouts_and_observers_of_all_events_read_the_clock() {
     let reads = |deadline: bool, listening: bool| {
         let (script, timer, all) =
             (Script::new(&[Step::Succeed]), CountingTimer::default(), Counting::new(true));
@@ -414,19 +432,19 @@ fn who_asks_for_times_pays_for_them() {
 }
 
 #[test]
-fn events_have_words() {
-    let (script, timer, told) =
+fn events_print_readable_messages() {
+    let (script, timer, events) =
         (Script::new(&[Step::Fail]), ManualTimer::new(), RefCell::new(Vec::new()));
     let policy = STEADY.with_classifier(|error: &Down| match error.0 {
         1 => Verdict::throttled().after(SECOND * 20),
         2 => Verdict::transient(),
         _ => Verdict::fatal(),
     });
-    let observer = |event: &Event<'_>| told.borrow_mut().push(event.to_string());
+    let observer = |event: &Event<'_>| events.borrow_mut().push(event.to_string());
     let feed = feed(&timer);
     let _ = drive(retry(|_| script.play(), &policy, Never).on(feed.observed_by(&observer)), &timer);
     assert_eq!(
-        told.take(),
+        events.take(),
         [
             "feed: attempt 1 of 3 starts",
             "feed: attempt 1 of 3 failed: down, 1 (asked to wait 20.0s)",
@@ -439,7 +457,7 @@ fn events_have_words() {
             "feed: gave up after 3 of 3 attempts, the request must not be sent again: down, 3",
         ]
     );
-    // A call that is held, and then cut; one that is refused.
+    // A call that is held and then cut, and a call that is refused.
     let held =
         feed.with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO));
     let held = held.with_breaker(Breaker::new());
@@ -450,7 +468,7 @@ fn events_have_words() {
     let _isolation = held.isolate();
     let _ = drive(retry(|_| hangs(), limited, Never).on(held.observed_by(&observer)), &timer);
     assert_eq!(
-        told.take(),
+        events.take(),
         [
             "feed: attempt 1 of 1 waits 3.0s for the cooldown",
             "feed: attempt 1 of 1 starts",

@@ -1,4 +1,4 @@
-//! `Run`: the loop in the caller's hands.
+//! `Run`: the loop is the caller's own.
 
 use std::sync::Mutex;
 use std::task::Poll;
@@ -19,7 +19,7 @@ const STEADY: RetryPolicy = RetryPolicy::new()
 
 static TWICE: &[Step] = &[Step::Fail, Step::Fail, Step::Succeed];
 
-/// An operation that borrows its state.
+/// An operation that borrows its own state.
 struct Agent<'s> {
     script: &'s Script,
     turns: u32,
@@ -32,7 +32,7 @@ impl Agent<'_> {
     }
 }
 
-/// An upstream with that many tokens, and its budget.
+/// Creates an upstream with this many budget tokens.
 fn paid(timer: &ManualTimer, tokens: u32) -> Upstream<ManualTimer> {
     upstream(timer).with_budget(Budget::new().with_capacity(tokens).with_deposit(1.0))
 }
@@ -41,7 +41,7 @@ fn tokens(upstream: &Upstream<ManualTimer>) -> u32 {
     upstream.budget().unwrap().available()
 }
 
-/// What a call that was given up says, in a form that compares.
+/// The facts of a call that gave up, in a form that can be compared.
 type End = (StopReason, u32, Duration, Option<Down>, Option<Duration>);
 
 fn end(gave_up: &GaveUp<Down>) -> End {
@@ -54,13 +54,13 @@ fn end(gave_up: &GaveUp<Down>) -> End {
     )
 }
 
-/// The three ways to drive a run come to the same: outcome, time, payments and events.
+/// The three ways to drive a run have the same outcome, times, spent tokens and events.
 #[test]
 fn attempt_next_and_blocking_next_agree() {
     let by = |way: u8, steps| {
         let (script, timer) = (Script::new(steps), ManualTimer::new());
-        let (upstream, told) = (paid(&timer, 100), Mutex::new(Vec::new()));
-        let observer = |event: &Event<'_>| told.lock().unwrap().push(event.to_string());
+        let (upstream, events) = (paid(&timer, 100), Mutex::new(Vec::new()));
+        let observer = |event: &Event<'_>| events.lock().unwrap().push(event.to_string());
         let mut agent = Agent { script: &script, turns: 0 };
         let mut run = Run::new(&STEADY, Never).on(upstream.observed_by(&observer));
         let outcome: Result<u32, GaveUp<Down>> = drive(
@@ -83,23 +83,23 @@ fn attempt_next_and_blocking_next_agree() {
             &timer,
         );
         let outcome = outcome.map_err(|gave_up| end(&gave_up));
-        (outcome, agent.turns, timer.now(), tokens(&upstream), told.into_inner().unwrap())
+        (outcome, agent.turns, timer.now(), tokens(&upstream), events.into_inner().unwrap())
     };
     for steps in [TWICE, &[Step::Fail], &[Step::Succeed]] {
         let (first, second, third) = (by(0, steps), by(1, steps), by(2, steps));
         assert_eq!(first, second);
         assert_eq!(second, third);
     }
-    let (outcome, turns, elapsed, left, told) = by(0, TWICE);
+    let (outcome, turns, elapsed, left, events) = by(0, TWICE);
     assert_eq!((outcome, turns, elapsed, left), (Ok(3), 3, SECOND * 2, 99));
-    assert_eq!(told.last().unwrap(), "script: attempt 3 of 5 succeeded");
+    assert_eq!(events.last().unwrap(), "script: attempt 3 of 5 succeeded");
     let (outcome, turns, elapsed, left, _) = by(1, &[Step::Fail]);
     assert_eq!(outcome, Err((StopReason::Attempts, 5, SECOND * 4, Some(Down(5)), None)));
     assert_eq!((turns, elapsed, left), (5, SECOND * 4, 96));
 }
 
 #[test]
-fn the_total_timeout_counts_from_the_start_and_cuts() {
+fn the_total_timeout_counts_from_the_creation_of_the_run() {
     let (script, timer) = (Script::new(&[Step::Fail, Step::Hang]), ManualTimer::new());
     let policy = STEADY.with_total_timeout(SECOND * 10);
     let mut run = Run::new(policy, Never).on(clock(&timer));
@@ -111,7 +111,7 @@ fn the_total_timeout_counts_from_the_start_and_cuts() {
 }
 
 #[test]
-fn the_token_cuts_the_attempt_and_the_wait() {
+fn the_token_ends_an_attempt_and_a_wait() {
     for (steps, failures) in [(&[Step::Hang][..], 0), (&[Step::Fail], 1)] {
         let (script, timer, token) =
             (Script::new(steps), ManualTimer::new(), CancellationToken::new());
@@ -127,7 +127,9 @@ fn the_token_cuts_the_attempt_and_the_wait() {
             (100 - failures, usize::from(failures > 0))
         );
         token.cancel();
-        let Poll::Ready(Err(gave_up)) = poll(attempt.as_mut()) else { panic!("not cut") };
+        let Poll::Ready(Err(gave_up)) = poll(attempt.as_mut()) else {
+            panic!("the call did not end")
+        };
         drop(attempt);
         assert_eq!(
             end(&gave_up),
@@ -138,7 +140,7 @@ fn the_token_cuts_the_attempt_and_the_wait() {
 }
 
 #[test]
-fn the_token_cuts_the_wait_of_next() {
+fn the_token_ends_the_wait_of_next() {
     let (timer, token) = (ManualTimer::new(), CancellationToken::new());
     let upstream = paid(&timer, 100);
     let mut run = Run::new(&STEADY, &token).on(&upstream);
@@ -148,19 +150,19 @@ fn the_token_cuts_the_wait_of_next() {
     assert!(poll(next.as_mut()).is_pending());
     assert_eq!(tokens(&upstream), 99);
     token.cancel();
-    let Poll::Ready(Err(gave_up)) = poll(next.as_mut()) else { panic!("not cut") };
+    let Poll::Ready(Err(gave_up)) = poll(next.as_mut()) else { panic!("the call did not end") };
     drop(next);
     assert_eq!(
         (gave_up.reason(), gave_up.last(), tokens(&upstream)),
         (StopReason::Cancelled, Some(&Down(1)), 100),
-        "given back with the end of the call, while the run lives"
+        "the token returns at the end of the call, before the run is dropped"
     );
     drop(run);
 }
 
-/// Mixed ways count each attempt once.
+/// Each attempt counts once if the ways to drive a run are mixed.
 #[test]
-fn the_ways_mix() {
+fn the_ways_to_drive_a_run_can_be_mixed() {
     let timer = ManualTimer::new();
     let upstream = paid(&timer, 100);
     let mut run = Run::new(&STEADY, Never).on(&upstream);
@@ -170,14 +172,10 @@ fn the_ways_mix() {
     assert_eq!(
         (run.attempts(), tokens(&upstream), timer.now()),
         (1, 99, Duration::ZERO),
-        "paid before the delay"
+        "the token is spent before the delay"
     );
     assert_eq!(drive(run.next(), &timer).unwrap().number(), 2);
-    assert_eq!(
-        (run.attempts(), timer.now()),
-        (2, SECOND),
-        "the delay is waited out at the start of the next"
-    );
+    assert_eq!((run.attempts(), timer.now()), (2, SECOND), "the next attempt waits for the delay");
     run.failed(Down(2)).unwrap();
     assert_eq!((run.attempts(), tokens(&upstream)), (2, 98));
     assert_eq!(drive(run.attempt(step(Err::<(), _>(Down(3)))), &timer).unwrap(), None);
@@ -194,16 +192,13 @@ fn the_ways_mix() {
     assert_eq!(drive(run.attempt(step(Err::<(), _>(Down(1)))), &timer).unwrap(), None);
     assert_eq!(drive(run.next(), &timer).unwrap().number(), 2);
     let () = run.succeeded(());
-    assert_eq!(
-        tokens(&upstream),
-        96,
-        "the retry that succeeded was made, and so paid; its success deposits one"
-    );
+    assert_eq!(tokens(&upstream), 96, "the retry spent a token and its success deposits one");
 }
 
-/// A caller who drops what hangs, and goes on, has no more attempts for that, and none of them free.
+/// A caller may drop hanging attempts and go on. The dropped attempts count, and each retry spends
+/// a token.
 #[test]
-fn attempts_dropped_in_flight_count_and_are_paid() {
+fn attempts_dropped_in_flight_count_and_spend_tokens() {
     for by_hand in [true, false] {
         let (script, timer) = (Script::new(&[Step::Hang]), ManualTimer::new());
         let upstream = paid(&timer, 100);
@@ -235,9 +230,9 @@ fn attempts_dropped_in_flight_count_and_are_paid() {
     }
 }
 
-/// A wait that is dropped is not over: the delay goes on, and its retry is paid once.
+/// A wait that is dropped goes on: the delay keeps its end, and its retry spends one token.
 #[test]
-fn a_retry_after_a_wait_that_was_dropped_is_paid_once_and_waits() {
+fn a_retry_after_a_dropped_wait_spends_one_token_and_still_waits() {
     for by_hand in [true, false] {
         let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
         let upstream = paid(&timer, 1);
@@ -275,9 +270,9 @@ fn a_retry_after_a_wait_that_was_dropped_is_paid_once_and_waits() {
     }
 }
 
-/// A retry that was paid for and is not made costs nothing.
+/// A retry that does not begin costs no token.
 #[test]
-fn a_run_that_ends_between_attempts_owes_nothing() {
+fn a_run_dropped_between_attempts_returns_its_token() {
     for waits in [false, true] {
         for backoff in [Backoff::none(), STEADY.backoff()] {
             let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
@@ -294,9 +289,9 @@ fn a_run_that_ends_between_attempts_owes_nothing() {
     }
 }
 
-/// Work that goes on for long and makes progress has all its attempts again from there, and its delays grow anew.
+/// After progress a long run has all its attempts again, and its delays start from the base again.
 #[test]
-fn progress_lets_the_attempts_and_the_growth_count_anew() {
+fn progress_resets_the_attempts_and_the_delays() {
     let (timer, script) = (ManualTimer::new(), Script::new(&[Step::Fail]));
     let backoff = Backoff::exponential(SECOND).with_jitter(resile::Jitter::None);
     let mut run = Run::new(STEADY.with_attempts(3).with_backoff(backoff), Never).on(clock(&timer));
@@ -318,9 +313,9 @@ fn progress_lets_the_attempts_and_the_growth_count_anew() {
     );
 }
 
-/// A thread without a runtime: it waits on its own, and wakes for the token.
+/// A thread without a runtime waits by itself and is woken by the token.
 #[test]
-fn blocking_next_waits_and_wakes() {
+fn blocking_next_waits_and_is_woken_by_the_token() {
     let token = CancellationToken::new();
     let policy =
         STEADY.with_backoff(Backoff::fixed(Duration::MAX).with_jitter(resile::Jitter::None));
@@ -339,9 +334,9 @@ fn blocking_next_waits_and_wakes() {
     assert_eq!((gave_up.reason(), gave_up.last()), (StopReason::Cancelled, Some(&Down(1))));
 }
 
-/// Instant failures let other tasks have their turn here too.
+/// Instant failures of a run also yield to other tasks.
 #[test]
-fn a_row_of_instant_failures_yields() {
+fn instant_failures_of_a_run_yield() {
     let timer = ManualTimer::new();
     let policy = RetryPolicy::new().with_attempts(u32::MAX).with_backoff(Backoff::none());
     for by_hand in [true, false] {

@@ -1,4 +1,6 @@
-//! `resile::retry_stream` and the limits on a stream's silence.
+//! `resile::retry_stream` and the timeouts on a stream's silence.
+//!
+//! The test named `trap_12_…` stands for point 12 of the section "The behaviour" in `COMPARE.md`.
 
 use std::cell::{Cell, RefCell};
 use std::future::ready;
@@ -24,7 +26,7 @@ static AT_ONCE: RetryPolicy = RetryPolicy::new().with_backoff(Backoff::none());
 
 pub(crate) type Step = Result<u32, Error<&'static str>>;
 
-/// Items below 10 are preamble, 99 is the end, the others are content.
+/// Items below 10 are preamble, 99 is the end, and the others are content.
 #[expect(clippy::trivially_copy_pass_by_ref)]
 fn parts(item: &u32) -> Part {
     match item {
@@ -36,7 +38,7 @@ fn parts(item: &u32) -> Part {
 
 pub(crate) const RESET: Step = Err(Error::Operation("reset"));
 
-/// Attempt n yields the nth row. A row that begins with an error does not open.
+/// Attempt n yields the n-th row. A row that begins with an error does not open.
 fn rows<const N: usize>(
     rows: [&'static [Step]; N],
 ) -> impl FnMut(Attempt) -> std::future::Ready<Result<BoxStream<'static, Step>, Error<&'static str>>>
@@ -50,7 +52,7 @@ fn rows<const N: usize>(
     }
 }
 
-/// What was yielded, and how it ended.
+/// Collects the items of a stream and the reason for its end.
 pub(crate) async fn all<S: Stream<Item = Result<u32, GaveUp<Error<&'static str>>>>>(
     stream: S,
 ) -> (Vec<u32>, Option<(StopReason, u32)>) {
@@ -68,7 +70,7 @@ pub(crate) async fn all<S: Stream<Item = Result<u32, GaveUp<Error<&'static str>>
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_content_every_kind_of_failure_is_retried_unseen() {
+async fn before_content_every_failure_is_retried_and_hidden() {
     let open = rows([&[RESET], &[Ok(1), RESET], &[Ok(2), Ok(3), Ok(50), Ok(99)]]);
     assert_eq!(
         all(retry_stream(open, &AT_ONCE, Never).with_parts(parts)).await,
@@ -76,10 +78,9 @@ async fn before_content_every_kind_of_failure_is_retried_unseen() {
     );
     let open = rows([&[], &[Ok(1)], &[Ok(2), Ok(99), Ok(98)]]);
     let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_required_end();
-    assert_eq!(all(call).await, (vec![2, 99], None), "nothing after the end is read");
+    assert_eq!(all(call).await, (vec![2, 99], None), "no item is read after the end");
 }
 
-/// Trap 12.
 #[tokio::test(start_paused = true)]
 async fn trap_12_after_content_nothing_is_retried_silently() {
     let opened = Cell::new(0);
@@ -93,13 +94,13 @@ async fn trap_12_after_content_nothing_is_retried_silently() {
         (vec![1, 50], Some((StopReason::Partial, 1)))
     );
     assert_eq!(opened.get(), 1);
-    // Without a word on the parts, each item is content.
+    // Without a function for the parts, each item is content.
     let open = rows([&[Ok(1), RESET], &[Ok(60)]]);
     assert_eq!(
         all(retry_stream(open, &AT_ONCE, Never)).await,
         (vec![1], Some((StopReason::Partial, 1)))
     );
-    // A clean end without the last item is no end.
+    // A stream that ends without its last item has failed if the end is required.
     let open = rows([&[Ok(50)], &[Ok(99)]]);
     let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts).with_required_end();
     let ended: Vec<_> = call.collect().await;
@@ -107,7 +108,7 @@ async fn trap_12_after_content_nothing_is_retried_silently() {
     assert_eq!(
         (gave_up.reason(), gave_up.cut(), gave_up.last()),
         (StopReason::Partial, Some(Cut::Stream), None),
-        "it came to no error of its own"
+        "a cut stream has no error of its own"
     );
     assert!(
         gave_up.to_string().ends_with("(last failure: the stream ended before its last item)"),
@@ -116,7 +117,7 @@ async fn trap_12_after_content_nothing_is_retried_silently() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hopeless_error_is_told_as_such() {
+async fn a_fatal_error_ends_the_stream_as_fatal() {
     let policy = AT_ONCE.with_classifier(|_: &Error<&str>| Verdict::fatal());
     let open = rows([&[Ok(50), RESET]]);
     assert_eq!(
@@ -131,13 +132,13 @@ async fn a_hopeless_error_is_told_as_such() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn restart_hands_over_a_marker_first_and_once() {
+async fn restart_yields_a_marker_first_and_once() {
     let open = rows([&[Ok(1), Ok(50), RESET], &[Ok(2), RESET], &[Ok(3), Ok(60), Ok(99)]]);
     let call = retry_stream(open, &AT_ONCE, Never)
         .with_parts(parts)
         .with_resumption(|_| Resumption::Restart(1000));
     assert_eq!(all(call).await, (vec![1, 50, 1000, 3, 60, 99], None));
-    // No marker where there will be no other attempt.
+    // There is no marker if there is no other attempt.
     let open = rows([&[Ok(50), RESET]]);
     let policy = AT_ONCE.with_attempts(1);
     let call = retry_stream(open, &policy, Never).with_resumption(|_| Resumption::Restart(1000));
@@ -145,7 +146,7 @@ async fn restart_hands_over_a_marker_first_and_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn resume_appends() {
+async fn resume_continues_the_stream() {
     let next = Cell::new(50);
     let open = |_| {
         let from = next.get();
@@ -169,7 +170,7 @@ async fn the_preamble_is_bounded() {
     let endless = |_| ready(Ok::<_, Error<&str>>(stream::repeat(Ok::<u32, _>(1))));
     let mut call = std::pin::pin!(retry_stream(endless, &AT_ONCE, Never).with_parts(parts));
     assert!(matches!(call.next().now_or_never(), Some(Some(Ok(1)))));
-    // A stream of nothing but preamble that ends well is handed over.
+    // A stream that has only a preamble and ends well yields its preamble.
     let open = rows([&[Ok(1), Ok(2)]]);
     assert_eq!(
         all(retry_stream(open, &AT_ONCE, Never).with_parts(parts)).await,
@@ -177,7 +178,7 @@ async fn the_preamble_is_bounded() {
     );
 }
 
-/// Content, then silence of that many seconds, then the end.
+/// Yields content, then the end after this many seconds of silence.
 fn slow(silence: u32) -> BoxStream<'static, Step> {
     let end = async move {
         tokio::time::sleep(SECOND * silence).await;
@@ -187,7 +188,7 @@ fn slow(silence: u32) -> BoxStream<'static, Step> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_deadline_holds_until_content() {
+async fn the_deadline_ends_with_the_first_content() {
     let policy = AT_ONCE.with_total_timeout(10 * SECOND);
     let began = Instant::now();
     let call = retry_stream(|_| ready(Ok(slow(1000))), &policy, Never).with_parts(parts);
@@ -202,7 +203,7 @@ async fn the_deadline_holds_until_content() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_deadline_counts_anew_when_a_stream_that_flowed_is_opened_again() {
+async fn a_reopened_stream_has_the_whole_total_timeout_again() {
     let policy = AT_ONCE.with_total_timeout(10 * SECOND);
     let (began, left) = (Instant::now(), RefCell::new(vec![]));
     let open = |attempt: Attempt| {
@@ -224,7 +225,7 @@ async fn the_deadline_counts_anew_when_a_stream_that_flowed_is_opened_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hints_and_attempts_are_the_policys() {
+async fn the_policy_sets_hints_and_attempts() {
     let policy = RetryPolicy::new()
         .with_attempts(2)
         .with_classifier(|_: &Error<&str>| Verdict::throttled().after(20 * SECOND));
@@ -241,7 +242,7 @@ async fn hints_and_attempts_are_the_policys() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_token_stops_opening_waiting_silence_and_a_flood() {
+async fn the_token_ends_opening_waiting_silence_and_a_flood() {
     let token = CancellationToken::new();
     let stop_soon = || {
         let token = CancellationToken::new();
@@ -275,7 +276,7 @@ async fn the_token_stops_opening_waiting_silence_and_a_flood() {
     });
     assert_eq!(all(flood.take(100)).await.1, Some((StopReason::Cancelled, 1)));
     assert_eq!(seen.get(), 8);
-    // Cancelled from the start: nothing is opened.
+    // A cancelled token opens no stream.
     let never =
         |_| -> std::future::Ready<Result<BoxStream<'static, Step>, Error<&str>>> { unreachable!() };
     assert_eq!(
@@ -285,12 +286,12 @@ async fn the_token_stops_opening_waiting_silence_and_a_flood() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_budget_pays_for_retries_and_only_an_end_refills_it() {
+async fn retries_of_a_stream_spend_tokens_and_only_its_end_deposits() {
     let upstream =
         Upstream::new("feed").with_budget(Budget::new().with_capacity(1).with_deposit(1.0));
     let available = || upstream.budget().unwrap().available();
-    let told = RefCell::new(vec![]);
-    let observer = |event: &Event<'_>| told.borrow_mut().push(event.to_string());
+    let events = RefCell::new(vec![]);
+    let observer = |event: &Event<'_>| events.borrow_mut().push(event.to_string());
     let open = rows([&[RESET], &[Ok(50), Ok(51)]]);
     let mut call =
         Box::pin(retry_stream(open, &AT_ONCE, Never).on(upstream.observed_by(&observer)));
@@ -302,7 +303,7 @@ async fn the_budget_pays_for_retries_and_only_an_end_refills_it() {
     assert_eq!(available(), 1);
     drop(call);
     assert_eq!(
-        told.into_inner(),
+        events.into_inner(),
         [
             "feed: attempt 1 of 3 starts",
             "feed: attempt 1 of 3 failed: reset",
@@ -317,9 +318,9 @@ async fn the_budget_pays_for_retries_and_only_an_end_refills_it() {
     assert_eq!(all(call).await, (vec![], Some((StopReason::Budget, 1))));
 }
 
-/// Trap 13.
+/// Point 13 of "The behaviour" in `COMPARE.md`.
 #[tokio::test]
-async fn a_row_of_instant_failures_lets_others_have_their_turn() {
+async fn instant_failures_of_a_stream_yield() {
     let policy = AT_ONCE.with_attempts(u32::MAX);
     let token = CancellationToken::new();
     let stop = token.clone();
@@ -329,10 +330,10 @@ async fn a_row_of_instant_failures_lets_others_have_their_turn() {
     assert_eq!(ended.1.unwrap().0, StopReason::Cancelled);
 }
 
-/// Dropped at each await point, and polled to the end at last: nothing is left, and the budget is whole but for what
-/// began.
+/// A stream may be dropped after any number of polls. Nothing is left open, and only attempts that
+/// began have spent tokens.
 #[test]
-fn dropped_at_every_await_point() {
+fn a_stream_dropped_at_any_await_leaves_nothing_behind() {
     static OPEN: AtomicU32 = AtomicU32::new(0);
     struct Held;
     impl Drop for Held {
@@ -383,11 +384,11 @@ fn dropped_at_every_await_point() {
         assert_eq!(upstream.budget().unwrap().available(), 10 - begun.get().max(1) + 1);
         last = if ended { polls } else { last };
     }
-    assert!(last > 0, "some of them came to the end");
+    assert!(last > 0, "some streams must reach their end");
 }
 
 #[test]
-fn it_spawns_where_its_parts_are_send() {
+fn a_stream_is_send_if_its_parts_are() {
     fn is_send<T: Send>(_: &T) {}
     let name = String::from("borrowed");
     is_send(&retry_stream(
@@ -397,7 +398,7 @@ fn it_spawns_where_its_parts_are_send() {
     ));
 }
 
-/// Pings at each of these seconds, then silence.
+/// Yields an item at each of these seconds, then nothing.
 fn pings(at: &'static [u64]) -> impl Stream<Item = Result<u64, Elapsed>> {
     let began = Instant::now();
     stream::iter(at)
@@ -424,7 +425,7 @@ async fn until_cut<S: Stream<Item = Result<u64, Elapsed>>>(stream: S) -> (usize,
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_on_silence() {
+async fn each_timeout_on_silence_ends_the_stream() {
     const AT: &[u64] = &[1, 5, 12, 18, 30];
     let limit = 10 * SECOND;
     assert_eq!(
@@ -437,36 +438,36 @@ async fn limits_on_silence() {
     );
     let first = pings(AT).first_item_timeout(SECOND * 2).take(5).collect::<Vec<_>>().await;
     assert!(first.iter().all(Result::is_ok));
-    // Only even seconds are progress: 12 and 18, then none until 28.
+    // Only even seconds are progress: 12, 18 and 30.
     let progress = pings(AT).progress_timeout(SECOND * 13, |at| at % 2 == 0);
     assert_eq!(until_cut(progress).await, (5, "no progress within 13s".into(), 43));
     let progress = pings(AT).progress_timeout(limit, |at| at % 2 == 0);
     assert_eq!(until_cut(progress).await, (2, "no progress within 10s".into(), 10));
 }
 
-/// Each item comes after so many seconds: lines, of which one is malformed.
-fn lines<const N: usize>(after: [(u64, Step); N]) -> impl Stream<Item = Step> {
+/// Yields each item after this many seconds.
+fn delayed<const N: usize>(after: [(u64, Step); N]) -> impl Stream<Item = Step> {
     stream::iter(after).then(|(seconds, item)| async move {
         tokio::time::sleep(SECOND * u32::try_from(seconds).unwrap()).await;
         item
     })
 }
 
-/// An error is an item: whoever sends it is not silent.
+/// An error is an item, so it restarts the timeouts.
 #[tokio::test(start_paused = true)]
-async fn an_error_item_restarts_the_limits() {
+async fn an_error_item_restarts_the_timeouts() {
     let limit = SECOND * 10;
     let even = |item: &u32| item % 2 == 0;
     let all = [RESET, Ok(2), Ok(4)];
-    let steps = || lines([(9, all[0]), (5, all[1]), (9, all[2])]);
+    let steps = || delayed([(9, all[0]), (5, all[1]), (9, all[2])]);
     assert_eq!(steps().idle_timeout(limit).collect::<Vec<_>>().await, all);
     assert_eq!(steps().first_item_timeout(limit).collect::<Vec<_>>().await, all);
     assert_eq!(steps().progress_timeout(limit, even).collect::<Vec<_>>().await, all);
-    // They are limits all the same, counted from the error.
+    // The timeouts still apply, counted from the error.
     let words = |items: Vec<Step>| {
         items.into_iter().map(|item| item.err().map(|e| e.to_string())).collect::<Vec<_>>()
     };
-    let silent = || lines([(9, RESET), (11, Ok(2))]);
+    let silent = || delayed([(9, RESET), (11, Ok(2))]);
     let cut = |what: &str| vec![Some("reset".to_owned()), Some(format!("no {what} within 10s"))];
     assert_eq!(words(silent().idle_timeout(limit).collect().await), cut("item"));
     assert_eq!(words(silent().progress_timeout(limit, even).collect().await), cut("progress"));
@@ -476,20 +477,21 @@ async fn an_error_item_restarts_the_limits() {
     );
 }
 
-/// A peer that is never silent and never gets on: no poll is pending, and yet it is cut.
+/// A stream may never be silent and never make progress. No poll is pending, but the stream is
+/// still cut.
 #[tokio::test(start_paused = true)]
 async fn a_flood_without_progress_is_cut() {
     let began = Instant::now();
     let flood = stream::repeat(Ok::<u64, Elapsed>(0)).progress_timeout(SECOND, |_| false).take(100);
     let mut flood = std::pin::pin!(flood);
     while flood.next().await.unwrap().is_ok() {
-        tokio::time::advance(Duration::from_millis(100)).await; // the consumer's own work
+        tokio::time::advance(Duration::from_millis(100)).await; // the time of the consumer
     }
     assert!(began.elapsed() >= SECOND && began.elapsed() < 2 * SECOND);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_consumer_does_not_use_the_limit_up() {
+async fn the_time_of_a_slow_consumer_does_not_count() {
     let mut items =
         std::pin::pin!(stream::iter([Ok::<u64, Elapsed>(1), Ok(2)]).idle_timeout(SECOND));
     while let Some(item) = items.next().await {
@@ -499,14 +501,14 @@ async fn a_slow_consumer_does_not_use_the_limit_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_item_in_hand_beats_a_limit_of_zero() {
+async fn a_ready_item_takes_precedence_over_a_timeout_of_zero() {
     let zero = Duration::ZERO;
     let items = stream::iter([Ok::<u64, Elapsed>(1)]).chain(stream::pending());
     assert_eq!(until_cut(items.idle_timeout(zero)).await.0, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stall_before_content_is_retried() {
+async fn silence_before_content_is_retried() {
     let open = |attempt: Attempt| {
         let silence = if attempt.is_first() { stream::pending::<Step>().boxed() } else { slow(5) };
         ready(Ok(stream::iter([Ok(1)]).chain(silence).idle_timeout(20 * SECOND)))
@@ -516,11 +518,11 @@ async fn a_stall_before_content_is_retried() {
 }
 
 proptest! {
-    /// A model over random rows of items: what is handed over is what a plain reading of the rules says.
+    /// Random rows of items give the items of a simple model.
     #[test]
-    fn what_is_handed_over_follows_the_rules(
+    fn a_stream_yields_the_items_of_the_model(
         rows in prop::collection::vec(prop::collection::vec(0_u8..4, 0..6), 4),
-        attempts in 1_u32..=4, mends in 0_u8..3, cap in 0_usize..4, required: bool,
+        attempts in 1_u32..=4, resumption in 0_u8..3, cap in 0_usize..4, required: bool,
     ) {
         // 0: preamble, 1: content, 2: an error, 3: the last item.
         let (mut wanted, mut ended) = (vec![], None);
@@ -536,9 +538,9 @@ proptest! {
                 if *kind == 3 { break 'attempts }
             }
             if !failed { wanted.append(&mut held); break }
-            if flowing && mends == 0 { ended = Some((StopReason::Partial, n)); break }
+            if flowing && resumption == 0 { ended = Some((StopReason::Partial, n)); break }
             if n == attempts { ended = Some((StopReason::Attempts, n)); break }
-            if flowing && mends == 1 { wanted.push(1000) }
+            if flowing && resumption == 1 { wanted.push(1000) }
         }
         let policy = AT_ONCE.with_attempts(attempts);
         let open = |attempt: Attempt| {
@@ -547,7 +549,7 @@ proptest! {
         };
         let mut call = retry_stream(open, &policy, Never)
             .with_parts(|item| [Part::Preamble, Part::Content, Part::Content, Part::End][*item as usize])
-            .with_resumption(|_| match mends { 0 => Resumption::Fail, 1 => Resumption::Restart(1000), _ => Resumption::Resume })
+            .with_resumption(|_| match resumption { 0 => Resumption::Fail, 1 => Resumption::Restart(1000), _ => Resumption::Resume })
             .with_preamble_cap(cap);
         if required { call = call.with_required_end(); }
         let got = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(all(call));

@@ -1,4 +1,4 @@
-//! How a stream ends: `Part::Complete`, and attempts that count anew.
+//! The end of a stream: `Part::Complete`, and attempts that count again from the start.
 
 use std::cell::{Cell, RefCell};
 use std::future::ready;
@@ -19,7 +19,7 @@ use crate::stream::{RESET, Step, all};
 const SECOND: Duration = Duration::from_secs(1);
 static AT_ONCE: RetryPolicy = RetryPolicy::new().with_backoff(Backoff::none());
 
-/// Items below 10 are preamble, 90 completes the answer, 99 is the end, the others are content.
+/// Items below 10 are preamble, 90 completes the answer, 99 is the end, and the others are content.
 #[expect(clippy::trivially_copy_pass_by_ref)]
 fn parts(item: &u32) -> Part {
     match item {
@@ -30,7 +30,7 @@ fn parts(item: &u32) -> Part {
     }
 }
 
-/// Attempt n yields the nth row; the last repeats.
+/// Attempt n yields the n-th row, and the last row repeats.
 fn rows<const N: usize>(
     rows: [&'static [Step]; N],
 ) -> impl FnMut(Attempt) -> std::future::Ready<Result<BoxStream<'static, Step>, Error<&'static str>>>
@@ -44,9 +44,9 @@ fn rows<const N: usize>(
     }
 }
 
-/// What comes after it is handed over, and however the stream then ends, it is whole.
+/// Items after `Part::Complete` are yielded. The stream has succeeded, for any end.
 #[tokio::test(start_paused = true)]
-async fn a_stream_is_whole_once_it_is_complete() {
+async fn a_complete_stream_succeeds_for_any_end() {
     let rows_and_items: [(&'static [Step], &[u32]); 6] = [
         (&[Ok(50), Ok(90)], &[50, 90]),
         (&[Ok(50), Ok(90), Ok(60), RESET], &[50, 90, 60]),
@@ -56,8 +56,9 @@ async fn a_stream_is_whole_once_it_is_complete() {
         (&[Ok(90), Ok(90), RESET], &[90, 90]),
     ];
     for (row, items) in rows_and_items {
-        let never =
-            |_: Option<&Error<&str>>| -> Resumption<u32> { panic!("nothing is to be mended") };
+        let never = |_: Option<&Error<&str>>| -> Resumption<u32> {
+            panic!("a complete stream needs no resumption")
+        };
         let upstream =
             Upstream::new("feed").with_budget(Budget::new().with_capacity(2).with_deposit(1.0));
         upstream.budget().unwrap().withdraw().unwrap().spend();
@@ -67,17 +68,21 @@ async fn a_stream_is_whole_once_it_is_complete() {
             (items.to_vec(), None),
             "{row:?}"
         );
-        assert_eq!(upstream.budget().unwrap().available(), 2, "{row:?}: it counts as a success");
+        assert_eq!(
+            upstream.budget().unwrap().available(),
+            2,
+            "{row:?}: the stream counts as a success"
+        );
     }
-    // Before it, all is as without.
+    // Before `Part::Complete` every failure counts as usual.
     let open = rows([&[Ok(1), RESET], &[Ok(50), RESET, Ok(90)]]);
     let call = retry_stream(open, &AT_ONCE, Never).with_parts(parts);
     assert_eq!(all(call).await, (vec![50], Some((StopReason::Partial, 2))));
 }
 
-/// A closing event that never comes does not spoil the answer: what limits the silence ends the stream.
+/// The last event may never come. The timeout on silence then ends the stream as a success.
 #[tokio::test(start_paused = true)]
-async fn silence_after_it_is_an_end() {
+async fn silence_after_a_complete_answer_ends_the_stream() {
     let began = Instant::now();
     let open = |_| {
         let items = stream::iter([Ok(50), Ok(90)]).chain(stream::pending::<Step>());
@@ -88,9 +93,10 @@ async fn silence_after_it_is_an_end() {
     assert_eq!(began.elapsed(), 20 * SECOND);
 }
 
-/// A consumer that stops reading there drops a stream in flight: that says nothing, and gives everything back.
+/// A consumer may stop reading after the complete answer. The dropped stream does not count, and
+/// returns its permit.
 #[tokio::test(start_paused = true)]
-async fn dropped_after_it_the_stream_is_neither_good_nor_bad() {
+async fn a_stream_dropped_after_a_complete_answer_does_not_count() {
     let upstream = Upstream::new("feed")
         .with_breaker(resile::Breaker::new())
         .with_bulkhead(resile::Bulkhead::new(1));
@@ -103,7 +109,7 @@ async fn dropped_after_it_the_stream_is_neither_good_nor_bad() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn attempts_count_anew_after_content() {
+async fn renewed_attempts_count_from_the_start_after_content() {
     const FLOWS: &[Step] = &[Ok(50), RESET];
     let policy = RetryPolicy::new().with_attempts(3);
     let policy = policy.with_backoff(Backoff::exponential(SECOND).with_jitter(Jitter::None));
@@ -118,20 +124,20 @@ async fn attempts_count_anew_after_content() {
         .with_resumption(|_| Resumption::Resume)
         .with_attempts_renewed();
     assert_eq!(all(call).await, (vec![50; 5], Some((StopReason::Attempts, 7))));
-    // Each break after content is a first failure; the growth goes on only where there was none.
+    // Each break after content is a first failure. The delays grow only without content in between.
     assert_eq!(delays.into_inner(), [0, 1, 1, 1, 1, 1, 2]);
-    // Without, attempts count over the whole life of the stream.
+    // Without this setting attempts count over the whole life of the stream.
     let call = retry_stream(rows(table), &policy, Never).with_resumption(|_| Resumption::Resume);
     assert_eq!(all(call).await, (vec![50; 3], Some((StopReason::Attempts, 3))));
-    // A preamble is no content.
+    // A preamble is not content.
     let call = retry_stream(rows([&[Ok(1), RESET]]), &policy, Never).with_parts(parts);
     let call = call.with_resumption(|_| Resumption::Resume).with_attempts_renewed();
     assert_eq!(all(call).await, (vec![], Some((StopReason::Attempts, 3))));
 }
 
-/// A budget still pays for each retry: a feed that breaks all the time is no reason to hammer.
+/// Each retry still spends a token, so a stream that breaks again and again ends.
 #[tokio::test(start_paused = true)]
-async fn attempts_that_count_anew_are_paid_for() {
+async fn renewed_attempts_spend_tokens() {
     let upstream =
         Upstream::new("feed").with_budget(Budget::new().with_capacity(4).with_deposit(1.0));
     let call = retry_stream(rows([&[Ok(50), RESET]]), &AT_ONCE, Never)
@@ -140,11 +146,11 @@ async fn attempts_that_count_anew_are_paid_for() {
     assert_eq!(all(call).await, (vec![50; 5], Some((StopReason::Budget, 5))));
 }
 
-/// `mend` gets the error; nothing where the stream was cut.
+/// The resumption function gets the error, or `None` if the stream was cut.
 #[tokio::test(start_paused = true)]
-async fn mend_gets_the_error_or_nothing() {
+async fn the_resumption_function_gets_the_error_or_none() {
     let seen = RefCell::new(vec![]);
-    let mend = |error: Option<&Error<&'static str>>| {
+    let resume = |error: Option<&Error<&'static str>>| {
         seen.borrow_mut().push(error.copied());
         Resumption::Resume
     };
@@ -152,17 +158,17 @@ async fn mend_gets_the_error_or_nothing() {
     let call = retry_stream(open, &AT_ONCE, Never)
         .with_parts(parts)
         .with_required_end()
-        .with_resumption(mend);
+        .with_resumption(resume);
     assert_eq!(all(call).await, (vec![50, 60, 70, 99], None));
     assert_eq!(seen.into_inner(), [Some(Error::Operation("reset")), None]);
 }
 
 proptest! {
-    /// A model over random rows of items: what is handed over is what a plain reading of the rules says.
+    /// Random rows of items give the items of a simple model.
     #[test]
-    fn what_is_handed_over_follows_the_rules(
+    fn a_stream_yields_the_items_of_the_model(
         rows in prop::collection::vec(prop::collection::vec(0_u8..5, 0..6), 6),
-        attempts in 1_u32..=4, mends in 0_u8..3, required: bool, renews: bool,
+        attempts in 1_u32..=4, resumption in 0_u8..3, required: bool, renews: bool,
     ) {
         // 0: preamble, 1: content, 2: an error, 3: the last item, 4: the last of content.
         let last_row = vec![3];
@@ -180,10 +186,10 @@ proptest! {
                 if *kind == 3 { break }
             }
             if complete || !failed { wanted.append(&mut held); break }
-            if flowing && mends == 0 { ended = Some((StopReason::Partial, n)); break }
+            if flowing && resumption == 0 { ended = Some((StopReason::Partial, n)); break }
             if flowing && renews { spent = n - 1 }
             if n - spent == attempts { ended = Some((StopReason::Attempts, n)); break }
-            if flowing && mends == 1 { wanted.push(1000) }
+            if flowing && resumption == 1 { wanted.push(1000) }
         }
         let policy = AT_ONCE.with_attempts(attempts);
         let opened = Cell::new(0);
@@ -196,7 +202,7 @@ proptest! {
             .with_parts(|item| {
                 [Part::Preamble, Part::Content, Part::Content, Part::End, Part::Complete][*item as usize]
             })
-            .with_resumption(|_| match mends { 0 => Resumption::Fail, 1 => Resumption::Restart(1000), _ => Resumption::Resume });
+            .with_resumption(|_| match resumption { 0 => Resumption::Fail, 1 => Resumption::Restart(1000), _ => Resumption::Resume });
         if required { call = call.with_required_end(); }
         if renews { call = call.with_attempts_renewed(); }
         let got = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(all(call));

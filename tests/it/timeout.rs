@@ -1,4 +1,4 @@
-//! `.timeout(limit)`.
+//! The postfix method `.timeout(limit)`.
 
 use std::task::Poll;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use super::script::{CountingTimer, Down, Script, Step, drive, poll};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// An upstream on that clock.
+/// Creates an upstream on this clock.
 fn clocked<M: Timer>(timer: &M) -> Upstream<&M> {
     Upstream::new("clock").with_timer(timer)
 }
 
 #[test]
-fn a_future_that_is_ready_at_once_makes_no_timer() {
+fn a_future_that_is_ready_at_once_creates_no_sleep() {
     for (steps, outcome) in [(&[Step::Succeed][..], Ok(1)), (&[Step::Fail][..], Err(Down(1)))] {
         let (script, timer) = (Script::new(steps), CountingTimer::default());
         let limited = script.play().timeout(Duration::ZERO).on(clocked(&timer));
@@ -38,14 +38,14 @@ fn the_limit_counts_from_the_first_poll() {
     assert_eq!(
         (script.polls(), script.drops()),
         (2, 0),
-        "polled before its limit, dropped with the whole"
+        "the operation is polled before the limit is checked, and dropped with the timeout"
     );
     drop(limited);
     assert_eq!((script.drops(), timer.sleepers()), (1, 0));
 }
 
 #[test]
-fn a_result_in_hand_beats_the_limit() {
+fn a_ready_result_takes_precedence_over_the_limit() {
     let (script, timer) = (Script::new(&[Step::Pend(1, true)]), ManualTimer::new());
     let mut limited = Box::pin(script.play().timeout(SECOND).on(clocked(&timer)));
     assert!(poll(limited.as_mut()).is_pending());
@@ -61,9 +61,10 @@ async fn a_limit_of_zero_gives_one_poll() {
     assert_eq!(script.polls(), 1);
 }
 
-/// As tokio's own: an operation that uses up its task's turn in each poll is cut nevertheless.
+/// The limit cuts an operation that uses up its task's coop budget in each poll, like tokio's own
+/// timeout.
 #[tokio::test(start_paused = true)]
-async fn an_operation_that_uses_up_its_turn_is_cut() {
+async fn the_limit_cuts_an_operation_that_uses_up_the_coop_budget() {
     let clock = tokio::spawn(async {
         loop {
             tokio::time::advance(Duration::from_millis(100)).await;
@@ -80,9 +81,9 @@ async fn an_operation_that_uses_up_its_turn_is_cut() {
     clock.abort();
 }
 
-/// Each attempt has its own limit, and its refusal is an error like any other.
+/// Each attempt has its own limit. An elapsed limit is an error like any other.
 #[test]
-fn it_limits_each_attempt_of_a_retry() {
+fn a_timeout_limits_each_attempt_of_a_retry() {
     let (script, timer) =
         (Script::new(&[Step::Hang, Step::Hang, Step::Succeed]), ManualTimer::new());
     let policy = resile::RetryPolicy::new().with_backoff(resile::Backoff::none());
@@ -94,18 +95,18 @@ fn it_limits_each_attempt_of_a_retry() {
     assert_eq!((timer.now(), script.drops()), (SECOND * 2, 3));
 }
 
-/// What the refusal says is the limit.
+/// An error that keeps the `Elapsed`.
 #[derive(Debug, PartialEq)]
-struct Said(Elapsed);
+struct Late(Elapsed);
 
-impl From<Elapsed> for Said {
+impl From<Elapsed> for Late {
     fn from(elapsed: Elapsed) -> Self {
         Self(elapsed)
     }
 }
 
 #[test]
-fn the_refusal_is_an_io_error_too() {
+fn elapsed_converts_into_an_io_error() {
     let timer = ManualTimer::new();
     let hangs = std::future::pending::<std::io::Result<()>>();
     let refused = drive(hangs.timeout(SECOND).on(clocked(&timer)), &timer).unwrap_err();
@@ -120,7 +121,7 @@ proptest! {
     #[test]
     fn every_limit_holds(limit in super::backoff::durations()) {
         let timer = ManualTimer::new();
-        let refused = drive(std::future::pending::<Result<(), Said>>().timeout(limit).on(clocked(&timer)), &timer).unwrap_err();
+        let refused = drive(std::future::pending::<Result<(), Late>>().timeout(limit).on(clocked(&timer)), &timer).unwrap_err();
         prop_assert_eq!(refused.0.limit(), limit);
         prop_assert_eq!(timer.now(), limit);
         prop_assert_eq!(refused.0.to_string(), format!("not finished within {limit:?}"));

@@ -1,4 +1,4 @@
-//! Timers: until when they sleep.
+//! Timers: the end of their sleeps.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
@@ -11,7 +11,7 @@ use super::script::{Script, Step, poll};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Leaves `sleep_until` as it is provided.
+/// A timer with the provided `sleep_until`.
 struct Plain(ManualTimer);
 
 impl Timer for Plain {
@@ -26,14 +26,14 @@ impl Timer for Plain {
     }
 }
 
-/// By way of whatever timer it is given, a reference as well.
+/// Calls `sleep_until` on any timer, including a reference.
 fn sleep_until<M: Timer>(timer: M, at: Duration) -> M::Sleep {
     timer.sleep_until(at)
 }
 
 proptest! {
     #[test]
-    fn a_sleep_until_a_reading_ends_with_it(start in 0_u64..100, at in 0_u64..200) {
+    fn a_sleep_until_a_reading_ends_at_that_reading(start in 0_u64..100, at in 0_u64..200) {
         let timer = Plain(ManualTimer::new());
         timer.0.advance(SECOND * u32::try_from(start).unwrap());
         let at = Duration::from_secs(at);
@@ -47,27 +47,28 @@ proptest! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokio_sleeps_until_its_own_readings() {
+async fn tokio_timer_sleeps_until_its_own_readings() {
     let timer = TokioTimer::new();
     let began = timer.now();
     for at in [began + SECOND * 5, began + SECOND * 9] {
         timer.sleep_until(at).await;
-        let late = timer.now().checked_sub(at).expect("not early");
+        let late = timer.now().checked_sub(at).expect("the sleep did not end early");
         assert!(late <= Duration::from_millis(1), "{late:?}");
     }
     timer.sleep_until(began).await;
     timer.sleep_until(Duration::ZERO).await;
     assert!(
         timer.now() <= began + SECOND * 9 + Duration::from_millis(4),
-        "the past is not waited for"
+        "a sleep until a past reading ends at once"
     );
     let mut for_ever = Box::pin(timer.sleep_until(Duration::MAX));
     assert_eq!(poll(for_ever.as_mut()), Poll::Pending);
 }
 
-/// A token that can never stop anything has nothing to wait for, and one is not asked before there is something.
+/// A token that can never cancel creates nothing to wait on. `cancelled` is called only when an
+/// attempt is pending.
 #[test]
-fn what_never_stops_is_not_waited_for() {
+fn a_token_that_never_cancels_is_not_waited_on() {
     struct Idle(AtomicU32);
     impl Cancel for &Idle {
         type Cancelled = std::future::Pending<()>;
@@ -91,7 +92,7 @@ fn what_never_stops_is_not_waited_for() {
     let script = Script::new(&[Step::Succeed, Step::Pend(2, true)]);
     let mut call = Box::pin(retry(|_| script.play(), &policy, &idle).on(&upstream));
     assert!(matches!(poll(call.as_mut()), Poll::Ready(Ok(1))));
-    assert_eq!(idle.0.load(Ordering::Relaxed), 0, "nothing was waited for");
+    assert_eq!(idle.0.load(Ordering::Relaxed), 0, "`cancelled` was not called");
     let mut call = Box::pin(retry(|_| script.play(), &policy, &idle).on(&upstream));
     assert!(poll(call.as_mut()).is_pending());
     assert!(poll(call.as_mut()).is_pending());

@@ -1,4 +1,4 @@
-//! What `Log` writes to `tracing`.
+//! The output of `Log` to `tracing`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,20 +21,21 @@ use super::script::{Down, Script, Step, drive, poll};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A line: its level, and its fields in words.
-type Line = (Level, BTreeMap<&'static str, String>);
+/// A log record: its level, and its fields as text.
+type LogRecord = (Level, BTreeMap<&'static str, String>);
 
 thread_local! {
-    /// What this thread's calls have logged.
-    static LOGGED: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
-    /// What was recorded on this thread's spans.
+    /// The records logged by this thread's calls.
+    static LOGGED: RefCell<Vec<LogRecord>> = const { RefCell::new(Vec::new()) };
+    /// The fields recorded on this thread's spans.
     static RECORDED: RefCell<BTreeMap<&'static str, String>> = const { RefCell::new(BTreeMap::new()) };
 }
 
 struct Capture;
 
-/// Captures for the whole process, each thread's lines by themselves. A subscriber for one thread alone would depend on the
-/// tests beside this one: `tracing` asks the thread that meets a call site first whether anybody listens there.
+/// Captures the records of the whole process, separately for each thread. A subscriber for one
+/// thread would depend on other tests. `tracing` asks only the thread that reaches a call site
+/// first whether a subscriber is interested.
 fn capture() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -66,13 +67,14 @@ impl<S: Subscriber> Layer<S> for Capture {
         if event.metadata().target() == "resile" {
             let mut fields = BTreeMap::new();
             event.record(&mut Fields(&mut fields));
-            LOGGED.with_borrow_mut(|lines| lines.push((*event.metadata().level(), fields)));
+            LOGGED.with_borrow_mut(|records| records.push((*event.metadata().level(), fields)));
         }
     }
 }
 
-/// The lines of calls on an upstream that is given no other observer, without the place, which is checked.
-fn lines(steps: &'static [Step], policy: &RetryPolicy<impl Classify<Down>>) -> Vec<Line> {
+/// Returns the records of calls on an upstream with its default observer, without the call site.
+/// The call site is checked.
+fn records(steps: &'static [Step], policy: &RetryPolicy<impl Classify<Down>>) -> Vec<LogRecord> {
     capture();
     let timer = ManualTimer::new();
     let run = |upstream: &Upstream<&ManualTimer>| {
@@ -81,32 +83,32 @@ fn lines(steps: &'static [Step], policy: &RetryPolicy<impl Classify<Down>>) -> V
     };
     let feed = || Upstream::new("feed").with_timer(&timer);
     run(&feed());
-    // `Log` is the default: to ask for it says each line once, not twice, and no line of another observer's.
+    // `Log` is the default. Setting `Log` explicitly must not log a record twice.
     let once = logged();
     run(&feed().with_observer(&Log));
     assert_eq!(logged(), 2 * once);
     run(&feed().with_observer(&()));
-    assert_eq!(logged(), 2 * once, "() is silent");
-    // Beside one who wants to hear of every success, still only of recoveries.
+    assert_eq!(logged(), 2 * once, "the observer `()` logs nothing");
+    // Beside an observer of all events `Log` still logs only recoveries, and no other successes.
     run(&feed().with_shared_observer((Log, |_: &Event<'_>| ())));
     assert_eq!(logged(), 3 * once);
-    let mut lines = taken();
-    lines.truncate(once);
-    lines
+    let mut records = taken();
+    records.truncate(once);
+    records
 }
 
-/// What was logged, without the place, which is checked.
-fn taken() -> Vec<Line> {
-    let mut lines = LOGGED.take();
-    for (_, fields) in &mut lines {
+/// Takes the records of this thread without the call site, and checks the call site.
+fn taken() -> Vec<LogRecord> {
+    let mut records = LOGGED.take();
+    for (_, fields) in &mut records {
         if let Some(at) = fields.remove("at") {
             assert!(at.starts_with(&format!("{}:", file!())), "{at}");
         }
     }
-    lines
+    records
 }
 
-/// The levels and messages of what was logged.
+/// Returns the levels and messages of the records.
 fn messages() -> Vec<(Level, String)> {
     taken()
         .into_iter()
@@ -114,7 +116,7 @@ fn messages() -> Vec<(Level, String)> {
         .collect()
 }
 
-fn line(level: Level, message: &str, fields: &[(&'static str, &str)]) -> Line {
+fn log_record(level: Level, message: &str, fields: &[(&'static str, &str)]) -> LogRecord {
     let fields = fields.iter().copied().chain([("message", message)]);
     (level, fields.map(|(name, value)| (name, value.to_owned())).collect())
 }
@@ -133,17 +135,17 @@ const POLICY: RetryPolicy = RetryPolicy::new()
     .with_backoff(Backoff::fixed(SECOND).with_jitter(Jitter::None));
 
 #[test]
-fn success_at_once_says_nothing() {
-    assert_eq!(lines(&[Step::Succeed], &POLICY), []);
-    assert_eq!(lines(&[Step::Pend(3, true)], &POLICY), []);
+fn a_first_success_logs_nothing() {
+    assert_eq!(records(&[Step::Succeed], &POLICY), []);
+    assert_eq!(records(&[Step::Pend(3, true)], &POLICY), []);
 }
 
 #[test]
-fn retries_warn_and_recovery_is_a_detail() {
+fn retries_are_warnings_and_recovery_is_debug() {
     assert_eq!(
-        lines(&[Step::Fail, Step::Succeed], &POLICY),
+        records(&[Step::Fail, Step::Succeed], &POLICY),
         [
-            line(
+            log_record(
                 Level::WARN,
                 "feed: attempt 1 of 3 failed, retrying in 1.0s: down, 1",
                 &[
@@ -154,7 +156,7 @@ fn retries_warn_and_recovery_is_a_detail() {
                     ("health", "\"failing\""),
                 ]
             ),
-            line(
+            log_record(
                 Level::DEBUG,
                 "feed: attempt 2 of 3 succeeded",
                 &[("upstream", "\"feed\""), ("attempt", "2"), ("attempts_allowed", "3")]
@@ -164,16 +166,16 @@ fn retries_warn_and_recovery_is_a_detail() {
 }
 
 #[test]
-fn giving_up_warns() {
-    let judged = POLICY.with_classifier(|error: &Down| match error.0 {
+fn giving_up_is_a_warning() {
+    let classified = POLICY.with_classifier(|error: &Down| match error.0 {
         1 => Verdict::throttled().after(SECOND * 20),
         _ => Verdict::throttled().after(SECOND * 60),
     });
-    let policy = judged.with_backoff(Backoff::none().with_jitter(Jitter::None));
+    let policy = classified.with_backoff(Backoff::none().with_jitter(Jitter::None));
     assert_eq!(
-        lines(&[Step::Fail], &policy),
+        records(&[Step::Fail], &policy),
         [
-            line(
+            log_record(
                 Level::WARN,
                 "feed: attempt 1 of 3 failed, retrying in 20.0s: down, 1 (asked to wait 20.0s)",
                 &[
@@ -185,7 +187,7 @@ fn giving_up_warns() {
                     ("health", "\"throttling\""),
                 ]
             ),
-            line(
+            log_record(
                 Level::WARN,
                 "feed: gave up after 2 of 3 attempts, the upstream asked for a longer wait than the policy allows: \
                  down, 2 (asked to wait 60.0s)",
@@ -202,9 +204,10 @@ fn giving_up_warns() {
     );
 }
 
-/// The caller has a first error that is final: a detail. After a retry it is the end of a story, and warns.
+/// The caller gets a first fatal error anyway, so it is logged at debug. After a retry it is a
+/// warning.
 #[test]
-fn a_fatal_first_error_is_a_detail() {
+fn a_fatal_first_error_is_debug() {
     let fields = |reason: &'static str, health: Option<&'static str>, attempt: &'static str| {
         let fields = [
             ("upstream", "\"feed\""),
@@ -216,32 +219,32 @@ fn a_fatal_first_error_is_a_detail() {
     };
     let fatal = "the request must not be sent again";
     assert_eq!(
-        lines(&[Step::Fail], &POLICY.with_classifier(|_: &Down| false)),
-        [line(
+        records(&[Step::Fail], &POLICY.with_classifier(|_: &Down| false)),
+        [log_record(
             Level::DEBUG,
             &format!("feed: gave up after 1 of 3 attempts, {fatal}: down, 1"),
             &fields("\"fatal\"", Some("\"unknown\""), "1")
         )]
     );
     assert_eq!(
-        lines(&[Step::Fail], &POLICY.with_classifier(|_: &Down| None::<Verdict>)),
-        [line(
+        records(&[Step::Fail], &POLICY.with_classifier(|_: &Down| None::<Verdict>)),
+        [log_record(
             Level::DEBUG,
             "feed: gave up after 1 of 3 attempts, the classifier has no verdict on the error: down, 1",
             &fields("\"unclassified\"", None, "1")
         )]
     );
-    let then = lines(&[Step::Fail], &POLICY.with_classifier(|error: &Down| error.0 == 1));
+    let then = records(&[Step::Fail], &POLICY.with_classifier(|error: &Down| error.0 == 1));
     assert_eq!(
         then[1],
-        line(
+        log_record(
             Level::WARN,
             &format!("feed: gave up after 2 of 3 attempts, {fatal}: down, 2"),
             &fields("\"fatal\"", Some("\"unknown\""), "2")
         )
     );
-    // Other reasons warn, also on the first attempt.
-    let once = lines(&[Step::Fail], &POLICY.with_attempts(1));
+    // Other reasons are warnings, also on the first attempt.
+    let once = records(&[Step::Fail], &POLICY.with_attempts(1));
     assert_eq!((once.len(), once[0].0), (1, Level::WARN));
 }
 
@@ -249,9 +252,9 @@ fn a_fatal_first_error_is_a_detail() {
 #[derive(Debug)]
 struct Undescribed;
 
-/// A call on a name has the name and the error's words; one on nothing has neither.
+/// A call on a name logs the name and the error. A call without an upstream logs neither.
 #[test]
-fn a_name_alone_and_no_name() {
+fn a_call_on_a_name_logs_its_name() {
     capture();
     let policy = POLICY.with_backoff(Backoff::none());
     let script = Script::new(&[Step::Fail, Step::Succeed]);
@@ -264,12 +267,13 @@ fn a_name_alone_and_no_name() {
     assert_eq!(messages(), [warn(failed[0]), debug(recovered[0])]);
     let script = Script::new(&[Step::Fail, Step::Succeed]);
     drive(retry(|_| script.play(), policy, Never), &ManualTimer::new()).unwrap();
-    let lines = taken();
-    assert!(lines.iter().all(|(_, fields)| !fields.contains_key("upstream")), "{lines:?}");
-    LOGGED.set(lines);
+    let records = taken();
+    assert!(records.iter().all(|(_, fields)| !fields.contains_key("upstream")), "{records:?}");
+    LOGGED.set(records);
     assert_eq!(messages(), [warn(failed[1]), debug(recovered[1])]);
 
-    // An error without `Display` has the words of its `Debug`; the chain of an `anyhow` error is one line.
+    // An error without `Display` is logged by its `Debug`. The chain of an `anyhow` error is one
+    // line.
     let feed = Upstream::new("feed");
     let once = policy.with_attempts(1);
     let _ = drive(
@@ -288,9 +292,9 @@ fn a_name_alone_and_no_name() {
     );
 }
 
-/// An outage logs its beginning and its end, not each refusal.
+/// An outage logs its start at WARN and its end at INFO. Each refusal is logged at DEBUG.
 #[test]
-fn a_breaker_logs_the_beginning_and_the_end_of_an_outage() {
+fn a_breaker_logs_the_start_and_the_end_of_an_outage() {
     capture();
     let timer = ManualTimer::new();
     let open = Backoff::fixed(SECOND * 30).with_jitter(Jitter::None);
@@ -320,15 +324,15 @@ fn a_breaker_logs_the_beginning_and_the_end_of_an_outage() {
     drop(feed.isolate());
     assert_eq!(messages(), [warn("feed: breaker isolated"), closed]);
 
-    // Its fields: why, and for how long. No call, no place.
+    // The fields give the reason and the open time. There is no call and no call site.
     (0..2).for_each(|_| call(&down));
-    let lines = LOGGED.take();
+    let records = LOGGED.take();
     let fields = [("upstream", "\"feed\""), ("delay", "30s"), ("reason", "\"consecutive\"")];
-    assert_eq!(lines[1], line(Level::WARN, opened, &fields));
+    assert_eq!(records[1], log_record(Level::WARN, opened, &fields));
 }
 
 #[test]
-fn refusals_cancellation_and_waits_are_details() {
+fn refusals_cancellations_and_holds_are_debug() {
     capture();
     let timer = ManualTimer::new();
     let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
@@ -339,10 +343,10 @@ fn refusals_cancellation_and_waits_are_details() {
     feed.hold(SECOND * 2);
     drive(succeeds().on(&feed), &timer).unwrap();
     assert_eq!(messages(), [debug("feed: attempt 1 of 3 waits 2.0s for the cooldown")]);
-    let place = feed.bulkhead().unwrap().try_acquire().unwrap();
+    let permit = feed.bulkhead().unwrap().try_acquire().unwrap();
     drive(succeeds().on(&feed), &timer).unwrap_err();
     assert_eq!(messages(), [debug("feed: gave up after 0 of 3 attempts, the bulkhead is full")]);
-    drop(place);
+    drop(permit);
 
     let token = CancellationToken::new();
     let script = Script::new(&[Step::Fail]);
@@ -356,7 +360,7 @@ fn refusals_cancellation_and_waits_are_details() {
         [warn("feed: attempt 1 of 3 failed, retrying in 1.0s: down, 1"), gave_up]
     );
 
-    // What no budget pays for, and what is cut, warns.
+    // An empty budget and a timeout are warnings.
     let poor = Upstream::new("feed").with_budget(Budget::new().with_capacity(0)).with_timer(&timer);
     drive(retry(|_| script.play(), POLICY, Never).on(&poor), &timer).unwrap_err();
     assert_eq!(
@@ -369,9 +373,10 @@ fn refusals_cancellation_and_waits_are_details() {
     assert_eq!(messages(), [warn(cut)]);
 }
 
-/// Hedges are details; alternatives are not, as an answer from the second hides that the first is down.
+/// Hedges are logged at debug. A failed alternative is a warning, because a later success would
+/// hide the failure.
 #[tokio::test(start_paused = true)]
-async fn hedges_are_details_and_alternatives_are_not() {
+async fn hedges_are_debug_and_failed_alternatives_are_warnings() {
     capture();
     let feed = Upstream::new("feed");
     let op = |attempt: Attempt| async move {
@@ -379,7 +384,7 @@ async fn hedges_are_details_and_alternatives_are_not() {
         Ok::<_, Down>(())
     };
     hedge(op, HedgePolicy::new().with_delay(SECOND), Never).on(&feed).await.unwrap();
-    // A first attempt's `Started`, and `Lost`, are for observers of all events.
+    // `Started` of a first attempt and `Lost` go only to observers of all events.
     let started = debug("feed: attempt 2 of 2 starts");
     assert_eq!(messages(), [started, debug("feed: attempt 2 of 2 succeeded")]);
     let poor = Upstream::new("feed").with_budget(Budget::new().with_capacity(0));
@@ -397,16 +402,16 @@ async fn hedges_are_details_and_alternatives_are_not() {
     assert_eq!(messages(), [failed, debug("models: alternative 2 of 2 succeeded")]);
 }
 
-/// Once for each pair of places, however often the calls are made.
+/// Each pair of call sites is logged once, for any number of calls.
 #[test]
-fn nested_calls_warn_once_for_each_pair_of_places() {
+fn nested_calls_are_logged_once_for_each_pair_of_call_sites() {
     capture();
     let inner = || retry(|_| async { Ok::<_, Down>(()) }, POLICY, Never).on("inner");
     let outer = || retry(|_| inner(), POLICY, Never).on("outer");
     (0..3).for_each(|_| drive(outer(), &ManualTimer::new()).unwrap());
-    let lines = taken();
-    assert_eq!(lines.len(), 1, "{lines:?}");
-    let (level, fields) = &lines[0];
+    let records = taken();
+    assert_eq!(records.len(), 1, "{records:?}");
+    let (level, fields) = &records[0];
     let message = &fields["message"];
     assert_eq!((*level, &*fields["upstream"]), (Level::WARN, "\"inner\""));
     let start = format!("inner: this call runs within an attempt of the call at {}:", file!());
@@ -414,14 +419,14 @@ fn nested_calls_warn_once_for_each_pair_of_places() {
         message.starts_with(&start) && message.ends_with(": their attempts multiply"),
         "{message}"
     );
-    // The same inner place in another outer one is another pair.
+    // The same inner call site in another outer call is another pair.
     drive(retry(|_| inner(), POLICY, Never).on("outer"), &ManualTimer::new()).unwrap();
     assert_eq!(taken().len(), 1);
 }
 
-/// OpenTelemetry's names, on the caller's span, where that has them.
+/// The caller's span gets fields with OpenTelemetry's names, if it declares them.
 #[test]
-fn the_span_records_resends_and_the_type_of_the_error() {
+fn the_span_records_the_resends_and_the_error_type() {
     capture();
     let (timer, span) = (
         ManualTimer::new(),
@@ -446,7 +451,7 @@ fn the_span_records_resends_and_the_type_of_the_error() {
     );
     let cut = POLICY.with_attempts(1).with_attempt_timeout(SECOND);
     assert_eq!(recorded(&[Step::Hang], cut), [("error.type", "\"timeout\"".to_owned())]);
-    // A span without the fields takes nothing, and nothing panics.
+    // A span without these fields records nothing, and nothing panics.
     let script = Script::new(&[Step::Fail]);
     let policy = POLICY.with_backoff(Backoff::none());
     let _ = ::tracing::info_span!("bare")

@@ -36,7 +36,7 @@ fn run<C: resile::Classify<Down>>(
 }
 
 #[test]
-fn trap_02_a_hint_is_a_floor_and_does_not_reset_the_growth() {
+fn trap_02_a_hint_is_a_lower_bound_and_does_not_reset_the_growth() {
     let growing = RetryPolicy::new()
         .with_attempts(6)
         .with_backoff(Backoff::exponential(SECOND).with_cap(SECOND * 600).with_jitter(Jitter::None))

@@ -1,4 +1,5 @@
-//! Dropped at every await point: nothing is leaked, paid twice or left waiting.
+//! A call with a budget may be dropped at any await. Nothing leaks, no token is spent twice, and
+//! nothing waits for ever.
 
 use std::cell::Cell;
 use std::task::Poll;
@@ -14,7 +15,7 @@ use super::script::{Down, Script, Step, poll, upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Failing, pending, hanging and recovering, in many orders.
+/// Scripts that fail, stay pending, hang and recover, in many orders.
 const SCRIPTS: &[&[Step]] = &[
     &[Step::Succeed],
     &[Step::Fail],
@@ -33,20 +34,20 @@ const BACKOFFS: [Backoff; 3] = [
     Backoff::steps(&[Duration::ZERO, SECOND]).with_jitter(Jitter::None),
 ];
 
-/// What stays when a call is gone.
+/// Everything that outlives a call.
 struct Scene {
     script: Script,
     timer: ManualTimer,
     token: CancellationToken,
     upstream: Upstream<ManualTimer>,
     policy: RetryPolicy,
-    /// How many attempts a caller's own loop began and dropped before it polled them.
+    /// The number of attempts that a caller's own loop began and dropped before their first poll.
     unpolled: Cell<u32>,
 }
 
 impl Scene {
     const CAPACITY: u32 = 100;
-    /// Tokens at the start: few enough that no deposit is lost at the brim.
+    /// The tokens at the start. They are few enough that no deposit is lost at the capacity.
     const START: u32 = 50;
 
     fn new(steps: &'static [Step], backoff: Backoff) -> Self {
@@ -62,7 +63,7 @@ impl Scene {
         Self { script: Script::new(steps), timer, token, upstream, policy, unpolled: Cell::new(0) }
     }
 
-    /// The call is gone; `done` is its outcome if it came to one.
+    /// Checks the state after the call is gone. `done` is whether it succeeded, if it ended.
     fn check(&self, done: Option<bool>, polls: u32) {
         let retries = (self.script.begun() + self.unpolled.get()).saturating_sub(1);
         let deposits = u32::from(done == Some(true));
@@ -78,8 +79,8 @@ impl Scene {
     }
 }
 
-/// Polls what `call` makes n times, then drops it, for every n until it completes.
-fn sweep(call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
+/// Polls a call n times and drops it, for every n until the call completes.
+fn drop_at_every_await(call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
     let mut longest = 0;
     for steps in SCRIPTS {
         for backoff in BACKOFFS {
@@ -90,7 +91,8 @@ fn sweep(call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
                     let done = (0..polls).find_map(|_| match poll(call.as_mut()) {
                         Poll::Ready(outcome) => Some(outcome.is_ok()),
                         Poll::Pending => {
-                            // What waits only for the clock is let on; what wakes itself needs no clock.
+                            // A call that waits for the clock needs an advance. A call that wakes
+                            // itself does not.
                             if let Some(left) = scene.timer.until_next() {
                                 scene.timer.advance(left.min(SECOND));
                             }
@@ -108,12 +110,12 @@ fn sweep(call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
             }
         }
     }
-    assert!(longest > 10, "the scripts were hardly pending");
+    assert!(longest > 10, "the scripts were pending too rarely");
 }
 
 #[test]
-fn retry_dropped_anywhere() {
-    sweep(&async |scene: &Scene| {
+fn a_retry_dropped_at_any_await_leaks_nothing() {
+    drop_at_every_await(&async |scene: &Scene| {
         retry(|_| scene.script.play(), &scene.policy, &scene.token)
             .on(&scene.upstream)
             .await
@@ -122,24 +124,24 @@ fn retry_dropped_anywhere() {
 }
 
 #[test]
-fn retry_of_timeouts_dropped_anywhere() {
-    sweep(&async |scene: &Scene| {
+fn a_retry_of_timeouts_dropped_at_any_await_leaks_nothing() {
+    drop_at_every_await(&async |scene: &Scene| {
         let op = |_| scene.script.play().timeout(SECOND * 5).on(&scene.upstream);
         retry(op, &scene.policy, &scene.token).on(&scene.upstream).await.map_err(drop)
     });
 }
 
 #[test]
-fn retry_with_an_attempt_timeout_dropped_anywhere() {
-    sweep(&async |scene: &Scene| {
+fn a_retry_with_an_attempt_timeout_dropped_at_any_await_leaks_nothing() {
+    drop_at_every_await(&async |scene: &Scene| {
         let policy = scene.policy.with_attempt_timeout(SECOND * 5);
         retry(|_| scene.script.play(), policy, &scene.token).on(&scene.upstream).await.map_err(drop)
     });
 }
 
 #[test]
-fn timeout_of_a_retry_dropped_anywhere() {
-    sweep(&async |scene: &Scene| {
+fn a_timeout_of_a_retry_dropped_at_any_await_leaks_nothing() {
+    drop_at_every_await(&async |scene: &Scene| {
         let call = retry(|_| scene.script.play(), &scene.policy, &scene.token).on(&scene.upstream);
         let flat = async { call.await.map_err(|gave_up| gave_up.into_last().unwrap_or(Down(0))) };
         flat.timeout(SECOND * 30).on(&scene.upstream).await.map_err(drop)
@@ -147,8 +149,8 @@ fn timeout_of_a_retry_dropped_anywhere() {
 }
 
 #[test]
-fn run_attempt_dropped_anywhere() {
-    sweep(&async |scene: &Scene| {
+fn a_run_by_attempt_dropped_at_any_await_leaks_nothing() {
+    drop_at_every_await(&async |scene: &Scene| {
         let mut run = Run::new(&scene.policy, &scene.token).on(&scene.upstream);
         loop {
             if let Some(value) = run.attempt(scene.script.play()).await.map_err(drop)? {
@@ -159,12 +161,12 @@ fn run_attempt_dropped_anywhere() {
 }
 
 #[test]
-fn run_next_dropped_anywhere() {
-    sweep(&async |scene: &Scene| {
+fn a_run_by_next_dropped_at_any_await_leaks_nothing() {
+    drop_at_every_await(&async |scene: &Scene| {
         let mut run = Run::new(&scene.policy, &scene.token).on(&scene.upstream);
         loop {
             run.next().await.map_err(drop)?;
-            // By hand, nothing but the caller cuts an attempt.
+            // In a run by hand only the caller can cut an attempt.
             match scene.script.play().timeout(SECOND * 5).on(&scene.upstream).await {
                 Ok(value) => return Ok(run.succeeded(value)),
                 Err(error) => run.failed(error).map_err(drop)?,
@@ -173,9 +175,10 @@ fn run_next_dropped_anywhere() {
     });
 }
 
-/// A run outlives its attempts: dropped one by one, each at another point, they are paid like all others.
+/// A run outlives its attempts. Its attempts are dropped one by one at different points, and each
+/// retry spends one token.
 #[test]
-fn a_run_whose_attempts_are_dropped_pays_for_each() {
+fn a_run_spends_one_token_for_each_dropped_retry() {
     for (steps, backoff) in
         SCRIPTS.iter().flat_map(|steps| BACKOFFS.map(|backoff| (*steps, backoff)))
     {
@@ -194,7 +197,7 @@ fn a_run_whose_attempts_are_dropped_pays_for_each() {
                     break;
                 }
                 drop(attempt);
-                // Each wait is dropped in its middle, and yet they come to an end.
+                // Each wait is dropped in the middle, but the delay still ends.
                 scene.timer.advance(SECOND / 2);
             }
             drop(run);
@@ -203,9 +206,9 @@ fn a_run_whose_attempts_are_dropped_pays_for_each() {
     }
 }
 
-/// The same by hand: what is dropped is the wait, or the caller's own attempt.
+/// In a run by hand the wait or the caller's own attempt is dropped.
 #[test]
-fn a_run_by_hand_whose_attempts_are_dropped_pays_for_each() {
+fn a_run_by_hand_spends_one_token_for_each_dropped_retry() {
     for (steps, backoff) in
         SCRIPTS.iter().flat_map(|steps| BACKOFFS.map(|backoff| (*steps, backoff)))
     {
@@ -243,9 +246,10 @@ fn a_run_by_hand_whose_attempts_are_dropped_pays_for_each() {
     }
 }
 
-/// On no upstream, by tokio's clock: each attempt is dropped once, and the token's waiters are gone.
+/// A call without an upstream runs on tokio's clock. Each attempt is dropped once, before the next
+/// begins.
 #[tokio::test(start_paused = true)]
-async fn calls_on_no_upstream_dropped_anywhere() {
+async fn calls_without_an_upstream_dropped_at_any_await_leak_nothing() {
     for (steps, backoff) in
         SCRIPTS.iter().flat_map(|steps| BACKOFFS.map(|backoff| (*steps, backoff)))
     {

@@ -1,5 +1,5 @@
-//! Streams, hedges and fallbacks on an upstream: what its breaker, cooldown, bulkhead and learned limit hear of them, and
-//! what they do to them.
+//! Streams, hedges and fallbacks on an upstream: their reports to its breaker, cooldown, bulkhead
+//! and adaptive timeout, and the effects of these parts.
 
 use std::cell::{Cell, RefCell};
 use std::future::{pending, ready};
@@ -26,7 +26,7 @@ const AFTER_50: HedgePolicy = HedgePolicy::new().with_delay(Duration::from_milli
 type Step = Result<u32, &'static str>;
 type Steps = BoxStream<'static, Step>;
 
-/// A breaker that opens for a minute after that many failures in a row.
+/// Creates a breaker that opens for a minute after this many failures in a row.
 const fn breaker(failures: u32) -> Breaker {
     let open = Backoff::fixed(Duration::from_secs(60)).with_jitter(Jitter::None);
     Breaker::new().with_consecutive(failures).with_open_time(open)
@@ -36,13 +36,13 @@ fn guarded(failures: u32) -> Upstream {
     Upstream::new("host").with_breaker(breaker(failures))
 }
 
-/// A cooldown that releases all at once.
+/// Creates an upstream with a cooldown that releases all calls at once.
 fn cooled() -> Upstream {
     Upstream::new("host")
         .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO))
 }
 
-/// How many calls its breaker has counted, and how many of them as failed.
+/// Returns the numbers of calls and of failures in the breaker.
 fn counted(upstream: &Upstream) -> (u64, u64) {
     let snapshot = upstream.snapshot().unwrap();
     (snapshot.calls, snapshot.failures)
@@ -52,7 +52,7 @@ fn of(items: impl IntoIterator<Item = Step, IntoIter: Send + 'static>) -> Steps 
     stream::iter(items).boxed()
 }
 
-/// Opens each time what `open` makes.
+/// Opens the stream that `open` makes for each attempt.
 fn opens(
     open: impl Fn(u32) -> Steps,
 ) -> impl FnMut(Attempt) -> std::future::Ready<Result<Steps, &'static str>> {
@@ -60,7 +60,7 @@ fn opens(
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_in_mid_stream_counts_at_the_breaker_like_one_of_opening() {
+async fn an_error_during_a_stream_counts_at_the_breaker_like_a_failure_to_open() {
     let host = guarded(2);
     let breaks = || retry_stream(opens(|_| of([Ok(1), Err("reset")])), ONCE, Never).on(&host);
     let gave_up = breaks().try_collect::<Vec<_>>().await.unwrap_err();
@@ -68,7 +68,7 @@ async fn an_error_in_mid_stream_counts_at_the_breaker_like_one_of_opening() {
     let refused = |_| ready(Err::<Steps, _>("refused"));
     retry_stream(refused, ONCE, Never).on(&host).try_collect::<Vec<_>>().await.unwrap_err();
     assert_eq!(host.breaker().unwrap().state(), State::Open);
-    // From then on nothing is opened.
+    // The breaker is open now, so no stream is opened.
     let never = |_| -> std::future::Ready<Result<Steps, &'static str>> { unreachable!() };
     let gave_up =
         retry_stream(never, ONCE, Never).on(&host).try_collect::<Vec<_>>().await.unwrap_err();
@@ -78,9 +78,10 @@ async fn an_error_in_mid_stream_counts_at_the_breaker_like_one_of_opening() {
     );
 }
 
-/// Only the end says that the stream was good. One that was cut short of its last item was not.
+/// A stream counts as a success at its end only. A stream without its last item counts as a
+/// failure.
 #[tokio::test(start_paused = true)]
-async fn a_stream_counts_once_and_at_its_end() {
+async fn a_stream_counts_once_at_its_end() {
     let host = guarded(5);
     let mut call = Box::pin(retry_stream(opens(|_| of([Ok(1), Ok(2)])), ONCE, Never).on(&host));
     for item in 1..=2 {
@@ -97,7 +98,7 @@ async fn a_stream_counts_once_and_at_its_end() {
         .on(&host);
     assert_eq!(call.try_collect::<Vec<_>>().await.unwrap_err().cut(), Some(Cut::Stream));
     assert_eq!(counted(&host), (2, 1));
-    // Dropped in mid-stream it says nothing, as when the token cuts it.
+    // A stream that is dropped or cancelled before its end does not count.
     let flows = || opens(|_| stream::iter([Ok(1)]).chain(stream::pending()).boxed());
     let mut call = Box::pin(retry_stream(flows(), ONCE, Never).on(&host));
     assert_eq!(call.next().await.unwrap().unwrap(), 1);
@@ -110,7 +111,7 @@ async fn a_stream_counts_once_and_at_its_end() {
     assert_eq!(counted(&host), (2, 1));
 }
 
-/// A retry within the stream that the breaker would refuse is not waited for.
+/// The stream does not wait for a retry that the breaker would refuse.
 #[tokio::test(start_paused = true)]
 async fn a_breaker_that_opens_ends_a_stream_between_its_attempts() {
     let (host, began) = (guarded(3), Instant::now());
@@ -128,9 +129,9 @@ async fn a_breaker_that_opens_ends_a_stream_between_its_attempts() {
     assert_eq!(began.elapsed(), 2 * SECOND);
 }
 
-/// A stream that flows is in flight: it keeps its place until it ends, or is dropped.
+/// An open stream is in flight. It holds its permit until it ends or is dropped.
 #[tokio::test(start_paused = true)]
-async fn a_stream_keeps_its_place_until_it_ends() {
+async fn a_stream_holds_its_permit_until_it_ends() {
     let host = Upstream::new("host").with_bulkhead(Bulkhead::new(1));
     let bulkhead = host.bulkhead().unwrap();
     let open = || Box::pin(retry_stream(opens(|_| of([Ok(1), Ok(2)])), ONCE, Never).on(&host));
@@ -145,7 +146,7 @@ async fn a_stream_keeps_its_place_until_it_ends() {
     assert_eq!(bulkhead.in_flight(), 0);
 }
 
-/// A stream that was throttled, in opening or on the way, makes everyone wait, and is held itself.
+/// A throttled stream holds every call on the upstream and its own retry.
 #[tokio::test(start_paused = true)]
 async fn a_throttled_stream_holds_all_calls() {
     let host = cooled();
@@ -158,19 +159,16 @@ async fn a_throttled_stream_holds_all_calls() {
         .with_resumption(|_| Resumption::Restart(0))
         .on(&host)
         .try_collect::<Vec<_>>();
-    let beside = async {
+    let other = async {
         sleep(SECOND).await;
         assert_eq!(host.held(), Some(19 * SECOND));
         retry(|_| ready(Ok::<_, &str>(())), ONCE, Never).on(&host).await.unwrap();
         began.elapsed()
     };
-    let (items, beside) = tokio::join!(stream, beside);
-    assert_eq!(
-        (items.unwrap(), began.elapsed(), beside),
-        (vec![1, 0, 2], 20 * SECOND, 20 * SECOND)
-    );
+    let (items, other) = tokio::join!(stream, other);
+    assert_eq!((items.unwrap(), began.elapsed(), other), (vec![1, 0, 2], 20 * SECOND, 20 * SECOND));
 
-    // One that comes in between is held before it opens anything.
+    // A new stream is held before it is opened.
     host.hold(5 * SECOND);
     let held = RefCell::new(vec![]);
     let observer = |event: &Event<'_>| {
@@ -185,7 +183,7 @@ async fn a_throttled_stream_holds_all_calls() {
     assert_eq!(held.into_inner(), [(1, HeldBy::Cooldown, Some(5 * SECOND))]);
 }
 
-/// Opens after that long, yields content after as long again, then goes on for an hour.
+/// Opens after `half`, yields content after `half` again, and the last item an hour later.
 fn slow(half: Duration) -> impl Future<Output = Result<Steps, &'static str>> {
     let first = stream::once(async move {
         sleep(half).await;
@@ -201,9 +199,10 @@ fn slow(half: Duration) -> impl Future<Output = Result<Steps, &'static str>> {
     }
 }
 
-/// The limits on an attempt hold until content, and what is cut by them counts; what flows is not cut.
+/// The attempt timeout ends with the first content. A stream that is cut before counts as a
+/// failure.
 #[tokio::test(start_paused = true)]
-async fn the_attempt_timeout_holds_until_content() {
+async fn the_attempt_timeout_ends_with_the_first_content() {
     let host = Upstream::new("host").with_breaker(breaker(5).with_window(24 * 3600 * SECOND));
     let policy =
         ONCE.with_attempts(2).with_backoff(Backoff::none()).with_attempt_timeout(10 * SECOND);
@@ -224,9 +223,9 @@ async fn the_attempt_timeout_holds_until_content() {
     assert_eq!(counted(&host), (4, 3));
 }
 
-/// What is learned of a stream is the time to its content.
+/// The learned latency of a stream is the time to its first content.
 #[tokio::test(start_paused = true)]
-async fn a_stream_teaches_its_time_to_content() {
+async fn the_learned_latency_of_a_stream_is_the_time_to_content() {
     let adaptive = AdaptiveTimeout::new().with_samples(1).with_window(24 * 3600 * SECOND);
     let host = Upstream::new("host").with_adaptive_timeout(adaptive);
     let policy = ONCE.with_learned_attempt_timeout();
@@ -244,12 +243,12 @@ async fn a_stream_teaches_its_time_to_content() {
     assert_eq!(gave_up.cut(), Some(Cut::AttemptTimeout(limit)));
 }
 
-/// Attempt n takes the nth latency and comes to the nth outcome.
-fn row<const N: usize>(
-    row: [(u64, Step); N],
+/// Attempt n takes the n-th latency and returns the n-th outcome.
+fn scripted<const N: usize>(
+    scripted: [(u64, Step); N],
 ) -> impl FnMut(Attempt) -> futures_util::future::BoxFuture<'static, Step> {
     move |attempt| {
-        let (latency, outcome) = row[attempt.number() as usize - 1];
+        let (latency, outcome) = scripted[attempt.number() as usize - 1];
         async move {
             sleep(Duration::from_millis(latency)).await;
             outcome
@@ -259,25 +258,28 @@ fn row<const N: usize>(
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_attempt_of_a_hedge_reports_its_own_outcome_and_a_loser_none() {
+async fn each_attempt_of_a_hedge_reports_its_outcome_and_a_loser_reports_none() {
     let host = guarded(5);
     assert_eq!(
-        hedge(row([(60, Err("reset")), (100, Ok(2))]), AFTER_50, Never).on(&host).await.unwrap(),
+        hedge(scripted([(60, Err("reset")), (100, Ok(2))]), AFTER_50, Never)
+            .on(&host)
+            .await
+            .unwrap(),
         2
     );
     assert_eq!(counted(&host), (2, 1));
     assert_eq!(
-        hedge(row([(500, Ok(1)), (10, Ok(2))]), AFTER_50, Never).on(&host).await.unwrap(),
+        hedge(scripted([(500, Ok(1)), (10, Ok(2))]), AFTER_50, Never).on(&host).await.unwrap(),
         2
     );
-    assert_eq!(counted(&host), (3, 1), "the loser says nothing");
-    hedge(row([(60, Err("reset")), (20, Err("reset"))]), AFTER_50, Never)
+    assert_eq!(counted(&host), (3, 1), "the loser does not count");
+    hedge(scripted([(60, Err("reset")), (20, Err("reset"))]), AFTER_50, Never)
         .on(&host)
         .await
         .unwrap_err();
     assert_eq!(counted(&host), (5, 3));
-    // Dropped in flight, none does.
-    let dropped = hedge(row([(500, Ok(1)), (500, Ok(2))]), AFTER_50, Never).on(&host);
+    // Attempts dropped in flight do not count.
+    let dropped = hedge(scripted([(500, Ok(1)), (500, Ok(2))]), AFTER_50, Never).on(&host);
     assert!(tokio::time::timeout(100 * MS, dropped).await.is_err());
     assert_eq!(counted(&host), (5, 3));
 }
@@ -292,9 +294,9 @@ async fn an_open_breaker_refuses_a_hedged_call_and_denies_a_hedge() {
             denied.set(denied.get() + attempts);
         }
     };
-    // It is isolated when the hedge is due: the first attempt goes on.
-    let call =
-        hedge(row([(100, Ok(1)), (10, Ok(2))]), AFTER_50, Never).on(host.observed_by(&observer));
+    // The breaker is isolated when the hedge is due, and the first attempt goes on.
+    let call = hedge(scripted([(100, Ok(1)), (10, Ok(2))]), AFTER_50, Never)
+        .on(host.observed_by(&observer));
     let isolation = async {
         sleep(20 * MS).await;
         let isolation = host.isolate();
@@ -306,7 +308,7 @@ async fn an_open_breaker_refuses_a_hedged_call_and_denies_a_hedge() {
     assert_eq!(
         (host.budget().unwrap().available(), host.bulkhead().unwrap().in_flight()),
         (3, 0),
-        "all is given back"
+        "token and permit returned"
     );
 
     let _isolation = host.isolate();
@@ -318,22 +320,22 @@ async fn an_open_breaker_refuses_a_hedged_call_and_denies_a_hedge() {
     );
 }
 
-/// A hedge takes a place only if there is one. It does not wait in line, as the first attempt does.
+/// A hedge starts only if a permit is free. Only the first attempt waits in the queue.
 #[tokio::test(start_paused = true)]
-async fn a_hedge_does_not_wait_for_a_place() {
+async fn a_hedge_does_not_wait_for_a_permit() {
     let host = Upstream::new("host")
         .with_bulkhead(Bulkhead::new(1))
         .with_budget(Budget::new().with_capacity(3));
     let bulkhead = host.bulkhead().unwrap();
     let began = Instant::now();
-    let call = || hedge(row([(100, Ok(1)), (10, Ok(2))]), AFTER_50, Never).on(&host);
-    let lined_up = async {
+    let call = || hedge(scripted([(100, Ok(1)), (10, Ok(2))]), AFTER_50, Never).on(&host);
+    let numbers = async {
         sleep(75 * MS).await;
         (bulkhead.in_flight(), bulkhead.waiting())
     };
-    let (first, second, seen) = tokio::join!(call(), call(), lined_up);
+    let (first, second, seen) = tokio::join!(call(), call(), numbers);
     assert_eq!((first.unwrap(), second.unwrap(), seen), (1, 1, (1, 1)));
-    assert_eq!(began.elapsed(), 200 * MS, "the one begins when the other has ended");
+    assert_eq!(began.elapsed(), 200 * MS, "one call begins when the other has ended");
     assert_eq!((bulkhead.in_flight(), host.budget().unwrap().available()), (0, 3));
 }
 
@@ -342,34 +344,35 @@ async fn a_cooldown_holds_the_first_attempt_and_denies_hedges() {
     let host = cooled();
     host.hold(2 * SECOND);
     let began = Instant::now();
-    // Its delay counts from when the first attempt is under way.
+    // The delay of a hedge counts from the start of the first attempt.
     assert_eq!(
-        hedge(row([(500, Ok(1)), (10, Ok(2))]), AFTER_50, Never).on(&host).await.unwrap(),
+        hedge(scripted([(500, Ok(1)), (10, Ok(2))]), AFTER_50, Never).on(&host).await.unwrap(),
         2
     );
     assert_eq!(began.elapsed(), 2 * SECOND + 60 * MS);
 
-    // So does its own limit.
+    // The attempt timeout also counts from the start of the attempt.
     host.hold(2 * SECOND);
     let limited = AFTER_50.with_hedges(0).with_attempt_timeout(100 * MS);
-    assert_eq!(hedge(row([(90, Ok(1))]), limited, Never).on(&host).await.unwrap(), 1);
+    assert_eq!(hedge(scripted([(90, Ok(1))]), limited, Never).on(&host).await.unwrap(), 1);
 
-    // Held in between, by another call: no hedge is made.
-    let call = hedge(row([(500, Ok(1)), (10, Ok(2))]), AFTER_50, Never).on(&host);
+    // Another call holds the cooldown in between, so no hedge starts.
+    let call = hedge(scripted([(500, Ok(1)), (10, Ok(2))]), AFTER_50, Never).on(&host);
     let hold = async {
         sleep(20 * MS).await;
         host.hold(SECOND);
     };
     assert_eq!(tokio::join!(call, hold).0.unwrap(), 1);
-    // An attempt that is throttled holds the next call.
+    // A throttled attempt holds the next call.
     sleep(2 * SECOND).await;
     let throttled = AFTER_50.with_classifier(|_: &&str| Verdict::throttled().after(3 * SECOND));
-    hedge(row([(10, Err("429"))]), throttled, Never).on(&host).await.unwrap_err();
+    hedge(scripted([(10, Err("429"))]), throttled, Never).on(&host).await.unwrap_err();
     assert_eq!(host.held(), Some(3 * SECOND));
-    // What does not fit the total timeout is refused at once, with the time at which it could begin.
+    // A hold that does not fit the total timeout ends the call at once, with the time of the next
+    // possible start.
     let began = Instant::now();
     let hurried = AFTER_50.with_total_timeout(SECOND);
-    let gave_up = hedge(row([(10, Ok(1))]), hurried, Never).on(&host).await.unwrap_err();
+    let gave_up = hedge(scripted([(10, Ok(1))]), hurried, Never).on(&host).await.unwrap_err();
     assert_eq!(
         (gave_up.reason(), gave_up.retry_after(), began.elapsed()),
         (StopReason::Deadline, Some(3 * SECOND), Duration::ZERO)
@@ -377,17 +380,21 @@ async fn a_cooldown_holds_the_first_attempt_and_denies_hedges() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_attempt_of_a_hedge_has_its_own_limit() {
+async fn each_attempt_of_a_hedge_has_its_own_timeout() {
     let host = guarded(9);
     let limited = AFTER_50.with_attempt_timeout(100 * MS);
     let began = Instant::now();
-    // The first is cut at 100 ms; its hedge, which began at 50 ms, answers within its own limit.
-    assert_eq!(hedge(row([(500, Ok(1)), (90, Ok(2))]), limited, Never).on(&host).await.unwrap(), 2);
+    // The first attempt is cut at 100 ms. Its hedge began at 50 ms and succeeds within its own
+    // timeout.
+    assert_eq!(
+        hedge(scripted([(500, Ok(1)), (90, Ok(2))]), limited, Never).on(&host).await.unwrap(),
+        2
+    );
     assert_eq!((began.elapsed(), counted(&host)), (140 * MS, (2, 1)));
 
     let began = Instant::now();
     let gave_up =
-        hedge(row([(500, Ok(1)), (500, Ok(2))]), limited, Never).on(&host).await.unwrap_err();
+        hedge(scripted([(500, Ok(1)), (500, Ok(2))]), limited, Never).on(&host).await.unwrap_err();
     let cut = Some(Cut::AttemptTimeout(100 * MS));
     assert_eq!(
         (gave_up.reason(), gave_up.attempts(), gave_up.cut()),
@@ -399,35 +406,39 @@ async fn each_attempt_of_a_hedge_has_its_own_limit() {
         "{gave_up}"
     );
 
-    // The first fails by itself, the second is cut: the error is that of the first.
-    let gave_up =
-        hedge(row([(60, Err("reset")), (500, Ok(2))]), limited, Never).on(&host).await.unwrap_err();
+    // The first attempt fails and the second is cut, so the last error is that of the first.
+    let gave_up = hedge(scripted([(60, Err("reset")), (500, Ok(2))]), limited, Never)
+        .on(&host)
+        .await
+        .unwrap_err();
     assert_eq!((gave_up.cut(), gave_up.last()), (cut, Some(&"reset")));
 
-    // A request that must not be sent again ends with the first cut, as the others would have done it too.
+    // A request that must not be sent again ends with the first cut, because the other attempts
+    // repeat it.
     let began = Instant::now();
-    let booking =
+    let not_again =
         limited.with_classifier((|_: &&str| true).cut_is(Verdict::transient().not_again()));
     let gave_up =
-        hedge(row([(500, Ok(1)), (90, Ok(2))]), booking, Never).on(&host).await.unwrap_err();
+        hedge(scripted([(500, Ok(1)), (90, Ok(2))]), not_again, Never).on(&host).await.unwrap_err();
     assert_eq!(
         (gave_up.reason(), gave_up.cut(), began.elapsed()),
         (StopReason::Fatal, cut, 100 * MS)
     );
 
-    // On no upstream too; zero gives each attempt one poll.
+    // The timeout also works without an upstream, and zero gives each attempt one poll.
     let began = Instant::now();
-    let gave_up = hedge(row([(500, Ok(1))]), limited.with_hedges(0), Never).await.unwrap_err();
+    let gave_up = hedge(scripted([(500, Ok(1))]), limited.with_hedges(0), Never).await.unwrap_err();
     assert_eq!((gave_up.attempts(), gave_up.cut(), began.elapsed()), (1, cut, 100 * MS));
-    let gave_up = hedge(row([(500, Ok(1))]), AFTER_50.with_attempt_timeout(Duration::ZERO), Never)
-        .await
-        .unwrap_err();
+    let gave_up =
+        hedge(scripted([(500, Ok(1))]), AFTER_50.with_attempt_timeout(Duration::ZERO), Never)
+            .await
+            .unwrap_err();
     assert_eq!(gave_up.cut(), Some(Cut::AttemptTimeout(Duration::ZERO)));
 }
 
-/// What the call's own limit cuts counts where it had time enough to show something.
+/// The total timeout counts as a failure only for attempts that ran long enough.
 #[tokio::test(start_paused = true)]
-async fn the_total_timeout_of_a_hedge_counts_where_an_attempt_had_its_time() {
+async fn the_total_timeout_of_a_hedge_counts_attempts_that_ran_long_enough() {
     let host = guarded(9);
     let hangs = |_| pending::<Step>();
     let late = HedgePolicy::new().with_delay(900 * MS).with_total_timeout(SECOND);
@@ -436,15 +447,16 @@ async fn the_total_timeout_of_a_hedge_counts_where_an_attempt_had_its_time() {
         (gave_up.reason(), gave_up.attempts(), gave_up.cut()),
         (StopReason::Deadline, 2, Some(Cut::Deadline))
     );
-    assert_eq!(counted(&host), (1, 1), "the hedge had a tenth of a second");
+    assert_eq!(counted(&host), (1, 1), "the hedge ran for a tenth of a second only");
     let early = late.with_delay(100 * MS);
     hedge(hangs, early, Never).on(&host).await.unwrap_err();
     assert_eq!(counted(&host), (3, 3));
 }
 
-/// The inner call's word, with the attempts and the time of the outer one.
+/// The flat error has the reason of the inner call with the attempts and the time of the outer
+/// call.
 #[tokio::test(start_paused = true)]
-async fn a_flattened_fallback_says_what_the_last_call_said() {
+async fn a_flattened_fallback_has_the_reason_of_the_last_inner_call() {
     static LARGE: Upstream = Upstream::new("large");
     static SMALL: Upstream = Upstream::new("small");
     let two = RetryPolicy::new()
@@ -469,7 +481,7 @@ async fn a_flattened_fallback_says_what_the_last_call_said() {
     assert_eq!(flat.verdict(), Some(Verdict::transient()));
     assert_eq!(flat.to_string(), "small: gave up after 2 attempts in 2.0s");
 
-    // Where no inner call came to its end, it is the outer one's word.
+    // No inner call ended, so the reason is the outer one.
     let hangs = |_: Alternative<'_, &'static Upstream>| pending::<Result<(), GaveUp<&str>>>();
     let hurried = FallbackPolicy::new().with_total_timeout(SECOND);
     let flat = fallback(&[&LARGE, &SMALL], hangs, hurried, Never)
@@ -482,7 +494,7 @@ async fn a_flattened_fallback_says_what_the_last_call_said() {
         (flat.cut(), flat.upstream(), flat.elapsed()),
         (Some(Cut::Deadline), Some("models"), SECOND)
     );
-    // And where it ended for a reason of its own: the error is the last of an inner call.
+    // The outer call ended for its own reason. The error is the last error of an inner call.
     let then_hangs = |it: Alternative<'_, &'static Upstream>| {
         let (asked, is_last) = (ask(it), it.is_last());
         async move { if is_last { pending().await } else { asked.await } }
@@ -501,7 +513,7 @@ async fn a_flattened_fallback_says_what_the_last_call_said() {
     assert_eq!((flat.reason(), flat.attempts(), flat.last()), (StopReason::Cancelled, 0, None));
 }
 
-/// Alternatives may share an upstream; then each is an attempt on that.
+/// Each alternative on a shared upstream is an attempt on that upstream.
 #[tokio::test(start_paused = true)]
 async fn alternatives_on_one_upstream_are_attempts_on_it() {
     let region = guarded(2);
@@ -517,7 +529,7 @@ async fn alternatives_on_one_upstream_are_attempts_on_it() {
         (State::Open, Some(60 * SECOND))
     );
 
-    // Each has its own limit, if the policy says one.
+    // Each alternative has its own timeout if the policy has one.
     let began = Instant::now();
     let hangs_first = |it: Alternative<'_, u32>| {
         let (value, is_first) = (*it.value(), it.index() == 0);

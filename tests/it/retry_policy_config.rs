@@ -1,4 +1,5 @@
-//! Policies as configuration: what is written reads back as it was, and what is wrong is told in words.
+//! Retry policies as configuration: a written policy is read back unchanged, and errors explain
+//! what is accepted.
 
 use std::time::Duration;
 
@@ -11,11 +12,11 @@ fn policy(text: &str) -> RetryPolicy {
     from_str(text).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// What is wrong, without the place.
+/// Returns the error without its position in the text.
 fn wrong(text: &str) -> String {
     let error = from_str::<RetryPolicy>(text).expect_err(text).to_string();
-    let (what, _) = error.rsplit_once(" at line ").expect("serde_json says where");
-    what.into()
+    let (message, _) = error.rsplit_once(" at line ").expect("serde_json adds the position");
+    message.into()
 }
 
 fn wrong_backoff(setting: &str) -> String {
@@ -23,7 +24,7 @@ fn wrong_backoff(setting: &str) -> String {
 }
 
 #[test]
-fn a_whole_policy_reads() {
+fn a_whole_policy_is_read() {
     let read = policy(
         r#"{
             "attempts": 5, "total_timeout": "2m", "attempt_timeout": "20s", "hint_cap": "1h",
@@ -46,7 +47,7 @@ fn a_whole_policy_reads() {
 }
 
 #[test]
-fn what_is_left_out_is_as_in_new() {
+fn missing_settings_have_the_values_of_new() {
     let new = RetryPolicy::new();
     assert_eq!(policy("{}"), new);
     assert_eq!(policy(r#"{ "backoff": {} }"#), new);
@@ -57,7 +58,7 @@ fn what_is_left_out_is_as_in_new() {
         policy(r#"{ "backoff": { "base": "1s" } }"#),
         new.with_backoff(Backoff::exponential(second))
     );
-    // A cap that is left out is the one that the curve's function sets.
+    // A missing cap is the default cap of the curve's constructor.
     let minute = Duration::from_secs(60);
     assert_eq!(
         policy(r#"{ "backoff": { "base": "1m" } }"#),
@@ -68,7 +69,7 @@ fn what_is_left_out_is_as_in_new() {
 }
 
 #[test]
-fn none_and_null_are_no_limit() {
+fn none_and_null_mean_no_limit() {
     let unlimited = RetryPolicy::new()
         .with_hint_cap(Duration::MAX)
         .with_backoff(RetryPolicy::new().backoff().with_cap(Duration::MAX));
@@ -88,7 +89,7 @@ fn an_attempt_timeout_may_be_learned() {
 }
 
 #[test]
-fn durations_as_people_write_them() {
+fn durations_are_read_in_common_forms() {
     let forms = [
         ("1.5s", 1_500),
         ("500ms", 500),
@@ -106,7 +107,7 @@ fn durations_as_people_write_them() {
 }
 
 #[test]
-fn what_is_written() {
+fn policies_are_written_in_the_documented_form() {
     let text =
         to_string(&RetryPolicy::new().with_total_timeout(Duration::from_millis(90_500))).unwrap();
     assert_eq!(
@@ -118,7 +119,7 @@ fn what_is_written() {
         to_string(&fixed).unwrap(),
         r#"{"curve":"fixed","base":"1s","jitter":{"proportional":0.5}}"#
     );
-    // A jitter that was not given is not written: the curve's own says more than its kind.
+    // A jitter that was not set is not written. The default of the curve says more than the kind.
     assert_eq!(to_string(&Backoff::none()).unwrap(), r#"{"curve":"none"}"#);
     let full = Backoff::linear(Duration::from_secs(1)).with_jitter(Jitter::Full);
     assert_eq!(
@@ -134,20 +135,20 @@ fn what_is_written() {
 
 #[test]
 fn the_classifier_stays_in_code() {
-    let judge = |e: &&str| *e == "busy";
-    let judging = RetryPolicy::patient().with_classifier(judge);
-    let read = from_value::<RetryPolicy>(to_value(judging).unwrap()).unwrap();
+    let classify = |e: &&str| *e == "busy";
+    let classified = RetryPolicy::patient().with_classifier(classify);
+    let read = from_value::<RetryPolicy>(to_value(classified).unwrap()).unwrap();
     assert_eq!(read, RetryPolicy::patient());
-    assert_eq!(read.with_classifier(judge).attempts(), 10);
+    assert_eq!(read.with_classifier(classify).attempts(), 10);
 }
 
 #[test]
-fn values_that_no_text_can_say_are_written_as_what_they_are_taken_for() {
-    let taken =
+fn values_without_a_text_form_are_written_as_their_effect() {
+    let written =
         |share: f64| to_value(Jitter::Proportional(share)).unwrap()["proportional"].as_f64();
-    assert_eq!(taken(f64::NAN), Some(0.0));
-    assert_eq!(taken(-1.0), Some(0.0));
-    assert_eq!(taken(7.0), Some(1.0));
+    assert_eq!(written(f64::NAN), Some(0.0));
+    assert_eq!(written(-1.0), Some(0.0));
+    assert_eq!(written(7.0), Some(1.0));
 
     let steepest = Backoff::exponential(Duration::from_nanos(1)).with_factor(f64::INFINITY);
     let read: Backoff = from_value(to_value(steepest).unwrap()).unwrap();
@@ -155,7 +156,7 @@ fn values_that_no_text_can_say_are_written_as_what_they_are_taken_for() {
 }
 
 #[test]
-fn unknown_settings() {
+fn unknown_and_duplicate_settings_are_errors() {
     assert_eq!(
         wrong(r#"{ "tries": 5 }"#),
         "unknown field `tries`, expected one of `attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`"
@@ -173,7 +174,7 @@ fn unknown_settings() {
 }
 
 #[test]
-fn bad_attempts() {
+fn bad_attempts_are_errors() {
     let right =
         "expected `attempts` (the first included) to be a whole number from 1 to 4294967295";
     let of = |value: &str| wrong(&format!(r#"{{ "attempts": {value} }}"#));
@@ -186,7 +187,7 @@ fn bad_attempts() {
 }
 
 #[test]
-fn bad_durations() {
+fn bad_durations_are_errors() {
     let right = r#"to be a duration of 0 or more in h, m, s, ms, us or ns, such as "1.5s", "500ms" or "2m 30s""#;
     let bad = [
         "5 parsecs",
@@ -245,7 +246,7 @@ fn bad_durations() {
 }
 
 #[test]
-fn bad_factors_and_shares() {
+fn bad_factors_and_shares_are_errors() {
     let factor = "expected `factor` to be a finite number of 1 or more";
     assert_eq!(
         wrong_backoff(r#""factor": 0.5"#),
@@ -264,9 +265,9 @@ fn bad_factors_and_shares() {
     assert_eq!(of("null"), format!("invalid type: null, {share}"));
 }
 
-/// What JSON cannot say and other formats can.
+/// JSON has no NaN and no infinity, but other formats have.
 #[test]
-fn numbers_that_are_none() {
+fn a_factor_of_nan_or_infinity_is_an_error() {
     use serde::Deserialize;
     use serde::de::value::{Error, F64Deserializer, MapDeserializer};
 
@@ -284,7 +285,7 @@ fn numbers_that_are_none() {
 }
 
 #[test]
-fn bad_names() {
+fn unknown_names_are_errors() {
     let curve = r#"expected `curve` to be "none", "fixed", "linear", "exponential" or "fibonacci""#;
     assert_eq!(
         wrong_backoff(r#""curve": "quadratic""#),
@@ -317,7 +318,7 @@ fn bad_names() {
 }
 
 #[test]
-fn curves_that_live_in_code() {
+fn curves_written_in_code_are_errors() {
     let steps = r#"`curve` cannot be "steps" in a configuration: use `Backoff::steps` in code"#;
     let custom = r#"`curve` cannot be "custom" in a configuration: use `Backoff::custom` in code"#;
     assert_eq!(wrong_backoff(r#""curve": "steps""#), steps);
@@ -388,21 +389,21 @@ fn policies() -> impl Strategy<Value = RetryPolicy> {
 
 proptest! {
     #[test]
-    fn what_is_written_reads_back_as_it_was(policy in policies()) {
-        // By value: not every JSON reader keeps the last bit of a float.
+    fn a_written_policy_is_read_back_unchanged(policy in policies()) {
+        // The test compares values, because not every JSON reader keeps the last bit of a float.
         prop_assert_eq!(from_value::<RetryPolicy>(to_value(policy).unwrap()).unwrap(), policy);
         let backoff = policy.backoff();
         prop_assert_eq!(from_value::<Backoff>(to_value(backoff).unwrap()).unwrap(), backoff);
     }
 
     #[test]
-    fn a_jitter_reads_back_as_it_was(jitter in jitters()) {
+    fn a_written_jitter_is_read_back_unchanged(jitter in jitters()) {
         prop_assert_eq!(from_value::<Jitter>(to_value(jitter).unwrap()).unwrap(), jitter);
     }
 
-    /// Some formats have no null, and leave out what is one.
+    /// Some formats have no null and leave such settings out.
     #[test]
-    fn nothing_is_lost_with_the_nulls(policy in policies()) {
+    fn a_policy_without_its_nulls_is_read_back_unchanged(policy in policies()) {
         let mut written = to_value(policy).unwrap();
         written.as_object_mut().unwrap().retain(|_, value| !value.is_null());
         prop_assert_eq!(from_value::<RetryPolicy>(written).unwrap(), policy);
@@ -417,9 +418,9 @@ proptest! {
     }
 }
 
-/// A list could be read as the settings in their order, and nobody means that.
+/// A list is never read as the settings in their order.
 #[test]
-fn a_list_is_no_policy() {
+fn a_list_is_not_a_policy() {
     let right = "expected a retry policy to be a map of `attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`";
     for list in ["[]", r#"[7, "1s"]"#] {
         assert_eq!(wrong(list), format!("invalid type: sequence, {right}"), "{list}");
@@ -440,9 +441,9 @@ fn draw(range: std::ops::RangeInclusive<u64>) -> u64 {
     rand::rng().random_range(range)
 }
 
-/// A delay that was spelled out is that delay, also in a configuration.
+/// An explicit delay in a configuration has no jitter by default.
 #[test]
-fn a_fixed_delay_has_no_jitter_unless_asked() {
+fn a_fixed_delay_in_a_configuration_has_no_jitter_by_default() {
     let fixed = |more: &str| {
         policy(&format!(r#"{{ "backoff": {{ "curve": "fixed", "base": "5s"{more} }} }}"#)).backoff()
     };
@@ -455,9 +456,10 @@ fn a_fixed_delay_has_no_jitter_unless_asked() {
     assert_eq!(written, r#"{"curve":"fixed","base":"5s"}"#);
 }
 
-/// A hint is spread unless no jitter was asked for, so what was not asked for must not be written as if it had been.
+/// A hint gets jitter unless `Jitter::None` was set. A jitter that was not set must therefore not
+/// be written.
 #[test]
-fn a_jitter_that_was_not_given_is_not_given_after_reading() {
+fn a_jitter_that_was_not_set_is_not_set_after_reading() {
     use resile::{Attempt, Decision, Verdict};
 
     let hint = Duration::from_secs(10);

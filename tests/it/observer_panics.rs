@@ -1,4 +1,5 @@
-//! An observer that panics at any step of a call: every token and every probe's place is back, or was used.
+//! An observer may panic at any step of a call. Every budget token and every permit has returned
+//! or was used.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +22,7 @@ use super::script::{Down, Script, Step, poll};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Panics once, at the step of that number: a question whether it listens or wants all, or an event.
+/// Panics once, at the step with this number. A step is a call of any method of the observer.
 #[derive(Clone)]
 struct Fuse(Arc<AtomicU32>);
 
@@ -37,7 +38,7 @@ impl Fuse {
     fn step(&self) {
         let left = self.0.load(Ordering::Relaxed);
         self.0.store(left.saturating_sub(1), Ordering::Relaxed);
-        assert!(left != 1, "the fuse");
+        assert!(left != 1, "the fuse panics here");
     }
 
     fn is_burnt(&self) -> bool {
@@ -66,7 +67,7 @@ struct Scene {
     timer: ManualTimer,
     upstream: Upstream<ManualTimer>,
     policy: RetryPolicy<fn(&Down) -> Verdict>,
-    /// How many attempts had to be paid for.
+    /// The number of attempts that needed a token.
     paid: Cell<u32>,
 }
 
@@ -78,15 +79,15 @@ fn classify(down: &Down) -> Verdict {
 }
 
 impl Scene {
-    /// A breaker that waits for its probe, and is then opened by the third failure in a row. The fuse is the upstream's
-    /// observer.
+    /// Creates a scene whose breaker is ready for a probe and opens at the third failure in a row.
+    /// The fuse is the observer of the upstream.
     fn new(steps: &'static [Step], backoff: Backoff, fuse: &Fuse) -> Self {
         let timer = ManualTimer::new();
         let breaker = Breaker::new()
             .with_consecutive(3)
             .with_open_time(Backoff::fixed(SECOND))
             .with_probes(1.0, 2)
-            .with_lease(Duration::MAX); // a place that is not given back is gone
+            .with_lease(Duration::MAX); // a permit that does not return is lost for ever
         let upstream = Upstream::new("watched")
             .with_budget(Budget::new().with_capacity(CAPACITY).with_deposit(0.0))
             .with_breaker(breaker)
@@ -108,7 +109,7 @@ impl Scene {
         self.script.play()
     }
 
-    /// Polls to the end or to the panic. Returns whether it panicked.
+    /// Polls the call until it ends or panics. Returns whether it panicked.
     fn drive(&self, call: impl Future<Output = ()>) -> bool {
         let mut call = pin!(call);
         for _ in 0..200 {
@@ -125,30 +126,30 @@ impl Scene {
         panic!("the call does not end")
     }
 
-    /// The call is gone.
-    fn is_whole(&self, what: &str) {
+    /// Checks that nothing is held after the call is gone.
+    fn check_released(&self, context: &str) {
         let spent = CAPACITY - self.upstream.budget().unwrap().available();
         let paid = self.paid.get();
-        assert!(spent == paid, "{what}: {spent} tokens were spent on {paid} attempts");
+        assert!(spent == paid, "{context}: {spent} tokens were spent on {paid} attempts");
         let bulkhead = self.upstream.bulkhead().unwrap();
         assert_eq!(
             (bulkhead.in_flight(), bulkhead.waiting(), self.timer.sleepers()),
             (0, 0, 0),
-            "{what}"
+            "{context}"
         );
-        assert_eq!(self.script.starts(), self.script.drops(), "{what}");
+        assert_eq!(self.script.starts(), self.script.drops(), "{context}");
         self.timer.advance(SECOND * 600);
         let state = || self.upstream.breaker().unwrap().state();
         for _ in 0..2 {
             if state() != State::Closed {
-                // With a place that nobody gave back, two probes could not both pass.
+                // With a lost permit two probes could not both pass.
                 let admitted = self.upstream.try_admit();
                 admitted
-                    .unwrap_or_else(|refused| panic!("{what}: a place is lost, {refused}"))
+                    .unwrap_or_else(|refused| panic!("{context}: a permit is lost, {refused}"))
                     .succeeded();
             }
         }
-        assert_eq!(state(), State::Closed, "{what}");
+        assert_eq!(state(), State::Closed, "{context}");
     }
 }
 
@@ -162,12 +163,12 @@ const SCRIPTS: [&[Step]; 5] = [
 
 const BACKOFFS: [Backoff; 2] = [Backoff::none(), Backoff::fixed(SECOND)];
 
-/// Burns the fuse at one step after the other, until a call ends ahead of it.
-fn at_every_step(what: &str, call: impl Fn(&Scene) -> bool) {
+/// Lets the fuse panic at one step after another, until a call ends before the fuse.
+fn at_every_step(context: &str, call: impl Fn(&Scene) -> bool) {
     for (script, steps) in SCRIPTS.into_iter().enumerate() {
         for backoff in BACKOFFS {
             at_every_step_of(
-                &format!("{what}, script {script}, {backoff:?}"),
+                &format!("{context}, script {script}, {backoff:?}"),
                 steps,
                 backoff,
                 3,
@@ -178,7 +179,7 @@ fn at_every_step(what: &str, call: impl Fn(&Scene) -> bool) {
 }
 
 fn at_every_step_of(
-    what: &str,
+    context: &str,
     steps: &'static [Step],
     backoff: Backoff,
     least: u32,
@@ -189,18 +190,18 @@ fn at_every_step_of(
         let scene = Scene::new(steps, backoff, &fuse);
         fuse.set(step);
         let panicked = call(&scene);
-        assert_eq!(panicked, fuse.is_burnt(), "{what}: a panic was lost");
+        assert_eq!(panicked, fuse.is_burnt(), "{context}: a panic was lost");
         fuse.set(u32::MAX);
-        scene.is_whole(&format!("{what}, at step {step}"));
+        scene.check_released(&format!("{context}, at step {step}"));
         if !panicked {
-            assert!(step > least, "{what}: only {step} steps");
+            assert!(step > least, "{context}: only {step} steps");
             return;
         }
     }
 }
 
 #[test]
-fn of_a_retry() {
+fn an_observer_panic_in_a_retry_loses_nothing() {
     at_every_step("retry", |scene| {
         scene.drive(async {
             let call = retry(|attempt| scene.attempt(attempt.is_first()), &scene.policy, Never);
@@ -209,9 +210,10 @@ fn of_a_retry() {
     });
 }
 
-/// Around attempts that their timeout cuts, and one that the total timeout does; with a further observer.
+/// The attempt timeout cuts some attempts and the total timeout cuts one. The call has a second
+/// observer.
 #[test]
-fn of_a_retry_that_is_cut() {
+fn an_observer_panic_in_a_retry_with_timeouts_loses_nothing() {
     let steps: &[Step] = &[Step::Hang, Step::Fail, Step::Hang];
     at_every_step_of("retry that is cut", steps, BACKOFFS[0], 10, &|scene| {
         scene.drive(async {
@@ -223,7 +225,7 @@ fn of_a_retry_that_is_cut() {
 }
 
 #[test]
-fn of_a_run() {
+fn an_observer_panic_in_a_run_loses_nothing() {
     at_every_step("run", |scene| {
         let mut run = Run::new(&scene.policy, Never).on(&scene.upstream);
         let panicked =
@@ -249,7 +251,7 @@ fn of_a_run() {
 }
 
 #[test]
-fn of_a_stream() {
+fn an_observer_panic_in_a_stream_loses_nothing() {
     at_every_step("stream", |scene| {
         let open = |attempt: Attempt| {
             let attempt = scene.attempt(attempt.is_first());
@@ -266,7 +268,7 @@ fn of_a_stream() {
 }
 
 #[test]
-fn of_one_attempt() {
+fn an_observer_panic_in_a_single_call_loses_nothing() {
     at_every_step("call", |scene| {
         scene.drive(async {
             drop(scene.upstream.call(scene.script.play(), classify as fn(&Down) -> Verdict).await);
@@ -284,7 +286,7 @@ fn of_one_attempt() {
 }
 
 #[test]
-fn of_a_fallback() {
+fn an_observer_panic_in_a_fallback_loses_nothing() {
     at_every_step("fallback", |scene| {
         scene.drive(async {
             let op = |alternative: Alternative<'_, u8>| scene.attempt(alternative.index() == 0);
@@ -294,13 +296,13 @@ fn of_a_fallback() {
 }
 
 #[test]
-fn of_a_hedge() {
+fn an_observer_panic_in_a_hedge_loses_nothing() {
     let policy =
         HedgePolicy::new().with_delay(SECOND).with_hedges(3).with_total_timeout(SECOND * 9);
     for (script, steps) in
         [&[Step::Hang][..], &[Step::Hang, Step::Hang, Step::Succeed]].into_iter().enumerate()
     {
-        // A hedge is paid when it is made, also where a panic keeps it from its first poll.
+        // A hedge spends its token when it is made, even if a panic prevents its first poll.
         at_every_step_of(&format!("hedge, script {script}"), steps, BACKOFFS[0], 5, &|scene| {
             scene.drive(async {
                 let op = |attempt: Attempt| scene.attempt(attempt.is_first());

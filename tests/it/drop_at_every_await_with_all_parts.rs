@@ -1,4 +1,5 @@
-//! Dropped at every await point, with all that can be shared attached: every permit, place and token is back.
+//! A call with all shared parts may be dropped at any await. Every permit, probe and budget token
+//! returns.
 
 use std::cell::Cell;
 use std::pin::pin;
@@ -38,7 +39,7 @@ fn classify(down: &Down) -> Verdict {
     if down.0 % 2 == 1 { Verdict::throttled().after(SECOND) } else { Verdict::transient() }
 }
 
-/// How a scene begins: the breaker half-open, the cooldown held, that many places of the bulkhead taken.
+/// The start of a scene: a half-open breaker, a held cooldown, and the number of permits in use.
 #[derive(Clone, Copy, Debug)]
 struct Start {
     half_open: bool,
@@ -46,24 +47,24 @@ struct Start {
     taken: u32,
 }
 
-/// An upstream with all parts, or some of them.
-type Place = Upstream<ManualTimer>;
+/// An upstream with some or all parts.
+type Host = Upstream<ManualTimer>;
 
-/// What stays when a call is gone.
+/// Everything that outlives a call.
 struct Scene {
     script: Script,
     timer: ManualTimer,
     token: CancellationToken,
-    upstream: Place,
-    /// What a call around others goes on.
-    outer: Place,
+    upstream: Host,
+    /// The upstream of an outer call around other calls.
+    outer: Host,
     policy: RetryPolicy<Classifier>,
-    /// How many attempts on each had to be paid for.
+    /// The number of attempts on each upstream that needed a token.
     paid: Cell<u32>,
     paid_outside: Cell<u32>,
 }
 
-/// Tokens at the start: few enough that no deposit is lost at the brim.
+/// The tokens at the start. They are few enough that no deposit is lost at the capacity.
 const START: u32 = 50;
 
 fn budget() -> Budget {
@@ -77,13 +78,13 @@ fn breaker(failures: u32) -> Breaker {
         .with_consecutive(failures)
         .with_open_time(Backoff::fixed(SECOND))
         .with_probes(1.0, 1)
-        .with_lease(Duration::MAX) // a place that is not given back is gone
+        .with_lease(Duration::MAX) // a probe that does not return is lost for ever
 }
 
-/// Two, so that one more attempt may join.
-const PLACES: u32 = 2;
+/// Two permits, so that one more attempt may start.
+const PERMITS: u32 = 2;
 
-fn available(upstream: &Place) -> u32 {
+fn available(upstream: &Host) -> u32 {
     upstream.budget().unwrap().available()
 }
 
@@ -93,13 +94,13 @@ impl Scene {
         let upstream = Upstream::new("inner")
             .with_budget(budget())
             .with_breaker(breaker(if start.half_open { 1 } else { 3 }))
-            .with_bulkhead(Bulkhead::new(PLACES))
+            .with_bulkhead(Bulkhead::new(PERMITS))
             .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO))
             .with_timer(timer.clone());
         let outer = Upstream::new("outer")
             .with_budget(budget())
             .with_breaker(breaker(3))
-            .with_bulkhead(Bulkhead::new(PLACES))
+            .with_bulkhead(Bulkhead::new(PERMITS))
             .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO))
             .with_timer(timer.clone());
         let scene = Self {
@@ -126,7 +127,8 @@ impl Scene {
         scene
     }
 
-    /// An attempt on the inner upstream begins. Called where the call makes it, not where the script gets to see it.
+    /// Counts an attempt on the inner upstream. It is called where the call makes the attempt,
+    /// before the script sees it.
     fn begin(&self, attempt: Attempt) {
         self.paid.set(self.paid.get() + u32::from(!attempt.is_first()));
     }
@@ -139,12 +141,12 @@ impl Scene {
         self.script.play().await
     }
 
-    /// Under adapters of its own.
+    /// Plays the script under its own adapters.
     async fn play_adapted(&self) -> Result<u32, Down> {
         self.play().timeout(SECOND * 5).on(&self.upstream).await
     }
 
-    /// The call is gone, having reported that many successes to each budget.
+    /// Checks the state after the call is gone and has reported this many successes to each budget.
     fn check(&self, deposits: [u32; 2], at: &str) {
         assert_eq!(
             available(&self.upstream),
@@ -161,7 +163,7 @@ impl Scene {
         }
         assert_eq!(self.script.drops(), self.script.starts(), "the operations, {at}");
         assert_eq!(self.timer.sleepers(), 0, "the sleeps, {at}");
-        // However it stands now, once its time is over it lets a probe through and closes.
+        // After its open time the breaker admits a probe and closes, in any state.
         self.timer.advance(SECOND * 60);
         for upstream in [&self.upstream, &self.outer] {
             assert_eq!(upstream.held(), None, "{at}");
@@ -172,9 +174,9 @@ impl Scene {
     }
 }
 
-/// Polls what `call` makes n times, then drops it, for every n until it completes. A success deposits that often with
-/// each budget.
-fn sweep(deposits: [u32; 2], call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
+/// Polls a call n times and drops it, for every n until the call completes. `deposits` is the
+/// number of deposits of a success to each budget.
+fn drop_at_every_await(deposits: [u32; 2], call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
     const MOST: u32 = 60;
     let (mut completed, mut dropped) = (0, 0);
     for (steps, backoff) in
@@ -192,7 +194,8 @@ fn sweep(deposits: [u32; 2], call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
                     let done = (0..polls).find_map(|polled| match poll(call.as_mut()) {
                         Poll::Ready(outcome) => Some(outcome.is_ok()),
                         Poll::Pending => {
-                            // What waits only for the clock is let on; what wakes itself needs no clock.
+                            // A call that waits for the clock needs an advance. A call that wakes
+                            // itself does not.
                             if let Some(left) = scene.timer.until_next() {
                                 scene.timer.advance(left.min(SECOND));
                             }
@@ -221,39 +224,39 @@ fn sweep(deposits: [u32; 2], call: &impl AsyncFn(&Scene) -> Result<u32, ()>) {
     }
     assert!(
         completed > 50 && dropped > 300,
-        "{completed} {dropped}: the scripts were hardly pending"
+        "too few calls were pending: {completed} completed, {dropped} dropped"
     );
 }
 
 #[test]
-fn each_part_dropped_anywhere() {
-    fn part(scene: &Scene) -> Place {
+fn a_call_on_one_part_dropped_at_any_await_returns_everything() {
+    fn part(scene: &Scene) -> Host {
         Upstream::new("part").with_timer(scene.timer.clone())
     }
-    sweep([0, 0], &async |scene: &Scene| {
+    drop_at_every_await([0, 0], &async |scene: &Scene| {
         let upstream = part(scene).with_breaker(breaker(1));
         let outcome = upstream.call(scene.play(), classify as Classifier).await.map_err(drop);
         drop(upstream.try_admit());
         outcome
     });
-    sweep([0, 0], &async |scene: &Scene| {
+    drop_at_every_await([0, 0], &async |scene: &Scene| {
         let upstream = part(scene).with_cooldown(Cooldown::new());
         upstream.hold(SECOND);
         upstream.call(scene.play(), classify as Classifier).await.map_err(drop)
     });
-    sweep([0, 0], &async |scene: &Scene| {
+    drop_at_every_await([0, 0], &async |scene: &Scene| {
         scene.play().limited_by(scene.upstream.bulkhead().unwrap()).await.map_err(drop)
     });
 }
 
 #[test]
-fn a_single_call_dropped_anywhere() {
-    // Each success of an upstream fills its budget, whoever made the call.
-    sweep([1, 0], &async |scene: &Scene| {
+fn a_single_call_dropped_at_any_await_returns_everything() {
+    // Each success on an upstream deposits to its budget, for every kind of call.
+    drop_at_every_await([1, 0], &async |scene: &Scene| {
         scene.upstream.call(scene.play_adapted(), classify as Classifier).await.map_err(drop)
     });
-    // One within the other, as the page of upstreams has it.
-    sweep([1, 1], &async |scene: &Scene| {
+    // Nested single calls, as in the documentation of upstreams.
+    drop_at_every_await([1, 1], &async |scene: &Scene| {
         let inner = async {
             let outcome = scene.upstream.call(scene.play(), classify as Classifier).await;
             outcome.map_err(|gave_up| gave_up.into_last().unwrap_or(Down(0)))
@@ -263,8 +266,8 @@ fn a_single_call_dropped_anywhere() {
 }
 
 #[test]
-fn an_admission_by_hand_dropped_anywhere() {
-    sweep([1, 0], &async |scene: &Scene| {
+fn an_admission_by_hand_dropped_at_any_await_returns_everything() {
+    drop_at_every_await([1, 0], &async |scene: &Scene| {
         let admission = scene.upstream.admit(&scene.token).await.map_err(drop)?;
         match scene.play_adapted().await {
             Ok(value) => {
@@ -280,8 +283,8 @@ fn an_admission_by_hand_dropped_anywhere() {
 }
 
 #[test]
-fn retry_of_single_calls_dropped_anywhere() {
-    sweep([1, 1], &async |scene: &Scene| {
+fn a_retry_of_single_calls_dropped_at_any_await_returns_everything() {
+    drop_at_every_await([1, 1], &async |scene: &Scene| {
         let policy = scene.policy.with_classifier(|gave_up: &GaveUp<Down>| gave_up.verdict());
         let op = |attempt: Attempt| {
             scene.begin_outside(attempt.is_first());
@@ -292,8 +295,8 @@ fn retry_of_single_calls_dropped_anywhere() {
 }
 
 #[test]
-fn retry_dropped_anywhere() {
-    sweep([1, 0], &async |scene: &Scene| {
+fn a_retry_dropped_at_any_await_returns_everything() {
+    drop_at_every_await([1, 0], &async |scene: &Scene| {
         let op = |attempt: Attempt| {
             scene.begin(attempt);
             scene.play_adapted()
@@ -303,8 +306,8 @@ fn retry_dropped_anywhere() {
 }
 
 #[test]
-fn retry_with_all_limits_dropped_anywhere() {
-    sweep([1, 0], &async |scene: &Scene| {
+fn a_retry_with_all_timeouts_dropped_at_any_await_returns_everything() {
+    drop_at_every_await([1, 0], &async |scene: &Scene| {
         let op = |attempt: Attempt| {
             scene.begin(attempt);
             scene.play()
@@ -315,11 +318,11 @@ fn retry_with_all_limits_dropped_anywhere() {
 }
 
 #[test]
-fn run_dropped_anywhere() {
-    sweep([1, 0], &async |scene: &Scene| {
+fn a_run_dropped_at_any_await_returns_everything() {
+    drop_at_every_await([1, 0], &async |scene: &Scene| {
         let mut run = Run::new(&scene.policy, &scene.token).on(&scene.upstream);
         loop {
-            // It is made before its admission, so it says itself when it begins.
+            // The future exists before its admission, so it reports its own beginning.
             let retries = run.attempts();
             let op = async {
                 scene.begin(Attempt::new(retries + 1));
@@ -333,8 +336,8 @@ fn run_dropped_anywhere() {
 }
 
 #[test]
-fn run_by_hand_dropped_anywhere() {
-    sweep([1, 0], &async |scene: &Scene| {
+fn a_run_by_hand_dropped_at_any_await_returns_everything() {
+    drop_at_every_await([1, 0], &async |scene: &Scene| {
         let mut run = Run::new(&scene.policy, &scene.token).on(&scene.upstream);
         loop {
             scene.begin(run.next().await.map_err(drop)?);
@@ -349,13 +352,13 @@ fn run_by_hand_dropped_anywhere() {
 static HEDGE: HedgePolicy = HedgePolicy::new().with_delay(SECOND);
 
 #[test]
-fn hedge_dropped_anywhere() {
+fn a_hedge_dropped_at_any_await_returns_everything() {
     for policy in [
         HEDGE,
         HEDGE.with_hedges(4),
         HEDGE.with_attempt_timeout(SECOND * 3).with_total_timeout(SECOND * 9),
     ] {
-        sweep([1, 0], &async |scene: &Scene| {
+        drop_at_every_await([1, 0], &async |scene: &Scene| {
             let op = |attempt: Attempt| {
                 scene.begin(attempt);
                 scene.play_adapted()
@@ -367,8 +370,8 @@ fn hedge_dropped_anywhere() {
 }
 
 #[test]
-fn retry_of_hedges_dropped_anywhere() {
-    sweep([1, 1], &async |scene: &Scene| {
+fn a_retry_of_hedges_dropped_at_any_await_returns_everything() {
+    drop_at_every_await([1, 1], &async |scene: &Scene| {
         let policy = scene.policy.with_classifier(|gave_up: &GaveUp<Down>| gave_up.verdict());
         let hedged = |attempt: Attempt| {
             scene.begin_outside(attempt.is_first());
@@ -384,8 +387,8 @@ fn retry_of_hedges_dropped_anywhere() {
 }
 
 #[test]
-fn hedge_of_retries_dropped_anywhere() {
-    sweep([1, 1], &async |scene: &Scene| {
+fn a_hedge_of_retries_dropped_at_any_await_returns_everything() {
+    drop_at_every_await([1, 1], &async |scene: &Scene| {
         let retried = |attempt: Attempt| {
             scene.begin_outside(attempt.is_first());
             let op = |attempt: Attempt| {
@@ -399,8 +402,8 @@ fn hedge_of_retries_dropped_anywhere() {
 }
 
 #[test]
-fn fallback_over_retries_dropped_anywhere() {
-    sweep([1, 1], &async |scene: &Scene| {
+fn a_fallback_over_retries_dropped_at_any_await_returns_everything() {
+    drop_at_every_await([1, 1], &async |scene: &Scene| {
         let policy = FallbackPolicy::new().with_total_timeout(SECOND * 20);
         let tried = |alternative: resile::Alternative<'_, &str>| {
             scene.begin_outside(alternative.index() == 0);
@@ -418,9 +421,9 @@ fn fallback_over_retries_dropped_anywhere() {
 }
 
 #[test]
-fn retry_stream_dropped_anywhere() {
-    sweep([1, 0], &async |scene: &Scene| {
-        // Each item is played again.
+fn a_retried_stream_dropped_at_any_await_returns_everything() {
+    drop_at_every_await([1, 0], &async |scene: &Scene| {
+        // Each item plays the script again.
         let open = |attempt: Attempt| {
             scene.begin(attempt);
             async {
@@ -438,10 +441,10 @@ fn retry_stream_dropped_anywhere() {
     });
 }
 
-/// A run outlives its attempts: one that is dropped in flight gives its places at the breaker and in the bulkhead back at
-/// once, to whoever comes next, the run itself included.
+/// A run outlives its attempts. An attempt dropped in flight returns its probe and its permit at
+/// once, for any caller including the run itself.
 #[test]
-fn a_run_whose_probe_is_dropped_holds_no_place() {
+fn a_run_returns_the_permits_of_a_dropped_attempt_at_once() {
     let start = Start { half_open: true, held: false, taken: 0 };
     let scene = Scene::new(&[Step::Hang, Step::Succeed], BACKOFFS[0], start);
     let in_flight = || scene.upstream.bulkhead().unwrap().in_flight();
@@ -458,18 +461,18 @@ fn a_run_whose_probe_is_dropped_holds_no_place() {
     assert_eq!((scene.upstream.breaker().unwrap().state(), in_flight()), (State::Closed, 0));
 }
 
-/// The places of an attempt that the caller makes by hand are its own until its outcome is reported, whatever is dropped
-/// before.
+/// An attempt made by hand keeps its probe and its permit until its outcome is reported, even if
+/// other futures are dropped before.
 #[test]
-fn a_run_by_hand_keeps_the_places_of_its_attempt() {
+fn a_run_by_hand_keeps_the_permits_of_its_attempt() {
     let start = Start { half_open: true, held: false, taken: 0 };
     let scene = Scene::new(&[Step::Succeed], BACKOFFS[0], start);
     let in_flight = || scene.upstream.bulkhead().unwrap().in_flight();
     let mut run = Run::<Down, _, _>::new(&scene.policy, Never).on(&scene.upstream);
     for attempt in 1..3 {
-        // The second takes the places of the first, of which nothing was reported.
+        // The second attempt reuses the permits of the first, because the first has no report.
         let mut next = Box::pin(run.next());
-        let Poll::Ready(Ok(begun)) = poll(next.as_mut()) else { panic!("there is room") };
+        let Poll::Ready(Ok(begun)) = poll(next.as_mut()) else { panic!("a permit is free") };
         assert_eq!(begun.number(), attempt);
         drop(next);
         drop(run.attempt(scene.play()));
@@ -480,17 +483,17 @@ fn a_run_by_hand_keeps_the_places_of_its_attempt() {
     assert_eq!((scene.upstream.breaker().unwrap().state(), in_flight()), (State::Closed, 0));
 }
 
-/// The token of a retry that a cooldown holds stays with the run when the wait is dropped: it is paid once, and goes back
-/// with the run where the retry is never made.
+/// A cooldown holds a retry and its wait is dropped. The run keeps the budget token, so the retry
+/// spends one token. The token returns with the run if the retry is never made.
 #[test]
-fn a_held_retry_that_is_dropped_is_paid_once() {
+fn a_held_retry_that_is_dropped_spends_one_token() {
     for is_made in [true, false] {
         let start = Start { half_open: false, held: true, taken: 0 };
         let scene = Scene::new(&[Step::Hang], BACKOFFS[0], start);
         let mut run = Run::new(&scene.policy, Never).on(&scene.upstream);
         let mut next = Box::pin(run.next());
-        assert!(poll(next.as_mut()).is_pending(), "the first is held as well");
-        assert_eq!(available(&scene.upstream), START, "and is free");
+        assert!(poll(next.as_mut()).is_pending(), "the first attempt is held too");
+        assert_eq!(available(&scene.upstream), START, "the first attempt spends no token");
         scene.timer.advance(SECOND * 3);
         while poll(next.as_mut()).is_pending() {}
         drop(next);
@@ -501,7 +504,11 @@ fn a_held_retry_that_is_dropped_is_paid_once() {
             let mut attempt = Box::pin(run.attempt(scene.play()));
             for _ in 0..3 {
                 assert!(poll(attempt.as_mut()).is_pending());
-                assert_eq!(available(&scene.upstream), START - 1, "paid before the wait, and once");
+                assert_eq!(
+                    available(&scene.upstream),
+                    START - 1,
+                    "one token is spent, before the wait"
+                );
             }
             drop(attempt);
             assert_eq!((available(&scene.upstream), scene.timer.sleepers()), (START - 1, 0));
@@ -520,7 +527,7 @@ fn a_held_retry_that_is_dropped_is_paid_once() {
         assert_eq!(
             available(&scene.upstream),
             START - u32::from(is_made),
-            "paid once for all that"
+            "a retry that was made spent one token"
         );
     }
 }

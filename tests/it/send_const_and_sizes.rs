@@ -1,4 +1,6 @@
-//! What spawns, what is `const`, what it all weighs.
+//! Public types: their traits, `const` constructors, `Send` futures and sizes.
+//!
+//! The test named `trap_17_…` stands for point 17 of the section "The behaviour" in `COMPARE.md`.
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -46,7 +48,7 @@ assert_not_impl_any!(Upstream: Clone); // a copy would share nothing
 assert_impl_all!(Admission<Arc<Upstream>>: Debug, Send, Sync);
 assert_impl_all!(Event<'static>: Copy, Debug);
 
-/// All that is configuration or shared is built before `main`.
+/// All configuration and all shared state can be built in a `const` or a `static`.
 const BACKOFF: Backoff = Backoff::exponential(Duration::from_millis(100))
     .with_factor(1.5)
     .with_cap(Duration::from_secs(1))
@@ -68,7 +70,7 @@ fn is_timeout(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::TimedOut
 }
 
-/// Every part of an upstream, in any order; with an observer, a name of its own, or a timer.
+/// Every part of an upstream may be set in any order, together with an observer.
 static UPSTREAM: Upstream = Upstream::new("static")
     .with_adaptive_timeout(AdaptiveTimeout::new())
     .with_cooldown(Cooldown::new())
@@ -82,7 +84,7 @@ static HOSTS: Keyed<String, Upstream> =
 fn observe(_: &Event<'_>) {}
 
 #[test]
-fn consts_are_what_they_say() {
+fn consts_and_statics_have_their_settings() {
     assert_eq!((CONST.attempts(), CONST.total_timeout(), CONST.backoff()), (9, None, BACKOFF));
     assert_eq!((POLICY.attempts(), POLICY.total_timeout()), (2, Some(Duration::from_secs(10))));
     assert_eq!((CLASSIFIED.attempts(), CLASSIFIED.hint_cap()), (2, Duration::from_secs(1)));
@@ -109,10 +111,10 @@ fn instant() -> RetryPolicy {
     RetryPolicy::new().with_backoff(Backoff::none())
 }
 
-/// The main door: a closure that borrows, inside a block that is spawned on many threads. (`AsyncFnMut` in its place
-/// would not spawn; the compile-fail example beside `retry` holds that.)
+/// The most common call: a closure that borrows, in a task on a runtime with several threads. An
+/// `AsyncFnMut` would not be `Send`. The compile-fail example of `retry` shows this.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_closure_that_borrows_spawns() {
+async fn a_call_with_a_borrowing_closure_can_be_spawned() {
     let token = CancellationToken::new();
     let borrowed = token.clone();
     let with_borrowed_token = tokio::spawn(async move {
@@ -123,25 +125,25 @@ async fn a_closure_that_borrows_spawns() {
         retry(|attempt| ask(&prompt, attempt), &policy, &borrowed).on(&upstream).await
     });
     let with_owned_token = tokio::spawn(async move {
-        let (prompt, told) = (String::from("hello"), std::sync::Mutex::new(Vec::new()));
-        let observer = |event: &Event<'_>| told.lock().unwrap().push(event.kind.as_str());
+        let (prompt, events) = (String::from("hello"), std::sync::Mutex::new(Vec::new()));
+        let observer = |event: &Event<'_>| events.lock().unwrap().push(event.kind.as_str());
         let mut calls = 0;
         let op = |attempt| {
             calls += 1;
             ask(&prompt, attempt)
         };
         let outcome = retry(op, &instant(), token).on(UPSTREAM.observed_by(&observer)).await;
-        (outcome, calls, told.into_inner().unwrap())
+        (outcome, calls, events.into_inner().unwrap())
     });
     assert_eq!(with_borrowed_token.await.unwrap().unwrap(), 5);
-    let (outcome, calls, told) = with_owned_token.await.unwrap();
+    let (outcome, calls, events) = with_owned_token.await.unwrap();
     assert_eq!((outcome.unwrap(), calls), (5, 2));
-    assert_eq!(told, ["started", "failed", "waiting", "started", "succeeded"]);
+    assert_eq!(events, ["started", "failed", "waiting", "started", "succeeded"]);
 }
 
-/// With everything `static` or owned the future is too: it spawns by itself.
+/// With only statics and owned values the call is `'static` and can be spawned directly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_of_statics_spawns_by_itself() {
+async fn a_call_of_statics_can_be_spawned_directly() {
     static INSTANT: RetryPolicy = RetryPolicy::new().with_backoff(Backoff::none());
     static PLENTY: Upstream = Upstream::new("plenty").with_budget(Budget::new());
     let (by_arc, upstream) =
@@ -173,9 +175,9 @@ async fn a_call_of_statics_spawns_by_itself() {
     tokio::spawn(async move { admission.succeeded() }).await.unwrap();
 }
 
-/// A call is made in one statement and awaited in another: nothing that it needs is a temporary.
+/// A call may be made in one statement and awaited in another, because it needs no temporary.
 #[tokio::test(start_paused = true)]
-async fn a_call_binds_in_two_statements() {
+async fn a_call_can_be_made_and_awaited_in_two_statements() {
     let token = CancellationToken::new();
     let call = retry(|attempt| ask("hello", attempt), POLICY.with_classifier(is_timeout), &token);
     assert_eq!(call.await.unwrap(), 5);
@@ -189,9 +191,9 @@ async fn a_call_binds_in_two_statements() {
     assert_eq!(call.await.unwrap(), 5);
 }
 
-/// `Run` spawns with an operation that borrows `&mut` state.
+/// A `Run` with an operation that borrows `&mut` state can be spawned.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_over_mutable_state_spawns() {
+async fn a_run_over_mutable_state_can_be_spawned() {
     async fn turn(state: &mut String) -> io::Result<usize> {
         state.push('x');
         tokio::task::yield_now().await;
@@ -220,7 +222,7 @@ fn assert_send<T: Send>(value: T) -> T {
 }
 
 #[test]
-fn futures_are_send_when_their_parts_are() {
+fn futures_are_send_if_their_parts_are() {
     let (token, policy) = (CancellationToken::new(), instant());
     drop(assert_send(retry(|attempt| ask("", attempt), &policy, &token)));
     drop(assert_send(retry(|attempt| ask("", attempt), &policy, &token).on(&UPSTREAM)));
@@ -232,7 +234,7 @@ fn futures_are_send_when_their_parts_are() {
     drop(assert_send(run.next()));
 }
 
-/// A future of that many bytes and a little.
+/// A future of `N` bytes and a little more.
 async fn heavy<const N: usize>() -> io::Result<()> {
     let ballast = black_box([0_u8; N]);
     tokio::task::yield_now().await;
@@ -241,10 +243,10 @@ async fn heavy<const N: usize>() -> io::Result<()> {
 }
 
 #[test]
-fn trap_17_the_operation_is_held_once() {
+fn trap_17_a_future_holds_its_operation_once() {
     let (policy, token) = (POLICY, CancellationToken::new());
     let grown = size_of_val(&heavy::<1032>()) - size_of_val(&heavy::<8>());
-    assert!(grown >= 1024, "the yardstick is off: {grown}");
+    assert!(grown >= 1024, "`heavy` does not grow with `N`: {grown}");
 
     let light = size_of_val(&retry(|_| heavy::<8>(), &policy, &token));
     assert_eq!(
@@ -296,7 +298,7 @@ async fn one() -> io::Result<()> {
 }
 
 #[test]
-fn sizes() {
+fn futures_and_parts_keep_their_sizes() {
     let (policy, token) =
         (POLICY.with_attempt_timeout(Duration::from_secs(3)), CancellationToken::new());
     let mut run = Run::new(&policy, &token);
@@ -350,6 +352,6 @@ fn sizes() {
     ];
     let large: Vec<_> = sizes.iter().filter(|(_, size, most)| size > most).collect();
     assert!(large.is_empty(), "too large: {large:?} of {sizes:?}");
-    assert_eq!(size_of::<Elapsed>(), 24); // the limit, and what did not come within it
+    assert_eq!(size_of::<Elapsed>(), 24); // the limit, and the kind of timeout
     assert_eq!(size_of::<Never>(), 0);
 }

@@ -1,4 +1,5 @@
-//! Events do not depend on how their bytes come.
+//! The decoder of server-sent events: its events do not depend on the boundaries of the received
+//! pieces.
 
 use proptest::prelude::*;
 
@@ -15,21 +16,21 @@ fn read(pieces: &[&[u8]]) -> Vec<String> {
 }
 
 #[test]
-fn an_event_is_its_data() {
+fn an_event_yields_its_data() {
     let stream = ": ping\r\n\r\nevent: message\r\ndata: one\r\n\r\ndata:two\ndata:  lines\n\nid: 7\n\ndata: unfinished\n";
     assert_eq!(read(&[stream.as_bytes()]), ["one", "two\n lines"]);
 }
 
 proptest! {
     #[test]
-    fn cuts_change_nothing(lines in prop::collection::vec("(data: ?|: |event: )?[a-zü]{0,6}(\r\n|\n)", 0..30), cut in 1_usize..7) {
+    fn piece_boundaries_change_nothing(lines in prop::collection::vec("(data: ?|: |event: )?[a-zü]{0,6}(\r\n|\n)", 0..30), cut in 1_usize..7) {
         let stream = lines.concat().into_bytes();
         let pieces: Vec<&[u8]> = stream.chunks(cut).collect();
         prop_assert_eq!(read(&pieces), read(&[&stream]));
     }
 
     #[test]
-    fn any_bytes_are_read(bytes: Vec<u8>) {
+    fn no_bytes_panic(bytes: Vec<u8>) {
         read(&[&bytes]);
     }
 }
