@@ -152,7 +152,8 @@ fn main() {
     let seeds: Vec<&str> = SEEDS.iter().flat_map(|lines| lines.lines()).map(body_of).collect();
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     std::panic::set_hook(Box::new(|_| {}));
-    let (began, mut runs, mut slowest, mut kinds) = (Instant::now(), 0_u64, Duration::ZERO, [0_u64; 32]);
+    let (began, mut runs, mut slowest, mut kinds) =
+        (Instant::now(), 0_u64, Duration::ZERO, [0_u64; 32]);
     while began.elapsed() < limit {
         for _ in 0..256 {
             let input = mutated(&seeds, &mut random);
@@ -172,7 +173,10 @@ fn main() {
         }
     }
     let met = kinds.iter().filter(|count| **count > 0).count();
-    println!("{runs} inputs in {:.0?}, slowest {slowest:.1?}, {met} kinds met, no law broken", began.elapsed());
+    println!(
+        "{runs} inputs in {:.0?}, slowest {slowest:.1?}, {met} kinds met, no law broken",
+        began.elapsed()
+    );
 }
 
 /// Returns the body of a fixture, roughly: the text after `"body":`.
@@ -185,16 +189,22 @@ fn mutated(seeds: &[&str], random: &mut Random) -> Input {
     let mut body = random.of(seeds).as_bytes().to_vec();
     // The text of a fixture is a JSON string: its content is wanted.
     if body.first() == Some(&b'"') && random.below(2) == 0 {
-        body = String::from_utf8_lossy(&body).trim_matches('"').replace("\\n", "\n").replace("\\\"", "\"").into_bytes();
+        body = String::from_utf8_lossy(&body)
+            .trim_matches('"')
+            .replace("\\n", "\n")
+            .replace("\\\"", "\"")
+            .into_bytes();
     }
     for _ in 0..random.below(6) {
         mutate(&mut body, seeds, random);
     }
-    let status = (random.below(4) > 0)
-        .then(|| random.of(&[200, 400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 503, 529, 0, 99, 65_535]));
+    let status = (random.below(4) > 0).then(|| {
+        random.of(&[200, 400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 503, 529, 0, 99, 65_535])
+    });
     let headers = (0..random.below(4)).map(|_| (random.of(&HEADERS), value(random))).collect();
     let phase = random.of(&[Phase::Connect, Phase::Response, Phase::Preamble, Phase::Content]);
-    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(random.of(&[0, 1, 1_760_000_000, 253_402_300_799]));
+    let now = SystemTime::UNIX_EPOCH
+        + Duration::from_secs(random.of(&[0, 1, 1_760_000_000, 253_402_300_799]));
     Input { status, headers, body, phase, now }
 }
 
@@ -237,7 +247,8 @@ fn mutate(body: &mut Vec<u8>, seeds: &[&str], random: &mut Random) {
         }
         7 => {
             let deep = 1 + random.below(300);
-            let open = random.of(&["[", "{\"error\":", "{\"detail\":", "{\"response\":{\"error\":"]);
+            let open =
+                random.of(&["[", "{\"error\":", "{\"detail\":", "{\"response\":{\"error\":"]);
             body.splice(0..0, open.repeat(deep).bytes()).for_each(drop);
         }
         _ => {
@@ -266,14 +277,22 @@ fn hold_the_laws(input: &Input) -> Result<Kind, &'static str> {
         () if failure.is_retryable() && !failure.kind().is_passing() && told != Some("true") => {
             Err("a permanent kind is retried")
         }
-        () if failure.is_retryable() && failure.kind() == Kind::Cancelled => Err("a call that we cancelled is retried"),
-        () if failure.is_retryable() && told == Some("false") => Err("the provider's no is ignored"),
+        () if failure.is_retryable() && failure.kind() == Kind::Cancelled => {
+            Err("a call that we cancelled is retried")
+        }
+        () if failure.is_retryable() && told == Some("false") => {
+            Err("the provider's no is ignored")
+        }
         () if failure.wait().is_some_and(|wait| wait.is_zero()) => Err("a wait is zero"),
         () if verdict.is_none_or(|verdict| verdict.is_again() != failure.is_retryable()) => {
             Err("the verdict disagrees with is_retryable")
         }
-        () if again.kind() != failure.kind() || again.wait() != failure.wait() => Err("two runs give two results"),
-        () if failure.to_string().chars().any(char::is_control) => Err("the display has a control character"),
+        () if again.kind() != failure.kind() || again.wait() != failure.wait() => {
+            Err("two runs give two results")
+        }
+        () if failure.to_string().chars().any(char::is_control) => {
+            Err("the display has a control character")
+        }
         () if text.is_empty() => Err("the failure has no text"),
         () => Ok(failure.kind()),
     }
@@ -283,8 +302,11 @@ fn report(input: &Input, law: &str) -> ! {
     let _ = std::fs::create_dir_all("found");
     let name = format!(
         "found/{:016x}",
-        input.body.iter().fold(14_695_981_039_346_656_037, |hash: u64, byte| (hash ^ u64::from(*byte))
-            .wrapping_mul(1_099_511_628_211))
+        input
+            .body
+            .iter()
+            .fold(14_695_981_039_346_656_037, |hash: u64, byte| (hash ^ u64::from(*byte))
+                .wrapping_mul(1_099_511_628_211))
     );
     let _ = std::fs::write(&name, &input.body);
     println!(

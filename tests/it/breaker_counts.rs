@@ -156,8 +156,9 @@ fn calls_of_all_threads_are_counted() {
     std::thread::scope(|scope| {
         for _ in 0..9 {
             scope.spawn(|| {
-                (0..1_000)
-                    .for_each(|call| if call % 4 == 0 { breaker.fail() } else { breaker.succeed() })
+                (0..1_000).for_each(
+                    |call| if call % 4 == 0 { breaker.fail() } else { breaker.succeed() },
+                );
             });
         }
     });

@@ -141,7 +141,7 @@ fn a_dropped_waiter_leaves_the_queue() {
             let mut run = Run::new(POLICY, Never).on(&upstream);
             let mut waits: Pin<Box<dyn Future<Output = ()> + '_>> = match kind {
                 0 => Box::pin(async {
-                    drop(retry(|_| script.play(), POLICY, Never).on(&upstream).await)
+                    drop(retry(|_| script.play(), POLICY, Never).on(&upstream).await);
                 }),
                 1 => Box::pin(async { drop(upstream.call(script.play(), Always).await) }),
                 2 => Box::pin(async { drop(upstream.admit(Never).await) }),

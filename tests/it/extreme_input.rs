@@ -143,7 +143,7 @@ fn trap_09_calls_saturate() {
                         // At the last reading of the clock a timeout elapses at once. All other
                         // errors come from the deadline.
                         Err(gave_up) => {
-                            assert_eq!(gave_up.reason(), StopReason::Deadline, "{gave_up}")
+                            assert_eq!(gave_up.reason(), StopReason::Deadline, "{gave_up}");
                         }
                     }
                 }

@@ -253,7 +253,7 @@ fn folders(found: &[(String, String)]) -> Vec<Folder<'_>> {
             ("mod", _) => last.parent = code(source),
             // A folder inside the folder is one child.
             (child, Some((name, code_of))) if *name == child => {
-                code_of.push_str(&code(source).replace("super::", ""))
+                code_of.push_str(&code(source).replace("super::", ""));
             }
             (child, _) => last.children.push((child, code(source))),
         }

@@ -9,6 +9,10 @@ use std::path::Path;
 
 use markdown::Links;
 
+fn has_extension(file: &str, extension: &str) -> bool {
+    Path::new(file).extension().is_some_and(|found| found == extension)
+}
+
 /// The files of the repository by their paths, and the paths that the package leaves out.
 #[derive(Default)]
 struct Repository {
@@ -60,7 +64,7 @@ impl Repository {
 
     /// Returns the Markdown pages at the root and below `docs/`.
     fn pages(&self) -> impl Iterator<Item = &str> {
-        let pages = self.files.keys().filter(|file| file.ends_with(".md"));
+        let pages = self.files.keys().filter(|file| has_extension(file, "md"));
         pages.map(String::as_str).filter(|page| !page.contains('/') || page.starts_with("docs/"))
     }
 

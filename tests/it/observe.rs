@@ -360,7 +360,7 @@ fn an_upstream_has_an_observer_and_a_call_may_have_another() {
 fn each_event_has_the_current_gauges() {
     let (timer, tokens) = (ManualTimer::new(), RefCell::new(Vec::new()));
     let observer = |event: &Event<'_>| {
-        tokens.borrow_mut().push((event.gauges.tokens, event.gauges.breaker, event.gauges.waiting))
+        tokens.borrow_mut().push((event.gauges.tokens, event.gauges.breaker, event.gauges.waiting));
     };
     let feed = feed(&timer).with_budget(Budget::new().with_capacity(5).with_deposit(1.0));
     let script = Script::new(&[Step::Fail, Step::Succeed]);
@@ -508,4 +508,38 @@ fn events_print_readable_messages() {
         "cancelled",
     ];
     assert_eq!(reasons.map(|reason| reason.as_str()), words);
+}
+
+/// Returns the text of the event after a failure with this error.
+fn text_of_failure(error: &str) -> String {
+    let text = RefCell::new(String::new());
+    let observer = |event: &Event<'_>| {
+        if let EventKind::Failed { .. } = event.kind {
+            *text.borrow_mut() = event.to_string();
+        }
+    };
+    let timer = ManualTimer::new();
+    let upstream = feed(timer.clone());
+    let call = retry(|_| async { Err::<(), _>(error) }, STEADY.with_attempts(1), Never);
+    drive(call.on(upstream.observed_by(&observer)), &timer).unwrap_err();
+    text.into_inner()
+}
+
+#[test]
+fn an_error_with_line_breaks_stays_one_line() {
+    let text = text_of_failure("down\n2026-01-01 WARN forged: é\u{1b}[31m");
+    let escaped = r"down\n2026-01-01 WARN forged: é\u{1b}[31m";
+    assert_eq!(text, format!("feed: attempt 1 of 1 failed: {escaped}"));
+}
+
+proptest::proptest! {
+    /// No error adds a control character to the text of an event. Other characters stay.
+    #[test]
+    fn the_text_of_an_event_has_no_control_characters(error in "\\PC{0,20}[\\x00-\\x1f\\x7f-\\x9f]{0,3}\\PC{0,20}") {
+        let text = text_of_failure(&error);
+        proptest::prop_assert!(!text.contains(char::is_control), "{text:?}");
+        if !error.contains(char::is_control) {
+            proptest::prop_assert_eq!(text, format!("feed: attempt 1 of 1 failed: {error}"));
+        }
+    }
 }

@@ -82,7 +82,8 @@ const PROGRAMS: &[Program] = &[
 /// Returns a table with a line for each program: a build from nothing in both profiles, and the
 /// number of crates besides the program.
 pub fn table() -> Result<String, String> {
-    let mut text = String::from("| | crates | debug build, s | release build, s |\n|---|--:|--:|--:|\n");
+    let mut text =
+        String::from("| | crates | debug build, s | release build, s |\n|---|--:|--:|--:|\n");
     let base = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = base.join("target/builds");
     for program in PROGRAMS {
@@ -90,13 +91,16 @@ pub fn table() -> Result<String, String> {
         let _ = std::fs::remove_dir_all(&dir);
         write(&dir, program, base).map_err(|e| format!("{}: {e}", dir.display()))?;
         cargo(&dir, &["fetch"])?;
-        let tree = cargo(&dir, &["tree", "--edges", "normal,build", "--prefix", "none", "--offline"])?;
-        let mut crates: Vec<_> = tree.lines().skip(1).map(|line| line.trim_end_matches(" (*)")).collect();
+        let tree =
+            cargo(&dir, &["tree", "--edges", "normal,build", "--prefix", "none", "--offline"])?;
+        let mut crates: Vec<_> =
+            tree.lines().skip(1).map(|line| line.trim_end_matches(" (*)")).collect();
         crates.sort_unstable();
         crates.dedup();
         let debug = timed(&dir, &["build", "--offline"])?;
         let release = timed(&dir, &["build", "--offline", "--release"])?;
-        let _ = writeln!(text, "| {} | {} | {debug:.1} | {release:.1} |", program.name, crates.len());
+        let _ =
+            writeln!(text, "| {} | {} | {debug:.1} | {release:.1} |", program.name, crates.len());
     }
     let _ = std::fs::remove_dir_all(&root);
     Ok(text)
@@ -128,7 +132,11 @@ fn timed(dir: &Path, arguments: &[&str]) -> Result<f64, String> {
 
 fn cargo(dir: &Path, arguments: &[&str]) -> Result<String, String> {
     let mut command = Command::new("cargo");
-    command.args(arguments).current_dir(dir).env("CARGO_TARGET_DIR", dir.join("target")).stdin(Stdio::null());
+    command
+        .args(arguments)
+        .current_dir(dir)
+        .env("CARGO_TARGET_DIR", dir.join("target"))
+        .stdin(Stdio::null());
     let Output { status, stdout, stderr } = command.output().map_err(|e| e.to_string())?;
     if status.success() {
         return Ok(String::from_utf8_lossy(&stdout).into_owned());

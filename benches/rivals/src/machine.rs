@@ -14,7 +14,12 @@ pub fn facts() -> String {
         std::env::consts::ARCH,
         said("rustc", "--version").split(" (").next().unwrap_or_default(),
     );
-    let _ = writeln!(text, "resile {}, {}", version(include_str!("../../../Cargo.toml")), rivals().join(", "));
+    let _ = writeln!(
+        text,
+        "resile {}, {}",
+        version(include_str!("../../../Cargo.toml")),
+        rivals().join(", ")
+    );
     text
 }
 
@@ -43,7 +48,9 @@ fn version(manifest: &str) -> &str {
 fn said(program: &str, argument: &str) -> String {
     let output = Command::new(program).arg(argument).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    text.ok().and_then(|text| text.lines().next().map(str::to_owned)).unwrap_or_else(|| format!("{program} unknown"))
+    text.ok()
+        .and_then(|text| text.lines().next().map(str::to_owned))
+        .unwrap_or_else(|| format!("{program} unknown"))
 }
 
 /// Returns the date in UTC, by Hinnant's `civil_from_days`.
@@ -54,7 +61,8 @@ fn today() -> String {
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
     let month = (5 * day + 2) / 153;
-    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let (day, month) =
+        (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
     let year = year + era * 400 + u64::from(month <= 2);
     format!("{year:04}-{month:02}-{day:02}")
 }

@@ -39,7 +39,9 @@ fn main() -> ExitCode {
 
 fn commanded(arguments: &[String]) -> Result<(), String> {
     let (file, rest) = match arguments.iter().position(|argument| argument == "--write") {
-        Some(at) => (Some(arguments.get(at + 1).ok_or("--write needs a FILE")?.as_str()), &arguments[..at]),
+        Some(at) => {
+            (Some(arguments.get(at + 1).ok_or("--write needs a FILE")?.as_str()), &arguments[..at])
+        }
         None => (None, arguments),
     };
     let command = rest.first().map_or("", String::as_str);

@@ -23,14 +23,24 @@ pub fn numbers(tables: &[Table]) -> String {
 /// less. Returns `None` for a row without the crate.
 fn summary(table: &Table) -> Option<String> {
     let own = quickest(table, &is_own)?;
-    let rival = |less| quickest(table, &|line: &Line| !is_own(line) && !by_hand(line) && line.less == less);
+    let rival =
+        |less| quickest(table, &|line: &Line| !is_own(line) && !by_hand(line) && line.less == less);
     let ratio = |line: &Line| format!("{:.2}", table.figure(own).ratio / table.figure(line).ratio);
     let time = |line: &Line| nanos(table.figure(line).nanos);
-    let mut text = format!("| {} | {} | {} |", capital(&table.title), time(own), time(&table.lines[0]));
+    let mut text =
+        format!("| {} | {} | {} |", capital(&table.title), time(own), time(&table.lines[0]));
     if let Some(rival) = rival(false) {
-        let instructions = own.instructions.zip(rival.instructions).map(|(own, rival)| format!("{:.2}", own / rival));
+        let instructions = own
+            .instructions
+            .zip(rival.instructions)
+            .map(|(own, rival)| format!("{:.2}", own / rival));
         let instructions = instructions.as_deref().unwrap_or("–");
-        text.push_str(&format!(" {} | {} | {instructions} | {} |", time(rival), ratio(rival), rival.name));
+        text.push_str(&format!(
+            " {} | {} | {instructions} | {} |",
+            time(rival),
+            ratio(rival),
+            rival.name
+        ));
     } else {
         text.push_str(" | | | |");
     }
@@ -61,7 +71,8 @@ fn table(table: &Table) -> String {
     text.push_str("| | ns | ratio | spread | instructions | allocations | bytes |\n|---|--:|--:|--:|--:|--:|--:|\n");
     for line in &table.lines {
         let figure = table.figure(line);
-        let instructions = line.instructions.map_or("–".to_owned(), |count| format!("{count:.0}"));
+        let instructions =
+            line.instructions.map_or("–".to_owned(), |count| format!("{count:.0}"));
         let _ = writeln!(
             text,
             "| {}{} | {} | {:.2} | {:.0} % | {} | {} | {} |",
@@ -90,7 +101,9 @@ fn short(value: f64) -> String {
 
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
+    chars
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
 }
 
 /// Returns the rows in which another contender is ahead of the crate by more than a twentieth.
@@ -99,17 +112,24 @@ pub fn losses(tables: &[Table]) -> String {
     for table in tables {
         let Some(own) = quickest(table, &is_own) else { continue };
         let ratio = table.figure(own).ratio;
-        let told = |line: &Line| {
+        let reported = |line: &Line| {
             let figure = table.figure(line);
-            let instructions = line.instructions.map_or("–".to_owned(), |count| format!("{count:.0}"));
-            format!("{}: {} ns ({:.2}), {instructions} instructions", line.name, nanos(figure.nanos), figure.ratio)
+            let instructions =
+                line.instructions.map_or("–".to_owned(), |count| format!("{count:.0}"));
+            format!(
+                "{}: {} ns ({:.2}), {instructions} instructions",
+                line.name,
+                nanos(figure.nanos),
+                figure.ratio
+            )
         };
-        let mut ahead: Vec<_> = table.lines.iter().filter(|line| table.figure(line).ratio * 1.05 < ratio).collect();
+        let mut ahead: Vec<_> =
+            table.lines.iter().filter(|line| table.figure(line).ratio * 1.05 < ratio).collect();
         ahead.sort_by(|a, b| table.figure(a).ratio.total_cmp(&table.figure(b).ratio));
         if !ahead.is_empty() {
-            let _ = writeln!(text, "{}\n    {}", table.title, told(own));
+            let _ = writeln!(text, "{}\n    {}", table.title, reported(own));
             for line in ahead {
-                let _ = writeln!(text, "    {}", told(line));
+                let _ = writeln!(text, "    {}", reported(line));
             }
         }
     }

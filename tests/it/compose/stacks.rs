@@ -238,7 +238,7 @@ async fn a_retry_repeats_a_hedge_that_lost() {
         hedge(op, &HEDGE, Never)
     };
     let observer = |event: &Event<'_>| {
-        nested.set(nested.get() | matches!(event.kind, EventKind::Nested { .. }))
+        nested.set(nested.get() | matches!(event.kind, EventKind::Nested { .. }));
     };
     let host = Upstream::new("host");
     let won = retry(op, &policy, Never).on(host.observed_by(&observer)).await.unwrap();

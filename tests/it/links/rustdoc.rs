@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::Repository;
 use super::markdown::anchors;
+use super::{Repository, has_extension};
 
 /// The address of the crate's documentation. A version and a path follow.
 pub(super) const SITE: &str = "https://docs.rs/resile/";
@@ -26,7 +26,7 @@ pub(super) fn fault(repository: &Repository, url: &str) -> Option<String> {
         Some(other) => return Some(format!("no such crate: {other}")),
     }
     let mut steps: Vec<_> = steps.collect();
-    let has_page = steps.last().is_some_and(|last| last.ends_with(".html"));
+    let has_page = steps.last().is_some_and(|last| has_extension(last, "html"));
     let page = if has_page { steps.pop().unwrap_or_default() } else { "index.html" };
     if let (["guide", chapter], "index.html") = (&*steps, page) {
         return chapter_fault(repository, chapter, anchor);

@@ -41,15 +41,15 @@ pub fn seen() -> Section {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| ()));
     let rows = vec![
-        ("**resile**", told(own())),
-        ("backon", told(backon())),
-        ("tokio-retry2", told(retry2())),
-        ("tower", told(tower())),
-        ("tower-resilience", told(tower_resilience())),
-        ("seatbelt", told(seatbelt())),
-        ("google-cloud-gax", told(gax())),
-        ("failsafe", told(failsafe())),
-        ("recloser", told(recloser())),
+        ("**resile**", reported(own())),
+        ("backon", reported(backon())),
+        ("tokio-retry2", reported(retry2())),
+        ("tower", reported(tower())),
+        ("tower-resilience", reported(tower_resilience())),
+        ("seatbelt", reported(seatbelt())),
+        ("google-cloud-gax", reported(gax())),
+        ("failsafe", reported(failsafe())),
+        ("recloser", reported(recloser())),
     ];
     std::panic::set_hook(hook);
     Section {
@@ -61,7 +61,7 @@ pub fn seen() -> Section {
     }
 }
 
-fn told(trials: Vec<Trial>) -> Vec<String> {
+fn reported(trials: Vec<Trial>) -> Vec<String> {
     let count = trials.len().to_string();
     let panicked: Vec<_> = trials
         .into_iter()
@@ -77,7 +77,8 @@ fn polled(who: Retrier, attempts: u32, delay: Duration) {
 }
 
 fn own() -> Vec<Trial> {
-    let delay = |backoff: Backoff| backoff.delay(u32::MAX, MAX, |range| rand::rng().random_range(range));
+    let delay =
+        |backoff: Backoff| backoff.delay(u32::MAX, MAX, |range| rand::rng().random_range(range));
     trials! {
         "longest delay, no cap": delay(Backoff::exponential(MAX).with_cap(MAX));
         "factor NaN": delay(Backoff::exponential(MAX).with_factor(f64::NAN));
@@ -103,7 +104,8 @@ fn own() -> Vec<Trial> {
 }
 
 fn backon() -> Vec<Trial> {
-    let exponential = ExponentialBuilder::new().without_max_delay().with_max_times(100).with_min_delay(MAX);
+    let exponential =
+        ExponentialBuilder::new().without_max_delay().with_max_times(100).with_min_delay(MAX);
     trials! {
         "longest delay": exponential.build().count();
         "longest delay with jitter": exponential.with_jitter().build().count();
@@ -170,7 +172,9 @@ fn tower_resilience() -> Vec<Trial> {
 fn seatbelt() -> Vec<Trial> {
     let fail = |guard: guard::Guard| {
         for _ in 0..3 {
-            let _ = guard(Box::pin(ready(Err(Fault::Failed)))).as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            let _ = guard(Box::pin(ready(Err(Fault::Failed))))
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()));
         }
     };
     trials! {
@@ -184,8 +188,12 @@ fn seatbelt() -> Vec<Trial> {
 
 fn gax() -> Vec<Trial> {
     let delay = |scaling: f64| {
-        let builder = ExponentialBackoffBuilder::new().with_initial_delay(MAX).with_maximum_delay(MAX);
-        builder.with_scaling(scaling).clamp().on_failure(&RetryState::new(true).set_attempt_count(u32::MAX))
+        let builder =
+            ExponentialBackoffBuilder::new().with_initial_delay(MAX).with_maximum_delay(MAX);
+        builder
+            .with_scaling(scaling)
+            .clamp()
+            .on_failure(&RetryState::new(true).set_attempt_count(u32::MAX))
     };
     trials! {
         "longest delay": delay(2.0);
@@ -217,7 +225,8 @@ fn failsafe() -> Vec<Trial> {
 }
 
 fn recloser() -> Vec<Trial> {
-    let fail = |breaker: Recloser| (0..3).filter(|_| breaker.call(|| Err::<(), ()>(())).is_err()).count();
+    let fail =
+        |breaker: Recloser| (0..3).filter(|_| breaker.call(|| Err::<(), ()>(())).is_err()).count();
     trials! {
         "length 0": fail(Recloser::custom().closed_len(0).build());
         "half-open length 0": fail(Recloser::custom().closed_len(1).half_open_len(0).open_wait(Duration::ZERO).build());

@@ -60,7 +60,10 @@ async fn trip(guard: &Guard) {
 }
 
 /// Polls a call once. Returns the call and whether the breaker admitted it.
-fn begun(guard: &Guard, call: impl Future<Output = Result<u64, Fault>> + Send + 'static) -> (Guarded, bool) {
+fn begun(
+    guard: &Guard,
+    call: impl Future<Output = Result<u64, Fault>> + Send + 'static,
+) -> (Guarded, bool) {
     let before = job::attempts();
     let mut running = guard(Box::pin(async {
         count();

@@ -28,8 +28,16 @@ pub async fn seen() -> Section {
         ("tower, `TpsBudget` of 10 s, 10 a second, 10 %", Box::new(|| tps.withdraw()), before),
         ("tower-resilience, token bucket (default)", Box::new(|| bucket.try_withdraw()), before),
         ("tower-resilience, AIMD (default)", Box::new(|| aimd.try_withdraw()), before),
-        ("google-cloud-gax, `AdaptiveThrottler` (default)", Box::new(|| throttled(&mut adaptive)), after),
-        ("google-cloud-gax, `CircuitBreaker` (default)", Box::new(|| throttled(&mut tokens)), after),
+        (
+            "google-cloud-gax, `AdaptiveThrottler` (default)",
+            Box::new(|| throttled(&mut adaptive)),
+            after,
+        ),
+        (
+            "google-cloud-gax, `CircuitBreaker` (default)",
+            Box::new(|| throttled(&mut tokens)),
+            after,
+        ),
     ];
     let mut rows: Vec<_> = budgets.iter().map(|(name, ..)| (*name, Vec::new())).collect();
     for round in 0..3 {

@@ -14,10 +14,10 @@ use crate::job::{self, Fault, count};
 const DELAY: Duration = Duration::from_secs(100);
 
 pub fn seen() -> Section {
-    let mut rows = vec![("**resile**", told(|token| Box::pin(resiled(token))))];
+    let mut rows = vec![("**resile**", reported(|token| Box::pin(resiled(token))))];
     for who in RETRIERS {
         if who != Retrier::Resile && !who.never_waits() {
-            rows.push((who.name(), told(|token| Box::pin(composed(who, token)))));
+            rows.push((who.name(), reported(|token| Box::pin(composed(who, token)))));
         }
     }
     Section {
@@ -29,7 +29,9 @@ pub fn seen() -> Section {
     }
 }
 
-fn told(call: impl Fn(CancellationToken) -> Pin<Box<dyn Future<Output = String>>>) -> Vec<String> {
+fn reported(
+    call: impl Fn(CancellationToken) -> Pin<Box<dyn Future<Output = String>>>,
+) -> Vec<String> {
     let token = CancellationToken::new();
     let mut running = call(token.clone());
     let mut cx = Context::from_waker(Waker::noop());

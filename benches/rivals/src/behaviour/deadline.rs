@@ -54,7 +54,8 @@ async fn both(call: impl AsyncFn(Op) -> String) -> Vec<String> {
     let failing = began.elapsed();
     let began = Instant::now();
     let hung = timeout(Duration::from_secs(3600), call(op(pending))).await;
-    let hanging = if hung.is_ok() { after(began.elapsed()) } else { "not within an hour".to_owned() };
+    let hanging =
+        if hung.is_ok() { after(began.elapsed()) } else { "not within an hour".to_owned() };
     vec![after(failing), said, hanging]
 }
 
@@ -68,7 +69,8 @@ fn said<E: Display>(outcome: Result<u64, E>) -> String {
 
 async fn resiled(op: Op) -> String {
     let backoff = Backoff::fixed(DELAY).with_jitter(resile::Jitter::None);
-    let policy = RetryPolicy::new().with_attempts(5).with_backoff(backoff).with_total_timeout(DEADLINE);
+    let policy =
+        RetryPolicy::new().with_attempts(5).with_backoff(backoff).with_total_timeout(DEADLINE);
     match resile::retry(|_| op(), &policy, Never).await {
         Err(e) => format!("`StopReason::{:?}`, last error: {:?}", e.reason(), e.last()),
         Ok(_) => "an answer".to_owned(),
@@ -76,7 +78,8 @@ async fn resiled(op: Op) -> String {
 }
 
 async fn backoned(op: Op) -> String {
-    let policy = ExponentialBuilder::new().with_factor(1.0).with_min_delay(DELAY).with_max_delay(DELAY);
+    let policy =
+        ExponentialBuilder::new().with_factor(1.0).with_min_delay(DELAY).with_max_delay(DELAY);
     said((|| op()).retry(policy.with_max_times(4).with_total_delay(Some(DEADLINE))).await)
 }
 
@@ -98,7 +101,14 @@ async fn towered(op: Op) -> String {
 
 async fn limited(op: Op) -> String {
     let retry = tower_resilience::retry(DELAY).layer(service_fn(move |()| op()));
-    said(TimeLimiterLayer::builder().timeout_duration(DEADLINE).build().layer(retry).oneshot(()).await)
+    said(
+        TimeLimiterLayer::builder()
+            .timeout_duration(DEADLINE)
+            .build()
+            .layer(retry)
+            .oneshot(())
+            .await,
+    )
 }
 
 async fn gaxed(op: Op) -> String {

@@ -101,11 +101,14 @@ pub fn from_recloser(breaker: Recloser) -> Guard {
 }
 
 fn tower_resilience(set: Set) -> Guard {
-    let layer = CircuitBreakerLayer::builder().consecutive_failures(3).wait_duration_in_open(set.wait);
+    let layer =
+        CircuitBreakerLayer::builder().consecutive_failures(3).wait_duration_in_open(set.wait);
     from_tower_resilience(layer.permitted_calls_in_half_open(1).build().expect("valid"))
 }
 
-pub fn from_tower_resilience(layer: CircuitBreakerLayer<tower_resilience_circuitbreaker::DefaultClassifier>) -> Guard {
+pub fn from_tower_resilience(
+    layer: CircuitBreakerLayer<tower_resilience_circuitbreaker::DefaultClassifier>,
+) -> Guard {
     let service = layer.layer(service_fn(|call: Call| call.0));
     Arc::new(move |call| {
         let guarded = service.clone().oneshot(Call(call));
@@ -123,7 +126,10 @@ struct Call(Boxed<Result<u64, Fault>>);
 
 fn seatbelt(set: Set) -> Guard {
     from_seatbelt(|layer| {
-        layer.min_throughput(3).break_duration(set.wait).half_open_mode(seatbelt::breaker::HalfOpenMode::quick())
+        layer
+            .min_throughput(3)
+            .break_duration(set.wait)
+            .half_open_mode(seatbelt::breaker::HalfOpenMode::quick())
     })
 }
 

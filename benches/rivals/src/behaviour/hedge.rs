@@ -48,12 +48,19 @@ impl Policy<()> for Always {
 
 pub async fn seen() -> Section {
     let op = calls();
-    let own = told(resile::hedge(|_| op(), &HedgePolicy::new().with_delay(DELAY), Never)).await;
+    let own = reported(resile::hedge(|_| op(), &HedgePolicy::new().with_delay(DELAY), Never)).await;
 
     let op = calls();
     let service = service_fn(move |()| op());
-    let hedge = Hedge::new_with_mock_latencies(service, Always, 1, 0.9, Duration::from_secs(60), &[100; 20]);
-    let towered = told(hedge.oneshot(())).await;
+    let hedge = Hedge::new_with_mock_latencies(
+        service,
+        Always,
+        1,
+        0.9,
+        Duration::from_secs(60),
+        &[100; 20],
+    );
+    let towered = reported(hedge.oneshot(())).await;
 
     let op = calls();
     let context = ResilienceContext::new(Clock::new_tokio()).name("trap");
@@ -65,7 +72,7 @@ pub async fn seen() -> Section {
         })
         .hedging_delay(DELAY);
     let service = (layer, Execute::new(move |()| op())).into_service();
-    let belted = told(service.execute(())).await;
+    let belted = reported(service.execute(())).await;
     Section {
         title: "10. A hedge that fails fast",
         tried: "The first attempt answers after 0.4 s. A hedge joins it after 0.1 s and fails at once.",
@@ -81,7 +88,7 @@ pub async fn seen() -> Section {
 
 /// Returns the outcome and its time, to a tenth of a second. The clock is real because seatbelt has
 /// no other here.
-async fn told<E>(call: impl Future<Output = Result<u64, E>>) -> String {
+async fn reported<E>(call: impl Future<Output = Result<u64, E>>) -> String {
     let began = Instant::now();
     let what = if call.await.is_ok() { "the answer" } else { "the failure" };
     format!("{what} after {:.1} s", began.elapsed().as_secs_f64())

@@ -43,7 +43,12 @@ pub async fn seen() -> Section {
         tried: "Every attempt except the twentieth fails with \"come back in 10 s\". Three attempts are allowed, with delays of 1 s \
                 otherwise. Each crate takes the hint as its documentation says. Then 20 callers get this hint at the same \
                 instant. Last, the hint is 3 h, and the longest delay is 60 s if it can be set.",
-        columns: &["second attempt after", "attempts in all", "instants at which 20 callers return", "a hint of 3 h"],
+        columns: &[
+            "second attempt after",
+            "attempts in all",
+            "instants at which 20 callers return",
+            "a hint of 3 h",
+        ],
         rows: vec![
             ("**resile**", all(resiled).await),
             ("backon, `adjust`", all(backoned).await),
@@ -68,12 +73,17 @@ async fn all(call: impl AsyncFn(Duration, &Seen) -> String) -> Vec<String> {
     returns.dedup();
     let long = Seen::default();
     let said = timeout(LONG * 30, call(LONG, &long)).await.unwrap_or_default();
-    let told = if long.count() == 1 {
+    let reported = if long.count() == 1 {
         format!("ends at once: {said}")
     } else {
         format!("second attempt after {:.0} s", long.second().unwrap_or_default().as_secs_f64())
     };
-    vec![format!("{:.1} s", waited.as_secs_f64()), seen.count().to_string(), returns.len().to_string(), told]
+    vec![
+        format!("{:.1} s", waited.as_secs_f64()),
+        seen.count().to_string(),
+        returns.len().to_string(),
+        reported,
+    ]
 }
 
 async fn resiled(hint: Duration, seen: &Seen) -> String {
@@ -100,7 +110,8 @@ async fn backoned(hint: Duration, seen: &Seen) -> String {
 
 async fn retry2ed(hint: Duration, seen: &Seen) -> String {
     let began = Instant::now();
-    let call = || async { seen.attempt(began.elapsed()).map_err(|e| RetryError::retry_after(e, hint)) };
+    let call =
+        || async { seen.attempt(began.elapsed()).map_err(|e| RetryError::retry_after(e, hint)) };
     let _ = Retry::spawn(FixedInterval::new(Duration::from_secs(1)).take(2), call).await;
     String::new()
 }
@@ -111,7 +122,7 @@ async fn belted() -> Vec<String> {
         let clock = virtual_clock();
         let seen = std::sync::Arc::new(Seen::default());
         let (context, began) = (ResilienceContext::new(&clock).name("trap"), clock.instant());
-        let (told, at) = (seen.clone(), clock.clone());
+        let (reported, at) = (seen.clone(), clock.clone());
         let layer = seatbelt::retry::Retry::layer("retry", &context)
             .clone_input()
             .recovery_with(move |output: &Result<u64, Fault>, _| match output {
@@ -122,7 +133,7 @@ async fn belted() -> Vec<String> {
             .base_delay(Duration::from_secs(1))
             .max_delay(Duration::from_secs(60));
         let attempt = move |()| {
-            let outcome = told.attempt(at.instant() - began);
+            let outcome = reported.attempt(at.instant() - began);
             async move { outcome }
         };
         let _ = (layer, Execute::new(attempt)).into_service().execute(()).await;

@@ -38,38 +38,56 @@ pub async fn seen() -> Section {
         let backoff = Backoff::exponential(BASE).with_cap(CAP).with_jitter(kind);
         let mut rng = rand::rng();
         rows.push(row(name, || {
-            (1..=12).fold(Duration::ZERO, |last, retry| backoff.delay(retry, last, |range| rng.random_range(range)))
+            (1..=12).fold(Duration::ZERO, |last, retry| {
+                backoff.delay(retry, last, |range| rng.random_range(range))
+            })
         }));
     }
-    let policy = ExponentialBuilder::new().with_min_delay(BASE).with_max_delay(CAP).with_jitter().with_max_times(12);
+    let policy = ExponentialBuilder::new()
+        .with_min_delay(BASE)
+        .with_max_delay(CAP)
+        .with_jitter()
+        .with_max_times(12);
     rows.push(row("backon, `with_jitter`", || policy.build().last().unwrap_or_default()));
     rows.push(row("tokio-retry2, `jitter`", || {
         let strategy = ExponentialFactorBackoff::from_millis(1000, 2.0).max_delay(CAP).map(jitter);
         strategy.take(12).last().unwrap_or_default()
     }));
-    let mut maker = ExponentialBackoffMaker::new(BASE, CAP, 0.99, HasherRng::default()).expect("valid");
+    let mut maker =
+        ExponentialBackoffMaker::new(BASE, CAP, 0.99, HasherRng::default()).expect("valid");
     rows.push(row("tower, jitter of 0.99 (default)", || {
         let mut backoff = maker.make_backoff();
-        (0..12).map(|_| backoff.next_backoff().deadline() - Instant::now()).last().unwrap_or_default()
+        (0..12)
+            .map(|_| backoff.next_backoff().deadline() - Instant::now())
+            .last()
+            .unwrap_or_default()
     }));
     let random = ExponentialRandomBackoff::new(BASE, 0.5).expect("valid").max_interval(CAP);
     rows.push(row("tower-resilience, ± 50 %", || random.next_interval(11)));
     let mut delays = seatbelt_delays().await.into_iter();
     rows.push(row("seatbelt, jitter (default)", || delays.next().unwrap_or_default()));
-    let gax = ExponentialBackoffBuilder::new().with_initial_delay(BASE).with_maximum_delay(CAP).clamp();
+    let gax =
+        ExponentialBackoffBuilder::new().with_initial_delay(BASE).with_maximum_delay(CAP).clamp();
     let state = RetryState::new(true).set_attempt_count(12_u32);
     rows.push(row("google-cloud-gax", || gax.on_failure(&state)));
     Section {
         title: "1. Jitter at the cap",
         tried: "Delays start at 1 s and double, with a cap of 30 s. The 12th delay, drawn 20,000 times:",
-        columns: &["shortest", "longest", "exactly the cap", "most of 1,000 clients in one slot of 100 ms"],
+        columns: &[
+            "shortest",
+            "longest",
+            "exactly the cap",
+            "most of 1,000 clients in one slot of 100 ms",
+        ],
         rows,
     }
 }
 
 fn row(name: &'static str, mut draw: impl FnMut() -> Duration) -> (&'static str, Vec<String>) {
     let delays: Vec<_> = (0..DRAWS).map(|_| draw()).collect();
-    let seconds = |delay: Option<&Duration>| format!("{:.1} s", delay.copied().unwrap_or_default().as_secs_f64());
+    let seconds = |delay: Option<&Duration>| {
+        format!("{:.1} s", delay.copied().unwrap_or_default().as_secs_f64())
+    };
     #[allow(clippy::cast_precision_loss)]
     let capped = delays.iter().filter(|&&delay| delay == CAP).count() as f64 * 100.0 / DRAWS as f64;
     let mut slots = HashMap::new();
@@ -77,15 +95,19 @@ fn row(name: &'static str, mut draw: impl FnMut() -> Duration) -> (&'static str,
         *slots.entry(delay.as_millis() / 100).or_insert(0) += 1;
     }
     let most = slots.values().max().copied().unwrap_or(0);
-    let cells =
-        [seconds(delays.iter().min()), seconds(delays.iter().max()), format!("{capped:.1} %"), most.to_string()];
+    let cells = [
+        seconds(delays.iter().min()),
+        seconds(delays.iter().max()),
+        format!("{capped:.1} %"),
+        most.to_string(),
+    ];
     (name, cells.into())
 }
 
 /// Returns the delays of seatbelt, which reports them to a callback only.
 async fn seatbelt_delays() -> Vec<Duration> {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let listener = told.clone();
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let listener = reported.clone();
     let context = ResilienceContext::new(virtual_clock()).name("trap");
     let layer = seatbelt::retry::Retry::layer("retry", &context)
         .clone_input()
@@ -98,6 +120,6 @@ async fn seatbelt_delays() -> Vec<Duration> {
     for _ in 0..DRAWS {
         let _ = service.execute(()).await;
     }
-    let told = told.lock().expect("no panic");
-    told.chunks(12).filter_map(|call| call.last().copied()).collect()
+    let reported = reported.lock().expect("no panic");
+    reported.chunks(12).filter_map(|call| call.last().copied()).collect()
 }

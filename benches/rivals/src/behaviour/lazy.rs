@@ -26,7 +26,10 @@ pub fn seen() -> Section {
     let mut note = |name, make: &dyn Fn()| {
         reset();
         make();
-        rows.push((name, vec![if attempts() > 0 { "called once" } else { "not called" }.to_owned()]));
+        rows.push((
+            name,
+            vec![if attempts() > 0 { "called once" } else { "not called" }.to_owned()],
+        ));
     };
     note("**resile**", &|| drop(resile::retry(|_| called(), &RetryPolicy::new(), Never)));
     note("backon", &|| drop((|| called()).retry(ConstantBuilder::new())));
@@ -37,7 +40,9 @@ pub fn seen() -> Section {
         };
         drop(Retry::spawn(FixedInterval::from_millis(1), attempt));
     });
-    note("tower", &|| drop(tower::retry::Retry::new(towers::AtOnce(2), service_fn(|()| called())).call(())));
+    note("tower", &|| {
+        drop(tower::retry::Retry::new(towers::AtOnce(2), service_fn(|()| called())).call(()))
+    });
     note("tower-resilience", &|| {
         drop(tower_resilience::retry(Duration::ZERO).layer(service_fn(|()| called())).call(()));
     });

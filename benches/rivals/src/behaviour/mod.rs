@@ -27,7 +27,9 @@ use crate::measure::runtime;
 pub fn table() -> String {
     // Trials that sleep do so on a clock that advances by itself.
     let (still, real) = (runtime(true), runtime(false));
-    let on = |runtime: &Runtime, future: std::pin::Pin<Box<dyn Future<Output = Section>>>| runtime.block_on(future);
+    let on = |runtime: &Runtime, future: std::pin::Pin<Box<dyn Future<Output = Section>>>| {
+        runtime.block_on(future)
+    };
     let inside = |runtime: &Runtime, run: fn() -> Section| {
         let _inside = runtime.enter();
         run()

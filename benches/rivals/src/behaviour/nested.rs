@@ -14,11 +14,11 @@ use crate::job::{Fault, attempts, count, reset};
 use crate::measure::runtime;
 
 pub async fn seen() -> Section {
-    let told = AtomicU32::new(0);
+    let reported = AtomicU32::new(0);
     let upstream = Upstream::new("inner");
     let note = |event: &Event<'_>| {
         if let EventKind::Nested { .. } = event.kind {
-            told.fetch_add(1, Ordering::Relaxed);
+            reported.fetch_add(1, Ordering::Relaxed);
         }
     };
     let outer = RetryPolicy::new().with_attempts(4).with_backoff(Backoff::none());
@@ -30,13 +30,19 @@ pub async fn seen() -> Section {
     };
     let call = resile::retry(
         |_| async {
-            resile::retry(fails, &inner, Never).on(upstream.observed_by(&note)).await.map_err(|_| Fault::Failed)
+            resile::retry(fails, &inner, Never)
+                .on(upstream.observed_by(&note))
+                .await
+                .map_err(|_| Fault::Failed)
         },
         &outer,
         Never,
     );
     let _ = call.await;
-    let own = vec![attempts().to_string(), format!("{} events that name both places", told.load(Ordering::Relaxed))];
+    let own = vec![
+        attempts().to_string(),
+        format!("{} events that name both places", reported.load(Ordering::Relaxed)),
+    ];
     let mut rows = vec![("**resile**", own)];
     for who in RETRIERS {
         if who == Retrier::Resile || who.never_waits() {
@@ -56,7 +62,10 @@ pub async fn seen() -> Section {
             ready(std::thread::spawn(call).join().expect("no panic").map_err(|_| Fault::Failed))
         });
         let _ = who.call(4, Duration::ZERO, outer).await;
-        rows.push((who.name(), vec![made.load(Ordering::Relaxed).to_string(), "nothing".to_owned()]));
+        rows.push((
+            who.name(),
+            vec![made.load(Ordering::Relaxed).to_string(), "nothing".to_owned()],
+        ));
     }
     Section {
         title: "11. Retries within retries",

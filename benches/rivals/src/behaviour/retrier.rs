@@ -87,7 +87,11 @@ impl Retrier {
             }
             Self::BackonReady => {
                 let policy = ConstantBuilder::new().with_delay(delay).with_max_times(more as usize);
-                (|| op()).retry(policy).sleep(|_| std::future::ready(())).await.map_err(|e| e.to_string())
+                (|| op())
+                    .retry(policy)
+                    .sleep(|_| std::future::ready(()))
+                    .await
+                    .map_err(|e| e.to_string())
             }
             Self::TokioRetry2 => {
                 let attempt = || async { op().await.map_err(RetryError::transient) };
@@ -95,7 +99,8 @@ impl Retrier {
                 Retry::spawn(strategy, attempt).await.map_err(|e| e.to_string())
             }
             Self::Tower => {
-                let service = tower::retry::Retry::new(towers::Later(more, delay), service_fn(|()| op()));
+                let service =
+                    tower::retry::Retry::new(towers::Later(more, delay), service_fn(|()| op()));
                 service.oneshot(()).await.map_err(|e| e.to_string())
             }
             Self::TowerReady => {
@@ -111,7 +116,8 @@ impl Retrier {
                 service.oneshot(()).await.map_err(|e| e.to_string())
             }
             Self::Seatbelt => {
-                let clock = if delay.is_zero() { Clock::new_tokio() } else { belt::virtual_clock() };
+                let clock =
+                    if delay.is_zero() { Clock::new_tokio() } else { belt::virtual_clock() };
                 let context = ResilienceContext::new(&clock).name("trap");
                 let layer = seatbelt::retry::Retry::layer("retry", &context)
                     .clone_input()
@@ -123,7 +129,9 @@ impl Retrier {
                 let service = (layer, Execute::new(move |()| op())).into_service();
                 service.execute(()).await.map_err(|e| e.to_string())
             }
-            Self::Gax => Gax::limited(attempts, delay, None).call(|_| op()).await.map_err(|e| e.to_string()),
+            Self::Gax => {
+                Gax::limited(attempts, delay, None).call(|_| op()).await.map_err(|e| e.to_string())
+            }
         }
     }
 }

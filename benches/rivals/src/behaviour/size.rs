@@ -54,8 +54,10 @@ pub fn seen() -> Section {
 
 fn sizes<J: Job>(job: J) -> Vec<(&'static str, usize)> {
     let policy = RetryPolicy::new();
-    let mut tower = tower::retry::Retry::new(towers::AtOnce(2), service_fn(move |()| job.attempt()));
-    let mut resilience = tower_resilience::retry(Duration::ZERO).layer(service_fn(move |()| job.attempt()));
+    let mut tower =
+        tower::retry::Retry::new(towers::AtOnce(2), service_fn(move |()| job.attempt()));
+    let mut resilience =
+        tower_resilience::retry(Duration::ZERO).layer(service_fn(move |()| job.attempt()));
     let belt = Arc::new(seatbelt::retry(job, &Clock::new_tokio(), Duration::ZERO));
     let strategy = FixedInterval::from_millis(1).take(2);
     vec![
@@ -64,7 +66,9 @@ fn sizes<J: Job>(job: J) -> Vec<(&'static str, usize)> {
         ("backon", size_of_val(&(|| job.attempt()).retry(ConstantBuilder::new()))),
         (
             "tokio-retry2",
-            size_of_val(&Retry::spawn(strategy, || async { job.attempt().await.map_err(RetryError::transient) })),
+            size_of_val(&Retry::spawn(strategy, || async {
+                job.attempt().await.map_err(RetryError::transient)
+            })),
         ),
         ("tower", size_of_val(&tower.call(()))),
         ("tower-resilience", size_of_val(&resilience.call(()))),

@@ -19,11 +19,17 @@ pub fn seen() -> Section {
         let call = who.call(
             u32::MAX,
             Duration::ZERO,
-            op(move || async move { if began.elapsed() > PATIENCE { Ok(1) } else { Err(Fault::Failed) } }),
+            op(move || async move {
+                if began.elapsed() > PATIENCE { Ok(1) } else { Err(Fault::Failed) }
+            }),
         );
         let fired = runtime.block_on(async { tokio::time::timeout(LIMIT, call).await.is_err() });
-        let told = if fired { format!("{} ms", began.elapsed().as_millis()) } else { "not within 300 ms".to_owned() };
-        rows.push((who.name(), vec![told]));
+        let reported = if fired {
+            format!("{} ms", began.elapsed().as_millis())
+        } else {
+            "not within 300 ms".to_owned()
+        };
+        rows.push((who.name(), vec![reported]));
     }
     Section {
         title: "13. Starvation",

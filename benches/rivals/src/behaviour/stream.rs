@@ -23,7 +23,8 @@ impl Stream for Items {
 }
 
 pub async fn seen() -> Section {
-    let (before, after) = (told(vec![Err(Fault::Failed)]).await, told(vec![Ok(1), Err(Fault::Failed)]).await);
+    let (before, after) =
+        (reported(vec![Err(Fault::Failed)]).await, reported(vec![Ok(1), Err(Fault::Failed)]).await);
     Section {
         title: "12. A stream that breaks",
         tried: "One stream breaks before its first item, and another breaks after it. A second attempt would yield 1 and 2.",
@@ -35,7 +36,7 @@ pub async fn seen() -> Section {
     }
 }
 
-async fn told(first: Vec<Result<u64, Fault>>) -> String {
+async fn reported(first: Vec<Result<u64, Fault>>) -> String {
     let opened = AtomicU32::new(0);
     let open = |_| {
         let again = opened.fetch_add(1, Ordering::Relaxed) > 0;
@@ -46,7 +47,12 @@ async fn told(first: Vec<Result<u64, Fault>>) -> String {
     let mut stream = pin!(retry_stream(open, &policy, Never));
     let mut seen = Vec::new();
     while let Some(item) = poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
-        seen.push(item.map_or_else(|e| format!("`StopReason::{:?}`", e.reason()), |item| item.to_string()));
+        seen.push(
+            item.map_or_else(
+                |e| format!("`StopReason::{:?}`", e.reason()),
+                |item| item.to_string(),
+            ),
+        );
     }
     format!("{}; times opened: {}", seen.join(", "), opened.load(Ordering::Relaxed))
 }

@@ -10,7 +10,9 @@ use resile::Breaker;
 use tower_resilience_circuitbreaker::{CircuitBreakerLayer, SlidingWindowType};
 
 use super::Section;
-use super::guard::{Guard, from_failsafe, from_recloser, from_resile, from_seatbelt, from_tower_resilience};
+use super::guard::{
+    Guard, from_failsafe, from_recloser, from_resile, from_seatbelt, from_tower_resilience,
+};
 use crate::job::Fault;
 
 const SUCCESSES: [u32; 3] = [1_000, 10_000, 100_000];
@@ -20,17 +22,25 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 pub async fn seen() -> Section {
     let by_time = || {
-        let layer = CircuitBreakerLayer::builder().sliding_window_type(SlidingWindowType::TimeBased);
-        from_tower_resilience(layer.sliding_window_duration(Duration::from_secs(10)).build().expect("valid"))
+        let layer =
+            CircuitBreakerLayer::builder().sliding_window_type(SlidingWindowType::TimeBased);
+        from_tower_resilience(
+            layer.sliding_window_duration(Duration::from_secs(10)).build().expect("valid"),
+        )
     };
     let makers: Vec<Made> = vec![
         ("**resile** (default)", Box::new(|| from_resile(Breaker::new()))),
-        ("**resile**, failure rate alone", Box::new(|| from_resile(Breaker::new().without_consecutive()))),
+        (
+            "**resile**, failure rate alone",
+            Box::new(|| from_resile(Breaker::new().without_consecutive())),
+        ),
         ("failsafe (default)", Box::new(|| from_failsafe(failsafe::Config::new().build()))),
         ("recloser (default)", Box::new(|| from_recloser(Recloser::custom().build()))),
         (
             "tower-resilience (default)",
-            Box::new(|| from_tower_resilience(CircuitBreakerLayer::builder().build().expect("valid"))),
+            Box::new(|| {
+                from_tower_resilience(CircuitBreakerLayer::builder().build().expect("valid"))
+            }),
         ),
         ("tower-resilience, window of 10 s", Box::new(by_time)),
         ("seatbelt (default)", Box::new(|| from_seatbelt(|layer| layer))),
@@ -43,7 +53,10 @@ pub async fn seen() -> Section {
         }
         rows.push((name, cells));
     }
-    rows.push(("google-cloud-gax, `AdaptiveThrottler`, to deny half", SUCCESSES.map(throttled).into()));
+    rows.push((
+        "google-cloud-gax, `AdaptiveThrottler`, to deny half",
+        SUCCESSES.map(throttled).into(),
+    ));
     Section {
         title: "16. The window",
         tried: "So many calls succeed without a pause, and then all calls fail. The numbers are the failures until calls are \
@@ -81,10 +94,13 @@ fn throttled(successes: u32) -> String {
     let mut throttler = AdaptiveThrottler::default();
     (0..successes).for_each(|_| throttler.on_success());
     for failures in 0..MOST {
-        throttler.on_retry_failure(&RetryResult::Continue(google_cloud_gax::error::Error::io("down")));
+        throttler
+            .on_retry_failure(&RetryResult::Continue(google_cloud_gax::error::Error::io("down")));
         // A denied draw counts as a request, so the draws are made on a copy.
         let mut copy = throttler.clone();
-        if failures % 100 == 0 && (0..1000).filter(|_| copy.clone().throttle_retry_attempt()).count() > 500 {
+        if failures % 100 == 0
+            && (0..1000).filter(|_| copy.clone().throttle_retry_attempt()).count() > 500
+        {
             copy.on_success();
             return format!("{failures}");
         }

@@ -16,7 +16,13 @@ pub struct HandBreaker {
 
 impl HandBreaker {
     pub fn new(limit: u32, wait: Duration) -> Self {
-        Self { streak: AtomicU32::new(0), limit, wait, began: Instant::now(), until: AtomicU64::new(0) }
+        Self {
+            streak: AtomicU32::new(0),
+            limit,
+            wait,
+            began: Instant::now(),
+            until: AtomicU64::new(0),
+        }
     }
 
     fn now(&self) -> u64 {

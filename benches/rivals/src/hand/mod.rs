@@ -13,7 +13,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The usual loop: attempts, a delay, a sleep if there is a delay.
-pub async fn by_hand<F, T, E>(mut op: impl FnMut() -> F, attempts: u32, delay: Duration) -> Result<T, E>
+pub async fn by_hand<F, T, E>(
+    mut op: impl FnMut() -> F,
+    attempts: u32,
+    delay: Duration,
+) -> Result<T, E>
 where
     F: Future<Output = Result<T, E>>,
 {

@@ -31,7 +31,11 @@ where
                 if cancelled.is_none() {
                     cancelled.set(Some(token.cancelled()));
                 }
-                cancelled.as_mut().as_pin_mut().map_or(Poll::Pending, |stop| stop.poll(cx)).map(|()| None)
+                cancelled
+                    .as_mut()
+                    .as_pin_mut()
+                    .map_or(Poll::Pending, |stop| stop.poll(cx))
+                    .map(|()| None)
             })
             .await
         };
@@ -41,7 +45,9 @@ where
             Some(Err(error)) if attempt >= attempts => return Err(Some(error)),
             Some(Err(error)) => {
                 last = Some(error);
-                if !delay.is_zero() && token.run_until_cancelled(tokio::time::sleep(delay)).await.is_none() {
+                if !delay.is_zero()
+                    && token.run_until_cancelled(tokio::time::sleep(delay)).await.is_none()
+                {
                     return Err(last);
                 }
                 attempt += 1;

@@ -59,9 +59,14 @@ pub fn instructions(wanted: &str) -> Result<HashMap<(String, &'static str), f64>
         for row in all(&runtime, paused, wanted).iter().filter(|row| row.threads == 1) {
             for contender in &row.contenders {
                 let [_, few, many] = [counts.next(), counts.next(), counts.next()];
-                let (Some(few), Some(many)) = (few, many) else { return Err("callgrind wrote too few parts".into()) };
+                let (Some(few), Some(many)) = (few, many) else {
+                    return Err("callgrind wrote too few parts".into());
+                };
                 #[allow(clippy::cast_precision_loss)]
-                found.insert((row.title.clone(), contender.name), (many - few) as f64 / (MANY - FEW) as f64);
+                found.insert(
+                    (row.title.clone(), contender.name),
+                    (many - few) as f64 / (MANY - FEW) as f64,
+                );
             }
         }
     }
@@ -80,7 +85,9 @@ fn under_callgrind(wanted: &str, dir: &Path) -> Result<Vec<i64>, String> {
         .stderr(Stdio::null())
         .status();
     match status {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err("valgrind is not installed".to_owned()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            return Err("valgrind is not installed".to_owned());
+        }
         Err(e) => return Err(e.to_string()),
         Ok(status) if !status.success() => return Err(format!("valgrind: {status}")),
         Ok(_) => (),
@@ -88,8 +95,12 @@ fn under_callgrind(wanted: &str, dir: &Path) -> Result<Vec<i64>, String> {
     let mut counts = Vec::new();
     for part in 1.. {
         let Ok(text) = std::fs::read_to_string(dir.join(format!("out.{part}"))) else { break };
-        let total = text.lines().find_map(|line| line.strip_prefix("summary: ").or(line.strip_prefix("totals: ")));
-        counts.push(total.and_then(|total| total.trim().parse().ok()).ok_or("a part without a total")?);
+        let total = text
+            .lines()
+            .find_map(|line| line.strip_prefix("summary: ").or(line.strip_prefix("totals: ")));
+        counts.push(
+            total.and_then(|total| total.trim().parse().ok()).ok_or("a part without a total")?,
+        );
     }
     Ok(counts)
 }

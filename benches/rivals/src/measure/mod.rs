@@ -55,12 +55,14 @@ fn check(row: &Row, runtime: &Runtime) -> Table {
     for contender in &row.contenders {
         job::reset();
         let sum = run(contender, 64, row.clock, runtime);
-        let told = format!("{}: {}", row.title, contender.name);
-        assert_eq!(sum, 64 * contender.answer, "the answer of {told}");
-        assert_eq!(job::attempts(), 64 * contender.attempts, "the attempts of {told}");
+        let reported = format!("{}: {}", row.title, contender.name);
+        assert_eq!(sum, 64 * contender.answer, "the answer of {reported}");
+        assert_eq!(job::attempts(), 64 * contender.attempts, "the attempts of {reported}");
         // The block of all calls is one box.
-        let few = allocation_counter::measure(|| _ = run(contender, 64, row.clock, runtime)).count_total;
-        let many = allocation_counter::measure(|| _ = run(contender, 320, row.clock, runtime)).count_total;
+        let few =
+            allocation_counter::measure(|| _ = run(contender, 64, row.clock, runtime)).count_total;
+        let many =
+            allocation_counter::measure(|| _ = run(contender, 320, row.clock, runtime)).count_total;
         #[allow(clippy::cast_precision_loss)]
         let allocations = many.saturating_sub(few) as f64 / 256.0;
         lines.push(Line::new(contender, allocations));

@@ -54,7 +54,11 @@ fn pass_of_two(row: &Row, table: &mut Table, runtime: &Runtime) {
         let _inside = runtime.enter();
         let counter = std::cell::Cell::new(0);
         let window = |contender: &Contender, calls: u64| {
-            let index = row.contenders.iter().position(|other| std::ptr::eq(other, contender)).expect("of this row");
+            let index = row
+                .contenders
+                .iter()
+                .position(|other| std::ptr::eq(other, contender))
+                .expect("of this row");
             let next = counter.get() + 1;
             counter.set(next);
             which.store(index, Release);
@@ -77,8 +81,15 @@ fn wait_for(value: &AtomicU64, wanted: u64) {
     }
 }
 
-fn take(row: &Row, table: &mut Table, length: Duration, rounds: usize, window: &dyn Fn(&Contender, u64) -> Duration) {
-    let calls: Vec<_> = row.contenders.iter().map(|contender| calibrate(contender, length, window)).collect();
+fn take(
+    row: &Row,
+    table: &mut Table,
+    length: Duration,
+    rounds: usize,
+    window: &dyn Fn(&Contender, u64) -> Duration,
+) {
+    let calls: Vec<_> =
+        row.contenders.iter().map(|contender| calibrate(contender, length, window)).collect();
     let mut seen = vec![Vec::with_capacity(rounds); calls.len()];
     for round in 0..rounds {
         for step in 0..calls.len() {
@@ -98,7 +109,11 @@ fn take(row: &Row, table: &mut Table, length: Duration, rounds: usize, window: &
 }
 
 /// Returns how many calls fill a window.
-fn calibrate(contender: &Contender, length: Duration, window: &dyn Fn(&Contender, u64) -> Duration) -> u64 {
+fn calibrate(
+    contender: &Contender,
+    length: Duration,
+    window: &dyn Fn(&Contender, u64) -> Duration,
+) -> u64 {
     let mut calls = 16;
     loop {
         let took = (0..3).map(|_| window(contender, calls)).min().unwrap_or_default();

@@ -17,7 +17,11 @@ pub fn recovery(output: &Output) -> RecoveryInfo {
     if output.is_ok() { RecoveryInfo::never() } else { RecoveryInfo::retry() }
 }
 
-pub fn retry<J: Job>(job: J, clock: &Clock, delay: Duration) -> impl Service<(), Out = Output> + use<J> {
+pub fn retry<J: Job>(
+    job: J,
+    clock: &Clock,
+    delay: Duration,
+) -> impl Service<(), Out = Output> + use<J> {
     let context = ResilienceContext::new(clock).name("rival");
     let stack = (
         Retry::layer("retry", &context)
@@ -56,7 +60,11 @@ pub fn retry_within<J: Job>(
 pub type Guard<In> = BreakerLayer<In, Output>;
 
 /// Makes a breaker alone over `call`. The input says whether the call succeeds.
-pub fn breaker<F, Fut, G>(call: F, clock: &Clock, set: G) -> impl Service<bool, Out = Output> + use<F, Fut, G>
+pub fn breaker<F, Fut, G>(
+    call: F,
+    clock: &Clock,
+    set: G,
+) -> impl Service<bool, Out = Output> + use<F, Fut, G>
 where
     F: Fn(bool) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Output> + Send + 'static,
@@ -78,7 +86,9 @@ pub fn stack<J: Job>(
 ) -> impl Service<(), Out = Output> + use<J> {
     let context = ResilienceContext::new(clock).name("rival");
     let stack = (
-        Timeout::layer("deadline", &context).timeout_output(|_| Err(Fault::Elapsed)).timeout(deadline),
+        Timeout::layer("deadline", &context)
+            .timeout_output(|_| Err(Fault::Elapsed))
+            .timeout(deadline),
         Retry::layer("retry", &context)
             .clone_input()
             .recovery_with(|output: &Output, _| recovery(output))

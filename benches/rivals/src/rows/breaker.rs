@@ -22,19 +22,31 @@ use crate::rival::seatbelt;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-static STREAKS: Upstream = Upstream::new("streaks").with_breaker(Breaker::new().without_failure_rate());
+static STREAKS: Upstream =
+    Upstream::new("streaks").with_breaker(Breaker::new().without_failure_rate());
 static RATES: Upstream = Upstream::new("rates").with_breaker(Breaker::new());
 
 pub fn real() -> Vec<Row> {
     let Moved { open, cycle } = moved();
     vec![
-        Row::new("breaker that counts consecutive failures, closed, 1 thread", Clock::Real, streaks()),
+        Row::new(
+            "breaker that counts consecutive failures, closed, 1 thread",
+            Clock::Real,
+            streaks(),
+        ),
         Row {
             threads: 2,
-            ..Row::new("breaker that counts consecutive failures, closed, 2 threads", Clock::Real, streaks())
+            ..Row::new(
+                "breaker that counts consecutive failures, closed, 2 threads",
+                Clock::Real,
+                streaks(),
+            )
         },
         Row::new("breaker with a failure rate, closed, 1 thread", Clock::Real, rates()),
-        Row { threads: 2, ..Row::new("breaker with a failure rate, closed, 2 threads", Clock::Real, rates()) },
+        Row {
+            threads: 2,
+            ..Row::new("breaker with a failure rate, closed, 2 threads", Clock::Real, rates())
+        },
         Row::new("breaker, open: a refusal", Clock::Real, open),
         Row::new("breaker, full cycle: trips, waits no time, probes, closes", Clock::Real, cycle),
     ]
@@ -67,7 +79,8 @@ fn rates() -> Vec<Contender> {
     let hand = Arc::new(HandBreaker::new(10, HOUR));
     let safe = failsafe::Config::new().build();
     let closer = AsyncRecloser::from(Recloser::custom().build());
-    let resilience = CircuitBreakerLayer::builder().build().expect("a breaker").layer(service_fn(call));
+    let resilience =
+        CircuitBreakerLayer::builder().build().expect("a breaker").layer(service_fn(call));
     let belt = Arc::new(seatbelt::breaker(call, &Tick::new_tokio(), |layer| layer));
     vec![
         contender!(1, "hand-written, consecutive failures", [let hand = hand.clone();] => hand.guard(call(true))),
@@ -143,17 +156,25 @@ fn moved() -> Moved {
         failsafe::Config::new().failure_policy(policy).build()
     };
     moved!(rows, "failsafe", 1, make, (guard, WORKS) => guard.call(call(WORKS)));
-    let make = |wait| AsyncRecloser::from(Recloser::custom().closed_len(1).half_open_len(1).open_wait(wait).build());
+    let make = |wait| {
+        AsyncRecloser::from(
+            Recloser::custom().closed_len(1).half_open_len(1).open_wait(wait).build(),
+        )
+    };
     moved!(rows, "recloser, two failures and two probes", 2, make, (guard, WORKS) => guard.call(call(WORKS)));
     let make = |wait| {
-        let layer = CircuitBreakerLayer::builder().consecutive_failures(1).wait_duration_in_open(wait);
+        let layer =
+            CircuitBreakerLayer::builder().consecutive_failures(1).wait_duration_in_open(wait);
         layer.permitted_calls_in_half_open(1).build().expect("a breaker").layer(service_fn(call))
     };
     moved!(rows, "tower-resilience", 1, make, (guard, WORKS) => async { guard.ready().await?.call(WORKS).await });
     let clock = Tick::new_tokio();
     let make = |wait| {
         Arc::new(seatbelt::breaker(call, &clock, move |layer| {
-            layer.min_throughput(1).break_duration(wait).half_open_mode(::seatbelt::breaker::HalfOpenMode::quick())
+            layer
+                .min_throughput(1)
+                .break_duration(wait)
+                .half_open_mode(::seatbelt::breaker::HalfOpenMode::quick())
         }))
     };
     moved!(rows, "seatbelt", 1, make, (guard, WORKS) => guard.execute(WORKS));

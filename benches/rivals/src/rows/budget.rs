@@ -32,7 +32,11 @@ pub fn real() -> Vec<Row> {
         let s = if threads == 1 { "" } else { "s" };
         rows.push(Row {
             threads,
-            ..Row::new(format!("deposit into a full budget, {threads} thread{s}"), Clock::Real, full())
+            ..Row::new(
+                format!("deposit into a full budget, {threads} thread{s}"),
+                Clock::Real,
+                full(),
+            )
         });
         let title = format!("deposit into a budget that is not full, {threads} thread{s}");
         rows.push(Row { threads, ..Row::new(title, Clock::Real, filling()) });
@@ -57,7 +61,8 @@ fn full() -> Vec<Contender> {
 
 fn filling() -> Vec<Contender> {
     LazyLock::force(&FILLING);
-    let (tps, bucket, throttler) = (towers::budget(), tower_resilience::filling_budget(), gax::filling_throttler());
+    let (tps, bucket, throttler) =
+        (towers::budget(), tower_resilience::filling_budget(), gax::filling_throttler());
     vec![
         contender!(0, "an atomic", [] => ready(black_box(&BY_HAND_FILLING).deposit())),
         contender!(0, "**resile**", [let budget = &*FILLING;] => ready(black_box(budget).deposit())),

@@ -143,7 +143,8 @@ fn paid<J: Job>(job: J) -> Vec<Contender> {
     let at_once = tower::retry::Retry::new(paid, service_fn(move |()| job.attempt()));
     let paid = towers::Paid::new(4, tps, || sleep(black_box(Duration::ZERO)));
     let tower = tower::retry::Retry::new(paid, service_fn(move |()| job.attempt()));
-    let resilience = tower_resilience::retry_paid(bucket).layer(service_fn(move |()| job.attempt()));
+    let resilience =
+        tower_resilience::retry_paid(bucket).layer(service_fn(move |()| job.attempt()));
     let loops = gax::Gax::new(Duration::ZERO, None);
     vec![
         contender!(J::ATTEMPTS, "hand-written loop, an atomic", [] => {
@@ -196,7 +197,8 @@ fn with_deadline<J: Job>(job: J) -> Vec<Contender> {
     let inner = tower::retry::Retry::new(towers::AtOnce(4), service_fn(move |()| job.attempt()));
     let tower = Timeout::new(inner, LIMIT);
     let layer = TimeLimiterLayer::builder().timeout_duration(LIMIT).build();
-    let resilience = layer.layer(tower_resilience::retry(Duration::ZERO).layer(service_fn(move |()| job.attempt())));
+    let resilience = layer
+        .layer(tower_resilience::retry(Duration::ZERO).layer(service_fn(move |()| job.attempt())));
     let belt = Arc::new(seatbelt::retry_within(job, &Tick::new_tokio(), Duration::ZERO, LIMIT));
     let loops = gax::Gax::new(Duration::ZERO, Some(LIMIT));
     all.extend([
@@ -235,7 +237,8 @@ fn with_both<J: Job>(job: J) -> Vec<Contender> {
 /// The row with delays. It leaves out seatbelt, whose clock does not follow tokio's: a millisecond
 /// would be a real one.
 fn delayed<J: Job>(job: J) -> Vec<Contender> {
-    let tower = tower::retry::Retry::new(towers::Later(4, SHORT), service_fn(move |()| job.attempt()));
+    let tower =
+        tower::retry::Retry::new(towers::Later(4, SHORT), service_fn(move |()| job.attempt()));
     let resilience = tower_resilience::retry(SHORT).layer(service_fn(move |()| job.attempt()));
     let loops = gax::Gax::new(SHORT, None);
     vec![

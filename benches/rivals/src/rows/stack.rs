@@ -83,7 +83,12 @@ fn stacks<J: Job>(job: J) -> Vec<Contender> {
         .service(service_fn(move |()| job.attempt()));
     let belt = Arc::new(seatbelt::stack(job, &Tick::new_tokio(), DEADLINE, LIMIT));
     let streak = || failure_policy::consecutive_failures(10, backoff::constant(DEADLINE));
-    let rate = failure_policy::success_rate_over_time_window(1.0 - SHARE, 20, WINDOW, backoff::constant(DEADLINE));
+    let rate = failure_policy::success_rate_over_time_window(
+        1.0 - SHARE,
+        20,
+        WINDOW,
+        backoff::constant(DEADLINE),
+    );
     let streaks = failsafe::Config::new().failure_policy(streak()).build();
     let rates = failsafe::Config::new().failure_policy(rate.or_else(streak())).build();
     let recloser = AsyncRecloser::from(Recloser::custom().error_rate(0.9).build());
