@@ -42,6 +42,7 @@ mod core;
 mod error;
 mod machine;
 mod publish;
+mod report;
 mod settings;
 mod state;
 mod ticket;

@@ -20,6 +20,7 @@ mod gave_up;
 mod nesting;
 mod pending;
 mod policy;
+mod success;
 mod wait;
 
 pub use gave_up::{Boxed, GaveUp, Source};

@@ -10,7 +10,7 @@ use super::pace::Pace;
 use super::policy::MOST;
 use crate::adaptive::AdaptiveTimeout;
 use crate::call::{
-    Begin, CallPolicy, CallState, Classified, Ended, GaveUp, NO_LIMIT, Pending, PendingOf, Plain,
+    Begin, CallPolicy, CallState, Ended, GaveUp, NO_LIMIT, Pending, PendingOf, Plain,
 };
 use crate::cancel::Cancel;
 use crate::classify::Classify;
@@ -18,7 +18,6 @@ use crate::observe::{CallKind, EventKind};
 use crate::policy::{AsPolicy, Attempt, StopReason};
 use crate::time::nanos;
 use crate::upstream::{NoUpstream, Target, TargetFor};
-use crate::verdict::Health;
 
 /// The number of slots: one for the first attempt and one for each hedge.
 const SLOTS: usize = MOST as usize + 1;
@@ -32,25 +31,25 @@ pin_project! {
         K: Cancel,
         X: Target,
     {
-        op: F,
+        pub(super) op: F,
         // Attempts are dropped before `call`, which gives back what they hold at the upstream.
         #[pin]
-        first: Option<Fut>,
+        pub(super) first: Option<Fut>,
         // Ordered by start.
-        hedges: Vec<Joined<Fut>>,
-        call: CallState<E, Plain<P>, K, X, SLOTS>,
-        pace: Pace,
-        state: State,
+        pub(super) hedges: Vec<Joined<Fut>>,
+        pub(super) call: CallState<E, Plain<P>, K, X, SLOTS>,
+        pub(super) pace: Pace,
+        pub(super) state: State,
         // The sleep until something is due. It is empty until the first pending poll.
         #[pin]
-        pending: PendingOf<X, K>,
+        pub(super) pending: PendingOf<X, K>,
         // The time at which the sleep in `pending` ends.
-        asleep_until: u64,
+        pub(super) asleep_until: u64,
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     Unstarted,
     Between,
     Racing,
@@ -58,8 +57,8 @@ enum State {
 }
 
 /// A hedge in flight.
-struct Joined<Fut> {
-    number: u32,
+pub(super) struct Joined<Fut> {
+    pub(super) number: u32,
     began: u64,
     attempt: Pin<Box<Fut>>,
 }
@@ -284,103 +283,12 @@ where
             Poll::Pending => None,
         }
     }
-
-    /// Takes the outcome of an attempt whose future was dropped.
-    ///
-    /// Returns `Pending` while another attempt in flight may still succeed.
-    fn settle(
-        mut self: Pin<&mut Self>,
-        number: u32,
-        outcome: Result<T, E>,
-    ) -> Poll<Result<T, GaveUp<E>>> {
-        let error = match outcome {
-            Ok(value) => {
-                let this = self.as_mut().project();
-                *this.state = State::Done;
-                if this.call.attempts() == 1 && this.pace.first().is_none() {
-                    this.call.succeeded(0, 1);
-                } else if this.call.attempts() == 1 {
-                    this.call.learn_from(0);
-                    this.call.succeeded_at(0, 1, None);
-                } else {
-                    self.as_mut().drop_losers(Some(number));
-                    let this = self.project();
-                    this.call.succeeded_at(number as usize - 1, number, None);
-                }
-                return Poll::Ready(Ok(value));
-            }
-            Err(error) => error,
-        };
-        self.as_mut().project().call.note_error(error);
-        self.fail(number, Ended::Error)
-    }
-
-    #[cold]
-    fn fail(mut self: Pin<&mut Self>, number: u32, ended: Ended) -> Poll<Result<T, GaveUp<E>>> {
-        let this = self.as_mut().project();
-        let classified = this.call.classified(number as usize - 1, number, ended);
-        let verdict = classified.verdict;
-        if verdict.is_some_and(|verdict| {
-            verdict.health() == Health::Throttling || verdict.hint().is_some()
-        }) {
-            this.pace.stop();
-        }
-        let is_over = this.first.is_none() && this.hedges.is_empty();
-        if is_over || !verdict.is_some_and(|verdict| verdict.is_again()) {
-            return Poll::Ready(self.end_after(classified));
-        }
-        Poll::Pending
-    }
-
-    fn end_after(mut self: Pin<&mut Self>, classified: Classified) -> Result<T, GaveUp<E>> {
-        *self.as_mut().project().state = State::Done;
-        self.as_mut().drop_losers(None);
-        Err(self.project().call.end_after(classified, StopReason::Attempts))
-    }
-
-    /// Drops the attempts in flight and records their latencies.
-    #[cold]
-    fn drop_losers(self: Pin<&mut Self>, won: Option<u32>) {
-        let mut this = self.project();
-        let first = this.first.is_some().then_some(1);
-        this.first.set(None);
-        let hedges = std::mem::take(this.hedges);
-        let lost: Vec<u32> =
-            first.into_iter().chain(hedges.iter().map(|joined| joined.number)).collect();
-        drop(hedges);
-        for number in &lost {
-            this.call.learn_overtaken(*number as usize - 1, delay(this.call));
-        }
-        if let Some(number) = won {
-            this.call.learn_from(number as usize - 1);
-        }
-        for number in lost {
-            this.call.guard.forget(number as usize - 1);
-            this.call.emit(EventKind::Lost { attempt: number });
-        }
-    }
-
-    /// Ends the call because of the token or the deadline.
-    #[cold]
-    fn end(self: Pin<&mut Self>, reason: StopReason) -> Result<T, GaveUp<E>> {
-        let mut this = self.project();
-        *this.state = State::Done;
-        let first = this.first.is_some().then_some(0);
-        this.first.set(None);
-        let hedges = std::mem::take(this.hedges);
-        let slots: Vec<usize> = first
-            .into_iter()
-            .chain(hedges.iter().map(|joined| joined.number as usize - 1))
-            .collect();
-        drop(hedges);
-        Err(this.call.cut_by_call(slots.into_iter(), reason))
-    }
 }
 
 /// Returns the delay before the next hedge, in nanoseconds.
 ///
 /// The policy's delay caps the learned latency. If many calls hang, the quantile has no other cap.
-fn delay<E, P, C, K, X>(call: &CallState<E, Plain<P>, K, X, SLOTS>) -> u64
+pub(super) fn delay<E, P, C, K, X>(call: &CallState<E, Plain<P>, K, X, SLOTS>) -> u64
 where
     P: AsPolicy<Policy = HedgePolicy<C>>,
     C: Classify<E>,

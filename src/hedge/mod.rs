@@ -35,6 +35,7 @@
 //! attempt in flight has failed. A further hedge would then be a retry without a backoff. No
 //! further hedge starts either after a throttling error or a hint to wait.
 
+mod end;
 mod future;
 mod pace;
 mod policy;

@@ -53,6 +53,7 @@
 
 mod limit;
 mod part;
+mod poll;
 mod retry;
 
 pub use limit::StreamTimeout;

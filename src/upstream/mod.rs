@@ -26,14 +26,18 @@
 //! `ALL_HOSTS.call(retry(op, POLICY, &token).on(&HOST), classifier)`.
 
 mod guard;
+mod held;
 mod parts;
 mod target;
+mod wrapper;
 
-pub use target::{Debugged, NoUpstream, Observed, Target, TargetFor};
+pub use target::{NoUpstream, Target, TargetFor};
+pub use wrapper::{Debugged, Observed};
 
-pub(crate) use guard::{Admit, Guard, Owned};
+pub(crate) use guard::{Guard, Owned};
+pub(crate) use held::Admit;
 pub(crate) use parts::{Name, Parts};
-pub(crate) use target::{Describe, Endpoint, Held, Slot};
+pub(crate) use target::{Describe, Endpoint, Slot};
 
 use std::fmt;
 use std::mem;

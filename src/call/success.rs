@@ -1,0 +1,114 @@
+use std::time::Duration;
+
+use super::{CallPolicy, CallState};
+use crate::breaker::Ticket;
+use crate::cancel::Cancel;
+use crate::classify::Classify;
+use crate::observe::EventKind;
+use crate::policy::Rules;
+use crate::upstream::TargetFor;
+
+/// Success of an attempt, and the latency that the upstream learns from it.
+impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
+where
+    P: CallPolicy<Rules: Rules<Classifier: Classify<E>>>,
+    K: Cancel,
+    X: TargetFor<E>,
+{
+    /// Reports the success of an attempt of [`begin_first`](Self::begin_first) at its first poll.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a few instructions: a function call would double them"
+    )]
+    pub(crate) fn succeeded_at_once(&mut self, slot: usize) {
+        if !X::ALONE {
+            self.guard.report_success(slot, Ticket::began);
+            self.guard.deposit();
+        }
+    }
+
+    /// Reports the success of attempt number `attempt`. The call ends with this success.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "most calls need only a few of its instructions")]
+    pub(crate) fn succeeded(&mut self, slot: usize, attempt: u32) {
+        let is_first = self.guard.progress.attempts == 1;
+        if is_first && (X::ALONE || !(self.guard.target.wants_all() || self.learns().is_some())) {
+            // An attempt that was never pending ends at its start: this saves a clock reading.
+            let ready_at_once = self.resumes_at == 0;
+            if !X::ALONE {
+                self.guard.report_success(slot, |t| if ready_at_once { t.began() } else { None });
+                self.guard.deposit();
+            }
+            return;
+        }
+        let at = if !X::ALONE && self.resumes_at == 0 { self.guard.began(slot) } else { None };
+        self.succeeded_at(slot, attempt, at);
+    }
+
+    /// Does the work of [`succeeded`](Self::succeeded) for an attempt that ended at `at` if known.
+    #[inline(never)]
+    pub(crate) fn succeeded_at(&mut self, slot: usize, attempt: u32, at: Option<u64>) {
+        if X::ALONE {
+            if self.guard.progress.attempts > 1 {
+                self.emit_success(attempt, None, None);
+            }
+            return;
+        }
+        let wants_all = self.guard.target.wants_all();
+        // An attempt that was ready at once teaches no limit.
+        if self.resumes_at != 0 && self.learns().is_some() {
+            self.learn_from(slot);
+        }
+        // One reading ends both the attempt and the call.
+        let now = wants_all.then(|| self.now());
+        let began = if wants_all { self.guard.began(slot) } else { None };
+        self.guard.report_success(slot, |_| at);
+        self.guard.deposit();
+        if wants_all || self.guard.progress.attempts > 1 {
+            self.emit_success(attempt, began, now);
+        }
+    }
+
+    /// Records the time since the start of the attempt as a latency of the upstream.
+    #[inline(never)]
+    pub(crate) fn learn_from(&mut self, slot: usize) {
+        let began = self.guard.began(slot);
+        if let (Some(adaptive), Some(began)) = (self.learns(), began) {
+            let now = self.now();
+            adaptive
+                .record(Duration::from_nanos(now), Duration::from_nanos(now.saturating_sub(began)));
+        }
+    }
+
+    /// Records an overtaken attempt that ran for at least `at_least` nanoseconds.
+    #[cold]
+    pub(crate) fn learn_overtaken(&mut self, slot: usize, at_least: u64) {
+        let began = self.guard.began(slot);
+        if let (Some(adaptive), Some(began)) = (self.learns(), began) {
+            let now = self.now();
+            let waited = now.saturating_sub(began);
+            if waited >= at_least {
+                adaptive.record_overtaken(Duration::from_nanos(now), Duration::from_nanos(waited));
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn emit_success(&self, attempt: u32, began: Option<u64>, now: Option<u64>) {
+        if self.guard.target.listens() {
+            let elapsed =
+                now.map_or_else(|| self.elapsed(), |now| now.saturating_sub(self.started));
+            let elapsed = Duration::from_nanos(elapsed);
+            let latency =
+                began.zip(now).map(|(began, now)| Duration::from_nanos(now.saturating_sub(began)));
+            self.emit(EventKind::Succeeded {
+                attempt,
+                attempts: self.guard.progress.attempts,
+                elapsed,
+                latency,
+            });
+        }
+    }
+}

@@ -1,0 +1,121 @@
+use std::pin::Pin;
+use std::task::Poll;
+
+use super::HedgePolicy;
+use super::future::{Hedge, State, delay};
+use crate::call::{Classified, Ended, GaveUp};
+use crate::cancel::Cancel;
+use crate::classify::Classify;
+use crate::observe::EventKind;
+use crate::policy::{AsPolicy, Attempt, StopReason};
+use crate::upstream::TargetFor;
+use crate::verdict::Health;
+
+/// The end of an attempt, and of the call with it.
+impl<F, Fut, T, E, P, C, K, X> Hedge<F, Fut, E, P, K, X>
+where
+    F: FnMut(Attempt) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+    P: AsPolicy<Policy = HedgePolicy<C>>,
+    C: Classify<E>,
+    K: Cancel,
+    X: TargetFor<E>,
+{
+    /// Takes the outcome of an attempt whose future was dropped.
+    ///
+    /// Returns `Pending` while another attempt in flight may still succeed.
+    pub(super) fn settle(
+        mut self: Pin<&mut Self>,
+        number: u32,
+        outcome: Result<T, E>,
+    ) -> Poll<Result<T, GaveUp<E>>> {
+        let error = match outcome {
+            Ok(value) => {
+                let this = self.as_mut().project();
+                *this.state = State::Done;
+                if this.call.attempts() == 1 && this.pace.first().is_none() {
+                    this.call.succeeded(0, 1);
+                } else if this.call.attempts() == 1 {
+                    this.call.learn_from(0);
+                    this.call.succeeded_at(0, 1, None);
+                } else {
+                    self.as_mut().drop_losers(Some(number));
+                    let this = self.project();
+                    this.call.succeeded_at(number as usize - 1, number, None);
+                }
+                return Poll::Ready(Ok(value));
+            }
+            Err(error) => error,
+        };
+        self.as_mut().project().call.note_error(error);
+        self.fail(number, Ended::Error)
+    }
+
+    #[cold]
+    pub(super) fn fail(
+        mut self: Pin<&mut Self>,
+        number: u32,
+        ended: Ended,
+    ) -> Poll<Result<T, GaveUp<E>>> {
+        let this = self.as_mut().project();
+        let classified = this.call.classified(number as usize - 1, number, ended);
+        let verdict = classified.verdict;
+        if verdict.is_some_and(|verdict| {
+            verdict.health() == Health::Throttling || verdict.hint().is_some()
+        }) {
+            this.pace.stop();
+        }
+        let is_over = this.first.is_none() && this.hedges.is_empty();
+        if is_over || !verdict.is_some_and(|verdict| verdict.is_again()) {
+            return Poll::Ready(self.end_after(classified));
+        }
+        Poll::Pending
+    }
+
+    pub(super) fn end_after(
+        mut self: Pin<&mut Self>,
+        classified: Classified,
+    ) -> Result<T, GaveUp<E>> {
+        *self.as_mut().project().state = State::Done;
+        self.as_mut().drop_losers(None);
+        Err(self.project().call.end_after(classified, StopReason::Attempts))
+    }
+
+    /// Drops the attempts in flight and records their latencies.
+    #[cold]
+    pub(super) fn drop_losers(self: Pin<&mut Self>, won: Option<u32>) {
+        let mut this = self.project();
+        let first = this.first.is_some().then_some(1);
+        this.first.set(None);
+        let hedges = std::mem::take(this.hedges);
+        let lost: Vec<u32> =
+            first.into_iter().chain(hedges.iter().map(|joined| joined.number)).collect();
+        drop(hedges);
+        for number in &lost {
+            this.call.learn_overtaken(*number as usize - 1, delay(this.call));
+        }
+        if let Some(number) = won {
+            this.call.learn_from(number as usize - 1);
+        }
+        for number in lost {
+            this.call.guard.forget(number as usize - 1);
+            this.call.emit(EventKind::Lost { attempt: number });
+        }
+    }
+
+    /// Ends the call because of the token or the deadline.
+    #[cold]
+    pub(super) fn end(self: Pin<&mut Self>, reason: StopReason) -> Result<T, GaveUp<E>> {
+        let mut this = self.project();
+        *this.state = State::Done;
+        let first = this.first.is_some().then_some(0);
+        this.first.set(None);
+        let hedges = std::mem::take(this.hedges);
+        let slots: Vec<usize> = first
+            .into_iter()
+            .chain(hedges.iter().map(|joined| joined.number as usize - 1))
+            .collect();
+        drop(hedges);
+        Err(this.call.cut_by_call(slots.into_iter(), reason))
+    }
+}
