@@ -42,7 +42,8 @@ impl<M: Timer> Upstream<M> {
     /// # async fn main() {
     /// use resile::{Always, Bulkhead, Upstream};
     ///
-    /// static STORE: Upstream = Upstream::new("store").with_bulkhead(Bulkhead::new(10));
+    /// static STORE: Upstream =
+    ///     Upstream::new("store").with_bulkhead(Bulkhead::new(10));
     ///
     /// # async fn get() -> std::io::Result<u32> { Ok(7) }
     /// assert_eq!(STORE.call(get(), Always).await.unwrap(), 7);

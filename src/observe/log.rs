@@ -25,8 +25,11 @@ use super::{Event, Observe};
 /// # #[cfg(feature = "tracing")] {
 /// use tracing::field::Empty;
 ///
-/// let span =
-///     tracing::info_span!("ask", http.request.resend_count = Empty, error.type = Empty);
+/// let span = tracing::info_span!(
+///     "ask",
+///     http.request.resend_count = Empty,
+///     error.type = Empty,
+/// );
 /// # drop(span);
 /// # }
 /// ```
