@@ -94,6 +94,31 @@ impl Repository {
         faults.into_iter().map(message).collect()
     }
 
+    /// Returns one message for each path of the repository that a page names and that does not
+    /// exist. Chapters of the guide speak of the files of their readers.
+    fn stale_paths(&self, page: &str) -> Vec<String> {
+        let spans = |line: &str| -> Vec<String> {
+            line.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+        };
+        let is_path = |span: &&str| {
+            let roots = ["src/", "tests/", "docs/", "examples/", "benches/", "fuzz/", ".ci/"];
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+            // This library has no `src/main.rs`: that is the file of a reader.
+            roots.iter().any(|root| span.starts_with(root))
+                && span.chars().all(is_plain)
+                && *span != "src/main.rs"
+        };
+        let mut stale = Vec::new();
+        for (number, line) in (1..).zip(self.text(page).lines()) {
+            for span in spans(line).iter().map(String::as_str).filter(is_path) {
+                if !self.has_file(span) && !self.has_folder(span) {
+                    stale.push(format!("{page}:{number}: no such file: {span}"));
+                }
+            }
+        }
+        stale
+    }
+
     /// Returns the reason why the link leads nowhere.
     fn fault(&self, page: &str, link: &str) -> Option<String> {
         if link.starts_with(rustdoc::SITE) {
@@ -142,6 +167,17 @@ fn links_lead_somewhere() {
     let repository = Repository::read();
     let faults: Vec<_> = repository.pages().flat_map(|page| repository.faults(page)).collect();
     assert!(faults.is_empty(), "{} broken links:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn named_files_exist() {
+    let repository = Repository::read();
+    let pages = repository.pages().filter(|page| !page.starts_with("docs/guide/"));
+    let stale: Vec<_> = pages.flat_map(|page| repository.stale_paths(page)).collect();
+    assert!(stale.is_empty(), "{} stale paths:\n{}", stale.len(), stale.join("\n"));
+    let text = "Read `src/gone.rs`, `src/budget.rs`, `src/`, `src/*.rs` and `cargo test src/x`.";
+    let stale = sample("DESIGN.md", text).stale_paths("DESIGN.md");
+    assert_eq!(stale, ["DESIGN.md:1: no such file: src/gone.rs"]);
 }
 
 #[test]
