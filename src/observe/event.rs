@@ -31,7 +31,7 @@ pub struct Call {
     pub kind: CallKind,
     /// The call site in the source.
     pub site: &'static Location<'static>,
-    /// The number of attempts allowed by the policy. For a fallback, the number of alternatives.
+    /// The number of attempts that the policy allows. For a fallback, the number of alternatives.
     pub allowed: u32,
     /// True if the call runs within an attempt or an alternative of another call on the same
     /// upstream. It is only known if an observer of all events observes the other call.
@@ -48,7 +48,7 @@ pub enum CallKind {
     Retry,
     /// A [`Run`](crate::Run).
     Run,
-    /// A [`retry_stream`](https://docs.rs/resile/latest/resile/fn.retry_stream.html).
+    /// A [`retry_stream`](https://docs.rs/resile/latest/resile/stream/fn.retry_stream.html).
     Stream,
     /// A [`hedge`](crate::hedge()).
     Hedge,
@@ -156,7 +156,7 @@ pub enum EventKind<'a> {
         failure: AttemptFailure<'a>,
         /// The recommended wait before the next call. `None` if it is unknown.
         retry_after: Option<Duration>,
-        /// The type name of the operation's error, or `timeout` if the last attempt timed out.
+        /// The type name of the operation's error, or `timeout` if the last attempt was cut.
         error_type: &'static str,
     },
     /// The upstream's breaker made a transition.
@@ -218,7 +218,7 @@ impl AttemptFailure<'_> {
     }
 }
 
-/// Prints the error in one line and escapes its control characters. Without an error: the timeout or the end of the stream.
+/// Prints the error in one line with its control characters escaped, or else the cut.
 impl fmt::Display for AttemptFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.cut, self.error) {

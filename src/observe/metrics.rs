@@ -20,7 +20,7 @@ use crate::verdict::Cut;
 /// |---|---|---|---|
 /// | `resile_calls_total` | counter | `outcome`: `ok`, or the reason for giving up, as [`StopReason::as_str`](crate::StopReason::as_str) | calls that ended |
 /// | `resile_call_duration_seconds` | histogram | `outcome` | duration of these calls, waits included |
-/// | `resile_attempts_total` | counter | `outcome`: `ok`, or the [health](crate::Health) of the verdict; `timeout` if the attempt timed out | attempts that ended |
+/// | `resile_attempts_total` | counter | `outcome`: `ok`, or the [health](crate::Health) of the verdict; `timeout` if the attempt was [cut](crate::Cut) | attempts that ended |
 /// | `resile_attempt_duration_seconds` | histogram | `outcome` | duration of these attempts |
 /// | `resile_retries_total` | counter | `health` | retries that were scheduled |
 /// | `resile_wait_duration_seconds` | histogram | `before`: `retry`, `cooldown` | delays before retries, and waits for a cooldown |
@@ -33,8 +33,8 @@ use crate::verdict::Cut;
 /// | `resile_bulkhead_in_flight` | gauge | | attempts in the bulkhead |
 /// | `resile_bulkhead_waiting` | gauge | | attempts in the bulkhead's queue |
 ///
-/// The gauges show the parts of the upstream. Each event sets the gauges. So they exist from the
-/// first call on. Configure buckets for the histograms in the exporter. Without buckets the
+/// The gauges show the parts of the upstream. Each event sets the gauges, so they exist from the
+/// first event on. Configure buckets for the histograms in the exporter. Without buckets the
 /// Prometheus exporter turns histograms into summaries.
 ///
 /// # Calls within calls
