@@ -13,7 +13,7 @@ use crate::time::nanos;
 /// |---|---|---|
 /// | May the same request be sent again? | retry, stream, hedge, fallback | [`is_again`](Self::is_again) |
 /// | How is the upstream? | breaker, cooldown, metrics | [`health`](Self::health) |
-/// | When may it be sent again? | retry, cooldown | [`hint`](Self::hint) |
+/// | When may the request be sent again? | retry, cooldown, breaker | [`hint`](Self::hint) |
 ///
 /// The questions are independent. After a 500 on a `POST`, the request must not be sent again and
 /// the upstream is failing. After a 404, the request must not be sent again and the upstream is

@@ -31,8 +31,8 @@
 //! | `Unknown`, unclassified, or dropped unfinished | | | ends without a result |
 //!
 //! The breaker ignores whether a request may be sent again: a failed `POST` counts like a failed
-//! `GET`. An error such as a 404 counts as good, because it shows a working upstream. A throttled
-//! call shows a reachable upstream. A call admitted before a transition has no effect after it.
+//! `GET`. A 404 classified as `Healthy` counts as good, because it shows a working upstream. A
+//! throttled call shows a reachable one. A call admitted before a transition has no effect after it.
 //!
 //! An attempt that times out counts by its verdict: `Failing` unless the classifier returns another
 //! one. An attempt cancelled by the total timeout counts too, if it ran for at least half of the
@@ -80,7 +80,7 @@ use crate::time::nanos;
 ///
 /// | setting | default | why |
 /// |---|---|---|
-/// | consecutive failures | 10 | an upstream with one failure in three calls has 10 in a row once in 60,000 calls |
+/// | consecutive failures | 10 | an upstream with one failure in three calls has 10 in a row about once in 89,000 calls |
 /// | failure rate | half of at least 20 calls | below half, most retries still succeed; fewer calls than 20 are noise |
 /// | window | 10 s, sliding by a sixteenth | long enough to hold 20 calls, short enough to notice |
 /// | slow-call rate | off | only the caller knows which calls are slow |
@@ -180,7 +180,7 @@ impl Breaker {
     }
 
     /// Sets the length of the window for both rates. The window slides by a sixteenth of its
-    /// length. A counted call is therefore at most fifteen to sixteen sixteenths of the window old.
+    /// length. So a call counts for fifteen to sixteen sixteenths of the window.
     #[must_use]
     pub const fn with_window(mut self, window: Duration) -> Self {
         self.core.settings.slot = Slot::of(window);
