@@ -1,5 +1,5 @@
-//! Classifies failures of LLM providers. A [`Failure`] tells whether a retry may help and how long
-//! to wait before the retry. For a permanent failure, it names the action that resolves the
+//! Classification of the failures of LLM providers. A [`Failure`] shows whether a retry may help,
+//! and how long to wait before it. For a permanent failure, it names the action that resolves the
 //! failure.
 //!
 //! Providers do not agree on statuses. A 429 may pass in a second, tomorrow or only after a
@@ -66,7 +66,7 @@
 //! 4. Reset headers of used-up limits.
 //! 5. The provider's sentence: "try again in 9m38.016s". Not "adjust your input and try again".
 //!
-//! A value is no hint if it is not a number or negative, infinite, zero or past. A number too large
+//! A value is no hint if it is negative, zero, infinite, past or not a number. A number too large
 //! to hold is `Duration::MAX`, so it exceeds any finite hint cap.
 //!
 //! A moment ("resets at 08:54:20") is measured from the `Date` header of the answer. This applies

@@ -11,7 +11,7 @@ use crate::policy::RetryPolicy;
 /// | attempts | 4 | one more than the providers' own clients make: a call that still fails after two retries mostly meets an overload, and an overload lasts longer |
 /// | backoff | 500 ms, doubling, to 8 s | the values of the providers' own clients |
 /// | hint cap | 60 s | the window of a per-minute limit. A longer hint ends the call at once, so the person learns at once to come back later |
-/// | total timeout | 5 min | long answers take minutes, and nobody waits longer than this |
+/// | total timeout | 5 min | long answers take minutes, and no person waits longer than this |
 ///
 /// # Examples
 ///
