@@ -17,7 +17,7 @@ use crate::sync::AtomicU64;
 ///
 /// The first attempt of a call is always free. A retry is paid before its delay. A call that cannot
 /// pay ends at once with its own error and [`StopReason::Budget`](crate::StopReason::Budget). The
-/// token is given back if the delay does not run out.
+/// token is given back if the call ends before the retry starts.
 ///
 /// Share one budget among the calls to one upstream: in a `static` or in an `Arc`.
 ///
@@ -42,8 +42,8 @@ use crate::sync::AtomicU64;
 ///
 /// # Fairness
 ///
-/// None: the first call to ask gets the token. The count is exact: `c` tokens and any number of
-/// simultaneous failures are `c` retries. The budget is lock-free. A full budget is only read.
+/// None: the first call to ask gets the token. The count is exact: `c` tokens pay for `c` retries,
+/// even if many more calls fail at once. The budget is lock-free. A full budget is only read.
 ///
 /// # Examples
 ///

@@ -113,8 +113,8 @@ impl<E> GaveUp<E> {
     ///
     /// The wait saturates at 584 years. It is known in these cases:
     /// * The upstream asked for a wait with the last error and the call did not wait. Either the
-    ///   wait was above the hint cap or the deadline, or no attempt or budget was left, or the
-    ///   token was cancelled before the wait. A call cancelled during the wait returns no rest.
+    ///   wait was above the hint cap or the time left, or no attempt or budget was left, or the
+    ///   token was cancelled before the wait. A call cancelled during the wait has no such value.
     /// * The reason is [`StopReason::Open`]. The breaker will let calls through after the wait.
     /// * The reason is [`StopReason::Deadline`] and a cooldown holds the next attempt for longer
     ///   than the time left.

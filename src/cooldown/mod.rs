@@ -64,10 +64,10 @@ use gate::{Gate, Settings};
 ///
 /// A refusal during the release shows that the calls came too fast. The refusal continues the hold
 /// and does not begin another one. The next release is a share of that whole time and takes longer.
-/// This repeats until the upstream bears the pace, or until the hold counts as thirty-two times its
-/// longest hint. During the release a waiting call asks about sixteen times. Its chance to go
-/// spreads the calls evenly over the rest of the release. A call that arrives during the release
-/// does the same.
+/// This repeats until the upstream accepts the pace, or until the hold counts as thirty-two times
+/// its longest hint. During the release a waiting call asks about sixteen times whether it may go.
+/// Each answer is random, so that the calls leave evenly over the rest of the release. A call that
+/// arrives during the release does the same.
 ///
 /// The program `examples/storm` models a fleet at a rate limit: 100 processes with 100 agents each,
 /// and hints of one second. With a cooldown, 100 calls cost 17 refusals. With the hint alone, 100
@@ -94,7 +94,7 @@ use gate::{Gate, Settings};
 ///
 /// # Fairness
 ///
-/// None. Waiters are released at random. A call that arrives during the release has the same chance
+/// None. The cooldown releases waiters at random. A call that arrives during the release has the same chance
 /// as a call that has waited long.
 #[must_use = "a cooldown does nothing unless calls share it"]
 pub struct Cooldown {

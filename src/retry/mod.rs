@@ -24,8 +24,8 @@ use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 /// token and the timeouts. The token takes precedence over the start of an attempt or a wait. After
 /// cancellation no attempt starts.
 ///
-/// Pass the policy by value, by reference or in an `Arc`. To share parts with other calls, send the
-/// call to an [`Upstream`](crate::Upstream) by [`.on(&upstream)`](Retry::on).
+/// Pass the policy by value, by reference or in an `Arc`. To share parts with other calls, make the
+/// call on an [`Upstream`](crate::Upstream) by [`.on(&upstream)`](Retry::on).
 ///
 /// The future returned by `op` cannot borrow `&mut` state from the closure. Use [`Run`] for such
 /// operations.

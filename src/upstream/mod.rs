@@ -5,7 +5,7 @@
 //!
 //! Each attempt on an [`Upstream`] begins with one admission and ends with one report. The
 //! admission asks the token, the cooldown, the bulkhead and the breaker, in this order. The attempt
-//! then begins, waits or is refused. A refusal has a reason, and a time if known. The report gives
+//! then begins, waits or is refused. A refusal has a reason, and a wait if known. The report gives
 //! the verdict and the latency to the breaker and the cooldown. An attempt dropped without a report
 //! is neutral and gives back everything it held.
 //!
