@@ -32,7 +32,7 @@
 //!
 //! The breaker ignores whether a request may be sent again: a failed `POST` counts like a failed
 //! `GET`. A 404 classified as `Healthy` counts as good, because it shows a working upstream. A
-//! throttled call shows a reachable one. A call admitted before a transition has no effect after it.
+//! throttled call shows a reachable one. A call admitted before a transition does not count later.
 //!
 //! An attempt that times out counts by its verdict: `Failing` unless the classifier returns another
 //! one. An attempt cancelled by the total timeout counts too, if it ran for at least half of the
