@@ -94,7 +94,7 @@ use gate::{Gate, Settings};
 ///
 /// # Fairness
 ///
-/// None. The cooldown releases waiters at random. A call that arrives during the release has the same chance
+/// None. Waiters are released at random. A call that arrives during the release has the same chance
 /// as a call that has waited long.
 #[must_use = "a cooldown does nothing unless calls share it"]
 pub struct Cooldown {
