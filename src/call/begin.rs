@@ -97,9 +97,14 @@ where
         if self.resumes_at != 0 || self.guard.progress.must_yield {
             return Ok(None);
         }
-        // `failed` has checked the token. Since then only an observer can have cancelled it.
-        if self.guard.target.listens() && self.token.is_cancelled() {
+        // `failed` has checked the token. Without an upstream and a log no foreign code has run
+        // since. An observer may have cancelled the token and listen no more.
+        if (!X::ALONE || self.guard.target.listens()) && self.token.is_cancelled() {
             return Err(self.give_up(StopReason::Cancelled, None));
+        }
+        // An observer may want all events only now.
+        if !X::ALONE && self.guard.target.wants_all() {
+            self.note_start();
         }
         let begun = self.admit(slot, Some(waker), elapsed);
         self.begun(begun)
@@ -133,8 +138,8 @@ where
         if self.remaining(elapsed) == 0 && !is_one_poll {
             return Begin::End(StopReason::Deadline, None);
         }
-        // `failed` paid for a retry before its delay. Only a caller's loop that continues after a
-        // dropped attempt still has to pay here.
+        // `failed` paid for a retry before its delay. A retry after a dropped attempt or after a
+        // panic pays here.
         if self.guard.progress.attempts > 0 && !self.guard.pay() {
             return Begin::End(StopReason::Budget, None);
         }

@@ -2,11 +2,11 @@
 //!
 //! Tests named `trap_04_…` stand for point 4 of the section "The behaviour" in `COMPARE.md`.
 
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use resile::observe::Event;
+use resile::observe::{Event, EventKind, Observe};
 use resile::{
     Attempt, Backoff, Budget, Cancel, Drain, GaveUp, ManualTimer, Never, RetryPolicy, Run,
     StopReason, Timer, retry,
@@ -155,6 +155,65 @@ fn a_token_cancelled_during_a_failing_attempt_allows_no_retry() {
         );
         assert_eq!((timer.now(), upstream.budget().unwrap().available()), (Duration::ZERO, 100));
         assert_eq!(events.into_inner().unwrap(), ["started", "failed", "gave_up"]);
+    }
+}
+
+/// An observer that cancels the token at a retry. After that it may want no more events.
+struct Stopping<'t> {
+    token: &'t CancellationToken,
+    stays: bool,
+}
+
+impl Observe for Stopping<'_> {
+    fn is_enabled(&self) -> bool {
+        self.stays || !self.token.is_cancelled()
+    }
+
+    fn observe(&self, event: &Event<'_>) {
+        if let EventKind::Waiting { .. } = event.kind {
+            self.token.cancel();
+        }
+    }
+}
+
+#[test]
+fn a_token_cancelled_by_an_observer_allows_no_retry() {
+    for policy in [POLICY, POLICY.with_backoff(Backoff::none())] {
+        for stays in [true, false] {
+            let (script, timer, token) =
+                (Script::new(&[Step::Fail]), ManualTimer::new(), CancellationToken::new());
+            let upstream = upstream(&timer).with_budget(Budget::new().with_capacity(9));
+            let observer = Stopping { token: &token, stays };
+            let call =
+                retry(|_| script.play(), &policy, &token).on(upstream.observed_by(&observer));
+            let gave_up = drive(call, &timer).unwrap_err();
+            assert_eq!(
+                (gave_up.reason(), gave_up.attempts(), gave_up.last()),
+                (StopReason::Cancelled, 1, Some(&Down(1))),
+                "stays: {stays}"
+            );
+            assert_eq!((script.starts(), upstream.budget().unwrap().available()), (1, 9));
+        }
+    }
+}
+
+#[test]
+fn a_token_cancelled_by_the_classifier_or_the_backoff_allows_no_retry() {
+    static BY_BACKOFF: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
+    let (timer, by_classifier) = (ManualTimer::new(), CancellationToken::new());
+    let backoff = POLICY.with_backoff(Backoff::custom(|_| {
+        BY_BACKOFF.cancel();
+        Duration::ZERO
+    }));
+    let classifier = POLICY.with_backoff(Backoff::none()).with_classifier(|_: &Down| {
+        by_classifier.cancel();
+        true
+    });
+    let fail = |_| async { Err::<(), _>(Down(1)) };
+    let by_backoff = drive(retry(fail, backoff, &*BY_BACKOFF).on(clock(&timer)), &timer);
+    let by_classifier = drive(retry(fail, classifier, &by_classifier).on(clock(&timer)), &timer);
+    for gave_up in [by_backoff.unwrap_err(), by_classifier.unwrap_err()] {
+        assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Cancelled, 1));
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use resile::observe::{AttemptFailure, CallKind, Event, EventKind, HeldBy, Log, Observe};
 use resile::{
-    Backoff, Breaker, Budget, Cooldown, Cut, Health, Jitter, ManualTimer, Never, ResilienceExt,
-    RetryPolicy, StopReason, Timer, Upstream, Verdict, retry,
+    Attempt, Backoff, Breaker, Budget, Cooldown, Cut, Health, Jitter, ManualTimer, Never,
+    ResilienceExt, RetryPolicy, StopReason, Timer, Upstream, Verdict, retry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -353,6 +353,31 @@ fn an_upstream_has_an_observer_and_a_call_may_have_another() {
         (4, 2),
         "isolated and closed are events of the upstream alone"
     );
+}
+
+/// The log level may change during a call. The times of the next attempt are then known.
+#[test]
+fn an_observer_enabled_during_a_call_gets_the_times_of_the_next_attempt() {
+    let delays = [Backoff::none(), Backoff::fixed(SECOND).with_jitter(Jitter::None)];
+    for policy in delays.map(|backoff| STEADY.with_backoff(backoff)) {
+        let (script, timer, all) =
+            (Script::new(&[Step::Fail, Step::Succeed]), ManualTimer::new(), Counting::new(true));
+        all.disabled.store(true, Relaxed);
+        let upstream = feed(&timer);
+        let op = |attempt: Attempt| {
+            let played = script.play();
+            let (all, is_first) = (&all, attempt.is_first());
+            async move {
+                let played = played.await;
+                if is_first {
+                    all.disabled.store(false, Relaxed);
+                }
+                played
+            }
+        };
+        drive(retry(op, &policy, Never).on(upstream.observed_by(&all)), &timer).unwrap();
+        assert_eq!(all.latencies.load(Relaxed), 1, "{policy:?}");
+    }
 }
 
 /// Each event has the state of the upstream's parts at that moment.
