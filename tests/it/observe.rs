@@ -552,18 +552,28 @@ fn text_of_failure(error: &str) -> String {
 
 #[test]
 fn an_error_with_line_breaks_stays_one_line() {
-    let text = text_of_failure("down\n2026-01-01 WARN forged: é\u{1b}[31m");
-    let escaped = r"down\n2026-01-01 WARN forged: é\u{1b}[31m";
-    assert_eq!(text, format!("feed: attempt 1 of 1 failed: {escaped}"));
+    for (error, escaped) in [
+        ("down\n2026-01-01 WARN forged: é\u{1b}[31m", r"down\n2026-01-01 WARN forged: é\u{1b}[31m"),
+        ("\r\n\u{85}é\u{b}\u{c}", r"\r\n\u{85}é\u{b}\u{c}"),
+        // Unicode has two line breaks that are no control characters.
+        ("down\u{2028}WARN\u{2029}é", r"down\u{2028}WARN\u{2029}é"),
+    ] {
+        let text = text_of_failure(error);
+        assert_eq!(text, format!("feed: attempt 1 of 1 failed: {escaped}"));
+    }
 }
 
 proptest::proptest! {
-    /// No error adds a control character to the text of an event. Other characters stay.
+    /// No error adds a control character or a line break to the text of an event. Other characters
+    /// stay.
     #[test]
-    fn the_text_of_an_event_has_no_control_characters(error in "\\PC{0,20}[\\x00-\\x1f\\x7f-\\x9f]{0,3}\\PC{0,20}") {
+    fn the_text_of_an_event_has_no_control_characters(
+        error in "\\PC{0,20}[\\x00-\\x1f\\x7f-\\x9f\u{2028}\u{2029}]{0,3}\\PC{0,20}",
+    ) {
         let text = text_of_failure(&error);
-        proptest::prop_assert!(!text.contains(char::is_control), "{text:?}");
-        if !error.contains(char::is_control) {
+        let is_escaped = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+        proptest::prop_assert!(!text.contains(is_escaped), "{text:?}");
+        if !error.contains(is_escaped) {
             proptest::prop_assert_eq!(text, format!("feed: attempt 1 of 1 failed: {error}"));
         }
     }
