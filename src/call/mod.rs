@@ -12,6 +12,7 @@
 //!    then takes a budget token and sets the next delay. `close` ends the call with a [`GaveUp`].
 //!
 //! Most calls succeed at their first poll. For them `begin_first` and `succeeded_at_once` do less.
+//! After `failed` a retry without a delay begins by `begin_after_failure`, which checks less.
 
 mod begin;
 mod emit;

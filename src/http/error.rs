@@ -178,7 +178,7 @@ impl StatusError {
 }
 
 /// Displays the error as in "503 Service Unavailable, retry after 2s". The alternate form (`{:#}`)
-/// omits the wait, because a log line has it already.
+/// omits the wait, because a log line prints the hint of the verdict.
 impl fmt::Display for StatusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.status.as_str())?;

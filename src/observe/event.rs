@@ -156,7 +156,8 @@ pub enum EventKind<'a> {
         failure: AttemptFailure<'a>,
         /// The recommended wait before the next call. `None` if it is unknown.
         retry_after: Option<Duration>,
-        /// The type name of the operation's error, or `timeout` if the last attempt was cut.
+        /// The type name of the operation's error. It is `timeout` if the last attempt timed out or
+        /// its stream ended before its last item.
         error_type: &'static str,
     },
     /// The upstream's breaker made a transition.
@@ -218,7 +219,8 @@ impl AttemptFailure<'_> {
     }
 }
 
-/// Prints the error in one line with its control characters escaped, or else the cut.
+/// Prints the error in one line and escapes its control characters. Without an error, prints the
+/// timeout or the end of the stream.
 impl fmt::Display for AttemptFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.cut, self.error) {
