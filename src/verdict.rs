@@ -172,6 +172,17 @@ pub enum Cut {
     Stream,
 }
 
+impl Cut {
+    /// Returns a stable word for logs and metrics: `timeout`, or `truncated` for a stream.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::AttemptTimeout(_) | Self::Deadline => "timeout",
+            Self::Stream => "truncated",
+        }
+    }
+}
+
 impl fmt::Display for Cut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -290,7 +290,7 @@ where
             (self.guard.progress.attempts, Duration::from_nanos(self.elapsed()));
         let retry_after = retry_after.filter(|after| !after.is_zero());
         if self.guard.target.listens() {
-            let error_type = if cut.is_some() { "timeout" } else { std::any::type_name::<E>() };
+            let error_type = cut.map_or(std::any::type_name::<E>(), |cut| cut.as_str());
             self.with_failure(cut, verdict, |call, failure| {
                 call.emit(EventKind::GaveUp {
                     reason,

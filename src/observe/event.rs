@@ -156,8 +156,8 @@ pub enum EventKind<'a> {
         failure: AttemptFailure<'a>,
         /// The recommended wait before the next call. `None` if it is unknown.
         retry_after: Option<Duration>,
-        /// The type name of the operation's error. It is `timeout` if the last attempt timed out or
-        /// its stream ended before its last item.
+        /// The type name of the operation's error. If the last attempt was cut, the word of
+        /// [`Cut::as_str`].
         error_type: &'static str,
     },
     /// The upstream's breaker made a transition.

@@ -20,7 +20,7 @@ use crate::verdict::Cut;
 /// |---|---|---|---|
 /// | `resile_calls_total` | counter | `outcome`: `ok`, or the reason for giving up, as [`StopReason::as_str`](crate::StopReason::as_str) | calls that ended |
 /// | `resile_call_duration_seconds` | histogram | `outcome` | duration of these calls, waits included |
-/// | `resile_attempts_total` | counter | `outcome`: `ok`, or the [health](crate::Health) of the verdict; `timeout` if the attempt was [cut](crate::Cut) | attempts that ended |
+/// | `resile_attempts_total` | counter | `outcome`: `ok`, or the [health](crate::Health) of the verdict; `timeout` or `truncated` if the attempt was [cut](crate::Cut) | attempts that ended |
 /// | `resile_attempt_duration_seconds` | histogram | `outcome` | duration of these attempts |
 /// | `resile_retries_total` | counter | `health` | retries that were scheduled |
 /// | `resile_wait_duration_seconds` | histogram | `before`: `retry`, `cooldown` | delays before retries, and waits for a cooldown |
@@ -110,10 +110,8 @@ fn publish(event: &Event<'_>, name: &SharedString) {
             }
         }
         EventKind::Failed { failure, latency, .. } => {
-            attempt_ended(
-                if failure.cut.is_some() { "timeout" } else { failure.health().as_str() },
-                latency,
-            );
+            let outcome = failure.cut.map_or(failure.health().as_str(), |cut| cut.as_str());
+            attempt_ended(outcome, latency);
         }
         EventKind::Waiting { failure, delay, .. } => {
             count("resile_retries_total", "health", failure.health().as_str());
@@ -133,7 +131,7 @@ fn publish(event: &Event<'_>, name: &SharedString) {
         EventKind::GaveUp { reason, elapsed, failure, .. } => {
             // An attempt cut by the deadline of the call has no `Failed` event.
             if failure.cut == Some(Cut::Deadline) {
-                attempt_ended("timeout", None);
+                attempt_ended(Cut::Deadline.as_str(), None);
             }
             call_ended(reason.as_str(), elapsed);
         }

@@ -542,3 +542,20 @@ fn a_run_reports_its_success_once() {
     assert_eq!(counted(call), ["weather attempts ok 1", "weather calls ok 1"]);
     assert_eq!(budget.available(), 1);
 }
+
+/// A stream that ends too early is no timeout.
+#[test]
+fn a_stream_that_ends_too_early_counts_as_truncated() {
+    static WEATHER: Upstream = published_as("weather");
+    let recorder = recorded(async {
+        let open = |_: Attempt| async { Ok::<_, Down>(stream::empty::<Result<u32, Down>>()) };
+        let policy = RetryPolicy::new().with_attempts(1);
+        let call = retry_stream(open, policy, Never).with_required_end().on(&WEATHER);
+        std::pin::pin!(call).try_next().await.unwrap_err();
+    });
+    let published = published(&recorder);
+    let attempts: Vec<_> =
+        published.iter().filter(|(name, _)| name.starts_with("resile_attempts_total")).collect();
+    let truncated = ("resile_attempts_total{outcome=truncated}".to_owned(), "1".to_owned());
+    assert_eq!(attempts, [(&truncated.0, &truncated.1)]);
+}
