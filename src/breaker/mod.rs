@@ -199,7 +199,7 @@ impl Breaker {
         self
     }
 
-    /// Sets the longest open time that an upstream's hint may cause.
+    /// Sets the longest open time that an upstream's hint may cause. Zero ignores hints.
     #[must_use]
     pub const fn with_hint_cap(mut self, cap: Duration) -> Self {
         self.core.settings.hint_cap = cap;

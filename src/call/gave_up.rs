@@ -2,6 +2,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use crate::observe::OneLine;
 use crate::policy::StopReason;
 use crate::upstream::Name;
 use crate::verdict::{Cut, Verdict};
@@ -196,7 +197,7 @@ impl<E: fmt::Debug> fmt::Debug for GaveUp<E> {
 impl<E> fmt::Display for GaveUp<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(name) = self.upstream() {
-            write!(f, "{name}: ")?;
+            write!(f, "{}: ", OneLine(name))?;
         }
         let attempts = self.attempts();
         let is_fallback = self.reason() == StopReason::Alternatives;

@@ -49,7 +49,7 @@ impl<'a, A, F, Fut, E, P, K: Cancel> Fallback<'a, A, F, Fut, E, P, K> {
         Self { op, alternatives, call, state: State::Between, pending: Pending::none() }
     }
 
-    /// Sends the call to an [`Upstream`](crate::Upstream) shared by its alternatives, or names it.
+    /// Makes the call on an [`Upstream`](crate::Upstream) shared by its alternatives, or names it.
     ///
     /// Call this once, before the first poll.
     #[inline]

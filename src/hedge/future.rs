@@ -75,7 +75,7 @@ impl<F, Fut, E, P, K: Cancel> Hedge<F, Fut, E, P, K> {
         Self::of(op, call, pace)
     }
 
-    /// Sends the call to an [`Upstream`](crate::Upstream) shared with other calls, or names it.
+    /// Makes the call on an [`Upstream`](crate::Upstream) shared with other calls, or names it.
     ///
     /// Call this once, before the first poll.
     #[inline]

@@ -10,6 +10,7 @@ pub use self::log::Log;
 #[cfg(feature = "metrics")]
 pub use self::metrics::Metrics;
 pub use event::{AttemptFailure, Call, CallKind, Event, EventKind, Gauges, HeldBy};
+pub(crate) use one_line::OneLine;
 
 use std::sync::Arc;
 

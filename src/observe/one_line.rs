@@ -2,7 +2,7 @@ use std::fmt::{self, Write as _};
 
 /// Prints a value in its alternate form (`{:#}`) in one line. Control characters and line breaks
 /// are escaped, so an error with a line break cannot forge a line of the log.
-pub(super) struct OneLine<T>(pub(super) T);
+pub(crate) struct OneLine<T>(pub(crate) T);
 
 impl<T: fmt::Display> fmt::Display for OneLine<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

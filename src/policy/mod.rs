@@ -180,7 +180,8 @@ impl<C> RetryPolicy<C> {
     /// Sets the longest wait that the upstream may ask for.
     ///
     /// If the upstream asks for more, the call ends at once with [`StopReason::HintTooLong`].
-    /// [`GaveUp::retry_after`](crate::GaveUp::retry_after) then returns the wait.
+    /// [`GaveUp::retry_after`](crate::GaveUp::retry_after) then returns the wait. With a cap of zero
+    /// every hint above zero ends the call.
     pub const fn with_hint_cap(mut self, cap: Duration) -> Self {
         self.hint_cap = cap;
         self

@@ -48,7 +48,7 @@ impl<F, Fut, E, P, K: Cancel> Retry<F, Fut, E, P, K> {
         Self { op, call, state: State::Unstarted, pending: Pending::none() }
     }
 
-    /// Sends the call to an [`Upstream`](crate::Upstream) shared with other calls, or to a name.
+    /// Makes the call on an [`Upstream`](crate::Upstream) shared with other calls, or names it.
     ///
     /// Use this method once, before the first poll.
     #[inline]

@@ -85,7 +85,7 @@ impl<E, P, K: Cancel> Run<E, P, K> {
         Self { call, has_succeeded: false, failed: 0 }
     }
 
-    /// Sends the run to an [`Upstream`](crate::Upstream) shared with other calls, or names the run.
+    /// Makes the run on an [`Upstream`](crate::Upstream) shared with other calls, or names the run.
     ///
     /// Call this once, before the first attempt. The total timeout counts from this call.
     pub fn on<Y: TargetFor<E>>(self, target: Y) -> Run<E, P, K, Y> {

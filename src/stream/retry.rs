@@ -83,8 +83,7 @@ impl<F, Fut, S, T, E, P, K: Cancel> RetryStream<F, Fut, S, T, E, P, K> {
 }
 
 impl<F, Fut, S, T, E, P, K: Cancel, Q, A> RetryStream<F, Fut, S, T, E, P, K, NoUpstream, Q, A> {
-    /// Assigns the stream to an [`Upstream`](crate::Upstream) shared with other calls, or to a
-    /// name.
+    /// Opens the stream on an [`Upstream`](crate::Upstream) shared with other calls, or names it.
     ///
     /// Call this method once, before the first poll. Each opening of the stream is one attempt. The
     /// attempt ends with the stream. An error in mid-stream counts like an error of `open`.

@@ -387,3 +387,13 @@ fn a_non_idempotent_request_that_times_out_is_sent_once() {
         assert_eq!((sent.take(), gave_up.reason(), gave_up.cut()), (times, reason, cut));
     }
 }
+
+#[test]
+fn a_name_with_a_line_break_stays_one_line() {
+    let timer = ManualTimer::new();
+    let upstream = resile::Upstream::named("web\nWARN forged").with_timer(timer.clone());
+    let call = retry(|_| async { Err::<(), _>("down") }, RetryPolicy::none(), Never).on(&upstream);
+    let gave_up = super::script::drive(call, &timer).unwrap_err();
+    assert_eq!(gave_up.upstream(), Some("web\nWARN forged"));
+    assert!(gave_up.to_string().starts_with(r"web\nWARN forged: gave up"), "{gave_up}");
+}
