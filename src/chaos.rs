@@ -1,5 +1,7 @@
 //! Injected faults for tests of the code around a call.
 //!
+//! The guide has a chapter on [testing](crate::guide::testing).
+//!
 //! A retry is only tested when a call fails. Put [`chaos`](crate::ResilienceExt::chaos) innermost
 //! on a call, beneath its timeouts and breakers. The call then fails, hangs, slows down or panics
 //! at the rates that you set. The fault of the nth call depends only on the seed and n. A failed

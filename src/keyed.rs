@@ -1,5 +1,7 @@
 //! One breaker, budget or cooldown for each host, key or model.
 //!
+//! The guide has a chapter on [load](crate::guide::load).
+//!
 //! Calls should share a part only if they fail together. With one breaker for all hosts, one
 //! failing host stops the healthy hosts. A budget for all tenants can be spent by one tenant.
 //! [`Keyed`] keeps one value for each key and makes it on first use. It forgets unused values

@@ -1,5 +1,7 @@
 //! A circuit breaker that refuses calls to a failing upstream until a few probes succeed.
 //!
+//! The guide has a chapter on [load](crate::guide::load).
+//!
 //! A retry spends effort on one call. A breaker saves effort across all calls. It spares the caller
 //! the wait for a likely failure, and it spares the upstream load during its recovery. Use a
 //! breaker if many calls share one upstream and a failing call is slow or costs something.

@@ -1,5 +1,7 @@
 //! A bulkhead that limits the number of calls in flight and the number of waiters.
 //!
+//! The guide has a chapter on [load](crate::guide::load).
+//!
 //! A slow upstream fills its callers. Each call to it holds memory, a socket and a task. Soon calls
 //! to healthy upstreams find no room. A [`Bulkhead`] limits the calls to one upstream. It also
 //! helps to respect an upstream's own limit on concurrent requests.
@@ -189,7 +191,7 @@ impl Bulkhead {
         Acquire::new(self)
     }
 
-    /// Takes a permit if one is free. The caller must call [`leave`](Self::leave) to release it.
+    /// Takes a permit if one is free. The caller must call [`release`](Self::release) to release it.
     #[inline]
     pub(crate) fn enter(&self) -> Result<(), Full> {
         let mut state = self.state.load(Ordering::Relaxed);

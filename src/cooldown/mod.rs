@@ -1,5 +1,7 @@
 //! A cooldown that makes all calls wait after one call was asked to come back later.
 //!
+//! The guide has a chapter on [load](crate::guide::load).
+//!
 //! A rate limit applies to a *key*, not to one call. Suppose that one of twenty calls is asked to
 //! come back in 20 s. The other nineteen would soon get the same refusal. Each refusal costs the
 //! upstream work and spends a retry. Many upstreams also prolong the limit with each refusal. A

@@ -1,5 +1,7 @@
 //! Classification of HTTP answers: repeatability, wait and health of the upstream.
 //!
+//! The [guide](crate::guide) has a chapter on classifying.
+//!
 //! A retry over HTTP can go wrong in two ways. It repeats a request although a repetition does not
 //! help: a 404 four times over. Or it repeats a request that was *executed*: the payment was booked
 //! and only the answer was lost. Therefore the status and the method decide together. RFC 9110

@@ -1,4 +1,6 @@
 //! Events for the operator: observers, the log and the metrics.
+//!
+//! The [guide](crate::guide) has a chapter on logs and metrics.
 
 mod event;
 mod log;

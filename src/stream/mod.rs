@@ -1,5 +1,7 @@
 //! Streams that are retried before their first content, with limits on silence.
 //!
+//! The guide has a chapter on [streams](crate::guide::streams).
+//!
 //! A stream fails in more ways than a call:
 //!
 //! * The stream may not open.

@@ -1,5 +1,7 @@
 //! A limit on the time that one future takes.
 //!
+//! The [guide](crate::guide) has a chapter on timeouts and deadlines.
+//!
 //! This limit is for single futures. For the attempts of a retry use
 //! [`RetryPolicy::with_attempt_timeout`](crate::RetryPolicy::with_attempt_timeout). A timeout shows
 //! nothing about the upstream's work. The work may have been done.

@@ -1,5 +1,7 @@
 //! An upstream: the state shared by all calls to one backend.
 //!
+//! The guide has a chapter on [load](crate::guide::load).
+//!
 //! This state is a name, a budget, a breaker, a cooldown, a bulkhead, an adaptive timeout, an
 //! observer and a timer.
 //!

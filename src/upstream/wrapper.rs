@@ -57,7 +57,8 @@ macro_rules! pointers {
 
 pointers!(&X, Arc<X>, LazyLock<X>);
 
-/// An upstream with an additional observer for one call. Created by [`Upstream::observed_by`].
+/// An upstream with an additional observer for one call. Created by
+/// [`Upstream::observed_by`](crate::Upstream::observed_by).
 pub struct Observed<'a, X, O: ?Sized> {
     target: X,
     observer: &'a O,
@@ -100,7 +101,8 @@ impl<X: Endpoint, O: Observe + ?Sized> Endpoint for Observed<'_, X, O> {
     }
 }
 
-/// An upstream for calls with errors that have only `Debug`. Created by [`Upstream::debug`].
+/// An upstream for calls with errors that have only `Debug`. Created by
+/// [`Upstream::debug`](crate::Upstream::debug).
 #[derive(Clone, Copy, Debug)]
 pub struct Debugged<X> {
     target: X,
