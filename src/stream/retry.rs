@@ -112,30 +112,7 @@ impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> RetryStream<F, Fut, S, T, E
     where
         R: FnMut(&T) -> Part,
     {
-        let Self {
-            open,
-            parts: _,
-            resumption,
-            state,
-            call,
-            pending,
-            held,
-            rules,
-            flowing,
-            complete,
-        } = self;
-        RetryStream {
-            open,
-            parts,
-            resumption,
-            state,
-            call,
-            pending,
-            held,
-            rules,
-            flowing,
-            complete,
-        }
+        self.rebuild(|_, resumption| (parts, resumption))
     }
 
     /// Sets the function that decides how to continue after content. By default, the stream fails.
@@ -147,30 +124,7 @@ impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> RetryStream<F, Fut, S, T, E
     where
         B: FnMut(Option<&E>) -> Resumption<T>,
     {
-        let Self {
-            open,
-            parts,
-            resumption: _,
-            state,
-            call,
-            pending,
-            held,
-            rules,
-            flowing,
-            complete,
-        } = self;
-        RetryStream {
-            open,
-            parts,
-            resumption,
-            state,
-            call,
-            pending,
-            held,
-            rules,
-            flowing,
-            complete,
-        }
+        self.rebuild(|parts, _| (parts, resumption))
     }
 
     /// Treats an end without [`Part::End`] or [`Part::Complete`] as
@@ -193,6 +147,28 @@ impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> RetryStream<F, Fut, S, T, E
     pub fn with_attempts_renewed(mut self) -> Self {
         self.rules.renews = true;
         self
+    }
+
+    /// Replaces the functions of the caller, which changes the type.
+    fn rebuild<R, B>(
+        self,
+        replace: impl FnOnce(Q, A) -> (R, B),
+    ) -> RetryStream<F, Fut, S, T, E, P, K, X, R, B> {
+        let Self { open, parts, resumption, state, call, pending, held, rules, flowing, complete } =
+            self;
+        let (parts, resumption) = replace(parts, resumption);
+        RetryStream {
+            open,
+            parts,
+            resumption,
+            state,
+            call,
+            pending,
+            held,
+            rules,
+            flowing,
+            complete,
+        }
     }
 }
 
