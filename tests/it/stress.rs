@@ -115,8 +115,7 @@ where
             .with_window(millis(1000))
             .with_open_time(Backoff::fixed(millis(200)).with_jitter(Jitter::Full))
             .with_lease(millis(500));
-        let (capacity, tokens, deposit) =
-            if rich { (40_000, 20_000, 1.0) } else { (200, 200, 0.0) };
+        let (capacity, tokens, deposit) = if rich { (40_000, 20_000, 1.0) } else { (50, 50, 0.0) };
         let budget = Budget::new().with_capacity(capacity).with_deposit(deposit);
         (tokens..capacity).for_each(|_| budget.withdraw().map(Withdrawal::spend).unwrap());
         let policy =
