@@ -21,6 +21,7 @@ pub mod fallback;
 #[cfg(any(doc, doctest))]
 pub mod guide;
 pub mod hedge;
+mod histogram;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod keyed;
@@ -28,6 +29,7 @@ pub mod keyed;
 pub mod llm;
 pub mod observe;
 mod policy;
+pub mod quota;
 pub mod retry;
 mod rng;
 mod single;

@@ -15,8 +15,9 @@ use crate::cancel::{Cancel, Never};
 use crate::classify::{Always, Classify};
 use crate::observe::CallKind;
 use crate::policy::{Rules, StopReason};
+use crate::quota::{Limits, Report, Usage};
 use crate::time::Timer;
-use crate::upstream::{TargetFor, Upstream};
+use crate::upstream::{AtCost, TargetFor, Upstream};
 use crate::verdict::Verdict;
 
 impl<M: Timer> Upstream<M> {
@@ -60,8 +61,7 @@ impl<M: Timer> Upstream<M> {
         E: fmt::Display,
         C: Classify<E>,
     {
-        let call = CallState::new(CallKind::Single, OneAttempt(classifier), Never).on(self);
-        Single { call, has_begun: false, future: Some(future), pending: Pending::none() }
+        Single::new(self, future, classifier)
     }
 
     /// Waits for the admission of one attempt that the caller makes.
@@ -124,9 +124,58 @@ impl<M: Timer> Upstream<M> {
     /// [`StopReason::Deadline`], and [`retry_after`](GaveUp::retry_after) says when to ask again.
     #[track_caller]
     pub fn try_admit(&self) -> Result<Admission<&Self, Never>, GaveUp<Infallible>> {
-        let mut call = CallState::new(CallKind::Single, OneAttempt(Always), Never).on(self);
-        call.begin_now(0)?;
-        Ok(Admission { call })
+        Admission::at_once(self)
+    }
+}
+
+/// Single attempts at a cost.
+impl<X> AtCost<'_, X> {
+    /// Runs `future` as one attempt at this cost. See [`Upstream::call`].
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] if the attempt failed, was refused or timed out.
+    #[track_caller]
+    pub fn call<F, T, E, C>(
+        self,
+        future: F,
+        classifier: C,
+    ) -> impl Future<Output = Result<T, GaveUp<E>>>
+    where
+        F: Future<Output = Result<T, E>>,
+        C: Classify<E>,
+        Self: TargetFor<E>,
+    {
+        Single::new(self, future, classifier)
+    }
+
+    /// Waits for the admission of one attempt at this cost. See [`Upstream::admit`].
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] if the attempt is refused.
+    #[track_caller]
+    pub fn admit<K: Cancel>(
+        self,
+        token: K,
+    ) -> impl Future<Output = Result<Admission<Self, K>, GaveUp<Infallible>>>
+    where
+        Self: TargetFor<Infallible>,
+    {
+        admit(CallState::new(CallKind::Single, OneAttempt(Always), token).on(self))
+    }
+
+    /// Admits one attempt at this cost without a wait. See [`Upstream::try_admit`].
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] if the attempt is refused or would have to wait.
+    #[track_caller]
+    pub fn try_admit(self) -> Result<Admission<Self, Never>, GaveUp<Infallible>>
+    where
+        Self: TargetFor<Infallible>,
+    {
+        Admission::at_once(self)
     }
 }
 
@@ -139,11 +188,23 @@ async fn admit<K: Cancel, X: TargetFor<Infallible>>(
     Ok(admission)
 }
 
-/// An admitted attempt on an [`Upstream`], made by the caller. Dropping it without a report gives
-/// everything back, and the attempt does not count.
+/// An admitted attempt on an [`Upstream`], made by the caller.
+///
+/// Dropping it without a report gives everything back except the reservation of a quota. The
+/// attempt does not count. The reservation stands because the request may have been sent. If it was
+/// not sent, call [`withdraw`](Self::withdraw).
 #[must_use = "a dropped admission reports nothing: call `succeeded` or `settle`"]
 pub struct Admission<X: TargetFor<Infallible>, K = Never> {
     call: CallState<Infallible, OneAttempt<Always>, K, X>,
+}
+
+impl<X: TargetFor<Infallible>> Admission<X> {
+    #[track_caller]
+    fn at_once(target: X) -> Result<Self, GaveUp<Infallible>> {
+        let mut call = CallState::new(CallKind::Single, OneAttempt(Always), Never).on(target);
+        call.begin_now(0)?;
+        Ok(Self { call })
+    }
 }
 
 impl<X: TargetFor<Infallible>, K: Cancel> Admission<X, K> {
@@ -151,6 +212,22 @@ impl<X: TargetFor<Infallible>, K: Cancel> Admission<X, K> {
     #[inline]
     pub fn succeeded(mut self) {
         self.call.succeeded_at(0, 1, None);
+    }
+
+    /// Reports the usage so far to the quota. The usage of a stream may come in parts: each number
+    /// replaces the one before.
+    pub fn record(&mut self, usage: Usage) {
+        self.call.settle_usage(0, &Report { usage: Some(usage), limits: None });
+    }
+
+    /// Reports the limits of the answer to the quota.
+    pub fn learn(&mut self, limits: Limits) {
+        self.call.settle_usage(0, &Report { usage: None, limits: Some(limits) });
+    }
+
+    /// Reports that the request was not sent, and gives everything back.
+    pub fn withdraw(mut self) {
+        self.call.guard.withdraw(0);
     }
 
     /// Reports that the attempt failed with this verdict.
@@ -215,6 +292,14 @@ pin_project! {
         has_begun: bool,
         #[pin]
         pending: PendingOf<X, Never>,
+    }
+}
+
+impl<F, E, C, X: TargetFor<E>> Single<F, E, C, X> {
+    #[track_caller]
+    fn new(target: X, future: F, classifier: C) -> Self {
+        let call = CallState::new(CallKind::Single, OneAttempt(classifier), Never).on(target);
+        Self { call, has_begun: false, future: Some(future), pending: Pending::none() }
     }
 }
 

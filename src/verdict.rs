@@ -43,6 +43,8 @@ pub struct Verdict {
     hint: u64,
     again: bool,
     health: Health,
+    /// True if the caller's own usage limit caused a throttling.
+    own_limit: bool,
 }
 
 const NO_HINT: u64 = u64::MAX;
@@ -84,19 +86,25 @@ impl Verdict {
     /// Creates a verdict for a reset, a timeout or an internal error. The request may be sent
     /// again, and the upstream is failing.
     pub const fn transient() -> Self {
-        Self { hint: NO_HINT, again: true, health: Health::Failing }
+        Self { hint: NO_HINT, again: true, health: Health::Failing, own_limit: false }
     }
 
-    /// Creates a verdict for a rate limit or an overload. The request may be sent again, and the
-    /// upstream asks for fewer requests.
+    /// Creates a verdict for a rate limit of the caller. The request may be sent again, and the
+    /// upstream asks for fewer requests. A [quota](crate::quota) counts itself as used up.
     pub const fn throttled() -> Self {
-        Self { hint: NO_HINT, again: true, health: Health::Throttling }
+        Self { own_limit: true, ..Self::overloaded() }
+    }
+
+    /// Creates a verdict for an overload by all callers together. The request may be sent again,
+    /// and the upstream asks for fewer requests. It says nothing about the caller's own limit.
+    pub const fn overloaded() -> Self {
+        Self { hint: NO_HINT, again: true, health: Health::Throttling, own_limit: false }
     }
 
     /// Creates a verdict that forbids sending the request again. The health of the upstream is
     /// unknown.
     pub const fn fatal() -> Self {
-        Self { hint: NO_HINT, again: false, health: Health::Unknown }
+        Self { hint: NO_HINT, again: false, health: Health::Unknown, own_limit: false }
     }
 
     /// Adds a hint: the request may be sent again no earlier than `wait` from now. Saturates at 584
@@ -114,7 +122,11 @@ impl Verdict {
     }
 
     /// Sets the health of the upstream and keeps the rest of the verdict.
+    ///
+    /// A quota counts itself as used up if the health is changed to [`Health::Throttling`].
     pub const fn with_health(mut self, health: Health) -> Self {
+        let is_new = !matches!(self.health, Health::Throttling);
+        self.own_limit = matches!(health, Health::Throttling) && (is_new || self.own_limit);
         self.health = health;
         self
     }
@@ -129,6 +141,12 @@ impl Verdict {
     #[must_use]
     pub const fn health(&self) -> Health {
         self.health
+    }
+
+    /// Returns whether the caller's own usage limit caused a throttling.
+    #[must_use]
+    pub const fn is_own_limit(&self) -> bool {
+        self.own_limit
     }
 
     /// Returns the wait that the upstream asked for, or `None` if it asked for none.
@@ -155,6 +173,7 @@ impl fmt::Debug for Verdict {
         f.debug_struct("Verdict")
             .field("again", &self.again)
             .field("health", &self.health)
+            .field("own_limit", &self.own_limit)
             .field("hint", &self.hint())
             .finish()
     }

@@ -1,13 +1,11 @@
 //! A timeout that follows the latencies of recent calls.
 
-mod latencies;
-
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::histogram::Histogram;
 use crate::time::nanos;
-use latencies::Latencies;
 
 /// A limit that follows the latencies of recent calls: their quantile times a factor, between a
 /// floor and a ceiling.
@@ -99,7 +97,7 @@ pub struct AdaptiveTimeout {
     /// Half of the window in nanoseconds. Not zero.
     half: u64,
     samples: u32,
-    latencies: Latencies,
+    latencies: Histogram,
     /// The last computed quantile in nanoseconds, or `UNKNOWN` with too few latencies.
     known: AtomicU64,
 }
@@ -117,7 +115,7 @@ impl AdaptiveTimeout {
             ceiling: Duration::from_secs(30),
             half: 60_000_000_000,
             samples: 30,
-            latencies: Latencies::new(),
+            latencies: Histogram::new(),
             known: AtomicU64::new(UNKNOWN),
         }
     }

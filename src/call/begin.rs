@@ -19,6 +19,9 @@ pub(crate) enum Begin {
     /// The attempt waits in the bulkhead's queue, `until` at the latest. The call asks again when
     /// the queue wakes it.
     Queued { until: u64 },
+    /// The attempt waits in the quota's queue. The call asks again at `until`, or when the queue
+    /// wakes it.
+    InLine { until: u64 },
     /// The call must end, with this `retry_after`.
     End(StopReason, Option<Duration>),
 }
@@ -31,8 +34,8 @@ where
 {
     /// Begins the next attempt unless the token, the policy, the budget or the target forbids it.
     ///
-    /// With a `waker` the attempt may wait for a cooldown or in the queue. Without a `waker` a full
-    /// bulkhead refuses the attempt.
+    /// With a `waker` the attempt may wait for a cooldown or in a queue. Without a `waker` a full
+    /// bulkhead or a used-up quota refuses the attempt.
     #[inline]
     pub(crate) fn begin(&mut self, slot: usize, waker: Option<&Waker>) -> Begin {
         if self.token.is_cancelled() {
@@ -115,7 +118,7 @@ where
     fn begun(&mut self, begun: Begin) -> Result<Option<Attempt>, GaveUp<E>> {
         match begun {
             Begin::Go(attempt) => Ok(Some(attempt)),
-            Begin::Hold(_) | Begin::Queued { .. } => Ok(None),
+            Begin::Hold(_) | Begin::Queued { .. } | Begin::InLine { .. } => Ok(None),
             Begin::End(reason, retry_after) => Err(self.give_up(reason, retry_after)),
         }
     }
@@ -161,6 +164,9 @@ where
                 }
                 return Begin::Queued { until: until.min(self.ends_at()) };
             }
+            Admit::InLine { asks_at, earliest, is_new } => {
+                return self.wait_in_line(slot, asks_at, earliest, is_new);
+            }
             Admit::Refused { reason, retry_after } => return Begin::End(reason, retry_after),
         }
         let number = self.guard.progress.attempts.saturating_add(1);
@@ -169,11 +175,15 @@ where
         if self.guard.target.wants_all()
             || (self.guard.progress.kind == CallKind::Hedge && !attempt.is_first())
         {
-            self.emit(EventKind::Started { attempt });
+            let reserved = self.guard.reserved(slot);
+            self.emit(EventKind::Started { attempt, reserved });
         }
         // The attempt begins here and not before: the observer above may panic.
         self.guard.progress.attempts = number;
         self.guard.spend();
+        if self.guard.has_quota() {
+            self.guard.note_sent(slot);
+        }
         Begin::Go(attempt)
     }
 
@@ -190,7 +200,9 @@ where
         match self.begin(slot, None) {
             Begin::Go(attempt) => Ok(attempt),
             Begin::Hold(delay) => Err(self.give_up(StopReason::Deadline, Some(delay))),
-            Begin::Queued { .. } => Err(self.give_up(StopReason::Full, None)),
+            Begin::Queued { .. } | Begin::InLine { .. } => {
+                Err(self.give_up(StopReason::Full, None))
+            }
             Begin::End(reason, retry_after) => Err(self.give_up(reason, retry_after)),
         }
     }
@@ -218,6 +230,25 @@ where
             self.guard.progress.must_yield = true;
         }
         Begin::Hold(delay)
+    }
+
+    /// Waits in the quota's queue. A cost that cannot fit before the deadline ends the call.
+    #[cold]
+    #[inline(never)]
+    fn wait_in_line(&mut self, slot: usize, asks_at: u64, earliest: u64, is_new: bool) -> Begin {
+        self.note_start();
+        let now = self.now();
+        if earliest >= self.ends_at() {
+            self.guard.leave_queue(slot);
+            let wait = Duration::from_nanos(earliest.saturating_sub(now));
+            return Begin::End(StopReason::Deadline, Some(wait));
+        }
+        if is_new {
+            let is_known = asks_at != NO_LIMIT;
+            let delay = is_known.then(|| Duration::from_nanos(asks_at.saturating_sub(now)));
+            self.emit_held(HeldBy::Quota, delay);
+        }
+        Begin::InLine { until: asks_at.min(self.ends_at()) }
     }
 
     #[cold]

@@ -3,7 +3,7 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::{AttemptFailure, Call, CallKind, Event, EventKind};
 use crate::policy::Rules;
-use crate::upstream::{Describe, Parts, TargetFor};
+use crate::upstream::{Describe, TargetFor};
 use crate::verdict::{Cut, Verdict};
 
 /// Events for the observer.
@@ -30,7 +30,7 @@ where
             is_part,
             counts_attempts: !has_attempts && self.guard.progress.kind != CallKind::Fallback,
         };
-        let gauges = target.parts().map(Parts::gauges).unwrap_or_default();
+        let gauges = target.parts().map(|parts| parts.gauges(|| self.now())).unwrap_or_default();
         target.observe(&Event { upstream, call: Some(call), kind, gauges });
     }
 

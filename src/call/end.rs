@@ -2,14 +2,13 @@ use std::time::Duration;
 
 use super::gave_up::Inner;
 use super::{CallPolicy, CallState, GaveUp, NO_LIMIT, wait_end};
-use crate::breaker::Outcome;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::EventKind;
 use crate::policy::{Attempt, Decision, Rules, StopReason};
 use crate::time::nanos;
 use crate::upstream::TargetFor;
-use crate::verdict::{Cut, Health, Verdict};
+use crate::verdict::{Cut, Verdict};
 
 /// The end of an attempt without success. The error stays in the call, so this value fits in two
 /// registers on its way through several functions.
@@ -86,7 +85,7 @@ where
         let result = Classified { verdict, cut, attempt };
         let began = if X::ALONE { None } else { self.guard.began(slot) };
         if !X::ALONE {
-            self.guard.report(slot, outcome(verdict), now);
+            self.guard.report(slot, verdict, now);
         }
         if self.guard.target.listens() {
             self.emit_failure(&result, began, now);
@@ -177,7 +176,7 @@ where
     pub(crate) fn settle(&mut self, slot: usize, verdict: Verdict) {
         let now = self.clock_runs().then(|| self.now());
         let began = self.guard.began(slot);
-        self.guard.report(slot, outcome(Some(verdict)), now);
+        self.guard.report(slot, Some(verdict), now);
         let elapsed = Duration::from_nanos(now.map_or(0, |now| now.saturating_sub(self.started)));
         let attempt =
             Attempt::of_call(self.guard.progress.attempts, nanos(elapsed), self.delay, NO_LIMIT);
@@ -267,7 +266,7 @@ where
             let now = self.now();
             for slot in slots {
                 if self.guard.began(slot).is_some_and(|began| now.saturating_sub(began) >= enough) {
-                    self.guard.report(slot, outcome(Some(verdict)), Some(now));
+                    self.guard.report(slot, Some(verdict), Some(now));
                 }
             }
         }
@@ -306,12 +305,4 @@ where
         let last = self.last.take();
         GaveUp::new(Inner { reason, attempts, elapsed, retry_after, verdict, cut, last, upstream })
     }
-}
-
-/// Returns the part of a verdict that the upstream counts.
-fn outcome(verdict: Option<Verdict>) -> Outcome {
-    verdict.map_or(Outcome { health: Health::Unknown, hint: None }, |verdict| Outcome {
-        health: verdict.health(),
-        hint: verdict.hint(),
-    })
 }

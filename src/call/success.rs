@@ -4,8 +4,9 @@ use super::{CallPolicy, CallState};
 use crate::breaker::Ticket;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::observe::EventKind;
+use crate::observe::{CallKind, EventKind};
 use crate::policy::Rules;
+use crate::quota::Report;
 use crate::upstream::TargetFor;
 
 /// Success of an attempt, and the latency that the upstream learns from it.
@@ -67,6 +68,20 @@ where
         self.guard.deposit();
         if wants_all || self.guard.progress.attempts > 1 {
             self.emit_success(attempt, began, now);
+        }
+    }
+
+    /// Charges the usage of the attempt in `slot` and learns the limits that it reported.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn settle_usage(&mut self, slot: usize, report: &Report) {
+        let Some((before, charged)) = self.guard.note_report(slot, report) else { return };
+        if self.guard.target.wants_all() {
+            let attempt = match self.guard.progress.kind {
+                CallKind::Hedge => u32::try_from(slot).unwrap_or(u32::MAX).saturating_add(1),
+                _ => self.guard.progress.attempts,
+            };
+            self.emit(EventKind::Settled { attempt, before, charged });
         }
     }
 

@@ -8,6 +8,7 @@ use crate::adaptive::AdaptiveTimeout;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::policy::{Attempt, Rules, StopReason};
+use crate::quota::Collecting;
 use crate::time::{Timer, nanos};
 use crate::upstream::TargetFor;
 
@@ -77,6 +78,18 @@ where
                         WokenBy::Time => Poll::Ready(Err(self.give_up(StopReason::Full, None))),
                     };
                 }
+                Begin::InLine { until } => {
+                    match std::task::ready!(self.poll_until(until, pending.as_mut(), cx)) {
+                        WokenBy::Token => {
+                            return Poll::Ready(Err(self.give_up(StopReason::Cancelled, None)));
+                        }
+                        WokenBy::Time if until >= self.ends_at() => {
+                            return Poll::Ready(Err(self.give_up(StopReason::Deadline, None)));
+                        }
+                        // A timer's sleep may end too early. The call yields before it asks again.
+                        WokenBy::Time => self.guard.progress.must_yield = true,
+                    }
+                }
                 Begin::End(reason, retry_after) => {
                     return Poll::Ready(Err(self.give_up(reason, retry_after)));
                 }
@@ -126,10 +139,7 @@ where
         pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<T, Ended>> {
-        let polled = {
-            let _polled = self.polled();
-            attempt.poll(cx)
-        };
+        let polled = self.poll_within(slot, || attempt.poll(cx));
         match polled {
             Poll::Ready(Ok(value)) => Poll::Ready(Ok(value)),
             Poll::Ready(Err(error)) => {
@@ -138,6 +148,23 @@ where
             }
             Poll::Pending => self.poll_limits(slot, pending, cx).map(Err),
         }
+    }
+
+    /// Runs one poll of the attempt in `slot`, or of its stream. The poll may report a usage and
+    /// limits to the quota.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a few instructions around the caller's future")]
+    pub(crate) fn poll_within<R>(&mut self, slot: usize, poll: impl FnOnce() -> R) -> R {
+        let _polled = self.polled();
+        if !self.guard.has_quota() {
+            return poll();
+        }
+        let collecting = Collecting::start();
+        let polled = poll();
+        if let Some(report) = collecting.report() {
+            self.settle_usage(slot, &report);
+        }
+        polled
     }
 
     /// Polls the limits of a pending attempt: first the token, then a sleep. The sleep ends at the
@@ -271,10 +298,13 @@ where
                 0 => match self.begin(slot, Some(&waker)) {
                     Begin::Go(attempt) => return Ok(attempt),
                     Begin::Hold(_) => continue,
-                    Begin::Queued { until } if until >= self.ends_at() => {
+                    Begin::Queued { until } | Begin::InLine { until }
+                        if until >= self.ends_at() =>
+                    {
                         (until, Some(StopReason::Deadline))
                     }
                     Begin::Queued { until } => (until, Some(StopReason::Full)),
+                    Begin::InLine { until } => (until, None),
                     Begin::End(reason, retry_after) => {
                         return Err(self.give_up(reason, retry_after));
                     }

@@ -131,10 +131,7 @@ where
         }
         let mut this = self.as_mut().project();
         if let Some(first) = this.first.as_mut().as_pin_mut() {
-            let polled = {
-                let _polled = this.call.polled();
-                first.poll(cx)
-            };
+            let polled = this.call.poll_within(0, || first.poll(cx));
             if let Poll::Ready(outcome) = polled {
                 this.first.set(None);
                 if let Poll::Ready(outcome) = self.as_mut().settle(1, outcome) {
@@ -173,10 +170,8 @@ where
             loop {
                 let this = self.as_mut().project();
                 let Some(joined) = this.hedges.get_mut(from) else { break };
-                let polled = {
-                    let _polled = this.call.polled();
-                    joined.attempt.as_mut().poll(cx)
-                };
+                let slot = joined.number as usize - 1;
+                let polled = this.call.poll_within(slot, || joined.attempt.as_mut().poll(cx));
                 let Poll::Ready(outcome) = polled else {
                     from += 1;
                     continue;

@@ -2,8 +2,9 @@ use std::fmt;
 use std::panic::Location;
 use std::time::Duration;
 
+use super::gauges::Gauges;
 use super::one_line::OneLine;
-use crate::breaker::{State, Transition};
+use crate::breaker::Transition;
 use crate::policy::{Attempt, StopReason};
 use crate::verdict::{Cut, Health, Verdict};
 
@@ -79,6 +80,8 @@ pub enum EventKind<'a> {
     Started {
         /// The attempt with the times at its start.
         attempt: Attempt,
+        /// The tokens reserved for the attempt. `None` without a quota.
+        reserved: Option<u64>,
     },
     /// An attempt waits for its admission.
     ///
@@ -92,6 +95,18 @@ pub enum EventKind<'a> {
         by: HeldBy,
         /// The length of the wait. `None` if the length is unknown.
         delay: Option<Duration>,
+    },
+    /// The quota charged the usage that an attempt reported.
+    ///
+    /// The usage of a stream may come in parts, each with an event.
+    #[non_exhaustive]
+    Settled {
+        /// The number of the attempt.
+        attempt: u32,
+        /// The tokens reserved or charged for the attempt before.
+        before: u64,
+        /// The tokens charged for the attempt now.
+        charged: u64,
     },
     /// An attempt failed.
     #[non_exhaustive]
@@ -184,31 +199,20 @@ pub enum HeldBy {
     Cooldown,
     /// The queue of the upstream's bulkhead.
     Bulkhead,
+    /// The queue of the upstream's quota.
+    Quota,
 }
 
 impl HeldBy {
-    /// Returns a stable word for logs and metrics: `cooldown`, `bulkhead`.
+    /// Returns a stable word for logs and metrics: `cooldown`, `bulkhead`, `quota`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Cooldown => "cooldown",
             Self::Bulkhead => "bulkhead",
+            Self::Quota => "quota",
         }
     }
-}
-
-/// The state of an upstream's parts. A part that the upstream does not have is `None`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Gauges {
-    /// The number of retries the budget can pay for.
-    pub tokens: Option<u32>,
-    /// The state of the breaker.
-    pub breaker: Option<State>,
-    /// The number of attempts in the bulkhead.
-    pub in_flight: Option<u32>,
-    /// The number of attempts in the bulkhead's queue.
-    pub waiting: Option<u32>,
 }
 
 impl AttemptFailure<'_> {
@@ -248,13 +252,17 @@ impl fmt::Display for Event<'_> {
                 write!(f, "this call runs within an attempt of the call at {outer}: ")?;
                 f.write_str("their attempts multiply")
             }
-            EventKind::Started { attempt: started } => {
+            EventKind::Started { attempt: started, .. } => {
                 write!(f, "{attempt} {} of {allowed} starts", started.number())
             }
             EventKind::Held { attempt: number, by, delay } => {
                 write!(f, "{attempt} {number} of {allowed} waits ")?;
                 delay.map_or(Ok(()), |delay| write!(f, "{delay:.1?} "))?;
                 write!(f, "for the {}", by.as_str())
+            }
+            EventKind::Settled { attempt: number, before, charged } => {
+                write!(f, "{attempt} {number} of {allowed} used {charged} tokens, ")?;
+                write!(f, "{before} were reserved")
             }
             EventKind::Failed { attempt: failed, failure, .. } => {
                 write!(f, "{attempt} {} of {allowed} failed: {failure}", failed.number())
@@ -327,7 +335,7 @@ impl fmt::Debug for EventKind<'_> {
 }
 
 impl EventKind<'_> {
-    /// Returns a stable word for logs: `nested`, `started`, `held`, `failed`, `waiting`, `denied`,
+    /// Returns a stable word for logs: `nested`, `started`, `held`, `settled`, `failed`, `waiting`, `denied`,
     /// `lost`, `succeeded`, `gave_up`, `breaker`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
@@ -335,6 +343,7 @@ impl EventKind<'_> {
             Self::Nested { .. } => "nested",
             Self::Started { .. } => "started",
             Self::Held { .. } => "held",
+            Self::Settled { .. } => "settled",
             Self::Failed { .. } => "failed",
             Self::Waiting { .. } => "waiting",
             Self::Denied { .. } => "denied",

@@ -116,7 +116,7 @@ mod write {
         fn of(event: &Event<'_>) -> Self {
             let fields = Self::default();
             match event.kind {
-                EventKind::Started { attempt } => {
+                EventKind::Started { attempt, .. } => {
                     Self { attempt: Some(attempt.number()), ..fields }
                 }
                 EventKind::Held { attempt, delay, .. } => {
@@ -161,7 +161,7 @@ mod write {
                 _ => Level::WARN,
             },
             EventKind::Breaker(Transition::Closed) => Level::INFO,
-            EventKind::Started { attempt } => {
+            EventKind::Started { attempt, .. } => {
                 let is_hedge = event.call.is_some_and(|call| call.kind == CallKind::Hedge)
                     && !attempt.is_first();
                 is_hedge.then_some(Level::DEBUG)?
@@ -170,7 +170,9 @@ mod write {
             EventKind::Held { .. } | EventKind::Denied { .. } | EventKind::Breaker(_) => {
                 Level::DEBUG
             }
-            EventKind::Failed { .. } | EventKind::Lost { .. } => return None,
+            EventKind::Settled { .. } | EventKind::Failed { .. } | EventKind::Lost { .. } => {
+                return None;
+            }
         })
     }
 

@@ -79,6 +79,12 @@ fn publish(event: &Event<'_>, name: &SharedString) {
     let time = |series: &'static str, key: &'static str, value: &'static str, took: Duration| {
         histogram!(series, "upstream" => name.clone(), key => value).record(took.as_secs_f64());
     };
+    let tokens = |kind: &'static str, tokens: u64| {
+        if tokens > 0 {
+            let series = "resile_quota_tokens_total";
+            counter!(series, "upstream" => name.clone(), "event" => kind).increment(tokens);
+        }
+    };
     let is_part = event.call.is_some_and(|call| call.is_part);
     let attempt_ended = |outcome: &'static str, took: Option<Duration>| {
         if !event.call.is_some_and(|call| call.counts_attempts) {
@@ -100,8 +106,15 @@ fn publish(event: &Event<'_>, name: &SharedString) {
         EventKind::Nested { .. } => {
             counter!("resile_nested_total", "upstream" => name.clone()).increment(1);
         }
-        EventKind::Started { attempt } if is_hedge && !attempt.is_first() => {
-            count("resile_hedges_total", "event", "started");
+        EventKind::Started { attempt, reserved } => {
+            if is_hedge && !attempt.is_first() {
+                count("resile_hedges_total", "event", "started");
+            }
+            tokens("reserved", reserved.unwrap_or_default());
+        }
+        EventKind::Settled { before, charged, .. } => {
+            tokens("returned", before.saturating_sub(charged));
+            tokens("overdrawn", charged.saturating_sub(before));
         }
         EventKind::Held { by, delay, .. } => {
             count("resile_held_total", "by", by.as_str());
@@ -110,6 +123,10 @@ fn publish(event: &Event<'_>, name: &SharedString) {
             }
         }
         EventKind::Failed { failure, latency, .. } => {
+            let own_limit = failure.verdict.is_some_and(|verdict| verdict.is_own_limit());
+            if own_limit && event.gauges.quota.is_some() {
+                counter!("resile_quota_refused_total", "upstream" => name.clone()).increment(1);
+            }
             let outcome = failure.cut.map_or(failure.health().as_str(), |cut| cut.as_str());
             attempt_ended(outcome, latency);
         }
@@ -144,7 +161,7 @@ fn publish(event: &Event<'_>, name: &SharedString) {
             };
             count("resile_breaker_transitions_total", "to", to);
         }
-        EventKind::Started { .. } | EventKind::Lost { .. } => {}
+        EventKind::Lost { .. } => {}
     }
 }
 
@@ -159,6 +176,21 @@ fn gauges(event: &Event<'_>, name: &SharedString) {
     set("resile_budget_tokens", gauges.tokens);
     set("resile_bulkhead_in_flight", gauges.in_flight);
     set("resile_bulkhead_waiting", gauges.waiting);
+    let Some(quota) = gauges.quota else { return };
+    set("resile_quota_waiting", Some(quota.waiting));
+    set("resile_quota_in_flight", quota.in_flight);
+    #[expect(clippy::cast_precision_loss, reason = "a level is shown to people")]
+    let show = |series: &'static str, dimension: &'static str, level: Option<i64>| {
+        if let Some(level) = level {
+            gauge!(series, "upstream" => name.clone(), "dimension" => dimension).set(level as f64);
+        }
+    };
+    show("resile_quota_level", "requests", quota.requests);
+    show("resile_quota_level", "input", quota.input);
+    show("resile_quota_level", "output", quota.output);
+    show("resile_quota_level", "tokens", quota.tokens);
+    let reserved = i64::try_from(quota.reserved).unwrap_or(i64::MAX);
+    show("resile_quota_reserved", "output", Some(reserved));
 }
 
 /// Describes every series to the recorder installed at that time.
@@ -195,4 +227,13 @@ fn describe() {
     describe_gauge!("resile_budget_tokens", "Retries that the budget can pay for.");
     describe_gauge!("resile_bulkhead_in_flight", "Attempts in the bulkhead.");
     describe_gauge!("resile_bulkhead_waiting", "Attempts in the bulkhead's queue.");
+    describe_counter!(
+        "resile_quota_tokens_total",
+        "Tokens reserved, returned after a smaller usage, and overdrawn by a larger usage."
+    );
+    describe_counter!("resile_quota_refused_total", "Attempts refused by the caller's own limit.");
+    describe_gauge!("resile_quota_level", "Units left of the quota. Negative units are a debt.");
+    describe_gauge!("resile_quota_reserved", "Tokens reserved by attempts in flight.");
+    describe_gauge!("resile_quota_in_flight", "Attempts in flight under the quota.");
+    describe_gauge!("resile_quota_waiting", "Calls in the quota's queue.");
 }

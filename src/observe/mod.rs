@@ -3,6 +3,7 @@
 //! The [guide](crate::guide) has a chapter on logs and metrics.
 
 mod event;
+mod gauges;
 mod log;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -11,7 +12,8 @@ mod one_line;
 pub use self::log::Log;
 #[cfg(feature = "metrics")]
 pub use self::metrics::Metrics;
-pub use event::{AttemptFailure, Call, CallKind, Event, EventKind, Gauges, HeldBy};
+pub use event::{AttemptFailure, Call, CallKind, Event, EventKind, HeldBy};
+pub use gauges::Gauges;
 pub(crate) use one_line::OneLine;
 
 use std::sync::Arc;

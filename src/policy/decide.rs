@@ -3,6 +3,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::{Attempt, RetryPolicy};
+use crate::quota::Dimension;
 use crate::verdict::{Cut, Verdict};
 
 /// The next step after a failed attempt. Made by [`RetryPolicy::decide`].
@@ -31,8 +32,19 @@ pub enum StopReason {
     Budget,
     /// The circuit breaker was open.
     Open,
-    /// The bulkhead and its queue were full, or the wait in its queue took too long.
+    /// The queue of the bulkhead or of the quota was full, or the wait in the bulkhead's queue took
+    /// too long.
     Full,
+    /// The cost was larger than the quota allows at once. No wait helps.
+    #[non_exhaustive]
+    TooLarge {
+        /// The dimension of the quota that is too small.
+        dimension: Dimension,
+        /// The cost of the attempt in this dimension.
+        cost: u32,
+        /// The burst of the quota in this dimension.
+        limit: u32,
+    },
     /// The upstream asked for a longer wait than the policy allows.
     HintTooLong,
     /// All alternatives of a [fallback](crate::fallback()) were tried.
@@ -45,7 +57,7 @@ pub enum StopReason {
 
 impl StopReason {
     /// Returns a stable word for logs and metrics: `fatal`, `unclassified`, `attempts`, `deadline`,
-    /// `budget`, `open`, `full`, `hint_too_long`, `alternatives`, `partial`, `cancelled`.
+    /// `budget`, `open`, `full`, `too_large`, `hint_too_long`, `alternatives`, `partial`, `cancelled`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -56,6 +68,7 @@ impl StopReason {
             Self::Budget => "budget",
             Self::Open => "open",
             Self::Full => "full",
+            Self::TooLarge { .. } => "too_large",
             Self::HintTooLong => "hint_too_long",
             Self::Alternatives => "alternatives",
             Self::Partial => "partial",
@@ -80,7 +93,12 @@ impl fmt::Display for StopReason {
             Self::Deadline => "not enough time left",
             Self::Budget => "the retry budget is spent",
             Self::Open => "the circuit breaker is open",
-            Self::Full => "the bulkhead is full",
+            Self::Full => "the bulkhead or the queue is full",
+            Self::TooLarge { dimension, cost, limit } => {
+                let unit = dimension.noun();
+                write!(f, "the cost of {cost} {unit} is above the quota's burst of {limit}")?;
+                return Ok(());
+            }
             Self::HintTooLong => "the upstream asked for a longer wait than the policy allows",
             Self::Alternatives => "no alternatives left",
             Self::Partial => "part of the answer was already delivered",

@@ -10,6 +10,7 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::CallKind;
 use crate::policy::{AsPolicy, Attempt, RetryPolicy};
+use crate::quota::{Limits, Report, Usage};
 use crate::upstream::{NoUpstream, Target, TargetFor};
 
 /// A retry loop written by the caller, for operations that borrow `&mut` state.
@@ -221,6 +222,18 @@ where
         self.failed = self.call.attempts();
         self.call.note_error(error);
         self.call.failed(0, Ended::Error).map(|_| ())
+    }
+
+    /// Reports the usage of the current attempt to the quota. For attempts that were begun with
+    /// [`next`](Self::next): within [`attempt`](Self::attempt) use
+    /// [`quota::record`](crate::quota::record).
+    pub fn record(&mut self, usage: Usage) {
+        self.call.settle_usage(0, &Report { usage: Some(usage), limits: None });
+    }
+
+    /// Reports the limits of an answer to the quota, as [`record`](Self::record) does the usage.
+    pub fn learn(&mut self, limits: Limits) {
+        self.call.settle_usage(0, &Report { usage: None, limits: Some(limits) });
     }
 
     /// Reports that the attempt succeeded, unless [`attempt`](Self::attempt) did. Returns `value`.

@@ -56,10 +56,7 @@ where
                     continue;
                 }
                 StateProj::Opening { attempt } => {
-                    let opened = {
-                        let _polled = this.call.polled();
-                        attempt.poll(cx)
-                    };
+                    let opened = this.call.poll_within(0, || attempt.poll(cx));
                     match opened {
                         Poll::Ready(Ok(stream)) => {
                             this.state.set(State::Reading { stream });
@@ -75,10 +72,7 @@ where
                     let gave_up = this.call.give_up(StopReason::Cancelled, None);
                     return self.end(gave_up);
                 }
-                StateProj::Reading { stream } => {
-                    let _polled = this.call.polled();
-                    stream.poll_next(cx)
-                }
+                StateProj::Reading { stream } => this.call.poll_within(0, || stream.poll_next(cx)),
             };
             let ended = match polled {
                 Poll::Pending => ready!(self.as_mut().poll_limits(cx)),

@@ -2,15 +2,16 @@ use std::mem;
 use std::task::Waker;
 use std::time::Duration;
 
-use super::held::{Admit, Held, HeldPermit, enter, give_back, resume};
-use super::{Endpoint, Parts, Slot};
+use super::held::{Admit, Held, HeldPermit, enter, give_back, reserve, resume};
+use super::{Endpoint, Slot};
 use crate::breaker::{Open, Outcome, Owner, Ticket, Transition};
 use crate::budget::Budget;
 use crate::cooldown::Cooldown;
 use crate::observe::{CallKind, Event, EventKind};
 use crate::policy::StopReason;
+use crate::quota::{Report, Reserved};
 use crate::time::{Timer, nanos};
-use crate::verdict::Health;
+use crate::verdict::{Health, Verdict};
 
 /// The permits, tickets and budget token that a call holds at its target.
 ///
@@ -102,7 +103,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     #[inline(never)]
     fn give_back(&self, held: Held) {
         if let Some(parts) = self.target.parts() {
-            give_back(held, parts);
+            give_back(held, parts, &self.target.demand());
         }
     }
 
@@ -114,9 +115,9 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         self.refund();
     }
 
-    /// Leaves the queue if the attempt in `slot` waits there.
+    /// Leaves the queue of the bulkhead or the quota if the attempt in `slot` waits there.
     pub(crate) fn leave_queue(&mut self, slot: usize) {
-        if let Some(Held::Queued { .. }) = self.slots[slot].held() {
+        if let Some(Held::Queued { .. } | Held::InLine(_)) = self.slots[slot].held() {
             self.forget(slot);
         }
     }
@@ -124,7 +125,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     /// Sets the start of the attempt unless the start is known.
     #[inline]
     pub(crate) fn note_began(&mut self, slot: usize, now: u64) {
-        if let Some(Held::Admitted(ticket)) = self.slots[slot].held() {
+        if let Some(Held::Admitted { ticket, .. }) = self.slots[slot].held() {
             if ticket.began().is_none() {
                 *ticket = ticket.starting_at(now);
             }
@@ -135,15 +136,37 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     #[inline]
     pub(crate) fn began(&mut self, slot: usize) -> Option<u64> {
         match self.slots[slot].held() {
-            Some(Held::Admitted(ticket)) => ticket.began(),
+            Some(Held::Admitted { ticket, .. }) => ticket.began(),
             _ => None,
         }
+    }
+
+    /// Marks the request of the attempt as sent: from now on its reservation stands.
+    #[inline]
+    pub(crate) fn note_sent(&mut self, slot: usize) {
+        if let Some(Held::Admitted { reserved, .. }) = self.slots[slot].held() {
+            reserved.is_sent = true;
+        }
+    }
+
+    /// Returns whether the upstream has a quota.
+    #[inline]
+    pub(crate) fn has_quota(&self) -> bool {
+        !X::ALONE && self.target.parts().is_some_and(|parts| parts.quota.is_some())
+    }
+
+    /// Ends the attempt in `slot` as if its request had never been sent.
+    pub(crate) fn withdraw(&mut self, slot: usize) {
+        if let Some(Held::Admitted { reserved, .. }) = self.slots[slot].held() {
+            reserved.is_sent = false;
+        }
+        self.forget(slot);
     }
 }
 
 impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
-    /// Admits an attempt if the cooldown is free, the breaker closed and no bulkhead set. Otherwise
-    /// returns false and leaves the decision to [`admit`](Self::admit).
+    /// Admits an attempt if the cooldown is free, the breaker closed, and no bulkhead and no quota
+    /// set. Otherwise returns false and leaves the decision to [`admit`](Self::admit).
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -153,7 +176,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let Some(parts) = self.target.parts() else { return true };
         let Some(held) = self.slots[slot].held() else { return true };
         let is_free = parts.cooldown.as_ref().is_none_or(Cooldown::is_free);
-        if held.is_some() || parts.bulkhead.is_some() || !is_free {
+        if held.is_some() || parts.bulkhead.is_some() || parts.quota.is_some() || !is_free {
             return false;
         }
         let ticket = match &parts.breaker {
@@ -163,25 +186,28 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                 None => return false,
             },
         };
-        *held = Held::Admitted(if let Some(now) = now { ticket.starting_at(now) } else { ticket });
+        let ticket = if let Some(now) = now { ticket.starting_at(now) } else { ticket };
+        *held = Held::Admitted { ticket, reserved: Reserved::NONE };
         true
     }
 
-    /// Asks the cooldown, the bulkhead and the breaker to admit an attempt. `now` is the clock
+    /// Asks the cooldown, the bulkhead, the quota and the breaker to admit an attempt. `now` is the clock
     /// reading if known. Without a `waker` the attempt does not queue.
     #[inline]
     pub(crate) fn admit(&mut self, slot: usize, now: Option<u64>, waker: Option<&Waker>) -> Admit {
         let Some(parts) = self.target.parts() else { return Admit::Go };
         let Some(held) = self.slots[slot].held() else { return Admit::Go };
-        let owned = Owned(&self.target);
+        let (owned, demand) = (Owned(&self.target), self.target.demand());
         if held.is_some() {
-            if let Some(admission) = resume(held, parts, waker, &owned) {
+            if let Some(admission) = resume(held, parts, &demand, waker, &owned) {
                 return admission;
             }
         }
-        if let Some(cooldown) = parts.cooldown.as_ref().filter(|cooldown| !cooldown.is_free()) {
+        let is_in_line = matches!(held, Held::InLine(_));
+        let cooldown = parts.cooldown.as_ref().filter(|it| !is_in_line && !it.is_free());
+        if let Some(cooldown) = cooldown {
             if let Some(delay) = cooldown.wait(now.unwrap_or_else(|| owned.now())) {
-                give_back(mem::take(held), parts);
+                give_back(mem::take(held), parts, &demand);
                 return Admit::Hold(delay);
             }
         }
@@ -190,12 +216,24 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                 return admission;
             }
         }
+        let mut reserved = Reserved::NONE;
+        if let Some(quota) = &parts.quota {
+            reserved = match reserve(held, parts, quota, &demand, waker, &owned, now) {
+                Ok(reserved) => reserved,
+                Err(admit @ Admit::InLine { .. }) => return admit,
+                Err(admit) => {
+                    give_back(mem::take(held), parts, &demand);
+                    return admit;
+                }
+            };
+            *held = Held::Admitted { ticket: Ticket::NONE, reserved };
+        }
         let ticket = match &parts.breaker {
             None => Ticket::NONE,
             Some(breaker) => match breaker.admit(&owned) {
                 Ok(ticket) => ticket,
                 Err(open) => {
-                    give_back(mem::take(held), parts);
+                    give_back(mem::take(held), parts, &demand);
                     return Admit::Refused {
                         reason: StopReason::Open,
                         retry_after: open.retry_after(),
@@ -203,7 +241,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                 }
             },
         };
-        *held = Held::Admitted(if let Some(now) = now { ticket.starting_at(now) } else { ticket });
+        let ticket = if let Some(now) = now { ticket.starting_at(now) } else { ticket };
+        *held = Held::Admitted { ticket, reserved };
         Admit::Go
     }
 
@@ -219,26 +258,72 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     pub(crate) fn report_success(&mut self, slot: usize, at: impl FnOnce(Ticket) -> Option<u64>) {
         let Some(parts) = self.target.parts() else { return };
         let Some(held) = self.slots[slot].held() else { return };
-        let Held::Admitted(ticket) = *held else { return };
+        let Held::Admitted { ticket, reserved } = *held else { return };
         *held = Held::Nothing;
         let _permit = parts.bulkhead.as_ref().map(HeldPermit);
+        if let Some(quota) = &parts.quota {
+            quota.end(&self.target.demand().cost, reserved);
+        }
         if let Some(breaker) = &parts.breaker {
             breaker.settle(ticket, Outcome::HEALTHY, at(ticket), &Owned(&self.target));
         }
     }
 
-    /// Reports the outcome of a failed attempt. `at` is the end of the attempt if known.
-    pub(crate) fn report(&mut self, slot: usize, outcome: Outcome, at: Option<u64>) {
+    /// Charges the usage of the attempt and learns the limits that it reported. Returns the tokens
+    /// charged before and now if the charge was settled.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_report(&mut self, slot: usize, report: &Report) -> Option<(u64, u64)> {
+        let quota = self.target.parts()?.quota.as_ref()?;
+        let Some(Held::Admitted { reserved, .. }) = self.slots[slot].held() else { return None };
+        let now = nanos(self.target.timer().now());
+        if let Some(limits) = report.limits {
+            quota.learn(reserved, &limits, now);
+        }
+        let usage = report.usage?;
+        Some(quota.charge_usage(&self.target.demand().cost, reserved, usage, now))
+    }
+
+    /// Returns the tokens that the attempt in `slot` has reserved. `None` without a quota.
+    pub(crate) fn reserved(&mut self, slot: usize) -> Option<u64> {
+        self.target.parts()?.quota.as_ref()?;
+        let cost = self.target.demand().cost;
+        match self.slots[slot].held() {
+            Some(Held::Admitted { reserved, .. }) => Some(reserved.tokens(&cost)),
+            _ => None,
+        }
+    }
+
+    /// Reports a failed attempt. `at` is the end of the attempt if known.
+    pub(crate) fn report(&mut self, slot: usize, verdict: Option<Verdict>, at: Option<u64>) {
         let Some(parts) = self.target.parts() else { return };
         let Some(held) = self.slots[slot].held() else { return };
-        let Held::Admitted(ticket) = *held else { return };
+        let Held::Admitted { ticket, reserved } = *held else { return };
         let owned = Owned(&self.target);
+        let outcome = verdict.map_or(Outcome { health: Health::Unknown, hint: None }, |verdict| {
+            Outcome { health: verdict.health(), hint: verdict.hint() }
+        });
+        let is_refused = outcome.health == Health::Throttling;
         // The timer may panic. `held` is then still set, and the guard's drop gives it back.
-        if let (Some(cooldown), Health::Throttling) = (&parts.cooldown, outcome.health) {
-            cooldown.hold(owned.now(), outcome.hint);
+        let now = if is_refused && (parts.cooldown.is_some() || parts.quota.is_some()) {
+            owned.now()
+        } else {
+            0
+        };
+        if let Some(cooldown) = parts.cooldown.as_ref().filter(|_| is_refused) {
+            cooldown.hold(now, outcome.hint);
         }
         *held = Held::Nothing;
         let _permit = parts.bulkhead.as_ref().map(HeldPermit);
+        if let Some(quota) = &parts.quota {
+            let cost = &self.target.demand().cost;
+            if is_refused {
+                let own_limit = verdict.is_some_and(|verdict| verdict.is_own_limit());
+                quota.refuse(cost, reserved, own_limit, now);
+            } else {
+                quota.end(cost, reserved);
+            }
+        }
         if let Some(breaker) = &parts.breaker {
             breaker.settle(ticket, outcome, at, &owned);
         }
@@ -272,7 +357,7 @@ impl<X: Endpoint<Timer: Timer>> Owner for Owned<'_, X> {
     }
 
     fn emit(&self, transition: Transition) {
-        let gauges = self.0.parts().map(Parts::gauges).unwrap_or_default();
+        let gauges = self.0.parts().map(|parts| parts.gauges(|| self.now())).unwrap_or_default();
         let kind = EventKind::Breaker(transition);
         self.0.observe(&Event { upstream: self.0.name(), call: None, kind, gauges });
     }

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use super::Parts;
 use crate::breaker::{Owner, Ticket};
-use crate::bulkhead::{Bulkhead, Entry};
+use crate::bulkhead::{self, Bulkhead};
 use crate::policy::StopReason;
+use crate::quota::{Ask, Demand, Entry, Place, Quota, Reserved};
+use crate::time::nanos;
 
 /// The answer of a target to an attempt that wants to begin.
 pub(crate) enum Admit {
@@ -16,7 +18,10 @@ pub(crate) enum Admit {
     /// The attempt waits in the bulkhead's queue, `until` at the latest. It asks again when the
     /// queue wakes it.
     Queued { until: u64, is_new: bool },
-    /// The breaker or the bulkhead refuses the attempt.
+    /// The attempt waits in the quota's queue. It asks again at `asks_at` or when the queue wakes
+    /// it. Its cost cannot fit before `earliest`.
+    InLine { asks_at: u64, earliest: u64, is_new: bool },
+    /// A part of the upstream refuses the attempt.
     Refused { reason: StopReason, retry_after: Option<Duration> },
 }
 
@@ -29,8 +34,10 @@ pub enum Held {
     Queued { ticket: u64, since: u64 },
     /// A permit of the bulkhead if the upstream has one.
     Entered,
-    /// The permit and the breaker's ticket. `began` is the start of the attempt if known.
-    Admitted(Ticket),
+    /// The permit and a place in the quota's queue.
+    InLine(Place),
+    /// The permit, the reservation of the quota and the breaker's ticket.
+    Admitted { ticket: Ticket, reserved: Reserved },
 }
 
 impl Held {
@@ -58,13 +65,17 @@ impl Drop for HeldPermit<'_> {
 pub(super) fn resume(
     held: &mut Held,
     parts: &Parts,
+    demand: &Demand<'_>,
     waker: Option<&Waker>,
     owner: &impl Owner,
 ) -> Option<Admit> {
+    if let (Held::InLine(_), Some(_)) = (&*held, waker) {
+        return None; // the attempt asks the quota again
+    }
     let (Held::Queued { ticket, since }, Some(bulkhead), Some(waker)) =
         (&*held, &parts.bulkhead, waker)
     else {
-        give_back(mem::take(held), parts);
+        give_back(mem::take(held), parts, demand);
         return None;
     };
     let until = since.saturating_add(bulkhead.max_wait());
@@ -100,11 +111,11 @@ pub(super) fn enter(
         return Some(Admit::Refused { reason: StopReason::Open, retry_after: open.retry_after() });
     }
     match waker.map(|waker| bulkhead.enqueue(waker)) {
-        Some(Ok(Entry::In)) => {
+        Some(Ok(bulkhead::Entry::In)) => {
             *held = Held::Entered;
             None
         }
-        Some(Ok(Entry::Pending(ticket))) => {
+        Some(Ok(bulkhead::Entry::Pending(ticket))) => {
             let since = if bulkhead.max_wait() == u64::MAX { 0 } else { owner.now() };
             *held = Held::Queued { ticket, since };
             Some(Admit::Queued { until: since.saturating_add(bulkhead.max_wait()), is_new: true })
@@ -113,15 +124,87 @@ pub(super) fn enter(
     }
 }
 
+/// Reserves the cost of the attempt, or joins the quota's queue. `now` is the time if known.
+#[inline(never)]
+pub(super) fn reserve(
+    held: &mut Held,
+    parts: &Parts,
+    quota: &Quota,
+    demand: &Demand<'_>,
+    waker: Option<&Waker>,
+    owner: &impl Owner,
+    now: Option<u64>,
+) -> Result<Reserved, Admit> {
+    let now = now.unwrap_or_else(|| owner.now());
+    let ask = match (&*held, waker) {
+        (Held::InLine(place), Some(waker)) => {
+            // Within a queue the quota spreads the calls, so only the hold itself counts.
+            let cooldown = parts.cooldown.as_ref().filter(|cooldown| !cooldown.is_free());
+            let left = cooldown.and_then(|it| it.remaining(now)).unwrap_or_default();
+            quota.ask(demand, Entry::At(*place, waker), now, now.saturating_add(nanos(left)))
+        }
+        _ => match (quota.ask(demand, Entry::AtOnce, now, 0), waker) {
+            (Ask::NotBefore(at), waker) => {
+                // An attempt does not queue only to be refused by the breaker.
+                if let Some(open) = parts
+                    .breaker
+                    .as_ref()
+                    .and_then(|breaker| breaker.refusal_within(Duration::ZERO, owner))
+                {
+                    return Err(Admit::Refused {
+                        reason: StopReason::Open,
+                        retry_after: open.retry_after(),
+                    });
+                }
+                match waker {
+                    Some(waker) => quota.ask(demand, Entry::Joining(waker), now, 0),
+                    None => Ask::NotBefore(at),
+                }
+            }
+            (ask, _) => ask,
+        },
+    };
+    Err(match ask {
+        Ask::Reserved(reserved) => return Ok(reserved),
+        Ask::Waiting { place, asks_at, earliest, is_new } => {
+            *held = Held::InLine(place);
+            Admit::InLine { asks_at, earliest, is_new }
+        }
+        Ask::NotBefore(at) => Admit::Refused {
+            reason: StopReason::Deadline,
+            retry_after: Some(Duration::from_nanos(at.saturating_sub(now))),
+        },
+        Ask::Full => Admit::Refused { reason: StopReason::Full, retry_after: None },
+        Ask::TooLarge { dimension, cost, limit } => Admit::Refused {
+            reason: StopReason::TooLarge { dimension, cost, limit },
+            retry_after: None,
+        },
+    })
+}
+
 /// Gives back everything in `held`. The attempt does not count.
+///
+/// The reservation of a request that may have been sent stands.
 #[cold]
-pub(super) fn give_back(held: Held, parts: &Parts) {
-    match (held, &parts.bulkhead) {
-        (Held::Queued { ticket, .. }, Some(bulkhead)) => bulkhead.give_up(ticket),
-        (Held::Entered | Held::Admitted(_), Some(bulkhead)) => bulkhead.release(),
-        _ => {}
+pub(super) fn give_back(held: Held, parts: &Parts, demand: &Demand<'_>) {
+    if let Some(bulkhead) = &parts.bulkhead {
+        match held {
+            Held::Queued { ticket, .. } => bulkhead.give_up(ticket),
+            Held::Entered | Held::InLine(_) | Held::Admitted { .. } => bulkhead.release(),
+            Held::Nothing => {}
+        }
     }
-    if let (Held::Admitted(ticket), Some(breaker)) = (held, &parts.breaker) {
+    if let Some(quota) = &parts.quota {
+        match held {
+            Held::InLine(place) => quota.leave(place),
+            Held::Admitted { reserved, .. } if reserved.is_sent => {
+                quota.end(&demand.cost, reserved)
+            }
+            Held::Admitted { reserved, .. } => quota.cancel(&demand.cost, reserved),
+            _ => {}
+        }
+    }
+    if let (Held::Admitted { ticket, .. }, Some(breaker)) = (held, &parts.breaker) {
         breaker.forget(ticket);
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! The guide has a chapter on [load](crate::guide::load).
 //!
-//! This state is a name, a budget, a breaker, a cooldown, a bulkhead, an adaptive timeout, an
-//! observer and a timer.
+//! This state is a name, a budget, a breaker, a cooldown, a bulkhead, a quota, an adaptive timeout,
+//! an observer and a timer.
 //!
 //! Each attempt on an [`Upstream`] begins with one admission and ends with one report. The
-//! admission asks the token, the cooldown, the bulkhead and the breaker, in this order. The attempt
-//! then begins, waits or is refused. A refusal has a reason, and a wait if known. The report gives
-//! the verdict and the latency to the breaker and the cooldown. An attempt dropped without a report
+//! admission asks the token, the cooldown, the bulkhead, the quota and the breaker, in this order.
+//! The attempt then begins, waits or is refused. A refusal has a reason, and a wait if known. The
+//! report gives the verdict and the latency to the breaker, the cooldown and the quota. An attempt dropped without a report
 //! is neutral and gives back everything it held.
 //!
 //! | call on an upstream | code |
@@ -27,12 +27,14 @@
 //! limits and all hosts share others, put one call inside the other:
 //! `ALL_HOSTS.call(retry(op, POLICY, &token).on(&HOST), classifier)`.
 
+mod at_cost;
 mod guard;
 mod held;
 mod parts;
 mod target;
 mod wrapper;
 
+pub use at_cost::AtCost;
 pub use target::{NoUpstream, Target, TargetFor};
 pub use wrapper::{Debugged, Observed};
 
@@ -52,6 +54,7 @@ use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
 use crate::observe::Observe;
+use crate::quota::{Cost, Dimension, Quota};
 use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, nanos};
 use parts::Observer;
 
@@ -131,6 +134,12 @@ impl<M> Upstream<M> {
         self
     }
 
+    /// Sets the quota. Attempts reserve their cost and wait until it fits.
+    pub const fn with_quota(mut self, quota: Quota) -> Self {
+        mem::forget(self.parts.quota.replace(quota));
+        self
+    }
+
     /// Sets the adaptive timeout. It learns the latency of attempts.
     ///
     /// A policy can use this latency as [attempt
@@ -196,10 +205,22 @@ impl<M> Upstream<M> {
         self.parts.bulkhead.as_ref()
     }
 
+    /// Returns the quota if the upstream has one.
+    #[must_use]
+    pub const fn quota(&self) -> Option<&Quota> {
+        self.parts.quota.as_ref()
+    }
+
     /// Returns the adaptive timeout if the upstream has one.
     #[must_use]
     pub const fn adaptive_timeout(&self) -> Option<&AdaptiveTimeout> {
         self.parts.adaptive.as_ref()
+    }
+
+    /// Sets the cost of one call: `.on(UPSTREAM.at_cost(Cost::input(3_100)))`. Without a quota the
+    /// cost has no effect.
+    pub const fn at_cost<'c>(&self, cost: Cost<'c>) -> AtCost<'c, &Self> {
+        AtCost::new(self, cost)
     }
 
     /// Adds an observer for one call: `.on(UPSTREAM.observed_by(&progress))`.
@@ -251,6 +272,13 @@ impl<M: Timer> Upstream<M> {
         cooldown.remaining(self.now())
     }
 
+    /// Returns the units that the quota has left in a dimension. Negative units are a debt: more was
+    /// used than the limit allows. `None` without a limit.
+    #[must_use]
+    pub fn quota_level(&self, dimension: Dimension) -> Option<i64> {
+        self.quota()?.level(dimension, self.now())
+    }
+
     /// Returns a snapshot of the breaker. `None` without a breaker.
     #[must_use]
     pub fn snapshot(&self) -> Option<Snapshot> {
@@ -278,7 +306,8 @@ impl<M: Timer> Upstream<M> {
 
 impl<M> fmt::Debug for Upstream<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Parts { name, observer, budget, breaker, cooldown, bulkhead, adaptive } = &self.parts;
+        let Parts { name, observer, budget, breaker, cooldown, bulkhead, quota, adaptive } =
+            &self.parts;
         f.debug_struct("Upstream")
             .field("name", name)
             .field("observer", observer)
@@ -286,6 +315,7 @@ impl<M> fmt::Debug for Upstream<M> {
             .field("breaker", breaker)
             .field("cooldown", cooldown)
             .field("bulkhead", bulkhead)
+            .field("quota", quota)
             .field("adaptive_timeout", adaptive)
             .finish_non_exhaustive()
     }

@@ -9,6 +9,7 @@ use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
 use crate::observe::{Gauges, Log, Observe};
+use crate::quota::Quota;
 
 /// The parts of an upstream, without its timer.
 #[derive(Debug)]
@@ -19,6 +20,7 @@ pub struct Parts {
     pub(crate) breaker: Option<Breaker>,
     pub(crate) cooldown: Option<Cooldown>,
     pub(crate) bulkhead: Option<Bulkhead>,
+    pub(crate) quota: Option<Quota>,
     pub(crate) adaptive: Option<AdaptiveTimeout>,
 }
 
@@ -31,6 +33,7 @@ impl Parts {
             breaker: None,
             cooldown: None,
             bulkhead: None,
+            quota: None,
             adaptive: None,
         }
     }
@@ -40,12 +43,14 @@ impl Parts {
         mem::replace(this, Self::new(Name::Static("")))
     }
 
-    pub(crate) fn gauges(&self) -> Gauges {
+    /// Returns the state of all parts. Reads the clock by `now` only for a quota.
+    pub(crate) fn gauges(&self, now: impl FnOnce() -> u64) -> Gauges {
         Gauges {
             tokens: self.budget.as_ref().map(Budget::available),
             breaker: self.breaker.as_ref().map(Breaker::state),
             in_flight: self.bulkhead.as_ref().map(Bulkhead::in_flight),
             waiting: self.bulkhead.as_ref().map(Bulkhead::waiting),
+            quota: self.quota.as_ref().map(|quota| quota.levels(now())),
         }
     }
 }

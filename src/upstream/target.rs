@@ -3,6 +3,7 @@ use std::fmt;
 use super::held::Held;
 use super::{Name, Parts, Upstream};
 use crate::observe::{Event, Log, Observe};
+use crate::quota::Demand;
 use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer};
 
 /// A target of calls: `&Upstream`, `Arc<Upstream>`, `&LazyLock<Upstream>`, or a name alone. Sealed.
@@ -42,7 +43,7 @@ impl<E: ?Sized, X> TargetFor<E> for X where
 pub(crate) use sealed::{Describe, Endpoint, Slot};
 
 mod sealed {
-    use super::{Event, Held, Name, Parts, fmt};
+    use super::{Demand, Event, Held, Name, Parts, fmt};
 
     /// The questions that a call asks its target.
     pub trait Endpoint {
@@ -60,6 +61,11 @@ mod sealed {
         /// Returns the time in nanoseconds if the target has a clock.
         fn reading(&self) -> Option<u64>;
         fn parts(&self) -> Option<&Parts>;
+        /// Returns the demand of a call for the quota.
+        #[inline]
+        fn demand(&self) -> Demand<'_> {
+            Demand::default()
+        }
         fn name(&self) -> Option<&str>;
         /// Returns an owned copy of the name.
         fn owned_name(&self) -> Option<Name>;

@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 use super::target::ByDebug;
 use super::{Endpoint, Name, Parts};
 use crate::observe::{Event, Observe};
+use crate::quota::Demand;
 
 /// Forwards methods of [`Endpoint`] to the inner target, by groups: `timer` and `observer`.
 macro_rules! forward {
@@ -17,7 +18,11 @@ macro_rules! forward {
         #[inline]
         fn name(&self) -> Option<&str> { self.inner().name() }
         fn owned_name(&self) -> Option<Name> { self.inner().owned_name() }
-        $(forward!($rest);)*
+        $($crate::upstream::wrapper::forward!($rest);)*
+    };
+    (demand) => {
+        #[inline]
+        fn demand(&self) -> Demand<'_> { self.inner().demand() }
     };
     (observer) => {
         #[inline]
@@ -29,9 +34,10 @@ macro_rules! forward {
     };
     () => {};
 }
+pub(super) use forward;
 
 /// A target around an inner target.
-trait Wrapper {
+pub(super) trait Wrapper {
     type Inner: Endpoint;
     fn inner(&self) -> &Self::Inner;
 }
@@ -50,7 +56,7 @@ macro_rules! pointers {
             type Describe = X::Describe;
             type Slot = X::Slot;
             const ALONE: bool = X::ALONE;
-            forward!(timer, observer);
+            forward!(timer, observer, demand);
         }
     )*};
 }
@@ -83,7 +89,7 @@ impl<X: Endpoint, O: Observe + ?Sized> Endpoint for Observed<'_, X, O> {
     type Sleep = X::Sleep;
     type Describe = X::Describe;
     type Slot = X::Slot;
-    forward!(timer,);
+    forward!(timer, demand);
 
     #[inline]
     fn listens(&self) -> bool {
@@ -132,7 +138,7 @@ impl<X: Endpoint> Endpoint for Debugged<X> {
     type Sleep = X::Sleep;
     type Describe = ByDebug;
     type Slot = X::Slot;
-    forward!(timer, observer);
+    forward!(timer, observer, demand);
 }
 
 impl<X, O: ?Sized> fmt::Debug for Observed<'_, X, O>

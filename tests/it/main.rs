@@ -38,6 +38,7 @@ mod metrics;
 mod nested;
 mod observe;
 mod observer_panics;
+mod quota;
 mod retry;
 mod retry_policy_config;
 mod run;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 /// upper edge of a bucket is at most an eighth above its latencies. All accesses are `Relaxed`: a
 /// race with the emptying may lose a count or keep it for another turn. One count does not change a
 /// quantile of thousands.
-pub(super) struct Latencies {
+pub(crate) struct Histogram {
     halves: [Half; 2],
     /// The number of the turn since the clock's origin. Its parity selects the current half.
     turn: AtomicU64,
@@ -63,8 +63,8 @@ impl Half {
     }
 }
 
-impl Latencies {
-    pub(super) const fn new() -> Self {
+impl Histogram {
+    pub(crate) const fn new() -> Self {
         Self { halves: [Half::new(), Half::new()], turn: AtomicU64::new(0) }
     }
 
@@ -72,7 +72,7 @@ impl Latencies {
     /// have removed counts. A turn lasts `half` nanoseconds (not zero). A clock behind that of
     /// other callers changes nothing.
     #[inline]
-    pub(super) fn turn_to(&self, now: u64, half: u64) -> bool {
+    pub(crate) fn turn_to(&self, now: u64, half: u64) -> bool {
         let turn = self.turn.load(Ordering::Relaxed);
         now.saturating_sub(turn.saturating_mul(half)) >= half && self.turn_over(now / half, turn)
     }
@@ -96,7 +96,7 @@ impl Latencies {
 
     /// Counts a latency. Returns the count of similar latencies in this turn before.
     #[inline]
-    pub(super) fn count(&self, nanos: u64) -> u32 {
+    pub(crate) fn count(&self, nanos: u64) -> u32 {
         self.half(self.turn.load(Ordering::Relaxed)).count(bucket_of(nanos))
     }
 
@@ -104,7 +104,7 @@ impl Latencies {
     /// latencies this is the one of rank ⌈q·n⌉ from below. Returns `None` for fewer than `least`
     /// latencies or for none.
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // ranks are small
-    pub(super) fn quantile(&self, q: f64, least: u32) -> Option<u64> {
+    pub(crate) fn quantile(&self, q: f64, least: u32) -> Option<u64> {
         let [even, odd] = &self.halves;
         let filled =
             even.filled().start.min(odd.filled().start)..even.filled().end.max(odd.filled().end);
@@ -174,7 +174,7 @@ mod tests {
 
         #[test]
         fn the_quantile_is_that_of_a_sorted_list(mut all in prop::collection::vec(0..1_u64 << 47, 1..300), q in 0.0..=1.0_f64) {
-            let latencies = Latencies::new();
+            let latencies = Histogram::new();
             for &nanos in &all {
                 latencies.count(nanos);
             }
@@ -187,7 +187,7 @@ mod tests {
         /// Counts of this turn and of the one before remain. Older counts are gone.
         #[test]
         fn latencies_older_than_two_turns_are_forgotten(steps in prop::collection::vec(0_u64..4, 1..60)) {
-            let (latencies, half) = (Latencies::new(), 10);
+            let (latencies, half) = (Histogram::new(), 10);
             let (mut now, mut counted) = (0, vec![]);
             for step in steps {
                 now += step * 5;
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_lags_behind_forgets_nothing() {
-        let latencies = Latencies::new();
+        let latencies = Histogram::new();
         assert!(latencies.turn_to(1_000, 10));
         latencies.count(5);
         assert!(!latencies.turn_to(3, 10));
@@ -213,7 +213,7 @@ mod tests {
     /// A window of days can hold more calls than a bucket can count.
     #[test]
     fn a_full_bucket_stays_full() {
-        let latencies = Latencies::new();
+        let latencies = Histogram::new();
         let (short, long) = (bucket_of(1_000_000), bucket_of(1_000_000_000));
         latencies.count(1_000_000);
         latencies.halves[0].buckets[short].store(FULL, Ordering::Relaxed);
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_last_turn_forgets_the_longest_latency() {
-        let latencies = Latencies::new();
+        let latencies = Histogram::new();
         assert!(!latencies.turn_to(u64::MAX - 1, TURN));
         assert_eq!(latencies.quantile(0.5, 0), None);
         latencies.count(u64::MAX);

@@ -1,0 +1,18 @@
+use crate::breaker::State;
+use crate::quota::Levels;
+
+/// The state of an upstream's parts. A part that the upstream does not have is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Gauges {
+    /// The number of retries the budget can pay for.
+    pub tokens: Option<u32>,
+    /// The state of the breaker.
+    pub breaker: Option<State>,
+    /// The number of attempts in the bulkhead.
+    pub in_flight: Option<u32>,
+    /// The number of attempts in the bulkhead's queue.
+    pub waiting: Option<u32>,
+    /// The state of the quota.
+    pub quota: Option<Levels>,
+}

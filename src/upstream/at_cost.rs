@@ -1,0 +1,82 @@
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::wrapper::Wrapper;
+use super::{Endpoint, Name, Observed, Parts};
+use crate::observe::{Event, Observe};
+use crate::quota::{Cost, Demand, Standing};
+
+/// An upstream with the cost of one call. Created by
+/// [`Upstream::at_cost`](crate::Upstream::at_cost).
+///
+/// # Examples
+///
+/// ```
+/// use resile::Upstream;
+/// use resile::quota::{Cost, Quota, Rate};
+///
+/// static MODEL: Upstream = Upstream::new("model")
+///     .with_quota(Quota::new().with_tokens(Rate::per_minute(400_000)));
+///
+/// # let (step, tenant) = (7, "acme");
+/// let target = MODEL
+///     .at_cost(Cost::input(3_100).with_max_output(8_192))
+///     .with_priority(step)
+///     .with_group(tenant);
+/// # drop(target);
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a target does nothing until a call is made on it"]
+pub struct AtCost<'c, X> {
+    target: X,
+    demand: Demand<'c>,
+}
+
+impl<'c, X> AtCost<'c, X> {
+    /// Creates a target from another one. Use this for an `Arc<Upstream>`.
+    pub const fn new(target: X, cost: Cost<'c>) -> Self {
+        Self { target, demand: Demand { cost, standing: Standing { priority: 0, group: 0 } } }
+    }
+
+    /// Sets the priority of the call in the queue of the quota. The default 0 is the lowest.
+    ///
+    /// Use the progress of the work, such as the number of steps done.
+    pub const fn with_priority(mut self, priority: u8) -> Self {
+        self.demand.standing.priority = priority;
+        self
+    }
+
+    /// Sets the group of the call. Groups share the quota equally while all of them wait.
+    pub fn with_group(mut self, key: impl Hash) -> Self {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        self.demand.standing.group = hasher.finish().max(1); // 0 is the group without a key
+        self
+    }
+
+    /// Returns this target with an additional observer for one call.
+    pub const fn observed_by<O: Observe + ?Sized>(self, observer: &O) -> Observed<'_, Self, O> {
+        Observed::new(self, observer)
+    }
+}
+
+impl<X: Endpoint> Wrapper for AtCost<'_, X> {
+    type Inner = X;
+    #[inline]
+    fn inner(&self) -> &X {
+        &self.target
+    }
+}
+
+impl<X: Endpoint> Endpoint for AtCost<'_, X> {
+    type Timer = X::Timer;
+    type Sleep = X::Sleep;
+    type Describe = X::Describe;
+    type Slot = X::Slot;
+    const ALONE: bool = X::ALONE;
+    super::wrapper::forward!(timer, observer);
+
+    #[inline]
+    fn demand(&self) -> Demand<'_> {
+        self.demand
+    }
+}
