@@ -103,7 +103,6 @@ fn is_set(at: SystemTime) -> bool {
 }
 
 /// Returns the time of the answer by its sender's clock, if that clock is set.
-#[cfg(feature = "llm")]
 pub(crate) fn answered(headers: &HeaderMap) -> Option<SystemTime> {
     date(headers).filter(|date| is_set(*date))
 }

@@ -35,6 +35,9 @@
 //! The verdict also carries the wait from [`Retry-After`](retry_after) as a minimum for the delay.
 //! A wait above the policy's hint cap ends the call.
 //!
+//! [`limits`] reads the limits that many services report with each answer. [`learn`] passes them to
+//! the [quota](crate::quota) of the current attempt.
+//!
 //! # When not
 //!
 //! * The service reports its errors in the body of a 200 or answers 429 for a quota that renews
@@ -83,10 +86,15 @@
 
 mod classifier;
 mod error;
+mod limits;
 #[cfg(feature = "reqwest")]
 mod reqwest;
+mod service_limit;
 
 pub use classifier::Classifier;
 pub use error::{StatusError, retry_after, retry_after_secs};
 #[cfg(feature = "llm")]
 pub(crate) use error::{answered, wall_clock};
+pub use limits::{learn, limits};
+#[cfg(feature = "llm")]
+pub(crate) use service_limit::ServiceLimit;

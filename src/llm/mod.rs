@@ -156,3 +156,4 @@ pub use policy::{batch, interactive};
 pub use reply::Reply;
 pub use rule::Rule;
 pub use tokens::Tokens;
+pub(crate) use wait::reset;

@@ -103,7 +103,7 @@ fn until_epoch(value: f64, now: SystemTime) -> Option<Duration> {
 
 /// Parses a reset header: a duration, a moment or a number. A small number is a duration and a
 /// large one a moment.
-pub(super) fn reset(text: &str, now: SystemTime) -> Option<Duration> {
+pub(crate) fn reset(text: &str, now: SystemTime) -> Option<Duration> {
     match digits(text) {
         Some(value) if value < MOMENT => seconds(value),
         Some(value) => until_epoch(value, now),

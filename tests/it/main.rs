@@ -39,6 +39,7 @@ mod nested;
 mod observe;
 mod observer_panics;
 mod quota;
+mod quota_headers;
 mod retry;
 mod retry_policy_config;
 mod run;
