@@ -6,7 +6,7 @@ use http::header::AsHeaderName;
 use http::{HeaderMap, HeaderName};
 
 use super::wait;
-use crate::http::{answered, retry_after};
+use crate::http::{ServiceLimit, answered, retry_after};
 
 /// Headers with a wait in milliseconds with or without a fraction.
 static MILLISECONDS: [HeaderName; 3] = [
@@ -53,23 +53,28 @@ pub(super) fn date(headers: &HeaderMap, now: SystemTime) -> SystemTime {
 }
 
 /// Returns the time until all used-up limits are reset. For each limit, one header has the
-/// remaining amount and another header has the reset.
+/// remaining amount and another header has the reset. The field `RateLimit` has both.
 pub(super) fn reset(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let resets = headers.iter().filter(|(name, _)| name.as_str().contains("reset"));
-    resets
+    let resets = resets
         .filter(|(name, _)| is_used_up(headers, name.as_str()))
-        .filter_map(|(_, value)| wait::reset(value.to_str().ok()?, now))
-        .max()
+        .filter_map(|(_, value)| wait::reset(value.to_str().ok()?, now));
+    let service = ServiceLimit::all(headers).into_iter();
+    let service = service
+        .filter(|limit| limit.remaining == Some(0))
+        .filter_map(|limit| limit.reset.filter(|reset| *reset > 0).map(Duration::from_secs));
+    resets.chain(service).max()
 }
 
-/// Returns whether a limit is used up. The headers beside its reset header `name` decide.
+/// Returns whether a limit is used up. The headers beside its reset header `name` decide. A
+/// negative remaining amount says nothing: Azure sends -1 for an unknown one.
 fn is_used_up(headers: &HeaderMap, name: &str) -> bool {
     let beside = |other: &str| text(headers, name.replace("reset", other)).map(str::trim);
     let remaining = beside("remaining").and_then(|left| left.parse::<f64>().ok());
     let used = name
         .split_once("reset")
         .and_then(|(limit, _)| text(headers, format!("{limit}used-percent")));
-    remaining.is_some_and(|left| left <= 0.0)
+    remaining.is_some_and(|left| (0.0..=0.0).contains(&left))
         || beside("status") == Some("rejected")
         || used.and_then(|used| used.trim().parse::<f64>().ok()).is_some_and(|used| used >= 100.0)
 }
