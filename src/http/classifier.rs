@@ -21,7 +21,8 @@ use crate::verdict::{Cut, Health, Verdict};
 /// * [`Failing`](Health::Failing): the server failed (5xx, no answer), even if the request must not
 ///   be sent again. A breaker therefore sees the failures of `POST`s.
 /// * [`Healthy`](Health::Healthy): the answer is no failure of the server (404, 401, 501).
-/// * [`Throttling`](Health::Throttling): 429, and 503 or 403 with `Retry-After`.
+/// * [`Throttling`](Health::Throttling): 429, and 503 or 403 with `Retry-After`. A 429 and a 403 are
+///   [limits of the caller](Verdict::is_own_limit). A 503 is an overload by all callers.
 ///
 /// # Defaults
 ///
@@ -112,7 +113,7 @@ impl Classifier {
             511 => Verdict::fatal(), // a network on the way answered
             501 | 505 | 506 | 508 | 510 => Verdict::fatal().with_health(Health::Healthy),
             507 if after.is_none() => Verdict::transient().not_again(),
-            503 if after.is_some() => self.unless_repeatable(Verdict::throttled()),
+            503 if after.is_some() => self.unless_repeatable(Verdict::overloaded()),
             500..=599 => self.unless_repeatable(Verdict::transient()),
             _ => Verdict::fatal().with_health(Health::Healthy),
         };

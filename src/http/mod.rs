@@ -10,17 +10,17 @@
 //!
 //! | answer | sent again, idempotent | sent again, not idempotent | health | why |
 //! |---|---|---|---|---|
-//! | 403 Forbidden with `Retry-After` | yes | yes | throttling | the request is refused for now, not for good: GitHub reports its secondary rate limits in this way. Not executed |
+//! | 403 Forbidden with `Retry-After` | yes | yes | throttling, own limit | the request is refused for now, not for good: GitHub reports its secondary rate limits in this way. Not executed |
 //! | 403 Forbidden without | no | no | healthy | the same credentials are refused again (RFC 9110 §15.5.4) |
 //! | 408 Request Timeout | yes | yes | failing | the server did not receive the whole request (RFC 9110 §15.5.9), so it had nothing to execute |
 //! | 409 Conflict | yes, or [no](Classifier::with_conflict) | same as left | healthy | the state of the resource prevented the request (§15.5.10). Not executed. Whether the conflict passes depends on the service |
 //! | 413 Content Too Large with `Retry-After` | yes | yes | failing | the condition is temporary (§15.5.14). Not executed. It concerns only this request, so no other request is held |
 //! | 413 Content Too Large without | no | no | healthy | the same content is too large again |
 //! | 425 Too Early | yes | yes | failing | the server refused to process a possible replay (RFC 8470 §5.2). Not executed |
-//! | 429 Too Many Requests | yes | yes | throttling | the request was refused for its rate instead of being served (RFC 6585 §4) |
+//! | 429 Too Many Requests | yes | yes | throttling, own limit | the request was refused for its rate instead of being served (RFC 6585 §4) |
 //! | 500 Internal Server Error | yes | no | failing | the server failed on the way: parts may be done |
 //! | 502 Bad Gateway | yes | no | failing | a gateway did not understand the upstream's answer: the upstream had begun |
-//! | 503 Service Unavailable | yes | no | failing, or throttling with `Retry-After` | it means "not now", but proxies also send it when the upstream closes the connection half-way |
+//! | 503 Service Unavailable | yes | no | failing, or throttling by an overload with `Retry-After` | it means "not now", but proxies also send it when the upstream closes the connection half-way |
 //! | 504 Gateway Timeout | yes | no | failing | the gateway stopped waiting, but the upstream may not have stopped working |
 //! | 507 Insufficient Storage with `Retry-After` | yes | no | failing | the server says that space will be available again. Parts may be done |
 //! | 507 Insufficient Storage without | no | no | failing | the request must not be repeated without a new action of the user (RFC 4918 §11.5) |

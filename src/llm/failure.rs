@@ -193,18 +193,20 @@ impl Failure {
     ///
     /// The request may be sent again if it [is retryable](Self::is_retryable), after
     /// [`wait`](Self::wait). The provider is [`Throttling`](Health::Throttling) for `RateLimit` and
-    /// `Overloaded`. It is [`Failing`](Health::Failing) for `Server`, `Timeout` and `Network`. It
-    /// is [`Unknown`](Health::Unknown) for `Cancelled` and `Unknown`. For all other kinds the
-    /// provider is [`Healthy`](Health::Healthy) because it was right to refuse the request.
+    /// `Overloaded`. Of these two only `RateLimit` is the [caller's own
+    /// limit](Verdict::is_own_limit). The provider is [`Failing`](Health::Failing) for `Server`,
+    /// `Timeout` and `Network`. It is [`Unknown`](Health::Unknown) for `Cancelled` and `Unknown`.
+    /// For all other kinds the provider is [`Healthy`](Health::Healthy) because it was right to
+    /// refuse the request.
     pub fn verdict(&self) -> Verdict {
-        let health = match self.kind() {
-            Kind::RateLimit | Kind::Overloaded => Health::Throttling,
-            Kind::Server | Kind::Timeout | Kind::Network => Health::Failing,
-            Kind::Cancelled | Kind::Unknown => Health::Unknown,
-            _ => Health::Healthy,
+        let verdict = match self.kind() {
+            Kind::RateLimit => Verdict::throttled(),
+            Kind::Overloaded => Verdict::overloaded(),
+            Kind::Server | Kind::Timeout | Kind::Network => Verdict::transient(),
+            Kind::Cancelled | Kind::Unknown => Verdict::transient().with_health(Health::Unknown),
+            _ => Verdict::transient().with_health(Health::Healthy),
         };
-        let verdict = if self.is_retryable() { Verdict::transient() } else { Verdict::fatal() };
-        let verdict = verdict.with_health(health);
+        let verdict = if self.is_retryable() { verdict } else { verdict.not_again() };
         self.wait().map_or(verdict, |wait| verdict.after(wait))
     }
 }

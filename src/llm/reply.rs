@@ -2,7 +2,7 @@ use std::time::SystemTime;
 
 use http::HeaderMap;
 
-use super::body::{BodyShape, ParsedBody};
+use super::body::{BodyShape, PARSED, ParsedBody};
 use super::failure::Failure;
 use super::kind::{Kind, Phase, Scope};
 use super::phrases::PhraseMatch;
@@ -89,14 +89,16 @@ impl<'a> Reply<'a> {
     /// Returns the failure, or `None` for a good answer with a good ending.
     ///
     /// An answer with a good status may still hold an error object, a content filter's ending or no
-    /// content.
+    /// content. A body above 256 KiB with a good status is a good answer.
     #[must_use]
     pub fn find(&self, now: SystemTime) -> Option<Failure> {
         let now = self.answered(now);
+        let is_status_good = self.status.is_none_or(|status| status < 400);
+        if is_status_good && self.body.len() > PARSED {
+            return None;
+        }
         let found = ParsedBody::read(self.body, now);
-        let good = self.status.is_none_or(|status| status < 400)
-            && found.shape == BodyShape::Answer
-            && found.finish.is_none();
+        let good = is_status_good && found.shape == BodyShape::Answer && found.finish.is_none();
         (!good).then(|| self.failure(found, now))
     }
 
@@ -238,9 +240,7 @@ impl Evidence<'_> {
                 Some(phrase) if code.yields_to_words => {
                     return of(phrase.kind, phrase.scope, Rule::Phrase(phrase.name));
                 }
-                Some(phrase)
-                    if code.kind == Kind::RateLimit && phrase.kind == Kind::QuotaExhausted =>
-                {
+                Some(phrase) if code.kind == Kind::RateLimit && phrase.overrules_rate() => {
                     return of(phrase.kind, phrase.scope, Rule::Phrase(phrase.name));
                 }
                 _ if !code.yields_to_words

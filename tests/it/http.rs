@@ -181,8 +181,8 @@ fn every_status_has_its_documented_verdict() {
                 let hinted = match code {
                     403 | 429 => Verdict::throttled().after(TWO),
                     413 => retry.after(TWO),
-                    503 if classifier == GET => Verdict::throttled().after(TWO),
-                    503 => Verdict::throttled().not_again().after(TWO),
+                    503 if classifier == GET => Verdict::overloaded().after(TWO),
+                    503 => Verdict::overloaded().not_again().after(TWO),
                     507 if classifier == GET => retry.after(TWO),
                     // The hint stays even if this request is not retried, because other requests
                     // may be.

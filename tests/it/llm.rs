@@ -128,6 +128,8 @@ fn every_kind_has_the_health_of_the_provider() {
             case["name"]
         );
         assert_eq!(verdict.hint(), failure.wait(), "{}", case["name"]);
+        let is_own = failure.kind() == Kind::RateLimit;
+        assert_eq!(verdict.is_own_limit(), is_own, "{}", case["name"]);
         assert_eq!(Classifier::new().verdict(&failure).health(), expected);
     }
 }
@@ -364,7 +366,7 @@ fn overload_waits_longer_than_a_server_error() {
     assert_eq!(Classifier::new().verdict(&hinted).hint(), Some(Duration::from_secs(1)));
     assert_eq!(
         Classifier::new().without_overload_floor().verdict(&overloaded),
-        Verdict::throttled()
+        Verdict::overloaded()
     );
 }
 

@@ -59,7 +59,7 @@ const MESSAGE: usize = 4 * 1024;
 
 /// The largest number of bytes to parse. A larger body is an ordinary answer and no provider's
 /// error.
-const PARSED: usize = 256 * 1024;
+pub(super) const PARSED: usize = 256 * 1024;
 
 /// The number of bytes to read of a text.
 const READ: usize = 32 * 1024;

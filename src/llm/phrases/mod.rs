@@ -75,7 +75,12 @@ const LONGEST: usize = 64;
 /// it.
 const LEAD: usize = 24;
 
+/// Words that deny a limit of the caller's own. They overrule a code for a rate limit.
+const NOT_OWN: &str = "not your usage limit\ntemporarily limiting requests";
+
 static GROUPS: &[Group] = &[
+    // These rows come before the rows about a usage limit.
+    group(Kind::Overloaded, FAULT.and(BUSY).and(RATE).and(NONE), NOT_OWN),
     group(
         Kind::QuotaExhausted,
         REFUSED.and(NONE).but(MISSING.and(LARGE)),
@@ -146,6 +151,13 @@ pub(super) struct PhraseMatch {
     pub(super) scope: Option<Scope>,
     /// The row's first phrase.
     pub(super) name: &'static str,
+}
+
+impl PhraseMatch {
+    /// Returns whether the row says more than a code for a rate limit does.
+    pub(super) fn overrules_rate(&self) -> bool {
+        self.kind == Kind::QuotaExhausted || NOT_OWN.lines().any(|row| row == self.name)
+    }
 }
 
 /// All phrases together. A message is read only once for all of them.
