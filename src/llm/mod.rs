@@ -16,7 +16,7 @@
 //! |---|---|---|---|---|
 //! | [`RateLimit`](Kind::RateLimit) | 429, `rate_limit_exceeded`, `ThrottlingException`, a quota per minute | yes, after the hint | wait | the limit refills with time |
 //! | [`QuotaExhausted`](Kind::QuotaExhausted) | 402, `insufficient_quota` (a 429), "credit balance is too low" (a 400), a quota per day, a limit of 0, a plan's window | no, but [`wait`](Failure::wait) is the time until the reset, if known | billing, another key or model | the reset is too far away for a waiting call |
-//! | [`Overloaded`](Kind::Overloaded) | 529, 503, `overloaded_error`, "at capacity", a model that is loading | yes, after a longer wait | wait, or another model | many callers wait for the same capacity, and quick retries keep it scarce |
+//! | [`Overloaded`](Kind::Overloaded) | 529, 503, `overloaded_error`, "at capacity", "not your usage limit", a model that is loading | yes, after a longer wait | wait, or another model | many callers wait for the same capacity, and quick retries keep it scarce |
 //! | [`Server`](Kind::Server) | 500, 502, 520 to 527 except 522 and 524, `api_error`, an error without details after a good status | yes | wait | the provider accepted the request and then failed |
 //! | [`Timeout`](Kind::Timeout) | 408, 504, 522, 524, the caller's own timeout | yes | wait | |
 //! | [`Network`](Kind::Network) | connect, reset, TLS, DNS, a truncated answer, a stream without its terminal event | yes | wait | |
@@ -65,7 +65,7 @@
 //! 3. Fields of the body: `retryDelay`, `quotaResetDelay`, `estimated_time`, `resets_at`,
 //!    `quotaResetTimeStamp`, `resets_in_seconds`, `retry_after` and headers that a gateway passes
 //!    on.
-//! 4. Reset headers of used-up limits.
+//! 4. Reset headers of used-up limits, and the field `RateLimit` of a used-up limit.
 //! 5. The provider's sentence: "try again in 9m38.016s". Not "adjust your input and try again".
 //!
 //! A value is no hint if it is negative, zero, infinite, past or not a number. A number too large
@@ -76,10 +76,18 @@
 //! 2999 the moment is measured from this machine's clock or the `now` given to [`Reply::classify`].
 //! Headers that a gateway passes on in a body are measured from their own `Date` if they have one.
 //!
+//! # Usage
+//!
+//! [`usage`] reads the numbers of LLM tokens that an answer reports, and [`record_usage`] passes
+//! them to the [quota](crate::quota) of the current attempt. Call `record_usage` with each whole
+//! answer and with each event of a stream. [`http::learn`](crate::http::learn) does the same with
+//! the limits in the headers. With the feature `reqwest`, `error_for_status` calls `http::learn`,
+//! and `read_answer` also records the usage.
+//!
 //! # Bounds
 //!
 //! No input panics. A body is parsed up to 256 KiB and 128 levels. It is read as text up to 32 KiB.
-//! A message is kept up to 4 KiB.
+//! A message is kept up to 4 KiB. The usage of a longer body is searched in its last 16 KiB.
 //!
 //! # When not
 //!
@@ -145,10 +153,11 @@ mod statuses;
 mod text;
 mod tokens;
 mod transport;
+mod usage;
 mod wait;
 
 #[cfg(feature = "reqwest")]
-pub use self::reqwest::error_for_status;
+pub use self::reqwest::{error_for_status, read_answer};
 pub use classifier::Classifier;
 pub use failure::Failure;
 pub use kind::{Kind, Phase, Recovery, Scope};
@@ -156,4 +165,5 @@ pub use policy::{batch, interactive};
 pub use reply::Reply;
 pub use rule::Rule;
 pub use tokens::Tokens;
+pub use usage::{record_usage, usage};
 pub(crate) use wait::reset;

@@ -7,7 +7,8 @@ use reqwest::Response;
 use super::failure::Failure;
 use super::kind::Kind;
 use super::reply::Reply;
-use crate::http::wall_clock;
+use super::usage::record_usage;
+use crate::http::{self, wall_clock};
 
 /// The number of bytes of an error's body after which reading stops.
 const READ: usize = 256 * 1024;
@@ -16,6 +17,9 @@ const READ: usize = 256 * 1024;
 ///
 /// Any status outside 4xx and 5xx is good. Reading an error's body stops after 256 KiB. If a body
 /// breaks off, the part that arrived is classified.
+///
+/// Passes the limits in the headers of every answer to the quota of the current attempt, as
+/// [`http::learn`] does.
 ///
 /// # Errors
 ///
@@ -40,6 +44,7 @@ const READ: usize = 256 * 1024;
 /// ```
 pub async fn error_for_status(mut answer: Response) -> Result<Response, Failure> {
     let status = answer.status();
+    http::learn(status, answer.headers());
     if !status.is_client_error() && !status.is_server_error() {
         return Ok(answer);
     }
@@ -52,6 +57,53 @@ pub async fn error_for_status(mut answer: Response) -> Result<Response, Failure>
     }
     let reply = Reply::new(&body).with_status(status.as_u16()).with_headers(answer.headers());
     Err(reply.classify(wall_clock()))
+}
+
+/// Reads a whole answer and records its usage. Returns the body of a good answer.
+///
+/// Does the work of [`error_for_status`] first. Then the whole body is read, and its
+/// [usage](super::usage) is recorded for the quota of the current attempt. The usage of an answer
+/// with a bad ending is recorded too, because the provider charges it.
+///
+/// The body must be in JSON. The function does not limit the size of a good body. For the audio or
+/// the image of a model, and for streams, call `error_for_status`. Then call
+/// [`record_usage`] for each event of the stream.
+///
+/// # Errors
+///
+/// Returns the [`Failure`] that the answer means. An answer with a good status means one if it
+/// holds an error, is empty, has a bad ending or breaks off. A bad ending is a content filter or the
+/// token limit. See [`Reply::find`].
+///
+/// # Cancel safety
+///
+/// Dropping the future drops the answer.
+///
+/// # Examples
+///
+/// ```
+/// use resile::llm::{self, Failure};
+///
+/// type Answer = Result<serde_json::Value, Failure>;
+///
+/// async fn complete(client: &reqwest::Client, prompt: String) -> Answer {
+///     let request = client.post("https://llm.example/v1/chat").body(prompt);
+///     let body = llm::read_answer(request.send().await?).await?;
+///     serde_json::from_slice(&body)
+///         .map_err(|error| Failure::invalid_output(error.to_string()))
+/// }
+/// ```
+pub async fn read_answer(answer: Response) -> Result<Vec<u8>, Failure> {
+    let mut answer = error_for_status(answer).await?;
+    let status = answer.status().as_u16();
+    let headers = std::mem::take(answer.headers_mut());
+    let body = answer.bytes().await?;
+    record_usage(&body);
+    let reply = Reply::new(&body).with_status(status).with_headers(&headers);
+    match reply.find(wall_clock()) {
+        Some(failure) => Err(failure),
+        None => Ok(body.into()),
+    }
 }
 
 /// Converts like [`from_transport`](Failure::from_transport) and keeps the error as the source. The

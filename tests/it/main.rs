@@ -40,6 +40,7 @@ mod observe;
 mod observer_panics;
 mod quota;
 mod quota_headers;
+mod quota_usage;
 mod retry;
 mod retry_policy_config;
 mod run;
