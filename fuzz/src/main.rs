@@ -4,6 +4,8 @@
 //! * A wait is never zero.
 //! * A permanent kind is retried only if the provider says so. A provider's no is always obeyed.
 //! * A call that we cancelled is never retried.
+//! * A usage is never empty.
+//! * No reset of a limit is zero.
 //!
 //! ```text
 //! cargo run --release -- [SECONDS] [SEED]
@@ -15,9 +17,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant, SystemTime};
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use resile::Classify;
-use resile::llm::{Classifier, Failure, Kind, Phase, Reply};
+use resile::llm::{self, Classifier, Failure, Kind, Phase, Reply};
+use resile::quota::Dimension;
 
 /// Whole answers of every shape, one per line. Mutations start from these.
 const SEEDS: [&str; 3] = [
@@ -27,7 +30,7 @@ const SEEDS: [&str; 3] = [
 ];
 
 /// Tokens that are hard for parsers.
-const TOKENS: [&str; 46] = [
+const TOKENS: [&str; 51] = [
     "{",
     "}",
     "[",
@@ -74,9 +77,14 @@ const TOKENS: [&str; 46] = [
     "İ",
     "\"code\":",
     "rate limit ",
+    "\"usage\":{",
+    "\"prompt_tokens\":",
+    "\"input_tokens\":",
+    "\"output_tokens\":",
+    "\"usageMetadata\":{\"promptTokenCount\":",
 ];
 
-const HEADERS: [&str; 12] = [
+const HEADERS: [&str; 16] = [
     "retry-after",
     "retry-after-ms",
     "x-ms-retry-after-ms",
@@ -89,9 +97,13 @@ const HEADERS: [&str; 12] = [
     "anthropic-ratelimit-unified-reset",
     "x-codex-primary-used-percent",
     "x-codex-primary-reset-after-seconds",
+    "ratelimit",
+    "ratelimit-policy",
+    "x-ratelimit-limit-requests-minute",
+    "anthropic-ratelimit-input-tokens-reset",
 ];
 
-const VALUES: [&str; 20] = [
+const VALUES: [&str; 23] = [
     "0",
     "1",
     "-1",
@@ -112,6 +124,9 @@ const VALUES: [&str; 20] = [
     "Fri, 31 Dec 9999 23:59:59 GMT",
     "9999-12-31T23:59:59Z",
     "-9999-01-01T00:00:00Z",
+    "\"a\";r=0;t=12, \"b\";r=4",
+    "\"a\";q=100;w=60;qu=\"tokens\"",
+    "limit=10, remaining=0, reset=6",
 ];
 
 /// A xorshift64* generator: Vigna, "An experimental exploration of Marsaglia's xorshift generators,
@@ -273,7 +288,14 @@ fn hold_the_laws(input: &Input) -> Result<Kind, &'static str> {
     let verdict = Classifier::new().classify(&failure);
     let again = reply.classify(input.now);
     let _: Option<Failure> = reply.find(input.now);
+    let status = input.status.and_then(|status| StatusCode::from_u16(status).ok());
+    let limits = resile::http::limits(status.unwrap_or_default(), &headers, input.now);
+    let is_zero =
+        |dimension| limits.get(dimension).reset.is_some_and(|reset: Duration| reset.is_zero());
+    let usage = llm::usage(&input.body);
     match () {
+        () if usage.is_some_and(|usage| usage.is_empty()) => Err("a usage is empty"),
+        () if Dimension::ALL.into_iter().any(is_zero) => Err("a reset is zero"),
         () if failure.is_retryable() && !failure.kind().is_passing() && told != Some("true") => {
             Err("a permanent kind is retried")
         }
