@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use resile::llm::{Failure, Phase};
+use resile::llm::{self, Failure, Phase};
 use tokio::time::Instant;
 
 use super::sse::Decoder;
@@ -44,6 +44,7 @@ impl Reader {
     pub(super) async fn next(&mut self) -> Result<Option<Delta>, Failure> {
         while !self.ended {
             if let Some(data) = self.decoder.next() {
+                llm::record_usage(data.as_bytes());
                 let delta = Delta::read(&data, self.phase)?;
                 if delta.part() == resile::stream::Part::Content {
                     self.phase = Phase::Content;
@@ -77,6 +78,7 @@ impl Reader {
                 return Err(Failure::invalid_output("the answer is too long"));
             }
         }
+        llm::record_usage(&body);
         Delta::whole(&body, self.answer.headers())
     }
 
