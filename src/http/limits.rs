@@ -137,9 +137,8 @@ impl Field {
                 "limit" => measure = Some(Measure::Limit),
                 "remaining" => measure = Some(Measure::Remaining),
                 "reset" => measure = Some(Measure::Reset),
-                "requests" | "request" | "req" => {}
                 "tokens" if dimension == Dimension::Requests => dimension = Dimension::Tokens,
-                "tokens" => {}
+                "requests" | "request" | "req" | "tokens" => {}
                 "input" | "prompt" => dimension = Dimension::Input,
                 "output" | "generated" => dimension = Dimension::Output,
                 "second" => window = 1,

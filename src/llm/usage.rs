@@ -15,13 +15,13 @@ use crate::quota::{self, Usage};
 ///
 /// | format | place of the usage |
 /// |---|---|
-/// | OpenAI chat completions, Azure, Mistral, DeepSeek, xAI | `usage` |
+/// | OpenAI chat completions, Azure, Mistral, `DeepSeek`, xAI | `usage` |
 /// | Groq | `usage`, in streams `x_groq.usage` |
 /// | OpenAI responses | `usage`, in streams `response.usage` |
 /// | Anthropic messages | `usage`, in streams `message.usage` and then `usage` |
 /// | Gemini, Vertex | `usageMetadata` |
 /// | Bedrock Converse | `usage`, in streams `metadata.usage` |
-/// | Bedrock InvokeModel streams | `amazon-bedrock-invocationMetrics` |
+/// | Bedrock `InvokeModel` streams | `amazon-bedrock-invocationMetrics` |
 /// | Cohere | `usage.tokens` and `meta.tokens`, or else `billed_units` there |
 /// | Ollama | `prompt_eval_count` and `eval_count` |
 ///
@@ -245,11 +245,12 @@ impl Format {
 /// Returns the tokens of reasoning that come beside the output. OpenAI includes them, but xAI
 /// counts them apart: then only their sum with the rest is the total.
 fn reasoning(numbers: &Map<String, Value>) -> u64 {
-    let named = number(numbers, "completion_tokens_details.reasoning_tokens").unwrap_or(0);
-    let names = ["prompt_tokens", "completion_tokens"];
-    let rest = names.iter().filter_map(|name| number(numbers, name));
-    let sum = rest.fold(named, u64::saturating_add);
-    if number(numbers, "total_tokens") == Some(sum) { named } else { 0 }
+    let reasoning =
+        number(numbers, "completion_tokens_details.reasoning_tokens").unwrap_or_default();
+    let rest = ["prompt_tokens", "completion_tokens"];
+    let rest = rest.iter().filter_map(|name| number(numbers, name));
+    let sum = rest.fold(reasoning, u64::saturating_add);
+    if number(numbers, "total_tokens") == Some(sum) { reasoning } else { 0 }
 }
 
 /// Returns the number at a path. Names are joined by dots.
