@@ -5,127 +5,131 @@ use proptest::prelude::*;
 use resile::llm::{self, Kind, Reply, record_usage};
 use resile::quota::Usage;
 
-/// Returns the input, the cache reads, the cache writes and the output.
-fn read(body: &str) -> Option<(Option<u64>, u64, u64, Option<u64>)> {
+/// The input, the cache reads, the cache writes and the output.
+type Numbers = (Option<u64>, u64, u64, Option<u64>);
+
+fn read(body: &str) -> Option<Numbers> {
     let usage = llm::usage(body.as_bytes())?;
     Some((usage.input(), usage.cache_reads(), usage.cache_writes(), usage.output()))
 }
 
+/// Answers of each format with their numbers.
+const ANSWERS: &[(&str, &str, Numbers)] = &[
+    (
+        "chat completions",
+        r#"{"object":"chat.completion","choices":[{"message":{"content":"usage"}}],"usage":{"prompt_tokens":1200,"completion_tokens":350,"total_tokens":1550,"prompt_tokens_details":{"cached_tokens":1000,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":300}}}"#,
+        (Some(200), 1_000, 0, Some(350)),
+    ),
+    (
+        "last chunk of chat completions",
+        r#"{"object":"chat.completion.chunk","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":9,"total_tokens":16,"prompt_tokens_details":null}}"#,
+        (Some(7), 0, 0, Some(9)),
+    ),
+    (
+        "embeddings",
+        r#"{"object":"list","data":[],"usage":{"prompt_tokens":8,"total_tokens":8}}"#,
+        (Some(8), 0, 0, None),
+    ),
+    (
+        "reasoning beside the output",
+        r#"{"usage":{"prompt_tokens":32,"completion_tokens":9,"total_tokens":135,"completion_tokens_details":{"reasoning_tokens":94}}}"#,
+        (Some(32), 0, 0, Some(103)),
+    ),
+    (
+        "deepseek",
+        r#"{"usage":{"prompt_tokens":100,"prompt_cache_hit_tokens":64,"prompt_cache_miss_tokens":36,"completion_tokens":5}}"#,
+        (Some(36), 64, 0, Some(5)),
+    ),
+    (
+        "a gateway with zeros of a second format",
+        r#"{"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"input_tokens":0,"output_tokens":0,"input_tokens_details":null}}"#,
+        (Some(10), 0, 0, Some(5)),
+    ),
+    (
+        "groq's last chunk",
+        r#"{"choices":[],"usage":null,"x_groq":{"id":"r","usage":{"prompt_tokens":4,"completion_tokens":6,"queue_time":0.01}}}"#,
+        (Some(4), 0, 0, Some(6)),
+    ),
+    (
+        "responses",
+        r#"{"object":"response","usage":{"input_tokens":75,"input_tokens_details":{"cached_tokens":70},"output_tokens":11,"output_tokens_details":{"reasoning_tokens":8}}}"#,
+        (Some(5), 70, 0, Some(11)),
+    ),
+    (
+        "response.completed",
+        r#"{"type":"response.completed","response":{"id":"r","usage":{"input_tokens":75,"input_tokens_details":{"cached_tokens":0},"output_tokens":11}}}"#,
+        (Some(75), 0, 0, Some(11)),
+    ),
+    (
+        "messages",
+        r#"{"type":"message","content":[],"usage":{"input_tokens":30,"cache_creation_input_tokens":400,"cache_read_input_tokens":5000,"output_tokens":60}}"#,
+        (Some(30), 5_000, 400, Some(60)),
+    ),
+    (
+        "message_start",
+        r#"{"type":"message_start","message":{"usage":{"input_tokens":30,"cache_read_input_tokens":null,"output_tokens":1}}}"#,
+        (Some(30), 0, 0, Some(1)),
+    ),
+    (
+        "message_delta",
+        r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":null,"output_tokens":60}}"#,
+        (None, 0, 0, Some(60)),
+    ),
+    (
+        "gemini",
+        r#"{"candidates":[],"usageMetadata":{"promptTokenCount":500,"cachedContentTokenCount":480,"candidatesTokenCount":20,"thoughtsTokenCount":100,"totalTokenCount":620}}"#,
+        (Some(20), 480, 0, Some(120)),
+    ),
+    (
+        "gemini without an array of events",
+        r#"[{"usageMetadata":{"promptTokenCount":5}},{"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":7}}]"#,
+        (Some(5), 0, 0, Some(7)),
+    ),
+    (
+        "gemini inside an envelope",
+        r#"{"response":{"usageMetadata":{"promptTokenCount":5,"thoughtsTokenCount":2}}}"#,
+        (Some(5), 0, 0, Some(2)),
+    ),
+    (
+        "converse",
+        r#"{"output":{},"usage":{"inputTokens":30,"outputTokens":628,"totalTokens":658,"cacheReadInputTokens":9,"cacheWriteInputTokens":8}}"#,
+        (Some(30), 9, 8, Some(628)),
+    ),
+    (
+        "converse stream",
+        r#"{"metadata":{"usage":{"inputTokens":47,"outputTokens":20},"metrics":{"latencyMs":100}}}"#,
+        (Some(47), 0, 0, Some(20)),
+    ),
+    (
+        "invocation metrics",
+        r#"{"type":"message_stop","amazon-bedrock-invocationMetrics":{"inputTokenCount":12,"outputTokenCount":34,"invocationLatency":900,"cacheReadInputTokenCount":5}}"#,
+        (Some(12), 5, 0, Some(34)),
+    ),
+    (
+        "cohere",
+        r#"{"usage":{"billed_units":{"input_tokens":5,"output_tokens":418},"tokens":{"input_tokens":71,"output_tokens":418}}}"#,
+        (Some(71), 0, 0, Some(418)),
+    ),
+    (
+        "cohere's message-end",
+        r#"{"type":"message-end","delta":{"usage":{"tokens":{"input_tokens":71,"output_tokens":4}}}}"#,
+        (Some(71), 0, 0, Some(4)),
+    ),
+    (
+        "cohere's first version",
+        r#"{"text":"hi","meta":{"billed_units":{"input_tokens":5,"output_tokens":4}}}"#,
+        (Some(5), 0, 0, Some(4)),
+    ),
+    (
+        "ollama",
+        r#"{"model":"m","done":true,"prompt_eval_count":26,"eval_count":298,"eval_duration":1}"#,
+        (Some(26), 0, 0, Some(298)),
+    ),
+];
+
 #[test]
 fn every_format_is_read() {
-    let cases = [
-        (
-            "chat completions",
-            r#"{"object":"chat.completion","choices":[{"message":{"content":"usage"}}],"usage":{"prompt_tokens":1200,"completion_tokens":350,"total_tokens":1550,"prompt_tokens_details":{"cached_tokens":1000,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":300}}}"#,
-            (Some(200), 1_000, 0, Some(350)),
-        ),
-        (
-            "last chunk of chat completions",
-            r#"{"object":"chat.completion.chunk","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":9,"total_tokens":16,"prompt_tokens_details":null}}"#,
-            (Some(7), 0, 0, Some(9)),
-        ),
-        (
-            "embeddings",
-            r#"{"object":"list","data":[],"usage":{"prompt_tokens":8,"total_tokens":8}}"#,
-            (Some(8), 0, 0, None),
-        ),
-        (
-            "reasoning beside the output",
-            r#"{"usage":{"prompt_tokens":32,"completion_tokens":9,"total_tokens":135,"completion_tokens_details":{"reasoning_tokens":94}}}"#,
-            (Some(32), 0, 0, Some(103)),
-        ),
-        (
-            "deepseek",
-            r#"{"usage":{"prompt_tokens":100,"prompt_cache_hit_tokens":64,"prompt_cache_miss_tokens":36,"completion_tokens":5}}"#,
-            (Some(36), 64, 0, Some(5)),
-        ),
-        (
-            "a gateway with zeros of a second format",
-            r#"{"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"input_tokens":0,"output_tokens":0,"input_tokens_details":null}}"#,
-            (Some(10), 0, 0, Some(5)),
-        ),
-        (
-            "groq's last chunk",
-            r#"{"choices":[],"usage":null,"x_groq":{"id":"r","usage":{"prompt_tokens":4,"completion_tokens":6,"queue_time":0.01}}}"#,
-            (Some(4), 0, 0, Some(6)),
-        ),
-        (
-            "responses",
-            r#"{"object":"response","usage":{"input_tokens":75,"input_tokens_details":{"cached_tokens":70},"output_tokens":11,"output_tokens_details":{"reasoning_tokens":8}}}"#,
-            (Some(5), 70, 0, Some(11)),
-        ),
-        (
-            "response.completed",
-            r#"{"type":"response.completed","response":{"id":"r","usage":{"input_tokens":75,"input_tokens_details":{"cached_tokens":0},"output_tokens":11}}}"#,
-            (Some(75), 0, 0, Some(11)),
-        ),
-        (
-            "messages",
-            r#"{"type":"message","content":[],"usage":{"input_tokens":30,"cache_creation_input_tokens":400,"cache_read_input_tokens":5000,"output_tokens":60}}"#,
-            (Some(30), 5_000, 400, Some(60)),
-        ),
-        (
-            "message_start",
-            r#"{"type":"message_start","message":{"usage":{"input_tokens":30,"cache_read_input_tokens":null,"output_tokens":1}}}"#,
-            (Some(30), 0, 0, Some(1)),
-        ),
-        (
-            "message_delta",
-            r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":null,"output_tokens":60}}"#,
-            (None, 0, 0, Some(60)),
-        ),
-        (
-            "gemini",
-            r#"{"candidates":[],"usageMetadata":{"promptTokenCount":500,"cachedContentTokenCount":480,"candidatesTokenCount":20,"thoughtsTokenCount":100,"totalTokenCount":620}}"#,
-            (Some(20), 480, 0, Some(120)),
-        ),
-        (
-            "gemini without an array of events",
-            r#"[{"usageMetadata":{"promptTokenCount":5}},{"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":7}}]"#,
-            (Some(5), 0, 0, Some(7)),
-        ),
-        (
-            "gemini inside an envelope",
-            r#"{"response":{"usageMetadata":{"promptTokenCount":5,"thoughtsTokenCount":2}}}"#,
-            (Some(5), 0, 0, Some(2)),
-        ),
-        (
-            "converse",
-            r#"{"output":{},"usage":{"inputTokens":30,"outputTokens":628,"totalTokens":658,"cacheReadInputTokens":9,"cacheWriteInputTokens":8}}"#,
-            (Some(30), 9, 8, Some(628)),
-        ),
-        (
-            "converse stream",
-            r#"{"metadata":{"usage":{"inputTokens":47,"outputTokens":20},"metrics":{"latencyMs":100}}}"#,
-            (Some(47), 0, 0, Some(20)),
-        ),
-        (
-            "invocation metrics",
-            r#"{"type":"message_stop","amazon-bedrock-invocationMetrics":{"inputTokenCount":12,"outputTokenCount":34,"invocationLatency":900,"cacheReadInputTokenCount":5}}"#,
-            (Some(12), 5, 0, Some(34)),
-        ),
-        (
-            "cohere",
-            r#"{"usage":{"billed_units":{"input_tokens":5,"output_tokens":418},"tokens":{"input_tokens":71,"output_tokens":418}}}"#,
-            (Some(71), 0, 0, Some(418)),
-        ),
-        (
-            "cohere's message-end",
-            r#"{"type":"message-end","delta":{"usage":{"tokens":{"input_tokens":71,"output_tokens":4}}}}"#,
-            (Some(71), 0, 0, Some(4)),
-        ),
-        (
-            "cohere's first version",
-            r#"{"text":"hi","meta":{"billed_units":{"input_tokens":5,"output_tokens":4}}}"#,
-            (Some(5), 0, 0, Some(4)),
-        ),
-        (
-            "ollama",
-            r#"{"model":"m","done":true,"prompt_eval_count":26,"eval_count":298,"eval_duration":1}"#,
-            (Some(26), 0, 0, Some(298)),
-        ),
-    ];
-    for (name, body, expected) in cases {
+    for (name, body, expected) in ANSWERS.iter().copied() {
         assert_eq!(read(body), Some(expected), "{name}");
         assert_eq!(read(&format!("\u{feff}\n {body}\n")), Some(expected), "{name}, with blanks");
         let event = format!("event: x\r\ndata: {body}\r\n\r\n");
