@@ -3,7 +3,8 @@ use std::time::{Duration, SystemTime};
 use ::http::{HeaderMap, StatusCode};
 
 use super::error::{answered, wall_clock};
-use super::service_limit::ServiceLimit;
+use super::service_limit::{ServiceLimit, count};
+use super::span;
 use crate::quota::{self, Dimension, Limit, Limits};
 
 /// Returns the limits that the headers of an answer report.
@@ -24,9 +25,8 @@ use crate::quota::{self, Dimension, Limit, Limits};
 /// * Several windows: the shortest window of each dimension counts. A field without a window comes
 ///   before all others.
 /// * Several numbers: of two numbers for one window the smaller one counts.
-/// * Resets: a number of seconds is always read. The feature `llm` adds durations such as `6m0s`,
-///   RFC 3339 and seconds since 1970. A moment is compared with the answer's own `Date`, or with
-///   `now` if there is no usable `Date`.
+/// * Resets: seconds, durations such as `6m0s`, seconds since 1970 and RFC 3339 in UTC. A moment is
+///   compared with the answer's own `Date`, or with `now` if there is no usable `Date`.
 ///
 /// # Examples
 ///
@@ -83,7 +83,7 @@ fn read(status: StatusCode, headers: &HeaderMap, now: impl Fn() -> SystemTime) -
         match field.measure {
             Measure::Limit => limit.limit = known(count(text)),
             Measure::Remaining => limit.remaining = known(count(text)),
-            Measure::Reset => limit.reset = reset(text, now),
+            Measure::Reset => limit.reset = span::reset(text, now),
         }
         windows.add(field.dimension, field.window, limit);
     }
@@ -210,62 +210,9 @@ impl Windows {
     }
 }
 
-/// Parses a number of units. A fraction is cut off. Older drafts add a list of policies to the
-/// number: `100, 100;w=60`. A number too large to hold is the largest one.
-pub(super) fn count(text: &str) -> Option<u64> {
-    let number = text.split([',', ';']).next().unwrap_or_default().trim();
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_number = !whole.is_empty() && are_digits(whole) && are_digits(fraction);
-    is_number.then(|| whole.parse().unwrap_or(u64::MAX))
-}
-
-/// The smallest number that is a moment since 1970. Smaller numbers are lengths in seconds.
-const MOMENT: u64 = 1_000_000_000;
-
-/// Parses a reset. Calls `now` only if the text is no number of seconds.
-fn reset(text: &str, now: impl Fn() -> SystemTime) -> Option<Duration> {
-    match text.trim().parse() {
-        Ok(seconds) if seconds < MOMENT => (seconds > 0).then(|| Duration::from_secs(seconds)),
-        _ => other_reset(text, now),
-    }
-}
-
-#[cfg(feature = "llm")]
-fn other_reset(text: &str, now: impl Fn() -> SystemTime) -> Option<Duration> {
-    crate::llm::reset(text, now())
-}
-
-/// Moments need the date parser of the feature `llm`.
-#[cfg(not(feature = "llm"))]
-fn other_reset(_: &str, _: impl Fn() -> SystemTime) -> Option<Duration> {
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_count_is_a_plain_number() {
-        for (text, want) in [
-            ("40", Some(40)),
-            (" 59.9 ", Some(59)),
-            ("100, 100;w=60", Some(100)),
-            ("0", Some(0)),
-            ("99999999999999999999999", Some(u64::MAX)),
-            ("-1", None),
-            ("+1", None),
-            ("1e3", None),
-            (".5", None),
-            ("1.2.3", None),
-            ("NaN", None),
-            ("", None),
-            (",1", None),
-        ] {
-            assert_eq!(count(text), want, "{text}");
-        }
-    }
 
     #[test]
     fn a_name_with_an_unknown_word_has_no_meaning() {
@@ -306,7 +253,6 @@ mod tests {
         let moment = ("anthropic-ratelimit-requests-reset", "2025-10-09T08:54:20Z");
         assert_eq!(reads(&[("x-ratelimit-remaining", "4"), ("x-ratelimit-reset", "60")]), 0);
         assert_eq!(reads(&[moment, ("date", "Thu, 09 Oct 2025 08:53:20 GMT")]), 0);
-        #[cfg(feature = "llm")]
         assert_eq!(reads(&[moment]), 1);
     }
 }

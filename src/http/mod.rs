@@ -90,6 +90,7 @@ mod limits;
 #[cfg(feature = "reqwest")]
 mod reqwest;
 mod service_limit;
+pub(crate) mod span;
 
 pub use classifier::Classifier;
 pub use error::{StatusError, retry_after, retry_after_secs};

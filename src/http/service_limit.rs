@@ -1,7 +1,5 @@
 use ::http::HeaderMap;
 
-use super::limits::count;
-
 /// A service limit of the fields `RateLimit` and `RateLimit-Policy`.
 ///
 /// Source: draft-ietf-httpapi-ratelimit-headers-11. The dictionary of the drafts 06 and 07
@@ -97,6 +95,16 @@ fn unquoted(value: &str) -> &str {
     value.trim().trim_matches('"')
 }
 
+/// Parses a number of units. A fraction is cut off. Older drafts add a list of policies to the
+/// number: `100, 100;w=60`. A number too large to hold is the largest one.
+pub(super) fn count(text: &str) -> Option<u64> {
+    let number = text.split([',', ';']).next().unwrap_or_default().trim();
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = !whole.is_empty() && are_digits(whole) && are_digits(fraction);
+    is_number.then(|| whole.parse().unwrap_or(u64::MAX))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +112,27 @@ mod tests {
     fn read(item: &str) -> (&str, Option<&str>, [Option<u64>; 4]) {
         let ServiceLimit { name, unit, quota, window, remaining, reset } = ServiceLimit::read(item);
         (name, unit, [quota, window, remaining, reset])
+    }
+
+    #[test]
+    fn a_count_is_a_plain_number() {
+        for (text, want) in [
+            ("40", Some(40)),
+            (" 59.9 ", Some(59)),
+            ("100, 100;w=60", Some(100)),
+            ("0", Some(0)),
+            ("99999999999999999999999", Some(u64::MAX)),
+            ("-1", None),
+            ("+1", None),
+            ("1e3", None),
+            (".5", None),
+            ("1.2.3", None),
+            ("NaN", None),
+            ("", None),
+            (",1", None),
+        ] {
+            assert_eq!(count(text), want, "{text}");
+        }
     }
 
     #[test]

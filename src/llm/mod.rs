@@ -166,4 +166,3 @@ pub use reply::Reply;
 pub use rule::Rule;
 pub use tokens::Tokens;
 pub use usage::{record_usage, usage};
-pub(crate) use wait::reset;

@@ -7,71 +7,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-/// Returns `value` seconds as a wait, if they are one.
-pub(super) fn seconds(value: f64) -> Option<Duration> {
-    if value.is_nan() || value <= 0.0 {
-        return None;
-    }
-    let wait = Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX);
-    (!wait.is_zero()).then_some(wait)
-}
+use crate::http::span::{self, MOMENT, digits, leading_span, seconds, span, until_epoch};
 
 /// Parses a plain number of units of `unit` seconds: `2`, `1.5`, `1e3`. Rejects `inf` although
 /// `f64` would parse it.
 pub(super) fn number(text: &str, unit: f64) -> Option<Duration> {
     seconds(digits(text)? * unit)
-}
-
-fn digits(text: &str) -> Option<f64> {
-    let text = text.trim();
-    let plain = text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-        && text.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
-    if plain { text.parse().ok() } else { None }
-}
-
-/// Parses the whole of `text` as a duration such as `1 minute and 5 seconds`, `34.4s`, `900ms`,
-/// `6m0s`, `19h14m47s`.
-pub(super) fn span(text: &str) -> Option<Duration> {
-    let (wait, rest) = leading_span(text.trim())?;
-    if rest.is_empty() { wait } else { None }
-}
-
-/// Returns the duration at the start of `text` and the rest. `Some((None, …))` is a duration of
-/// zero.
-fn leading_span(text: &str) -> Option<(Option<Duration>, &str)> {
-    let mut total = 0.0;
-    let mut rest = text;
-    let mut after = None;
-    loop {
-        let figures = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let (figures, tail) = rest.split_at(figures);
-        let figures = figures.strip_suffix('.').unwrap_or(figures);
-        let Some((value, (unit, tail))) = digits(figures).zip(leading_unit(tail)) else { break };
-        total += value * unit;
-        after = Some(tail);
-        let next = tail.trim_start_matches([' ', ',']);
-        rest = next.strip_prefix("and ").unwrap_or(next);
-    }
-    after.map(|tail| (seconds(total), tail))
-}
-
-/// Returns the seconds of the lower-case unit at the start of `text` and the rest.
-fn leading_unit(text: &str) -> Option<(f64, &str)> {
-    let text = text.trim_start_matches([' ', '-']);
-    let word = text.find(|c: char| !c.is_alphabetic()).unwrap_or(text.len());
-    let (word, rest) = text.split_at(word);
-    let unit = match word {
-        "ns" | "nanosecond" | "nanoseconds" => 1e-9,
-        "us" | "µs" | "μs" | "microsecond" | "microseconds" => 1e-6,
-        "ms" | "msec" | "msecs" | "millis" | "millisecond" | "milliseconds" => 1e-3,
-        "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
-        "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
-        "h" | "hr" | "hrs" | "hour" | "hours" => 3_600.0,
-        "d" | "day" | "days" => 86_400.0,
-        "w" | "week" | "weeks" => 604_800.0,
-        _ => return None,
-    };
-    Some((unit, rest))
 }
 
 /// Returns the time from `now` until a moment. The moment is RFC 3339, or seconds or milliseconds
@@ -88,27 +29,10 @@ pub(super) fn until(text: &str, now: SystemTime) -> Option<Duration> {
     (!left.is_zero()).then_some(left)
 }
 
-/// The limit between seconds and milliseconds since 1970. Seconds stay below it until the year
-/// 5138. Milliseconds have been above it since 1973.
-const MILLISECONDS: f64 = 1e11;
-
-/// The smallest number that is a moment since 1970. Smaller numbers are lengths in seconds: as
-/// moments they would be before September 2001.
-const MOMENT: f64 = 1e9;
-
-fn until_epoch(value: f64, now: SystemTime) -> Option<Duration> {
-    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-    seconds(if value > MILLISECONDS { value / 1e3 } else { value } - since)
-}
-
 /// Parses a reset header: a duration, a moment or a number. A small number is a duration and a
 /// large one a moment.
-pub(crate) fn reset(text: &str, now: SystemTime) -> Option<Duration> {
-    match digits(text) {
-        Some(value) if value < MOMENT => seconds(value),
-        Some(value) => until_epoch(value, now),
-        None => span(text).or_else(|| until(text, now)),
-    }
+pub(super) fn reset(text: &str, now: SystemTime) -> Option<Duration> {
+    span::reset(text, || now).or_else(|| until(text, now))
 }
 
 /// Returns the wait in a body field if the name of the field is one for waits.
@@ -252,27 +176,6 @@ mod tests {
 
     fn ms(wait: Option<Duration>) -> Option<u128> {
         wait.map(|wait| wait.as_micros().div_ceil(1_000))
-    }
-
-    #[test]
-    fn a_span_is_the_whole_text() {
-        for (text, want) in [
-            ("34.4s", Some(34_400)),
-            ("900ms", Some(900)),
-            ("6m0s", Some(360_000)),
-            ("2m59.56s", Some(179_560)),
-            ("19h14m47s", Some(69_287_000)),
-            ("1d2h", Some(93_600_000)),
-            ("1 minute and 5 seconds", Some(65_000)),
-            ("0s", None),
-            ("5", None),
-            ("s", None),
-            ("", None),
-            ("5 apples", None),
-            ("1..5s", None),
-        ] {
-            assert_eq!(ms(span(text)), want, "{text}");
-        }
     }
 
     #[test]
