@@ -345,7 +345,10 @@ fn refusals_cancellations_and_holds_are_debug() {
     assert_eq!(messages(), [debug("feed: attempt 1 of 3 waits 2.0s for the cooldown")]);
     let permit = feed.bulkhead().unwrap().try_acquire().unwrap();
     drive(succeeds().on(&feed), &timer).unwrap_err();
-    assert_eq!(messages(), [debug("feed: gave up after 0 of 3 attempts, the bulkhead or the queue is full")]);
+    assert_eq!(
+        messages(),
+        [debug("feed: gave up after 0 of 3 attempts, the bulkhead or the queue is full")]
+    );
     drop(permit);
 
     let token = CancellationToken::new();
