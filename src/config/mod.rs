@@ -4,6 +4,7 @@ pub mod duration;
 mod hedge;
 mod parts;
 mod policy;
+mod quota;
 
 mod settings;
 mod upstream;

@@ -7,9 +7,11 @@ use crate::breaker::Breaker;
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
+use crate::quota::Quota;
 use crate::upstream::Upstream;
 
-/// Reads `name` and optionally `budget`, `breaker`, `cooldown`, `bulkhead` and `adaptive_timeout`.
+/// Reads `name` and optionally `budget`, `breaker`, `cooldown`, `bulkhead`, `quota` and
+/// `adaptive_timeout`.
 ///
 /// Each part is a map of its own settings. An empty map is a part with its defaults. The observer
 /// and the timer are set in code.
@@ -46,6 +48,7 @@ struct UpstreamSettings {
     breaker: Option<Breaker>,
     cooldown: Option<Cooldown>,
     bulkhead: Option<Bulkhead>,
+    quota: Option<Quota>,
     adaptive: Option<AdaptiveTimeout>,
 }
 
@@ -53,7 +56,7 @@ impl Settings for UpstreamSettings {
     type Made = Upstream;
     const WHAT: &'static str = "an upstream";
     const NAMES: &'static [&'static str] =
-        &["name", "budget", "breaker", "cooldown", "bulkhead", "adaptive_timeout"];
+        &["name", "budget", "breaker", "cooldown", "bulkhead", "quota", "adaptive_timeout"];
 
     fn start() -> Self {
         Self::default()
@@ -66,6 +69,7 @@ impl Settings for UpstreamSettings {
             "breaker" => self.breaker = Some(map.next_value()?),
             "cooldown" => self.cooldown = Some(map.next_value()?),
             "bulkhead" => self.bulkhead = Some(map.next_value()?),
+            "quota" => self.quota = Some(map.next_value()?),
             _ => self.adaptive = Some(map.next_value()?),
         }
         Ok(())
@@ -84,6 +88,9 @@ impl Settings for UpstreamSettings {
         }
         if let Some(bulkhead) = self.bulkhead {
             upstream = upstream.with_bulkhead(bulkhead);
+        }
+        if let Some(quota) = self.quota {
+            upstream = upstream.with_quota(quota);
         }
         if let Some(adaptive) = self.adaptive {
             upstream = upstream.with_adaptive_timeout(adaptive);

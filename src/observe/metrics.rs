@@ -23,8 +23,8 @@ use crate::verdict::Cut;
 /// | `resile_attempts_total` | counter | `outcome`: `ok`, or the [health](crate::Health) of the verdict; `timeout` or `truncated` if the attempt was [cut](crate::Cut) | attempts that ended |
 /// | `resile_attempt_duration_seconds` | histogram | `outcome` | duration of these attempts |
 /// | `resile_retries_total` | counter | `health` | retries that were scheduled |
-/// | `resile_wait_duration_seconds` | histogram | `before`: `retry`, `cooldown` | delays before retries, and waits for a cooldown |
-/// | `resile_held_total` | counter | `by`: `cooldown`, `bulkhead` | waits of attempts for their admission |
+/// | `resile_wait_duration_seconds` | histogram | `before`: `retry`, `cooldown`, `quota` | delays before retries, and waits of a known length for admission |
+/// | `resile_held_total` | counter | `by`: `cooldown`, `bulkhead`, `quota` | waits of attempts for their admission |
 /// | `resile_hedges_total` | counter | `event`: `started`, `won`, `lost`, `denied` | hedges, by what happened to them |
 /// | `resile_nested_total` | counter | | calls made within an attempt of another call |
 /// | `resile_breaker_transitions_total` | counter | `to`: `open`, `half_open`, `closed`, `isolated` | transitions of the breaker |
@@ -32,6 +32,12 @@ use crate::verdict::Cut;
 /// | `resile_budget_tokens` | gauge | | retries that the budget can pay for |
 /// | `resile_bulkhead_in_flight` | gauge | | attempts in the bulkhead |
 /// | `resile_bulkhead_waiting` | gauge | | attempts in the bulkhead's queue |
+/// | `resile_quota_level` | gauge | `dimension`: `requests`, `input`, `output`, `tokens` | units left of the quota; a debt is negative |
+/// | `resile_quota_reserved` | gauge | `dimension`: `output` | tokens reserved by attempts in flight |
+/// | `resile_quota_in_flight` | gauge | | attempts in flight, with a limit of concurrency |
+/// | `resile_quota_waiting` | gauge | | calls in the quota's queue |
+/// | `resile_quota_tokens_total` | counter | `event`: `reserved`, `returned`, `overdrawn` | tokens; used are reserved − returned + overdrawn |
+/// | `resile_quota_refused_total` | counter | | attempts that the caller's own limit refused |
 ///
 /// The gauges show the parts of the upstream. Each event sets the gauges, so they exist from the
 /// first event on. Configure buckets for the histograms in the exporter. Without buckets the
@@ -214,9 +220,12 @@ fn describe() {
     describe_histogram!(
         "resile_wait_duration_seconds",
         Unit::Seconds,
-        "Delays before retries, and waits for a cooldown."
+        "Delays before retries, and waits of a known length for admission."
     );
-    describe_counter!("resile_held_total", "Waits of attempts for a cooldown or a bulkhead.");
+    describe_counter!(
+        "resile_held_total",
+        "Waits of attempts for a cooldown, a bulkhead or a quota."
+    );
     describe_counter!("resile_hedges_total", "Hedges that started, won, lost or were denied.");
     describe_counter!("resile_nested_total", "Calls made within an attempt of another call.");
     describe_counter!("resile_breaker_transitions_total", "Transitions of the breaker.");

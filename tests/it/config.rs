@@ -100,9 +100,9 @@ fn an_error_names_the_setting_its_value_and_the_accepted_values() {
     let share = "expected `share` to be a number from 0 to 1";
     let table = [
         ("{}", "missing field `name`".to_owned()),
-        (r#"{ "name": "x", "limit": 1 }"#, "unknown field `limit`, expected one of `name`, `budget`, `breaker`, `cooldown`, `bulkhead`, `adaptive_timeout`".to_owned()),
+        (r#"{ "name": "x", "limit": 1 }"#, "unknown field `limit`, expected one of `name`, `budget`, `breaker`, `cooldown`, `bulkhead`, `quota`, `adaptive_timeout`".to_owned()),
         (r#"{ "name": "x", "name": "y" }"#, "duplicate field `name`".to_owned()),
-        ("[]", "invalid type: sequence, expected an upstream to be a map of `name`, `budget`, `breaker`, `cooldown`, `bulkhead`, `adaptive_timeout`".to_owned()),
+        ("[]", "invalid type: sequence, expected an upstream to be a map of `name`, `budget`, `breaker`, `cooldown`, `bulkhead`, `quota`, `adaptive_timeout`".to_owned()),
         (r#"{ "name": "x", "budget": { "capacity": -1 } }"#, format!("invalid value: integer `-1`, {}", whole("capacity", 0))),
         (r#"{ "name": "x", "budget": { "deposit": -1 } }"#, "invalid value: floating point `-1.0`, expected `deposit` to be a number from 0 to 4294967295".to_owned()),
         (r#"{ "name": "x", "breaker": { "consecutive": 0 } }"#, format!("invalid value: integer `0`, {}", whole("consecutive", 1))),

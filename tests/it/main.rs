@@ -39,6 +39,7 @@ mod nested;
 mod observe;
 mod observer_panics;
 mod quota;
+mod quota_config;
 mod quota_headers;
 mod quota_usage;
 mod retry;

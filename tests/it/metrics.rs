@@ -3,6 +3,7 @@
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use resile::observe::{Log, Metrics};
+use resile::quota::{self, Cost, Quota, Rate, Usage};
 use resile::stream::Resumption;
 use resile::{
     Alternative, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy,
@@ -182,6 +183,43 @@ fn holds_are_published() {
     assert_eq!(published["resile_call_duration_seconds{outcome=ok}"], "[2.0, 0.0]");
     assert_eq!(published["resile_bulkhead_in_flight{}"], "0");
     assert_eq!(published["resile_bulkhead_waiting{}"], "0");
+}
+
+#[test]
+fn a_quota_publishes_its_levels_and_its_tokens() {
+    let rate = Rate::per_second(1_000).with_burst(200);
+    let quota = Quota::new().with_requests(Rate::per_second(10)).with_tokens(rate);
+    let weather = published_as("weather").with_quota(quota.with_concurrency(3));
+    let recorder = recorded(async {
+        let target = weather.at_cost(Cost::input(100).with_max_output(50));
+        let ask = |_| async {
+            quota::record(Usage::new().with_input(100).with_output(20));
+            Ok::<_, Down>(())
+        };
+        retry(ask, RetryPolicy::new(), Never).on(target).await.unwrap();
+        // 80 tokens are left. The second call waits for 70 more.
+        let refused = |_: &Down| Verdict::throttled();
+        let policy = RetryPolicy::new().with_attempts(1).with_classifier(refused);
+        retry(|_| async { Err::<(), _>(Down(1)) }, policy, Never).on(target).await.unwrap_err();
+    });
+    let published = published(&recorder);
+    let of_the_quota: BTreeMap<_, _> = published
+        .into_iter()
+        .filter(|(name, _)| name.contains("quota"))
+        .collect();
+    let expected = all([
+        ("resile_held_total{by=quota}", "1"),
+        ("resile_quota_in_flight{}", "0"),
+        ("resile_quota_level{dimension=requests}", "0"),
+        ("resile_quota_level{dimension=tokens}", "0"),
+        ("resile_quota_refused_total{}", "1"),
+        ("resile_quota_reserved{dimension=output}", "0"),
+        ("resile_quota_tokens_total{event=reserved}", "300"),
+        ("resile_quota_tokens_total{event=returned}", "30"),
+        ("resile_quota_waiting{}", "0"),
+        ("resile_wait_duration_seconds{before=quota}", "[0.07]"),
+    ]);
+    assert_eq!(of_the_quota, expected);
 }
 
 #[test]

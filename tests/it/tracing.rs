@@ -10,6 +10,7 @@ use ::tracing::field::{Empty, Field, Visit};
 use ::tracing::span::{Id, Record};
 use ::tracing::{Level, Subscriber};
 use resile::observe::{Event, Log};
+use resile::quota::{Cost, Quota, Rate};
 use resile::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, HedgePolicy,
     Jitter, ManualTimer, Never, RetryPolicy, Upstream, Verdict, fallback, hedge, retry,
@@ -460,4 +461,21 @@ fn the_span_records_the_resends_and_the_error_type() {
     let _ = ::tracing::info_span!("bare")
         .in_scope(|| drive(retry(|_| script.play(), policy, Never), &timer));
     assert_eq!(RECORDED.take().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_and_refusals_of_a_quota_are_named() {
+    capture();
+    let quota = Quota::new().with_tokens(Rate::per_second(100)).with_queue(1);
+    let feed = Upstream::new("feed").with_quota(quota);
+    let down = |_| async { Ok::<_, Down>(()) };
+    let ask = |cost| retry(down, RetryPolicy::new(), Never).on(feed.at_cost(Cost::input(cost)));
+    ask(100).await.unwrap();
+    ask(50).await.unwrap();
+    assert_eq!(messages(), [debug("feed: attempt 1 of 3 waits 500.0ms for the quota")]);
+
+    let error = ask(101).await.unwrap_err();
+    let message = "feed: gave up after 0 of 3 attempts, the cost of 101 tokens is above the quota's burst of 100";
+    assert_eq!(messages(), [(Level::WARN, message.to_owned())]);
+    assert!(error.to_string().contains("the cost of 101 tokens is above the quota's burst of 100"));
 }
