@@ -12,6 +12,8 @@ use crate::sync::AtomicU64;
 /// refill too.
 pub(super) struct Bucket {
     rate: Rate,
+    /// The time in which the whole burst refills.
+    burst_time: u64,
     /// Invariant: at least the time of all units taken and not given back, so that giving back
     /// never goes below zero.
     full_at: AtomicU64,
@@ -25,15 +27,12 @@ const LAST: u64 = LATEST + (1 << 62);
 
 impl Bucket {
     pub(super) const fn new(rate: Rate) -> Self {
-        Self { rate, full_at: AtomicU64::new(0) }
+        let burst_time = rate.time_of(rate.burst() as u64);
+        Self { rate, burst_time, full_at: AtomicU64::new(0) }
     }
 
     pub(super) const fn rate(&self) -> &Rate {
         &self.rate
-    }
-
-    const fn burst_time(&self) -> u64 {
-        self.rate.time_of(self.rate.burst() as u64)
     }
 
     /// Takes `units` if the bucket has them at `now`. A cost of 0 always fits.
@@ -49,7 +48,7 @@ impl Bucket {
         let mut full_at = self.full_at.load(Ordering::Relaxed);
         loop {
             let next = full_at.max(now) + cost;
-            if next > now + self.burst_time() {
+            if next > now + self.burst_time {
                 return false;
             }
             match self.full_at.compare_exchange_weak(
@@ -99,7 +98,7 @@ impl Bucket {
     #[cold]
     pub(super) fn lower_to(&self, units: i64, now: u64) {
         let (now, apart) = (now.min(LATEST), self.rate.time_of(units.unsigned_abs()));
-        let empty_at = now + self.burst_time();
+        let empty_at = now + self.burst_time;
         let at = if units >= 0 { empty_at.saturating_sub(apart) } else { empty_at + apart };
         self.full_at.fetch_max(at.min(LAST), Ordering::AcqRel);
     }
@@ -111,7 +110,7 @@ impl Bucket {
         full_at
             .saturating_add(ahead)
             .saturating_add(self.rate.time_of(units))
-            .saturating_sub(self.burst_time())
+            .saturating_sub(self.burst_time)
     }
 
     /// Makes every earlier change by another thread visible to this one, and this call visible to
@@ -125,7 +124,7 @@ impl Bucket {
         let now = now.min(LATEST);
         let full_at = self.full_at.load(Ordering::Relaxed);
         let used = full_at.saturating_sub(now);
-        let burst = self.burst_time();
+        let burst = self.burst_time;
         let signed = |units: u64| i64::try_from(units).unwrap_or(i64::MAX);
         if used <= burst {
             signed(self.rate.units_in(burst - used))

@@ -58,7 +58,7 @@ const STEP: u32 = 13;
 /// The number of calls after which older ones are forgotten.
 const TURN: u64 = 256;
 /// The number of calls between two computations.
-const PAUSE: u64 = 32;
+const PAUSE: u64 = 64;
 const IS_KNOWN: u64 = 1 << 63;
 /// The largest usage that the histogram counts. The last bucket begins below it.
 const LARGEST: u64 = (1 << 32) - 1;

@@ -54,15 +54,15 @@ impl Quota {
         let (place, turn, is_new) = match entry {
             Entry::At(place, waker) => (place, self.line.ask(place, waker, now, take), false),
             Entry::AtOnce | Entry::Joining(_) => {
-                if let Some(too_large) = self.too_large(&amounts) {
-                    return too_large;
-                }
                 if self.line.len() == 0 {
                     if let Some(reserved) = take() {
                         return Ask::Reserved(reserved);
                     }
                     // `take` may have held a part for a moment that a new waiter missed.
                     self.line.wake_first();
+                }
+                if let Some(too_large) = self.too_large(&amounts) {
+                    return too_large;
                 }
                 let Entry::Joining(waker) = entry else {
                     return Ask::NotBefore(self.fits_at(&amounts, [0; 4]));
@@ -134,7 +134,7 @@ impl Quota {
         self.buckets[dimension.index()].as_ref().map_or(u32::MAX, |bucket| bucket.rate().burst())
     }
 
-    #[inline]
+    #[cold]
     fn too_large(&self, amounts: &Amounts) -> Option<Ask> {
         Dimension::ALL.into_iter().zip(amounts).find_map(|(dimension, cost)| {
             let limit = self.burst(dimension);
@@ -219,7 +219,7 @@ impl Quota {
         let (had_input, had_output) = (reserved.is_input_charged(), reserved.is_output_charged());
         let before = *reserved;
         let change = reserved.charge(cost, &self.charge, usage);
-        if !had_input && reserved.is_input_charged() {
+        if !had_input && reserved.is_input_charged() && cost.known_input().is_none() {
             self.estimate_of(cost).record_input(u64::from(change.input.1));
         }
         if !had_output && reserved.is_output_charged() {
@@ -269,7 +269,9 @@ impl Quota {
     #[inline]
     pub(crate) fn end(&self, cost: &Cost<'_>, reserved: Reserved) {
         if reserved.is_output_charged() {
-            self.estimate_of(cost).record_output(u64::from(reserved.output));
+            if !self.charge.reserves_maximum() {
+                self.estimate_of(cost).record_output(u64::from(reserved.output));
+            }
         } else {
             self.settle_output(reserved.output);
         }

@@ -203,10 +203,8 @@ fn a_quota_publishes_its_levels_and_its_tokens() {
         retry(|_| async { Err::<(), _>(Down(1)) }, policy, Never).on(target).await.unwrap_err();
     });
     let published = published(&recorder);
-    let of_the_quota: BTreeMap<_, _> = published
-        .into_iter()
-        .filter(|(name, _)| name.contains("quota"))
-        .collect();
+    let of_the_quota: BTreeMap<_, _> =
+        published.into_iter().filter(|(name, _)| name.contains("quota")).collect();
     let expected = all([
         ("resile_held_total{by=quota}", "1"),
         ("resile_quota_in_flight{}", "0"),

@@ -2,6 +2,7 @@
 
 mod breaker;
 mod budget;
+mod quota;
 mod retry;
 mod stack;
 
@@ -33,7 +34,7 @@ impl Row {
 
 /// Returns all rows on a running clock. Call it within a runtime.
 pub fn real() -> Vec<Row> {
-    [retry::real(), breaker::real(), budget::real(), stack::real()].into_iter().flatten().collect()
+    [retry::real(), breaker::real(), budget::real(), quota::real(), stack::real()].into_iter().flatten().collect()
 }
 
 /// Returns all rows on a paused clock. Call it within a runtime with a paused clock.
