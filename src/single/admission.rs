@@ -1,0 +1,78 @@
+use std::convert::Infallible;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
+
+use super::rules::OneAttempt;
+use crate::call::{CallState, GaveUp, Pending};
+use crate::cancel::{Cancel, Never};
+use crate::classify::Always;
+use crate::observe::CallKind;
+use crate::quota::{Limits, Report, Usage};
+use crate::upstream::TargetFor;
+use crate::verdict::Verdict;
+
+/// Waits for the admission of the one attempt of `call`.
+pub(super) async fn admit<K: Cancel, X: TargetFor<Infallible>>(
+    call: CallState<Infallible, OneAttempt<Always>, K, X>,
+) -> Result<Admission<X, K>, GaveUp<Infallible>> {
+    let mut admission = Admission { call };
+    let mut pending = pin!(Pending::none());
+    poll_fn(|cx| admission.call.poll_between(0, pending.as_mut(), cx)).await?;
+    Ok(admission)
+}
+
+/// An admitted attempt on an [`Upstream`], made by the caller.
+///
+/// Dropping it without a report gives everything back except the reservation of a quota. The
+/// attempt does not count. The reservation stands because the request may have been sent. If it was
+/// not sent, call [`withdraw`](Self::withdraw).
+#[must_use = "a dropped admission reports nothing: call `succeeded` or `settle`"]
+pub struct Admission<X: TargetFor<Infallible>, K = Never> {
+    call: CallState<Infallible, OneAttempt<Always>, K, X>,
+}
+
+impl<X: TargetFor<Infallible>> Admission<X> {
+    #[track_caller]
+    pub(super) fn at_once(target: X) -> Result<Self, GaveUp<Infallible>> {
+        let mut call = CallState::new(CallKind::Single, OneAttempt(Always), Never).on(target);
+        call.begin_now(0)?;
+        Ok(Self { call })
+    }
+}
+
+impl<X: TargetFor<Infallible>, K: Cancel> Admission<X, K> {
+    /// Reports that the attempt succeeded.
+    #[inline]
+    pub fn succeeded(mut self) {
+        self.call.succeeded_at(0, 1, None);
+    }
+
+    /// Reports the usage so far to the quota. The usage of a stream may come in parts: each number
+    /// replaces the one before.
+    pub fn record(&mut self, usage: Usage) {
+        self.call.settle_usage(0, &Report { usage: Some(usage), limits: None });
+    }
+
+    /// Reports the limits of the answer to the quota.
+    pub fn learn(&mut self, limits: Limits) {
+        self.call.settle_usage(0, &Report { usage: None, limits: Some(limits) });
+    }
+
+    /// Reports that the request was not sent, and gives everything back.
+    pub fn withdraw(mut self) {
+        self.call.guard.withdraw(0);
+    }
+
+    /// Reports that the attempt failed with this verdict.
+    #[inline]
+    pub fn settle(mut self, verdict: &Verdict) {
+        self.call.settle(0, *verdict);
+    }
+}
+
+impl<X: TargetFor<Infallible>, K> fmt::Debug for Admission<X, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admission").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,61 @@
+use std::convert::Infallible;
+
+use super::admission::{self, Admission};
+use super::future::Single;
+use super::rules::OneAttempt;
+use crate::call::{CallState, GaveUp};
+use crate::cancel::{Cancel, Never};
+use crate::classify::{Always, Classify};
+use crate::observe::CallKind;
+use crate::upstream::{AtCost, TargetFor};
+
+/// Single attempts at a cost.
+impl<X> AtCost<'_, X> {
+    /// Runs `future` as one attempt at this cost. See [`Upstream::call`].
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] if the attempt failed, was refused or timed out.
+    #[track_caller]
+    pub fn call<F, T, E, C>(
+        self,
+        future: F,
+        classifier: C,
+    ) -> impl Future<Output = Result<T, GaveUp<E>>>
+    where
+        F: Future<Output = Result<T, E>>,
+        C: Classify<E>,
+        Self: TargetFor<E>,
+    {
+        Single::new(self, future, classifier)
+    }
+
+    /// Waits for the admission of one attempt at this cost. See [`Upstream::admit`].
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] if the attempt is refused.
+    #[track_caller]
+    pub fn admit<K: Cancel>(
+        self,
+        token: K,
+    ) -> impl Future<Output = Result<Admission<Self, K>, GaveUp<Infallible>>>
+    where
+        Self: TargetFor<Infallible>,
+    {
+        admission::admit(CallState::new(CallKind::Single, OneAttempt(Always), token).on(self))
+    }
+
+    /// Admits one attempt at this cost without a wait. See [`Upstream::try_admit`].
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] if the attempt is refused or would have to wait.
+    #[track_caller]
+    pub fn try_admit(self) -> Result<Admission<Self, Never>, GaveUp<Infallible>>
+    where
+        Self: TargetFor<Infallible>,
+    {
+        Admission::at_once(self)
+    }
+}
