@@ -9,6 +9,7 @@
 #![cfg_attr(not(feature = "serde"), doc = "[`configuration`]: crate#features")]
 #![cfg_attr(not(feature = "stream"), doc = "[`streams`]: crate#features")]
 #![cfg_attr(not(feature = "llm"), doc = "[`llm`]: crate#features")]
+#![cfg_attr(not(feature = "reqwest"), doc = "[`quotas`]: crate#features")]
 #![cfg_attr(not(feature = "chaos"), doc = "[`testing`]: crate#features")]
 #![cfg_attr(
     not(all(feature = "tracing", feature = "metrics")),
@@ -34,6 +35,7 @@ pub mod timeouts {}
 
 #[cfg_attr(not(feature = "http"), doc = "[`classifying`]: crate#features")]
 #[cfg_attr(not(feature = "serde"), doc = "[`configuration`]: crate#features")]
+#[cfg_attr(not(feature = "reqwest"), doc = "[`quotas`]: crate#features")]
 #[doc = ""]
 #[doc = include_str!("../docs/guide/load.md")]
 #[doc = ""]
@@ -79,10 +81,16 @@ pub mod observing {}
 pub mod streams {}
 
 #[cfg(feature = "llm")]
-#[cfg_attr(not(feature = "chaos"), doc = "[`testing`]: crate#features")]
+#[cfg_attr(not(feature = "reqwest"), doc = "[`quotas`]: crate#features")]
 #[doc = ""]
 #[doc = include_str!("../docs/guide/llm.md")]
 pub mod llm {}
+
+#[cfg(feature = "reqwest")]
+#[cfg_attr(not(feature = "chaos"), doc = "[`testing`]: crate#features")]
+#[doc = ""]
+#[doc = include_str!("../docs/guide/quotas.md")]
+pub mod quotas {}
 
 #[cfg(feature = "chaos")]
 #[doc = include_str!("../docs/guide/testing.md")]

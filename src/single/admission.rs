@@ -22,7 +22,7 @@ pub(super) async fn admit<K: Cancel, X: TargetFor<Infallible>>(
     Ok(admission)
 }
 
-/// An admitted attempt on an [`Upstream`], made by the caller.
+/// An admitted attempt on an [`Upstream`](crate::Upstream), made by the caller.
 ///
 /// Dropping it without a report gives everything back except the reservation of a quota. The
 /// attempt does not count. The reservation stands because the request may have been sent. If it was

@@ -121,7 +121,7 @@ impl<M: Timer> Upstream<M> {
     /// # Errors
     ///
     /// [`GaveUp`] if the attempt is refused or would have to wait. For a cooldown the reason is
-    /// [`StopReason::Deadline`], and [`retry_after`](GaveUp::retry_after) says when to ask again.
+    /// [`StopReason::Deadline`](crate::StopReason::Deadline), and [`retry_after`](GaveUp::retry_after) says when to ask again.
     #[track_caller]
     pub fn try_admit(&self) -> Result<Admission<&Self, Never>, GaveUp<Infallible>> {
         Admission::at_once(self)

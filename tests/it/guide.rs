@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// The chapters in their order, with the page after the last one.
-const CHAPTERS: [&str; 12] = [
+const CHAPTERS: [&str; 13] = [
     "first_call",
     "classifying",
     "timeouts",
@@ -13,6 +13,7 @@ const CHAPTERS: [&str; 12] = [
     "observing",
     "streams",
     "llm",
+    "quotas",
     "testing",
     "runtimes",
     "migrating",
