@@ -1,16 +1,16 @@
 /// The rule by which a provider charges a call to a quota of tokens.
 ///
 /// A quota follows the provider's own count only if it charges as the provider does. The rule is
-/// data, because providers change it. Each preset names the month of its source. Check it against
-/// the provider's documentation.
+/// data, because providers change it. Each preset names the month of its source. Compare it with the
+/// provider's documentation.
 ///
 /// | preset | charged at the start | charged at the end |
 /// |---|---|---|
 /// | [`ACTUAL`](Self::ACTUAL) | the input | the output |
 /// | [`ANTHROPIC`](Self::ANTHROPIC) | the input without cache reads | the output |
-/// | [`BEDROCK`](Self::BEDROCK) | all input and the most output (64,000 if unlimited) | the actual usage |
+/// | [`BEDROCK`](Self::BEDROCK) | all input and the most output (64,000 if unlimited) | the input without cache reads, and the output |
 /// | [`OPENAI`](Self::OPENAI), [`AZURE`](Self::AZURE) | the input and the most output | no change |
-/// | [`CEREBRAS`](Self::CEREBRAS) | the input and the most output | no change |
+/// | [`CEREBRAS`](Self::CEREBRAS) | the input and the most output (the rest of the context if unlimited) | no change |
 /// | [`GROQ`](Self::GROQ) | the input without cache reads | the output |
 ///
 /// # Examples
@@ -46,26 +46,33 @@ impl Charge {
         output_weight: 1.0,
     };
 
-    /// Anthropic's API (2026-11): output counts as it is made, and input read from a cache is free
+    /// Anthropic's API (2026-06): output counts as it is made, and input read from a cache is free
     /// on most models.
     pub const ANTHROPIC: Self = Self { cache_read_weight: 0.0, ..Self::ACTUAL };
 
-    /// The runtime endpoint of Amazon Bedrock (2026-11): the most output is reserved at the start
-    /// and refunded at the end. The output of newer Claude models counts five times: set
+    /// The runtime endpoint of Amazon Bedrock (2026-07): all input and the most output are reserved
+    /// at the start. At the end the actual output counts, and input read from a cache is free. The
+    /// output of newer Claude models counts five times: set
     /// [`with_output_weight`](Self::with_output_weight).
-    pub const BEDROCK: Self =
-        Self { reserves_maximum: true, default_maximum: 64_000, ..Self::ACTUAL };
+    pub const BEDROCK: Self = Self {
+        reserves_maximum: true,
+        default_maximum: 64_000,
+        cache_read_weight: 0.0,
+        ..Self::ACTUAL
+    };
 
-    /// OpenAI's API (2026-11): the most output counts at the start, and nothing is refunded.
+    /// OpenAI's API (2026-09): the most output counts at the start, and nothing is refunded.
     pub const OPENAI: Self = Self { reserves_maximum: true, refunds: false, ..Self::ACTUAL };
 
-    /// Azure OpenAI (2026-11): charges as OpenAI does.
+    /// Azure OpenAI (2026-09): charges as OpenAI does.
     pub const AZURE: Self = Self::OPENAI;
 
-    /// Cerebras (2026-11): the input and the most output count, and nothing is refunded.
+    /// Cerebras (2026-09): the input and the most output count, and nothing is refunded. If requests
+    /// do not limit their output, set the length of the context as
+    /// [`with_default_maximum`](Self::with_default_maximum).
     pub const CEREBRAS: Self = Self::OPENAI;
 
-    /// Groq (2026-11): the actual usage counts, without input read from a cache.
+    /// Groq (2026-09): the actual usage counts, without input read from a cache.
     pub const GROQ: Self = Self { cache_read_weight: 0.0, ..Self::ACTUAL };
 
     /// Sets whether the provider charges the most output at the start. Otherwise a call reserves
