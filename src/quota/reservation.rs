@@ -19,7 +19,7 @@ impl Quota {
     /// # Examples
     ///
     /// ```
-    /// use resile::quota::{Cost, Dimension, Quota, Rate, Refusal, Usage};
+    /// use resile::quota::{Cost, Dimension, Quota, Rate, Usage};
     /// use std::time::Duration;
     ///
     /// let quota = Quota::new().with_tokens(Rate::per_minute(6_000));
@@ -28,7 +28,7 @@ impl Quota {
     ///
     /// let mut reservation = quota.try_reserve(cost, now).unwrap();
     /// let refusal = quota.try_reserve(cost, now).unwrap_err();
-    /// assert_eq!(refusal, Refusal::NotYet { wait: Duration::from_secs(40) });
+    /// assert_eq!(refusal.to_string(), "quota used up: try again in 40.0s");
     ///
     /// reservation.sent();
     /// reservation.settle(Usage::new().with_input(3_000).with_output(200), now);
