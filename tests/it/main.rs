@@ -41,6 +41,7 @@ mod observer_panics;
 mod quota;
 mod quota_config;
 mod quota_headers;
+mod quota_sockets;
 mod quota_usage;
 mod retry;
 mod retry_policy_config;
