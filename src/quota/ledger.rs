@@ -108,6 +108,7 @@ impl Quota {
             let input_estimate =
                 if input.is_none() { self.estimate_of(cost).input_to_reserve() } else { 0 };
             let room = self.burst(Dimension::Tokens).saturating_sub(output);
+            let room = room.min(self.burst(Dimension::Input));
             return Reserved::new(input_estimate.min(room), output);
         }
         let estimate = self.estimate_of(cost);
@@ -116,7 +117,7 @@ impl Quota {
         let tokens = self.burst(Dimension::Tokens);
         let input_estimate = match input {
             Some(_) => 0,
-            None => estimate.input_to_reserve().min(tokens).min(self.burst(Dimension::Input)) & !63,
+            None => estimate.input_to_reserve().min(tokens).min(self.burst(Dimension::Input)),
         };
         let room = tokens.saturating_sub(input.unwrap_or(input_estimate));
         let output = estimate.output_to_reserve(most).min(room).min(self.burst(Dimension::Output));
@@ -217,7 +218,6 @@ impl Quota {
         now: u64,
     ) -> (u64, u64) {
         let (had_input, had_output) = (reserved.is_input_charged(), reserved.is_output_charged());
-        let before = *reserved;
         let change = reserved.charge(cost, &self.charge, usage);
         if !had_input && reserved.is_input_charged() && cost.known_input().is_none() {
             self.estimate_of(cost).record_input(u64::from(change.input.1));
@@ -228,7 +228,6 @@ impl Quota {
         let Change { input, output } = change;
         let sum = |input: u32, output: u32| u64::from(input) + u64::from(output);
         if !self.charge.refunds() {
-            reserved.output = before.output;
             return (sum(input.0, output.0), sum(input.0, output.0));
         }
         self.change(&change, now);
@@ -237,16 +236,9 @@ impl Quota {
 
     #[inline]
     fn change(&self, change: &Change, now: u64) {
-        let Change { input, output } = change;
-        let changes = [
-            (0, 0),
-            (u64::from(input.0), u64::from(input.1)),
-            (u64::from(output.0), u64::from(output.1)),
-            (
-                u64::from(input.0.saturating_add(output.0)),
-                u64::from(input.1.saturating_add(output.1)),
-            ),
-        ];
+        let wide = |(from, to): (u32, u32)| (u64::from(from), u64::from(to));
+        let (input, output) = (wide(change.input), wide(change.output));
+        let changes = [(0, 0), input, output, (input.0 + output.0, input.1 + output.1)];
         for (bucket, (from, to)) in self.buckets.iter().zip(changes) {
             if let Some(bucket) = bucket {
                 bucket.change(from, to, now);
@@ -287,11 +279,11 @@ impl Quota {
         if !reserved.is_output_charged() {
             self.settle_output(reserved.output);
         }
-        for (bucket, amount) in self.buckets.iter().zip(reserved.amounts(cost)) {
-            if let Some(bucket) = bucket {
-                bucket.give_back(amount);
-            }
+        if let Some(bucket) = &self.buckets[Dimension::Requests.index()] {
+            bucket.give_back(1);
         }
+        let (input, output) = (reserved.input(cost), reserved.output);
+        self.change(&Change { input: (input, 0), output: (output, 0) }, 0); // adds nothing
         self.exit();
         self.line.wake_first();
     }

@@ -77,7 +77,7 @@ impl Reservation<'_> {
     /// Marks the request as sent.
     #[inline]
     pub const fn sent(&mut self) {
-        self.reserved.is_sent = true;
+        self.reserved.note_sent();
     }
 
     /// Charges the usage so far in place of the reservation. The usage of a stream may come in
@@ -118,7 +118,7 @@ impl Reservation<'_> {
 impl Drop for Reservation<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.reserved.is_sent {
+        if self.reserved.is_sent() {
             self.quota.end(&self.cost, self.reserved);
         } else {
             self.quota.cancel(&self.cost, self.reserved);

@@ -5,40 +5,39 @@ use super::{Charge, Cost, Usage};
 pub struct Reserved {
     /// The output tokens: the reserved ones, and then the charged ones.
     pub(super) output: u32,
-    /// The estimated input tokens in steps of [`STEP`], if the caller does not know its input.
-    input: u16,
-    /// Bits of `INPUT`, `OUTPUT` and `REPORTED`.
-    flags: u8,
-    /// True once the request may have been sent.
-    pub(crate) is_sent: bool,
+    /// The input tokens in the lower bits, and above them the flags. These are the estimated tokens
+    /// if the caller does not know its input, and then the charged ones.
+    bits: u32,
 }
 
-/// The resolution of an estimated input, in tokens. The largest estimate is four million.
-const STEP: u32 = 64;
+/// The bits of the input. A larger estimate or charge counts as this one: 268 million tokens.
+const MOST_INPUT: u32 = (1 << 28) - 1;
 
 /// Set once the input is charged by its usage.
-const INPUT: u8 = 1;
+const INPUT: u32 = 1 << 28;
 /// Set once the output is charged by its usage.
-const OUTPUT: u8 = 2;
+const OUTPUT: u32 = 1 << 29;
 /// Set once the provider has reported its limits with the answer.
-const REPORTED: u8 = 4;
+const REPORTED: u32 = 1 << 30;
+/// Set once the request may have been sent.
+const SENT: u32 = 1 << 31;
 
 impl Reserved {
     /// The reservation of an attempt without a quota.
-    pub(crate) const NONE: Self = Self { output: 0, input: 0, flags: 0, is_sent: false };
+    pub(crate) const NONE: Self = Self { output: 0, bits: 0 };
 
-    /// Creates a reservation of `output` tokens, and of at least `input` tokens if these are an
-    /// estimate.
+    /// Creates a reservation of `output` tokens, and of `input` tokens if these are an estimate.
     #[inline]
-    pub(super) fn new(input: u32, output: u32) -> Self {
-        let input = u16::try_from(input.div_ceil(STEP)).unwrap_or(u16::MAX);
-        Self { output, input, flags: 0, is_sent: false }
+    pub(super) const fn new(input: u32, output: u32) -> Self {
+        let input = if input > MOST_INPUT { MOST_INPUT } else { input };
+        Self { output, bits: input }
     }
 
-    /// Returns the reserved input tokens.
+    /// Returns the reserved or charged input tokens.
     #[inline]
     pub(super) fn input(self, cost: &Cost<'_>) -> u32 {
-        cost.known_input().unwrap_or(u32::from(self.input) * STEP)
+        let own = self.bits & MOST_INPUT;
+        if self.is_input_charged() { own } else { cost.known_input().unwrap_or(own) }
     }
 
     /// Returns the amounts by dimension: requests, input, output, tokens.
@@ -55,36 +54,55 @@ impl Reserved {
 
     #[inline]
     pub(super) const fn is_input_charged(self) -> bool {
-        self.flags & INPUT != 0
+        self.bits & INPUT != 0
     }
 
     #[inline]
     pub(super) const fn is_output_charged(self) -> bool {
-        self.flags & OUTPUT != 0
+        self.bits & OUTPUT != 0
     }
 
     #[inline]
     pub(super) const fn is_reported(self) -> bool {
-        self.flags & REPORTED != 0
+        self.bits & REPORTED != 0
     }
 
     pub(super) const fn note_reported(&mut self) {
-        self.flags |= REPORTED;
+        self.bits |= REPORTED;
     }
 
-    /// Charges a usage and returns the change of input and of output, each as from and to.
+    #[inline]
+    pub(crate) const fn is_sent(self) -> bool {
+        self.bits & SENT != 0
+    }
+
+    #[inline]
+    pub(crate) const fn note_sent(&mut self) {
+        self.bits |= SENT;
+    }
+
+    pub(crate) const fn note_unsent(&mut self) {
+        self.bits &= !SENT;
+    }
+
+    /// Charges a usage and returns the change of input and of output, each as from and to. Without
+    /// a refund the amounts stay.
     #[inline]
     pub(super) fn charge(&mut self, cost: &Cost<'_>, charge: &Charge, usage: Usage) -> Change {
         let input = self.input(cost);
         let mut changed = Change { input: (input, input), output: (self.output, self.output) };
-        if let Some(plain) = usage.input().filter(|_| !self.is_input_charged()) {
-            self.flags |= INPUT;
-            changed.input.1 = charge.input_of(plain, usage.cache_reads(), usage.cache_writes());
+        if let Some(plain) = usage.input() {
+            let charged = charge.input_of(plain, usage.cache_reads(), usage.cache_writes());
+            changed.input.1 = charged.min(MOST_INPUT);
+            let stands = if charge.refunds() { changed.input.1 } else { input.min(MOST_INPUT) };
+            self.bits = self.bits & !MOST_INPUT | INPUT | stands;
         }
         if let Some(output) = usage.output() {
-            self.flags |= OUTPUT;
-            self.output = charge.output_of(output);
-            changed.output.1 = self.output;
+            changed.output.1 = charge.output_of(output);
+            self.bits |= OUTPUT;
+            if charge.refunds() {
+                self.output = changed.output.1;
+            }
         }
         changed
     }

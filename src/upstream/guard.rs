@@ -145,7 +145,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     #[inline]
     pub(crate) fn note_sent(&mut self, slot: usize) {
         if let Some(Held::Admitted { reserved, .. }) = self.slots[slot].held() {
-            reserved.is_sent = true;
+            reserved.note_sent();
         }
     }
 
@@ -158,7 +158,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     /// Ends the attempt in `slot` as if its request had never been sent.
     pub(crate) fn withdraw(&mut self, slot: usize) {
         if let Some(Held::Admitted { reserved, .. }) = self.slots[slot].held() {
-            reserved.is_sent = false;
+            reserved.note_unsent();
         }
         self.forget(slot);
     }

@@ -197,7 +197,7 @@ pub(super) fn give_back(held: Held, parts: &Parts, demand: &Demand<'_>) {
     if let Some(quota) = &parts.quota {
         match held {
             Held::InLine(place) => quota.leave(place),
-            Held::Admitted { reserved, .. } if reserved.is_sent => {
+            Held::Admitted { reserved, .. } if reserved.is_sent() => {
                 quota.end(&demand.cost, reserved);
             }
             Held::Admitted { reserved, .. } => quota.cancel(&demand.cost, reserved),

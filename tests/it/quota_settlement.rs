@@ -1,0 +1,131 @@
+//! The settlement of a reservation: usage in parts, estimates and withdrawals.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use resile::observe::{Event, EventKind};
+use resile::quota::{Charge, Cost, Dimension, Estimate, Quota, Rate, Usage};
+use resile::{ManualTimer, Upstream};
+
+const NOW: Duration = Duration::from_secs(7);
+const RATE: Rate = Rate::per_minute(1_000);
+const TOKENS: [Dimension; 3] = [Dimension::Input, Dimension::Output, Dimension::Tokens];
+
+/// A quota of 1,000 units in every dimension of tokens.
+const fn quota() -> Quota {
+    Quota::new().with_input(RATE).with_output(RATE).with_tokens(RATE)
+}
+
+fn levels(quota: &Quota) -> [i64; 3] {
+    TOKENS.map(|dimension| quota.level_at(dimension, NOW).unwrap())
+}
+
+#[test]
+fn a_later_number_replaces_an_earlier_one() {
+    let quota = quota();
+    let cost = Cost::input(100).with_max_output(200);
+    let mut reservation = quota.try_reserve(cost, NOW).unwrap();
+    assert_eq!(levels(&quota), [900, 800, 700]);
+    for (usage, expected) in [
+        (Usage::new().with_input(40).with_output(1), [960, 999, 959]),
+        (Usage::new().with_output(60), [960, 940, 900]),
+        (Usage::new().with_input(150), [850, 940, 790]),
+        (Usage::new(), [850, 940, 790]),
+        (Usage::new().with_input(0).with_output(0), [1_000, 1_000, 1_000]),
+        (Usage::new().with_input(u64::from(u32::MAX)), [1_000 - ((1 << 28) - 1), 1_000, 0]),
+        (Usage::new().with_input(30).with_output(20), [970, 980, 950]),
+    ] {
+        reservation.record(usage, NOW);
+        let seen = levels(&quota);
+        assert_eq!(seen[..2], expected[..2], "{usage:?}");
+        if seen[0] > 0 {
+            assert_eq!(seen[2], expected[2], "{usage:?}");
+        }
+    }
+    drop(reservation);
+    assert_eq!(levels(&quota), [970, 980, 950]);
+}
+
+#[test]
+fn each_part_of_a_usage_is_an_event_with_the_charge_before() {
+    static EVENTS: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+    fn observe(event: &Event<'_>) {
+        if let EventKind::Settled { before, charged, .. } = event.kind {
+            EVENTS.lock().unwrap().push((before, charged));
+        }
+    }
+    static OBSERVER: fn(&Event<'_>) = observe;
+    let upstream = Upstream::new("events").with_quota(quota()).with_timer(ManualTimer::new());
+    let upstream = upstream.with_observer(&OBSERVER);
+    let target = upstream.at_cost(Cost::input(100).with_max_output(200));
+    let mut admission = target.try_admit().unwrap();
+    admission.record(Usage::new().with_input(40));
+    admission.record(Usage::new().with_output(60));
+    admission.record(Usage::new().with_output(70));
+    admission.succeeded();
+    assert_eq!(*EVENTS.lock().unwrap(), [(300, 240), (240, 100), (100, 110)]);
+}
+
+/// Whatever was recorded before, a withdrawn attempt gives back what it holds and no more.
+#[test]
+fn a_withdrawn_attempt_gives_back_what_it_holds() {
+    for charge in [Charge::ACTUAL, Charge::OPENAI, Charge::BEDROCK] {
+        for usage in [
+            Usage::new(),
+            Usage::new().with_input(10),
+            Usage::new().with_input(400),
+            Usage::new().with_output(10),
+            Usage::new().with_input(400).with_output(400),
+        ] {
+            let timer = ManualTimer::new();
+            let quota = quota().with_charge(charge).with_requests(RATE).with_concurrency(2);
+            let upstream = Upstream::new("withdraws").with_quota(quota).with_timer(timer);
+            let cost = Cost::input(100).with_max_output(200);
+            let other = upstream.at_cost(cost).try_admit().unwrap();
+            let before = TOKENS.map(|dimension| upstream.quota_level(dimension));
+            let mut admission = upstream.at_cost(cost).try_admit().unwrap();
+            admission.record(usage);
+            admission.withdraw();
+            let after = TOKENS.map(|dimension| upstream.quota_level(dimension));
+            assert_eq!(after, before, "{charge:?}, {usage:?}");
+            assert_eq!(upstream.quota_level(Dimension::Requests), Some(999));
+            drop(other);
+            let quota = upstream.quota().unwrap();
+            assert_eq!((quota.reserved(), quota.in_flight()), (0, Some(0)));
+        }
+    }
+}
+
+/// The estimates are far above the bursts, and the caller knows neither number.
+#[test]
+fn an_estimate_alone_refuses_no_call() {
+    let slow = Rate::per_minute(100);
+    for charge in [Charge::ACTUAL, Charge::OPENAI, Charge::CEREBRAS] {
+        for quota in [
+            Quota::new().with_tokens(slow),
+            Quota::new().with_input(slow),
+            Quota::new().with_input(slow).with_tokens(Rate::per_minute(30)),
+            Quota::new().with_output(slow).with_tokens(Rate::per_minute(5_001)),
+            Quota::new().with_output(slow).with_input(slow).with_tokens(slow),
+        ] {
+            let quota = quota.with_charge(charge).with_estimate(Estimate::new().with_samples(1));
+            quota.estimate().record(5_000, 7_000);
+            let reservation = quota.try_reserve(Cost::new(), NOW);
+            assert!(reservation.is_ok(), "{charge:?}: {reservation:?} of {quota:?}");
+        }
+    }
+}
+
+/// The room that a known output leaves in a burst is no multiple of any step.
+#[test]
+fn an_estimated_input_takes_exactly_the_room() {
+    for charge in [Charge::ACTUAL, Charge::OPENAI] {
+        let quota = quota().with_charge(charge).with_estimate(Estimate::new().with_samples(1));
+        quota.estimate().record(5_000, 333);
+        let cost = Cost::new().with_max_output(333);
+        let reservation = quota.try_reserve(cost, NOW).unwrap();
+        assert_eq!(quota.level_at(Dimension::Tokens, NOW), Some(0), "{charge:?}");
+        drop(reservation);
+        assert_eq!(levels(&quota), [1_000; 3], "{charge:?}");
+    }
+}
