@@ -48,7 +48,7 @@ impl Quota {
         let reserved = self.price(cost);
         let amounts = reserved.amounts(cost);
         let take = || {
-            let takes = now >= not_before && self.take(&amounts, reserved.output, now);
+            let takes = now >= not_before && self.take(&amounts, reserved.output(), now);
             takes.then_some(reserved)
         };
         let (place, turn, is_new) = match entry {
@@ -262,10 +262,10 @@ impl Quota {
     pub(crate) fn end(&self, cost: &Cost<'_>, reserved: Reserved) {
         if reserved.is_output_charged() {
             if !self.charge.reserves_maximum() {
-                self.estimate_of(cost).record_output(u64::from(reserved.output));
+                self.estimate_of(cost).record_output(u64::from(reserved.output()));
             }
         } else {
-            self.settle_output(reserved.output);
+            self.settle_output(reserved.output());
         }
         if self.concurrency != u32::MAX {
             self.exit();
@@ -277,12 +277,12 @@ impl Quota {
     #[cold]
     pub(crate) fn cancel(&self, cost: &Cost<'_>, reserved: Reserved) {
         if !reserved.is_output_charged() {
-            self.settle_output(reserved.output);
+            self.settle_output(reserved.output());
         }
         if let Some(bucket) = &self.buckets[Dimension::Requests.index()] {
             bucket.give_back(1);
         }
-        let (input, output) = (reserved.input(cost), reserved.output);
+        let (input, output) = (reserved.input(cost), reserved.output());
         self.change(&Change { input: (input, 0), output: (output, 0) }, 0); // adds nothing
         self.exit();
         self.line.wake_first();
@@ -293,8 +293,10 @@ impl Quota {
     #[cold]
     pub(crate) fn refuse(&self, cost: &Cost<'_>, reserved: Reserved, own_limit: bool, now: u64) {
         if !reserved.is_output_charged() {
-            self.settle_output(reserved.output);
-            let (input, output) = (reserved.input(cost), reserved.output);
+            self.settle_output(reserved.output());
+            let (input, output) = (reserved.input(cost), reserved.output());
+            // A reported level has no part of the refused input.
+            let input = if reserved.is_reported() { 0 } else { input };
             if !reserved.is_input_charged() {
                 self.change(&Change { input: (input, 0), output: (output, 0) }, now);
             }

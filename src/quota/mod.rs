@@ -21,6 +21,7 @@
 //! * [`record`] within the operation reports the usage. The module [`llm`](https://docs.rs/resile/latest/resile/llm/index.html)
 //!   does so for the answers that it reads. The quota then takes what was used beyond the reservation,
 //!   or gives back the rest. A quota may be overdrawn: the debt refills first.
+//! * At most 16,777,215 tokens of input and 268,435,455 of output count for one attempt.
 //! * An attempt without a usage keeps its reservation: the provider may have charged it.
 //! * A refused attempt (a throttling verdict) gives its tokens back. Its request counts.
 //! * An attempt that was never sent gives everything back.

@@ -12,7 +12,7 @@ use crate::time::nanos;
 ///
 /// | setting | default | why |
 /// |---|---|---|
-/// | burst | one period's count | providers publish only the count; a smaller burst follows the short windows that some of them enforce |
+/// | burst | one period's count, and at most 268,435,454 | providers publish only the count; a smaller burst follows the short windows that some of them enforce |
 ///
 /// # Examples
 ///
@@ -38,8 +38,8 @@ pub struct Rate {
 /// The longest time in which a cost refills, in nanoseconds: 73 years.
 const LONGEST: u64 = 1 << 61;
 
-/// The largest burst. A saturated cost is above every burst.
-const LARGEST_BURST: u32 = u32::MAX - 1;
+/// The largest burst. A [saturated](super::reserved) cost is above every burst.
+const LARGEST_BURST: u32 = (1 << 28) - 2;
 
 impl Rate {
     /// Creates a rate of `count` units per `period`. With a count of 0 nothing refills, and no
@@ -78,7 +78,7 @@ impl Rate {
     }
 
     /// Sets the number of units that may be used at once after a pause. With 0 no cost fits. A
-    /// rate with a count of 0 has a burst of 0. The largest burst is 4,294,967,294.
+    /// rate with a count of 0 has a burst of 0. The largest burst is 268,435,454.
     pub const fn with_burst(mut self, burst: u32) -> Self {
         self.burst = if self.count == 0 {
             0

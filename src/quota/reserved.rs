@@ -1,17 +1,20 @@
 use super::{Charge, Cost, Usage};
 
-/// The amounts that one attempt holds of a quota, in eight bytes. Each attempt stores them.
+/// The amounts that one attempt holds of a quota, in eight bytes. Each attempt stores them. The
+/// `bool` leaves room for the tag of the enum around them.
 #[derive(Clone, Copy, Debug)]
 pub struct Reserved {
-    /// The output tokens: the reserved ones, and then the charged ones.
-    pub(super) output: u32,
-    /// The input tokens in the lower bits, and above them the flags. These are the estimated tokens
-    /// if the caller does not know its input, and then the charged ones.
-    bits: u32,
+    /// The reserved output tokens, and then the charged ones, in the lower bits. Flags above them.
+    output: u32,
+    /// The estimated input tokens if the caller does not know its input, and then the charged ones.
+    input: [u8; 3],
+    is_sent: bool,
 }
 
-/// The bits of the input. A larger estimate or charge counts as this one: 268 million tokens.
-const MOST_INPUT: u32 = (1 << 28) - 1;
+/// The bits of the output. A larger number counts as this one: 268 million tokens.
+const MOST_OUTPUT: u32 = (1 << 28) - 1;
+/// The bits of an estimated or charged input. A larger number counts as this one: 16 million tokens.
+const MOST_INPUT: u32 = (1 << 24) - 1;
 
 /// Set once the input is charged by its usage.
 const INPUT: u32 = 1 << 28;
@@ -19,24 +22,36 @@ const INPUT: u32 = 1 << 28;
 const OUTPUT: u32 = 1 << 29;
 /// Set once the provider has reported its limits with the answer.
 const REPORTED: u32 = 1 << 30;
-/// Set once the request may have been sent.
-const SENT: u32 = 1 << 31;
 
 impl Reserved {
     /// The reservation of an attempt without a quota.
-    pub(crate) const NONE: Self = Self { output: 0, bits: 0 };
+    pub(crate) const NONE: Self = Self { output: 0, input: [0; 3], is_sent: false };
 
     /// Creates a reservation of `output` tokens, and of `input` tokens if these are an estimate.
     #[inline]
-    pub(super) const fn new(input: u32, output: u32) -> Self {
-        let input = if input > MOST_INPUT { MOST_INPUT } else { input };
-        Self { output, bits: input }
+    pub(super) fn new(input: u32, output: u32) -> Self {
+        let mut reserved = Self { output: output.min(MOST_OUTPUT), ..Self::NONE };
+        reserved.set_input(input.min(MOST_INPUT));
+        reserved
+    }
+
+    #[inline]
+    fn set_input(&mut self, input: u32) {
+        let [a, b, c, _] = input.to_le_bytes();
+        self.input = [a, b, c];
+    }
+
+    /// Returns the reserved or charged output tokens.
+    #[inline]
+    pub(super) const fn output(self) -> u32 {
+        self.output & MOST_OUTPUT
     }
 
     /// Returns the reserved or charged input tokens.
     #[inline]
     pub(super) fn input(self, cost: &Cost<'_>) -> u32 {
-        let own = self.bits & MOST_INPUT;
+        let [a, b, c] = self.input;
+        let own = u32::from_le_bytes([a, b, c, 0]);
         if self.is_input_charged() { own } else { cost.known_input().unwrap_or(own) }
     }
 
@@ -44,64 +59,64 @@ impl Reserved {
     #[inline]
     pub(super) fn amounts(self, cost: &Cost<'_>) -> Amounts {
         let input = self.input(cost);
-        [1, input, self.output, input.saturating_add(self.output)]
+        [1, input, self.output(), input.saturating_add(self.output())]
     }
 
     /// Returns the reserved tokens of input and output.
     pub(crate) fn tokens(self, cost: &Cost<'_>) -> u64 {
-        u64::from(self.input(cost)) + u64::from(self.output)
+        u64::from(self.input(cost)) + u64::from(self.output())
     }
 
     #[inline]
     pub(super) const fn is_input_charged(self) -> bool {
-        self.bits & INPUT != 0
+        self.output & INPUT != 0
     }
 
     #[inline]
     pub(super) const fn is_output_charged(self) -> bool {
-        self.bits & OUTPUT != 0
+        self.output & OUTPUT != 0
     }
 
     #[inline]
     pub(super) const fn is_reported(self) -> bool {
-        self.bits & REPORTED != 0
+        self.output & REPORTED != 0
     }
 
     pub(super) const fn note_reported(&mut self) {
-        self.bits |= REPORTED;
+        self.output |= REPORTED;
     }
 
     #[inline]
     pub(crate) const fn is_sent(self) -> bool {
-        self.bits & SENT != 0
+        self.is_sent
     }
 
     #[inline]
     pub(crate) const fn note_sent(&mut self) {
-        self.bits |= SENT;
+        self.is_sent = true;
     }
 
     pub(crate) const fn note_unsent(&mut self) {
-        self.bits &= !SENT;
+        self.is_sent = false;
     }
 
     /// Charges a usage and returns the change of input and of output, each as from and to. Without
     /// a refund the amounts stay.
     #[inline]
     pub(super) fn charge(&mut self, cost: &Cost<'_>, charge: &Charge, usage: Usage) -> Change {
-        let input = self.input(cost);
-        let mut changed = Change { input: (input, input), output: (self.output, self.output) };
+        let (input, output) = (self.input(cost), self.output());
+        let mut changed = Change { input: (input, input), output: (output, output) };
         if let Some(plain) = usage.input() {
             let charged = charge.input_of(plain, usage.cache_reads(), usage.cache_writes());
             changed.input.1 = charged.min(MOST_INPUT);
-            let stands = if charge.refunds() { changed.input.1 } else { input.min(MOST_INPUT) };
-            self.bits = self.bits & !MOST_INPUT | INPUT | stands;
+            self.output |= INPUT;
+            self.set_input(if charge.refunds() { changed.input.1 } else { input.min(MOST_INPUT) });
         }
         if let Some(output) = usage.output() {
-            changed.output.1 = charge.output_of(output);
-            self.bits |= OUTPUT;
+            changed.output.1 = charge.output_of(output).min(MOST_OUTPUT);
+            self.output |= OUTPUT;
             if charge.refunds() {
-                self.output = changed.output.1;
+                self.output = self.output & !MOST_OUTPUT | changed.output.1;
             }
         }
         changed

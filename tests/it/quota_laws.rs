@@ -30,12 +30,12 @@ fn amount() -> impl Strategy<Value = u64> {
 fn usage() -> impl Strategy<Value = Usage> {
     let input = proptest::option::of((amount(), 0..40_u64, 0..40_u64));
     (input, proptest::option::of(amount())).prop_map(|(input, output)| {
-        // A charged input saturates at 268 million tokens.
+        // A charge saturates at 16 million tokens of input and 268 million of output.
         let usage = input.map_or(Usage::new(), |(plain, reads, writes)| {
-            let usage = Usage::new().with_input(plain.min(1 << 27));
+            let usage = Usage::new().with_input(plain.min(1 << 23));
             usage.with_cache_reads(reads).with_cache_writes(writes)
         });
-        output.map_or(usage, |output| usage.with_output(output))
+        output.map_or(usage, |output| usage.with_output(output.min(1 << 27)))
     })
 }
 

@@ -53,6 +53,8 @@ impl Bucket {
 pub(crate) struct Held {
     pub(crate) input: u64,
     pub(crate) output: u64,
+    /// True if the caller knows its input.
+    knows_input: bool,
     is_sent: bool,
     has_input: bool,
     has_output: bool,
@@ -112,6 +114,7 @@ impl Model {
     fn price(&self, input: Option<u64>, most: Option<u64>) -> Held {
         let [tokens, inputs, outputs] =
             [Dimension::Tokens, Dimension::Input, Dimension::Output].map(|it| self.burst(it));
+        let knows_input = input.is_some();
         let (input, output) = if self.charge.reserves_maximum() {
             let output = most.unwrap_or(self.charge.default_maximum().into());
             let room = inputs.min(tokens.saturating_sub(output));
@@ -121,7 +124,9 @@ impl Model {
             let output = most.unwrap_or(self.largest[1]);
             (input, output.min(outputs).min(tokens.saturating_sub(input)))
         };
-        Held { input, output, ..Held::default() }
+        // A larger output counts as this one, and is above every burst.
+        let output = output.min((1 << 28) - 1);
+        Held { input, output, knows_input, ..Held::default() }
     }
 
     pub(crate) fn reserve(&mut self, input: Option<u64>, most: Option<u64>) -> Answer {
@@ -167,7 +172,7 @@ impl Model {
         let before = held.amounts();
         if let Some(input) = usage.input() {
             let charged = input + self.weighted(usage);
-            if !held.has_input {
+            if !held.has_input && !held.knows_input {
                 self.largest[0] = self.largest[0].max(charged);
             }
             held.has_input = true;
@@ -216,7 +221,9 @@ impl Model {
     pub(crate) fn drop(&mut self, held: Held) {
         self.in_flight -= 1;
         if held.has_output {
-            self.largest[1] = self.largest[1].max(held.output);
+            if !self.charge.reserves_maximum() {
+                self.largest[1] = self.largest[1].max(held.output);
+            }
         } else {
             self.unsettled -= held.output;
         }
@@ -230,7 +237,11 @@ impl Model {
         self.in_flight -= 1;
         if !held.has_output {
             self.unsettled -= held.output;
-            if !held.has_input {
+            if !held.has_input && held.has_limits {
+                // The reported level has no part of the refused input.
+                let [_, input, _, _] = held.amounts();
+                self.change(held.amounts(), [1, input, 0, input]);
+            } else if !held.has_input {
                 self.change(held.amounts(), [1, 0, 0, 0]);
             }
         }

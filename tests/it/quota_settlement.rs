@@ -32,7 +32,7 @@ fn a_later_number_replaces_an_earlier_one() {
         (Usage::new().with_input(150), [850, 940, 790]),
         (Usage::new(), [850, 940, 790]),
         (Usage::new().with_input(0).with_output(0), [1_000, 1_000, 1_000]),
-        (Usage::new().with_input(u64::from(u32::MAX)), [1_000 - ((1 << 28) - 1), 1_000, 0]),
+        (Usage::new().with_input(u64::from(u32::MAX)), [1_000 - ((1 << 24) - 1), 1_000, 0]),
         (Usage::new().with_input(30).with_output(20), [970, 980, 950]),
     ] {
         reservation.record(usage, NOW);

@@ -14,8 +14,8 @@ use super::{Clock, Row};
 use crate::contender;
 use crate::contender::Contender;
 
-/// A million requests a second, a billion at once: no run uses them up.
-const RATE: Rate = Rate::per_second(1_000_000).with_burst(2_000_000_000);
+/// A billion requests a second: no run uses them up.
+const RATE: Rate = Rate::per_second(1_000_000_000);
 static REQUESTS: Quota = Quota::new().with_requests(RATE);
 static TOKENS: Quota = Quota::new().with_requests(RATE).with_tokens(RATE);
 static UPSTREAM: Upstream =
