@@ -3,7 +3,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
-use super::cost::Standing;
+use super::demand::Standing;
 use super::reserved::Amounts;
 use crate::sync::{AtomicU64, Mutex, MutexGuard};
 

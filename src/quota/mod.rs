@@ -89,9 +89,11 @@
 //! # }
 //! ```
 
+mod ask;
 mod bucket;
 mod charge;
 mod cost;
+mod demand;
 mod estimate;
 mod ledger;
 mod levels;
@@ -101,18 +103,20 @@ mod meter;
 mod rate;
 mod reservation;
 mod reserved;
+mod usage;
 
 pub use charge::Charge;
-pub use cost::{Cost, Usage};
+pub use cost::Cost;
 pub use estimate::Estimate;
 pub use levels::Levels;
 pub use limits::{Dimension, Limit, Limits};
 pub use meter::{learn, record};
 pub use rate::Rate;
 pub use reservation::{Refusal, Reservation};
+pub use usage::Usage;
 
-pub(crate) use cost::{Demand, Standing};
-pub(crate) use ledger::{Ask, Entry};
+pub(crate) use ask::{Ask, Entry};
+pub(crate) use demand::{Demand, Standing};
 pub(crate) use line::Place;
 pub(crate) use meter::{Collecting, Report};
 pub(crate) use reserved::Reserved;

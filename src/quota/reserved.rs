@@ -107,8 +107,8 @@ impl Reserved {
         let (input, output) = (self.input(cost), self.output());
         let mut changed = Change { input: (input, input), output: (output, output) };
         if let Some(plain) = usage.input() {
-            let charged = charge.input_of(plain, usage.cache_reads(), usage.cache_writes());
-            changed.input.1 = charged.min(MOST_INPUT);
+            let weighted = charge.input_of(plain, usage.cache_reads(), usage.cache_writes());
+            changed.input.1 = weighted.min(MOST_INPUT);
             self.output |= INPUT;
             self.set_input(if charge.refunds() { changed.input.1 } else { input.min(MOST_INPUT) });
         }

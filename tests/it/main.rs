@@ -38,7 +38,6 @@ mod metrics;
 mod nested;
 mod observe;
 mod observer_panics;
-mod quota;
 mod quota_config;
 mod quota_headers;
 mod quota_laws;

@@ -50,6 +50,7 @@ impl Bucket {
 
 /// The amounts that an attempt holds.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "a plain model")]
 pub(crate) struct Held {
     pub(crate) input: u64,
     pub(crate) output: u64,
@@ -246,7 +247,9 @@ impl Model {
             }
         }
         if is_own_limit && !held.has_limits {
-            Dimension::ALL.into_iter().for_each(|dimension| self.lower(dimension, 0));
+            for dimension in Dimension::ALL {
+                self.lower(dimension, 0);
+            }
         }
     }
 

@@ -1,0 +1,186 @@
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
+use super::line::{Newcomer, Place, Turn};
+use super::reserved::{Amounts, Reserved};
+use super::{Cost, Demand, Dimension, Estimate, Quota};
+
+/// The answer of a quota to an attempt that wants to begin. Times are in nanoseconds.
+pub(crate) enum Ask {
+    /// The cost is reserved.
+    Reserved(Reserved),
+    /// The attempt waits at `place`. It asks again at `asks_at`, or when it is woken. Its cost
+    /// cannot fit before `earliest`.
+    Waiting { place: Place, asks_at: u64, earliest: u64, is_new: bool },
+    /// The attempt may not wait, and its cost fits at this time.
+    NotBefore(u64),
+    /// Too many calls wait already.
+    Full,
+    /// The cost is larger than the burst.
+    TooLarge { dimension: Dimension, cost: u32, limit: u32 },
+}
+
+/// The way in which an attempt asks.
+#[derive(Clone, Copy)]
+pub(crate) enum Entry<'a> {
+    /// The attempt does not wait.
+    AtOnce,
+    /// The attempt joins the queue if it must wait.
+    Joining(&'a Waker),
+    /// The attempt waits already.
+    At(Place, &'a Waker),
+}
+
+const NEVER: u64 = u64::MAX;
+
+impl Quota {
+    /// Reserves the cost of an attempt, or says when to ask again.
+    ///
+    /// Nothing is reserved before `not_before`.
+    pub(crate) fn ask(
+        &self,
+        demand: &Demand<'_>,
+        entry: Entry<'_>,
+        now: u64,
+        not_before: u64,
+    ) -> Ask {
+        let cost = &demand.cost;
+        let reserved = self.price(cost);
+        let amounts = reserved.amounts(cost);
+        let take = || {
+            let takes = now >= not_before && self.take(&amounts, reserved.output(), now);
+            takes.then_some(reserved)
+        };
+        let (place, turn, is_new) = match entry {
+            Entry::At(place, waker) => (place, self.line.ask(place, waker, now, take), false),
+            Entry::AtOnce | Entry::Joining(_) => {
+                if self.line.len() == 0 {
+                    if let Some(reserved) = take() {
+                        return Ask::Reserved(reserved);
+                    }
+                    // `take` may have held a part for a moment that a new waiter missed.
+                    self.line.wake_first();
+                }
+                if let Some(too_large) = self.too_large(&amounts) {
+                    return too_large;
+                }
+                let Entry::Joining(waker) = entry else {
+                    return Ask::NotBefore(self.fits_at(&amounts, [0; 4]));
+                };
+                let newcomer = Newcomer {
+                    standing: demand.standing,
+                    amounts,
+                    cost: self.time_of(&amounts),
+                    waker,
+                };
+                let take = || {
+                    self.touch();
+                    take()
+                };
+                match self.line.join(&newcomer, self.queue, now, take) {
+                    Some((place, turn)) => (place, turn, true),
+                    None => return Ask::Full,
+                }
+            }
+        };
+        let (asks_at, ahead) = match turn {
+            Turn::Taken(reserved) => return Ask::Reserved(reserved),
+            Turn::First => (self.asks_at(&amounts, now.max(not_before)), [0; 4]),
+            Turn::Behind(ahead) => (NEVER, ahead),
+        };
+        let asks_at = if now < not_before { not_before.max(asks_at) } else { asks_at };
+        let earliest = self.earliest(&amounts, ahead).max(not_before);
+        Ask::Waiting { place, asks_at, earliest, is_new }
+    }
+
+    /// Leaves the queue.
+    pub(crate) fn leave(&self, place: Place) {
+        self.line.leave(place);
+    }
+
+    /// Returns the amounts to reserve for a cost.
+    #[inline]
+    fn price(&self, cost: &Cost<'_>) -> Reserved {
+        let most = cost.most_output();
+        let input = cost.known_input();
+        if self.charge.reserves_maximum() {
+            let output = most.unwrap_or(self.charge.default_maximum());
+            let input_estimate =
+                if input.is_none() { self.estimate_of(cost).input_to_reserve() } else { 0 };
+            let room = self.burst(Dimension::Tokens).saturating_sub(output);
+            let room = room.min(self.burst(Dimension::Input));
+            return Reserved::new(input_estimate.min(room), output);
+        }
+        let estimate = self.estimate_of(cost);
+        let most = most.map(|most| self.charge.output_of(u64::from(most)));
+        // An estimate alone refuses no call: it is cut to the room in the bursts.
+        let tokens = self.burst(Dimension::Tokens);
+        let input_estimate = match input {
+            Some(_) => 0,
+            None => estimate.input_to_reserve().min(tokens).min(self.burst(Dimension::Input)),
+        };
+        let room = tokens.saturating_sub(input.unwrap_or(input_estimate));
+        let output = estimate.output_to_reserve(most).min(room).min(self.burst(Dimension::Output));
+        Reserved::new(input_estimate, output)
+    }
+
+    #[inline]
+    pub(super) fn estimate_of<'a>(&'a self, cost: &Cost<'a>) -> &'a Estimate {
+        cost.estimate().unwrap_or(&self.estimate)
+    }
+
+    /// Returns the burst of a dimension, or `u32::MAX` without a limit.
+    #[inline]
+    fn burst(&self, dimension: Dimension) -> u32 {
+        self.buckets[dimension.index()].as_ref().map_or(u32::MAX, |bucket| bucket.rate().burst())
+    }
+
+    #[cold]
+    fn too_large(&self, amounts: &Amounts) -> Option<Ask> {
+        Dimension::ALL.into_iter().zip(amounts).find_map(|(dimension, cost)| {
+            let limit = self.burst(dimension);
+            let is_limited = self.buckets[dimension.index()].is_some();
+            (is_limited && *cost > limit).then_some(Ask::TooLarge { dimension, cost: *cost, limit })
+        })
+    }
+
+    /// Returns the time at which the first waiter asks again: when its cost fits, or never if it
+    /// waits for another attempt to end.
+    fn asks_at(&self, amounts: &Amounts, now: u64) -> u64 {
+        let at = self.fits_at(amounts, [0; 4]);
+        if at > now { at } else { NEVER }
+    }
+
+    /// Returns the time at which the amounts fit after the amounts `ahead`.
+    fn fits_at(&self, amounts: &Amounts, ahead: [u64; 4]) -> u64 {
+        let buckets = self.buckets.iter().zip(amounts).zip(ahead);
+        let times = buckets.filter_map(|((bucket, amount), ahead)| {
+            let bucket = bucket.as_ref().filter(|_| *amount > 0)?;
+            Some(bucket.fits_at(u64::from(*amount), bucket.rate().time_of(ahead)))
+        });
+        times.max().unwrap_or(0)
+    }
+
+    /// Returns the earliest time at which the amounts could fit: if all attempts in flight give
+    /// back their output.
+    fn earliest(&self, amounts: &Amounts, ahead: [u64; 4]) -> u64 {
+        let back = if self.charge.refunds() { self.unsettled.load(Ordering::Relaxed) } else { 0 };
+        let back = [0, 0, back, back];
+        let buckets = self.buckets.iter().zip(amounts).zip(ahead).zip(back);
+        let times = buckets.filter_map(|(((bucket, amount), ahead), back)| {
+            let bucket = bucket.as_ref().filter(|_| *amount > 0)?;
+            let at = bucket.fits_at(u64::from(*amount), bucket.rate().time_of(ahead));
+            Some(at.saturating_sub(bucket.rate().time_of(back)))
+        });
+        times.max().unwrap_or(0)
+    }
+
+    /// Returns the time in which the amounts refill.
+    fn time_of(&self, amounts: &Amounts) -> u64 {
+        let buckets = self.buckets.iter().zip(amounts);
+        let times = buckets.filter_map(|(bucket, amount)| {
+            Some(bucket.as_ref()?.rate().time_of(u64::from(*amount)))
+        });
+        times.max().unwrap_or(0)
+    }
+}

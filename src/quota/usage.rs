@@ -1,0 +1,99 @@
+use super::cost::saturated;
+
+/// The tokens that a call used, as its answer reports them.
+///
+/// The numbers of one call may come in parts: a stream reports its input first and its output last.
+/// A later number replaces an earlier one.
+///
+/// # Examples
+///
+/// ```
+/// use resile::quota::Usage;
+///
+/// let usage = Usage::new().with_input(1_200).with_cache_reads(4_000).with_output(350);
+/// assert_eq!(usage.output(), Some(350));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[must_use = "a usage does nothing until it is recorded"]
+pub struct Usage {
+    input: Option<u32>,
+    cache_reads: u32,
+    cache_writes: u32,
+    output: Option<u32>,
+}
+
+/// Numbers. Each saturates at 4,294,967,295.
+impl Usage {
+    /// Creates an empty usage.
+    pub const fn new() -> Self {
+        Self { input: None, cache_reads: 0, cache_writes: 0, output: None }
+    }
+
+    /// Sets the number of input tokens that were neither read from a cache nor written to it.
+    pub const fn with_input(mut self, tokens: u64) -> Self {
+        self.input = Some(saturated(tokens));
+        self
+    }
+
+    /// Sets the number of input tokens that were read from a cache.
+    pub const fn with_cache_reads(mut self, tokens: u64) -> Self {
+        self.cache_reads = saturated(tokens);
+        self
+    }
+
+    /// Sets the number of input tokens that were written to a cache.
+    pub const fn with_cache_writes(mut self, tokens: u64) -> Self {
+        self.cache_writes = saturated(tokens);
+        self
+    }
+
+    /// Sets the number of output tokens, including those of reasoning.
+    pub const fn with_output(mut self, tokens: u64) -> Self {
+        self.output = Some(saturated(tokens));
+        self
+    }
+
+    /// Returns the number of input tokens that were neither read from a cache nor written to it.
+    #[must_use]
+    pub fn input(&self) -> Option<u64> {
+        self.input.map(u64::from)
+    }
+
+    /// Returns the number of input tokens that were read from a cache.
+    #[must_use]
+    pub fn cache_reads(&self) -> u64 {
+        u64::from(self.cache_reads)
+    }
+
+    /// Returns the number of input tokens that were written to a cache.
+    #[must_use]
+    pub fn cache_writes(&self) -> u64 {
+        u64::from(self.cache_writes)
+    }
+
+    /// Returns the number of output tokens, including those of reasoning.
+    #[must_use]
+    pub fn output(&self) -> Option<u64> {
+        self.output.map(u64::from)
+    }
+
+    /// Returns whether the usage has no number of input and none of output.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.input.is_none() && self.output.is_none()
+    }
+
+    /// Returns this usage with the numbers of `later` in place of its own.
+    pub const fn merged(self, later: Self) -> Self {
+        let mut merged = self;
+        if let Some(input) = later.input {
+            merged.input = Some(input);
+            merged.cache_reads = later.cache_reads;
+            merged.cache_writes = later.cache_writes;
+        }
+        if let Some(output) = later.output {
+            merged.output = Some(output);
+        }
+        merged
+    }
+}
