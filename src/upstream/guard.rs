@@ -2,7 +2,7 @@ use std::mem;
 use std::task::Waker;
 use std::time::Duration;
 
-use super::held::{Admit, Held, HeldPermit, enter, give_back, reserve, resume};
+use super::held::{Admit, Held, HeldPermit, end, enter, give_back, reserve, resume};
 use super::{Endpoint, Slot};
 use crate::breaker::{Open, Outcome, Owner, Ticket, Transition};
 use crate::budget::Budget;
@@ -197,9 +197,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     pub(crate) fn admit(&mut self, slot: usize, now: Option<u64>, waker: Option<&Waker>) -> Admit {
         let Some(parts) = self.target.parts() else { return Admit::Go };
         let Some(held) = self.slots[slot].held() else { return Admit::Go };
-        let (owned, demand) = (Owned(&self.target), self.target.demand());
+        let owned = Owned(&self.target);
         if held.is_some() {
-            if let Some(admission) = resume(held, parts, &demand, waker, &owned) {
+            if let Some(admission) = resume(held, parts, &self.target.demand(), waker, &owned) {
                 return admission;
             }
         }
@@ -207,7 +207,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let cooldown = parts.cooldown.as_ref().filter(|it| !is_in_line && !it.is_free());
         if let Some(cooldown) = cooldown {
             if let Some(delay) = cooldown.wait(now.unwrap_or_else(|| owned.now())) {
-                give_back(mem::take(held), parts, &demand);
+                give_back(mem::take(held), parts, &self.target.demand());
                 return Admit::Hold(delay);
             }
         }
@@ -218,13 +218,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
         let mut reserved = Reserved::NONE;
         if let Some(quota) = &parts.quota {
+            let demand = self.target.demand();
             reserved = match reserve(held, parts, quota, &demand, waker, &owned, now) {
                 Ok(reserved) => reserved,
-                Err(admit @ Admit::InLine { .. }) => return admit,
-                Err(admit) => {
-                    give_back(mem::take(held), parts, &demand);
-                    return admit;
-                }
+                Err(admit) => return admit,
             };
             *held = Held::Admitted { ticket: Ticket::NONE, reserved };
         }
@@ -233,7 +230,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             Some(breaker) => match breaker.admit(&owned) {
                 Ok(ticket) => ticket,
                 Err(open) => {
-                    give_back(mem::take(held), parts, &demand);
+                    give_back(mem::take(held), parts, &self.target.demand());
                     return Admit::Refused {
                         reason: StopReason::Open,
                         retry_after: open.retry_after(),
@@ -262,7 +259,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         *held = Held::Nothing;
         let _permit = parts.bulkhead.as_ref().map(HeldPermit);
         if let Some(quota) = &parts.quota {
-            quota.end(&self.target.demand().cost, reserved);
+            end(quota, &self.target.demand(), reserved);
         }
         if let Some(breaker) = &parts.breaker {
             breaker.settle(ticket, Outcome::HEALTHY, at(ticket), &Owned(&self.target));
@@ -316,12 +313,12 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         *held = Held::Nothing;
         let _permit = parts.bulkhead.as_ref().map(HeldPermit);
         if let Some(quota) = &parts.quota {
-            let cost = &self.target.demand().cost;
-            if is_refused {
-                let own_limit = verdict.is_some_and(|verdict| verdict.is_own_limit());
-                quota.refuse(cost, reserved, own_limit, now);
-            } else {
-                quota.end(cost, reserved);
+            let demand = self.target.demand();
+            match verdict.filter(|_| is_refused) {
+                Some(verdict) => {
+                    quota.refuse(&demand.cost, reserved, verdict.is_own_limit(), now);
+                }
+                None => end(quota, &demand, reserved),
             }
         }
         if let Some(breaker) = &parts.breaker {

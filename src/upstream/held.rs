@@ -151,6 +151,7 @@ pub(super) fn reserve(
                     .as_ref()
                     .and_then(|breaker| breaker.refusal_within(Duration::ZERO, owner))
                 {
+                    give_back(mem::take(held), parts, demand);
                     return Err(Admit::Refused {
                         reason: StopReason::Open,
                         retry_after: open.retry_after(),
@@ -164,11 +165,11 @@ pub(super) fn reserve(
             (ask, _) => ask,
         },
     };
-    Err(match ask {
+    let refused = match ask {
         Ask::Reserved(reserved) => return Ok(reserved),
         Ask::Waiting { place, asks_at, earliest, is_new } => {
             *held = Held::InLine(place);
-            Admit::InLine { asks_at, earliest, is_new }
+            return Err(Admit::InLine { asks_at, earliest, is_new });
         }
         Ask::NotBefore(at) => Admit::Refused {
             reason: StopReason::Deadline,
@@ -179,7 +180,15 @@ pub(super) fn reserve(
             reason: StopReason::TooLarge { dimension, cost, limit },
             retry_after: None,
         },
-    })
+    };
+    give_back(mem::take(held), parts, demand);
+    Err(refused)
+}
+
+/// Ends the reservation of an attempt that was sent.
+#[inline(never)]
+pub(super) fn end(quota: &Quota, demand: &Demand<'_>, reserved: Reserved) {
+    quota.end(&demand.cost, reserved);
 }
 
 /// Gives back everything in `held`. The attempt does not count.
