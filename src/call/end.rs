@@ -288,6 +288,7 @@ where
         let (attempts, elapsed) =
             (self.guard.progress.attempts, Duration::from_nanos(self.elapsed()));
         let retry_after = retry_after.filter(|after| !after.is_zero());
+        let too_large = if reason == StopReason::TooLarge { self.guard.too_large() } else { None };
         if self.guard.target.listens() {
             let error_type = cut.map_or(std::any::type_name::<E>(), |cut| cut.as_str());
             self.with_failure(cut, verdict, |call, failure| {
@@ -297,12 +298,23 @@ where
                     elapsed,
                     failure,
                     retry_after,
+                    too_large,
                     error_type,
                 });
             });
         }
         let upstream = self.guard.target.owned_name();
         let last = self.last.take();
-        GaveUp::new(Inner { reason, attempts, elapsed, retry_after, verdict, cut, last, upstream })
+        GaveUp::new(Inner {
+            reason,
+            attempts,
+            elapsed,
+            retry_after,
+            too_large,
+            verdict,
+            cut,
+            last,
+            upstream,
+        })
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::observe::OneLine;
 use crate::policy::StopReason;
+use crate::quota::TooLarge;
 use crate::upstream::Name;
 use crate::verdict::{Cut, Verdict};
 
@@ -41,6 +42,7 @@ pub(super) struct Inner<E> {
     pub(super) attempts: u32,
     pub(super) elapsed: Duration,
     pub(super) retry_after: Option<Duration>,
+    pub(super) too_large: Option<TooLarge>,
     pub(super) verdict: Option<Verdict>,
     pub(super) cut: Option<Cut>,
     pub(super) last: Option<E>,
@@ -117,19 +119,44 @@ impl<E> GaveUp<E> {
     ///   wait was above the hint cap or the time left, or no attempt or budget was left, or the
     ///   token was cancelled before the wait. A call cancelled during the wait has no such value.
     /// * The reason is [`StopReason::Open`]. The breaker will let calls through after the wait.
-    /// * The reason is [`StopReason::Deadline`] and a cooldown holds the next attempt for longer
-    ///   than the time left.
+    /// * The reason is [`StopReason::Deadline`] and a cooldown or a quota holds the next attempt for
+    ///   longer than the time left.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
+    /// Returns the numbers of a cost above a quota, if that is the
+    /// [reason](StopReason::TooLarge).
+    #[must_use]
+    pub const fn too_large(&self) -> Option<TooLarge> {
+        self.0.too_large
+    }
+
     /// Applies `map` to the error.
     pub fn map<F>(self, map: impl FnOnce(E) -> F) -> GaveUp<F> {
-        let Inner { reason, attempts, elapsed, retry_after, verdict, cut, last, upstream } =
-            *self.0;
-        let last = last.map(map);
-        GaveUp::new(Inner { reason, attempts, elapsed, retry_after, verdict, cut, last, upstream })
+        let Inner {
+            reason,
+            attempts,
+            elapsed,
+            retry_after,
+            too_large,
+            verdict,
+            cut,
+            last,
+            upstream,
+        } = *self.0;
+        GaveUp::new(Inner {
+            reason,
+            attempts,
+            elapsed,
+            retry_after,
+            too_large,
+            verdict,
+            cut,
+            last: last.map(map),
+            upstream,
+        })
     }
 
     /// Boxes the error. `?` then converts the result into `anyhow::Error` and `Box<dyn Error>`.
@@ -154,22 +181,32 @@ impl<E> GaveUp<GaveUp<E>> {
     /// * If it ended for another reason, such as its total timeout, they are its own.
     #[must_use]
     pub fn flatten(self) -> GaveUp<E> {
-        let Inner { reason, attempts, elapsed, retry_after, verdict, cut, last, upstream } =
-            *self.0;
-        let by_inner = cut.is_none()
+        let outer = *self.0;
+        let by_inner = outer.cut.is_none()
             && matches!(
-                reason,
+                outer.reason,
                 StopReason::Fatal
                     | StopReason::Unclassified
                     | StopReason::Attempts
                     | StopReason::Alternatives
             );
-        let last = match last {
+        let Inner { attempts, elapsed, .. } = outer;
+        let last = match outer.last {
             Some(inner) if by_inner => return GaveUp::new(Inner { attempts, elapsed, ..*inner.0 }),
             Some(inner) => inner.0.last,
             None => None,
         };
-        GaveUp::new(Inner { reason, attempts, elapsed, retry_after, verdict, cut, last, upstream })
+        GaveUp::new(Inner {
+            reason: outer.reason,
+            attempts,
+            elapsed,
+            retry_after: outer.retry_after,
+            too_large: outer.too_large,
+            verdict: outer.verdict,
+            cut: outer.cut,
+            last,
+            upstream: outer.upstream,
+        })
     }
 }
 
@@ -186,6 +223,7 @@ impl<E: fmt::Debug> fmt::Debug for GaveUp<E> {
             .field("attempts", &self.attempts())
             .field("elapsed", &self.elapsed())
             .field("retry_after", &self.retry_after())
+            .field("too_large", &self.too_large())
             .field("verdict", &self.verdict())
             .field("cut", &self.cut())
             .field("upstream", &self.upstream())
@@ -207,8 +245,10 @@ impl<E> fmt::Display for GaveUp<E> {
         if !self.elapsed().is_zero() {
             write!(f, " in {:.1?}", self.elapsed())?;
         }
-        if !self.reason().is_evident(self.cut()) {
-            write!(f, ", {}", self.reason())?;
+        match self.too_large() {
+            Some(too_large) => write!(f, ", {too_large}")?,
+            None if self.reason().is_evident(self.cut()) => {}
+            None => write!(f, ", {}", self.reason())?,
         }
         if let Some(cut) = self.cut() {
             write!(f, " (last failure: {cut})")?;

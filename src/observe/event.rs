@@ -6,6 +6,7 @@ use super::gauges::Gauges;
 use super::one_line::OneLine;
 use crate::breaker::Transition;
 use crate::policy::{Attempt, StopReason};
+use crate::quota::TooLarge;
 use crate::verdict::{Cut, Health, Verdict};
 
 /// An event of a call or of the upstream shared by calls.
@@ -171,6 +172,8 @@ pub enum EventKind<'a> {
         failure: AttemptFailure<'a>,
         /// The recommended wait before the next call. `None` if it is unknown.
         retry_after: Option<Duration>,
+        /// The numbers of a cost above a quota, if that is the reason.
+        too_large: Option<TooLarge>,
         /// The type name of the operation's error. If the last attempt was cut, the word of
         /// [`Cut::as_str`].
         error_type: &'static str,
@@ -285,12 +288,16 @@ impl fmt::Display for Event<'_> {
             EventKind::Succeeded { attempt: number, .. } => {
                 write!(f, "{attempt} {number} of {allowed} succeeded")
             }
-            EventKind::GaveUp { reason, attempts, failure, retry_after, .. } => {
+            EventKind::GaveUp { reason, attempts, failure, retry_after, too_large, .. } => {
                 write!(f, "gave up after {attempts} of {allowed} {attempt}s")?;
                 // A hedge may end before all of its attempts have started.
                 let has_spare = reason == StopReason::Attempts && attempts < allowed;
-                if has_spare || !reason.is_evident(failure.cut) {
-                    write!(f, ", {reason}")?;
+                match too_large {
+                    Some(too_large) => write!(f, ", {too_large}")?,
+                    None if has_spare || !reason.is_evident(failure.cut) => {
+                        write!(f, ", {reason}")?;
+                    }
+                    None => {}
                 }
                 let has_cause = failure.cut.is_some() || failure.error.is_some();
                 if has_cause {

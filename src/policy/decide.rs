@@ -3,7 +3,6 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::{Attempt, RetryPolicy};
-use crate::quota::Dimension;
 use crate::verdict::{Cut, Verdict};
 
 /// The next step after a failed attempt. Made by [`RetryPolicy::decide`].
@@ -35,16 +34,9 @@ pub enum StopReason {
     /// The queue of the bulkhead or of the quota was full, or the wait in the bulkhead's queue took
     /// too long.
     Full,
-    /// The cost was larger than the quota allows at once. No wait helps.
-    #[non_exhaustive]
-    TooLarge {
-        /// The dimension of the quota that is too small.
-        dimension: Dimension,
-        /// The cost of the attempt in this dimension.
-        cost: u32,
-        /// The burst of the quota in this dimension.
-        limit: u32,
-    },
+    /// The cost was larger than the burst of the quota. No wait helps. The numbers are in
+    /// [`GaveUp::too_large`](crate::GaveUp::too_large).
+    TooLarge,
     /// The upstream asked for a longer wait than the policy allows.
     HintTooLong,
     /// All alternatives of a [fallback](crate::fallback()) were tried.
@@ -68,7 +60,7 @@ impl StopReason {
             Self::Budget => "budget",
             Self::Open => "open",
             Self::Full => "full",
-            Self::TooLarge { .. } => "too_large",
+            Self::TooLarge => "too_large",
             Self::HintTooLong => "hint_too_long",
             Self::Alternatives => "alternatives",
             Self::Partial => "partial",
@@ -94,11 +86,7 @@ impl fmt::Display for StopReason {
             Self::Budget => "the retry budget is spent",
             Self::Open => "the circuit breaker is open",
             Self::Full => "the bulkhead or the queue is full",
-            Self::TooLarge { dimension, cost, limit } => {
-                let unit = dimension.noun();
-                write!(f, "the cost of {cost} {unit} is above the quota's burst of {limit}")?;
-                return Ok(());
-            }
+            Self::TooLarge => "the cost is above the quota's burst",
             Self::HintTooLong => "the upstream asked for a longer wait than the policy allows",
             Self::Alternatives => "no alternatives left",
             Self::Partial => "part of the answer was already delivered",

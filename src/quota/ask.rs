@@ -3,7 +3,7 @@ use std::task::Waker;
 
 use super::line::{Newcomer, Place, Turn};
 use super::reserved::{Amounts, Reserved};
-use super::{Cost, Demand, Dimension, Estimate, Quota};
+use super::{Cost, Demand, Dimension, Estimate, Quota, TooLarge};
 
 /// The answer of a quota to an attempt that wants to begin. Times are in nanoseconds.
 pub(crate) enum Ask {
@@ -17,7 +17,7 @@ pub(crate) enum Ask {
     /// Too many calls wait already.
     Full,
     /// The cost is larger than the burst.
-    TooLarge { dimension: Dimension, cost: u32, limit: u32 },
+    TooLarge(TooLarge),
 }
 
 /// The way in which an attempt asks.
@@ -62,7 +62,7 @@ impl Quota {
                     self.line.wake_first();
                 }
                 if let Some(too_large) = self.too_large(&amounts) {
-                    return too_large;
+                    return Ask::TooLarge(too_large);
                 }
                 let Entry::Joining(waker) = entry else {
                     return Ask::NotBefore(self.fits_at(&amounts, [0; 4]));
@@ -91,6 +91,12 @@ impl Quota {
         let asks_at = if now < not_before { not_before.max(asks_at) } else { asks_at };
         let earliest = self.earliest(&amounts, ahead).max(not_before);
         Ask::Waiting { place, asks_at, earliest, is_new }
+    }
+
+    /// Returns the part of the cost that is larger than a burst.
+    #[cold]
+    pub(crate) fn excess(&self, cost: &Cost<'_>) -> Option<TooLarge> {
+        self.too_large(&self.price(cost).amounts(cost))
     }
 
     /// Leaves the queue.
@@ -136,11 +142,11 @@ impl Quota {
     }
 
     #[cold]
-    fn too_large(&self, amounts: &Amounts) -> Option<Ask> {
+    fn too_large(&self, amounts: &Amounts) -> Option<TooLarge> {
         Dimension::ALL.into_iter().zip(amounts).find_map(|(dimension, cost)| {
             let limit = self.burst(dimension);
             let is_limited = self.buckets[dimension.index()].is_some();
-            (is_limited && *cost > limit).then_some(Ask::TooLarge { dimension, cost: *cost, limit })
+            (is_limited && *cost > limit).then_some(TooLarge { dimension, cost: *cost, limit })
         })
     }
 

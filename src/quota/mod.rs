@@ -103,6 +103,7 @@ mod meter;
 mod rate;
 mod reservation;
 mod reserved;
+mod too_large;
 mod usage;
 
 pub use charge::Charge;
@@ -113,6 +114,7 @@ pub use limits::{Dimension, Limit, Limits};
 pub use meter::{learn, record};
 pub use rate::Rate;
 pub use reservation::{Refusal, Reservation};
+pub use too_large::TooLarge;
 pub use usage::Usage;
 
 pub(crate) use ask::{Ask, Entry};

@@ -1,7 +1,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{Ask, Cost, Demand, Dimension, Entry, Limits, Quota, Reserved, Standing, Usage};
+use super::{
+    Ask, Cost, Demand, Dimension, Entry, Limits, Quota, Reserved, Standing, TooLarge, Usage,
+};
 use crate::time::nanos;
 use crate::verdict::{Health, Verdict};
 
@@ -44,9 +46,7 @@ impl Quota {
         let now = nanos(now);
         match self.ask(&demand, Entry::AtOnce, now, 0) {
             Ask::Reserved(reserved) => Ok(Reservation { quota: self, cost, reserved }),
-            Ask::TooLarge { dimension, cost, limit } => {
-                Err(Refusal::TooLarge { dimension, cost, limit })
-            }
+            Ask::TooLarge(too_large) => Err(Refusal::TooLarge(too_large)),
             Ask::NotBefore(at) => {
                 Err(Refusal::NotYet { wait: Duration::from_nanos(at.saturating_sub(now)) })
             }
@@ -147,15 +147,7 @@ pub enum Refusal {
         wait: Duration,
     },
     /// The cost is larger than the burst, so it never fits.
-    #[non_exhaustive]
-    TooLarge {
-        /// The dimension that is too small.
-        dimension: Dimension,
-        /// The cost in this dimension.
-        cost: u32,
-        /// The burst of this dimension.
-        limit: u32,
-    },
+    TooLarge(TooLarge),
 }
 
 impl fmt::Display for Refusal {
@@ -165,9 +157,8 @@ impl fmt::Display for Refusal {
                 f.write_str("quota used up: wait for another call to end")
             }
             Self::NotYet { wait } => write!(f, "quota used up: try again in {wait:.1?}"),
-            Self::TooLarge { dimension, cost, limit } => {
-                write!(f, "cost of {cost} {} is above the burst of {limit}: ", dimension.noun())?;
-                f.write_str("send less or set a larger burst")
+            Self::TooLarge(too_large) => {
+                write!(f, "{too_large}: send less or set a larger burst")
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::budget::Budget;
 use crate::cooldown::Cooldown;
 use crate::observe::{CallKind, Event, EventKind};
 use crate::policy::StopReason;
-use crate::quota::{Report, Reserved};
+use crate::quota::{Report, Reserved, TooLarge};
 use crate::time::{Timer, nanos};
 use crate::verdict::{Health, Verdict};
 
@@ -153,6 +153,12 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     #[inline]
     pub(crate) fn has_quota(&self) -> bool {
         !X::ALONE && self.target.parts().is_some_and(|parts| parts.quota.is_some())
+    }
+
+    /// Returns the part of the cost that is above the quota.
+    #[cold]
+    pub(crate) fn too_large(&self) -> Option<TooLarge> {
+        self.target.parts()?.quota.as_ref()?.excess(&self.target.demand().cost)
     }
 
     /// Ends the attempt in `slot` as if its request had never been sent.

@@ -176,10 +176,7 @@ pub(super) fn reserve(
             retry_after: Some(Duration::from_nanos(at.saturating_sub(now))),
         },
         Ask::Full => Admit::Refused { reason: StopReason::Full, retry_after: None },
-        Ask::TooLarge { dimension, cost, limit } => Admit::Refused {
-            reason: StopReason::TooLarge { dimension, cost, limit },
-            retry_after: None,
-        },
+        Ask::TooLarge(_) => Admit::Refused { reason: StopReason::TooLarge, retry_after: None },
     };
     give_back(mem::take(held), parts, demand);
     Err(refused)

@@ -274,8 +274,9 @@ pub(crate) fn is_same(refusal: Refusal, answer: &Answer, now: Duration) -> bool 
     let is_over = now.as_nanos() >= LATEST.unsigned_abs();
     match (refusal, answer) {
         (Refusal::NotYet { wait, .. }, Answer::NotYet(expected)) => is_over || wait == *expected,
-        (Refusal::TooLarge { dimension, cost, .. }, Answer::TooLarge(expected, amount)) => {
-            (dimension, u64::from(cost)) == (*expected, (*amount).min(u32::MAX.into()))
+        (Refusal::TooLarge(refused), Answer::TooLarge(expected, amount)) => {
+            (refused.dimension, u64::from(refused.cost))
+                == (*expected, (*amount).min(u32::MAX.into()))
         }
         _ => false,
     }
