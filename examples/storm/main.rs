@@ -46,7 +46,7 @@ struct Outcome {
     note: Option<String>,
 }
 
-const CLAIMS: [Claim; 8] = [
+const CLAIMS: [Claim; 9] = [
     Claim {
         name: "jitter",
         title: "1  Jitter while 100 clients change one row (Brooker 2015)",
@@ -108,6 +108,14 @@ const CLAIMS: [Claim; 8] = [
             let outcome =
                 Outcome::of(claims::fleet::checks(&lines, size), Some(plots::fleet(&lines)));
             Outcome { note: Some(cost(size)), ..outcome }
+        },
+    },
+    Claim {
+        name: "quota",
+        title: "9  A limit of tokens",
+        run: |size, progress| {
+            let measured = claims::quota::measure(size, progress);
+            Outcome::of(claims::quota::checks(&measured, size), None)
         },
     },
 ];

@@ -17,6 +17,7 @@
     reason = "statistics"
 )]
 
+mod account;
 pub(crate) mod bucket;
 pub(crate) mod cap;
 mod check;
@@ -25,6 +26,7 @@ pub(crate) mod exact;
 pub(crate) mod fleet;
 pub(crate) mod hedge;
 pub(crate) mod jitter;
+pub(crate) mod quota;
 mod sim;
 pub(crate) mod storm;
 

@@ -3,8 +3,9 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering as Memory};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering as Memory};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -124,8 +125,12 @@ impl Series {
     }
 
     pub(crate) fn count(&mut self, at: Duration) {
+        self.add(at, 1);
+    }
+
+    pub(crate) fn add(&mut self, at: Duration, more: u32) {
         if let Some(count) = self.0.get_mut(at.as_secs() as usize) {
-            *count += 1;
+            *count += more;
         }
     }
 
@@ -152,21 +157,42 @@ pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     sum / count
 }
 
-/// Draws the absolute value of a normal variable by the method of Box and Muller.
-pub(crate) fn normal(mean: f64, deviation: f64, rng: &mut ChaCha8Rng) -> Duration {
+/// Draws a standard normal variable by the method of Box and Muller.
+pub(crate) fn standard_normal(rng: &mut ChaCha8Rng) -> f64 {
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     let angle = std::f64::consts::TAU * rng.random::<f64>();
-    seconds((mean + deviation * radius * angle.cos()).abs())
+    radius * angle.cos()
+}
+
+/// Draws the absolute value of a normal variable.
+pub(crate) fn normal(mean: f64, deviation: f64, rng: &mut ChaCha8Rng) -> Duration {
+    seconds((mean + deviation * standard_normal(rng)).abs())
+}
+
+/// A flag that is set by a wake.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Memory::Relaxed);
+    }
 }
 
 /// Polls all futures to their end, and advances the clock whenever all of them wait for it.
 pub(crate) fn drive<F: Future>(timer: &ManualTimer, futures: impl IntoIterator<Item = F>) {
-    let mut cx = Context::from_waker(Waker::noop());
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut cx = Context::from_waker(&waker);
     let mut all: FuturesUnordered<F> = futures.into_iter().collect();
     loop {
         while let Poll::Ready(Some(_)) = all.poll_next_unpin(&mut cx) {}
         if all.is_empty() {
             return;
+        }
+        // After many polls the set yields although some futures are ready. It then wakes.
+        if woken.0.swap(false, Memory::Relaxed) {
+            continue;
         }
         timer.advance(timer.until_next().expect("every future that waits, waits for the clock"));
     }
