@@ -46,7 +46,7 @@ struct Outcome {
     note: Option<String>,
 }
 
-const CLAIMS: [Claim; 9] = [
+const CLAIMS: [Claim; 12] = [
     Claim {
         name: "jitter",
         title: "1  Jitter while 100 clients change one row (Brooker 2015)",
@@ -116,6 +116,29 @@ const CLAIMS: [Claim; 9] = [
         run: |size, progress| {
             let measured = claims::quota::measure(size, progress);
             Outcome::of(claims::quota::checks(&measured, size), None)
+        },
+    },
+    Claim {
+        name: "bedrock",
+        title: "10  A request without a maximum of output",
+        run: |_, _| Outcome::of(claims::bedrock::checks(), None),
+    },
+    Claim {
+        name: "priority",
+        title: "11  More agents than a limit can serve",
+        run: |size, progress| {
+            let lines = claims::priority::measure(size, progress);
+            Outcome::of(claims::priority::checks(&lines), None)
+        },
+    },
+    Claim {
+        name: "neighbour",
+        title: "12  A greedy user among ten",
+        run: |size, progress| {
+            Outcome::of(
+                claims::neighbour::checks(claims::neighbour::measure(size, progress), size),
+                None,
+            )
         },
     },
 ];

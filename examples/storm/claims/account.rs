@@ -16,6 +16,8 @@ pub(crate) const BURST: u32 = 66_666;
 pub(crate) const MAXIMUM: u32 = 8_192;
 /// The most input of a call. One call then always fits.
 const LONGEST: f64 = 50_000.0;
+/// The nanoseconds in which a token refills.
+const REFILL: u64 = 60_000_000_000 / LIMIT as u64;
 
 /// The tokens of one call.
 #[derive(Clone, Copy)]
@@ -59,7 +61,8 @@ pub(crate) enum Charges {
 /// An account at the provider, and the count of its calls.
 pub(crate) struct Account {
     charges: Charges,
-    level: Cell<f64>,
+    /// The tokens that are left, as the time in which they refill. A debt is negative.
+    level: Cell<i64>,
     as_of: Cell<Duration>,
     /// The tokens of answered calls, and the refused calls, for each second.
     pub(crate) used: RefCell<Series>,
@@ -67,12 +70,17 @@ pub(crate) struct Account {
     pub(crate) answered: Cell<u32>,
 }
 
+/// Returns the time in which tokens refill, in nanoseconds.
+fn refill(tokens: u32) -> i64 {
+    (u64::from(tokens) * REFILL) as i64
+}
+
 impl Account {
     /// Creates a full account that keeps the counts of `until` seconds.
     pub(crate) fn new(charges: Charges, until: u64) -> Self {
         Self {
             charges,
-            level: Cell::new(BURST.into()),
+            level: Cell::new(refill(BURST)),
             as_of: Cell::default(),
             used: RefCell::new(Series::new(until)),
             refused: RefCell::new(Series::new(until)),
@@ -80,36 +88,34 @@ impl Account {
         }
     }
 
-    /// Returns the tokens that are left. A debt is negative.
-    fn level(&self, now: Duration) -> f64 {
-        let since = now.saturating_sub(self.as_of.replace(now)).as_secs_f64();
-        let refilled = self.level.get() + since * f64::from(LIMIT) / 60.0;
-        self.level.set(refilled.min(BURST.into()));
-        self.level.get()
+    /// Adds to the level what has refilled, and this change.
+    fn change(&self, now: Duration, by: i64) {
+        let since = now.saturating_sub(self.as_of.replace(now)).as_nanos() as i64;
+        let refilled = (self.level.get() + since).min(refill(BURST));
+        self.level.set((refilled + by).min(refill(BURST)));
     }
 
-    fn charge_of(&self, call: Tokens) -> f64 {
-        let output = if self.charges == Charges::Maximum { MAXIMUM } else { 0 };
-        f64::from(call.input + output)
+    fn charge_of(&self, call: Tokens) -> i64 {
+        refill(call.input + if self.charges == Charges::Maximum { MAXIMUM } else { 0 })
     }
 
     /// Begins a call, or returns the exact time after which the call fits.
     pub(crate) fn begin(&self, call: Tokens, now: Duration) -> Result<(), Duration> {
-        let rest = self.level(now) - self.charge_of(call);
-        if rest >= 0.0 {
+        self.change(now, 0);
+        let rest = self.level.get() - self.charge_of(call);
+        if rest >= 0 {
             self.level.set(rest);
             return Ok(());
         }
         self.refused.borrow_mut().count(now);
-        Err(seconds(-rest * 60.0 / f64::from(LIMIT)))
+        Err(Duration::from_nanos(rest.unsigned_abs()))
     }
 
     /// Ends a call and returns the tokens that are left.
     pub(crate) fn end(&self, call: Tokens, now: Duration) -> u64 {
-        let level = self.level(now) + self.charge_of(call) - f64::from(call.all());
-        self.level.set(level.min(BURST.into()));
+        self.change(now, self.charge_of(call) - refill(call.all()));
         self.used.borrow_mut().add(now, call.all());
         self.answered.set(self.answered.get() + 1);
-        self.level.get().max(0.0) as u64
+        self.level.get().max(0) as u64 / REFILL
     }
 }

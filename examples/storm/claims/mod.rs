@@ -18,6 +18,7 @@
 )]
 
 mod account;
+pub(crate) mod bedrock;
 pub(crate) mod bucket;
 pub(crate) mod cap;
 mod check;
@@ -26,6 +27,8 @@ pub(crate) mod exact;
 pub(crate) mod fleet;
 pub(crate) mod hedge;
 pub(crate) mod jitter;
+pub(crate) mod neighbour;
+pub(crate) mod priority;
 pub(crate) mod quota;
 mod sim;
 pub(crate) mod storm;

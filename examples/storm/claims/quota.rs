@@ -35,27 +35,41 @@ enum Way {
     Requests,
     /// The same loop with a count of each minute that is checked before a call and raised after.
     Check,
-    /// `retry` with the crate's quota.
-    Quota(Charge, Headers),
+    /// `retry` with a quota that charges the maximum and refunds nothing.
+    NoRefund,
+    /// `retry` with a quota that charges as the provider does.
+    Quota,
+    /// The same quota, which also learns the tokens that remain from each answer.
+    Headers,
+    /// `retry` with a quota that charges as the other provider does.
+    OtherCharge,
 }
 
-/// The headers of an answer with the tokens that remain.
-#[derive(Clone, Copy, PartialEq)]
-enum Headers {
-    Without,
-    With,
-}
-
-const WAYS: [(&str, Way); 8] = [
+const WAYS: [(&str, Way); 7] = [
     ("hint alone", Way::Hint),
     ("requests per minute", Way::Requests),
     ("check, then add", Way::Check),
-    ("maximum, no refund", Way::Quota(Charge::OPENAI, Headers::Without)),
-    ("actual", Way::Quota(Charge::ACTUAL, Headers::Without)),
-    ("actual, headers", Way::Quota(Charge::ACTUAL, Headers::With)),
-    ("maximum, refunded", Way::Quota(Charge::BEDROCK, Headers::Without)),
-    ("maximum, refunded, headers", Way::Quota(Charge::BEDROCK, Headers::With)),
+    ("maximum, no refund", Way::NoRefund),
+    ("quota", Way::Quota),
+    ("quota, headers", Way::Headers),
+    ("quota, other charge", Way::OtherCharge),
 ];
+
+impl Way {
+    /// Returns the charge of the quota at this provider if the way has a quota.
+    fn charge(self, provider: Charges) -> Option<Charge> {
+        match (self, provider) {
+            (Way::Hint | Way::Requests | Way::Check, _) => None,
+            (Way::NoRefund, _) => Some(Charge::OPENAI),
+            (Way::Quota | Way::Headers, Charges::Actual) | (Way::OtherCharge, Charges::Maximum) => {
+                Some(Charge::ACTUAL)
+            }
+            (Way::Quota | Way::Headers, Charges::Maximum) | (Way::OtherCharge, Charges::Actual) => {
+                Some(Charge::BEDROCK)
+            }
+        }
+    }
+}
 
 #[derive(Debug, thiserror::Error)]
 #[error("too many tokens")]
@@ -90,7 +104,7 @@ impl Scene {
         let left = self.account.end(call, self.timer.now());
         self.timer.sleep(HOP).await;
         quota::record(call.usage());
-        if let Way::Quota(_, Headers::With) = self.way {
+        if self.way == Way::Headers {
             quota::learn(Limits::new().with(Dimension::Tokens, Limit::of_remaining(left)));
         }
         Ok(())
@@ -125,7 +139,7 @@ impl Scene {
             match self.way {
                 Way::Requests => self.pace().await,
                 Way::Check => self.check().await,
-                Way::Hint | Way::Quota(..) => {}
+                _ => {}
             }
             match self.ask(call).await {
                 Ok(()) => break,
@@ -137,7 +151,7 @@ impl Scene {
     }
 
     async fn call(&self, call: Tokens) {
-        if let Way::Quota(..) = self.way {
+        if self.upstream.quota().is_some() {
             let policy = RetryPolicy::new().with_attempts(u32::MAX).with_classifier(throttled);
             let cost = Cost::input(call.input.into()).with_max_output(MAXIMUM.into());
             let outcome =
@@ -155,11 +169,10 @@ impl Scene {
     }
 }
 
-/// Returns the time that the mean call takes of the limit.
-fn apart() -> Duration {
+/// Returns the mean tokens of a call.
+fn mean_tokens() -> f64 {
     let mut rng = seeded(0);
-    let tokens = mean((0..100_000).map(|_| f64::from(Tokens::draw(&mut rng).all())));
-    seconds(tokens * 60.0 / f64::from(LIMIT))
+    mean((0..100_000).map(|_| f64::from(Tokens::draw(&mut rng).all())))
 }
 
 #[derive(Debug)]
@@ -181,27 +194,23 @@ pub(crate) struct Measured {
     pub(crate) maximum: Vec<Line>,
 }
 
-fn run(way: Way, charges: Charges, until: u64, seed: u64) -> Line {
+fn run(way: Way, charges: Charges, mean_tokens: f64, until: u64, seed: u64) -> Line {
     let timer = ManualTimer::new();
     let upstream = Upstream::new("provider").with_timer(timer.clone()).with_observer(&());
     let rate = Rate::per_minute(LIMIT).with_burst(BURST);
     let scene = Scene {
         way,
         account: Account::new(charges, until),
-        upstream: match way {
-            Way::Quota(charge, _) => {
-                upstream.with_quota(Quota::new().with_tokens(rate).with_charge(charge))
-            }
-            _ => upstream,
+        upstream: match way.charge(charges) {
+            Some(charge) => upstream.with_quota(Quota::new().with_tokens(rate).with_charge(charge)),
+            None => upstream,
         },
         next: Cell::default(),
-        apart: apart(),
+        apart: seconds(mean_tokens * 60.0 / f64::from(LIMIT)),
         counted: Cell::default(),
         timer,
     };
-    let worker = |number| {
-        scene.worker(seeded(seed * WORKERS + number), Duration::from_secs(until))
-    };
+    let worker = |number| scene.worker(seeded(seed * WORKERS + number), Duration::from_secs(until));
     drive(&scene.timer, (0..WORKERS).map(worker));
     let average = |series: RefCell<Series>| Series::average([&series.into_inner()]);
     let Account { used, refused, answered, .. } = scene.account;
@@ -231,30 +240,50 @@ impl Line {
 }
 
 pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Measured {
-    let (until, seeds) = size.pick((600, 1), (1_800, 3));
-    let jobs = 2 * WAYS.len() * seeds;
-    let runs = on_all_cores(jobs, progress, |job| {
+    // A quota has about two refusals in half an hour, so the full size takes several seeds.
+    let (until, seeds) = size.pick((600, 1), (1_800, 16));
+    let tokens = mean_tokens();
+    let runs = on_all_cores(2 * WAYS.len() * seeds, progress, |job| {
         let (way, charges) = (job / seeds % WAYS.len(), job / seeds / WAYS.len());
         let charges = if charges == 0 { Charges::Actual } else { Charges::Maximum };
-        run(WAYS[way].1, charges, until, (job % seeds) as u64)
+        run(WAYS[way].1, charges, tokens, until, (job % seeds) as u64)
     });
-    let mut lines: Vec<Line> = runs.chunks(seeds).map(Line::of).collect();
-    let maximum = lines.split_off(WAYS.len());
-    Measured { actual: lines, maximum }
+    let mut actual: Vec<Line> = runs.chunks(seeds).map(Line::of).collect();
+    let maximum = actual.split_off(WAYS.len());
+    Measured { actual, maximum }
 }
 
-pub(crate) fn checks(measured: &Measured, _size: Size) -> Vec<Check> {
+pub(crate) fn checks(measured: &Measured, size: Size) -> Vec<Check> {
+    // The reduced form has one seed and few refusals, most of them in the first minute.
+    let (few, some) = size.pick((0.01, 3.0), (0.0, 0.0));
+    // A call has the tokens of its mean, and keeps the maximum of its output.
+    let tokens = mean_tokens();
+    let input =
+        mean((0..100_000).scan(seeded(0), |rng, _| Some(f64::from(Tokens::draw(rng).input))));
+    let kept = 100.0 * tokens / (input + f64::from(MAXIMUM));
+    let kept = (kept * 10.0).round() / 10.0;
+    let expected = [
+        [(AtLeast(95.0, some), AtLeast(5.0, 0.0)), (AtLeast(95.0, some), AtLeast(5.0, 0.0))],
+        [(AtLeast(95.0, some), AtLeast(0.01, 0.0)), (AtLeast(95.0, some), AtLeast(0.01, 0.0))],
+        [(AtLeast(95.0, some), AtLeast(5.0, 0.0)), (AtLeast(95.0, some), AtLeast(5.0, 0.0))],
+        [
+            (PlusMinus(kept, 0.5 + some), AtMost(0.0, 0.0)),
+            (PlusMinus(kept, 0.5 + some), AtMost(0.0, 0.0)),
+        ],
+        [(AtLeast(98.0, some), AtMost(0.001, few)), (AtLeast(97.0, some), AtMost(0.0, 0.0))],
+        [(AtLeast(98.0, some), AtMost(0.001, few)), (AtLeast(97.0, some), AtMost(0.0, 0.0))],
+        [(AtLeast(95.0, some), AtMost(0.01, few)), (AtMost(97.0, some), AtLeast(0.005, 0.0))],
+    ];
     let mut checks = Vec::new();
-    for (charges, lines) in [("actual", &measured.actual), ("maximum", &measured.maximum)] {
-        for line in lines {
-            checks.push(Check::new(
-                format!("{charges}: {}: used", line.name),
-                AtLeast(97.0, 0.0),
-                (line.share, 2, " %"),
-            ));
-            checks.push(Check::new("  refused per success", AtMost(0.001, 0.0), (line.wasted, 5, "")));
+    for (charges, lines, at) in [("actual", &measured.actual, 0), ("maximum", &measured.maximum, 1)]
+    {
+        for (line, expected) in lines.iter().zip(&expected) {
+            let (used, refused) = expected[at].clone();
+            let name = format!("{charges}, {}: used", line.name);
+            checks.push(Check::new(name, used, (line.share, 1, " %")).ours());
+            let name = "  refusals per success";
+            checks.push(Check::new(name, refused, (line.wasted, 4, "")).ours());
         }
     }
-    let _ = PlusMinus(0.0, 0.0);
     checks
 }
