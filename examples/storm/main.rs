@@ -1,4 +1,4 @@
-//! Reproduces published claims about retries with models that use the types of the crate. It prints
+//! Reproduces published claims about retries and quotas with models that use the types of the crate. It prints
 //! the measured figures beside the published ones and draws them. Run it with:
 //!
 //! ```text
@@ -115,7 +115,7 @@ const CLAIMS: [Claim; 12] = [
         title: "9  A limit of tokens",
         run: |size, progress| {
             let measured = claims::quota::measure(size, progress);
-            Outcome::of(claims::quota::checks(&measured, size), None)
+            Outcome::of(claims::quota::checks(&measured, size), Some(plots::quota(&measured)))
         },
     },
     Claim {
@@ -128,17 +128,15 @@ const CLAIMS: [Claim; 12] = [
         title: "11  More agents than a limit can serve",
         run: |size, progress| {
             let lines = claims::priority::measure(size, progress);
-            Outcome::of(claims::priority::checks(&lines), None)
+            Outcome::of(claims::priority::checks(&lines), Some(plots::priority(&lines)))
         },
     },
     Claim {
         name: "neighbour",
         title: "12  A greedy user among ten",
         run: |size, progress| {
-            Outcome::of(
-                claims::neighbour::checks(claims::neighbour::measure(size, progress), size),
-                None,
-            )
+            let shares = claims::neighbour::measure(size, progress);
+            Outcome::of(claims::neighbour::checks(shares, size), None)
         },
     },
 ];

@@ -72,3 +72,18 @@ claim!(arithmetic_is_exact, arithmetic_is_exact_in_full, |size| claims::exact::c
 claim!(a_cooldown_spares_the_provider, a_cooldown_spares_the_provider_in_full, |size| {
     claims::fleet::checks(&claims::fleet::measure(size, NO_PROGRESS), size)
 });
+claim!(
+    a_quota_uses_the_limit_without_refusals,
+    a_quota_uses_the_limit_without_refusals_in_full,
+    |size| { claims::quota::checks(&claims::quota::measure(size, NO_PROGRESS), size) }
+);
+#[test]
+fn a_maximum_of_output_admits_more_calls() {
+    all_hold(&claims::bedrock::checks());
+}
+claim!(progress_first_lets_agents_finish, progress_first_lets_agents_finish_in_full, |size| {
+    claims::priority::checks(&claims::priority::measure(size, NO_PROGRESS))
+});
+claim!(groups_share_a_quota_equally, groups_share_a_quota_equally_in_full, |size| {
+    claims::neighbour::checks(claims::neighbour::measure(size, NO_PROGRESS), size)
+});

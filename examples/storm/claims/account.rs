@@ -6,7 +6,7 @@ use std::time::Duration;
 use rand::rngs::ChaCha8Rng;
 use resile::quota::Usage;
 
-use super::sim::{Series, seconds, standard_normal};
+use super::sim::{Series, mean, seconds, seeded, standard_normal};
 
 /// The limit in tokens per minute.
 pub(crate) const LIMIT: u32 = 400_000;
@@ -46,6 +46,26 @@ impl Tokens {
 
     pub(crate) fn usage(self) -> Usage {
         Usage::new().with_input(self.input.into()).with_output(self.output.into())
+    }
+}
+
+/// The mean of many calls.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MeanCall {
+    /// The tokens that a call uses.
+    pub(crate) all: f64,
+    /// The input and the most output.
+    pub(crate) reserved: f64,
+}
+
+impl MeanCall {
+    pub(crate) fn new() -> Self {
+        let mut rng = seeded(0);
+        let calls: Vec<_> = (0..100_000).map(|_| Tokens::draw(&mut rng)).collect();
+        Self {
+            all: mean(calls.iter().map(|call| call.all().into())),
+            reserved: mean(calls.iter().map(|call| (call.input + MAXIMUM).into())),
+        }
     }
 }
 

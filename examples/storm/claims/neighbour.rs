@@ -1,8 +1,10 @@
-//! A greedy user among ten. The users share one quota of tokens. One of them has 100 workers, and
-//! the others have 10 each.
+//! A greedy user among ten. The users share one quota of 1,000,000 tokens a minute. One of them has
+//! 100 workers, and the others have 10 each. All together want several times the limit.
 //!
-//! By arithmetic, the greedy user has 100 of 190 waiting calls, which are 53 %. An equal share is
-//! 10 %.
+//! By arithmetic, the greedy user has 100 of 190 workers, which are 53 %. An equal share is 10 %.
+//!
+//! The estimate of the output is known from the start, as in a program that runs for some time. No
+//! call waits for ten minutes, after which its age would count.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -12,7 +14,7 @@ use resile::quota::{self, Cost, Quota, Rate};
 use resile::{ManualTimer, Never, RetryPolicy, Timer, Upstream, retry};
 
 use super::Published::{AtLeast, AtMost, PlusMinus};
-use super::account::{BURST, LIMIT, MAXIMUM, Tokens};
+use super::account::{MAXIMUM, Tokens};
 use super::sim::{drive, mean, on_all_cores, seeded};
 use super::{Check, Progress, Size};
 
@@ -63,7 +65,11 @@ pub(crate) struct Shares {
 
 fn run(has_groups: bool, until: Duration, seed: u64) -> Shares {
     let timer = ManualTimer::new();
-    let quota = Quota::new().with_tokens(Rate::per_minute(LIMIT).with_burst(BURST));
+    let quota = Quota::new().with_tokens(Rate::per_minute(1_000_000).with_burst(160_000));
+    let mut rng = seeded(seed);
+    for call in (0..512).map(|_| Tokens::draw(&mut rng)) {
+        quota.estimate().record(call.input.into(), call.output.into());
+    }
     let scene = Scene {
         has_groups,
         upstream: Upstream::new("provider")

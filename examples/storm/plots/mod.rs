@@ -2,11 +2,13 @@
 
 #![expect(clippy::cast_precision_loss, reason = "pixels")]
 
+mod quota;
 mod style;
 
 use plotters::prelude::{IntoLogRange, RGBColor, SeriesLabelPosition as At};
 
 use crate::claims::{bucket, cap, collapse, fleet, hedge, jitter, storm};
+pub(crate) use quota::{priority, quota};
 pub(crate) use style::Drawn;
 use style::{
     BLACK_INK, BLUE, Curve, Frame, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILION, panel, picture,
