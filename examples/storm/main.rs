@@ -1,5 +1,5 @@
-//! Reproduces published claims about retries and quotas with models that use the types of the crate. It prints
-//! the measured figures beside the published ones and draws them. Run it with:
+//! Reproduces published claims about retries and quotas with models that use the types of the crate.
+//! It prints the measured figures beside the published ones and draws them. Run it with:
 //!
 //! ```text
 //! cargo run --release --example storm -- --out DIR

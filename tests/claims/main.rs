@@ -1,4 +1,5 @@
-//! Published claims about retries, run as seeded models in virtual time with the crate's own types.
+//! Published claims about retries and quotas, run as seeded models in virtual time with the crate's
+//! own types.
 //!
 //! The models and their checks belong to the example `storm`, which also plots them. `cargo test`
 //! runs fewer seeds or shorter runs. The full claims run with `cargo test --release --test claims

@@ -76,6 +76,8 @@ pub(crate) enum Charges {
     Actual,
     /// The input and the most output at the start. The rest comes back at the end.
     Maximum,
+    /// The actual tokens, while other programs use 30 % of the limit.
+    Shared,
 }
 
 /// An account at the provider, and the count of its calls.
@@ -87,7 +89,7 @@ pub(crate) struct Account {
     /// The tokens of answered calls, and the refused calls, for each second.
     pub(crate) used: RefCell<Series>,
     pub(crate) refused: RefCell<Series>,
-    pub(crate) answered: Cell<u32>,
+    pub(crate) answered: Cell<f64>,
 }
 
 /// Returns the time in which tokens refill, in nanoseconds.
@@ -108,10 +110,16 @@ impl Account {
         }
     }
 
+    /// Returns the percentage of the limit that is left for this program.
+    fn percent(&self) -> u32 {
+        if self.charges == Charges::Shared { 70 } else { 100 }
+    }
+
     /// Adds to the level what has refilled, and this change.
     fn change(&self, now: Duration, by: i64) {
         let since = now.saturating_sub(self.as_of.replace(now)).as_nanos() as i64;
-        let refilled = (self.level.get() + since).min(refill(BURST));
+        let refilled = self.level.get() + since * i64::from(self.percent()) / 100;
+        let refilled = refilled.min(refill(BURST));
         self.level.set((refilled + by).min(refill(BURST)));
     }
 
@@ -128,14 +136,15 @@ impl Account {
             return Ok(());
         }
         self.refused.borrow_mut().count(now);
-        Err(Duration::from_nanos(rest.unsigned_abs()))
+        // Rounded up to a nanosecond.
+        Err(Duration::from_nanos((rest.unsigned_abs() * 100).div_ceil(self.percent().into())))
     }
 
     /// Ends a call and returns the tokens that are left.
     pub(crate) fn end(&self, call: Tokens, now: Duration) -> u64 {
         self.change(now, self.charge_of(call) - refill(call.all()));
         self.used.borrow_mut().add(now, call.all());
-        self.answered.set(self.answered.get() + 1);
+        self.answered.set(self.answered.get() + 1.0);
         self.level.get().max(0) as u64 / REFILL
     }
 }

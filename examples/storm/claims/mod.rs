@@ -1,5 +1,5 @@
-//! Published claims about retries as models. The models are seeded, run in virtual time, and use
-//! the types of the crate.
+//! Published claims about retries and quotas as models. The models are seeded, run in virtual time,
+//! and use the types of the crate.
 //!
 //! Each claim is a module. Its `measure` runs the models and returns figures, and its `checks`
 //! compares these figures with the published ones. A claim checks the bad outcome without the
@@ -32,6 +32,7 @@ pub(crate) mod priority;
 pub(crate) mod quota;
 mod sim;
 pub(crate) mod storm;
+mod ways;
 
 pub(crate) use check::{Check, Published, Verdict};
 

@@ -134,6 +134,14 @@ impl Series {
         }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn sum(&self) -> f64 {
+        self.0.iter().copied().map(f64::from).sum()
+    }
+
     pub(crate) fn mean(&self, over: Range<usize>) -> f64 {
         let length = over.len();
         f64::from(self.0[over].iter().sum::<u32>()) / length as f64

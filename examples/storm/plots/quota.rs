@@ -16,16 +16,16 @@ pub(crate) fn quota(measured: &quota::Measured) -> Drawn<String> {
             ("The actual tokens are charged", &measured.actual),
             ("The maximum is charged and refunded", &measured.maximum),
         ];
-        for (areas, (title, lines)) in areas.chunks(2).zip(providers) {
-            let x = "time, s";
-            let frame = Frame { title, x, y: "% of the limit used", legend: Some(At::LowerRight) };
+        let legends = [Some(At::MiddleRight), None];
+        for ((areas, (title, lines)), legend) in areas.chunks(2).zip(providers).zip(legends) {
+            let frame = Frame { title, x: "time, s", y: "% of the limit used", legend: None };
             let used = lines.iter().zip(colours).map(|(line, colour)| {
                 let share = |tokens| 100.0 * tokens * 60.0 / f64::from(quota::LIMIT);
                 let minutes = over_time(&line.used, 60).map(|(at, used)| (at, share(used)));
                 curve(line.name, colour, minutes)
             });
             panel(&areas[0], &frame, (0.0..end, 0.0..120.0), None, used.collect())?;
-            let frame = Frame { y: "refused calls a minute (log)", legend: None, ..frame };
+            let frame = Frame { y: "refused calls a minute (log)", legend, ..frame };
             let refused = lines.iter().zip(colours).map(|(line, colour)| {
                 let a_minute = |calls: f64| (calls * 60.0).max(0.1);
                 let minutes = over_time(&line.refused, 60).map(|(at, some)| (at, a_minute(some)));
