@@ -17,7 +17,7 @@ pub(crate) const MAXIMUM: u32 = 8_192;
 /// The most input of a call. One call then always fits.
 const LONGEST: f64 = 50_000.0;
 /// The nanoseconds in which a token refills.
-const REFILL: u64 = 60_000_000_000 / LIMIT as u64;
+const REFILL: i64 = 60_000_000_000 / LIMIT as i64;
 
 /// The tokens of one call.
 #[derive(Clone, Copy)]
@@ -94,7 +94,7 @@ pub(crate) struct Account {
 
 /// Returns the time in which tokens refill, in nanoseconds.
 fn refill(tokens: u32) -> i64 {
-    (u64::from(tokens) * REFILL) as i64
+    i64::from(tokens) * REFILL
 }
 
 impl Account {
@@ -145,6 +145,6 @@ impl Account {
         self.change(now, self.charge_of(call) - refill(call.all()));
         self.used.borrow_mut().add(now, call.all());
         self.answered.set(self.answered.get() + 1.0);
-        self.level.get().max(0) as u64 / REFILL
+        (self.level.get().max(0) / REFILL) as u64
     }
 }

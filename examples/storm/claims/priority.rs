@@ -127,7 +127,7 @@ pub(crate) fn checks(lines: &[Line]) -> Vec<Check> {
     let mut checks = Vec::new();
     for (line, (_, order, burst)) in lines.iter().zip(LINES) {
         let finished = line.finished.last().copied().unwrap_or_default();
-        let calls = (RATE * 600 + burst) as f64 / AGENTS as f64;
+        let calls = f64::from(RATE * 600 + burst) / AGENTS as f64;
         // A few agents are at work at the end. Their calls finish nothing.
         let expected =
             if order == Order::Progress { AtLeast(195.0, 0.0) } else { PlusMinus(0.0, 0.0) };

@@ -89,7 +89,7 @@ impl Scene {
     async fn pace(&self) {
         let at = self.next.get().max(self.timer.now());
         self.next.set(at + self.apart);
-        self.timer.sleep(at - self.timer.now()).await;
+        self.timer.sleep(at.saturating_sub(self.timer.now())).await;
     }
 
     /// Returns the count of this minute.
@@ -105,7 +105,7 @@ impl Scene {
     async fn check(&self) {
         while self.count() >= LIMIT {
             let next = Duration::from_secs((self.counted.get().0 + 1) * 60);
-            self.timer.sleep(next - self.timer.now()).await;
+            self.timer.sleep(next.saturating_sub(self.timer.now())).await;
         }
     }
 
