@@ -19,15 +19,15 @@ const HOP: Duration = Duration::from_millis(50);
 pub(crate) enum Way {
     /// A loop without the crate that sleeps for the hint.
     Hint,
-    /// The same loop at an even rate of requests, by the mean tokens of a call.
+    /// A loop with that sleep and an even rate of requests, by the mean tokens of a call.
     Requests,
-    /// The same loop with a count of each minute that is checked before a call and raised after.
+    /// A loop with that sleep that checks the count of the minute and adds each call at its end.
     Check,
     /// `retry` with a quota that charges the maximum and refunds nothing.
     NoRefund,
     /// `retry` with a quota that charges as the provider does.
     Quota,
-    /// The same quota, which also learns the tokens that remain from each answer.
+    /// `retry` with that quota, which also learns the remaining tokens from each answer.
     Headers,
     /// `retry` with a quota that charges as the other provider does.
     OtherCharge,

@@ -21,15 +21,15 @@ pub(crate) fn quota(measured: &quota::Measured) -> Drawn<String> {
             let frame = Frame { title, x: "time, s", y: "% of the limit used", legend: None };
             let used = lines.iter().zip(colours).map(|(line, colour)| {
                 let share = |tokens| 100.0 * tokens * 60.0 / f64::from(quota::LIMIT);
-                let minutes = over_time(&line.used, 60).map(|(at, used)| (at, share(used)));
-                curve(line.name, colour, minutes)
+                let means = over_time(&line.used, 120).map(|(at, used)| (at, share(used)));
+                curve(line.name, colour, means)
             });
             panel(&areas[0], &frame, (0.0..end, 0.0..120.0), None, used.collect())?;
             let frame = Frame { y: "refused calls a minute (log)", legend, ..frame };
             let refused = lines.iter().zip(colours).map(|(line, colour)| {
                 let a_minute = |calls: f64| (calls * 60.0).max(0.1);
-                let minutes = over_time(&line.refused, 60).map(|(at, some)| (at, a_minute(some)));
-                curve(line.name, colour, minutes)
+                let means = over_time(&line.refused, 120).map(|(at, some)| (at, a_minute(some)));
+                curve(line.name, colour, means)
             });
             let range = (0.1..10_000.0).log_scale();
             panel(&areas[1], &frame, (0.0..end, range), None, refused.collect())?;
