@@ -44,6 +44,7 @@ mod quota_laws;
 mod quota_model;
 mod quota_settlement;
 mod quota_sockets;
+mod quota_stress;
 mod quota_usage;
 mod retry;
 mod retry_policy_config;

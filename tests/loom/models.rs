@@ -5,3 +5,4 @@ mod breaker;
 mod budget;
 mod bulkhead;
 mod cooldown;
+mod quota;
