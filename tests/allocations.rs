@@ -7,9 +7,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use allocation_counter::measure;
+use resile::quota::{self, Cost, Quota, Rate, Usage};
 use resile::{
-    AdaptiveTimeout, Always, Backoff, Breaker, Budget, Bulkhead, Cooldown, HedgePolicy, Never,
-    ResilienceExt, RetryPolicy, Run, Upstream, hedge, retry,
+    AdaptiveTimeout, Always, Backoff, Breaker, Budget, Bulkhead, Cooldown, HedgePolicy,
+    ManualTimer, Never, ResilienceExt, RetryPolicy, Run, Upstream, hedge, retry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -94,6 +95,45 @@ async fn run_by_hand(
         }
     }
     false
+}
+
+/// A quota that is never used up.
+static LIMITED: Upstream = Upstream::new("limited").with_quota(
+    Quota::new()
+        .with_requests(Rate::per_second(1_000_000))
+        .with_tokens(Rate::per_second(1_000_000_000))
+        .with_concurrency(100),
+);
+
+#[test]
+fn a_reservation_and_its_settlement_allocate_nothing() {
+    let quota = LIMITED.quota().unwrap();
+    let cost = Cost::input(10).with_max_output(5);
+    let usage = Usage::new().with_input(10).with_output(3);
+    let now = Duration::from_secs(1);
+    assert_eq!(allocations(|| quota.try_reserve(cost, now).unwrap().settle(usage, now)), 0);
+    assert_eq!(allocations(|| drop(quota.try_reserve(cost, now).unwrap())), 0, "given back");
+    let ask = |_| async {
+        quota::record(usage);
+        Ok::<_, u32>(1)
+    };
+    let call = || drive(retry(ask, &POLICY, Never).on(LIMITED.at_cost(cost)));
+    assert_eq!(allocations(|| assert!(call().is_ok())), 0, "a call");
+    let admit = || drive(LIMITED.admit(Never)).unwrap().succeeded();
+    assert_eq!(allocations(admit), 0, "an admission");
+}
+
+#[test]
+fn a_wait_for_a_quota_allocates_at_most_once() {
+    let quota = Quota::new().with_requests(Rate::per_second(1)).with_concurrency(1);
+    let upstream = Upstream::new("busy").with_quota(quota).with_timer(ManualTimer::new());
+    let held = upstream.try_admit().unwrap();
+    let wait = || {
+        let mut waits = pin!(upstream.admit(Never));
+        assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    };
+    assert!(allocations(wait) <= 1);
+    drop(held);
 }
 
 #[test]

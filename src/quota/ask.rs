@@ -85,10 +85,13 @@ impl Quota {
         };
         let (asks_at, ahead) = match turn {
             Turn::Taken(reserved) => return Ask::Reserved(reserved),
-            Turn::First => (self.asks_at(&amounts, now.max(not_before)), [0; 4]),
+            // After a hold the waiter asks again even if its cost fits before.
+            Turn::First if now < not_before => {
+                (self.fits_at(&amounts, [0; 4]).max(not_before), [0; 4])
+            }
+            Turn::First => (self.asks_at(&amounts, now), [0; 4]),
             Turn::Behind(ahead) => (NEVER, ahead),
         };
-        let asks_at = if now < not_before { not_before.max(asks_at) } else { asks_at };
         let earliest = self.earliest(&amounts, ahead).max(not_before);
         Ask::Waiting { place, asks_at, earliest, is_new }
     }

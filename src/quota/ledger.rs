@@ -150,7 +150,7 @@ impl Quota {
     }
 
     /// Ends an attempt that the provider refused. Its tokens are given back. If the caller's own
-    /// limit refused it, the level becomes 0 where the answer did not report another level.
+    /// limit refused it and the answer has reported no level, every level becomes 0.
     #[cold]
     pub(crate) fn refuse(&self, cost: &Cost<'_>, reserved: Reserved, own_limit: bool, now: u64) {
         if !reserved.is_output_charged() {

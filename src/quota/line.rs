@@ -11,8 +11,9 @@ use crate::sync::{AtomicU64, Mutex, MutexGuard};
 ///
 /// # Order
 ///
-/// A waiter that has waited for the patience of the line is first. Otherwise the highest priority
-/// is first. At one priority the groups share the quota by start-time fair queueing (Goyal, Vin and
+/// Each eighth turn belongs to the oldest waiter if it has waited for the patience of the line. No
+/// waiter starves, and old waiters take no more than this share. Otherwise the highest priority is
+/// first. At one priority the groups share the quota by start-time fair queueing (Goyal, Vin and
 /// Cheng 1996): each waiter has a tag, and the lowest tag is first. The tag is the largest tag
 /// served so far, or the end of the latest cost of its group if that is later.
 ///
@@ -30,6 +31,8 @@ pub(super) struct Line {
 #[derive(Default)]
 struct Waiters {
     next: u64,
+    /// The number of waiters served.
+    turns: u64,
     /// The largest tag served since the line was empty.
     served: u64,
     /// The end of the latest cost of each group.
@@ -40,6 +43,8 @@ struct Waiters {
     /// The places and their times in the order of arrival. Places that were left stay until they
     /// are found.
     arrivals: VecDeque<(u64, Place)>,
+    /// The waiter that was last woken because of its age.
+    aged: Option<Place>,
     /// The sum of the amounts of all waiters.
     amounts: [u64; 4],
 }
@@ -84,11 +89,13 @@ impl Line {
     pub(super) const fn new() -> Self {
         let waiters = Waiters {
             next: 0,
+            turns: 0,
             served: 0,
             ends: BTreeMap::new(),
             end: 0,
             places: BTreeMap::new(),
             arrivals: VecDeque::new(),
+            aged: None,
             amounts: [0; 4],
         };
         Self { count: AtomicU64::new(0), waiters: Mutex::new(waiters) }
@@ -155,8 +162,7 @@ impl Line {
         take: impl FnOnce() -> Option<R>,
     ) -> Turn<R> {
         if waiters.first(now) != Some(place) {
-            // The first waiter may have become the first by its age, so nothing has woken it.
-            let first = waiters.first_waker(now);
+            let first = waiters.newly_aged(now).then(|| waiters.first_waker(now)).flatten();
             drop(waiters);
             wake(first);
             return Turn::Behind(ahead);
@@ -165,6 +171,7 @@ impl Line {
             drop(waiters);
             return Turn::First;
         };
+        waiters.turns = waiters.turns.wrapping_add(1);
         waiters.served = waiters.served.max(place.order & TAG);
         let served = waiters.remove(place);
         self.count.fetch_sub(1, Ordering::Relaxed);
@@ -255,12 +262,20 @@ impl Waiters {
                 self.arrivals.pop_front();
                 continue;
             }
-            if now.saturating_sub(joined) >= PATIENCE {
+            if self.turns % AGED == 0 && now.saturating_sub(joined) >= PATIENCE {
                 return Some(place);
             }
             break;
         }
         self.places.first_key_value().map(|(place, _)| *place)
+    }
+
+    /// Returns whether another waiter has become the first by its age. Nothing has woken it then.
+    /// It is woken once: the waiters of one task would otherwise wake each other for ever.
+    fn newly_aged(&mut self, now: u64) -> bool {
+        let first = self.first(now);
+        let aged = first.filter(|_| first != self.first(0));
+        std::mem::replace(&mut self.aged, aged) != aged
     }
 
     /// Takes the waker of the first waiter.
@@ -288,7 +303,10 @@ impl Waiters {
     }
 }
 
-/// The time after which a waiter goes before all others, in nanoseconds: ten minutes.
+/// The turns of which one belongs to the oldest waiter.
+const AGED: u64 = 8;
+
+/// The time after which a waiter counts as old, in nanoseconds: ten minutes.
 pub(super) const PATIENCE: u64 = 600 * 1_000_000_000;
 
 fn wake(waker: Option<Waker>) {

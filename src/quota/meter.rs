@@ -17,8 +17,8 @@ pub(crate) struct Report {
 /// Records the usage of the current attempt. Its quota then charges this usage in place of the
 /// estimate.
 ///
-/// Call this within the operation of a call on an upstream with a quota. Returns false outside of
-/// such an operation: nothing is recorded then. The current attempt is the innermost one that this
+/// Call this within the future of an operation, in a call on an upstream with a quota. Returns false
+/// outside of such a future: nothing is recorded then. The current attempt is the innermost one that this
 /// thread is polling, so a task that the operation has spawned has none.
 ///
 /// # Examples

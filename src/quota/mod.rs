@@ -33,7 +33,7 @@
 //! * A verdict of [`Verdict::throttled`](crate::Verdict::throttled) sets the level to 0, less the
 //!   output that attempts in flight have reserved and the provider has not charged yet. A verdict of
 //!   [`Verdict::overloaded`](crate::Verdict::overloaded) changes nothing, because the caller's own limit
-//!   did not cause it.
+//!   did not cause it. If the headers of the refusal were learned, they count instead.
 //! * [`learn`] passes the limits in the headers of an answer. The level becomes the remaining
 //!   amount, less the same output.
 //!
@@ -50,7 +50,8 @@
 //!
 //! The order of the queue:
 //!
-//! 1. Waiters of more than ten minutes, the oldest first. So no waiter starves.
+//! 1. Each eighth turn goes to the oldest waiter if it has waited for ten minutes. So no waiter
+//!    starves.
 //! 2. The highest [priority](crate::upstream::AtCost::with_priority). Use the progress of the work: an agent at its
 //!    twentieth step has more to lose than one at its first. If all share equally, none may
 //!    finish.

@@ -106,15 +106,15 @@ fn a_million_steps(seed: u64, learns: bool) {
             threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
         });
         for (at, dimension) in Dimension::ALL.into_iter().enumerate() {
-            let seen = quota.level_at(dimension, now).unwrap();
+            let level = quota.level_at(dimension, now).unwrap();
             let taken = taken.iter().map(|taken| taken[at]).sum::<i64>();
             taken_in_all += taken;
             model[at] -= taken;
             if learns {
-                assert!(seen <= model[at], "{dimension:?} in phase {phase}: {seen} of {model:?}");
-                model[at] = seen;
+                assert!(level <= model[at], "{dimension:?} in phase {phase}: {level} of {model:?}");
+                model[at] = level;
             } else {
-                assert_eq!(seen, model[at], "{dimension:?} in phase {phase}");
+                assert_eq!(level, model[at], "{dimension:?} in phase {phase}");
             }
         }
         assert_eq!((quota.reserved(), quota.in_flight(), quota.waiting()), (0, Some(0), 0));

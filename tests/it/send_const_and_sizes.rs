@@ -14,6 +14,7 @@ use std::time::Duration;
 use resile::breaker::TripReason;
 use resile::bulkhead::Full;
 use resile::observe::{Event, Log};
+use resile::quota::Cost;
 use resile::timeout::Elapsed;
 use resile::{
     AdaptiveTimeout, Admission, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Cut,
@@ -327,6 +328,13 @@ fn futures_and_parts_keep_their_sizes() {
             size_of_val(&retry(|_| heavy::<8>(), &policy, &token).on(&UPSTREAM))
                 - size_of_val(&heavy::<8>()),
             288,
+        ),
+        (
+            "what it adds at a cost",
+            size_of_val(
+                &retry(|_| heavy::<8>(), &policy, &token).on(UPSTREAM.at_cost(Cost::input(1))),
+            ) - size_of_val(&heavy::<8>()),
+            336,
         ),
         ("a run", size_of_val(&run), 88),
         ("its attempt", attempt, 200),
