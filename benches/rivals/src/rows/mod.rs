@@ -34,7 +34,10 @@ impl Row {
 
 /// Returns all rows on a running clock. Call it within a runtime.
 pub fn real() -> Vec<Row> {
-    [retry::real(), breaker::real(), budget::real(), quota::real(), stack::real()].into_iter().flatten().collect()
+    [retry::real(), breaker::real(), budget::real(), quota::real(), stack::real()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Returns all rows on a paused clock. Call it within a runtime with a paused clock.
