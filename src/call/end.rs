@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::gave_up::Inner;
+use super::gave_up::{Facts, Inner};
 use super::{CallPolicy, CallState, GaveUp, NO_LIMIT, wait_end};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
@@ -304,17 +304,8 @@ where
             });
         }
         let upstream = self.guard.target.owned_name();
-        let last = self.last.take();
-        GaveUp::new(Inner {
-            reason,
-            attempts,
-            elapsed,
-            retry_after,
-            too_large,
-            verdict,
-            cut,
-            last,
-            upstream,
-        })
+        let facts =
+            Facts { reason, attempts, elapsed, retry_after, too_large, verdict, cut, upstream };
+        GaveUp::new(Inner { facts, last: self.last.take() })
     }
 }

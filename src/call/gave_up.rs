@@ -38,6 +38,13 @@ pub struct GaveUp<E>(Box<Inner<E>>);
 
 #[derive(Clone)]
 pub(super) struct Inner<E> {
+    pub(super) facts: Facts,
+    pub(super) last: Option<E>,
+}
+
+/// Everything but the last error.
+#[derive(Clone)]
+pub(super) struct Facts {
     pub(super) reason: StopReason,
     pub(super) attempts: u32,
     pub(super) elapsed: Duration,
@@ -45,7 +52,6 @@ pub(super) struct Inner<E> {
     pub(super) too_large: Option<TooLarge>,
     pub(super) verdict: Option<Verdict>,
     pub(super) cut: Option<Cut>,
-    pub(super) last: Option<E>,
     pub(super) upstream: Option<Name>,
 }
 
@@ -58,7 +64,7 @@ impl<E> GaveUp<E> {
     /// Returns the reason for giving up.
     #[must_use]
     pub const fn reason(&self) -> StopReason {
-        self.0.reason
+        self.0.facts.reason
     }
 
     /// Returns the number of attempts started, including an attempt that timed out.
@@ -66,7 +72,7 @@ impl<E> GaveUp<E> {
     /// The number is 0 if the first attempt was refused or the token was cancelled before it.
     #[must_use]
     pub const fn attempts(&self) -> u32 {
-        self.0.attempts
+        self.0.facts.attempts
     }
 
     /// Returns the duration of the call. It saturates at 584 years.
@@ -74,7 +80,7 @@ impl<E> GaveUp<E> {
     /// It is as exact as [`Attempt::elapsed`](crate::Attempt::elapsed).
     #[must_use]
     pub const fn elapsed(&self) -> Duration {
-        self.0.elapsed
+        self.0.facts.elapsed
     }
 
     /// Returns the verdict on the last attempt that failed.
@@ -83,7 +89,7 @@ impl<E> GaveUp<E> {
     /// can use this verdict instead of classifying the error again.
     #[must_use]
     pub const fn verdict(&self) -> Option<Verdict> {
-        self.0.verdict
+        self.0.facts.verdict
     }
 
     /// Returns the timeout or the end of the stream if the last attempt returned no error.
@@ -91,7 +97,7 @@ impl<E> GaveUp<E> {
     /// [`last`](Self::last) is then the error of an earlier attempt, if there is one.
     #[must_use]
     pub const fn cut(&self) -> Option<Cut> {
-        self.0.cut
+        self.0.facts.cut
     }
 
     /// Returns the last error that an attempt returned.
@@ -109,7 +115,7 @@ impl<E> GaveUp<E> {
     /// Returns the name of the upstream if the call had one.
     #[must_use]
     pub fn upstream(&self) -> Option<&str> {
-        self.0.upstream.as_ref().map(Name::as_str)
+        self.0.facts.upstream.as_ref().map(Name::as_str)
     }
 
     /// Returns the recommended wait from the end of this call to the next call.
@@ -123,40 +129,20 @@ impl<E> GaveUp<E> {
     ///   longer than the time left.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
-        self.0.retry_after
+        self.0.facts.retry_after
     }
 
     /// Returns the numbers of a cost above a quota, if that is the
     /// [reason](StopReason::TooLarge).
     #[must_use]
     pub const fn too_large(&self) -> Option<TooLarge> {
-        self.0.too_large
+        self.0.facts.too_large
     }
 
     /// Applies `map` to the error.
     pub fn map<F>(self, map: impl FnOnce(E) -> F) -> GaveUp<F> {
-        let Inner {
-            reason,
-            attempts,
-            elapsed,
-            retry_after,
-            too_large,
-            verdict,
-            cut,
-            last,
-            upstream,
-        } = *self.0;
-        GaveUp::new(Inner {
-            reason,
-            attempts,
-            elapsed,
-            retry_after,
-            too_large,
-            verdict,
-            cut,
-            last: last.map(map),
-            upstream,
-        })
+        let Inner { facts, last } = *self.0;
+        GaveUp::new(Inner { facts, last: last.map(map) })
     }
 
     /// Boxes the error. `?` then converts the result into `anyhow::Error` and `Box<dyn Error>`.
@@ -181,32 +167,23 @@ impl<E> GaveUp<GaveUp<E>> {
     /// * If it ended for another reason, such as its total timeout, they are its own.
     #[must_use]
     pub fn flatten(self) -> GaveUp<E> {
-        let outer = *self.0;
-        let by_inner = outer.cut.is_none()
+        let Inner { facts, last } = *self.0;
+        let by_inner = facts.cut.is_none()
             && matches!(
-                outer.reason,
+                facts.reason,
                 StopReason::Fatal
                     | StopReason::Unclassified
                     | StopReason::Attempts
                     | StopReason::Alternatives
             );
-        let Inner { attempts, elapsed, .. } = outer;
-        let last = match outer.last {
-            Some(inner) if by_inner => return GaveUp::new(Inner { attempts, elapsed, ..*inner.0 }),
-            Some(inner) => inner.0.last,
-            None => None,
-        };
-        GaveUp::new(Inner {
-            reason: outer.reason,
-            attempts,
-            elapsed,
-            retry_after: outer.retry_after,
-            too_large: outer.too_large,
-            verdict: outer.verdict,
-            cut: outer.cut,
-            last,
-            upstream: outer.upstream,
-        })
+        let Some(inner) = last else { return GaveUp::new(Inner { facts, last: None }) };
+        let inner = *inner.0;
+        if by_inner {
+            let (attempts, elapsed) = (facts.attempts, facts.elapsed);
+            let facts = Facts { attempts, elapsed, ..inner.facts };
+            return GaveUp::new(Inner { facts, last: inner.last });
+        }
+        GaveUp::new(Inner { facts, last: inner.last })
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! 1. `poll_between` waits for the delay and then asks `begin`.
 //! 2. `begin` checks the token, the attempts, the deadline and the budget. Then `admit` asks the
-//!    target: cooldown, bulkhead, breaker. The answer is a [`Begin`]: go, wait or end the call.
+//!    target: cooldown, bulkhead, quota, breaker. The answer is a [`Begin`]: go, wait or end the call.
 //! 3. `poll_attempt` polls the attempt. While the attempt is pending, `poll_limits` may cut it.
 //! 4. `succeeded` reports a success to the target and the observer.
 //! 5. `ended` takes every other end, an [`Ended`]. `failed` classifies and reports the failure. It

@@ -173,8 +173,15 @@ impl Quota {
     /// Returns the earliest time at which the amounts could fit: if all attempts in flight give
     /// back their output.
     fn earliest(&self, amounts: &Amounts, ahead: [u64; 4]) -> u64 {
-        let back = if self.charge.refunds() { self.unsettled.load(Ordering::Relaxed) } else { 0 };
-        let back = [0, 0, back, back];
+        let mut back = [0; 4];
+        let [requests, input, _, _] = ahead;
+        let mut ahead = ahead;
+        if self.charge.refunds() {
+            let output = self.unsettled.load(Ordering::Relaxed);
+            back = [0, 0, output, output];
+            // The waiters ahead may use no output.
+            ahead = [requests, input, 0, input];
+        }
         let buckets = self.buckets.iter().zip(amounts).zip(ahead).zip(back);
         let times = buckets.filter_map(|(((bucket, amount), ahead), back)| {
             let bucket = bucket.as_ref().filter(|_| *amount > 0)?;

@@ -79,22 +79,35 @@ impl Quota {
         now: u64,
     ) -> (u64, u64) {
         let (had_input, had_output) = (reserved.is_input_charged(), reserved.is_output_charged());
-        let change = reserved.charge(cost, &self.charge, usage);
+        let mut change = reserved.charge(cost, &self.charge, usage);
         if !had_input && reserved.is_input_charged() && cost.known_input().is_none() {
             self.estimate_of(cost).record_input(u64::from(change.input.1));
         }
-        if !had_output && reserved.is_output_charged() {
-            self.settle_output(change.output.0);
-        }
-        let Change { input, output } = change;
-        let sum = |input: u32, output: u32| u64::from(input) + u64::from(output);
+        let (before, charged) = (change.tokens_before(), change.tokens_now());
+        let settles = !had_output && reserved.is_output_charged();
+        let reserved_output = change.output.0;
         if !self.charge.refunds() {
-            return (sum(input.0, output.0), sum(input.0, output.0));
+            if settles {
+                self.estimate_output(cost, change.output.1);
+                self.settle_output(reserved_output);
+            }
+            return (before, before);
+        }
+        // A reported level has the actual input already.
+        if reserved.is_reported() && !self.charge.reserves_maximum() {
+            change.input.0 = change.input.0.min(change.input.1);
         }
         self.change(&change, now);
-        (sum(input.0, output.0), sum(input.1, output.1))
+        if settles {
+            self.settle_output(reserved_output);
+        }
+        if change.gives_back() {
+            self.line.wake_first();
+        }
+        (before, charged)
     }
 
+    /// Changes the charged tokens. Wakes no waiter.
     #[inline]
     fn change(&self, change: &Change, now: u64) {
         let wide = |(from, to): (u32, u32)| (u64::from(from), u64::from(to));
@@ -105,12 +118,18 @@ impl Quota {
                 bucket.change(from, to, now);
             }
         }
-        if input.1 < input.0 || output.1 < output.0 {
-            self.line.wake_first();
+    }
+
+    /// Counts the output of an attempt for the estimate, if calls reserve an estimate.
+    #[inline]
+    fn estimate_output(&self, cost: &Cost<'_>, output: u32) {
+        if !self.charge.reserves_maximum() {
+            self.estimate_of(cost).record_output(u64::from(output));
         }
     }
 
-    /// Counts reserved output as settled.
+    /// Counts reserved output as settled. The buckets are changed before: a level that is learned
+    /// in between is too low and not too high.
     #[inline]
     fn settle_output(&self, output: u32) {
         if output > 0 {
@@ -121,12 +140,10 @@ impl Quota {
     /// Ends an attempt that was sent. What it has reserved or charged stands.
     #[inline]
     pub(crate) fn end(&self, cost: &Cost<'_>, reserved: Reserved) {
-        if reserved.is_output_charged() {
-            if !self.charge.reserves_maximum() {
-                self.estimate_of(cost).record_output(u64::from(reserved.output()));
-            }
-        } else {
+        if !reserved.is_output_charged() {
             self.settle_output(reserved.output());
+        } else if self.charge.refunds() {
+            self.estimate_output(cost, reserved.output());
         }
         if self.concurrency != u32::MAX {
             self.exit();
@@ -137,31 +154,33 @@ impl Quota {
     /// Ends an attempt that was not sent: gives everything back.
     #[cold]
     pub(crate) fn cancel(&self, cost: &Cost<'_>, reserved: Reserved) {
-        if !reserved.is_output_charged() {
-            self.settle_output(reserved.output());
-        }
         if let Some(bucket) = &self.buckets[Dimension::Requests.index()] {
             bucket.give_back(1);
         }
         let (input, output) = (reserved.input(cost), reserved.output());
         self.change(&Change { input: (input, 0), output: (output, 0) }, 0); // adds nothing
+        if !reserved.is_output_charged() {
+            self.settle_output(output);
+        }
         self.exit();
         self.line.wake_first();
     }
 
-    /// Ends an attempt that the provider refused. Its tokens are given back. If the caller's own
-    /// limit refused it and the answer has reported no level, every level becomes 0.
+    /// Ends an attempt that the provider refused. Tokens that no usage has charged are given back.
+    /// If the caller's own limit refused it and the answer has reported no level, every level
+    /// becomes 0.
     #[cold]
     pub(crate) fn refuse(&self, cost: &Cost<'_>, reserved: Reserved, own_limit: bool, now: u64) {
-        if !reserved.is_output_charged() {
-            self.settle_output(reserved.output());
-            let (input, output) = (reserved.input(cost), reserved.output());
-            // A reported level has no part of the refused input.
-            let input = if reserved.is_reported() { 0 } else { input };
-            if !reserved.is_input_charged() {
-                self.change(&Change { input: (input, 0), output: (output, 0) }, now);
-            }
+        let mut change = Change { input: (0, 0), output: (0, 0) };
+        // A reported level has no part of the refused input.
+        if !reserved.is_input_charged() && !reserved.is_reported() {
+            change.input.0 = reserved.input(cost);
         }
+        if !reserved.is_output_charged() {
+            change.output.0 = reserved.output();
+        }
+        self.change(&change, now);
+        self.settle_output(change.output.0);
         if own_limit && !reserved.is_reported() {
             for dimension in Dimension::ALL {
                 self.lower(dimension, 0, now);
@@ -175,7 +194,8 @@ impl Quota {
     #[cold]
     pub(crate) fn learn(&self, reserved: &mut Reserved, limits: &Limits, now: u64) {
         for dimension in Dimension::ALL {
-            if let Some(remaining) = limits.get(dimension).remaining {
+            let is_limited = self.buckets[dimension.index()].is_some();
+            if let Some(remaining) = limits.get(dimension).remaining.filter(|_| is_limited) {
                 reserved.note_reported();
                 self.lower(dimension, remaining, now);
             }

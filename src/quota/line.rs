@@ -33,6 +33,8 @@ struct Waiters {
     next: u64,
     /// The number of waiters served.
     turns: u64,
+    /// The latest time at which a waiter has asked.
+    latest: u64,
     /// The largest tag served since the line was empty.
     served: u64,
     /// The end of the latest cost of each group.
@@ -64,6 +66,9 @@ struct Waiter {
     /// `None` after the waiter was woken, until it asks again.
     waker: Option<Waker>,
     amounts: Amounts,
+    group: u64,
+    /// The end of its cost after its tag.
+    end: u64,
 }
 
 /// The result of [`Line::join`] and [`Line::ask`].
@@ -90,6 +95,7 @@ impl Line {
         let waiters = Waiters {
             next: 0,
             turns: 0,
+            latest: 0,
             served: 0,
             ends: BTreeMap::new(),
             end: 0,
@@ -127,8 +133,9 @@ impl Line {
             drop(waiters);
             return None;
         }
-        let place = waiters.place(newcomer);
-        waiters.insert(place, Waiter { waker: Some(waker), amounts: newcomer.amounts }, now);
+        let (place, end) = waiters.place(newcomer);
+        let Newcomer { amounts, standing: Standing { group, .. }, .. } = *newcomer;
+        waiters.insert(place, Waiter { waker: Some(waker), amounts, group, end }, now);
         // Counted before `take`, which must not miss what is given back.
         self.count.fetch_add(1, Ordering::AcqRel);
         let ahead = waiters.ahead_of(place);
@@ -161,6 +168,7 @@ impl Line {
         ahead: [u64; 4],
         take: impl FnOnce() -> Option<R>,
     ) -> Turn<R> {
+        waiters.latest = waiters.latest.max(now);
         if waiters.first(now) != Some(place) {
             let first = waiters.newly_aged(now).then(|| waiters.first_waker(now)).flatten();
             drop(waiters);
@@ -187,11 +195,13 @@ impl Line {
     pub(super) fn leave(&self, place: Place) {
         let mut waiters = self.lock();
         let left = waiters.remove(place);
-        if left.is_some() {
+        if let Some(waiter) = &left {
+            waiters.give_back_turn(place, waiter);
             self.count.fetch_sub(1, Ordering::Relaxed);
         }
         // It may have been the first. A needless wake is harmless.
-        let next = waiters.first_waker(0);
+        let latest = waiters.latest;
+        let next = waiters.first_waker(latest);
         drop(waiters);
         drop(left);
         wake(next);
@@ -207,14 +217,18 @@ impl Line {
 
     #[cold]
     fn wake_first_waiter(&self) {
-        let first = self.lock().first_waker(0);
+        let mut waiters = self.lock();
+        let latest = waiters.latest;
+        let first = waiters.first_waker(latest);
+        drop(waiters);
         wake(first);
     }
 }
 
 impl Waiters {
-    /// Returns the place of a newcomer, behind all calls of its group and priority.
-    fn place(&mut self, newcomer: &Newcomer<'_>) -> Place {
+    /// Returns the place of a newcomer, behind all calls of its group and priority, and the end of
+    /// its cost.
+    fn place(&mut self, newcomer: &Newcomer<'_>) -> (Place, u64) {
         let Standing { priority, group } = newcomer.standing;
         let served = self.served;
         if self.ends.len() > 2 * self.places.len() + 64 {
@@ -223,10 +237,22 @@ impl Waiters {
         let end = if group == 0 { &mut self.end } else { self.ends.entry(group).or_default() };
         let tag = served.max(*end).min(TAG);
         *end = tag.saturating_add(newcomer.cost.max(1));
+        let end = *end;
         let order = u64::from(u8::MAX - priority) << TAG.count_ones() | tag;
         let ticket = self.next;
         self.next = self.next.wrapping_add(1);
-        Place { order, ticket }
+        (Place { order, ticket }, end)
+    }
+
+    /// Takes the cost of a waiter that was not served from its group, if it is the latest one.
+    fn give_back_turn(&mut self, place: Place, left: &Waiter) {
+        let end = match left.group {
+            0 => Some(&mut self.end),
+            group => self.ends.get_mut(&group),
+        };
+        if let Some(end) = end.filter(|end| **end == left.end) {
+            *end = place.order & TAG;
+        }
     }
 
     fn insert(&mut self, place: Place, waiter: Waiter, now: u64) {

@@ -18,8 +18,8 @@ pub(crate) struct Report {
 /// estimate.
 ///
 /// Call this within the future of an operation, in a call on an upstream with a quota. Returns false
-/// outside of such a future: nothing is recorded then. The current attempt is the innermost one that this
-/// thread is polling, so a task that the operation has spawned has none.
+/// outside of such a future: nothing is recorded then. The current attempt is the innermost one of
+/// such a call that this thread is polling. So a task that the operation has spawned has none.
 ///
 /// # Examples
 ///

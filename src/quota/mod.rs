@@ -23,7 +23,8 @@
 //!   or gives back the rest. A quota may be overdrawn: the debt refills first.
 //! * At most 16,777,215 tokens of input and 268,435,455 of output count for one attempt.
 //! * An attempt without a usage keeps its reservation: the provider may have charged it.
-//! * A refused attempt (a throttling verdict) gives its tokens back. Its request counts.
+//! * A refused attempt (a throttling verdict) gives back the tokens that no usage has charged. Its
+//!   request counts.
 //! * An attempt that was never sent gives everything back.
 //!
 //! # Learning
@@ -43,10 +44,14 @@
 //!
 //! A wait ends with the call's deadline, its token, or its admission. A call whose cost cannot fit
 //! before its deadline ends at once with [`StopReason::Deadline`](crate::StopReason::Deadline), and
-//! [`retry_after`](crate::GaveUp::retry_after) is the time until it could. This counts the costs of
-//! all waiters ahead, and assumes that every attempt in flight gives back its output. A cost larger
+//! [`retry_after`](crate::GaveUp::retry_after) is the time until it could. This is a forecast: it
+//! counts the known costs of all waiters ahead, and assumes that every attempt in flight gives back
+//! its output. A wait for concurrency has no forecast and ends at the deadline. A cost larger
 //! than a burst ends at once with [`StopReason::TooLarge`](crate::StopReason::TooLarge). With a full
 //! queue the reason is [`StopReason::Full`](crate::StopReason::Full).
+//!
+//! On an upstream with a bulkhead too, a waiter of the quota holds a permit of the bulkhead. The
+//! bulkhead's queue knows no priority: use [`with_concurrency`](Quota::with_concurrency) instead.
 //!
 //! The order of the queue:
 //!
@@ -144,7 +149,8 @@ use line::Line;
 /// # Cost
 ///
 /// A reservation is one atomic exchange for each dimension and one for the output in flight. So is
-/// a settlement. Neither takes a lock nor allocates. Only waiting takes a lock and allocates.
+/// a settlement. While no call waits, neither takes a lock. Neither allocates, apart from the first
+/// settlement, which makes the histogram of the estimate.
 ///
 /// # Examples
 ///

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::time::Duration;
 
 use super::{
@@ -108,9 +109,9 @@ impl Reservation<'_> {
     pub fn failed(mut self, verdict: &Verdict, now: Duration) {
         self.sent();
         if verdict.health() == Health::Throttling {
-            let reserved = self.reserved;
-            self.quota.refuse(&self.cost, reserved, verdict.is_own_limit(), nanos(now));
-            std::mem::forget(self);
+            // Not dropped even if a waker panics: `refuse` has ended the reservation by then.
+            let this = ManuallyDrop::new(self);
+            this.quota.refuse(&this.cost, this.reserved, verdict.is_own_limit(), nanos(now));
         }
     }
 }

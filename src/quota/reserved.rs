@@ -131,3 +131,23 @@ pub(super) struct Change {
     pub(super) input: (u32, u32),
     pub(super) output: (u32, u32),
 }
+
+impl Change {
+    /// Returns the tokens charged before the change.
+    #[inline]
+    pub(super) fn tokens_before(&self) -> u64 {
+        u64::from(self.input.0) + u64::from(self.output.0)
+    }
+
+    /// Returns the tokens charged after the change.
+    #[inline]
+    pub(super) fn tokens_now(&self) -> u64 {
+        u64::from(self.input.1) + u64::from(self.output.1)
+    }
+
+    /// Returns whether the change gives tokens back.
+    #[inline]
+    pub(super) const fn gives_back(&self) -> bool {
+        self.input.1 < self.input.0 || self.output.1 < self.output.0
+    }
+}

@@ -66,7 +66,8 @@ impl<M: Timer> Upstream<M> {
 
     /// Waits for the admission of one attempt that the caller makes.
     ///
-    /// The admission asks the token, the cooldown, the bulkhead and the breaker in this order.
+    /// The admission asks the token, the cooldown, the bulkhead, the quota and the breaker in this
+    /// order.
     ///
     /// # Errors
     ///
@@ -120,8 +121,10 @@ impl<M: Timer> Upstream<M> {
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] if the attempt is refused or would have to wait. For a cooldown the reason is
-    /// [`StopReason::Deadline`](crate::StopReason::Deadline), and [`retry_after`](GaveUp::retry_after) says when to ask again.
+    /// [`GaveUp`] if the attempt is refused or would have to wait. For a cooldown or a quota the
+    /// reason is [`StopReason::Deadline`](crate::StopReason::Deadline).
+    /// [`retry_after`](GaveUp::retry_after) then says when to ask again, unless the quota waits for
+    /// another attempt to end.
     #[track_caller]
     pub fn try_admit(&self) -> Result<Admission<&Self, Never>, GaveUp<Infallible>> {
         Admission::at_once(self)

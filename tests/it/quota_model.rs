@@ -170,7 +170,7 @@ impl Model {
     /// Charges the usage in place of what the attempt holds.
     pub(crate) fn record(&mut self, held: &mut Held, usage: Usage) {
         held.is_sent = true;
-        let before = held.amounts();
+        let mut before = *held;
         if let Some(input) = usage.input() {
             let charged = input + self.weighted(usage);
             if !held.has_input && !held.knows_input {
@@ -190,7 +190,11 @@ impl Model {
                 held.output = output;
             }
         }
-        self.change(before, held.amounts());
+        // A reported level has the actual input already.
+        if held.has_limits && !self.charge.reserves_maximum() {
+            before.input = before.input.min(held.input);
+        }
+        self.change(before.amounts(), held.amounts());
     }
 
     /// Returns the charged tokens of the cache. The weights of the presets are 0 and 1.
@@ -202,7 +206,8 @@ impl Model {
     pub(crate) fn learn(&mut self, held: &mut Held, limits: &Limits) {
         held.is_sent = true;
         for dimension in Dimension::ALL {
-            if let Some(remaining) = limits.get(dimension).remaining {
+            let is_limited = self.buckets[dimension as usize].is_some();
+            if let Some(remaining) = limits.get(dimension).remaining.filter(|_| is_limited) {
                 held.has_limits = true;
                 self.lower(dimension, remaining);
             }
@@ -236,15 +241,12 @@ impl Model {
     /// Ends an attempt that the provider refused.
     pub(crate) fn refused(&mut self, held: Held, is_own_limit: bool) {
         self.in_flight -= 1;
+        // A reported level has no part of the refused input.
+        let input = if held.has_input || held.has_limits { held.input } else { 0 };
+        let output = if held.has_output { held.output } else { 0 };
+        self.change(held.amounts(), [1, input, output, input + output]);
         if !held.has_output {
             self.unsettled -= held.output;
-            if !held.has_input && held.has_limits {
-                // The reported level has no part of the refused input.
-                let [_, input, _, _] = held.amounts();
-                self.change(held.amounts(), [1, input, 0, input]);
-            } else if !held.has_input {
-                self.change(held.amounts(), [1, 0, 0, 0]);
-            }
         }
         if is_own_limit && !held.has_limits {
             for dimension in Dimension::ALL {

@@ -64,9 +64,9 @@ fn work(quota: &Quota, now: Duration, seed: u64, learns: bool) -> [i64; 4] {
             26..30 => {
                 let throttled = if learns { Verdict::throttled() } else { Verdict::overloaded() };
                 // A reservation with a usage keeps what it was charged.
-                reservation.record(Usage::new().with_output(0), now);
+                reservation.record(Usage::new().with_input(input.into()).with_output(0), now);
                 reservation.failed(&throttled, now);
-                add([held_input, 0]);
+                add([input, 0]);
             }
             30..32 if learns => {
                 let limit = Limit::of_remaining(output.into());

@@ -1,6 +1,5 @@
 //! Models of `resile::quota::Quota`: no unit is lost or made, and a waiter whose cost fits is woken.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};

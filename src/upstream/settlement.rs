@@ -1,0 +1,62 @@
+use super::held::Held;
+use super::{Endpoint, Guard, Slot};
+use crate::quota::{Report, TooLarge};
+use crate::time::{Timer, nanos};
+
+/// The quota's part of an attempt.
+impl<X: Endpoint, const N: usize> Guard<X, N> {
+    /// Marks the request of the attempt as sent: from now on its reservation stands.
+    #[inline]
+    pub(crate) fn note_sent(&mut self, slot: usize) {
+        if let Some(Held::Admitted { reserved, .. }) = self.slots[slot].held() {
+            reserved.note_sent();
+        }
+    }
+
+    /// Returns whether the upstream has a quota.
+    #[inline]
+    pub(crate) fn has_quota(&self) -> bool {
+        !X::ALONE && self.target.parts().is_some_and(|parts| parts.quota.is_some())
+    }
+
+    /// Returns the part of the cost that is above the quota.
+    #[cold]
+    pub(crate) fn too_large(&self) -> Option<TooLarge> {
+        self.target.parts()?.quota.as_ref()?.excess(&self.target.demand().cost)
+    }
+
+    /// Ends the attempt in `slot` as if its request had never been sent.
+    pub(crate) fn withdraw(&mut self, slot: usize) {
+        if let Some(Held::Admitted { reserved, .. }) = self.slots[slot].held() {
+            reserved.note_unsent();
+        }
+        self.forget(slot);
+    }
+
+    /// Returns the tokens that the attempt in `slot` has reserved. `None` without a quota.
+    pub(crate) fn reserved(&mut self, slot: usize) -> Option<u64> {
+        self.target.parts()?.quota.as_ref()?;
+        let cost = self.target.demand().cost;
+        match self.slots[slot].held() {
+            Some(Held::Admitted { reserved, .. }) => Some(reserved.tokens(&cost)),
+            _ => None,
+        }
+    }
+}
+
+impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
+    /// Charges the usage of the attempt and learns the limits that it reported. Returns the tokens
+    /// charged before and now if the charge was settled.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_report(&mut self, slot: usize, report: &Report) -> Option<(u64, u64)> {
+        let quota = self.target.parts()?.quota.as_ref()?;
+        let Some(Held::Admitted { reserved, .. }) = self.slots[slot].held() else { return None };
+        let now = nanos(self.target.timer().now());
+        if let Some(limits) = report.limits {
+            quota.learn(reserved, &limits, now);
+        }
+        let usage = report.usage?;
+        Some(quota.charge_usage(&self.target.demand().cost, reserved, usage, now))
+    }
+}
