@@ -25,8 +25,8 @@ use crate::quota::{self, Usage};
 /// | Cohere | `usage.tokens` and `meta.tokens`, or else `billed_units` there |
 /// | Ollama | `prompt_eval_count` and `eval_count` |
 ///
-/// * Input: tokens read from a cache or written to it are not counted as input. They are the usage's
-///   [cache reads](Usage::cache_reads) and [cache writes](Usage::cache_writes).
+/// * Input: tokens read from a cache or written to it are not counted as input. They are the
+///   usage's [cache reads](Usage::cache_reads) and [cache writes](Usage::cache_writes).
 /// * Output: tokens of reasoning and thoughts are included.
 /// * Absent numbers: null, negative numbers, fractions and strings.
 /// * Long bodies: of a body above 256 KiB only the last 16 KiB are searched. Most formats have the

@@ -342,8 +342,8 @@ impl fmt::Debug for EventKind<'_> {
 }
 
 impl EventKind<'_> {
-    /// Returns a stable word for logs: `nested`, `started`, `held`, `settled`, `failed`, `waiting`, `denied`,
-    /// `lost`, `succeeded`, `gave_up`, `breaker`.
+    /// Returns a stable word for logs: `nested`, `started`, `held`, `settled`, `failed`, `waiting`,
+    /// `denied`, `lost`, `succeeded`, `gave_up`, `breaker`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {

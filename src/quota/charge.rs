@@ -1,8 +1,8 @@
 /// The rule by which a provider charges a call to a quota of tokens.
 ///
 /// A quota follows the provider's own count only if it charges as the provider does. The rule is
-/// data, because providers change it. Each preset names the month of its source. Compare it with the
-/// provider's documentation.
+/// data, because providers change it. Each preset names the month of its source. Compare it with
+/// the provider's documentation.
 ///
 /// | preset | charged at the start | charged at the end |
 /// |---|---|---|
@@ -67,8 +67,8 @@ impl Charge {
     /// Azure OpenAI (2026-09): charges as OpenAI does.
     pub const AZURE: Self = Self::OPENAI;
 
-    /// Cerebras (2026-09): the input and the most output count, and nothing is refunded. If requests
-    /// do not limit their output, set the length of the context as
+    /// Cerebras (2026-09): the input and the most output count, and nothing is refunded. If
+    /// requests do not limit their output, set the length of the context as
     /// [`with_default_maximum`](Self::with_default_maximum).
     pub const CEREBRAS: Self = Self::OPENAI;
 

@@ -17,9 +17,10 @@ pub(crate) struct Report {
 /// Records the usage of the current attempt. Its quota then charges this usage in place of the
 /// estimate.
 ///
-/// Call this within the future of an operation, in a call on an upstream with a quota. Returns false
-/// outside of such a future: nothing is recorded then. The current attempt is the innermost one of
-/// such a call that this thread is polling. So a task that the operation has spawned has none.
+/// Call this within the future of an operation, in a call on an upstream with a quota. Returns
+/// false outside of such a future: nothing is recorded then. The current attempt is the innermost
+/// one of such a call that this thread is polling. So a task that the operation has spawned has
+/// none.
 ///
 /// # Examples
 ///

@@ -10,17 +10,18 @@
 //!
 //! # Cost
 //!
-//! Every attempt costs one request. [`Upstream::at_cost`](crate::Upstream::at_cost) adds tokens: the
-//! input, and the maximum of the output. The output that a call reserves is an [`Estimate`], learned
-//! from the usage of recent calls. If the [`Charge`] says that the provider reserves the maximum,
-//! the call does too. An estimate is never larger than the room that the input leaves in the
-//! burst. So an estimate alone refuses no call.
+//! Every attempt costs one request. [`Upstream::at_cost`](crate::Upstream::at_cost) adds tokens:
+//! the input, and the maximum of the output. The output that a call reserves is an [`Estimate`],
+//! learned from the usage of recent calls. If the [`Charge`] says that the provider reserves the
+//! maximum, the call does too. An estimate is never larger than the room that the input leaves in
+//! the burst. So an estimate alone refuses no call.
 //!
 //! # Settlement
 //!
-//! * [`record`] within the operation reports the usage. The module [`llm`](https://docs.rs/resile/latest/resile/llm/index.html)
-//!   does so for the answers that it reads. The quota then takes what was used beyond the reservation,
-//!   or gives back the rest. A quota may be overdrawn: the debt refills first.
+//! * [`record`] within the operation reports the usage. The module
+//!   [`llm`](https://docs.rs/resile/latest/resile/llm/index.html) does so for the answers that it
+//!   reads. The quota then takes what was used beyond the reservation, or gives back the rest. A
+//!   quota may be overdrawn: the debt refills first.
 //! * At most 16,777,215 tokens of input and 268,435,455 of output count for one attempt.
 //! * An attempt without a usage keeps its reservation: the provider may have charged it.
 //! * A refused attempt (a throttling verdict) gives back the tokens that no usage has charged. Its
@@ -32,9 +33,9 @@
 //! Two counts of one limit drift apart. So the quota lowers its level to the provider's count:
 //!
 //! * A verdict of [`Verdict::throttled`](crate::Verdict::throttled) sets the level to 0, less the
-//!   output that attempts in flight have reserved and the provider has not charged yet. A verdict of
-//!   [`Verdict::overloaded`](crate::Verdict::overloaded) changes nothing, because the caller's own limit
-//!   did not cause it. If the headers of the refusal were learned, they count instead.
+//!   output that attempts in flight have reserved and the provider has not charged yet. A verdict
+//!   of [`Verdict::overloaded`](crate::Verdict::overloaded) changes nothing, because the caller's
+//!   own limit did not cause it. If the headers of the refusal were learned, they count instead.
 //! * [`learn`] passes the limits in the headers of an answer. The level becomes the remaining
 //!   amount, less the same output.
 //!
@@ -46,8 +47,8 @@
 //! before its deadline ends at once with [`StopReason::Deadline`](crate::StopReason::Deadline), and
 //! [`retry_after`](crate::GaveUp::retry_after) is the time until it could. This is a forecast: it
 //! counts the known costs of all waiters ahead, and assumes that every attempt in flight gives back
-//! its output. A wait for concurrency has no forecast and ends at the deadline. A cost larger
-//! than a burst ends at once with [`StopReason::TooLarge`](crate::StopReason::TooLarge). With a full
+//! its output. A wait for concurrency has no forecast and ends at the deadline. A cost larger than
+//! a burst ends at once with [`StopReason::TooLarge`](crate::StopReason::TooLarge). With a full
 //! queue the reason is [`StopReason::Full`](crate::StopReason::Full).
 //!
 //! On an upstream with a bulkhead too, a waiter of the quota holds a permit of the bulkhead. The
@@ -57,11 +58,11 @@
 //!
 //! 1. Each eighth turn goes to the oldest waiter if it has waited for ten minutes. So no waiter
 //!    starves.
-//! 2. The highest [priority](crate::upstream::AtCost::with_priority). Use the progress of the work: an agent at its
-//!    twentieth step has more to lose than one at its first. If all share equally, none may
-//!    finish.
-//! 3. The [group](crate::upstream::AtCost::with_group) with the least service. One busy group does not delay the
-//!    others.
+//! 2. The highest [priority](crate::upstream::AtCost::with_priority). Use the progress of the work:
+//!    an agent at its twentieth step has more to lose than one at its first. If all share equally,
+//!    none may finish.
+//! 3. The [group](crate::upstream::AtCost::with_group) with the least service. One busy group does
+//!    not delay the others.
 //! 4. The oldest.
 //!
 //! # Examples

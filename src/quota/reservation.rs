@@ -9,8 +9,8 @@ use crate::time::nanos;
 use crate::verdict::{Health, Verdict};
 
 impl Quota {
-    /// Reserves the cost of an attempt without a wait. `now` is a reading of one clock for all calls
-    /// on the quota.
+    /// Reserves the cost of an attempt without a wait. `now` is a reading of one clock for all
+    /// calls on the quota.
     ///
     /// This is the quota by hand, on any clock. An [`Upstream`](crate::Upstream) does it for its
     /// calls, and waits.
@@ -103,9 +103,9 @@ impl Reservation<'_> {
 
     /// Ends the reservation of a failed attempt.
     ///
-    /// A throttling verdict gives the tokens back. The verdict
-    /// [`Verdict::throttled`] also sets the levels to 0, unless [`learn`](Self::learn) has set them.
-    /// After any other verdict the reservation stands.
+    /// A throttling verdict gives the tokens back. The verdict [`Verdict::throttled`] also sets the
+    /// levels to 0, unless [`learn`](Self::learn) has set them. After any other verdict the
+    /// reservation stands.
     pub fn failed(mut self, verdict: &Verdict, now: Duration) {
         self.sent();
         if verdict.health() == Health::Throttling {

@@ -13,7 +13,8 @@ pub struct Reserved {
 
 /// The bits of the output. A larger number counts as this one: 268 million tokens.
 const MOST_OUTPUT: u32 = (1 << 28) - 1;
-/// The bits of an estimated or charged input. A larger number counts as this one: 16 million tokens.
+/// The bits of an estimated or charged input. A larger number counts as this one: 16 million
+/// tokens.
 const MOST_INPUT: u32 = (1 << 24) - 1;
 
 /// Set once the input is charged by its usage.

@@ -30,7 +30,8 @@ impl<X> AtCost<'_, X> {
         Single::new(self, future, classifier)
     }
 
-    /// Waits for the admission of one attempt at this cost. See [`Upstream::admit`](crate::Upstream::admit).
+    /// Waits for the admission of one attempt at this cost. See
+    /// [`Upstream::admit`](crate::Upstream::admit).
     ///
     /// # Errors
     ///
@@ -46,7 +47,8 @@ impl<X> AtCost<'_, X> {
         admission::admit(CallState::new(CallKind::Single, OneAttempt(Always), token).on(self))
     }
 
-    /// Admits one attempt at this cost without a wait. See [`Upstream::try_admit`](crate::Upstream::try_admit).
+    /// Admits one attempt at this cost without a wait. See
+    /// [`Upstream::try_admit`](crate::Upstream::try_admit).
     ///
     /// # Errors
     ///

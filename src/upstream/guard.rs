@@ -169,8 +169,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         true
     }
 
-    /// Asks the cooldown, the bulkhead, the quota and the breaker to admit an attempt. `now` is the clock
-    /// reading if known. Without a `waker` the attempt does not queue.
+    /// Asks the cooldown, the bulkhead, the quota and the breaker to admit an attempt. `now` is the
+    /// clock reading if known. Without a `waker` the attempt does not queue.
     #[inline]
     pub(crate) fn admit(&mut self, slot: usize, now: Option<u64>, waker: Option<&Waker>) -> Admit {
         let Some(parts) = self.target.parts() else { return Admit::Go };

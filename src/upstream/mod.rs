@@ -8,8 +8,8 @@
 //! Each attempt on an [`Upstream`] begins with one admission and ends with one report. The
 //! admission asks the token, the cooldown, the bulkhead, the quota and the breaker, in this order.
 //! The attempt then begins, waits or is refused. A refusal has a reason, and a wait if known. The
-//! report gives the verdict and the latency to the breaker, the cooldown and the quota. An attempt dropped without a report
-//! is neutral and gives back everything it held.
+//! report gives the verdict and the latency to the breaker, the cooldown and the quota. An attempt
+//! dropped without a report is neutral and gives back everything it held.
 //!
 //! | call on an upstream | code |
 //! |---|---|
@@ -273,8 +273,8 @@ impl<M: Timer> Upstream<M> {
         cooldown.remaining(self.now())
     }
 
-    /// Returns the units that the quota has left in a dimension. Negative units are a debt: more was
-    /// used than the limit allows. `None` without a limit.
+    /// Returns the units that the quota has left in a dimension. Negative units are a debt: more
+    /// was used than the limit allows. `None` without a limit.
     #[must_use]
     pub fn quota_level(&self, dimension: Dimension) -> Option<i64> {
         self.quota()?.level(dimension, self.now())
