@@ -81,7 +81,7 @@ fn a_call_that_leaves_the_queue_does_not_delay_its_group() {
     for _ in 0..100 {
         let policy = RetryPolicy::new().with_total_timeout(Duration::from_millis(10));
         let call = retry(async |_| Ok::<_, std::io::Error>(()), policy, Never);
-        let mut call = spawn(call.on(upstream.at_cost(Cost::new()).with_group(2)));
+        let mut call = spawn(call.on(upstream.at_cost(Cost::new()).with_group(2_u8)));
         assert!(call.poll().is_ready(), "the deadline comes first");
     }
     waiters.push(spawn(wait(2)));
