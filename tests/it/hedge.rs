@@ -448,7 +448,8 @@ proptest! {
         let mut begun = 1;
         let mut failed = vec![];
         for moment in 0..20_000 {
-            if begun <= u64::from(hedges) && moment == delay * 10 * begun + 5 {
+            // Attempt `n` ends at a moment of last digit `n`: the first one before this, others after.
+            if begun <= u64::from(hedges) && moment == delay * 10 * begun + 1 {
                 begun += 1;
             }
             if let Some(n) = moments.iter().position(|&at| at == moment).filter(|&n| (n as u64) < begun) {
