@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::histogram::Histogram;
+use crate::histogram::{Histogram, clamped_quantile};
 use crate::time::nanos;
 
 /// A limit that follows the latencies of recent calls: their quantile times a factor, between a
@@ -125,13 +125,7 @@ impl AdaptiveTimeout {
     /// 1.
     #[must_use]
     pub const fn with_quantile(mut self, quantile: f64) -> Self {
-        self.quantile = if quantile < 0.0 {
-            0.0
-        } else if quantile < 1.0 {
-            quantile
-        } else {
-            1.0
-        };
+        self.quantile = clamped_quantile(quantile);
         self
     }
 

@@ -131,6 +131,17 @@ impl Histogram {
     }
 }
 
+/// Returns the quantile between 0 and 1. NaN is 1.
+pub(crate) const fn clamped_quantile(quantile: f64) -> f64 {
+    if quantile < 0.0 {
+        0.0
+    } else if quantile < 1.0 {
+        quantile
+    } else {
+        1.0
+    }
+}
+
 #[inline]
 #[expect(clippy::cast_possible_truncation)] // clamped below `BUCKETS`
 fn bucket_of(nanos: u64) -> usize {

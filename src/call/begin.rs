@@ -16,12 +16,9 @@ pub(crate) enum Begin {
     Go(Attempt),
     /// A cooldown holds the attempt. The call asks again at its `resumes_at`.
     Hold(Duration),
-    /// The attempt waits in the bulkhead's queue, `until` at the latest. The call asks again when
-    /// the queue wakes it.
-    Queued { until: u64 },
-    /// The attempt waits in the quota's queue. The call asks again at `until`, or when the queue
-    /// wakes it.
-    InLine { until: u64 },
+    /// The attempt waits in a queue. The call asks again when the queue wakes it. At `until` it asks
+    /// again too, or else it ends.
+    Queued { until: u64, asks_again: bool },
     /// The call must end, with this `retry_after`.
     End(StopReason, Option<Duration>),
 }
@@ -119,7 +116,7 @@ where
     fn begun(&mut self, begun: Begin) -> Result<Option<Attempt>, GaveUp<E>> {
         match begun {
             Begin::Go(attempt) => Ok(Some(attempt)),
-            Begin::Hold(_) | Begin::Queued { .. } | Begin::InLine { .. } => Ok(None),
+            Begin::Hold(_) | Begin::Queued { .. } => Ok(None),
             Begin::End(reason, retry_after) => Err(self.give_up(reason, retry_after)),
         }
     }
@@ -163,7 +160,7 @@ where
                 if is_new {
                     self.emit_held(HeldBy::Bulkhead, None);
                 }
-                return Begin::Queued { until: until.min(self.ends_at()) };
+                return Begin::Queued { until: until.min(self.ends_at()), asks_again: false };
             }
             Admit::InLine { asks_at, earliest, is_new } => {
                 return self.wait_in_line(slot, asks_at, earliest, is_new);
@@ -182,9 +179,7 @@ where
         // The attempt begins here and not before: the observer above may panic.
         self.guard.progress.attempts = number;
         self.guard.spend();
-        if self.guard.has_quota() {
-            self.guard.note_sent(slot);
-        }
+        self.guard.note_sent(slot);
         Begin::Go(attempt)
     }
 
@@ -201,9 +196,7 @@ where
         match self.begin(slot, None) {
             Begin::Go(attempt) => Ok(attempt),
             Begin::Hold(delay) => Err(self.give_up(StopReason::Deadline, Some(delay))),
-            Begin::Queued { .. } | Begin::InLine { .. } => {
-                Err(self.give_up(StopReason::Full, None))
-            }
+            Begin::Queued { .. } => Err(self.give_up(StopReason::Full, None)),
             Begin::End(reason, retry_after) => Err(self.give_up(reason, retry_after)),
         }
     }
@@ -249,7 +242,7 @@ where
             let delay = is_known.then(|| Duration::from_nanos(asks_at.saturating_sub(now)));
             self.emit_held(HeldBy::Quota, delay);
         }
-        Begin::InLine { until: asks_at.min(self.ends_at()) }
+        Begin::Queued { until: asks_at.min(self.ends_at()), asks_again: true }
     }
 
     #[cold]

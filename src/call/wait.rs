@@ -67,28 +67,19 @@ where
             match self.begin(slot, Some(cx.waker())) {
                 Begin::Go(attempt) => return Poll::Ready(Ok(attempt)),
                 Begin::Hold(_) => {}
-                Begin::Queued { until } => {
-                    return match std::task::ready!(self.poll_until(until, pending, cx)) {
-                        WokenBy::Token => {
-                            Poll::Ready(Err(self.give_up(StopReason::Cancelled, None)))
+                Begin::Queued { until, asks_again } => {
+                    let woken = std::task::ready!(self.poll_until(until, pending.as_mut(), cx));
+                    let reason = match woken {
+                        WokenBy::Token => StopReason::Cancelled,
+                        WokenBy::Time if until >= self.ends_at() => StopReason::Deadline,
+                        WokenBy::Time if asks_again => {
+                            // A timer's sleep may end too early. The call yields before it asks.
+                            self.guard.progress.must_yield = true;
+                            continue;
                         }
-                        WokenBy::Time if until >= self.ends_at() => {
-                            Poll::Ready(Err(self.give_up(StopReason::Deadline, None)))
-                        }
-                        WokenBy::Time => Poll::Ready(Err(self.give_up(StopReason::Full, None))),
+                        WokenBy::Time => StopReason::Full,
                     };
-                }
-                Begin::InLine { until } => {
-                    match std::task::ready!(self.poll_until(until, pending.as_mut(), cx)) {
-                        WokenBy::Token => {
-                            return Poll::Ready(Err(self.give_up(StopReason::Cancelled, None)));
-                        }
-                        WokenBy::Time if until >= self.ends_at() => {
-                            return Poll::Ready(Err(self.give_up(StopReason::Deadline, None)));
-                        }
-                        // A timer's sleep may end too early. The call yields before it asks again.
-                        WokenBy::Time => self.guard.progress.must_yield = true,
-                    }
+                    return Poll::Ready(Err(self.give_up(reason, None)));
                 }
                 Begin::End(reason, retry_after) => {
                     return Poll::Ready(Err(self.give_up(reason, retry_after)));
@@ -298,13 +289,11 @@ where
                 0 => match self.begin(slot, Some(&waker)) {
                     Begin::Go(attempt) => return Ok(attempt),
                     Begin::Hold(_) => continue,
-                    Begin::Queued { until } | Begin::InLine { until }
-                        if until >= self.ends_at() =>
-                    {
+                    Begin::Queued { until, .. } if until >= self.ends_at() => {
                         (until, Some(StopReason::Deadline))
                     }
-                    Begin::Queued { until } => (until, Some(StopReason::Full)),
-                    Begin::InLine { until } => (until, None),
+                    Begin::Queued { until, asks_again: true } => (until, None),
+                    Begin::Queued { until, asks_again: false } => (until, Some(StopReason::Full)),
                     Begin::End(reason, retry_after) => {
                         return Err(self.give_up(reason, retry_after));
                     }

@@ -1,6 +1,7 @@
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
+use super::bucket::Bucket;
 use super::line::{Newcomer, Place, Turn};
 use super::reserved::{Amounts, Reserved};
 use super::{Cost, Demand, Dimension, Estimate, Quota, TooLarge};
@@ -65,7 +66,7 @@ impl Quota {
                     return Ask::TooLarge(too_large);
                 }
                 let Entry::Joining(waker) = entry else {
-                    return Ask::NotBefore(self.fits_at(&amounts, [0; 4]));
+                    return Ask::NotBefore(self.fits_at(&amounts));
                 };
                 let newcomer = Newcomer {
                     standing: demand.standing,
@@ -86,9 +87,7 @@ impl Quota {
         let (asks_at, ahead) = match turn {
             Turn::Taken(reserved) => return Ask::Reserved(reserved),
             // After a hold the waiter asks again even if its cost fits before.
-            Turn::First if now < not_before => {
-                (self.fits_at(&amounts, [0; 4]).max(not_before), [0; 4])
-            }
+            Turn::First if now < not_before => (self.fits_at(&amounts).max(not_before), [0; 4]),
             Turn::First => (self.asks_at(&amounts, now), [0; 4]),
             Turn::Behind(ahead) => (NEVER, ahead),
         };
@@ -110,27 +109,23 @@ impl Quota {
     /// Returns the amounts to reserve for a cost.
     #[inline]
     fn price(&self, cost: &Cost<'_>) -> Reserved {
-        let most = cost.most_output();
-        let input = cost.known_input();
+        let (estimate, known_input, most) =
+            (self.estimate_of(cost), cost.known_input(), cost.most_output());
+        let (tokens, inputs) = (self.burst(Dimension::Tokens), self.burst(Dimension::Input));
+        let input_to_reserve = |room: u32| match known_input {
+            Some(_) => 0,
+            None => estimate.input_to_reserve().min(room).min(inputs),
+        };
+        // An estimate alone refuses no call: it is cut to the room in the bursts.
         if self.charge.reserves_maximum() {
             let output = most.unwrap_or(self.charge.default_maximum());
-            let input_estimate =
-                if input.is_none() { self.estimate_of(cost).input_to_reserve() } else { 0 };
-            let room = self.burst(Dimension::Tokens).saturating_sub(output);
-            let room = room.min(self.burst(Dimension::Input));
-            return Reserved::new(input_estimate.min(room), output);
+            return Reserved::new(input_to_reserve(tokens.saturating_sub(output)), output);
         }
-        let estimate = self.estimate_of(cost);
+        let input = input_to_reserve(tokens);
         let most = most.map(|most| self.charge.output_of(u64::from(most)));
-        // An estimate alone refuses no call: it is cut to the room in the bursts.
-        let tokens = self.burst(Dimension::Tokens);
-        let input_estimate = match input {
-            Some(_) => 0,
-            None => estimate.input_to_reserve().min(tokens).min(self.burst(Dimension::Input)),
-        };
-        let room = tokens.saturating_sub(input.unwrap_or(input_estimate));
+        let room = tokens.saturating_sub(known_input.unwrap_or(input));
         let output = estimate.output_to_reserve(most).min(room).min(self.burst(Dimension::Output));
-        Reserved::new(input_estimate, output)
+        Reserved::new(input, output)
     }
 
     #[inline]
@@ -156,46 +151,43 @@ impl Quota {
     /// Returns the time at which the first waiter asks again: when its cost fits, or never if it
     /// waits for another attempt to end.
     fn asks_at(&self, amounts: &Amounts, now: u64) -> u64 {
-        let at = self.fits_at(amounts, [0; 4]);
+        let at = self.fits_at(amounts);
         if at > now { at } else { NEVER }
     }
 
-    /// Returns the time at which the amounts fit after the amounts `ahead`.
-    fn fits_at(&self, amounts: &Amounts, ahead: [u64; 4]) -> u64 {
-        let buckets = self.buckets.iter().zip(amounts).zip(ahead);
-        let times = buckets.filter_map(|((bucket, amount), ahead)| {
-            let bucket = bucket.as_ref().filter(|_| *amount > 0)?;
-            Some(bucket.fits_at(u64::from(*amount), bucket.rate().time_of(ahead)))
-        });
-        times.max().unwrap_or(0)
+    /// Returns the time at which the amounts fit.
+    fn fits_at(&self, amounts: &Amounts) -> u64 {
+        self.latest_of(amounts, |bucket, amount, _| bucket.fits_at(amount, 0))
     }
 
-    /// Returns the earliest time at which the amounts could fit: if all attempts in flight give
-    /// back their output.
+    /// Returns the earliest time at which the amounts could fit after the amounts `ahead`: if all
+    /// attempts in flight give back their output.
     fn earliest(&self, amounts: &Amounts, ahead: [u64; 4]) -> u64 {
-        let mut back = [0; 4];
-        let [requests, input, _, _] = ahead;
-        let mut ahead = ahead;
-        if self.charge.refunds() {
+        let [requests, input, ..] = ahead;
+        let (ahead, back) = if self.charge.refunds() {
             let output = self.unsettled.load(Ordering::Relaxed);
-            back = [0, 0, output, output];
             // The waiters ahead may use no output.
-            ahead = [requests, input, 0, input];
-        }
-        let buckets = self.buckets.iter().zip(amounts).zip(ahead).zip(back);
-        let times = buckets.filter_map(|(((bucket, amount), ahead), back)| {
-            let bucket = bucket.as_ref().filter(|_| *amount > 0)?;
-            let at = bucket.fits_at(u64::from(*amount), bucket.rate().time_of(ahead));
-            Some(at.saturating_sub(bucket.rate().time_of(back)))
-        });
-        times.max().unwrap_or(0)
+            ([requests, input, 0, input], [0, 0, output, output])
+        } else {
+            (ahead, [0; 4])
+        };
+        self.latest_of(amounts, |bucket, amount, index| {
+            let [ahead, back] = [ahead, back].map(|units| bucket.rate().time_of(units[index]));
+            bucket.fits_at(amount, ahead).saturating_sub(back)
+        })
     }
 
     /// Returns the time in which the amounts refill.
     fn time_of(&self, amounts: &Amounts) -> u64 {
-        let buckets = self.buckets.iter().zip(amounts);
-        let times = buckets.filter_map(|(bucket, amount)| {
-            Some(bucket.as_ref()?.rate().time_of(u64::from(*amount)))
+        self.latest_of(amounts, |bucket, amount, _| bucket.rate().time_of(amount))
+    }
+
+    /// Returns the largest time over the limited dimensions with an amount, or 0 without one.
+    fn latest_of(&self, amounts: &Amounts, time: impl Fn(&Bucket, u64, usize) -> u64) -> u64 {
+        let buckets = self.buckets.iter().zip(amounts).enumerate();
+        let times = buckets.filter_map(|(index, (bucket, amount))| {
+            let bucket = bucket.as_ref().filter(|_| *amount > 0)?;
+            Some(time(bucket, u64::from(*amount), index))
         });
         times.max().unwrap_or(0)
     }

@@ -1,4 +1,3 @@
-use std::fmt;
 use std::sync::atomic::Ordering;
 
 use super::rate::Rate;
@@ -131,11 +130,5 @@ impl Bucket {
         } else {
             -signed((used - burst).div_ceil(self.rate.time_of(1)))
         }
-    }
-}
-
-impl fmt::Debug for Bucket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bucket").field("rate", &self.rate).finish_non_exhaustive()
     }
 }

@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::histogram::Histogram;
+use crate::histogram::{Histogram, clamped_quantile};
 
 /// An estimate of the tokens of the next call, by the usage of recent calls.
 ///
@@ -73,13 +73,7 @@ impl Estimate {
     /// Sets the quantile. Values are clamped to 0 to 1. NaN is 1.
     #[must_use]
     pub const fn with_quantile(mut self, quantile: f64) -> Self {
-        self.quantile = if quantile < 0.0 {
-            0.0
-        } else if quantile < 1.0 {
-            quantile
-        } else {
-            1.0
-        };
+        self.quantile = clamped_quantile(quantile);
         self
     }
 

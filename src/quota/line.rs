@@ -169,8 +169,8 @@ impl Line {
         take: impl FnOnce() -> Option<R>,
     ) -> Turn<R> {
         waiters.latest = waiters.latest.max(now);
-        if waiters.first(now) != Some(place) {
-            let first = waiters.newly_aged(now).then(|| waiters.first_waker(now)).flatten();
+        if waiters.first() != Some(place) {
+            let first = waiters.newly_aged().then(|| waiters.first_waker()).flatten();
             drop(waiters);
             wake(first);
             return Turn::Behind(ahead);
@@ -183,7 +183,7 @@ impl Line {
         waiters.served = waiters.served.max(place.order & TAG);
         let served = waiters.remove(place);
         self.count.fetch_sub(1, Ordering::Relaxed);
-        let next = waiters.first_waker(now);
+        let next = waiters.first_waker();
         drop(waiters);
         drop(served);
         wake(next);
@@ -200,8 +200,7 @@ impl Line {
             self.count.fetch_sub(1, Ordering::Relaxed);
         }
         // It may have been the first. A needless wake is harmless.
-        let latest = waiters.latest;
-        let next = waiters.first_waker(latest);
+        let next = waiters.first_waker();
         drop(waiters);
         drop(left);
         wake(next);
@@ -217,10 +216,7 @@ impl Line {
 
     #[cold]
     fn wake_first_waiter(&self) {
-        let mut waiters = self.lock();
-        let latest = waiters.latest;
-        let first = waiters.first_waker(latest);
-        drop(waiters);
+        let first = self.lock().first_waker();
         wake(first);
     }
 }
@@ -281,32 +277,37 @@ impl Waiters {
         Some(waiter)
     }
 
-    /// Returns the first waiter at `now`.
-    fn first(&mut self, now: u64) -> Option<Place> {
+    /// Returns the first waiter.
+    fn first(&mut self) -> Option<Place> {
         while let Some((joined, place)) = self.arrivals.front().copied() {
             if !self.places.contains_key(&place) {
                 self.arrivals.pop_front();
                 continue;
             }
-            if self.turns % AGED == 0 && now.saturating_sub(joined) >= PATIENCE {
+            if self.turns % AGED == 0 && self.latest.saturating_sub(joined) >= PATIENCE {
                 return Some(place);
             }
             break;
         }
+        self.first_by_order()
+    }
+
+    /// Returns the first waiter without its age.
+    fn first_by_order(&self) -> Option<Place> {
         self.places.first_key_value().map(|(place, _)| *place)
     }
 
     /// Returns whether another waiter has become the first by its age. Nothing has woken it then.
     /// It is woken once: the waiters of one task would otherwise wake each other for ever.
-    fn newly_aged(&mut self, now: u64) -> bool {
-        let first = self.first(now);
-        let aged = first.filter(|_| first != self.first(0));
+    fn newly_aged(&mut self) -> bool {
+        let first = self.first();
+        let aged = first.filter(|_| first != self.first_by_order());
         std::mem::replace(&mut self.aged, aged) != aged
     }
 
     /// Takes the waker of the first waiter.
-    fn first_waker(&mut self, now: u64) -> Option<Waker> {
-        let first = self.first(now)?;
+    fn first_waker(&mut self) -> Option<Waker> {
+        let first = self.first()?;
         self.places.get_mut(&first)?.waker.take()
     }
 
@@ -333,7 +334,7 @@ impl Waiters {
 const AGED: u64 = 8;
 
 /// The time after which a waiter counts as old, in nanoseconds: ten minutes.
-pub(super) const PATIENCE: u64 = 600 * 1_000_000_000;
+const PATIENCE: u64 = 600 * 1_000_000_000;
 
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
