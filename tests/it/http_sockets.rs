@@ -17,6 +17,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 
+use super::script::advance_past_sleeps;
+
 const POST: Classifier = Classifier::non_idempotent();
 
 /// Starts a server that answers `first` to the first request and 200 to all others.
@@ -79,15 +81,7 @@ async fn a_429_is_waited_out_and_the_retry_succeeds() {
     let (client, timer) = (client(), ManualTimer::new());
 
     // No real sleep happens. Whenever the call waits, the clock advances to the end of the wait.
-    let clock = timer.clone();
-    let hands = tokio::spawn(async move {
-        loop {
-            match clock.until_next() {
-                Some(left) => clock.advance(left),
-                None => tokio::task::yield_now().await,
-            }
-        }
-    });
+    let hands = advance_past_sleeps(&timer);
 
     let policy = RetryPolicy::new().with_classifier(classify);
     let events = Mutex::new(Vec::new());

@@ -16,6 +16,8 @@ use resile::quota::{Cost, Dimension, Quota, Rate};
 use resile::{ManualTimer, Never, RetryPolicy, Upstream, retry};
 use tokio::net::TcpListener;
 
+use super::script::advance_past_sleeps;
+
 /// Starts a server that gives these answers in their order.
 async fn serve(answers: Vec<Response<Full<Bytes>>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -100,15 +102,7 @@ async fn the_next_call_waits_for_what_the_headers_reported() {
     let timer = ManualTimer::new();
     let quota = Quota::new().with_tokens(Rate::per_minute(6_000));
     let upstream = Upstream::new("model").with_quota(quota).with_timer(&timer);
-    let clock = timer.clone();
-    let hands = tokio::spawn(async move {
-        loop {
-            match clock.until_next() {
-                Some(left) => clock.advance(left),
-                None => tokio::task::yield_now().await,
-            }
-        }
-    });
+    let hands = advance_past_sleeps(&timer);
     let policy = RetryPolicy::none().with_classifier(llm::Classifier::new());
     let cost = Cost::input(700).with_max_output(300);
     for waited in [0, 6_500] {

@@ -164,6 +164,19 @@ pub(crate) fn drive_for<F: Future>(
     None
 }
 
+/// Starts a task that advances the clock to the end of the next sleep, whenever a call sleeps.
+pub(crate) fn advance_past_sleeps(timer: &ManualTimer) -> tokio::task::JoinHandle<()> {
+    let timer = timer.clone();
+    tokio::spawn(async move {
+        loop {
+            match timer.until_next() {
+                Some(left) => timer.advance(left),
+                None => tokio::task::yield_now().await,
+            }
+        }
+    })
+}
+
 /// A clock that counts its readings and its sleeps.
 #[derive(Debug, Default)]
 pub(crate) struct CountingTimer {
