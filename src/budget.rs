@@ -1,8 +1,10 @@
 //! A limit on the retries of all calls together.
 
 use std::fmt;
+use std::mem;
 use std::sync::atomic::Ordering;
 
+use crate::signal::Signal;
 use crate::sync::AtomicU64;
 
 /// A budget for retries, shared by many calls. It starts full. Each retry takes a token. Each
@@ -67,6 +69,12 @@ pub struct Budget {
     left: AtomicU64,
     capacity: u64,
     deposit: u64,
+    /// The number above which deposits are lost. The capacity unless the budget is shared between
+    /// processes.
+    ceiling: AtomicU64,
+    /// The number below which a withdrawal sets the signal. 0 unless the budget is shared.
+    low: AtomicU64,
+    signal: Signal,
 }
 
 /// In millionths, so that a deposit of 0.1 is exact and `u32::MAX` tokens fit.
@@ -80,14 +88,23 @@ impl Budget {
     }
 
     const fn of(capacity: u64, deposit: u64) -> Self {
-        Self { left: AtomicU64::new(capacity), capacity, deposit }
+        Self {
+            left: AtomicU64::new(capacity),
+            capacity,
+            deposit,
+            ceiling: AtomicU64::new(capacity),
+            low: AtomicU64::new(0),
+            signal: Signal::new(),
+        }
     }
 
     /// Sets the highest number of tokens. The budget starts with this number. With 0 no call is
     /// retried.
     #[must_use]
     pub const fn with_capacity(self, tokens: u32) -> Self {
-        Self::of(tokens as u64 * TOKEN, self.deposit)
+        let deposit = self.deposit;
+        mem::forget(self);
+        Self::of(tokens as u64 * TOKEN, deposit)
     }
 
     /// Sets the part of a token that each success returns, to a millionth. Negative values and NaN
@@ -96,16 +113,21 @@ impl Budget {
     // The cast saturates and turns NaN into 0.
     #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)]
     pub const fn with_deposit(self, tokens: f64) -> Self {
-        Self::of(self.capacity, (tokens * TOKEN as f64 + 0.5) as u64)
+        let capacity = self.capacity;
+        mem::forget(self); // a `const fn` must drop nothing
+        Self::of(capacity, (tokens * TOKEN as f64 + 0.5) as u64)
     }
 
     /// Takes a token for one retry. Returns `None` if less than one token is left.
     #[must_use = "dropping it gives the token back"]
     pub fn withdraw(&self) -> Option<Withdrawal<'_>> {
-        self.left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(TOKEN))
-            .ok()
-            .map(|_| Withdrawal { budget: self })
+        let before = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(TOKEN));
+        if before.map_or(true, |before| before - TOKEN < self.low.load(Ordering::Relaxed)) {
+            self.signal.hint();
+        }
+        before.ok().map(|_| Withdrawal { budget: self })
     }
 
     /// Adds the deposit of one success. Anything above the capacity is lost.
@@ -137,8 +159,9 @@ impl Budget {
         // A full budget is the common case and only read: no thread takes the cache line from
         // another. All accesses are `Relaxed`: tokens guard no other memory.
         let mut left = self.left.load(Ordering::Relaxed);
-        while left < self.capacity {
-            let filled = left.saturating_add(amount).min(self.capacity);
+        let ceiling = self.ceiling.load(Ordering::Relaxed);
+        while left < ceiling {
+            let filled = left.saturating_add(amount).min(ceiling);
             match self.left.compare_exchange_weak(
                 left,
                 filled,
@@ -149,6 +172,40 @@ impl Budget {
                 Err(seen) => left = seen,
             }
         }
+    }
+}
+
+/// The operations for the owner of a lease. Amounts are in millionths of a token.
+impl Budget {
+    /// Returns the signal that is set when few tokens are left.
+    pub(crate) const fn signal(&self) -> &Signal {
+        &self.signal
+    }
+
+    pub(crate) fn balance(&self) -> i64 {
+        i64::try_from(self.left.load(Ordering::Relaxed)).unwrap_or(i64::MAX)
+    }
+
+    /// Adds an amount up to the capacity, or takes it as far as it is there.
+    pub(crate) fn adjust(&self, amount: i64) {
+        let capacity = self.capacity;
+        let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            Some(left.saturating_add_signed(amount).min(capacity))
+        });
+    }
+
+    pub(crate) fn set_low(&self, amount: u64) {
+        self.low.store(amount, Ordering::Relaxed);
+    }
+
+    /// Sets the number above which deposits are lost.
+    pub(crate) fn set_ceiling(&self, amount: u64) {
+        self.ceiling.store(amount.min(self.capacity), Ordering::Relaxed);
+    }
+
+    pub(crate) fn end_lease(&self) {
+        self.set_low(0);
+        self.set_ceiling(self.capacity);
     }
 }
 

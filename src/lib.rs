@@ -18,6 +18,7 @@ pub mod cooldown;
 mod error;
 mod ext;
 pub mod fallback;
+pub mod fleet;
 #[cfg(any(doc, doctest))]
 pub mod guide;
 pub mod hedge;
@@ -32,6 +33,7 @@ mod policy;
 pub mod quota;
 pub mod retry;
 mod rng;
+mod signal;
 mod single;
 #[cfg(feature = "stream")]
 pub mod stream;

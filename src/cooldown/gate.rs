@@ -3,6 +3,7 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::Hold;
 use crate::sync::AtomicU64;
 use crate::time::nanos;
 
@@ -78,6 +79,37 @@ impl Gate {
         // Two calls that begin a hold at once may overwrite `hint`: the second one corrects it
         // here.
         self.hint.fetch_max(after.max(before.saturating_sub(now)), Ordering::Relaxed);
+    }
+
+    /// Continues a hold of another process. Its release has then the same length as there.
+    #[cold]
+    pub(super) fn join(&self, now: u64, hold: Hold) {
+        let remaining = nanos(hold.remaining.min(self.settings.cap));
+        if remaining == 0 {
+            return;
+        }
+        let since = now.saturating_sub(nanos(hold.elapsed));
+        let until = self.until.load(Ordering::Acquire);
+        if self.is_over(until, now) {
+            self.since.store(since, Ordering::Relaxed);
+        } else {
+            self.since.fetch_min(since, Ordering::Relaxed);
+        }
+        let hint = nanos(hold.hint.min(self.settings.cap)).max(1);
+        if until <= now {
+            self.hint.store(hint, Ordering::Relaxed);
+        } else {
+            self.hint.fetch_max(hint, Ordering::Relaxed);
+        }
+        self.until.fetch_max(now.saturating_add(remaining), Ordering::AcqRel);
+    }
+
+    /// Returns the current hold.
+    pub(super) fn current(&self, now: u64) -> Option<Hold> {
+        let remaining = self.remaining(now)?;
+        let since = self.since.load(Ordering::Relaxed);
+        let hint = Duration::from_nanos(self.hint.load(Ordering::Relaxed));
+        Some(Hold { elapsed: Duration::from_nanos(now.saturating_sub(since)), remaining, hint })
     }
 
     /// Returns the rest of the hold at `now`, without the release.

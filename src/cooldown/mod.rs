@@ -51,11 +51,15 @@
 //! ```
 
 mod gate;
+mod hold;
+
+pub use hold::Hold;
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::rng;
+use crate::signal::Signal;
 use gate::{Gate, Settings};
 
 /// A cooldown that makes all its calls wait after the upstream throttles one of them.
@@ -101,6 +105,8 @@ use gate::{Gate, Settings};
 #[must_use = "a cooldown does nothing unless calls share it"]
 pub struct Cooldown {
     gate: Gate,
+    /// Set when a hold begins or becomes longer.
+    signal: Signal,
 }
 
 impl Cooldown {
@@ -112,7 +118,7 @@ impl Cooldown {
             cap: Duration::from_secs(2 * 60),
             default_hold: Duration::from_secs(1),
         };
-        Self { gate: Gate::new(settings) }
+        Self { gate: Gate::new(settings), signal: Signal::new() }
     }
 }
 
@@ -185,6 +191,22 @@ impl Cooldown {
     /// Holds calls for `after` from `now`. Without `after` the default applies.
     pub(crate) fn hold(&self, now: u64, after: Option<Duration>) {
         self.gate.hold(now, after);
+        self.signal.set();
+    }
+
+    /// Returns the signal that is set when a hold begins or becomes longer.
+    pub(crate) const fn signal(&self) -> &Signal {
+        &self.signal
+    }
+
+    /// Returns the current hold.
+    pub(crate) fn current(&self, now: u64) -> Option<Hold> {
+        self.gate.current(now)
+    }
+
+    /// Continues the hold of another process.
+    pub(crate) fn join(&self, now: u64, hold: Hold) {
+        self.gate.join(now, hold);
     }
 
     /// Returns the rest of the hold, without the release.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::gauges::Gauges;
 use super::one_line::OneLine;
 use crate::breaker::Transition;
+use crate::fleet;
 use crate::policy::{Attempt, StopReason};
 use crate::quota::TooLarge;
 use crate::verdict::{Cut, Health, Verdict};
@@ -180,6 +181,8 @@ pub enum EventKind<'a> {
     },
     /// The upstream's breaker made a transition.
     Breaker(Transition),
+    /// The way in which the process shares the upstream with other processes has changed.
+    Fleet(fleet::Status),
 }
 
 /// The cause of an attempt's failure.
@@ -311,6 +314,7 @@ impl fmt::Display for Event<'_> {
                 }
             }
             EventKind::Breaker(transition) => transition.fmt(f),
+            EventKind::Fleet(status) => write!(f, "fleet {status}"),
         }
     }
 }
@@ -343,7 +347,7 @@ impl fmt::Debug for EventKind<'_> {
 
 impl EventKind<'_> {
     /// Returns a stable word for logs: `nested`, `started`, `held`, `settled`, `failed`, `waiting`,
-    /// `denied`, `lost`, `succeeded`, `gave_up`, `breaker`.
+    /// `denied`, `lost`, `succeeded`, `gave_up`, `breaker`, `fleet`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -358,6 +362,7 @@ impl EventKind<'_> {
             Self::Succeeded { .. } => "succeeded",
             Self::GaveUp { .. } => "gave_up",
             Self::Breaker(_) => "breaker",
+            Self::Fleet(_) => "fleet",
         }
     }
 }

@@ -1,4 +1,5 @@
 use crate::breaker::State;
+use crate::fleet::Status;
 use crate::quota::Levels;
 
 /// The state of an upstream's parts. A part that the upstream does not have is `None`.
@@ -15,4 +16,6 @@ pub struct Gauges {
     pub waiting: Option<u32>,
     /// The state of the quota.
     pub quota: Option<Levels>,
+    /// The status of an upstream that many processes share.
+    pub fleet: Option<Status>,
 }

@@ -8,8 +8,8 @@ use super::{Event, Observe};
 ///
 /// | level | event |
 /// |---|---|
-/// | WARN | a retry; giving up after a retry, or for a reason other than the error itself; a breaker that opens or is isolated; nested calls, once for each pair of call sites |
-/// | INFO | a breaker that closes |
+/// | WARN | a retry; giving up after a retry, or for a reason other than the error itself; a breaker that opens or is isolated; a fleet in safe mode; nested calls, once for each pair of call sites |
+/// | INFO | a breaker that closes; a fleet whose store answers |
 /// | DEBUG | a call that recovered; a final error of a first attempt, because the caller gets it; refusals by an open breaker or a full bulkhead; cancellation; waits for admission; hedges |
 ///
 /// Fields, if known: `upstream`, `at` (the call site), `attempt`, `attempts_allowed`, `delay`,
@@ -69,6 +69,7 @@ mod write {
 
     use super::Event;
     use crate::breaker::Transition;
+    use crate::fleet::State;
     use crate::observe::{CallKind, EventKind};
     use crate::policy::StopReason;
 
@@ -159,6 +160,11 @@ mod write {
                 StopReason::Open | StopReason::Full | StopReason::Cancelled => Level::DEBUG,
                 StopReason::Fatal | StopReason::Unclassified if attempts <= 1 => Level::DEBUG,
                 _ => Level::WARN,
+            },
+            EventKind::Fleet(status) => match status.state {
+                State::Safe => Level::WARN,
+                State::Shared => Level::INFO,
+                _ => Level::DEBUG,
             },
             EventKind::Breaker(Transition::Closed) => Level::INFO,
             EventKind::Started { attempt, .. } => {

@@ -8,6 +8,7 @@ use ::metrics::{
 
 use super::{CallKind, Event, EventKind, Observe};
 use crate::breaker::{State, Transition};
+use crate::fleet;
 use crate::verdict::Cut;
 
 /// An observer that publishes events through the `metrics` facade. Usage:
@@ -37,6 +38,10 @@ use crate::verdict::Cut;
 /// | `resile_quota_in_flight` | gauge | | attempts in flight, with a limit of concurrency |
 /// | `resile_quota_waiting` | gauge | | calls in the quota's queue |
 /// | `resile_quota_tokens_total` | counter | `event`: `reserved`, `returned`, `overdrawn` | tokens; used are reserved − returned + overdrawn |
+/// | `resile_fleet_members` | gauge | | processes that share the upstream, as last known |
+/// | `resile_fleet_shared` | gauge | | 1 while the store of the fleet answers; 0 while it does not |
+/// | `resile_fleet_age_seconds` | gauge | | time since the store last answered |
+/// | `resile_fleet_transitions_total` | counter | `to`: `joining`, `shared`, `coasting`, `safe`, `learning` | changes of the fleet's state |
 /// | `resile_quota_refused_total` | counter | | attempts that the caller's own limit refused |
 ///
 /// The gauges show the parts of the upstream. Each event sets the gauges, so they exist from the
@@ -167,6 +172,9 @@ fn publish(event: &Event<'_>, name: &SharedString) {
             };
             count("resile_breaker_transitions_total", "to", to);
         }
+        EventKind::Fleet(status) => {
+            count("resile_fleet_transitions_total", "to", status.state.as_str());
+        }
         EventKind::Lost { .. } => {}
     }
 }
@@ -182,6 +190,14 @@ fn gauges(event: &Event<'_>, name: &SharedString) {
     set("resile_budget_tokens", gauges.tokens);
     set("resile_bulkhead_in_flight", gauges.in_flight);
     set("resile_bulkhead_waiting", gauges.waiting);
+    if let Some(status) = gauges.fleet {
+        let is_shared = matches!(status.state, fleet::State::Shared | fleet::State::Learning);
+        set("resile_fleet_members", Some(status.members));
+        set("resile_fleet_shared", Some(u32::from(is_shared)));
+        if let Some(age) = status.age {
+            gauge!("resile_fleet_age_seconds", "upstream" => name.clone()).set(age.as_secs_f64());
+        }
+    }
     let Some(quota) = gauges.quota else { return };
     set("resile_quota_waiting", Some(quota.waiting));
     set("resile_quota_in_flight", quota.in_flight);
@@ -241,6 +257,17 @@ fn describe() {
         "Tokens reserved, returned after a smaller usage, and overdrawn by a larger usage."
     );
     describe_counter!("resile_quota_refused_total", "Attempts refused by the caller's own limit.");
+    describe_gauge!("resile_fleet_members", "Processes that share the upstream, as last known.");
+    describe_gauge!(
+        "resile_fleet_shared",
+        "1 while the store of the fleet answers, 0 while it does not."
+    );
+    describe_gauge!(
+        "resile_fleet_age_seconds",
+        Unit::Seconds,
+        "Time since the store of the fleet last answered."
+    );
+    describe_counter!("resile_fleet_transitions_total", "Changes of the fleet's state.");
     describe_gauge!("resile_quota_level", "Units left of the quota. Negative units are a debt.");
     describe_gauge!("resile_quota_reserved", "Tokens reserved by attempts in flight.");
     describe_gauge!("resile_quota_in_flight", "Attempts in flight under the quota.");

@@ -65,8 +65,9 @@ impl Quota {
                 if let Some(too_large) = self.too_large(&amounts) {
                     return Ask::TooLarge(too_large);
                 }
+                self.signal.set();
                 let Entry::Joining(waker) = entry else {
-                    return Ask::NotBefore(self.fits_at(&amounts));
+                    return Ask::NotBefore(self.fits_at(&amounts, now));
                 };
                 let newcomer = Newcomer {
                     standing: demand.standing,
@@ -87,11 +88,13 @@ impl Quota {
         let (asks_at, ahead) = match turn {
             Turn::Taken(reserved) => return Ask::Reserved(reserved),
             // After a hold the waiter asks again even if its cost fits before.
-            Turn::First if now < not_before => (self.fits_at(&amounts).max(not_before), [0; 4]),
+            Turn::First if now < not_before => {
+                (self.fits_at(&amounts, now).max(not_before), [0; 4])
+            }
             Turn::First => (self.asks_at(&amounts, now), [0; 4]),
             Turn::Behind(ahead) => (NEVER, ahead),
         };
-        let earliest = self.earliest(&amounts, ahead).max(not_before);
+        let earliest = self.earliest(&amounts, ahead, now).max(not_before);
         Ask::Waiting { place, asks_at, earliest, is_new }
     }
 
@@ -149,20 +152,22 @@ impl Quota {
     }
 
     /// Returns the time at which the first waiter asks again: when its cost fits, or never if it
-    /// waits for another attempt to end.
+    /// waits for another attempt to end or for a larger lease.
     fn asks_at(&self, amounts: &Amounts, now: u64) -> u64 {
-        let at = self.fits_at(amounts);
+        let at = self.latest_of(amounts, |bucket, amount, _| {
+            if bucket.is_leased() { 0 } else { bucket.fits_at(amount, 0, now) }
+        });
         if at > now { at } else { NEVER }
     }
 
     /// Returns the time at which the amounts fit.
-    fn fits_at(&self, amounts: &Amounts) -> u64 {
-        self.latest_of(amounts, |bucket, amount, _| bucket.fits_at(amount, 0))
+    fn fits_at(&self, amounts: &Amounts, now: u64) -> u64 {
+        self.latest_of(amounts, |bucket, amount, _| bucket.fits_at(amount, 0, now))
     }
 
     /// Returns the earliest time at which the amounts could fit after the amounts `ahead`: if all
     /// attempts in flight give back their output.
-    fn earliest(&self, amounts: &Amounts, ahead: [u64; 4]) -> u64 {
+    fn earliest(&self, amounts: &Amounts, ahead: [u64; 4], now: u64) -> u64 {
         let [requests, input, ..] = ahead;
         let (ahead, back) = if self.charge.refunds() {
             let output = self.unsettled.load(Ordering::Relaxed);
@@ -173,7 +178,7 @@ impl Quota {
         };
         self.latest_of(amounts, |bucket, amount, index| {
             let [ahead, back] = [ahead, back].map(|units| bucket.rate().time_of(units[index]));
-            bucket.fits_at(amount, ahead).saturating_sub(back)
+            bucket.fits_at(amount, ahead, now).saturating_sub(back)
         })
     }
 

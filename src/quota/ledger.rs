@@ -13,7 +13,7 @@ impl Quota {
         }
         for (index, bucket) in self.buckets.iter().enumerate() {
             let Some(bucket) = bucket else { continue };
-            if !bucket.take(amounts[index], now) {
+            if !bucket.take(amounts[index], now, &self.signal) {
                 self.undo(amounts, index);
                 return false;
             }

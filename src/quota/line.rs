@@ -3,7 +3,9 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
+use super::Dimension;
 use super::demand::Standing;
+use super::lease::Waiting;
 use super::reserved::Amounts;
 use crate::sync::{AtomicU64, Mutex, MutexGuard};
 
@@ -188,6 +190,17 @@ impl Line {
         drop(served);
         wake(next);
         Turn::Taken(taken)
+    }
+
+    /// Returns the amounts of the waiters in one dimension.
+    pub(super) fn amounts(&self, dimension: Dimension) -> Waiting {
+        if self.len() == 0 {
+            return Waiting::default();
+        }
+        let mut waiters = self.lock();
+        let first = waiters.first().and_then(|place| waiters.places.get(&place));
+        let first = first.map_or(0, |waiter| u64::from(waiter.amounts[dimension.index()]));
+        Waiting { first, all: waiters.amounts[dimension.index()] }
     }
 
     /// Leaves the line.

@@ -102,6 +102,7 @@ mod charge;
 mod cost;
 mod demand;
 mod estimate;
+mod lease;
 mod ledger;
 mod levels;
 mod limits;
@@ -110,12 +111,14 @@ mod meter;
 mod rate;
 mod reservation;
 mod reserved;
+mod shared;
 mod too_large;
 mod usage;
 
 pub use charge::Charge;
 pub use cost::Cost;
 pub use estimate::Estimate;
+pub use lease::Waiting;
 pub use levels::Levels;
 pub use limits::{Dimension, Limit, Limits};
 pub use meter::{learn, record};
@@ -133,6 +136,7 @@ pub(crate) use reserved::Reserved;
 use std::fmt;
 use std::mem;
 
+use crate::signal::Signal;
 use crate::sync::AtomicU64;
 use bucket::Bucket;
 use line::Line;
@@ -181,6 +185,8 @@ pub struct Quota {
     charge: Charge,
     line: Line,
     queue: u32,
+    /// Set when calls need units that a lease does not have.
+    signal: Signal,
 }
 
 /// Settings, in any order. Each replaces an earlier value of the same setting.
@@ -196,6 +202,7 @@ impl Quota {
             charge: Charge::ACTUAL,
             line: Line::new(),
             queue: 1_024,
+            signal: Signal::new(),
         }
     }
 

@@ -32,10 +32,12 @@ mod guard;
 mod held;
 mod parts;
 mod settlement;
+mod shared;
 mod target;
 mod wrapper;
 
 pub use at_cost::AtCost;
+pub use shared::{Resource, Shared};
 pub use target::{NoUpstream, Target, TargetFor};
 pub use wrapper::{Debugged, Observed};
 
@@ -112,7 +114,7 @@ impl Upstream {
 impl<M> Upstream<M> {
     /// Sets the budget that pays for retries and hedges.
     pub const fn with_budget(mut self, budget: Budget) -> Self {
-        self.parts.budget = Some(budget);
+        mem::forget(self.parts.budget.replace(budget));
         self
     }
 
@@ -125,7 +127,7 @@ impl<M> Upstream<M> {
     /// Sets the cooldown. A [`Throttling`](crate::Health::Throttling) verdict on one attempt then
     /// makes all attempts wait.
     pub const fn with_cooldown(mut self, cooldown: Cooldown) -> Self {
-        self.parts.cooldown = Some(cooldown);
+        mem::forget(self.parts.cooldown.replace(cooldown));
         self
     }
 
@@ -307,7 +309,7 @@ impl<M: Timer> Upstream<M> {
 
 impl<M> fmt::Debug for Upstream<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Parts { name, observer, budget, breaker, cooldown, bulkhead, quota, adaptive } =
+        let Parts { name, observer, budget, breaker, cooldown, bulkhead, quota, adaptive, fleet } =
             &self.parts;
         f.debug_struct("Upstream")
             .field("name", name)
@@ -318,6 +320,7 @@ impl<M> fmt::Debug for Upstream<M> {
             .field("bulkhead", bulkhead)
             .field("quota", quota)
             .field("adaptive_timeout", adaptive)
+            .field("fleet", fleet)
             .finish_non_exhaustive()
     }
 }

@@ -8,6 +8,7 @@ use crate::breaker::Breaker;
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
+use crate::fleet;
 use crate::observe::{Gauges, Log, Observe};
 use crate::quota::Quota;
 
@@ -22,6 +23,7 @@ pub struct Parts {
     pub(crate) bulkhead: Option<Bulkhead>,
     pub(crate) quota: Option<Quota>,
     pub(crate) adaptive: Option<AdaptiveTimeout>,
+    pub(crate) fleet: fleet::Cell,
 }
 
 impl Parts {
@@ -35,6 +37,7 @@ impl Parts {
             bulkhead: None,
             quota: None,
             adaptive: None,
+            fleet: fleet::Cell::new(),
         }
     }
 
@@ -43,14 +46,17 @@ impl Parts {
         mem::replace(this, Self::new(Name::Static("")))
     }
 
-    /// Returns the state of all parts. Reads the clock by `now` only for a quota.
+    /// Returns the state of all parts. Reads the clock by `now` only for a quota and a fleet.
     pub(crate) fn gauges(&self, now: impl FnOnce() -> u64) -> Gauges {
+        let reads = self.quota.is_some() || self.fleet.is_shared();
+        let now = if reads { now() } else { 0 };
         Gauges {
             tokens: self.budget.as_ref().map(Budget::available),
             breaker: self.breaker.as_ref().map(Breaker::state),
             in_flight: self.bulkhead.as_ref().map(Bulkhead::in_flight),
             waiting: self.bulkhead.as_ref().map(Bulkhead::waiting),
-            quota: self.quota.as_ref().map(|quota| quota.levels(now())),
+            quota: self.quota.as_ref().map(|quota| quota.levels(now)),
+            fleet: self.fleet.status(|| now),
         }
     }
 }

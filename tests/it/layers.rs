@@ -9,6 +9,8 @@ use std::path::Path;
 /// A module, its level, and the modules on its own level that it may know. A folder is one module.
 const TABLE: &[(&str, u8, &[&str])] = &[
     ("sync", 0, &[]),
+    ("signal", 0, &["sync"]),
+    ("fleet", 0, &["sync"]),
     ("time", 0, &[]),
     ("rng", 0, &[]),
     ("cancel", 0, &[]),

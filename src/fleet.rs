@@ -1,0 +1,147 @@
+//! The state of an upstream that many processes share.
+//!
+//! Processes that share an upstream are its *members*. They share it through a store, such as the
+//! crate `resile-redis`. No call waits for the store. [`Upstream::fleet`](crate::Upstream::fleet)
+//! returns the [`Status`], and observers get it in events and gauges.
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::sync::AtomicU64;
+
+/// The way in which a process shares an upstream now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum State {
+    /// The process has joined. The store has not answered yet.
+    Joining,
+    /// The store answers.
+    Shared,
+    /// The store does not answer. The process uses what it was granted.
+    Coasting,
+    /// The store does not answer. The process uses its share of the limits.
+    Safe,
+    /// The store answers again. It does not know all members yet.
+    Learning,
+}
+
+impl State {
+    const ALL: [Self; 5] =
+        [Self::Joining, Self::Shared, Self::Coasting, Self::Safe, Self::Learning];
+
+    /// Returns a stable word for logs and metrics: `joining`, `shared`, `coasting`, `safe`,
+    /// `learning`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Joining => "joining",
+            Self::Shared => "shared",
+            Self::Coasting => "coasting",
+            Self::Safe => "safe",
+            Self::Learning => "learning",
+        }
+    }
+}
+
+/// The status of a process that shares an upstream.
+///
+/// `Display` prints it in a few words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Status {
+    /// The state.
+    pub state: State,
+    /// The number of members last known, with this process.
+    pub members: u32,
+    /// The time since the store last answered. `None` before the first answer.
+    pub age: Option<Duration>,
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let members = self.members;
+        match self.state {
+            State::Joining => write!(f, "joining: the store has not answered yet")?,
+            State::Shared => write!(f, "shared by {members} processes")?,
+            State::Coasting => write!(f, "coasting: the store does not answer")?,
+            State::Safe => {
+                write!(f, "safe mode: the store does not answer, ")?;
+                write!(f, "{members} processes were known last")?;
+            }
+            State::Learning => {
+                write!(
+                    f,
+                    "learning: the store answers again, {members} processes were known last"
+                )?;
+            }
+        }
+        match self.age.filter(|_| matches!(self.state, State::Coasting | State::Safe)) {
+            Some(age) => write!(f, " ({age:.1?} since its last answer)"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The status as an upstream stores it.
+pub(crate) struct Cell {
+    /// The state counted from 1, and the members above it. 0 while the upstream is not shared.
+    word: AtomicU64,
+    /// The time of the last answer in nanoseconds, or [`NEVER`].
+    answered_at: AtomicU64,
+}
+
+const NEVER: u64 = u64::MAX;
+const STATE_BITS: u32 = 8;
+
+impl Cell {
+    pub(crate) const fn new() -> Self {
+        Self { word: AtomicU64::new(0), answered_at: AtomicU64::new(NEVER) }
+    }
+
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.word.load(Ordering::Relaxed) != 0
+    }
+
+    /// Marks the upstream as shared. Returns false if it is shared already.
+    pub(crate) fn join(&self) -> bool {
+        let joining = word(State::Joining, 1);
+        self.word.compare_exchange(0, joining, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    pub(crate) fn leave(&self) {
+        self.answered_at.store(NEVER, Ordering::Relaxed);
+        self.word.store(0, Ordering::Release);
+    }
+
+    /// Sets the state and the members. Returns whether the state is another one.
+    pub(crate) fn set(&self, state: State, members: u32) -> bool {
+        let before = self.word.swap(word(state, members), Ordering::Relaxed);
+        before & ((1 << STATE_BITS) - 1) != word(state, members) & ((1 << STATE_BITS) - 1)
+    }
+
+    pub(crate) fn answered(&self, now: u64) {
+        self.answered_at.store(now, Ordering::Relaxed);
+    }
+
+    pub(crate) fn status(&self, now: impl FnOnce() -> u64) -> Option<Status> {
+        let word = self.word.load(Ordering::Relaxed);
+        let index = usize::try_from(word & ((1 << STATE_BITS) - 1)).ok()?;
+        let state = *State::ALL.get(index.checked_sub(1)?)?;
+        let members = u32::try_from(word >> STATE_BITS).unwrap_or(u32::MAX);
+        let at = self.answered_at.load(Ordering::Relaxed);
+        let age = (at != NEVER).then(|| Duration::from_nanos(now().saturating_sub(at)));
+        Some(Status { state, members, age })
+    }
+}
+
+const fn word(state: State, members: u32) -> u64 {
+    (members as u64) << STATE_BITS | (state as u64 + 1)
+}
+
+impl fmt::Debug for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.status(|| 0).map(|status| status.state).fmt(f)
+    }
+}

@@ -1,0 +1,70 @@
+use std::sync::atomic::Ordering;
+
+use crate::sync::AtomicU64;
+
+/// The lease of a bucket whose limit is shared with other processes.
+///
+/// A leased bucket does not refill by time. It has the units that it was granted. It has none after
+/// the end of the lease.
+pub(super) struct Lease {
+    /// The end of the lease in nanoseconds. [`NONE`] without a lease.
+    end: AtomicU64,
+    /// The word of the bucket above which few units are left.
+    low: AtomicU64,
+    /// The lowest level that the provider has reported, or [`NOT_TOLD`].
+    told: AtomicU64,
+}
+
+/// The end of a lease that does not exist: the bucket refills by time.
+pub(super) const NONE: u64 = u64::MAX;
+/// The number that stands for no report.
+const NOT_TOLD: u64 = u64::MAX;
+
+impl Lease {
+    pub(super) const fn new() -> Self {
+        Self {
+            end: AtomicU64::new(NONE),
+            low: AtomicU64::new(u64::MAX),
+            told: AtomicU64::new(NOT_TOLD),
+        }
+    }
+
+    #[inline]
+    pub(super) fn end(&self) -> u64 {
+        self.end.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_end(&self, end: u64) {
+        self.end.store(end, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn low(&self) -> u64 {
+        self.low.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_low(&self, low: u64) {
+        self.low.store(low, Ordering::Relaxed);
+    }
+
+    /// Keeps the lowest reported level.
+    pub(super) fn tell(&self, units: u64) {
+        self.told.fetch_min(units.min(NOT_TOLD - 1), Ordering::Relaxed);
+    }
+
+    /// Takes the lowest level reported since the last call.
+    pub(super) fn told(&self) -> Option<u64> {
+        let units = self.told.swap(NOT_TOLD, Ordering::Relaxed);
+        (units != NOT_TOLD).then_some(units)
+    }
+}
+
+/// The amounts of the calls in the queue, in one dimension.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Waiting {
+    /// The amount of the first call.
+    pub first: u64,
+    /// The sum of the amounts of all calls.
+    pub all: u64,
+}

@@ -1,0 +1,64 @@
+use super::bucket::Bucket;
+use super::lease::Waiting;
+use super::{Dimension, Quota};
+use crate::signal::Signal;
+
+/// The operations for the owner of a lease. Times are in nanoseconds.
+impl Quota {
+    /// Returns the signal that is set when calls need more units than the lease has.
+    pub(crate) const fn signal(&self) -> &Signal {
+        &self.signal
+    }
+
+    /// Takes the refill from every bucket. They are empty then.
+    pub(crate) fn begin_lease(&self) {
+        self.buckets.iter().flatten().for_each(Bucket::begin_lease);
+    }
+
+    /// Lets every bucket refill by time again, from its level on.
+    pub(crate) fn end_lease(&self, now: u64) {
+        self.buckets.iter().flatten().for_each(|bucket| bucket.end_lease(now));
+        self.line.wake_first();
+    }
+
+    /// Sets the end of the lease of one dimension.
+    pub(crate) fn lease_until(&self, dimension: Dimension, end: u64) {
+        if let Some(bucket) = &self.buckets[dimension.index()] {
+            bucket.lease_until(end);
+        }
+    }
+
+    /// Sets the level below which the signal is set.
+    pub(crate) fn set_low(&self, dimension: Dimension, units: u64) {
+        if let Some(bucket) = &self.buckets[dimension.index()] {
+            bucket.set_low(units);
+        }
+    }
+
+    /// Returns the units of the lease, also after its end. Negative units are a debt.
+    pub(crate) fn leased(&self, dimension: Dimension) -> Option<i64> {
+        Some(self.buckets[dimension.index()].as_ref()?.leased())
+    }
+
+    /// Adds units to a lease, or takes them.
+    pub(crate) fn adjust(&self, dimension: Dimension, units: i64) {
+        let Some(bucket) = &self.buckets[dimension.index()] else { return };
+        let amount = units.unsigned_abs();
+        if units > 0 {
+            bucket.change(amount, 0, 0);
+            self.line.wake_first();
+        } else {
+            bucket.change(0, amount, 0);
+        }
+    }
+
+    /// Takes the lowest level that the provider has reported since the last call.
+    pub(crate) fn told(&self, dimension: Dimension) -> Option<u64> {
+        self.buckets[dimension.index()].as_ref()?.told()
+    }
+
+    /// Returns the amounts of the calls in the queue.
+    pub(crate) fn waiting_for(&self, dimension: Dimension) -> Waiting {
+        self.line.amounts(dimension)
+    }
+}

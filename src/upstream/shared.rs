@@ -1,0 +1,227 @@
+use std::fmt;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::Upstream;
+use crate::budget::Budget;
+use crate::cooldown::{Cooldown, Hold};
+use crate::fleet::State;
+use crate::observe::{Event, EventKind};
+use crate::quota::{Dimension, Quota, Waiting};
+use crate::time::{Timer, nanos};
+
+/// A limit of an upstream that members lease from a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Resource {
+    /// A dimension of the quota, in its units.
+    Quota(Dimension),
+    /// The budget, in millionths of a token.
+    Budget,
+}
+
+/// An upstream in the role of a member of a fleet. Made by [`Upstream::share`].
+///
+/// This is the interface for crates that share upstreams between processes, such as
+/// `resile-redis`. Programs need it only with a store of their own.
+///
+/// While it lives, the quota does not refill by time. It has the units that the store has granted,
+/// and none after the end of the lease. The budget keeps what it has, and deposits count as before.
+/// Dropping it ends every lease: the limits are those of one process again.
+///
+/// # Examples
+///
+/// ```
+/// use resile::Upstream;
+/// use resile::quota::{Dimension, Quota, Rate};
+/// use resile::upstream::Resource;
+/// use std::time::Duration;
+///
+/// static MODEL: Upstream = Upstream::new("model")
+///     .with_quota(Quota::new().with_requests(Rate::per_minute(500)));
+///
+/// let shared = MODEL.share().expect("nothing else shares it");
+/// let requests = Resource::Quota(Dimension::Requests);
+/// assert_eq!(shared.balance(requests), Some(0));
+///
+/// shared.adjust(requests, 20);
+/// shared.extend(requests, Duration::from_secs(1));
+/// assert_eq!(MODEL.quota_level(Dimension::Requests), Some(20));
+/// ```
+#[must_use = "dropping it ends every lease"]
+pub struct Shared<'a, M: Timer> {
+    upstream: &'a Upstream<M>,
+}
+
+impl<M: Timer> Upstream<M> {
+    /// Lets a store share this upstream between processes. `None` if it is shared already.
+    #[must_use]
+    pub fn share(&self) -> Option<Shared<'_, M>> {
+        if !self.parts.fleet.join() {
+            return None;
+        }
+        if let Some(quota) = self.quota() {
+            quota.begin_lease();
+        }
+        Some(Shared { upstream: self })
+    }
+
+    /// Returns the status of an upstream that many processes share. `None` if it is not shared.
+    #[must_use]
+    pub fn fleet(&self) -> Option<crate::fleet::Status> {
+        self.parts.fleet.status(|| self.now())
+    }
+}
+
+impl<'a, M: Timer> Shared<'a, M> {
+    /// Returns the upstream.
+    pub const fn upstream(&self) -> &'a Upstream<M> {
+        self.upstream
+    }
+
+    /// Returns ready if, since the last call, a hold began, or calls needed more than a lease has.
+    /// Otherwise registers the waker. One listener at a time.
+    pub fn poll_changed(&self, context: &mut Context<'_>) -> Poll<()> {
+        let waker = context.waker();
+        let parts = &self.upstream.parts;
+        let signals = [
+            parts.quota.as_ref().map(Quota::signal),
+            parts.cooldown.as_ref().map(Cooldown::signal),
+            parts.budget.as_ref().map(Budget::signal),
+        ];
+        let mut changed = Poll::Pending;
+        for signal in signals.into_iter().flatten() {
+            if signal.poll(waker).is_ready() {
+                changed = Poll::Ready(());
+            }
+        }
+        changed
+    }
+
+    /// Reports the state of the fleet to observers and to [`Upstream::fleet`]. A new state is an
+    /// event.
+    pub fn report(&self, state: State, members: u32) {
+        let upstream = self.upstream;
+        if !upstream.parts.fleet.set(state, members) || !upstream.parts.observer.get().is_enabled()
+        {
+            return;
+        }
+        if let Some(status) = upstream.fleet() {
+            let gauges = upstream.parts.gauges(|| upstream.now());
+            let (name, kind) = (Some(upstream.name()), EventKind::Fleet(status));
+            let event = Event { upstream: name, call: None, kind, gauges };
+            upstream.parts.observer.get().observe(&event);
+        }
+    }
+
+    /// Notes that the store answers now. The age of the status counts from here.
+    pub fn answered(&self) {
+        self.upstream.parts.fleet.answered(self.upstream.now());
+    }
+}
+
+/// The cooldown.
+impl<M: Timer> Shared<'_, M> {
+    /// Returns the current hold. `None` without one.
+    #[must_use]
+    pub fn hold(&self) -> Option<Hold> {
+        let cooldown = self.upstream.cooldown().filter(|cooldown| !cooldown.is_free())?;
+        cooldown.current(self.upstream.now())
+    }
+
+    /// Holds calls as another member does. A hold never becomes shorter. The cooldown's cap limits
+    /// the remaining time.
+    pub fn hold_as(&self, hold: Hold) {
+        if let Some(cooldown) = self.upstream.cooldown() {
+            cooldown.join(self.upstream.now(), hold);
+        }
+    }
+}
+
+/// The leases.
+impl<M: Timer> Shared<'_, M> {
+    /// Returns the units of a resource that this process has. Negative units are a debt. `None` if
+    /// the upstream has no such limit.
+    #[must_use]
+    pub fn balance(&self, resource: Resource) -> Option<i64> {
+        match resource {
+            Resource::Quota(dimension) => self.upstream.quota()?.leased(dimension),
+            Resource::Budget => Some(self.upstream.budget()?.balance()),
+        }
+    }
+
+    /// Adds units, or takes them if `units` is negative. Calls that wait for units are woken.
+    /// A budget never goes below zero.
+    pub fn adjust(&self, resource: Resource, units: i64) {
+        match (resource, self.upstream.quota(), self.upstream.budget()) {
+            (Resource::Quota(dimension), Some(quota), _) => quota.adjust(dimension, units),
+            (Resource::Budget, _, Some(budget)) => budget.adjust(units),
+            _ => {}
+        }
+    }
+
+    /// Sets the end of a lease to `after` from now. The units of a quota cannot be used after it. A
+    /// budget has no end.
+    pub fn extend(&self, resource: Resource, after: Duration) {
+        if let (Resource::Quota(dimension), Some(quota)) = (resource, self.upstream.quota()) {
+            quota.lease_until(dimension, self.upstream.now().saturating_add(nanos(after)));
+        }
+    }
+
+    /// Sets the number of units below which [`poll_changed`](Self::poll_changed) is ready.
+    pub fn set_low(&self, resource: Resource, units: u64) {
+        match (resource, self.upstream.quota(), self.upstream.budget()) {
+            (Resource::Quota(dimension), Some(quota), _) => quota.set_low(dimension, units),
+            (Resource::Budget, _, Some(budget)) => budget.set_low(units),
+            _ => {}
+        }
+    }
+
+    /// Sets the number of units above which deposits into the budget are lost. It is at most the
+    /// capacity. Does nothing for a quota.
+    pub fn set_ceiling(&self, resource: Resource, units: u64) {
+        if let (Resource::Budget, Some(budget)) = (resource, self.upstream.budget()) {
+            budget.set_ceiling(units);
+        }
+    }
+
+    /// Returns the amounts of the calls that wait for a resource. No call waits for a budget.
+    #[must_use]
+    pub fn waiting(&self, resource: Resource) -> Waiting {
+        match (resource, self.upstream.quota()) {
+            (Resource::Quota(dimension), Some(quota)) => quota.waiting_for(dimension),
+            _ => Waiting::default(),
+        }
+    }
+
+    /// Takes the lowest level that the provider has reported since the last call. It is the level
+    /// of all members together.
+    #[must_use]
+    pub fn reported_level(&self, resource: Resource) -> Option<u64> {
+        match (resource, self.upstream.quota()) {
+            (Resource::Quota(dimension), Some(quota)) => quota.told(dimension),
+            _ => None,
+        }
+    }
+}
+
+impl<M: Timer> Drop for Shared<'_, M> {
+    fn drop(&mut self) {
+        if let Some(budget) = self.upstream.budget() {
+            budget.end_lease();
+        }
+        if let Some(quota) = self.upstream.quota() {
+            quota.end_lease(self.upstream.now());
+        }
+        self.upstream.parts.fleet.leave();
+    }
+}
+
+impl<M: Timer> fmt::Debug for Shared<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("upstream", &self.upstream.name())
+            .field("status", &self.upstream.fleet())
+            .finish_non_exhaustive()
+    }
+}
