@@ -181,20 +181,16 @@ impl Core {
     }
 
     pub(super) fn snapshot(&self, owner: &impl Owner) -> Snapshot {
+        let now = owner.now();
         let guarded = self.lock();
         let machine = &guarded.machine;
         let (state, reason, trips, generation) =
             (machine.state(), machine.reason(), machine.trips(), machine.generation());
-        let refuses = state == State::Open;
+        let (refuses_for, probes) = (machine.refuses_for(now), machine.probes(now));
         drop(guarded);
-        let retry_after = if refuses {
-            self.refusal_within(Duration::ZERO, owner).and_then(Open::retry_after)
-        } else {
-            None
-        };
         let settings = &self.settings;
         let counts = if settings.counts_in_window() {
-            self.window.counts(owner.now(), settings.slot, generation)
+            self.window.counts(now, settings.slot, generation)
         } else {
             Counts::default()
         };
@@ -207,7 +203,9 @@ impl Core {
             calls: counts.total(),
             failures: counts.failed,
             slow: counts.slow,
-            retry_after,
+            probes,
+            retry_after: (state == State::Open && refuses_for > 0)
+                .then(|| Duration::from_nanos(refuses_for)),
         }
     }
 

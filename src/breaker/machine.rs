@@ -102,6 +102,14 @@ impl Machine {
         }
     }
 
+    /// Returns the number of probes that run within their lease, while half-open.
+    pub(super) fn probes(&self, now: u64) -> u32 {
+        if self.state() != State::HalfOpen {
+            return 0;
+        }
+        self.places.iter().map(|place| u32::from(place.lease > now)).sum()
+    }
+
     /// Returns the end of the open time, or 0 while closed, half-open or isolated.
     pub(super) const fn refuses_until(&self) -> u64 {
         match self.phase {
@@ -135,9 +143,9 @@ impl Machine {
             Phase::HalfOpen { .. } => {}
         }
         let Phase::HalfOpen { passed, failed } = self.phase else { return (Ok(None), event) };
+        let held = self.probes(now) as usize;
         let places = self.places.get_mut(..settings.probes.all).unwrap_or_default();
         let allowed = places.len().saturating_sub((passed + failed) as usize);
-        let held = places.iter().filter(|place| place.lease > now).count();
         // An expired lease is free (invariant 3). If `held < allowed`, there is a free place.
         let free = places.iter_mut().find(|place| place.lease <= now);
         if let Some(place) = free.filter(|_| held < allowed) {

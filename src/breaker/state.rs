@@ -77,6 +77,9 @@ pub struct Snapshot {
     pub failures: u64,
     /// The number of slow calls among them.
     pub slow: u64,
+    /// The number of probes that run within their lease. It is 0 unless the breaker is half-open. A
+    /// half-open breaker without a probe waits for a call and learns nothing meanwhile.
+    pub probes: u32,
     /// The rest of the open time. `None` if the breaker is not open, or if the open time is over.
     pub retry_after: Option<Duration>,
 }
