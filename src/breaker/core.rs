@@ -33,15 +33,20 @@ pub(crate) trait Owner {
 ///    generation leaves `streak` alone. While the breaker refuses, the generation in `streak` is
 ///    that of the transition that began the refusal. No ticket has that generation, so no call
 ///    changes `streak` then.
-/// 3. `refuses_until` is the end of the open time while the machine is open, else 0. It is written
-///    under the lock and before `phase`.
-/// 4. Events enter and leave `unreported` under the lock, first in, first out. They are reported
+/// 3. `refuses_until` is the end of the refusals while the machine is open, else 0. They end with
+///    the open time, or with an advised pause that ends later. The word is written under the lock.
+///    A transition writes it before `phase`.
+/// 4. `suspicion` is 1 if the last advice suspects the upstream, else 0. It is written under the
+///    lock, together with the pause of the same advice. It is read only where a failed or slow call
+///    is counted. A transition leaves it alone: the advice is not the breaker's own count.
+/// 5. Events enter and leave `unreported` under the lock, first in, first out. They are reported
 ///    outside the lock.
 pub(super) struct Core {
     pub(super) settings: Settings,
     pub(super) phase: AtomicU64,
     pub(super) refuses_until: AtomicU64,
     pub(super) streak: AtomicU64,
+    pub(super) suspicion: AtomicU64,
     pub(super) window: Window,
     guarded: Mutex<Guarded>,
 }
@@ -72,6 +77,7 @@ impl Core {
             phase: AtomicU64::new(0),
             refuses_until: AtomicU64::new(0),
             streak: AtomicU64::new(0),
+            suspicion: AtomicU64::new(0),
             window: Window::new(),
             guarded: Mutex::new(Guarded {
                 machine: Machine::new(),
@@ -181,6 +187,8 @@ impl Core {
     }
 
     pub(super) fn snapshot(&self, owner: &impl Owner) -> Snapshot {
+        #[cfg(loom)] // loom's atomics must be used once before they are shared
+        let _ = self.is_suspicious();
         let now = owner.now();
         let guarded = self.lock();
         let machine = &guarded.machine;

@@ -20,7 +20,8 @@ impl Open {
     }
 
     /// Returns the time from the refusal to the next chance of a probe: the end of the open time,
-    /// or of the first running lease. Returns `None` while the breaker is isolated.
+    /// of an advised pause, or of the first running lease. Returns `None` while the breaker is
+    /// isolated.
     pub(crate) const fn retry_after(self) -> Option<Duration> {
         match self.retry_after {
             UNKNOWN => None,

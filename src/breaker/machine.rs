@@ -14,6 +14,7 @@ use crate::time::nanos;
 /// 3. A lease limits only the occupation of a place. After the lease the place is free for another
 ///    probe, but the result of the first probe still counts.
 /// 4. While `phase` is `Closed`, `trips` and `last_open` are 0.
+/// 5. A transition leaves `paused_until` alone. Only an open machine regards it.
 pub(super) struct Machine {
     phase: Phase,
     generation: u32,
@@ -26,6 +27,8 @@ pub(super) struct Machine {
     next: Probe,
     /// Used while half-open: the first `probes.all` places of the settings.
     places: [Place; MAX_PROBES],
+    /// The end of the pause that other processes advise. It is less than `u64::MAX`.
+    paused_until: u64,
 }
 
 enum Phase {
@@ -63,6 +66,7 @@ impl Machine {
             isolations: 0,
             next: Probe::MIN,
             places: [FREE; MAX_PROBES],
+            paused_until: 0,
         }
     }
 
@@ -97,9 +101,20 @@ impl Machine {
     pub(super) const fn refuses_for(&self, now: u64) -> u64 {
         match self.phase {
             _ if self.isolations > 0 => u64::MAX,
-            Phase::Open { until } => until.saturating_sub(now),
+            Phase::Open { until } => self.open_until(until).saturating_sub(now),
             Phase::Closed | Phase::HalfOpen { .. } => 0,
         }
+    }
+
+    /// Returns the end of the refusals of an open breaker. `until` is the end of its open time.
+    const fn open_until(&self, until: u64) -> u64 {
+        if until < self.paused_until { self.paused_until } else { until }
+    }
+
+    /// Sets the end of the pause in which an open breaker does not become half-open. 0 ends it.
+    pub(super) fn pause(&mut self, until: u64) {
+        // `refuses_for` returns the highest number for an isolation only.
+        self.paused_until = until.min(u64::MAX - 1);
     }
 
     /// Returns the number of probes that run within their lease, while half-open.
@@ -110,10 +125,10 @@ impl Machine {
         self.places.iter().map(|place| u32::from(place.lease > now)).sum()
     }
 
-    /// Returns the end of the open time, or 0 while closed, half-open or isolated.
+    /// Returns the end of the refusals while open. Returns 0 while closed, half-open or isolated.
     pub(super) const fn refuses_until(&self) -> u64 {
         match self.phase {
-            Phase::Open { until } if self.isolations == 0 => until,
+            Phase::Open { until } if self.isolations == 0 => self.open_until(until),
             _ => 0,
         }
     }
@@ -131,10 +146,11 @@ impl Machine {
         let mut event = None;
         match self.phase {
             Phase::Closed => return (Ok(None), None),
-            Phase::Open { until } if now < until => {
-                return (Err(Open::new(Some(until - now))), None);
-            }
-            Phase::Open { .. } => {
+            Phase::Open { until } => {
+                let until = self.open_until(until);
+                if now < until {
+                    return (Err(Open::new(Some(until - now))), None);
+                }
                 self.generation = self.generation.wrapping_add(1);
                 self.phase = Phase::HalfOpen { passed: 0, failed: 0 };
                 self.places.iter_mut().take(settings.probes.all).for_each(|place| *place = FREE);

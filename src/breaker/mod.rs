@@ -40,6 +40,7 @@
 //! one. An attempt cancelled by the total timeout counts too, if it ran for at least half of the
 //! shorter of the two timeouts. A shorter run shows nothing.
 
+mod advice;
 mod core;
 mod error;
 mod machine;
@@ -54,6 +55,7 @@ mod window;
 #[cfg(test)]
 mod wraps;
 
+pub use advice::Advice;
 pub use state::{Snapshot, State, TripReason};
 pub use transition::Transition;
 
@@ -218,7 +220,7 @@ impl Breaker {
     }
 
     /// Sets the lease of a probe. When the lease runs out, another probe may start. A late result
-    /// still counts.
+    /// still counts. The lease also limits the pause that an [`Advice`] sets.
     #[must_use]
     pub const fn with_lease(mut self, lease: Duration) -> Self {
         self.core.settings.lease = lease;
@@ -284,6 +286,11 @@ impl Breaker {
     /// Closes the breaker and discards its counts.
     pub(crate) fn reset(&self, owner: &impl Owner) {
         self.core.reset(owner);
+    }
+
+    /// Takes the advice of other processes until the next advice.
+    pub(crate) fn advise(&self, advice: Advice, owner: &impl Owner) {
+        self.core.advise(advice, owner);
     }
 
     pub(crate) fn snapshot(&self, owner: &impl Owner) -> Snapshot {

@@ -101,7 +101,12 @@ impl Core {
         let counts = || {
             now.map(|now| self.window.counts(now, settings.slot, generation)).unwrap_or_default()
         };
-        let Some(reason) = settings.trips_on(streak, counts) else { return };
+        let reason = if self.is_suspicious() {
+            settings.halved().trips_on(streak, counts)
+        } else {
+            settings.trips_on(streak, counts)
+        };
+        let Some(reason) = reason else { return };
         let now = now.unwrap_or_else(|| owner.now());
         let after = outcome.hint;
         let (drawn, listens) = (settings.draw_open(Machine::FIRST_OPEN), owner.listens());

@@ -95,6 +95,16 @@ impl Settings {
         self.open.delay(times, last, rng::draw)
     }
 
+    /// Returns the settings of a suspicious breaker: each threshold is halved.
+    pub(super) fn halved(&self) -> Self {
+        Self {
+            consecutive: self.consecutive.map(|limit| limit.div_ceil(2)),
+            failure_rate: self.failure_rate.map(Rate::halved),
+            slow_rate: self.slow_rate.map(Rate::halved),
+            ..*self
+        }
+    }
+
     /// Returns the reason to trip, if any. Reads the counts of the window only if needed.
     pub(super) fn trips_on(
         &self,
@@ -119,6 +129,12 @@ impl Settings {
 }
 
 impl Rate {
+    /// Returns half of the rate. A share that no rate reaches (above 1 or NaN) stays out of reach.
+    fn halved(self) -> Self {
+        let share = if self.share > 1.0 { self.share } else { self.share / 2.0 };
+        Self { share, of_at_least: self.of_at_least.div_ceil(2) }
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     fn is_reached(&self, part: u64, whole: u64) -> bool {
         part > 0 && whole >= u64::from(self.of_at_least) && part as f64 >= self.share * whole as f64

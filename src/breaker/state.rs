@@ -2,7 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 #[cfg(doc)]
-use super::Breaker;
+use super::{Advice, Breaker};
 
 /// The state of a [`Breaker`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,6 +80,8 @@ pub struct Snapshot {
     /// The number of probes that run within their lease. It is 0 unless the breaker is half-open. A
     /// half-open breaker without a probe waits for a call and learns nothing meanwhile.
     pub probes: u32,
-    /// The rest of the open time. `None` if the breaker is not open, or if the open time is over.
+    /// The time from now in which an open breaker refuses each call: the rest of the open time, or
+    /// of the pause that an [`Advice`] set if that is longer. `None` if the breaker is not open, or
+    /// if this time is over.
     pub retry_after: Option<Duration>,
 }

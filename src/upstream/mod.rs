@@ -52,7 +52,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::adaptive::AdaptiveTimeout;
-use crate::breaker::{Breaker, Snapshot};
+use crate::breaker::{Advice, Breaker, Snapshot};
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
@@ -299,7 +299,20 @@ impl<M: Timer> Upstream<M> {
         Isolation { upstream: self }
     }
 
-    /// Closes the breaker and clears its counts. An isolated breaker stays isolated.
+    /// Gives the breaker the advice of other processes, until the next advice.
+    ///
+    /// This is for crates that share an upstream between processes. [`Advice`] describes the
+    /// effect. The advice replaces the advice before. The suspicion has no end of its own, so a
+    /// crate that loses contact with the other processes must advise [`Advice::new`].
+    /// [`reset`](Self::reset) does not change the advice. Without a breaker this does nothing.
+    pub fn advise(&self, advice: Advice) {
+        if let Some(breaker) = self.breaker() {
+            breaker.advise(advice, &Owned(self));
+        }
+    }
+
+    /// Closes the breaker and clears its counts. An isolated breaker stays isolated. The
+    /// [advice](Self::advise) of other processes stays too.
     pub fn reset(&self) {
         if let Some(breaker) = self.breaker() {
             breaker.reset(&Owned(self));

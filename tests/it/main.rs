@@ -3,6 +3,8 @@
 mod adaptive;
 mod backoff;
 mod breaker;
+mod breaker_advice;
+mod breaker_advice_model;
 mod breaker_calls;
 mod breaker_counts;
 mod breaker_panics;

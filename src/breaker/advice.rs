@@ -1,0 +1,90 @@
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::core::{Core, Owner};
+use crate::time::nanos;
+
+/// The advice of other processes to a breaker.
+///
+/// A crate that shares the votes of breakers between processes gives it by
+/// [`Upstream::advise`](crate::Upstream::advise). The default advises nothing.
+///
+/// # Examples
+///
+/// ```
+/// use resile::breaker::{Advice, State};
+/// use resile::{Breaker, Upstream, Verdict};
+///
+/// static STORE: Upstream =
+///     Upstream::new("store").with_breaker(Breaker::new());
+///
+/// let state = || STORE.breaker().map(Breaker::state);
+///
+/// STORE.advise(Advice::new().with_suspicion(true));
+/// assert_eq!(state(), Some(State::Closed)); // advice alone opens nothing
+///
+/// // 5 failures in a row are enough now, instead of 10.
+/// for _ in 0..5 {
+///     STORE.try_admit().unwrap().settle(&Verdict::transient());
+/// }
+/// assert_eq!(state(), Some(State::Open));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Advice {
+    is_suspect: bool,
+    no_probe_for: Duration,
+}
+
+impl Advice {
+    /// Creates an advice without suspicion and without a pause.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { is_suspect: false, no_probe_for: Duration::ZERO }
+    }
+
+    /// Sets whether most other processes that call the upstream have opened their breakers.
+    ///
+    /// A suspicious breaker opens sooner, because each of its thresholds is halved: the number of
+    /// failures in a row, both shares, and the numbers of calls that they need. Halved numbers are
+    /// rounded up. A share above 1 or NaN still never opens the breaker. The breaker opens at a
+    /// failure or a slow call of its own, and never at the advice itself.
+    #[must_use]
+    pub const fn with_suspicion(mut self, is_suspect: bool) -> Self {
+        self.is_suspect = is_suspect;
+        self
+    }
+
+    /// Sets a pause, from the moment of the advice, because another process probes the upstream
+    /// now. Zero means no pause.
+    ///
+    /// An open breaker does not become half-open before the pause is over. It refuses calls as in
+    /// its open time. A closed or half-open breaker admits calls as usual. The pause goes on
+    /// meanwhile, and counts if the breaker opens. A pause longer than the lease of a probe is cut
+    /// to [the lease](crate::Breaker::with_lease). So one advice cannot keep a breaker open for
+    /// ever.
+    #[must_use]
+    pub const fn without_probe_for(mut self, pause: Duration) -> Self {
+        self.no_probe_for = pause;
+        self
+    }
+}
+
+impl Core {
+    /// Takes the advice of other processes. It replaces the advice before.
+    pub(super) fn advise(&self, advice: Advice, owner: &impl Owner) {
+        let Advice { is_suspect, no_probe_for } = advice;
+        let pause = nanos(no_probe_for.min(self.settings.lease));
+        // The timer is foreign code, so it is read before the lock is taken.
+        let paused_until = if pause == 0 { 0 } else { owner.now().saturating_add(pause) };
+        let mut guarded = self.lock();
+        guarded.machine.pause(paused_until);
+        self.suspicion.store(u64::from(is_suspect), Ordering::Relaxed);
+        self.refuses_until.store(guarded.machine.refuses_until(), Ordering::Relaxed);
+    }
+
+    /// Returns whether the last advice suspects the upstream.
+    pub(super) fn is_suspicious(&self) -> bool {
+        self.suspicion.load(Ordering::Relaxed) != 0
+    }
+}
