@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use loom::thread;
-use resile::breaker::{Snapshot, State};
+use resile::breaker::{Advice, Snapshot, State};
 use resile::{Admission, Backoff, Breaker, GaveUp, Jitter, ManualTimer, Upstream, Verdict};
 
 const OPEN: Duration = Duration::from_secs(1);
@@ -193,6 +193,76 @@ fn no_failure_within_the_window_is_lost() {
         }
         thread.join().unwrap();
         assert_eq!(breaker.state(), State::Open);
+    });
+}
+
+/// The pause of an advice. It is shorter than the lease.
+const PAUSE: Duration = Duration::from_secs(2);
+
+#[test]
+fn a_pause_comes_before_a_probe_or_has_no_effect_on_it() {
+    loom::model(|| {
+        let (breaker, timer) = tripped();
+        let other = Arc::clone(&breaker);
+        let advice = Advice::new().without_probe_for(PAUSE);
+        let thread = thread::spawn(move || other.0.advise(advice));
+        let asked = breaker.permit();
+        thread.join().unwrap();
+        match asked {
+            Ok(probe) => {
+                assert_eq!(breaker.state(), State::HalfOpen);
+                probe.succeeded();
+            }
+            Err(open) => {
+                assert_eq!((breaker.state(), open.retry_after()), (State::Open, Some(PAUSE)));
+                assert_eq!(breaker.snapshot().retry_after, Some(PAUSE));
+                timer.advance(PAUSE);
+                breaker.succeed();
+            }
+        }
+        assert_eq!(breaker.state(), State::Closed);
+    });
+}
+
+#[test]
+fn a_failure_beside_a_suspicion_is_counted_once() {
+    loom::model(|| {
+        let (breaker, _) = shared(|b| b.with_consecutive(3).without_failure_rate());
+        let other = Arc::clone(&breaker);
+        let thread = thread::spawn(move || other.0.advise(Advice::new().with_suspicion(true)));
+        breaker.fail();
+        assert_eq!(breaker.state(), State::Closed);
+        thread.join().unwrap();
+        breaker.fail(); // the second of two
+        let seen = breaker.snapshot();
+        assert_eq!((seen.state, seen.trips), (State::Open, 1));
+    });
+}
+
+#[test]
+fn two_advices_are_never_mixed() {
+    loom::model(|| {
+        let (breaker, timer) = shared(|b| b.with_consecutive(2).without_failure_rate());
+        breaker.fail();
+        breaker.fail();
+        timer.advance(OPEN);
+        let other = Arc::clone(&breaker);
+        let thread = thread::spawn(move || other.0.advise(Advice::new().with_suspicion(true)));
+        breaker.0.advise(Advice::new().without_probe_for(PAUSE));
+        thread.join().unwrap();
+        let is_suspicious = match breaker.permit() {
+            Ok(probe) => {
+                probe.succeeded();
+                true
+            }
+            Err(_) => {
+                timer.advance(PAUSE);
+                breaker.succeed();
+                false
+            }
+        };
+        breaker.fail();
+        assert_eq!(breaker.state() == State::Open, is_suspicious);
     });
 }
 
