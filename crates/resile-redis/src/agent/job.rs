@@ -1,0 +1,98 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use resile::cooldown::Hold;
+
+use super::Context;
+use crate::keys::Keys;
+use crate::lease::Ask;
+use crate::scale::Scale;
+use crate::scripts::{
+    HoldReply, HoldRequest, LeaseReply, LeaseRequest, MemberRequest, ProbeReply, ProbeRequest,
+    ProbeStep, ScriptError, VoteReply, VoteRequest,
+};
+use crate::store::Store;
+
+/// One exchange with the server. Each has its own key.
+#[derive(Clone, Debug)]
+pub(super) enum Job {
+    /// Listens to the holds of other members.
+    Subscribe,
+    /// Renews the membership. Zero leaves.
+    Renew(Duration),
+    /// Reads the shared hold, or publishes a hold.
+    Hold(Option<Hold>),
+    /// Exchanges a lease. `index` is its place in the agent.
+    Lease { index: usize, key: String, scale: Scale, ask: Ask, ttl: Duration },
+    /// Votes.
+    Vote { calls: u64, failures: u64, is_open: bool, ttl: Duration },
+    /// Acquires or releases the permission to probe.
+    Probe { step: ProbeStep, ttl: Duration },
+}
+
+/// The answer to a job.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Subscribed(u64),
+    Members(u32),
+    Hold(HoldReply),
+    Lease(LeaseReply),
+    Votes(VoteReply),
+    Probe(ProbeReply),
+}
+
+/// The names that every job needs.
+#[derive(Clone, Debug)]
+pub(super) struct Desk {
+    store: Store,
+    keys: Keys,
+    id: Arc<str>,
+}
+
+impl Desk {
+    pub(super) fn new(context: &Context) -> Self {
+        Self { store: context.store.clone(), keys: context.keys.clone(), id: context.id.clone() }
+    }
+
+    /// Does one job.
+    pub(super) async fn run(&self, job: &Job) -> Result<Answer, ScriptError> {
+        let Self { store, keys, id } = self;
+        match job {
+            Job::Subscribe => Ok(Answer::Subscribed(store.subscribe(&keys.holds()).await?)),
+            Job::Renew(ttl) => {
+                let reply = store.run(&keys.members(), &MemberRequest { id, ttl: *ttl }).await?;
+                Ok(Answer::Members(u32::try_from(reply.members).unwrap_or(u32::MAX)))
+            }
+            Job::Hold(hold) => {
+                let Hold { remaining, elapsed, hint } = hold.unwrap_or_default();
+                let channel = &keys.holds();
+                let request = HoldRequest { id, channel, remaining, elapsed, hint };
+                Ok(Answer::Hold(store.run(&keys.cooldown(), &request).await?))
+            }
+            Job::Lease { key, scale, ask, ttl, .. } => {
+                let request = LeaseRequest {
+                    id,
+                    capacity: scale.capacity,
+                    rate: scale.rate,
+                    scale: scale.parts,
+                    ttl: *ttl,
+                    base: ask.base,
+                    spent: ask.spent,
+                    least: ask.least,
+                    want: ask.want,
+                    memory: ask.memory,
+                };
+                Ok(Answer::Lease(store.run(key, &request).await?))
+            }
+            Job::Vote { calls, failures, is_open, ttl } => {
+                let (calls, failures, open, ttl) = (*calls, *failures, *is_open, *ttl);
+                let request = VoteRequest { id, calls, failures, open, ttl };
+                Ok(Answer::Votes(store.run(&keys.votes(), &request).await?))
+            }
+            Job::Probe { step, ttl } => {
+                let request = ProbeRequest { id, ttl: *ttl, step: *step };
+                Ok(Answer::Probe(store.run(&keys.probe(), &request).await?))
+            }
+        }
+    }
+}

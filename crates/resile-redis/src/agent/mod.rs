@@ -1,0 +1,96 @@
+//! The task that exchanges with the server for one upstream.
+
+mod holds;
+mod job;
+mod round;
+mod step;
+mod votes;
+
+use std::future::poll_fn;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use resile::breaker::Advice;
+use resile::{Timer, Upstream};
+use tokio::time::{Instant, sleep_until};
+
+use crate::fail_mode::FailMode;
+use crate::keys::Keys;
+use crate::member::Seat;
+use crate::store::Store;
+use job::Desk;
+use round::Round;
+use step::Agent;
+
+/// The settings of a fleet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) fail_mode: FailMode,
+    pub(crate) least_members: u32,
+    pub(crate) timeout: Duration,
+    pub(crate) shares_budget: bool,
+    pub(crate) votes: bool,
+}
+
+impl Plan {
+    pub(crate) const fn new() -> Self {
+        Self {
+            fail_mode: FailMode::Safe,
+            least_members: 1,
+            timeout: Duration::from_millis(50),
+            shares_budget: true,
+            votes: false,
+        }
+    }
+}
+
+/// All that the task of one upstream needs.
+pub(crate) struct Context {
+    pub(crate) store: Store,
+    pub(crate) plan: Plan,
+    pub(crate) keys: Keys,
+    pub(crate) id: Arc<str>,
+    pub(crate) seat: Seat,
+}
+
+/// Shares an upstream until its member leaves.
+///
+/// One round of exchanges runs at a time. The task does not wait for it: meanwhile it hears the holds
+/// of other members and adds the share of the limits in safe mode.
+pub(crate) async fn run<U, M>(upstream: U, mut context: Context)
+where
+    U: Deref<Target = Upstream<M>>,
+    M: Timer,
+{
+    let Some(shared) = upstream.share() else { return };
+    let channel = context.keys.holds();
+    let mut holds_of_others = context.store.listen(&channel);
+    let desk = Desk::new(&context);
+    let began = Instant::now();
+    let mut agent = Agent::new(&shared, &context.plan, &context.keys);
+    let mut round = Round::none();
+    loop {
+        let now = began.elapsed();
+        agent.step(now);
+        if round.is_idle() {
+            let jobs = agent.due(context.store.generation(), now);
+            round.begin(&desk, jobs, context.plan.timeout);
+        }
+        context.seat.update(|snapshot| agent.describe(snapshot));
+        let wakes_at = agent.wakes_at(round.is_idle(), began.elapsed());
+        tokio::select! {
+            biased;
+            answers = round.end() => agent.apply(answers, began.elapsed()),
+            () = poll_fn(|context| shared.poll_changed(context)) => {}
+            Some(message) = holds_of_others.recv() => agent.hear(&message, began.elapsed()),
+            () = context.seat.leaves() => break,
+            () = sleep_until(began + wakes_at) => {}
+        }
+    }
+    let jobs = agent.leaving();
+    upstream.advise(Advice::new());
+    round.begin(&desk, jobs, context.plan.timeout);
+    drop(round.end().await);
+    context.store.ignore(&channel);
+}

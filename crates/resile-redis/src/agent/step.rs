@@ -1,0 +1,329 @@
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::time::Duration;
+
+use resile::Timer;
+use resile::breaker::Snapshot;
+use resile::cooldown::Hold;
+use resile::fleet::State;
+use resile::quota::Dimension;
+use resile::upstream::{Resource, Shared};
+
+use super::Plan;
+use super::holds::Holds;
+use super::job::{Answer, Job};
+use super::round::{Failure, Outcome};
+use super::votes::Votes;
+use crate::keys::Keys;
+use crate::lease::{Lease, TTL};
+use crate::member::{self, Leased};
+use crate::mode::Mode;
+use crate::scale::{Scale, TOKEN};
+use crate::scripts::{HoldNotice, LeaseReply};
+
+/// The steps of the task between two waits.
+pub(super) struct Agent<'a, M: Timer> {
+    shared: &'a Shared<'a, M>,
+    plan: &'a Plan,
+    leases: Vec<(Lease, String)>,
+    holds: Holds,
+    votes: Votes,
+    /// The state of the exchanges without a lease.
+    presence: Mode,
+    members: u32,
+    /// The members known before the server lost data.
+    known: u32,
+    renewed_at: Option<Duration>,
+    renews_every: Duration,
+    /// The generation of the connection that has the subscription.
+    subscribed: Option<u64>,
+    exchanges: u64,
+    failures: u64,
+    last_error: Option<String>,
+}
+
+/// The time between two renewals of the membership, without the spread.
+const RENEWAL: Duration = Duration::from_secs(1);
+/// The time after which a silent member no longer counts.
+const MEMBER_TTL: Duration = Duration::from_secs(3);
+/// The longest time between two additions of the share in safe mode.
+const TICK: Duration = Duration::from_millis(20);
+
+impl<'a, M: Timer> Agent<'a, M> {
+    pub(super) fn new(shared: &'a Shared<'a, M>, plan: &'a Plan, keys: &Keys) -> Self {
+        let upstream = shared.upstream();
+        let mut leases = Vec::new();
+        for dimension in Dimension::ALL {
+            if let Some(rate) = upstream.quota().and_then(|quota| quota.rate(dimension)) {
+                let resource = Resource::Quota(dimension);
+                leases.push(Lease::new(resource, Scale::of_rate(&rate), 0));
+            }
+        }
+        if let Some(budget) = upstream.budget().filter(|_| plan.shares_budget) {
+            let scale = Scale::of_budget(budget);
+            // The process keeps one token. The others are those of the fleet.
+            let floor = TOKEN.min(scale.most);
+            let before = shared.balance(Resource::Budget).unwrap_or(0);
+            shared.adjust(Resource::Budget, floor.saturating_sub(before).min(0));
+            leases.push(Lease::new(Resource::Budget, scale, floor));
+        }
+        let leases = leases.into_iter().map(|lease| {
+            let key = keys.lease(lease.resource);
+            (lease, key)
+        });
+        Self {
+            shared,
+            plan,
+            leases: leases.collect(),
+            holds: Holds::default(),
+            votes: Votes::default(),
+            presence: Mode::new(),
+            members: 1,
+            known: 1,
+            renewed_at: None,
+            renews_every: spread(RENEWAL),
+            subscribed: None,
+            exchanges: 0,
+            failures: 0,
+            last_error: None,
+        }
+    }
+
+    /// Counts the demand and adds the share of the limits in safe mode. Reports the state.
+    pub(super) fn step(&mut self, now: Duration) {
+        self.presence.tick(now);
+        let members = self.divisor();
+        let share = self.plan.fail_mode.share(members);
+        for (lease, _) in &mut self.leases {
+            let balance = self.shared.balance(lease.resource).unwrap_or(0);
+            let waiting = self.shared.waiting(lease.resource);
+            lease.observe(balance, now);
+            if lease.mode.is_safe() {
+                let change = lease.share(balance, waiting, share, now);
+                self.shared.extend(lease.resource, TTL);
+                self.shared.adjust(lease.resource, change);
+                self.shared.set_ceiling(lease.resource, u64::MAX);
+            }
+            let low = lease.low(waiting, members).max(0);
+            self.shared.set_low(lease.resource, low.unsigned_abs());
+        }
+        if self.presence.is_safe() {
+            self.votes.forget();
+        }
+        if self.plan.votes {
+            self.shared.upstream().advise(self.votes.advice(now));
+        }
+        self.shared.report(self.state(), self.members);
+    }
+
+    /// Returns the worst state of all exchanges.
+    fn state(&self) -> State {
+        let states = self.leases.iter().map(|(lease, _)| lease.mode.state());
+        let worst = states.max_by_key(|state| Mode::badness(*state));
+        let presence = self.presence.state();
+        worst.filter(|it| Mode::badness(*it) > Mode::badness(presence)).unwrap_or(presence)
+    }
+
+    /// Returns the number by which safe mode divides a limit.
+    fn divisor(&self) -> u32 {
+        self.members.max(self.known).max(self.plan.least_members)
+    }
+
+    /// Returns the exchanges that are due.
+    pub(super) fn due(&mut self, generation: u64, now: Duration) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        let retry_at = self.presence.retry_at().unwrap_or(Duration::ZERO);
+        if self.renews_at() <= now && retry_at <= now {
+            self.renewed_at = Some(now);
+            self.renews_every = spread(RENEWAL);
+            jobs.push(Job::Renew(MEMBER_TTL));
+            if self.subscribed != Some(generation) && self.shared.upstream().cooldown().is_some() {
+                jobs.push(Job::Subscribe);
+            }
+        }
+        if self.shared.upstream().cooldown().is_some() && retry_at <= now {
+            let hold = self.news(now).filter(|_| self.holds.publish_at() <= now);
+            if hold.is_some() || self.holds.read_at(self.renews_every) <= now {
+                self.holds.asks(now, hold.is_some());
+                jobs.push(Job::Hold(hold));
+            }
+        }
+        if let Some(breaker) = self.voter().filter(|_| retry_at <= now) {
+            jobs.extend(self.votes.due(&breaker, now));
+        }
+        let members = self.divisor();
+        for (index, (lease, key)) in self.leases.iter_mut().enumerate() {
+            let balance = self.shared.balance(lease.resource).unwrap_or(0);
+            let waiting = self.shared.waiting(lease.resource);
+            if lease.due_at(balance, waiting, members).is_some_and(|at| at <= now) {
+                let ask = lease.ask(balance, waiting, members, now);
+                let (key, scale) = (key.clone(), lease.scale);
+                jobs.push(Job::Lease { index, key, scale, ask, ttl: TTL });
+            }
+        }
+        jobs
+    }
+
+    /// Returns the breaker if it votes.
+    fn voter(&self) -> Option<Snapshot> {
+        if self.plan.votes { self.shared.upstream().snapshot() } else { None }
+    }
+
+    /// Returns the current hold if the fleet does not know it.
+    fn news(&self, now: Duration) -> Option<Hold> {
+        self.shared.hold().filter(|hold| self.holds.is_news(Some(*hold), now))
+    }
+
+    fn renews_at(&self) -> Duration {
+        self.renewed_at.map_or(Duration::ZERO, |at| at + self.renews_every)
+    }
+
+    /// Returns the exchanges of a member that leaves: it gives everything back.
+    pub(super) fn leaving(&mut self) -> Vec<Job> {
+        let mut jobs = vec![Job::Renew(Duration::ZERO)];
+        for (index, (lease, key)) in self.leases.iter_mut().enumerate() {
+            let balance = self.shared.balance(lease.resource).unwrap_or(0);
+            let ask = lease.leave(balance);
+            let (key, scale) = (key.clone(), lease.scale);
+            jobs.push(Job::Lease { index, key, scale, ask, ttl: Duration::ZERO });
+        }
+        jobs
+    }
+
+    /// Returns the time of the next step.
+    pub(super) fn wakes_at(&self, may_ask: bool, now: Duration) -> Duration {
+        let mut at = self.renews_at().max(self.presence.retry_at().unwrap_or_default());
+        if !may_ask {
+            at = now + RENEWAL; // the end of the round wakes the task
+        }
+        let members = self.divisor();
+        for (lease, _) in &self.leases {
+            at = lease.mode.changes_at().map_or(at, |changes_at| at.min(changes_at));
+            if lease.mode.is_safe() {
+                at = at.min(now + TICK);
+            }
+            let balance = self.shared.balance(lease.resource).unwrap_or(0);
+            let waiting = self.shared.waiting(lease.resource);
+            if let Some(due_at) = lease.due_at(balance, waiting, members).filter(|_| may_ask) {
+                at = at.min(due_at);
+            }
+        }
+        if self.plan.votes && may_ask {
+            at = at.min(self.votes.due_at().max(self.presence.retry_at().unwrap_or_default()));
+        }
+        at = self.presence.changes_at().map_or(at, |changes_at| at.min(changes_at));
+        if may_ask && self.news(now).is_some() {
+            at = at.min(self.holds.publish_at().max(self.presence.retry_at().unwrap_or_default()));
+        }
+        at.max(now + Duration::from_millis(1))
+    }
+
+    /// Continues a hold of another member.
+    pub(super) fn hear(&mut self, message: &str, now: Duration) {
+        if let Some(notice) = HoldNotice::parse(message) {
+            let HoldNotice { remaining, elapsed, hint, .. } = notice;
+            self.join(Hold { elapsed, remaining, hint }, now);
+        }
+    }
+
+    fn join(&mut self, hold: Hold, now: Duration) {
+        if hold.remaining > Duration::ZERO {
+            self.shared.hold_as(hold);
+            self.holds.knows(hold.remaining, now);
+        }
+    }
+
+    /// Applies the answers of a round.
+    pub(super) fn apply(&mut self, outcomes: Vec<Outcome>, now: Duration) {
+        for (job, answer) in outcomes {
+            match answer {
+                Ok(answer) => {
+                    self.exchanges += 1;
+                    self.shared.answered();
+                    self.accept(&job, answer, now);
+                }
+                Err(failure) => self.fail(&job, &failure, now),
+            }
+        }
+    }
+
+    fn accept(&mut self, job: &Job, answer: Answer, now: Duration) {
+        match (job, answer) {
+            (_, Answer::Subscribed(generation)) => self.subscribed = Some(generation),
+            (_, Answer::Members(members)) => {
+                self.presence.answered(now, false, TTL);
+                self.members = members.max(1);
+                // While the server learns its members, the number before counts.
+                if self.presence.state() == State::Shared {
+                    self.known = self.members;
+                }
+            }
+            (_, Answer::Hold(reply)) => {
+                let (elapsed, remaining, hint) = (reply.elapsed, reply.remaining, reply.hint);
+                self.join(Hold { elapsed, remaining, hint }, now);
+            }
+            (Job::Lease { index, ask, .. }, Answer::Lease(reply)) => {
+                if let Some((lease, _)) = self.leases.get_mut(*index) {
+                    let change = lease.answered(ask, &reply, now);
+                    self.shared.adjust(lease.resource, change);
+                    self.shared.extend(lease.resource, lease.ends_at().saturating_sub(now));
+                    let ceiling = ceiling(lease, &reply, ask.want);
+                    self.shared.set_ceiling(lease.resource, ceiling);
+                }
+            }
+            (_, Answer::Votes(votes)) => self.votes.count(votes),
+            (_, Answer::Probe(reply)) => self.votes.permit(&reply, now),
+            (_, Answer::Lease(_)) => {}
+        }
+    }
+
+    fn fail(&mut self, job: &Job, failure: &Failure, now: Duration) {
+        self.failures += 1;
+        let words = failure.to_string();
+        if self.last_error.as_ref() != Some(&words) {
+            tracing::warn!(
+                target: "resile",
+                upstream = self.shared.upstream().name(),
+                "fleet: an exchange with Redis failed: {words}"
+            );
+            self.last_error = Some(words);
+        }
+        match job {
+            Job::Lease { index, .. } => {
+                if let Some((lease, _)) = self.leases.get_mut(*index) {
+                    lease.mode.failed(now);
+                }
+            }
+            _ => self.presence.failed(now),
+        }
+    }
+
+    pub(super) fn describe(&self, snapshot: &mut member::Snapshot) {
+        snapshot.state = self.state();
+        snapshot.members = self.members;
+        snapshot.age = self.shared.upstream().fleet().and_then(|status| status.age);
+        snapshot.exchanges = self.exchanges;
+        snapshot.failures = self.failures;
+        if snapshot.last_error != self.last_error {
+            snapshot.last_error.clone_from(&self.last_error);
+        }
+        snapshot.leases.clear();
+        snapshot.leases.extend(self.leases.iter().map(|(lease, _)| Leased {
+            resource: lease.resource,
+            balance: self.shared.balance(lease.resource).unwrap_or(0),
+            level: lease.level(),
+        }));
+    }
+}
+
+/// Returns the units above which deposits are lost. A full fleet needs no more of them.
+fn ceiling(lease: &Lease, reply: &LeaseReply, want: i64) -> u64 {
+    let is_full = reply.level >= lease.scale.most;
+    if is_full { want.max(0).unsigned_abs() } else { u64::MAX }
+}
+
+/// Returns a duration that differs by up to a fifth in both directions.
+fn spread(duration: Duration) -> Duration {
+    let draw = u32::try_from(RandomState::new().build_hasher().finish() % 401).unwrap_or(200);
+    duration * (800 + draw) / 1_000
+}

@@ -1,0 +1,38 @@
+use std::error::Error;
+use std::fmt;
+
+/// An error of [`Fleet::new`](crate::Fleet::new): the address is no URL of a Redis server.
+///
+/// The error does not print the URL, which may have a password.
+#[derive(Debug)]
+pub struct BadUrl(pub(crate) String);
+
+impl fmt::Display for BadUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not the URL of a Redis server ({}): ", self.0)?;
+        f.write_str("use redis://user:password@host:6379/0, or rediss:// with the feature `tls`")
+    }
+}
+
+impl Error for BadUrl {}
+
+/// An error of [`Fleet::join`](crate::Fleet::join).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// The upstream has joined a fleet already.
+    Joined,
+    /// No tokio runtime runs on this thread.
+    NoRuntime,
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Joined => "the upstream has joined a fleet already: call `join` once",
+            Self::NoRuntime => "no tokio runtime: call `join` within `#[tokio::main]` or a task",
+        })
+    }
+}
+
+impl Error for JoinError {}

@@ -1,0 +1,161 @@
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use resile::{Timer, Upstream};
+use tokio::runtime::Handle;
+
+use crate::agent::{self, Plan};
+use crate::error::{BadUrl, JoinError};
+use crate::fail_mode::FailMode;
+use crate::keys::Keys;
+use crate::member::Member;
+use crate::store::Store;
+
+/// A fleet: the processes that share upstreams through one Redis or Valkey server.
+///
+/// # Defaults
+///
+/// | setting | default | why |
+/// |---|---|---|
+/// | prefix | `resile` | set it if several programs use one server |
+/// | fail mode | [`FailMode::Safe`] | the limit holds while Redis is away |
+/// | least members | 1 | the members are known after the first answer. Set it if a fleet may start while Redis is away |
+/// | timeout | 50 ms | a slower answer is as good as none: the next exchange comes soon |
+/// | budget | shared | the fleet retries as much as one process |
+/// | votes | off | each process sees its own failures soon enough |
+///
+/// # Examples
+///
+/// ```no_run
+/// use resile::quota::{Quota, Rate};
+/// use resile::{Cooldown, Upstream};
+/// use resile_redis::Fleet;
+///
+/// static OPENAI: Upstream = Upstream::new("openai")
+///     .with_cooldown(Cooldown::new())
+///     .with_quota(Quota::new().with_requests(Rate::per_minute(5_000)));
+///
+/// #[tokio::main]
+/// async fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     let fleet = Fleet::new("redis://127.0.0.1:6379")?;
+///     fleet.join(&OPENAI)?;
+///     // All calls on OPENAI now share its limits with the other processes.
+///     Ok(())
+/// }
+/// ```
+#[derive(Clone)]
+#[must_use = "a fleet does nothing until an upstream joins"]
+pub struct Fleet {
+    store: Store,
+    plan: Plan,
+    prefix: Arc<str>,
+}
+
+impl Fleet {
+    /// Creates a fleet on the server at `url`. It connects when the first upstream joins.
+    ///
+    /// The URL is `redis://`, or `rediss://` for TLS with the feature `tls`:
+    /// `rediss://user:password@host:6380/0`.
+    ///
+    /// # Errors
+    ///
+    /// [`BadUrl`] if `url` is not such a URL. A server that is away is no error.
+    pub fn new(url: &str) -> Result<Self, BadUrl> {
+        Ok(Self { store: Store::new(url)?, plan: Plan::new(), prefix: Arc::from("resile") })
+    }
+
+    /// Sets the start of all keys and channels.
+    pub fn with_prefix(mut self, prefix: &str) -> Self {
+        self.prefix = Arc::from(prefix);
+        self
+    }
+
+    /// Sets what a process may use while Redis is away.
+    pub const fn with_fail_mode(mut self, fail_mode: FailMode) -> Self {
+        self.plan.fail_mode = fail_mode;
+        self
+    }
+
+    /// Sets the least number of members that [`FailMode::Safe`] divides a limit by.
+    pub const fn with_least_members(mut self, members: u32) -> Self {
+        self.plan.least_members = members;
+        self
+    }
+
+    /// Sets the time after which an exchange with the server counts as failed.
+    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.plan.timeout = timeout;
+        self
+    }
+
+    /// Sets whether the members share one budget. Otherwise each has its own.
+    pub const fn with_shared_budget(mut self, is_shared: bool) -> Self {
+        self.plan.shares_budget = is_shared;
+        self
+    }
+
+    /// Sets whether the breakers of the members vote. Votes of others make a breaker quicker to
+    /// open, and only one member probes. Votes alone open no breaker.
+    pub const fn with_votes(mut self, vote: bool) -> Self {
+        self.plan.votes = vote;
+        self
+    }
+
+    /// Lets an upstream share its limits with the upstreams of the same name in other processes.
+    ///
+    /// A task of the current tokio runtime exchanges with the server. It runs until
+    /// [`Member::leave`], or until the runtime ends. The returned handle shows the state. Dropping
+    /// it does not leave the fleet.
+    ///
+    /// The upstream is a `&'static Upstream` or an `Arc<Upstream>`. The members must have the same
+    /// limits.
+    ///
+    /// # Errors
+    ///
+    /// [`JoinError`] if the upstream has joined already, or without a tokio runtime.
+    pub fn join<U, M>(&self, upstream: U) -> Result<Member, JoinError>
+    where
+        U: Deref<Target = Upstream<M>> + Send + Sync + 'static,
+        M: Timer + Send + Sync + 'static,
+    {
+        let runtime = Handle::try_current().map_err(|_| JoinError::NoRuntime)?;
+        if upstream.fleet().is_some() {
+            return Err(JoinError::Joined);
+        }
+        let (member, seat) = Member::new(upstream.name());
+        let keys = Keys::new(&self.prefix, upstream.name());
+        let context =
+            agent::Context { store: self.store.clone(), plan: self.plan, keys, id: new_id(), seat };
+        let mut task = Box::pin(agent::run(upstream, context));
+        // The first step ends before this returns, so the next call is under the fleet already.
+        let _entered = runtime.enter();
+        let is_done = task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        if is_done {
+            return Err(JoinError::Joined);
+        }
+        runtime.spawn(task);
+        Ok(member)
+    }
+}
+
+/// Returns a name that no other member has.
+fn new_id() -> Arc<str> {
+    // The keys of a hasher are random.
+    let number = RandomState::new().build_hasher().finish();
+    Arc::from(format!("{}-{number:016x}", std::process::id()))
+}
+
+impl fmt::Debug for Fleet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fleet")
+            .field("address", &self.store.address())
+            .field("prefix", &self.prefix)
+            .field("plan", &self.plan)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,241 @@
+use std::time::Duration;
+
+use resile::quota::Waiting;
+use resile::upstream::Resource;
+
+use crate::demand::Demand;
+use crate::mode::Mode;
+use crate::scale::Scale;
+use crate::scripts::LeaseReply;
+
+/// The account of one lease of this process. Pure: the balance and the time are arguments.
+///
+/// Both sides count sums that only this process changes: the units that it was ever granted, and
+/// the units that it ever spent. So an exchange whose answer is lost, late or repeated does no harm.
+/// The next answer has the right sum.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub(crate) resource: Resource,
+    pub(crate) scale: Scale,
+    pub(crate) mode: Mode,
+    /// All units that were ever put into the balance.
+    granted: i64,
+    /// The units spent at the last answer.
+    base: i64,
+    /// The level that the server last reported.
+    level: Option<i64>,
+    demand: Demand,
+    asked_at: Option<Duration>,
+    answered_at: Option<Duration>,
+    /// The pause that the last answer asks for.
+    pause: Duration,
+    /// The units that a process always wants.
+    floor: i64,
+    /// The time up to which the share of the limit was added, in safe mode.
+    shared_until: Option<Duration>,
+    /// The part of a unit that the share has left.
+    fraction: f64,
+}
+
+/// The units and times of one exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ask {
+    pub(crate) base: i64,
+    pub(crate) spent: i64,
+    pub(crate) least: i64,
+    pub(crate) want: i64,
+    pub(crate) memory: Option<i64>,
+}
+
+/// The shortest time between two exchanges of one lease.
+pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
+/// The longest time between two exchanges while calls wait or units are held.
+const RENEWAL: Duration = Duration::from_secs(1);
+/// The time after which the units of a silent process come back to the fleet.
+pub(crate) const TTL: Duration = Duration::from_secs(2);
+/// The demand that a lease covers, in seconds.
+const COVERED: f64 = 0.1;
+/// The demand that a lease covers beyond this if the fleet has enough, in seconds.
+const SPARE: f64 = 0.15;
+
+impl Lease {
+    /// Creates the account of a process that has `floor` units of its own.
+    pub(crate) const fn new(resource: Resource, scale: Scale, floor: i64) -> Self {
+        Self {
+            resource,
+            scale,
+            mode: Mode::new(),
+            granted: floor,
+            base: floor,
+            level: None,
+            demand: Demand::NEW,
+            asked_at: None,
+            answered_at: None,
+            pause: INTERVAL,
+            floor,
+            shared_until: None,
+            fraction: 0.0,
+        }
+    }
+}
+
+impl Lease {
+    /// Returns the sum of all units that this process has spent. `balance` is what it has left.
+    const fn spent(&self, balance: i64) -> i64 {
+        self.granted.saturating_sub(balance)
+    }
+
+    /// Returns the level of the whole fleet as the server last reported it.
+    pub(crate) const fn level(&self) -> Option<i64> {
+        self.level
+    }
+
+    /// Counts the demand.
+    pub(crate) fn observe(&mut self, balance: i64, now: Duration) {
+        self.demand.observe(self.spent(balance), now);
+        self.mode.tick(now);
+    }
+
+    /// Returns the units that this process wants to have.
+    ///
+    /// It wants what it needs in a tenth of a second, and what its waiting calls need. It wants more
+    /// only if the fleet has plenty: then a call of a quiet process finds units at once.
+    pub(crate) fn want(&self, waiting: Waiting, members: u32) -> i64 {
+        let need = units(self.demand.per_second() * COVERED);
+        let spare = units(self.demand.per_second() * SPARE + 2.0 * self.demand.at_once()).max(1);
+        let plenty = self.level.unwrap_or(0).max(0) / (2 * i64::from(members.max(1)));
+        self.floor
+            .saturating_add(need)
+            .saturating_add(signed(waiting.all))
+            .saturating_add(spare.min(plenty))
+            .min(self.scale.most)
+    }
+
+    /// Returns the number of units below which the process asks for more.
+    pub(crate) fn low(&self, waiting: Waiting, members: u32) -> i64 {
+        self.want(waiting, members) / 2
+    }
+
+    /// Returns the time of the next exchange. `None` if none is needed.
+    pub(crate) fn due_at(&self, balance: i64, waiting: Waiting, members: u32) -> Option<Duration> {
+        if let Some(at) = self.mode.retry_at() {
+            return Some(at);
+        }
+        let Some(asked_at) = self.asked_at else { return Some(Duration::ZERO) };
+        let want = self.want(waiting, members);
+        let lacks = waiting.all > 0 || balance < self.low(waiting, members) || balance < 0;
+        if lacks {
+            return Some(asked_at + self.pause.clamp(INTERVAL, RENEWAL));
+        }
+        // At least half of its units are too many.
+        if balance > want.saturating_mul(2).max(self.floor) {
+            return Some(asked_at + 2 * INTERVAL);
+        }
+        let is_idle = balance == self.floor && self.spent(balance) == self.base;
+        (!is_idle).then_some(asked_at + RENEWAL)
+    }
+
+    /// Begins an exchange.
+    pub(crate) fn ask(
+        &mut self,
+        balance: i64,
+        waiting: Waiting,
+        members: u32,
+        now: Duration,
+    ) -> Ask {
+        self.asked_at = Some(now);
+        Ask {
+            base: self.base,
+            spent: self.spent(balance),
+            least: signed(waiting.first).min(self.scale.most),
+            want: self.want(waiting, members),
+            memory: Some(self.memory(now)),
+        }
+    }
+
+    /// Begins the last exchange: the process wants nothing any more.
+    pub(crate) const fn leave(&self, balance: i64) -> Ask {
+        Ask { base: self.base, spent: self.spent(balance), least: 0, want: 0, memory: None }
+    }
+
+    /// Returns the highest level that the fleet can have now, as far as this process knows. A new
+    /// fleet begins with a burst.
+    fn memory(&self, now: Duration) -> i64 {
+        let (Some(level), Some(at)) = (self.level, self.answered_at) else {
+            return self.scale.burst;
+        };
+        let refill = floor(self.scale.per_second * now.saturating_sub(at).as_secs_f64());
+        level.saturating_add(refill).min(self.scale.most)
+    }
+
+    /// Returns the end of the lease that the last exchange began. The server counts from a later
+    /// moment, so it takes the units back after this time only.
+    pub(crate) fn ends_at(&self) -> Duration {
+        self.asked_at.unwrap_or_default() + TTL
+    }
+
+    /// Ends an exchange. Returns the units to add to the balance.
+    pub(crate) fn answered(&mut self, ask: &Ask, reply: &LeaseReply, now: Duration) -> i64 {
+        // After a longer silence it is right that the server has forgotten this process.
+        let is_recent = self.answered_at.is_some_and(|at| now.saturating_sub(at) < TTL / 2);
+        self.answered_at = Some(now);
+        let has_lost_data = reply.is_new && is_recent;
+        self.mode.answered(now, has_lost_data, TTL);
+        self.base = ask.spent;
+        self.level = Some(reply.level);
+        self.pause = reply.wait.unwrap_or(RENEWAL);
+        self.shared_until = None;
+        let change = reply.granted.saturating_sub(self.granted);
+        self.granted = reply.granted;
+        change
+    }
+
+    /// Returns the units to add to the balance in safe mode. `share` is the part of the limit that
+    /// this process may use.
+    ///
+    /// The balance never exceeds this part of the burst, unless a waiting call needs more.
+    pub(crate) fn share(
+        &mut self,
+        balance: i64,
+        waiting: Waiting,
+        share: f64,
+        now: Duration,
+    ) -> i64 {
+        let Some(since) = self.shared_until.replace(now) else {
+            // The server takes back what the lease has left, so it is not used.
+            self.fraction = 0.0;
+            let left = balance.saturating_sub(self.floor).max(0);
+            self.granted = self.granted.saturating_sub(left);
+            return -left;
+        };
+        let seconds = now.saturating_sub(since).as_secs_f64();
+        let units_now = self.scale.per_second.mul_add(share * seconds, self.fraction);
+        let whole = floor(units_now);
+        let most = floor(real(self.scale.most) * share).max(signed(waiting.first)).max(1);
+        let added = whole.min(most.saturating_sub(balance).max(0));
+        // Above the limit nothing is saved for later.
+        self.fraction = if added < whole { 0.0 } else { units_now - real(whole) };
+        self.granted = self.granted.saturating_add(added);
+        added
+    }
+}
+
+fn signed(units: u64) -> i64 {
+    i64::try_from(units).unwrap_or(i64::MAX)
+}
+
+/// Rounds up.
+#[expect(clippy::cast_possible_truncation, reason = "the cast saturates")]
+fn units(amount: f64) -> i64 {
+    amount.ceil() as i64
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the cast saturates")]
+fn floor(amount: f64) -> i64 {
+    amount.floor() as i64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "units are far below 2^53")]
+const fn real(units: i64) -> f64 {
+    units as f64
+}

@@ -1,0 +1,20 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod agent;
+mod demand;
+mod error;
+mod fail_mode;
+mod fleet;
+mod keys;
+mod lease;
+mod member;
+mod mode;
+mod scale;
+mod scripts;
+mod store;
+
+pub use error::{BadUrl, JoinError};
+pub use fail_mode::FailMode;
+pub use fleet::Fleet;
+pub use member::{Leased, Member, Snapshot};

@@ -1,0 +1,106 @@
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use resile::fleet::State;
+use resile::upstream::Resource;
+use tokio::sync::watch;
+
+/// A handle to an upstream that has joined a [`Fleet`](crate::Fleet). Made by
+/// [`Fleet::join`](crate::Fleet::join).
+#[derive(Clone, Debug)]
+pub struct Member {
+    name: Arc<str>,
+    snapshot: Arc<Mutex<Snapshot>>,
+    leaving: watch::Sender<bool>,
+}
+
+/// The state of a member.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// The worst state of all exchanges.
+    pub state: State,
+    /// The number of members last known, with this one.
+    pub members: u32,
+    /// The time since the server last answered. `None` before the first answer.
+    pub age: Option<Duration>,
+    /// The leases.
+    pub leases: Vec<Leased>,
+    /// The number of scripts that the server has run for this member.
+    pub exchanges: u64,
+    /// The number of scripts that failed or had no answer in time.
+    pub failures: u64,
+    /// The last failure, in words. Without secrets.
+    pub last_error: Option<String>,
+}
+
+/// The state of one lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Leased {
+    /// The limit.
+    pub resource: Resource,
+    /// The units that this process has.
+    pub balance: i64,
+    /// The level of the whole fleet as last reported.
+    pub level: Option<i64>,
+}
+
+/// The side of the task.
+pub(crate) struct Seat {
+    snapshot: Arc<Mutex<Snapshot>>,
+    leaving: watch::Receiver<bool>,
+}
+
+impl Member {
+    pub(crate) fn new(name: &str) -> (Self, Seat) {
+        let snapshot = Arc::new(Mutex::new(Snapshot {
+            state: State::Joining,
+            members: 1,
+            age: None,
+            leases: Vec::new(),
+            exchanges: 0,
+            failures: 0,
+            last_error: None,
+        }));
+        let (leaving, receiver) = watch::channel(false);
+        let seat = Seat { snapshot: Arc::clone(&snapshot), leaving: receiver };
+        (Self { name: Arc::from(name), snapshot, leaving }, seat)
+    }
+
+    /// Returns the name of the upstream.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the state as of the last step of the task.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Leaves the fleet: gives all leases back and ends the task. The limits are those of one
+    /// process then.
+    ///
+    /// Takes at most the timeout of the fleet, also if Redis is away. Dropping the future does not
+    /// stop the task from leaving.
+    pub async fn leave(&self) {
+        self.leaving.send_replace(true);
+        self.leaving.closed().await;
+    }
+}
+
+impl Seat {
+    /// Completes when the member wants to leave.
+    pub(crate) async fn leaves(&mut self) {
+        if self.leaving.wait_for(|leaves| *leaves).await.is_err() {
+            // All handles are gone: the member stays.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Snapshot)) {
+        change(&mut self.snapshot.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}

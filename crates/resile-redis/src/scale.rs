@@ -1,0 +1,86 @@
+use resile::Budget;
+use resile::quota::Rate;
+
+/// The numbers by which the server counts one limit. Pure, so every member of a fleet with the same
+/// limit has the same numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Scale {
+    /// The units that may be used at once.
+    pub(crate) burst: i64,
+    /// The largest level, in units. It is at least the refill of a tenth of a second, because a
+    /// lone member asks no more often.
+    pub(crate) most: i64,
+    /// The largest level, in parts. At most 2^52.
+    pub(crate) capacity: i64,
+    /// The parts that refill in a microsecond.
+    pub(crate) rate: i64,
+    /// The parts in a unit.
+    pub(crate) parts: i64,
+    /// The units that refill in a second.
+    pub(crate) per_second: f64,
+}
+
+/// The largest capacity in parts: the numbers of a script are exact up to 2^53.
+const MOST_PARTS: u128 = 1 << 52;
+
+/// One token of a budget, in the units of a lease.
+pub(crate) const TOKEN: i64 = 1_000_000;
+
+impl Scale {
+    /// Returns the scale of a rate. The server never refills faster than the rate says.
+    pub(crate) fn of_rate(rate: &Rate) -> Self {
+        let count = u128::from(rate.count());
+        let period = rate.period().as_micros().max(1);
+        let tenth = (count * 100_000).div_ceil(period);
+        let most = tenth.max(u128::from(rate.burst())).max(1);
+        // As many parts as fit make the rounding of `refill` small.
+        let parts = (MOST_PARTS / most).max(1);
+        let refill = (count * parts / period).min(MOST_PARTS);
+        Self {
+            burst: i64::from(rate.burst()),
+            most: whole(most),
+            capacity: whole(most * parts),
+            rate: whole(refill),
+            parts: whole(parts),
+            per_second: f64::from(rate.count()) / rate.period().as_secs_f64().max(1e-9),
+        }
+    }
+
+    /// Returns the scale of a budget. Nothing refills by time.
+    pub(crate) fn of_budget(budget: &Budget) -> Self {
+        let most = i64::from(budget.capacity()) * TOKEN;
+        Self { burst: most, most, capacity: most, rate: 0, parts: 1, per_second: 0.0 }
+    }
+}
+
+fn whole(number: u128) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// The refill of a day is at most that of the rate, and less by at most one part of it.
+        #[test]
+        fn the_refill_is_exact_and_never_too_fast(
+            count in 1_u32..,
+            millis in 1_u64..100_000_000,
+            burst in 1_u32..1 << 28,
+        ) {
+            let rate = Rate::new(count, Duration::from_millis(millis)).with_burst(burst);
+            let scale = Scale::of_rate(&rate);
+            prop_assert!(scale.capacity <= 1 << 52);
+            prop_assert!(scale.most >= i64::from(rate.burst()));
+            let [refill, parts] = [scale.rate, scale.parts].map(i128::from);
+            let period = i128::from(millis) * 1_000;
+            let (got, right) = (refill * period, i128::from(count) * parts);
+            prop_assert!(got <= right && right - got < period);
+        }
+    }
+}

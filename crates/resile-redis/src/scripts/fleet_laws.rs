@@ -1,0 +1,191 @@
+//! Laws of a fleet of members that keep the rules, over a network that loses and repeats messages.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::model::{Account, Model};
+use super::{LeaseReply, LeaseRequest};
+
+const IDS: [&str; 4] = ["a", "b", "c", "d"];
+const CAPACITY: i64 = 90;
+const SCALE: i64 = 3;
+const RATE: i64 = 1;
+const TTL: i128 = 60;
+
+/// What the network does to an exchange.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Fine,
+    RequestLost,
+    ReplyLost,
+    Repeated,
+}
+
+/// A member with the rules that each member must keep:
+/// * It spends only until the ttl after the beginning of its last exchange with a reply.
+/// * It gives up what it does not want before it asks.
+/// * Its base is the lowest sum that it sent since its last reply, or that this reply answered.
+/// * Its memory is the level of its last reply.
+#[derive(Debug, Clone)]
+struct Member {
+    id: &'static str,
+    granted: i64,
+    spent: i64,
+    base: i64,
+    memory: Option<i64>,
+    valid_until: i128,
+}
+
+impl Member {
+    fn new(id: &'static str) -> Self {
+        Self { id, granted: 0, spent: 0, base: 0, memory: None, valid_until: i128::MIN }
+    }
+
+    /// Spends up to `units`, or gives back units that turned out unused.
+    fn spend(&mut self, now: i128, units: i64) {
+        if units < 0 {
+            self.spent = (self.spent + units).max(0);
+        } else if now < self.valid_until {
+            self.spent += units.min(self.granted - self.spent).max(0);
+        }
+    }
+
+    fn exchange(&mut self, account: &mut Account, now: i128, least: i64, want: i64, fate: Fate) {
+        self.granted = self.granted.min(self.spent + want);
+        let request = LeaseRequest {
+            id: self.id,
+            capacity: CAPACITY,
+            rate: RATE,
+            scale: SCALE,
+            ttl: Duration::from_micros(TTL.try_into().unwrap()),
+            base: self.base,
+            spent: self.spent,
+            least,
+            want,
+            memory: self.memory,
+        };
+        self.base = self.base.min(self.spent);
+        if matches!(fate, Fate::RequestLost) {
+            return;
+        }
+        let LeaseReply { granted, level, .. } = account.step(now, &request);
+        if matches!(fate, Fate::Repeated) {
+            account.step(now + 1, &request);
+        }
+        if !matches!(fate, Fate::ReplyLost) {
+            self.granted = granted;
+            self.base = self.spent;
+            self.memory = Some(level);
+            self.valid_until = now + TTL;
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    pause: i128,
+    member: usize,
+    spend: i64,
+    least: i64,
+    want: i64,
+    fate: Fate,
+}
+
+prop_compose! {
+    fn step()(
+        pause in prop_oneof![8 => 0_i128..15, 1 => 30_i128..200],
+        member in 0..IDS.len(),
+        spend in prop_oneof![4 => 0_i64..20, 1 => -6_i64..0],
+        least in prop_oneof![2 => Just(0), 1 => 0_i64..20],
+        want in 0_i64..20,
+        fate in prop_oneof![
+            5 => Just(Fate::Fine),
+            1 => Just(Fate::RequestLost),
+            1 => Just(Fate::ReplyLost),
+            1 => Just(Fate::Repeated),
+        ],
+    ) -> Step {
+        Step { pause, member, spend, least, want, fate }
+    }
+}
+
+/// A fleet on one account.
+struct Fleet {
+    account: Account,
+    members: [Member; 4],
+    now: i128,
+    /// The units that came back from members that were silent for a ttl. Such a member may have
+    /// spent them, if its last reports were lost. It owes them when it returns.
+    swept: i128,
+}
+
+impl Fleet {
+    fn new() -> Self {
+        Self { account: Account::default(), members: IDS.map(Member::new), now: 1_000, swept: 0 }
+    }
+
+    fn run(&mut self, step: Step) {
+        let Step { pause, member, spend, least, want, fate } = step;
+        self.now += pause;
+        let member = &mut self.members[member];
+        let before = self.account.records.clone();
+        member.spend(self.now, spend);
+        member.exchange(&mut self.account, self.now, least, want, fate);
+        let sweep = self.account.swept;
+        let gone = before.values().filter(|record| record.expiry <= sweep);
+        self.swept += gone.map(|record| record.held()).sum::<i128>();
+    }
+
+    fn spent(&self) -> i128 {
+        self.members.iter().map(|member| i128::from(member.spent)).sum()
+    }
+
+    /// Returns the parts of the account: its level, and all that its members hold.
+    fn total(&self) -> i128 {
+        self.account.level + self.account.held() * i128::from(SCALE)
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_fleet_spends_no_more_than_the_account_had(steps in prop::collection::vec(step(), 1..80)) {
+        let mut fleet = Fleet::new();
+        let start = fleet.now + steps[0].pause;
+        for step in steps {
+            fleet.run(step);
+            let arrived = (fleet.account.time.max(start) - start) * i128::from(RATE);
+            let had = i128::from(CAPACITY) + arrived + fleet.swept * i128::from(SCALE);
+            let spent = fleet.spent() * i128::from(SCALE);
+            prop_assert!(spent <= had, "{} of {} at {}", spent, had, fleet.now);
+        }
+    }
+
+    /// The members return in any order and take units at once. Members that only know an old level
+    /// may come first.
+    #[test]
+    fn a_lost_account_never_comes_back_larger(
+        steps in prop::collection::vec(step(), 20..80),
+        returns in Just([0, 1, 2, 3]).prop_shuffle(),
+        returning in prop::collection::vec(step(), 4),
+    ) {
+        let mut fleet = Fleet::new();
+        for step in steps {
+            // A message that arrives without a reply leaves no memory.
+            let fate = if matches!(step.fate, Fate::RequestLost) { step.fate } else { Fate::Fine };
+            fleet.run(Step { fate, ..step });
+        }
+        let (had, lost) = (fleet.total(), fleet.now);
+        fleet.account = Account::default();
+        for (member, step) in returns.into_iter().zip(returning) {
+            let pause = step.pause % 15;
+            fleet.run(Step { member, pause, spend: 0, fate: Fate::Fine, ..step });
+        }
+        if fleet.members.iter().any(|member| member.memory.is_some())
+            && fleet.account.level > -i128::from(CAPACITY)
+        {
+            let most = had + (fleet.now - lost) * i128::from(RATE);
+            prop_assert!(fleet.total() <= most, "{} of {}", fleet.total(), most);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+-- Renews the presence of a member, or ends it, and counts the members.
+--
+-- KEYS: a sorted set. `m:<id>` has the expiry of a member as its score, and `t` the last time.
+-- ARGV: id, ttl (us, 0 to leave).
+-- Reply: the members alive, this one included.
+--
+-- The ttl is at most 2^51 us and `now` is below 2^52 until the year 2112, so their sum is exact.
+local function text(n)
+    return string.format('%.0f', n + 0)
+end
+
+local key, mine = KEYS[1], 'm:' .. ARGV[1]
+local ttl = math.max(0, math.min(2 ^ 51, tonumber(ARGV[2])))
+now = math.max(now, tonumber(redis.call('ZSCORE', key, 't') or 0)) -- never backwards
+
+redis.call('ZREMRANGEBYSCORE', key, '-inf', text(now)) -- also `t`, which comes back below
+if ttl > 0 then
+    redis.call('ZADD', key, text(now + ttl), mine)
+else
+    redis.call('ZREM', key, mine)
+end
+local alive = redis.call('ZCARD', key)
+redis.call('ZADD', key, text(now), 't')
+
+local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]
+redis.call('PEXPIRE', key, text(math.ceil((tonumber(last) - now) / 1000) + 10000))
+return { alive }

@@ -1,0 +1,45 @@
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use redis::{Script, Value};
+
+use super::{Request, ScriptError, build, garbage, integers, micros};
+
+/// Renews the presence of a member. See `members.lua`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MemberRequest<'a> {
+    /// The name of the member.
+    pub(crate) id: &'a str,
+    /// The time after which a silent member no longer counts. 0 leaves.
+    pub(crate) ttl: Duration,
+}
+
+/// The size of the fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MemberReply {
+    /// The members alive, with the one that asks.
+    pub(crate) members: u64,
+}
+
+impl Request for MemberRequest<'_> {
+    type Reply = MemberReply;
+    const NAME: &'static str = "members";
+    const TEXT: &'static str = include_str!("members.lua");
+
+    fn script() -> &'static Script {
+        static SCRIPT: LazyLock<Script> = LazyLock::new(|| build(MemberRequest::TEXT));
+        &SCRIPT
+    }
+
+    fn args(&self) -> Vec<String> {
+        vec![self.id.to_owned(), micros(self.ttl)]
+    }
+
+    fn parse(reply: &Value) -> Result<MemberReply, ScriptError> {
+        let parsed = || {
+            let [members] = integers(reply)?;
+            Some(MemberReply { members: members.try_into().ok()? })
+        };
+        parsed().ok_or_else(|| garbage(Self::NAME, reply))
+    }
+}

@@ -1,0 +1,175 @@
+//! The Lua scripts that run inside the server, with typed requests and replies.
+//!
+//! Each script works on one key and reads the time of the server. Durations are relative in both
+//! directions. A script is atomic, so two members never see half of a step.
+
+use std::error::Error;
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+use redis::aio::ConnectionLike;
+use redis::{RedisError, Script, ScriptInvocation, Value};
+
+mod cooldown;
+#[cfg(test)]
+mod fleet_laws;
+#[cfg(test)]
+mod laws;
+mod lease;
+#[cfg(test)]
+mod live;
+mod members;
+#[cfg(test)]
+mod model;
+mod probe;
+#[cfg(test)]
+mod tests;
+mod votes;
+
+pub(crate) use cooldown::{HoldNotice, HoldReply, HoldRequest};
+pub(crate) use lease::{LeaseReply, LeaseRequest};
+pub(crate) use members::MemberRequest;
+pub(crate) use probe::{ProbeReply, ProbeRequest, ProbeStep};
+pub(crate) use votes::{VoteReply, VoteRequest};
+
+/// A call of one script: its arguments and the form of its reply.
+pub(crate) trait Request {
+    /// The parsed reply.
+    type Reply;
+    /// The name of the script in errors.
+    const NAME: &'static str;
+    /// The text of the script without the clock.
+    const TEXT: &'static str;
+
+    /// Returns the script with the clock of the server.
+    fn script() -> &'static Script;
+
+    /// Returns the arguments in the order of the script.
+    fn args(&self) -> Vec<String>;
+
+    /// Parses the reply.
+    fn parse(reply: &Value) -> Result<Self::Reply, ScriptError>;
+
+    /// Returns the call for `key`, for [`run`] or for a pipeline.
+    fn invocation(&self, key: &str) -> ScriptInvocation<'static> {
+        let mut invocation = Self::script().key(key);
+        for arg in self.args() {
+            invocation.arg(arg);
+        }
+        invocation
+    }
+}
+
+/// Runs the script of `request` on `key`. Loads the script if the server does not have it.
+pub(crate) async fn run<R: Request>(
+    connection: &mut impl ConnectionLike,
+    key: &str,
+    request: &R,
+) -> Result<R::Reply, ScriptError> {
+    let reply: Value = request.invocation(key).invoke_async(connection).await?;
+    R::parse(&reply)
+}
+
+/// The reason why a script gave no result.
+#[derive(Debug)]
+pub(crate) enum ScriptError {
+    /// The server refused the script, or did not answer.
+    Server(RedisError),
+    /// The reply does not have the form that the script returns.
+    Reply { script: &'static str, reply: String },
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server(error) => write!(f, "the server did not run the script: {error}"),
+            Self::Reply { script, reply } => {
+                write!(f, "the script `{script}` returned an unexpected reply: {reply}")
+            }
+        }
+    }
+}
+
+impl Error for ScriptError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Server(error) => Some(error),
+            Self::Reply { .. } => None,
+        }
+    }
+}
+
+impl From<RedisError> for ScriptError {
+    fn from(error: RedisError) -> Self {
+        Self::Server(error)
+    }
+}
+
+/// The longest text of a reply in an error.
+const REPLY_CHARS: usize = 200;
+
+fn garbage(script: &'static str, reply: &Value) -> ScriptError {
+    let mut short = Short { text: String::new(), left: REPLY_CHARS };
+    // An `Err` says that the text was cut.
+    if write!(short, "{reply:?}").is_err() {
+        short.text.push('…');
+    }
+    ScriptError::Reply { script, reply: short.text }
+}
+
+/// Keeps the first characters of a text and refuses the rest.
+struct Short {
+    text: String,
+    left: usize,
+}
+
+impl fmt::Write for Short {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let kept: String = part.chars().take(self.left).collect();
+        self.left -= kept.chars().count();
+        let all = kept.len() == part.len();
+        self.text.push_str(&kept);
+        if all { Ok(()) } else { Err(fmt::Error) }
+    }
+}
+
+/// Returns the `N` integers of a reply, or `None` if the reply has another form.
+fn integers<const N: usize>(reply: &Value) -> Option<[i64; N]> {
+    let Value::Array(values) = reply else { return None };
+    let mut integers = [0; N];
+    if values.len() != N {
+        return None;
+    }
+    for (integer, value) in integers.iter_mut().zip(values) {
+        let Value::Int(value) = value else { return None };
+        *integer = *value;
+    }
+    Some(integers)
+}
+
+fn flag(value: i64) -> Option<bool> {
+    match value {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+/// Returns a duration in units of `unit` nanoseconds, rounded up. A short time is never 0, because
+/// 0 has a meaning of its own in each script. The scripts bound the value.
+fn rounded_up(duration: Duration, unit: u128) -> String {
+    duration.as_nanos().div_ceil(unit).to_string()
+}
+
+fn micros(duration: Duration) -> String {
+    rounded_up(duration, 1_000)
+}
+
+fn from_micros(value: i64) -> Option<Duration> {
+    u64::try_from(value).ok().map(Duration::from_micros)
+}
+
+/// Builds a script from the clock and its own text.
+fn build(text: &str) -> Script {
+    Script::new(&[include_str!("clock.lua"), text].concat())
+}

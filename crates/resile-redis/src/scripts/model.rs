@@ -1,0 +1,210 @@
+//! Pure models of the scripts, with exact integers in place of doubles.
+//!
+//! Each model follows the rules of its script and not its statements. A field of a model has the
+//! meaning of the stored field, and `stored` returns the text that the server must hold.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{
+    HoldReply, HoldRequest, MemberReply, MemberRequest, ProbeReply, ProbeRequest, ProbeStep,
+    VoteReply, VoteRequest,
+};
+
+mod account;
+
+pub(super) use account::Account;
+
+/// The stored fields, members or texts by their names.
+pub(super) type Stored = BTreeMap<String, String>;
+
+/// A script as a function of its state, the time and the request.
+pub(super) trait Model<R: super::Request>: Default {
+    /// Runs one request at `now`, in microseconds.
+    fn step(&mut self, now: i128, request: &R) -> R::Reply;
+    /// Returns what the server must hold.
+    fn stored(&self) -> Stored;
+    /// Returns the life of the key after a step that writes, in milliseconds.
+    fn life(&self) -> i128;
+}
+
+const MOST_UNITS: i128 = 1 << 51;
+const SECOND: i128 = 1_000_000;
+
+fn micros(duration: Duration) -> i128 {
+    i128::try_from(duration.as_nanos().div_ceil(1_000)).unwrap().min(MOST_UNITS)
+}
+
+fn duration(micros: i128) -> Duration {
+    Duration::from_micros(micros.try_into().unwrap())
+}
+
+fn ceil(n: i128, by: i128) -> i128 {
+    -(-n).div_euclid(by)
+}
+
+fn id(name: &str) -> String {
+    format!("m:{name}")
+}
+
+/// The hold behind `cooldown.lua`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Hold {
+    known: bool,
+    until: i128,
+    since: i128,
+    hint: i128,
+    time: i128,
+}
+
+impl Hold {
+    /// Returns the end of the hold with its release.
+    fn end(&self) -> i128 {
+        self.until + ((self.until - self.since) / 4).max(250_000)
+    }
+}
+
+impl Model<HoldRequest<'_>> for Hold {
+    fn step(&mut self, now: i128, request: &HoldRequest<'_>) -> HoldReply {
+        let [remaining, elapsed, hint] =
+            [request.remaining, request.elapsed, request.hint].map(micros);
+        let now = if self.known { now.max(self.time) } else { now };
+        let runs = self.known && now < self.end();
+        if remaining == 0 {
+            let times = if runs {
+                [(self.until - now).max(0), now - self.since, self.hint]
+            } else {
+                [0; 3]
+            };
+            let [remaining, elapsed, hint] = times.map(duration);
+            return HoldReply { remaining, elapsed, hint, grew: false };
+        }
+        let before = *self;
+        let new =
+            Self { known: true, until: now + remaining, since: now - elapsed, hint, time: now };
+        *self = new;
+        if runs {
+            self.until = new.until.max(before.until);
+            self.since = new.since.min(before.since);
+            self.hint = new.hint.max(before.hint);
+        }
+        HoldReply {
+            remaining: duration(self.until - now),
+            elapsed: duration(now - self.since),
+            hint: duration(self.hint),
+            grew: !runs || self.until > before.until,
+        }
+    }
+
+    fn stored(&self) -> Stored {
+        let Self { until, since, hint, time, known } = self;
+        let fields = [("u", until), ("s", since), ("h", hint), ("t", time)];
+        let text = |(name, value): (&str, &i128)| (name.to_owned(), value.to_string());
+        if *known { fields.map(text).into() } else { Stored::new() }
+    }
+
+    fn life(&self) -> i128 {
+        ceil(self.end() - self.time + 10 * SECOND, 1_000)
+    }
+}
+
+/// The fleet behind `members.lua`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Fleet {
+    time: i128,
+    expiries: BTreeMap<String, i128>,
+}
+
+impl Model<MemberRequest<'_>> for Fleet {
+    fn step(&mut self, now: i128, request: &MemberRequest<'_>) -> MemberReply {
+        self.time = now.max(self.time);
+        self.expiries.insert(request.id.to_owned(), self.time + micros(request.ttl));
+        self.expiries.retain(|_, expiry| *expiry > self.time);
+        MemberReply { members: self.expiries.len().try_into().unwrap() }
+    }
+
+    fn stored(&self) -> Stored {
+        let members = self.expiries.iter().map(|(name, expiry)| (id(name), expiry.to_string()));
+        members.chain([("t".to_owned(), self.time.to_string())]).collect()
+    }
+
+    fn life(&self) -> i128 {
+        let last = self.expiries.values().max().unwrap_or(&self.time);
+        ceil(last - self.time, 1_000) + 10_000
+    }
+}
+
+/// The votes behind `votes.lua`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Votes {
+    time: i128,
+    votes: BTreeMap<String, (i128, i128, bool, i128)>,
+}
+
+impl Model<VoteRequest<'_>> for Votes {
+    fn step(&mut self, now: i128, request: &VoteRequest<'_>) -> VoteReply {
+        self.time = now.max(self.time);
+        let [calls, failures] =
+            [request.calls, request.failures].map(|n| i128::from(n).min(1 << 53));
+        let vote = (calls, failures, request.open, self.time + micros(request.ttl));
+        self.votes.insert(request.id.to_owned(), vote);
+        self.votes.retain(|_, vote| vote.3 > self.time);
+        let voters = self.votes.values().filter(|vote| vote.0 > 0);
+        let members = voters.clone().count().try_into().unwrap();
+        VoteReply { members, open: voters.filter(|vote| vote.2).count().try_into().unwrap() }
+    }
+
+    fn stored(&self) -> Stored {
+        let text =
+            |(name, (calls, failures, open, expiry)): (&String, &(i128, i128, bool, i128))| {
+                (id(name), format!("{calls} {failures} {} {expiry}", u8::from(*open)))
+            };
+        let time = ("t".to_owned(), self.time.to_string());
+        self.votes.iter().map(text).chain([time]).collect()
+    }
+
+    fn life(&self) -> i128 {
+        let last = self.votes.values().map(|vote| vote.3).max().unwrap_or(self.time);
+        ceil(last - self.time, 1_000) + 10_000
+    }
+}
+
+/// The lease behind `probe.lua`: the last write, the expiry and the holder.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Probe(Option<(i128, i128, String)>);
+
+impl Model<ProbeRequest<'_>> for Probe {
+    fn step(&mut self, now: i128, request: &ProbeRequest<'_>) -> ProbeReply {
+        let now = self.0.as_ref().map_or(now, |stored| stored.0.max(now));
+        let ttl = i128::try_from(request.ttl.as_nanos().div_ceil(1_000_000)).unwrap();
+        let ttl = ttl.min(1 << 41) * 1_000;
+        let live = self.0.as_ref().filter(|stored| stored.1 > now);
+        let is_free = live.is_none();
+        let is_mine = live.is_some_and(|stored| stored.2 == request.id);
+        match request.step {
+            ProbeStep::Acquire if ttl > 0 => {
+                if is_free || is_mine {
+                    self.0 = Some((now, now + ttl, request.id.to_owned()));
+                }
+            }
+            ProbeStep::Acquire | ProbeStep::Release => {
+                if is_mine {
+                    self.0 = None;
+                }
+            }
+        }
+        let live = self.0.as_ref().filter(|stored| stored.1 > now);
+        let held = live.is_some_and(|stored| stored.2 == request.id);
+        let rest = live.map_or(0, |stored| ceil(stored.1 - now, 1_000));
+        ProbeReply { held, remaining: Duration::from_millis(rest.try_into().unwrap()) }
+    }
+
+    fn stored(&self) -> Stored {
+        let text = |(time, expiry, id): &(i128, i128, String)| format!("{time} {expiry} {id}");
+        self.0.iter().map(|stored| (String::new(), text(stored))).collect()
+    }
+
+    fn life(&self) -> i128 {
+        self.0.as_ref().map_or(0, |(time, expiry, _)| (expiry - time) / 1_000 + 10_000)
+    }
+}

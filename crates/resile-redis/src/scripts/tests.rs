@@ -1,0 +1,275 @@
+//! The scripts on a real server, step by step beside their models.
+//!
+//! `PROPTEST_CASES=5000 cargo test -p resile-redis` runs more sequences than the usual 64.
+
+use std::collections::HashMap;
+use std::env;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::{TestCaseResult, TestRunner};
+use redis::{Connection, Script, Value, cmd};
+
+use super::model::{Account, Fleet, Hold, Model, Probe, Stored, Votes};
+use super::*;
+
+#[path = "../../tests/support/server.rs"]
+pub(super) mod server;
+
+use server::Server;
+
+/// Takes the time from the last argument, in place of `clock.lua`.
+const VIRTUAL_CLOCK: &str = "local now = tonumber(ARGV[#ARGV])\n";
+/// The time of a first step, in microseconds: the year 2024.
+const START: i64 = 1_704_067_200_000_000;
+
+pub(super) fn connect(server: &Server) -> Connection {
+    redis::Client::open(server.url()).unwrap().get_connection().unwrap()
+}
+
+/// Reads whatever the key holds.
+fn stored(connection: &mut Connection, key: &str) -> Stored {
+    let kind: String = cmd("TYPE").arg(key).query(connection).unwrap();
+    match kind.as_str() {
+        "none" => Stored::new(),
+        "hash" => cmd("HGETALL").arg(key).query(connection).unwrap(),
+        "zset" => {
+            let scores: HashMap<String, f64> = cmd("ZRANGE")
+                .arg(key)
+                .arg("0 -1 WITHSCORES".split(' ').collect::<Vec<_>>())
+                .query(connection)
+                .unwrap();
+            scores.into_iter().map(|(member, score)| (member, format!("{score:.0}"))).collect()
+        }
+        "string" => [(String::new(), cmd("GET").arg(key).query(connection).unwrap())].into(),
+        _ => panic!("a key of type {kind}"),
+    }
+}
+
+/// Runs the steps on the server and on the model. Replies, stored text and lives must be equal.
+fn agrees<R, M>(connection: &mut Connection, steps: &[(i64, R)]) -> TestCaseResult
+where
+    R: Request<Reply: Debug + PartialEq> + Debug,
+    M: Model<R>,
+{
+    let script = Script::new(&[VIRTUAL_CLOCK, R::TEXT].concat());
+    let key = R::NAME;
+    let () = cmd("DEL").arg(key).query(connection).unwrap();
+    let mut model = M::default();
+    for (now, request) in steps {
+        let mut invocation = script.key(key);
+        for arg in request.args() {
+            invocation.arg(arg);
+        }
+        let reply: Value = invocation.arg(*now).invoke(connection).unwrap();
+        let expected = model.step(i128::from(*now), request);
+        prop_assert_eq!(R::parse(&reply).unwrap(), expected, "at {} {:?}", now, request);
+        let stored = stored(connection, key);
+        prop_assert_eq!(&stored, &model.stored(), "at {} {:?}", now, request);
+        let life: i64 = cmd("PTTL").arg(key).query(connection).unwrap();
+        if !stored.is_empty() {
+            let (life, expected) = (i128::from(life), model.life());
+            prop_assert!(life <= expected && life > expected - 9_000, "{} of {}", life, expected);
+        }
+    }
+    Ok(())
+}
+
+/// Compares many sequences of up to 30 steps.
+fn compare<R, M>(steps: impl Strategy<Value = Vec<(i64, R)>>)
+where
+    R: Request<Reply: Debug + PartialEq> + Debug,
+    M: Model<R>,
+{
+    let Some(server) = Server::start(&[]) else { return };
+    let mut connection = connect(&server);
+    let cases = env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(64);
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let connection = std::cell::RefCell::new(&mut connection);
+    TestRunner::new(config)
+        .run(&steps, |steps| agrees::<R, M>(&mut connection.borrow_mut(), &steps))
+        .unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// Times that mostly advance by up to `most` multiples of `grid`, and sometimes jump back. A time
+/// beside the grid is rare, so many steps are exactly at the end of something.
+fn timed<R: Debug + Clone>(
+    most: i64,
+    grid: i64,
+    request: impl Strategy<Value = R>,
+) -> impl Strategy<Value = Vec<(i64, R)>> {
+    let pause = prop_oneof![6 => 0..=most, 1 => -3 * most..=0, 1 => 0..=20 * most];
+    let beside = prop_oneof![6 => Just(0), 1 => Just(-1), 1 => Just(1)];
+    prop::collection::vec((pause, beside, request), 1..=30).prop_map(move |steps| {
+        let mut now = START;
+        let timed = steps.into_iter().map(|(pause, beside, request)| {
+            now += pause * grid + beside;
+            (now, request)
+        });
+        timed.collect()
+    })
+}
+
+/// Any time that a script must bear, without an order.
+fn extreme_times<R: Debug + Clone>(
+    request: impl Strategy<Value = R>,
+) -> impl Strategy<Value = Vec<(i64, R)>> {
+    let now = prop_oneof![0_i64..1 << 52, 0_i64..10_000_000, (1_i64 << 52) - 10_000_000..1 << 52];
+    prop::collection::vec((now, request), 1..=30)
+}
+
+fn id() -> impl Strategy<Value = &'static str> {
+    select(&["a", "b", "one with spaces"][..])
+}
+
+fn micros_up_to(most: u64) -> impl Strategy<Value = Duration> {
+    (0..=most).prop_map(Duration::from_micros)
+}
+
+/// Durations around the bounds of the scripts.
+fn extreme_duration() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        Just(Duration::ZERO),
+        Just(Duration::from_nanos(1)),
+        Just(Duration::MAX),
+        micros_up_to(1 << 52),
+        micros_up_to(10_000_000),
+    ]
+}
+
+prop_compose! {
+    /// A request on a small account, whose capacity, rate and scale rarely differ.
+    fn small_lease()(
+        id in id(),
+        capacity in prop_oneof![9 => Just(60_i64), 1 => 0_i64..90],
+        rate in prop_oneof![9 => Just(2_i64), 2 => Just(0), 1 => 0_i64..20],
+        scale in prop_oneof![9 => Just(3_i64), 1 => 1_i64..9],
+        ttl in prop_oneof![1 => Just(0), 9 => 10_u64..60],
+        base in -3_i64..12,
+        spent in 0_i64..25,
+        least in prop_oneof![0_i64..1, 0_i64..25],
+        want in 0_i64..25,
+        memory in prop::option::of(-10_i64..25),
+    ) -> LeaseRequest<'static> {
+        let ttl = Duration::from_micros(ttl);
+        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory }
+    }
+}
+
+/// Integers around each bound of the scripts.
+fn extreme() -> impl Strategy<Value = i64> {
+    let edge = select(&[0, 1, 1_i64 << 20, 1 << 40, 1 << 51, 1 << 52, 1 << 53, i64::MAX][..]);
+    let near = (edge, -3_i64..=3, any::<bool>()).prop_map(|(edge, by, is_negative)| {
+        let near = edge.saturating_add(by);
+        if is_negative { near.saturating_neg() } else { near }
+    });
+    prop_oneof![4 => near, 1 => any::<i64>(), 2 => 0_i64..1 << 52, 2 => -50_i64..50]
+}
+
+prop_compose! {
+    fn extreme_lease()(
+        id in id(),
+        numbers in prop::array::uniform7(extreme()),
+        ttl in extreme_duration(),
+        memory in prop::option::of(extreme()),
+    ) -> LeaseRequest<'static> {
+        let [capacity, rate, scale, base, spent, least, want] = numbers;
+        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory }
+    }
+}
+
+fn hold(
+    duration: impl Strategy<Value = Duration> + Clone,
+) -> impl Strategy<Value = HoldRequest<'static>> {
+    (id(), duration.clone(), duration.clone(), duration).prop_map(
+        |(id, remaining, elapsed, hint)| HoldRequest {
+            id,
+            channel: "holds",
+            remaining,
+            elapsed,
+            hint,
+        },
+    )
+}
+
+fn vote(
+    calls: impl Strategy<Value = u64> + Clone,
+    ttl: impl Strategy<Value = Duration>,
+) -> impl Strategy<Value = VoteRequest<'static>> {
+    (id(), calls.clone(), calls, any::<bool>(), ttl)
+        .prop_map(|(id, calls, failures, open, ttl)| VoteRequest { id, calls, failures, open, ttl })
+}
+
+fn probe(ttl: impl Strategy<Value = Duration>) -> impl Strategy<Value = ProbeRequest<'static>> {
+    let step = prop_oneof![3 => Just(ProbeStep::Acquire), 1 => Just(ProbeStep::Release)];
+    (id(), ttl, step).prop_map(|(id, ttl, step)| ProbeRequest { id, ttl, step })
+}
+
+#[test]
+fn a_lease_is_that_of_the_model() {
+    compare::<LeaseRequest<'_>, Account>(timed(20, 1, small_lease()));
+}
+
+#[test]
+fn a_lease_of_extreme_numbers_is_that_of_the_model() {
+    compare::<LeaseRequest<'_>, Account>(extreme_times(extreme_lease()));
+    let mixed = extreme_times(prop_oneof![small_lease(), extreme_lease()]);
+    compare::<LeaseRequest<'_>, Account>(mixed);
+}
+
+/// A debt as large as the capacity and a claim on all of it are the longest wait there is.
+#[test]
+fn the_longest_wait_is_that_of_the_model() {
+    let Some(server) = Server::start(&[]) else { return };
+    let most = 1 << 52;
+    let request = |id, spent, least| LeaseRequest {
+        id,
+        capacity: most,
+        rate: 1,
+        scale: 2,
+        ttl: Duration::from_secs(1),
+        base: 0,
+        spent,
+        least,
+        want: least,
+        memory: Some(-most),
+    };
+    let steps = [
+        (START, request("a", 0, most / 2)),
+        (START, request("b", most / 2, most / 2)),
+        (START, request("c", 3, 5)),
+    ];
+    agrees::<LeaseRequest<'_>, Account>(&mut connect(&server), &steps).unwrap();
+}
+
+#[test]
+fn a_hold_is_that_of_the_model() {
+    // A quarter of such a length is on the grid, or just beside it.
+    let length = (0_u64..10, prop_oneof![3 => Just(0_u64), 1 => 0_u64..4])
+        .prop_map(|(steps, beside)| Duration::from_micros(steps * 500_000 + beside));
+    compare::<HoldRequest<'_>, Hold>(timed(8, 125_000, hold(length.boxed())));
+    compare::<HoldRequest<'_>, Hold>(extreme_times(hold(extreme_duration().boxed())));
+}
+
+#[test]
+fn a_fleet_is_that_of_the_model() {
+    let request =
+        |ttl: BoxedStrategy<Duration>| (id(), ttl).prop_map(|(id, ttl)| MemberRequest { id, ttl });
+    compare::<MemberRequest<'_>, Fleet>(timed(20, 1, request(micros_up_to(60).boxed())));
+    compare::<MemberRequest<'_>, Fleet>(extreme_times(request(extreme_duration().boxed())));
+}
+
+#[test]
+fn votes_are_those_of_the_model() {
+    compare::<VoteRequest<'_>, Votes>(timed(20, 1, vote(0_u64..3, micros_up_to(60))));
+    let calls = prop_oneof![Just(0), any::<u64>(), 0_u64..1 << 54].boxed();
+    compare::<VoteRequest<'_>, Votes>(extreme_times(vote(calls, extreme_duration())));
+}
+
+#[test]
+fn a_probe_is_that_of_the_model() {
+    compare::<ProbeRequest<'_>, Probe>(timed(3, 1_000, probe(micros_up_to(9_000))));
+    compare::<ProbeRequest<'_>, Probe>(extreme_times(probe(extreme_duration())));
+}

@@ -1,0 +1,6 @@
+//! The fleet against a real server.
+
+#[path = "../support/server.rs"]
+mod server;
+
+mod limit;
