@@ -20,8 +20,8 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 impl Holds {
     /// Returns whether the fleet must learn this hold.
-    pub(super) fn is_news(&self, hold: Option<Hold>, now: Duration) -> bool {
-        hold.is_some_and(|hold| now.saturating_add(hold.remaining) > self.known_until + SAME)
+    pub(super) fn is_news(&self, hold: &Hold, now: Duration) -> bool {
+        now.saturating_add(hold.remaining) > self.known_until + SAME
     }
 
     /// Returns the time at which news may be published.
@@ -54,18 +54,17 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn hold(remaining: Duration) -> Option<Hold> {
-        Some(Hold { remaining, ..Hold::default() })
+    fn hold(remaining: Duration) -> Hold {
+        Hold { remaining, ..Hold::default() }
     }
 
     #[test]
     fn only_a_hold_that_ends_later_is_news() {
         let mut holds = Holds::default();
-        assert!(!holds.is_news(None, SECOND));
-        assert!(holds.is_news(hold(SECOND), SECOND));
+        assert!(holds.is_news(&hold(SECOND), SECOND));
         holds.knows(SECOND, SECOND);
-        assert!(!holds.is_news(hold(SECOND), SECOND));
-        assert!(!holds.is_news(hold(SECOND / 2), SECOND));
-        assert!(holds.is_news(hold(2 * SECOND), SECOND));
+        assert!(!holds.is_news(&hold(SECOND), SECOND));
+        assert!(!holds.is_news(&hold(SECOND / 2), SECOND));
+        assert!(holds.is_news(&hold(2 * SECOND), SECOND));
     }
 }

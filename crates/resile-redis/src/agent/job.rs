@@ -81,6 +81,7 @@ impl Desk {
                     least: ask.least,
                     want: ask.want,
                     memory: ask.memory,
+                    told: ask.told,
                 };
                 Ok(Answer::Lease(store.run(key, &request).await?))
             }

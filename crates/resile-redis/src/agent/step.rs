@@ -98,6 +98,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             let balance = self.shared.balance(lease.resource).unwrap_or(0);
             let waiting = self.shared.waiting(lease.resource);
             lease.observe(balance, now);
+            lease.learn(self.shared.reported_level(lease.resource));
             if lease.mode.is_safe() {
                 let change = lease.share(balance, waiting, share, now);
                 self.shared.extend(lease.resource, TTL);
@@ -171,7 +172,7 @@ impl<'a, M: Timer> Agent<'a, M> {
 
     /// Returns the current hold if the fleet does not know it.
     fn news(&self, now: Duration) -> Option<Hold> {
-        self.shared.hold().filter(|hold| self.holds.is_news(Some(*hold), now))
+        self.shared.hold().filter(|hold| self.holds.is_news(hold, now))
     }
 
     fn renews_at(&self) -> Duration {
@@ -289,9 +290,10 @@ impl<'a, M: Timer> Agent<'a, M> {
             self.last_error = Some(words);
         }
         match job {
-            Job::Lease { index, .. } => {
+            Job::Lease { index, ask, .. } => {
                 if let Some((lease, _)) = self.leases.get_mut(*index) {
                     lease.mode.failed(now);
+                    lease.learn(ask.told);
                 }
             }
             _ => self.presence.failed(now),

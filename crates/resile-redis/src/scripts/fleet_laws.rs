@@ -64,6 +64,7 @@ impl Member {
             least,
             want,
             memory: self.memory,
+            told: None,
         };
         self.base = self.base.min(self.spent);
         if matches!(fate, Fate::RequestLost) {

@@ -31,6 +31,7 @@ fn quiet(id: &str, capacity: i64, rate: i64) -> LeaseRequest<'_> {
         least: 0,
         want: 0,
         memory: None,
+        told: None,
     }
 }
 

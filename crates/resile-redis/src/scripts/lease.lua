@@ -2,7 +2,8 @@
 --
 -- KEYS: a hash. `l` level, `t` time, `s` scale, `b` birth, `o` level at birth, `w` last sweep, `c`
 -- claim as "id amount expiry", and for each member `m:<id>` as "granted spent expiry".
--- ARGV: id, capacity, rate, scale, ttl (us), base, spent, least, want, memory ('' for none).
+-- ARGV: id, capacity, rate, scale, ttl (us), base, spent, least, want, memory ('' for none), told ('' for
+-- none): the level that the provider has reported.
 -- Reply: granted, level, wait (us, -1 for never), is_new.
 --
 -- The level and the capacity are in parts. There are `scale` parts in a unit, and `rate` parts
@@ -20,6 +21,7 @@
 --   The difference of a grant and a spent sum is then at most 2^53.
 local MOST_PARTS, MOST_UNITS = 2 ^ 52, 2 ^ 51
 local SECOND = 1000000
+local REMEMBERED = 30 -- leases
 
 local function bounded(n, low, high)
     return math.max(low, math.min(high, n))
@@ -43,7 +45,7 @@ local base = number(6, -MOST_UNITS, MOST_UNITS)
 local spent = number(7, -MOST_UNITS, MOST_UNITS)
 local least = number(8, 0, MOST_UNITS)
 local want = number(9, 0, MOST_UNITS)
-local memory = tonumber(ARGV[10])
+local memory, told = tonumber(ARGV[10]), tonumber(ARGV[11])
 local leaves = ttl == 0
 if leaves then
     want = 0
@@ -93,18 +95,26 @@ else
     end
 end
 
--- Units of members that are gone come back.
+-- Units of members that are gone come back. The record stays for a while: a member that returns is
+-- then charged from the right sum.
 if now - swept >= ttl / 2 then
     swept = now
     local all = redis.call('HGETALL', key)
     for i = 1, #all, 2 do
         if string.sub(all[i], 1, 2) == 'm:' then
             local granted, used, expiry = parse_record(all[i + 1])
-            if expiry <= now then
+            if expiry + REMEMBERED * ttl <= now then
                 level = moved(level, granted - used)
                 redis.call('HDEL', key, all[i])
                 if all[i] == mine then
                     record = false
+                end
+            elseif expiry <= now and granted > used then
+                level = moved(level, granted - used)
+                local rest = text(used) .. ' ' .. text(used) .. ' ' .. text(expiry)
+                redis.call('HSET', key, all[i], rest)
+                if all[i] == mine then
+                    record = rest
                 end
             end
         end
@@ -121,6 +131,9 @@ if spent > granted then -- the member spent more than its lease, so the account 
     granted = spent
 end
 local held = granted - spent
+if told then -- the provider knows better
+    level = math.min(level, moved(0, bounded(told, 0, MOST_UNITS)))
+end
 
 -- A claim keeps units for a large cost. Without it, members with small costs would take each unit
 -- that arrives.

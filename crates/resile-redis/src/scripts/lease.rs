@@ -30,6 +30,8 @@ pub(crate) struct LeaseRequest<'a> {
     pub(crate) want: i64,
     /// The last level that the member knows, in units, if it knows one.
     pub(crate) memory: Option<i64>,
+    /// The lowest level that the provider has reported since the last exchange, in units.
+    pub(crate) told: Option<u64>,
 }
 
 /// The answer to a [`LeaseRequest`].
@@ -68,6 +70,7 @@ impl Request for LeaseRequest<'_> {
             self.least.to_string(),
             self.want.to_string(),
             self.memory.map_or_else(String::new, |level| level.to_string()),
+            self.told.map_or_else(String::new, |level| level.to_string()),
         ]
     }
 

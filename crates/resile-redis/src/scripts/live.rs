@@ -26,6 +26,7 @@ fn lease(id: &str) -> LeaseRequest<'_> {
         least: 0,
         want: 30,
         memory: None,
+        told: None,
     }
 }
 

@@ -20,7 +20,7 @@ mod lease;
 mod live;
 mod members;
 #[cfg(test)]
-mod model;
+pub(crate) mod model;
 mod probe;
 #[cfg(test)]
 mod tests;
@@ -28,6 +28,8 @@ mod votes;
 
 pub(crate) use cooldown::{HoldNotice, HoldReply, HoldRequest};
 pub(crate) use lease::{LeaseReply, LeaseRequest};
+#[cfg(test)]
+pub(crate) use members::MemberReply;
 pub(crate) use members::MemberRequest;
 pub(crate) use probe::{ProbeReply, ProbeRequest, ProbeStep};
 pub(crate) use votes::{VoteReply, VoteRequest};

@@ -13,13 +13,13 @@ use super::{
 
 mod account;
 
-pub(super) use account::Account;
+pub(crate) use account::Account;
 
 /// The stored fields, members or texts by their names.
-pub(super) type Stored = BTreeMap<String, String>;
+pub(crate) type Stored = BTreeMap<String, String>;
 
 /// A script as a function of its state, the time and the request.
-pub(super) trait Model<R: super::Request>: Default {
+pub(crate) trait Model<R: super::Request>: Default {
     /// Runs one request at `now`, in microseconds.
     fn step(&mut self, now: i128, request: &R) -> R::Reply;
     /// Returns what the server must hold.

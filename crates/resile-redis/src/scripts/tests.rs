@@ -152,9 +152,10 @@ prop_compose! {
         least in prop_oneof![0_i64..1, 0_i64..25],
         want in 0_i64..25,
         memory in prop::option::of(-10_i64..25),
+        told in prop_oneof![4 => Just(None), 1 => (0_u64..25).prop_map(Some)],
     ) -> LeaseRequest<'static> {
         let ttl = Duration::from_micros(ttl);
-        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory }
+        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told }
     }
 }
 
@@ -174,9 +175,10 @@ prop_compose! {
         numbers in prop::array::uniform7(extreme()),
         ttl in extreme_duration(),
         memory in prop::option::of(extreme()),
+        told in prop_oneof![2 => Just(None), 1 => any::<u64>().prop_map(Some), 1 => (0_u64..1 << 54).prop_map(Some)],
     ) -> LeaseRequest<'static> {
         let [capacity, rate, scale, base, spent, least, want] = numbers;
-        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory }
+        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told }
     }
 }
 
@@ -235,6 +237,7 @@ fn the_longest_wait_is_that_of_the_model() {
         least,
         want: least,
         memory: Some(-most),
+        told: None,
     };
     let steps = [
         (START, request("a", 0, most / 2)),

@@ -5,46 +5,48 @@ use super::super::{LeaseReply, LeaseRequest};
 use super::{MOST_UNITS, Model, SECOND, Stored, ceil, duration, id, micros};
 
 const MOST_PARTS: i128 = 1 << 52;
+/// The leases after which a silent member is forgotten.
+const REMEMBERED: i128 = 30;
 
 /// The record of a member on an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::scripts) struct Record {
-    pub(in crate::scripts) granted: i128,
-    pub(in crate::scripts) spent: i128,
-    pub(in crate::scripts) expiry: i128,
+pub(crate) struct Record {
+    pub(crate) granted: i128,
+    pub(crate) spent: i128,
+    pub(crate) expiry: i128,
 }
 
 impl Record {
-    pub(in crate::scripts) fn held(self) -> i128 {
+    pub(crate) fn held(self) -> i128 {
         self.granted - self.spent
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::scripts) struct Claim {
-    pub(in crate::scripts) id: String,
-    pub(in crate::scripts) amount: i128,
-    pub(in crate::scripts) expiry: i128,
+pub(crate) struct Claim {
+    pub(crate) id: String,
+    pub(crate) amount: i128,
+    pub(crate) expiry: i128,
 }
 
 /// The account behind `lease.lua`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::scripts) struct Account {
-    pub(in crate::scripts) known: bool,
-    pub(in crate::scripts) level: i128,
-    pub(in crate::scripts) time: i128,
-    pub(in crate::scripts) scale: i128,
-    pub(in crate::scripts) birth: i128,
-    pub(in crate::scripts) origin: i128,
-    pub(in crate::scripts) swept: i128,
-    pub(in crate::scripts) claim: Option<Claim>,
-    pub(in crate::scripts) records: BTreeMap<String, Record>,
+pub(crate) struct Account {
+    pub(crate) known: bool,
+    pub(crate) level: i128,
+    pub(crate) time: i128,
+    pub(crate) scale: i128,
+    pub(crate) birth: i128,
+    pub(crate) origin: i128,
+    pub(crate) swept: i128,
+    pub(crate) claim: Option<Claim>,
+    pub(crate) records: BTreeMap<String, Record>,
     life: i128,
 }
 
 impl Account {
     /// Returns the units that all members hold.
-    pub(in crate::scripts) fn held(&self) -> i128 {
+    pub(crate) fn held(&self) -> i128 {
         self.records.values().map(|record| record.held()).sum()
     }
 
@@ -91,10 +93,16 @@ impl Account {
             return;
         }
         self.swept = now;
-        let gone = self.records.values().filter(|record| record.expiry <= now);
-        let back: i128 = gone.map(|record| record.held()).sum();
+        let gone = self.records.values_mut().filter(|record| record.expiry <= now);
+        let back: i128 = gone
+            .map(|record| {
+                let held = record.held();
+                record.granted = record.spent;
+                held
+            })
+            .sum();
         self.level = (self.level + back * self.scale).min(capacity);
-        self.records.retain(|_, record| record.expiry > now);
+        self.records.retain(|_, record| record.expiry + REMEMBERED * ttl > now);
     }
 }
 
@@ -120,6 +128,10 @@ impl Model<LeaseRequest<'_>> for Account {
         let debt = (spent - granted).max(0);
         self.level = (self.level - debt * scale).max(-capacity);
         let mut held = (granted - spent).max(0);
+        if let Some(told) = request.told {
+            let told = i128::from(told).min(MOST_UNITS) * scale;
+            self.level = self.level.min(told.min(capacity));
+        }
 
         let claim = self.claim.take().filter(|claim| claim.expiry > now);
         let (own, other) = match claim {

@@ -1,3 +1,6 @@
+#[cfg(test)]
+mod laws;
+
 use std::time::Duration;
 
 use resile::quota::Waiting;
@@ -24,6 +27,8 @@ pub(crate) struct Lease {
     base: i64,
     /// The level that the server last reported.
     level: Option<i64>,
+    /// The lowest level that the provider has reported and the server does not know.
+    told: Option<u64>,
     demand: Demand,
     asked_at: Option<Duration>,
     answered_at: Option<Duration>,
@@ -45,6 +50,7 @@ pub(crate) struct Ask {
     pub(crate) least: i64,
     pub(crate) want: i64,
     pub(crate) memory: Option<i64>,
+    pub(crate) told: Option<u64>,
 }
 
 /// The shortest time between two exchanges of one lease.
@@ -68,6 +74,7 @@ impl Lease {
             granted: floor,
             base: floor,
             level: None,
+            told: None,
             demand: Demand::NEW,
             asked_at: None,
             answered_at: None,
@@ -88,6 +95,13 @@ impl Lease {
     /// Returns the level of the whole fleet as the server last reported it.
     pub(crate) const fn level(&self) -> Option<i64> {
         self.level
+    }
+
+    /// Keeps the lowest level that the provider has reported.
+    pub(crate) fn learn(&mut self, told: Option<u64>) {
+        if let Some(units) = told {
+            self.told = Some(self.told.map_or(units, |before| before.min(units)));
+        }
     }
 
     /// Counts the demand.
@@ -122,6 +136,9 @@ impl Lease {
             return Some(at);
         }
         let Some(asked_at) = self.asked_at else { return Some(Duration::ZERO) };
+        if self.told.is_some() {
+            return Some(asked_at + INTERVAL);
+        }
         let want = self.want(waiting, members);
         let lacks = waiting.all > 0 || balance < self.low(waiting, members) || balance < 0;
         if lacks {
@@ -150,12 +167,20 @@ impl Lease {
             least: signed(waiting.first).min(self.scale.most),
             want: self.want(waiting, members),
             memory: Some(self.memory(now)),
+            told: self.told.take(),
         }
     }
 
     /// Begins the last exchange: the process wants nothing any more.
     pub(crate) const fn leave(&self, balance: i64) -> Ask {
-        Ask { base: self.base, spent: self.spent(balance), least: 0, want: 0, memory: None }
+        Ask {
+            base: self.base,
+            spent: self.spent(balance),
+            least: 0,
+            want: 0,
+            memory: None,
+            told: None,
+        }
     }
 
     /// Returns the highest level that the fleet can have now, as far as this process knows. A new
