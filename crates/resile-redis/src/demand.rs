@@ -39,6 +39,12 @@ impl Demand {
         self.at_once = (self.at_once * (-elapsed / MAXIMUM_MEMORY).exp()).max(at_once);
     }
 
+    /// Counts the cost of a call that waits.
+    #[expect(clippy::cast_precision_loss, reason = "a maximum is an estimate")]
+    pub(crate) const fn wants(&mut self, units: i64) {
+        self.at_once = self.at_once.max(units as f64);
+    }
+
     pub(crate) const fn per_second(&self) -> f64 {
         self.per_second
     }

@@ -45,6 +45,9 @@ impl Plan {
     }
 }
 
+/// The shortest time between two steps that calls cause.
+const LEAST_PAUSE: Duration = Duration::from_millis(2);
+
 /// All that the task of one upstream needs.
 pub(crate) struct Context {
     pub(crate) store: Store,
@@ -70,6 +73,7 @@ where
     let began = Instant::now();
     let mut agent = Agent::new(&shared, &context.plan, &context.keys);
     let mut round = Round::none();
+    let mut listens_at = began;
     loop {
         let now = began.elapsed();
         agent.step(now);
@@ -79,10 +83,15 @@ where
         }
         context.seat.update(|snapshot| agent.describe(snapshot));
         let wakes_at = agent.wakes_at(round.is_idle(), began.elapsed());
+        // Many calls may need units at once: one step serves all.
+        let changed = async {
+            sleep_until(listens_at).await;
+            poll_fn(|context| shared.poll_changed(context)).await;
+        };
         tokio::select! {
             biased;
             answers = round.end() => agent.apply(answers, began.elapsed()),
-            () = poll_fn(|context| shared.poll_changed(context)) => {}
+            () = changed => listens_at = Instant::now() + LEAST_PAUSE,
             Some(message) = holds_of_others.recv() => agent.hear(&message, began.elapsed()),
             () = context.seat.leaves() => break,
             () = sleep_until(began + wakes_at) => {}

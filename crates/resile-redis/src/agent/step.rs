@@ -97,7 +97,7 @@ impl<'a, M: Timer> Agent<'a, M> {
         for (lease, _) in &mut self.leases {
             let balance = self.shared.balance(lease.resource).unwrap_or(0);
             let waiting = self.shared.waiting(lease.resource);
-            lease.observe(balance, now);
+            lease.observe(balance, waiting, now);
             lease.learn(self.shared.reported_level(lease.resource));
             if lease.mode.is_safe() {
                 let change = lease.share(balance, waiting, share, now);
@@ -185,6 +185,9 @@ impl<'a, M: Timer> Agent<'a, M> {
         for (index, (lease, key)) in self.leases.iter_mut().enumerate() {
             let balance = self.shared.balance(lease.resource).unwrap_or(0);
             let ask = lease.leave(balance);
+            if let Resource::Quota(_) = lease.resource {
+                self.shared.adjust(lease.resource, balance.max(0).saturating_neg());
+            }
             let (key, scale) = (key.clone(), lease.scale);
             jobs.push(Job::Lease { index, key, scale, ask, ttl: Duration::ZERO });
         }

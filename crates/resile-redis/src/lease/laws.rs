@@ -83,7 +83,7 @@ impl World {
 
     fn ask(&mut self, who: usize) -> Ask {
         let process = &mut self.processes[who];
-        process.lease.observe(process.balance, self.now);
+        process.lease.observe(process.balance, Waiting::default(), self.now);
         process.lease.ask(process.balance, Waiting::default(), 3, self.now)
     }
 

@@ -105,8 +105,9 @@ impl Lease {
     }
 
     /// Counts the demand.
-    pub(crate) fn observe(&mut self, balance: i64, now: Duration) {
+    pub(crate) fn observe(&mut self, balance: i64, waiting: Waiting, now: Duration) {
         self.demand.observe(self.spent(balance), now);
+        self.demand.wants(signed(waiting.first));
         self.mode.tick(now);
     }
 
