@@ -157,7 +157,8 @@ impl<'a, M: Timer> Agent<'a, M> {
             let balance = self.shared.balance(lease.resource).unwrap_or(0);
             let waiting = self.shared.waiting(lease.resource);
             if lease.due_at(balance, waiting, members).is_some_and(|at| at <= now) {
-                let ask = lease.ask(balance, waiting, members, now);
+                let (ask, surplus) = lease.ask(balance, waiting, members, now);
+                self.shared.adjust(lease.resource, surplus.saturating_neg());
                 let (key, scale) = (key.clone(), lease.scale);
                 jobs.push(Job::Lease { index, key, scale, ask, ttl: TTL });
             }

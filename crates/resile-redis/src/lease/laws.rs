@@ -84,7 +84,9 @@ impl World {
     fn ask(&mut self, who: usize) -> Ask {
         let process = &mut self.processes[who];
         process.lease.observe(process.balance, Waiting::default(), self.now);
-        process.lease.ask(process.balance, Waiting::default(), 3, self.now)
+        let (ask, surplus) = process.lease.ask(process.balance, Waiting::default(), 3, self.now);
+        process.balance -= surplus;
+        ask
     }
 
     fn serve(&mut self, who: usize, ask: &Ask, ttl: Duration) -> LeaseReply {

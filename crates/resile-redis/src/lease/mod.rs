@@ -23,7 +23,7 @@ pub(crate) struct Lease {
     pub(crate) mode: Mode,
     /// All units that were ever put into the balance.
     granted: i64,
-    /// The units spent at the last answer.
+    /// The least sum of spent units that was sent since the last answer, with that one.
     base: i64,
     /// The level that the server last reported.
     level: Option<i64>,
@@ -153,23 +153,30 @@ impl Lease {
         (!is_idle).then_some(asked_at + RENEWAL)
     }
 
-    /// Begins an exchange.
+    /// Begins an exchange. Returns it with the units to take from the balance before: the server
+    /// takes back what is not wanted, also if its answer is lost.
     pub(crate) fn ask(
         &mut self,
         balance: i64,
         waiting: Waiting,
         members: u32,
         now: Duration,
-    ) -> Ask {
+    ) -> (Ask, i64) {
         self.asked_at = Some(now);
-        Ask {
+        let want = self.want(waiting, members);
+        let spent = self.spent(balance);
+        let surplus = balance.saturating_sub(want).max(0);
+        self.granted = self.granted.saturating_sub(surplus);
+        let ask = Ask {
             base: self.base,
-            spent: self.spent(balance),
+            spent,
             least: signed(waiting.first).min(self.scale.most),
-            want: self.want(waiting, members),
+            want,
             memory: Some(self.memory(now)),
             told: self.told.take(),
-        }
+        };
+        self.base = self.base.min(spent);
+        (ask, surplus)
     }
 
     /// Begins the last exchange: the process wants nothing any more.

@@ -190,3 +190,42 @@ proptest! {
         }
     }
 }
+
+/// The account has 30 units. Nothing refills it while the time stands still.
+#[test]
+fn use_that_only_a_later_member_knows_is_subtracted_once() {
+    let mut fleet = Fleet::new();
+    let step =
+        |member, spend, want| Step { pause: 0, member, spend, least: 0, want, fate: Fate::Fine };
+    fleet.run(step(0, 0, 0)); // knows 30
+    fleet.run(step(1, 0, 20));
+    fleet.run(step(1, 20, 0)); // knows 10
+    fleet.account = Account::default();
+    fleet.run(step(0, 0, 20));
+    assert_eq!((fleet.account.level, fleet.total()), (30, 90), "20 of 30 units are held");
+    fleet.run(step(1, 0, 5));
+    assert_eq!((fleet.account.level, fleet.total()), (-30, 30), "10 units were left in truth");
+    fleet.run(step(2, 0, 5));
+    assert_eq!((fleet.account.level, fleet.total()), (-30, 30));
+}
+
+#[test]
+fn a_claim_saves_units_for_a_large_cost() {
+    let mut fleet = Fleet::new();
+    let step = |pause, member, least, want| Step {
+        pause,
+        member,
+        spend: 20,
+        least,
+        want,
+        fate: Fate::Fine,
+    };
+    fleet.run(step(0, 0, 0, 20));
+    fleet.run(step(0, 1, 20, 20)); // 10 of 20 units are there
+    fleet.run(step(3, 2, 0, 1));
+    assert_eq!(fleet.members[2].granted, 0, "a small cost takes nothing of the claim");
+    fleet.run(step(27, 1, 20, 20));
+    assert_eq!(fleet.members[1].granted, 20);
+    fleet.run(step(3, 2, 0, 1));
+    assert_eq!(fleet.members[2].granted, 1, "the claim is over");
+}
