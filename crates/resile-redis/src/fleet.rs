@@ -130,8 +130,8 @@ impl Fleet {
         let (member, seat) = Member::new(upstream.name());
         let keys = Keys::new(&self.prefix, upstream.name());
         let context =
-            agent::Context { store: self.store.clone(), plan: self.plan, keys, id: new_id(), seat };
-        let mut task = Box::pin(agent::run(upstream, context));
+            agent::Context { store: self.store.clone(), plan: self.plan, keys, id: new_id() };
+        let mut task = Box::pin(agent::run(upstream, context, seat));
         // The first step ends before this returns, so the next call is under the fleet already.
         let _entered = runtime.enter();
         let is_done = task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();

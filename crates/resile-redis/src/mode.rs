@@ -76,6 +76,13 @@ impl Mode {
         }
     }
 
+    /// Notes that the server did not answer something else. The next try is soon.
+    pub(crate) fn doubt(&mut self, now: Duration) {
+        if self.failing_since.is_none() {
+            self.failed(now);
+        }
+    }
+
     /// Lets time pass.
     pub(crate) fn tick(&mut self, now: Duration) {
         match (self.state, self.failing_since) {

@@ -1,5 +1,6 @@
 //! The task that exchanges with the server for one upstream.
 
+mod answers;
 mod holds;
 mod job;
 mod round;
@@ -54,14 +55,13 @@ pub(crate) struct Context {
     pub(crate) plan: Plan,
     pub(crate) keys: Keys,
     pub(crate) id: Arc<str>,
-    pub(crate) seat: Seat,
 }
 
 /// Shares an upstream until its member leaves.
 ///
 /// One round of exchanges runs at a time. The task does not wait for it: meanwhile it hears the holds
 /// of other members and adds the share of the limits in safe mode.
-pub(crate) async fn run<U, M>(upstream: U, mut context: Context)
+pub(crate) async fn run<U, M>(upstream: U, context: Context, mut seat: Seat)
 where
     U: Deref<Target = Upstream<M>>,
     M: Timer,
@@ -71,7 +71,7 @@ where
     let mut holds_of_others = context.store.listen(&channel);
     let desk = Desk::new(&context);
     let began = Instant::now();
-    let mut agent = Agent::new(&shared, &context.plan, &context.keys);
+    let mut agent = Agent::new(&shared, &context);
     let mut round = Round::none();
     let mut listens_at = began;
     loop {
@@ -81,7 +81,7 @@ where
             let jobs = agent.due(context.store.generation(), now);
             round.begin(&desk, jobs, context.plan.timeout);
         }
-        context.seat.update(|snapshot| agent.describe(snapshot));
+        seat.update(|snapshot| agent.describe(snapshot));
         let wakes_at = agent.wakes_at(round.is_idle(), began.elapsed());
         // Many calls may need units at once: one step serves all.
         let changed = async {
@@ -93,7 +93,7 @@ where
             answers = round.end() => agent.apply(answers, began.elapsed()),
             () = changed => listens_at = Instant::now() + LEAST_PAUSE,
             Some(message) = holds_of_others.recv() => agent.hear(&message, began.elapsed()),
-            () = context.seat.leaves() => break,
+            () = seat.leaves() => break,
             () = sleep_until(began + wakes_at) => {}
         }
     }

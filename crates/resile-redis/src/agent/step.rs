@@ -9,37 +9,37 @@ use resile::fleet::State;
 use resile::quota::Dimension;
 use resile::upstream::{Resource, Shared};
 
-use super::Plan;
 use super::holds::Holds;
-use super::job::{Answer, Job};
-use super::round::{Failure, Outcome};
+use super::job::Job;
 use super::votes::Votes;
-use crate::keys::Keys;
+use super::{Context, Plan};
 use crate::lease::{Lease, TTL};
 use crate::member::{self, Leased};
 use crate::mode::Mode;
 use crate::scale::{Scale, TOKEN};
-use crate::scripts::{HoldNotice, LeaseReply};
 
 /// The steps of the task between two waits.
 pub(super) struct Agent<'a, M: Timer> {
-    shared: &'a Shared<'a, M>,
+    pub(super) shared: &'a Shared<'a, M>,
     plan: &'a Plan,
-    leases: Vec<(Lease, String)>,
-    holds: Holds,
-    votes: Votes,
+    id: &'a str,
+    pub(super) leases: Vec<(Lease, String)>,
+    pub(super) holds: Holds,
+    pub(super) votes: Votes,
     /// The state of the exchanges without a lease.
-    presence: Mode,
-    members: u32,
+    pub(super) presence: Mode,
+    pub(super) members: u32,
     /// The members known before the server lost data.
-    known: u32,
+    pub(super) known: u32,
     renewed_at: Option<Duration>,
     renews_every: Duration,
     /// The generation of the connection that has the subscription.
-    subscribed: Option<u64>,
-    exchanges: u64,
-    failures: u64,
-    last_error: Option<String>,
+    pub(super) subscribed: Option<u64>,
+    pub(super) exchanges: u64,
+    pub(super) failures: u64,
+    pub(super) last_error: Option<String>,
+    /// True while the log has the reason of the safe mode.
+    is_explained: bool,
 }
 
 /// The time between two renewals of the membership, without the spread.
@@ -50,7 +50,8 @@ const MEMBER_TTL: Duration = Duration::from_secs(3);
 const TICK: Duration = Duration::from_millis(20);
 
 impl<'a, M: Timer> Agent<'a, M> {
-    pub(super) fn new(shared: &'a Shared<'a, M>, plan: &'a Plan, keys: &Keys) -> Self {
+    pub(super) fn new(shared: &'a Shared<'a, M>, context: &'a Context) -> Self {
+        let Context { plan, keys, id, .. } = context;
         let upstream = shared.upstream();
         let mut leases = Vec::new();
         for dimension in Dimension::ALL {
@@ -74,6 +75,7 @@ impl<'a, M: Timer> Agent<'a, M> {
         Self {
             shared,
             plan,
+            id,
             leases: leases.collect(),
             holds: Holds::default(),
             votes: Votes::default(),
@@ -86,6 +88,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             exchanges: 0,
             failures: 0,
             last_error: None,
+            is_explained: false,
         }
     }
 
@@ -115,6 +118,25 @@ impl<'a, M: Timer> Agent<'a, M> {
             self.shared.upstream().advise(self.votes.advice(now));
         }
         self.shared.report(self.state(), self.members);
+        self.explain();
+    }
+
+    /// Logs the reason of the safe mode, once.
+    fn explain(&mut self) {
+        let is_safe = self.state() == State::Safe;
+        if is_safe && !self.is_explained {
+            tracing::warn!(
+                target: "resile",
+                upstream = self.shared.upstream().name(),
+                "fleet: Redis is away: {}",
+                self.last_error.as_deref().unwrap_or_default()
+            );
+        }
+        self.is_explained = is_safe;
+    }
+
+    pub(super) const fn id(&self) -> &str {
+        self.id
     }
 
     /// Returns the worst state of all exchanges.
@@ -223,87 +245,6 @@ impl<'a, M: Timer> Agent<'a, M> {
         at.max(now + Duration::from_millis(1))
     }
 
-    /// Continues a hold of another member.
-    pub(super) fn hear(&mut self, message: &str, now: Duration) {
-        if let Some(notice) = HoldNotice::parse(message) {
-            let HoldNotice { remaining, elapsed, hint, .. } = notice;
-            self.join(Hold { elapsed, remaining, hint }, now);
-        }
-    }
-
-    fn join(&mut self, hold: Hold, now: Duration) {
-        if hold.remaining > Duration::ZERO {
-            self.shared.hold_as(hold);
-            self.holds.knows(hold.remaining, now);
-        }
-    }
-
-    /// Applies the answers of a round.
-    pub(super) fn apply(&mut self, outcomes: Vec<Outcome>, now: Duration) {
-        for (job, answer) in outcomes {
-            match answer {
-                Ok(answer) => {
-                    self.exchanges += 1;
-                    self.shared.answered();
-                    self.accept(&job, answer, now);
-                }
-                Err(failure) => self.fail(&job, &failure, now),
-            }
-        }
-    }
-
-    fn accept(&mut self, job: &Job, answer: Answer, now: Duration) {
-        match (job, answer) {
-            (_, Answer::Subscribed(generation)) => self.subscribed = Some(generation),
-            (_, Answer::Members(members)) => {
-                self.presence.answered(now, false, TTL);
-                self.members = members.max(1);
-                // While the server learns its members, the number before counts.
-                if self.presence.state() == State::Shared {
-                    self.known = self.members;
-                }
-            }
-            (_, Answer::Hold(reply)) => {
-                let (elapsed, remaining, hint) = (reply.elapsed, reply.remaining, reply.hint);
-                self.join(Hold { elapsed, remaining, hint }, now);
-            }
-            (Job::Lease { index, ask, .. }, Answer::Lease(reply)) => {
-                if let Some((lease, _)) = self.leases.get_mut(*index) {
-                    let change = lease.answered(ask, &reply, now);
-                    self.shared.adjust(lease.resource, change);
-                    self.shared.extend(lease.resource, lease.ends_at().saturating_sub(now));
-                    let ceiling = ceiling(lease, &reply, ask.want);
-                    self.shared.set_ceiling(lease.resource, ceiling);
-                }
-            }
-            (_, Answer::Votes(votes)) => self.votes.count(votes),
-            (_, Answer::Probe(reply)) => self.votes.permit(&reply, now),
-            (_, Answer::Lease(_)) => {}
-        }
-    }
-
-    fn fail(&mut self, job: &Job, failure: &Failure, now: Duration) {
-        self.failures += 1;
-        let words = failure.to_string();
-        if self.last_error.as_ref() != Some(&words) {
-            tracing::warn!(
-                target: "resile",
-                upstream = self.shared.upstream().name(),
-                "fleet: an exchange with Redis failed: {words}"
-            );
-            self.last_error = Some(words);
-        }
-        match job {
-            Job::Lease { index, ask, .. } => {
-                if let Some((lease, _)) = self.leases.get_mut(*index) {
-                    lease.mode.failed(now);
-                    lease.learn(ask.told);
-                }
-            }
-            _ => self.presence.failed(now),
-        }
-    }
-
     pub(super) fn describe(&self, snapshot: &mut member::Snapshot) {
         snapshot.state = self.state();
         snapshot.members = self.members;
@@ -320,12 +261,6 @@ impl<'a, M: Timer> Agent<'a, M> {
             level: lease.level(),
         }));
     }
-}
-
-/// Returns the units above which deposits are lost. A full fleet needs no more of them.
-fn ceiling(lease: &Lease, reply: &LeaseReply, want: i64) -> u64 {
-    let is_full = reply.level >= lease.scale.most;
-    if is_full { want.max(0).unsigned_abs() } else { u64::MAX }
 }
 
 /// Returns a duration that differs by up to a fifth in both directions.
