@@ -206,6 +206,21 @@ async fn a_retry_within_the_pause_ends_the_call_at_once() {
     }
 }
 
+/// The advice is not the breaker's own count.
+#[test]
+fn a_reset_and_an_isolation_leave_the_advice() {
+    let actions: [fn(&Guard); 3] = [|_| (), Guard::reset, |breaker| drop(breaker.isolate())];
+    for action in actions {
+        let breaker = guard(&ManualTimer::new(), |b| {
+            b.with_consecutive(2).with_open_time(opening_for(SECOND))
+        });
+        breaker.0.advise(suspicion().without_probe_for(10 * SECOND));
+        action(&breaker);
+        breaker.fail();
+        assert_eq!(breaker.permit().unwrap_err().retry_after(), Some(10 * SECOND));
+    }
+}
+
 #[test]
 fn advice_without_a_breaker_does_nothing() {
     let upstream = Upstream::new("bare").with_timer(ManualTimer::new());

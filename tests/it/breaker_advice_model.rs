@@ -35,8 +35,12 @@ pub(crate) fn settle(permit: Permit<'_>, outcome: Outcome) {
 
 const CONSECUTIVE: u32 = 5;
 const SUSPICIOUS: u32 = 3;
-const OPEN: u64 = 100; // milliseconds
-const LEASE: u64 = 80;
+
+// Times are in milliseconds. The open time is the shorter one, so that a pause may outlast several
+// transitions.
+const OPEN: u64 = 40;
+const LEASE: u64 = 90;
+
 const PROBES: usize = 2; // both must pass
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -146,7 +150,7 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        8 => (0_u64..70).prop_map(Step::Advance),
+        8 => (0_u64..50).prop_map(Step::Advance),
         12 => Just(Step::Admit),
         14 => (0_usize..64, outcome()).prop_map(|(which, outcome)| Step::Settle(which, outcome)),
         4 => (any::<bool>(), 0_u64..150)

@@ -46,7 +46,8 @@ impl Votes {
             State::Open if breaker.retry_after.is_none_or(|left| left <= AHEAD) => {
                 Some(ProbeStep::Acquire)
             }
-            State::HalfOpen if self.may_probe => Some(ProbeStep::Acquire),
+            // Without a probe in flight another member may try.
+            State::HalfOpen if self.may_probe && breaker.probes > 0 => Some(ProbeStep::Acquire),
             State::Closed if self.may_probe => Some(ProbeStep::Release),
             _ => None,
         };

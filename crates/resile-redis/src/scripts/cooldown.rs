@@ -29,7 +29,7 @@ pub(crate) struct HoldReply {
     pub(crate) elapsed: Duration,
     /// The longest hint during the hold.
     pub(crate) hint: Duration,
-    /// Whether this request made the hold longer.
+    /// True if this request made the hold longer.
     pub(crate) grew: bool,
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct LeaseReply {
     pub(crate) level: i64,
     /// The time until the least (or without a least, the want) fits. `None` if it never does.
     pub(crate) wait: Option<Duration>,
-    /// Whether the server did not know the member.
+    /// True if the server did not know the member.
     pub(crate) is_new: bool,
 }
 

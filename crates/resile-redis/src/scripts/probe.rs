@@ -12,11 +12,11 @@ pub(crate) struct ProbeRequest<'a> {
     pub(crate) id: &'a str,
     /// The length of the lease, in whole milliseconds.
     pub(crate) ttl: Duration,
-    /// What to do with the lease.
+    /// The step to take with the lease.
     pub(crate) step: ProbeStep,
 }
 
-/// What a member does with the lease of the probe.
+/// A step of a member with the lease of the probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProbeStep {
     /// Takes the lease if it is free, or makes it last longer.
@@ -28,7 +28,7 @@ pub(crate) enum ProbeStep {
 /// The lease of the probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProbeReply {
-    /// Whether the member that asks holds the lease.
+    /// True if the member that asks holds the lease.
     pub(crate) held: bool,
     /// The rest of the lease, of any holder. 0 if it is free.
     pub(crate) remaining: Duration,

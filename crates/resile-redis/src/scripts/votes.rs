@@ -14,7 +14,7 @@ pub(crate) struct VoteRequest<'a> {
     pub(crate) calls: u64,
     /// The failures among these calls.
     pub(crate) failures: u64,
-    /// Whether its breaker would open.
+    /// True if its breaker is open.
     pub(crate) open: bool,
     /// The time after which the vote no longer counts. 0 takes it back.
     pub(crate) ttl: Duration,
