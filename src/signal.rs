@@ -45,6 +45,13 @@ impl Signal {
         }
     }
 
+    /// Forgets the listener. A later listener finds the signal set.
+    pub(crate) fn forget(&self) {
+        self.state.store(SET, Ordering::Release);
+        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(waker);
+    }
+
     /// Clears the signal. If it is not set, registers the waker.
     pub(crate) fn poll(&self, waker: &Waker) -> Poll<()> {
         let waker = waker.clone();

@@ -1,7 +1,7 @@
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
-use super::bucket::Bucket;
+use super::bucket::{Bucket, Take};
 use super::line::{Newcomer, Place, Turn};
 use super::reserved::{Amounts, Reserved};
 use super::{Cost, Demand, Dimension, Estimate, Quota, TooLarge};
@@ -49,15 +49,26 @@ impl Quota {
         let reserved = self.price(cost);
         let amounts = reserved.amounts(cost);
         let take = || {
-            let takes = now >= not_before && self.take(&amounts, reserved.output(), now);
-            takes.then_some(reserved)
+            if now < not_before {
+                return None;
+            }
+            match self.take(&amounts, reserved.output(), now) {
+                Take::Refused => None,
+                taken => Some(taken),
+            }
+        };
+        let reserved_by = |taken: Take| {
+            if taken == Take::Last {
+                self.signal.hint(); // no lock is held here
+            }
+            Ask::Reserved(reserved)
         };
         let (place, turn, is_new) = match entry {
             Entry::At(place, waker) => (place, self.line.ask(place, waker, now, take), false),
             Entry::AtOnce | Entry::Joining(_) => {
                 if self.line.len() == 0 {
-                    if let Some(reserved) = take() {
-                        return Ask::Reserved(reserved);
+                    if let Some(taken) = take() {
+                        return reserved_by(taken);
                     }
                     // `take` may have held a part for a moment that a new waiter missed.
                     self.line.wake_first();
@@ -65,7 +76,6 @@ impl Quota {
                 if let Some(too_large) = self.too_large(&amounts) {
                     return Ask::TooLarge(too_large);
                 }
-                self.signal.set();
                 let Entry::Joining(waker) = entry else {
                     return Ask::NotBefore(self.fits_at(&amounts, now));
                 };
@@ -79,14 +89,15 @@ impl Quota {
                     self.touch();
                     take()
                 };
-                match self.line.join(&newcomer, self.queue, now, take) {
-                    Some((place, turn)) => (place, turn, true),
-                    None => return Ask::Full,
-                }
+                let Some((place, turn)) = self.line.join(&newcomer, self.queue, now, take) else {
+                    self.note_need();
+                    return Ask::Full;
+                };
+                (place, turn, true)
             }
         };
         let (asks_at, ahead) = match turn {
-            Turn::Taken(reserved) => return Ask::Reserved(reserved),
+            Turn::Taken(taken) => return reserved_by(taken),
             // After a hold the waiter asks again even if its cost fits before.
             Turn::First if now < not_before => {
                 (self.fits_at(&amounts, now).max(not_before), [0; 4])
@@ -94,7 +105,10 @@ impl Quota {
             Turn::First => (self.asks_at(&amounts, now), [0; 4]),
             Turn::Behind(ahead) => (NEVER, ahead),
         };
-        let earliest = self.earliest(&amounts, ahead, now).max(not_before);
+        if is_new {
+            self.note_need();
+        }
+        let earliest = self.earliest(&amounts, ahead).max(not_before);
         Ask::Waiting { place, asks_at, earliest, is_new }
     }
 
@@ -102,6 +116,13 @@ impl Quota {
     #[cold]
     pub(crate) fn excess(&self, cost: &Cost<'_>) -> Option<TooLarge> {
         self.too_large(&self.price(cost).amounts(cost))
+    }
+
+    /// Tells the owner of a lease that a call did not get its units at once. Comes after the call
+    /// has joined the queue, or else the owner would look too early.
+    #[cold]
+    pub(crate) fn note_need(&self) {
+        self.signal.set();
     }
 
     /// Leaves the queue.
@@ -155,19 +176,19 @@ impl Quota {
     /// waits for another attempt to end or for a larger lease.
     fn asks_at(&self, amounts: &Amounts, now: u64) -> u64 {
         let at = self.latest_of(amounts, |bucket, amount, _| {
-            if bucket.is_leased() { 0 } else { bucket.fits_at(amount, 0, now) }
+            if bucket.is_leased() { 0 } else { bucket.fits_at(amount, now) }
         });
         if at > now { at } else { NEVER }
     }
 
-    /// Returns the time at which the amounts fit.
+    /// Returns the time at which the amounts fit. See [`Bucket::fits_at`] for a lease.
     fn fits_at(&self, amounts: &Amounts, now: u64) -> u64 {
-        self.latest_of(amounts, |bucket, amount, _| bucket.fits_at(amount, 0, now))
+        self.latest_of(amounts, |bucket, amount, _| bucket.fits_at(amount, now))
     }
 
     /// Returns the earliest time at which the amounts could fit after the amounts `ahead`: if all
     /// attempts in flight give back their output.
-    fn earliest(&self, amounts: &Amounts, ahead: [u64; 4], now: u64) -> u64 {
+    fn earliest(&self, amounts: &Amounts, ahead: [u64; 4]) -> u64 {
         let [requests, input, ..] = ahead;
         let (ahead, back) = if self.charge.refunds() {
             let output = self.unsettled.load(Ordering::Relaxed);
@@ -178,7 +199,7 @@ impl Quota {
         };
         self.latest_of(amounts, |bucket, amount, index| {
             let [ahead, back] = [ahead, back].map(|units| bucket.rate().time_of(units[index]));
-            bucket.fits_at(amount, ahead, now).saturating_sub(back)
+            bucket.earliest(amount, ahead).saturating_sub(back)
         })
     }
 

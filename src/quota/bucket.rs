@@ -1,8 +1,7 @@
 use std::sync::atomic::Ordering;
 
-use super::lease::{self, Lease};
+use super::lease::{EMPTY, FIRST_LEASED, Lease, is_leased};
 use super::rate::Rate;
-use crate::signal::Signal;
 use crate::sync::AtomicU64;
 
 /// A token bucket in one word, by the generic cell rate algorithm (GCRA, ITU-T I.371). Pure: time
@@ -12,8 +11,10 @@ use crate::sync::AtomicU64;
 /// unit refills. The bucket is empty if this time is a burst away. A later time is a debt: it must
 /// refill too.
 ///
-/// While the bucket is leased, its clock stands still at [`LEASED`]. So it does not refill, and the
-/// word may be earlier than the clock: a lease may be larger than the burst.
+/// While the bucket is leased, the word is no time. It is [`EMPTY`] less the time of the units that
+/// the lease has, and a debt is above it. No clock changes it, so nothing refills. The two ranges
+/// of words are apart. So a call that changes the word knows from the word alone how to read it,
+/// and no change is lost while a lease begins or ends.
 pub(super) struct Bucket {
     rate: Rate,
     /// The time in which the whole burst refills.
@@ -27,10 +28,19 @@ pub(super) struct Bucket {
 /// The latest reading of the clock, in nanoseconds: 292 years. Later readings count as this one.
 /// Sums of times and of two costs stay below 2^64.
 const LATEST: u64 = 1 << 63;
-/// The largest value of the word. A larger debt is cut to it.
-const LAST: u64 = LATEST + (1 << 62);
-/// The time on the clock of a leased bucket.
-const LEASED: u64 = LATEST;
+/// The largest time in the word. A larger debt is cut to it.
+const LAST: u64 = FIRST_LEASED - 1;
+
+/// The result of [`Bucket::take`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Take {
+    /// The bucket does not have the units.
+    Refused,
+    /// The units are taken.
+    Taken,
+    /// The units are taken, and few units of the lease are left.
+    Last,
+}
 
 impl Bucket {
     pub(super) const fn new(rate: Rate) -> Self {
@@ -42,41 +52,41 @@ impl Bucket {
         &self.rate
     }
 
-    /// Takes `units` if the bucket has them at `now`. A cost of 0 always fits. The signal is set if
-    /// few units of a lease are left.
+    /// Takes `units` if the bucket has them at `now`. A cost of 0 always fits.
     #[inline]
-    pub(super) fn take(&self, units: u32, now: u64, signal: &Signal) -> bool {
+    pub(super) fn take(&self, units: u32, now: u64) -> Take {
         if units == 0 {
-            return true;
+            return Take::Taken;
         }
-        let (now, cost) = (now.min(LATEST), self.rate.time_of(u64::from(units)));
+        let cost = self.rate.time_of(u64::from(units));
         if units > self.rate.burst() {
-            return false;
+            return Take::Refused;
         }
-        let lease_end = self.lease.end();
-        let (start, most) = match lease_end {
-            lease::NONE => (now, now + self.burst_time),
-            _ if now < lease_end => (0, LEASED + self.burst_time),
-            _ => return false,
-        };
-        let mut full_at = self.full_at.load(Ordering::Relaxed);
+        let start = now.min(LATEST);
+        // Acquire, because a lease reads its end too.
+        let mut full_at = self.full_at.load(Ordering::Acquire);
         loop {
-            let next = full_at.max(start) + cost;
-            if next > most {
-                return false;
-            }
+            let next = if is_leased(full_at) {
+                let next = full_at.saturating_add(cost);
+                if next > EMPTY || now >= self.lease.end() {
+                    return Take::Refused;
+                }
+                next
+            } else {
+                let next = full_at.max(start) + cost;
+                if next > start + self.burst_time {
+                    return Take::Refused;
+                }
+                next
+            };
             match self.full_at.compare_exchange_weak(
                 full_at,
                 next,
                 Ordering::AcqRel,
-                Ordering::Relaxed,
+                Ordering::Acquire,
             ) {
-                Ok(_) => {
-                    if next > self.lease.low() {
-                        signal.hint();
-                    }
-                    return true;
-                }
+                Ok(_) if is_leased(next) && next > self.lease.low() => return Take::Last,
+                Ok(_) => return Take::Taken,
                 Err(seen) => full_at = seen,
             }
         }
@@ -94,16 +104,21 @@ impl Bucket {
         if from == to {
             return;
         }
-        let (now, add, sub) = (self.start(now), self.rate.time_of(to), self.rate.time_of(from));
+        let (now, add, sub) = (now.min(LATEST), self.rate.time_of(to), self.rate.time_of(from));
+        let (add, sub) = (add.saturating_sub(sub), sub.saturating_sub(add));
         let mut full_at = self.full_at.load(Ordering::Relaxed);
         loop {
-            // A full bucket gets no fuller: units that refilled while they were reserved are
-            // charged from `now` on.
-            let start = if add > sub { full_at.max(now) } else { full_at };
-            let next = (start + add.saturating_sub(sub)).saturating_sub(sub.saturating_sub(add));
+            let next = if is_leased(full_at) {
+                (full_at.saturating_add(add) - sub).max(FIRST_LEASED)
+            } else {
+                // A full bucket gets no fuller: units that refilled while they were reserved are
+                // charged from `now` on.
+                let start = if add > 0 { full_at.max(now) } else { full_at };
+                (start + add).saturating_sub(sub).min(LAST)
+            };
             match self.full_at.compare_exchange_weak(
                 full_at,
-                next.min(LAST),
+                next,
                 Ordering::AcqRel,
                 Ordering::Relaxed,
             ) {
@@ -116,29 +131,65 @@ impl Bucket {
     /// Lowers the level at `now` to `units`, which may be negative. A lower level stays.
     #[cold]
     pub(super) fn lower_to(&self, units: i64, now: u64) {
-        let apart = self.rate.time_of(units.unsigned_abs());
-        let empty_at = self.clock(now) + self.burst_time;
-        let at = if units >= 0 { empty_at.saturating_sub(apart) } else { empty_at + apart };
-        self.full_at.fetch_max(at.min(LAST), Ordering::AcqRel);
-        if self.is_leased() {
+        let lowered = |word: u64| {
+            if is_leased(word) {
+                word.max(self.leased_word(units))
+            } else {
+                word.max(self.word_at(units, now))
+            }
+        };
+        if is_leased(self.update(lowered)) {
             self.lease.tell(u64::try_from(units).unwrap_or(0));
         }
     }
 
-    /// Returns the earliest time at which `units` fit, after `ahead` more nanoseconds of cost.
-    /// The time is in the past if they fit at `now`. For a lease this is the time if the lease got
-    /// the whole rate from now on.
-    pub(super) fn fits_at(&self, units: u64, ahead: u64, now: u64) -> u64 {
+    /// Changes the word and returns the word before.
+    fn update(&self, change: impl Fn(u64) -> u64) -> u64 {
+        let change = |word| Some(change(word));
+        match self.full_at.fetch_update(Ordering::AcqRel, Ordering::Relaxed, change) {
+            Ok(word) | Err(word) => word,
+        }
+    }
+
+    /// Returns the word of a bucket with `units` at `now`.
+    fn word_at(&self, units: i64, now: u64) -> u64 {
+        let apart = self.rate.time_of(units.unsigned_abs());
+        let empty_at = now.min(LATEST) + self.burst_time;
+        let at = if units >= 0 { empty_at.saturating_sub(apart) } else { empty_at + apart };
+        at.min(LAST)
+    }
+
+    /// Returns the word of a lease with `units`.
+    fn leased_word(&self, units: i64) -> u64 {
+        let apart = self.rate.time_of(units.unsigned_abs());
+        let word = if units >= 0 { EMPTY - apart } else { EMPTY.saturating_add(apart) };
+        word.max(FIRST_LEASED)
+    }
+
+    /// Returns the time at which `units` fit. The time is in the past if they fit at `now`. For a
+    /// lease this is the time if the lease got the whole rate from now on.
+    pub(super) fn fits_at(&self, units: u64, now: u64) -> u64 {
+        let (full_at, cost) = (self.full_at.load(Ordering::Relaxed), self.rate.time_of(units));
+        if !is_leased(full_at) {
+            return full_at.saturating_add(cost).saturating_sub(self.burst_time);
+        }
+        match full_at.saturating_add(cost).saturating_sub(EMPTY) {
+            0 => 0,
+            lacks => now.saturating_add(lacks),
+        }
+    }
+
+    /// Returns a time before which `units` cannot fit, after `ahead` more nanoseconds of cost.
+    /// A lease can get any number of units at any time.
+    pub(super) fn earliest(&self, units: u64, ahead: u64) -> u64 {
         let full_at = self.full_at.load(Ordering::Relaxed);
-        let at = full_at
+        if is_leased(full_at) {
+            return 0;
+        }
+        full_at
             .saturating_add(ahead)
             .saturating_add(self.rate.time_of(units))
-            .saturating_sub(self.burst_time);
-        if !self.is_leased() {
-            return at;
-        }
-        let lacks = at.saturating_sub(LEASED);
-        if lacks == 0 { 0 } else { now.saturating_add(lacks) }
+            .saturating_sub(self.burst_time)
     }
 
     /// Makes every earlier change by another thread visible to this one, and this call visible to
@@ -147,72 +198,73 @@ impl Bucket {
         self.full_at.fetch_add(0, Ordering::AcqRel);
     }
 
-    /// Returns the units in the bucket at `now`. Negative units are a debt, rounded up.
+    /// Returns the units in the bucket at `now`. Negative units are a debt, rounded up. After the
+    /// end of a lease no units are left.
     pub(super) fn level(&self, now: u64) -> i64 {
-        let level = self.level_on(self.clock(now));
-        if self.is_leased() && now >= self.lease.end() { level.min(0) } else { level }
+        let full_at = self.full_at.load(Ordering::Acquire);
+        let level = self.level_of(full_at, now);
+        if is_leased(full_at) && now >= self.lease.end() { level.min(0) } else { level }
     }
 
-    /// Returns the units in the bucket at a time on its own clock.
-    fn level_on(&self, clock: u64) -> i64 {
-        let full_at = self.full_at.load(Ordering::Relaxed);
-        let empty_at = clock + self.burst_time;
+    /// Returns the units at `now` if the word is `full_at`. For a lease, whether it has ended does
+    /// not matter.
+    fn level_of(&self, full_at: u64, now: u64) -> i64 {
+        let (full_at, empty_at) = if is_leased(full_at) {
+            (full_at, EMPTY)
+        } else {
+            let now = now.min(LATEST);
+            (full_at.max(now), now + self.burst_time)
+        };
         let signed = |units: u64| i64::try_from(units).unwrap_or(i64::MAX);
-        if full_at > empty_at {
-            return -signed((full_at - empty_at).div_ceil(self.rate.time_of(1)));
+        match full_at.checked_sub(empty_at) {
+            Some(debt) => -signed(debt.div_ceil(self.rate.time_of(1))),
+            None => signed(self.rate.units_in(empty_at - full_at)),
         }
-        // Only a lease is fuller than the burst.
-        let earliest = if self.is_leased() { 0 } else { clock };
-        signed(self.rate.units_in(empty_at - full_at.max(earliest)))
     }
+}
 
-    #[inline]
+/// The operations for the owner of the lease.
+impl Bucket {
     pub(super) fn is_leased(&self) -> bool {
-        self.lease.end() != lease::NONE
+        is_leased(self.full_at.load(Ordering::Relaxed))
     }
 
-    /// Returns the time on the clock of the bucket.
-    #[inline]
-    fn clock(&self, now: u64) -> u64 {
-        if self.is_leased() { LEASED } else { now.min(LATEST) }
+    /// Begins a lease without units. A debt stays. The lease ends at once until
+    /// [`lease_until`](Self::lease_until).
+    pub(super) fn begin_lease(&self, now: u64) {
+        self.lease.reset();
+        self.update(|word| {
+            let level = self.level_of(word, now);
+            if is_leased(word) { word } else { self.leased_word(level.min(0)) }
+        });
     }
 
-    /// Returns the earliest time at which a charge can begin.
-    #[inline]
-    fn start(&self, now: u64) -> u64 {
-        if self.is_leased() { 0 } else { now.min(LATEST) }
-    }
-
-    /// Begins a lease without units. It ends at once until [`lease_until`](Self::lease_until).
-    pub(super) fn begin_lease(&self) {
-        self.lease.set_end(0);
-        self.full_at.store(LEASED + self.burst_time, Ordering::Release);
-    }
-
-    /// Ends the lease: the bucket refills by time, from its level on.
+    /// Ends the lease. The bucket refills by time, from its level on. Units of a lease that has
+    /// ended before are lost.
     pub(super) fn end_lease(&self, now: u64) {
-        let level = self.leased();
-        self.lease.set_low(u64::MAX);
-        self.lease.set_end(lease::NONE);
-        let empty_at = now.min(LATEST) + self.burst_time;
-        let apart = self.rate.time_of(level.unsigned_abs());
-        let at = if level > 0 { empty_at.saturating_sub(apart) } else { empty_at + apart };
-        self.full_at.store(at.min(LAST), Ordering::Release);
+        let has_ended = now >= self.lease.end();
+        self.update(|word| {
+            let level = self.level_of(word, now);
+            let level = if has_ended { level.min(0) } else { level };
+            // Not before `now`: a bucket is never fuller than its burst.
+            if is_leased(word) { self.word_at(level, now).max(now.min(LATEST)) } else { word }
+        });
     }
 
+    /// Sets the end of the lease.
     pub(super) fn lease_until(&self, end: u64) {
-        self.lease.set_end(end.min(lease::NONE - 1));
+        self.lease.set_end(end);
+        self.touch(); // a waiter sees the end, or the caller sees the waiter
     }
 
-    /// Sets the level below which a take sets the signal.
+    /// Sets the level below which a take says [`Take::Last`].
     pub(super) fn set_low(&self, units: u64) {
-        let left = self.rate.time_of(units);
-        self.lease.set_low((LEASED + self.burst_time).saturating_sub(left));
+        self.lease.set_low(EMPTY - self.rate.time_of(units));
     }
 
     /// Returns the units of the lease, also after its end.
     pub(super) fn leased(&self) -> i64 {
-        self.level_on(LEASED)
+        self.level_of(self.full_at.load(Ordering::Relaxed), 0)
     }
 
     /// Takes the lowest level reported since the last call.

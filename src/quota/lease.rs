@@ -5,9 +5,9 @@ use crate::sync::AtomicU64;
 /// The lease of a bucket whose limit is shared with other processes.
 ///
 /// A leased bucket does not refill by time. It has the units that it was granted. It has none after
-/// the end of the lease.
+/// the end of the lease. Whether the bucket is leased is in its word, see [`is_leased`].
 pub(super) struct Lease {
-    /// The end of the lease in nanoseconds. [`NONE`] without a lease.
+    /// The end of the lease in nanoseconds.
     end: AtomicU64,
     /// The word of the bucket above which few units are left.
     low: AtomicU64,
@@ -15,18 +15,34 @@ pub(super) struct Lease {
     told: AtomicU64,
 }
 
-/// The end of a lease that does not exist: the bucket refills by time.
-pub(super) const NONE: u64 = u64::MAX;
+/// The first word of a lease. A larger lease is cut to it.
+pub(super) const FIRST_LEASED: u64 = (1 << 63) + (1 << 62);
+/// The word of a lease without units and without a debt.
+pub(super) const EMPTY: u64 = FIRST_LEASED + (1 << 61);
+
+/// Returns whether a bucket with this word is leased.
+#[inline]
+pub(super) const fn is_leased(word: u64) -> bool {
+    word >= FIRST_LEASED
+}
+
 /// The number that stands for no report.
 const NOT_TOLD: u64 = u64::MAX;
 
 impl Lease {
     pub(super) const fn new() -> Self {
         Self {
-            end: AtomicU64::new(NONE),
+            end: AtomicU64::new(0),
             low: AtomicU64::new(u64::MAX),
             told: AtomicU64::new(NOT_TOLD),
         }
+    }
+
+    /// Prepares a lease that has ended, without a report.
+    pub(super) fn reset(&self) {
+        self.set_end(0);
+        self.set_low(u64::MAX);
+        self.told.store(NOT_TOLD, Ordering::Relaxed);
     }
 
     #[inline]

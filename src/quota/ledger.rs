@@ -1,27 +1,34 @@
 use std::sync::atomic::Ordering;
 
+use super::bucket::Take;
 use super::reserved::{Amounts, Change, Reserved};
 use super::{Cost, Dimension, Limits, Quota, Usage};
 
 /// The account of a quota: what is taken, charged and given back. Nothing here waits.
 impl Quota {
-    /// Takes the amounts in every dimension, or in none. Wakes no waiter: the line may be locked.
+    /// Takes the amounts in every dimension, or in none. Wakes no waiter and sets no signal: the
+    /// line may be locked.
     #[inline]
-    pub(super) fn take(&self, amounts: &Amounts, output: u32, now: u64) -> bool {
+    pub(super) fn take(&self, amounts: &Amounts, output: u32, now: u64) -> Take {
         if !self.enter() {
-            return false;
+            return Take::Refused;
         }
+        let mut all = Take::Taken;
         for (index, bucket) in self.buckets.iter().enumerate() {
             let Some(bucket) = bucket else { continue };
-            if !bucket.take(amounts[index], now, &self.signal) {
-                self.undo(amounts, index);
-                return false;
+            match bucket.take(amounts[index], now) {
+                Take::Taken => {}
+                Take::Last => all = Take::Last,
+                Take::Refused => {
+                    self.undo(amounts, index);
+                    return Take::Refused;
+                }
             }
         }
         if output > 0 {
             self.unsettled.fetch_add(u64::from(output), Ordering::AcqRel);
         }
-        true
+        all
     }
 
     /// Gives back what was taken before the dimension at `until` refused.

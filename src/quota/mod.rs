@@ -185,7 +185,7 @@ pub struct Quota {
     charge: Charge,
     line: Line,
     queue: u32,
-    /// Set when calls need units that a lease does not have.
+    /// Set when a call does not get its units at once, and when few units of a lease are left.
     signal: Signal,
 }
 

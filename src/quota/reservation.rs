@@ -49,6 +49,7 @@ impl Quota {
             Ask::Reserved(reserved) => Ok(Reservation { quota: self, cost, reserved }),
             Ask::TooLarge(too_large) => Err(Refusal::TooLarge(too_large)),
             Ask::NotBefore(at) => {
+                self.note_need();
                 Err(Refusal::NotYet { wait: Duration::from_nanos(at.saturating_sub(now)) })
             }
             Ask::Waiting { .. } | Ask::Full => unreachable!("the attempt does not wait"),
@@ -144,7 +145,8 @@ pub enum Refusal {
     #[non_exhaustive]
     NotYet {
         /// The time until the cost fits if no other call comes before it. Zero if the quota waits
-        /// for the end of an attempt or has waiters.
+        /// for the end of an attempt or has waiters. For a shared upstream this is a guess: the
+        /// time if this process had the whole rate.
         wait: Duration,
     },
     /// The cost is larger than the burst, so it never fits.

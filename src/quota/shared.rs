@@ -1,4 +1,3 @@
-use super::bucket::Bucket;
 use super::lease::Waiting;
 use super::{Dimension, Quota};
 use crate::signal::Signal;
@@ -10,14 +9,18 @@ impl Quota {
         &self.signal
     }
 
-    /// Takes the refill from every bucket. They are empty then.
-    pub(crate) fn begin_lease(&self) {
-        self.buckets.iter().flatten().for_each(Bucket::begin_lease);
+    /// Takes the refill and the units from every bucket. A debt stays.
+    pub(crate) fn begin_lease(&self, now: u64) {
+        self.buckets.iter().flatten().for_each(|bucket| bucket.begin_lease(now));
     }
 
-    /// Lets every bucket refill by time again, from its level on.
+    /// Lets every bucket refill by time again, from its level on. Wakes no waiter.
     pub(crate) fn end_lease(&self, now: u64) {
         self.buckets.iter().flatten().for_each(|bucket| bucket.end_lease(now));
+    }
+
+    /// Wakes the first waiter.
+    pub(crate) fn wake_first(&self) {
         self.line.wake_first();
     }
 
@@ -25,6 +28,7 @@ impl Quota {
     pub(crate) fn lease_until(&self, dimension: Dimension, end: u64) {
         if let Some(bucket) = &self.buckets[dimension.index()] {
             bucket.lease_until(end);
+            self.line.wake_first();
         }
     }
 

@@ -157,9 +157,11 @@ pub(super) fn reserve(
                         retry_after: open.retry_after(),
                     });
                 }
-                match waker {
-                    Some(waker) => quota.ask(demand, Entry::Joining(waker), now, 0),
-                    None => Ask::NotBefore(at),
+                if let Some(waker) = waker {
+                    quota.ask(demand, Entry::Joining(waker), now, 0)
+                } else {
+                    quota.note_need();
+                    Ask::NotBefore(at)
                 }
             }
             (ask, _) => ask,

@@ -8,6 +8,7 @@ use crate::cooldown::{Cooldown, Hold};
 use crate::fleet::State;
 use crate::observe::{Event, EventKind};
 use crate::quota::{Dimension, Quota, Waiting};
+use crate::signal::Signal;
 use crate::time::{Timer, nanos};
 
 /// A limit of an upstream that members lease from a store.
@@ -26,8 +27,14 @@ pub enum Resource {
 /// `resile-redis`. Programs need it only with a store of their own.
 ///
 /// While it lives, the quota does not refill by time. It has the units that the store has granted,
-/// and none after the end of the lease. The budget keeps what it has, and deposits count as before.
-/// Dropping it ends every lease: the limits are those of one process again.
+/// and none after the end of the lease. It begins with no units. A debt stays. Units that earlier
+/// calls give back belong to the lease. A call that waits ends at its deadline and not before: a
+/// lease can grow at any time.
+///
+/// The budget keeps what it has, and deposits count as before.
+///
+/// Dropping it ends every lease. The limits are those of one process again. The quota refills from
+/// the units that it still has. After the end of a lease these are none.
 ///
 /// # Examples
 ///
@@ -61,7 +68,7 @@ impl<M: Timer> Upstream<M> {
             return None;
         }
         if let Some(quota) = self.quota() {
-            quota.begin_lease();
+            quota.begin_lease(self.now());
         }
         Some(Shared { upstream: self })
     }
@@ -79,23 +86,31 @@ impl<'a, M: Timer> Shared<'a, M> {
         self.upstream
     }
 
-    /// Returns ready if, since the last call, a hold began, or calls needed more than a lease has.
-    /// Otherwise registers the waker. One listener at a time.
+    /// Returns ready if something has changed since the last call, and otherwise registers the
+    /// waker. It may also be ready without a change. There is one listener at a time.
+    ///
+    /// The changes are: a hold begins or becomes longer, a call does not get its units at once, or
+    /// the units fall below [`set_low`](Self::set_low). A call is reported once. While it waits,
+    /// look at [`waiting`](Self::waiting). The listener may miss the last units of a lease, so it
+    /// must also look from time to time.
     pub fn poll_changed(&self, context: &mut Context<'_>) -> Poll<()> {
-        let waker = context.waker();
+        let mut changed = Poll::Pending;
+        for signal in self.signals() {
+            if signal.poll(context.waker()).is_ready() {
+                changed = Poll::Ready(());
+            }
+        }
+        changed
+    }
+
+    fn signals(&self) -> impl Iterator<Item = &Signal> {
         let parts = &self.upstream.parts;
         let signals = [
             parts.quota.as_ref().map(Quota::signal),
             parts.cooldown.as_ref().map(Cooldown::signal),
             parts.budget.as_ref().map(Budget::signal),
         ];
-        let mut changed = Poll::Pending;
-        for signal in signals.into_iter().flatten() {
-            if signal.poll(waker).is_ready() {
-                changed = Poll::Ready(());
-            }
-        }
-        changed
+        signals.into_iter().flatten()
     }
 
     /// Reports the state of the fleet to observers and to [`Upstream::fleet`]. A new state is an
@@ -160,8 +175,8 @@ impl<M: Timer> Shared<'_, M> {
         }
     }
 
-    /// Sets the end of a lease to `after` from now. The units of a quota cannot be used after it. A
-    /// budget has no end.
+    /// Sets the end of a lease to `after` from now. The units of a quota cannot be used after it.
+    /// The first call that waits is woken. A budget has no end.
     pub fn extend(&self, resource: Resource, after: Duration) {
         if let (Resource::Quota(dimension), Some(quota)) = (resource, self.upstream.quota()) {
             quota.lease_until(dimension, self.upstream.now().saturating_add(nanos(after)));
@@ -194,8 +209,9 @@ impl<M: Timer> Shared<'_, M> {
         }
     }
 
-    /// Takes the lowest level that the provider has reported since the last call. It is the level
-    /// of all members together.
+    /// Takes the lowest level that the provider has reported since the last call, less the output
+    /// that calls in flight have reserved and that the provider has not charged yet. It is the level
+    /// of all members together. It is 0 after a refusal without a level.
     #[must_use]
     pub fn reported_level(&self, resource: Resource) -> Option<u64> {
         match (resource, self.upstream.quota()) {
@@ -213,7 +229,12 @@ impl<M: Timer> Drop for Shared<'_, M> {
         if let Some(quota) = self.upstream.quota() {
             quota.end_lease(self.upstream.now());
         }
+        self.signals().for_each(Signal::forget);
         self.upstream.parts.fleet.leave();
+        // Comes last: a waker may panic.
+        if let Some(quota) = self.upstream.quota() {
+            quota.wake_first();
+        }
     }
 }
 

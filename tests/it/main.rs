@@ -57,6 +57,8 @@ mod retry_policy_config;
 mod run;
 mod script;
 mod send_const_and_sizes;
+mod shared_upstream;
+mod shared_waiting;
 mod stream;
 mod stream_ends;
 mod streams_and_hedges_on_upstream;

@@ -6,7 +6,10 @@ use loom::thread;
 use resile::Budget;
 
 fn shared(budget: Budget) -> Arc<Budget> {
-    let _ = budget.available(); // makes its atomics before sharing
+    // Makes its atomics before sharing. The withdrawal that fails makes those of the signal.
+    budget.deposit();
+    let all: Vec<_> = std::iter::from_fn(|| budget.withdraw()).collect();
+    drop(all);
     Arc::new(budget)
 }
 

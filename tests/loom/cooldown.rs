@@ -16,6 +16,7 @@ fn shared(timer: &ManualTimer) -> Shared {
         .with_observer(&())
         .with_timer(timer.clone());
     let _ = format!("{:?}", upstream.cooldown()); // makes its atomics before sharing
+    drop(upstream.share()); // and those of the signal
     Arc::new(upstream)
 }
 

@@ -5,4 +5,6 @@ mod breaker;
 mod budget;
 mod bulkhead;
 mod cooldown;
+mod lease;
 mod quota;
+mod signal;
