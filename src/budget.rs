@@ -69,8 +69,8 @@ pub struct Budget {
     left: AtomicU64,
     capacity: u64,
     deposit: u64,
-    /// The number above which deposits are lost. The capacity unless the budget is shared between
-    /// processes.
+    /// The number above which deposits are lost, at most the capacity. It is the capacity unless the
+    /// budget is shared between processes.
     ceiling: AtomicU64,
     /// The number below which a withdrawal sets the signal. 0 unless the budget is shared.
     low: AtomicU64,
@@ -133,7 +133,7 @@ impl Budget {
     /// Adds the deposit of one success. Anything above the capacity is lost.
     #[inline]
     pub fn deposit(&self) {
-        self.put(self.deposit);
+        self.put(self.deposit, self.ceiling.load(Ordering::Relaxed));
     }
 
     /// Returns the number of retries that could be paid now.
@@ -151,17 +151,17 @@ impl Budget {
     /// Gives back the token of a retry that did not begin.
     #[cold]
     pub(crate) fn refund(&self) {
-        self.put(TOKEN);
+        self.put(TOKEN, self.capacity); // it was here before, so no ceiling applies
     }
 
+    /// Adds an amount, at most up to `most`.
     #[inline]
-    fn put(&self, amount: u64) {
+    fn put(&self, amount: u64, most: u64) {
         // A full budget is the common case and only read: no thread takes the cache line from
         // another. All accesses are `Relaxed`: tokens guard no other memory.
         let mut left = self.left.load(Ordering::Relaxed);
-        let ceiling = self.ceiling.load(Ordering::Relaxed);
-        while left < ceiling {
-            let filled = left.saturating_add(amount).min(ceiling);
+        while left < most {
+            let filled = left.saturating_add(amount).min(most);
             match self.left.compare_exchange_weak(
                 left,
                 filled,
