@@ -13,8 +13,9 @@ pub(super) struct Gate {
     /// The end of the hold, or 0 while no hold and no release runs. Invariant 1: `until` only
     /// grows, but may become 0 after the release.
     until: AtomicU64,
-    /// The start of the hold, valid while `until` is not 0. Invariant 2: `since` is written before
-    /// the `until` of a new hold. An Acquire load of this `until` makes this `since` visible.
+    /// The start of the hold plus [`PAST`], valid while `until` is not 0. Invariant 2: `since` is
+    /// written before the `until` of a new hold. An Acquire load of this `until` makes this `since`
+    /// visible.
     since: AtomicU64,
     /// The longest hint since `until` was last reached. The first hint after `until` replaces it.
     hint: AtomicU64,
@@ -34,6 +35,9 @@ const TURNS: u64 = 16;
 /// The longest length that a continued hold counts for, in hints. The release then takes eight
 /// hints with the default jitter.
 const HINTS: u64 = 32;
+/// The time by which a hold can begin before the origin of the timer: two years. Another process may
+/// have begun the hold before this process began.
+const PAST: u64 = 1 << 56;
 
 impl Gate {
     pub(super) const fn new(settings: Settings) -> Self {
@@ -60,25 +64,34 @@ impl Gate {
     }
 
     /// Holds calls for `after` from `now`, or for the default without `after`. At most for the cap.
+    /// Returns whether the hold begins or becomes longer.
     #[cold]
-    pub(super) fn hold(&self, now: u64, after: Option<Duration>) {
+    pub(super) fn hold(&self, now: u64, after: Option<Duration>) -> bool {
         let after = nanos(after.unwrap_or(self.settings.default_hold).min(self.settings.cap));
         if after == 0 {
-            return;
+            return false;
         }
         let until = self.until.load(Ordering::Relaxed);
         // A refusal during a release shows that the release was too fast: the hold continues, and
         // the next release takes longer.
         if self.is_over(until, now) {
-            self.since.store(now, Ordering::Relaxed);
+            self.since.store(now.saturating_add(PAST), Ordering::Relaxed);
         }
+        self.hold_until(until, now, after, after)
+    }
+
+    /// Holds calls for `after` from `now`. `until` is the end of the hold as the caller has seen it,
+    /// and `hint` is the longest wait that the upstream asked for.
+    fn hold_until(&self, until: u64, now: u64, after: u64, hint: u64) -> bool {
         if until <= now {
-            self.hint.store(after, Ordering::Relaxed);
+            self.hint.store(hint, Ordering::Relaxed);
         }
-        let before = self.until.fetch_max(now.saturating_add(after), Ordering::AcqRel);
+        let end = now.saturating_add(after);
+        let before = self.until.fetch_max(end, Ordering::AcqRel);
         // Two calls that begin a hold at once may overwrite `hint`: the second one corrects it
         // here.
-        self.hint.fetch_max(after.max(before.saturating_sub(now)), Ordering::Relaxed);
+        self.hint.fetch_max(hint.max(before.saturating_sub(now)), Ordering::Relaxed);
+        before < end
     }
 
     /// Continues a hold of another process. Its release has then the same length as there.
@@ -88,7 +101,7 @@ impl Gate {
         if remaining == 0 {
             return;
         }
-        let since = now.saturating_sub(nanos(hold.elapsed));
+        let since = now.saturating_add(PAST).saturating_sub(nanos(hold.elapsed));
         let until = self.until.load(Ordering::Acquire);
         if self.is_over(until, now) {
             self.since.store(since, Ordering::Relaxed);
@@ -96,20 +109,16 @@ impl Gate {
             self.since.fetch_min(since, Ordering::Relaxed);
         }
         let hint = nanos(hold.hint.min(self.settings.cap)).max(1);
-        if until <= now {
-            self.hint.store(hint, Ordering::Relaxed);
-        } else {
-            self.hint.fetch_max(hint, Ordering::Relaxed);
-        }
-        self.until.fetch_max(now.saturating_add(remaining), Ordering::AcqRel);
+        self.hold_until(until, now, remaining, hint);
     }
 
     /// Returns the current hold.
     pub(super) fn current(&self, now: u64) -> Option<Hold> {
         let remaining = self.remaining(now)?;
         let since = self.since.load(Ordering::Relaxed);
+        let elapsed = Duration::from_nanos(now.saturating_add(PAST).saturating_sub(since));
         let hint = Duration::from_nanos(self.hint.load(Ordering::Relaxed));
-        Some(Hold { elapsed: Duration::from_nanos(now.saturating_sub(since)), remaining, hint })
+        Some(Hold { elapsed, remaining, hint })
     }
 
     /// Returns the rest of the hold at `now`, without the release.
@@ -172,9 +181,9 @@ impl Gate {
     fn spread(&self, until: u64) -> u64 {
         let Settings { jitter, least_spread, cap, .. } = self.settings;
         let hints = self.hint.load(Ordering::Relaxed).saturating_mul(HINTS);
-        let held = Duration::from_nanos(
-            until.saturating_sub(self.since.load(Ordering::Relaxed)).min(hints),
-        );
+        let since = self.since.load(Ordering::Relaxed);
+        let held =
+            Duration::from_nanos(until.saturating_add(PAST).saturating_sub(since).min(hints));
         // An `Err` is an overflow, because the jitter is between 0 and 1.
         let share =
             Duration::try_from_secs_f64(held.min(cap).as_secs_f64() * jitter).unwrap_or(cap);
@@ -185,9 +194,9 @@ impl Gate {
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = |time: &AtomicU64| Duration::from_nanos(time.load(Ordering::Relaxed));
-        let hint = at(&self.hint);
+        let (hint, since) = (at(&self.hint), at(&self.since));
         f.debug_struct("Gate")
-            .field("since", &at(&self.since))
+            .field("since", &since.saturating_sub(Duration::from_nanos(PAST)))
             .field("until", &at(&self.until))
             .field("hint", &hint)
             .finish_non_exhaustive()

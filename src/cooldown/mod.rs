@@ -190,8 +190,9 @@ impl Cooldown {
 
     /// Holds calls for `after` from `now`. Without `after` the default applies.
     pub(crate) fn hold(&self, now: u64, after: Option<Duration>) {
-        self.gate.hold(now, after);
-        self.signal.set();
+        if self.gate.hold(now, after) {
+            self.signal.set();
+        }
     }
 
     /// Returns the signal that is set when a hold begins or becomes longer.

@@ -57,6 +57,7 @@ mod retry_policy_config;
 mod run;
 mod script;
 mod send_const_and_sizes;
+mod shared_parts;
 mod shared_upstream;
 mod shared_waiting;
 mod stream;

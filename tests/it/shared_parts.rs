@@ -1,0 +1,275 @@
+//! The budget and the cooldown of an upstream that is shared, and the signal to its listener.
+
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use resile::cooldown::Hold;
+use resile::quota::{Cost, Dimension, Quota, Rate};
+use resile::upstream::{Resource, Shared};
+use resile::{Budget, Cooldown, ManualTimer, Never, Upstream};
+use tokio_test::task::spawn;
+
+use super::script::poll;
+
+const TOKENS: Resource = Resource::Quota(Dimension::Tokens);
+const SECOND: Duration = Duration::from_secs(1);
+
+type Host = Upstream<ManualTimer>;
+
+fn host(timer: &ManualTimer) -> Host {
+    let quota = Quota::new().with_tokens(Rate::per_second(1).with_burst(10));
+    Upstream::new("model")
+        .with_budget(Budget::new().with_capacity(5))
+        .with_cooldown(Cooldown::new())
+        .with_quota(quota)
+        .with_timer(timer.clone())
+        .with_observer(&())
+}
+
+/// Takes the signal.
+fn changed(shared: &Shared<'_, ManualTimer>) -> bool {
+    shared.poll_changed(&mut Context::from_waker(Waker::noop())).is_ready()
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Adjust(i64),
+    Ceiling(u64),
+    Deposit,
+    Spend,
+    GiveBack,
+    Low(u64),
+}
+
+/// A token, in the units of a budget.
+const TOKEN: u64 = 1_000_000;
+const CAPACITY: u32 = 5;
+
+fn step() -> impl Strategy<Value = Step> {
+    let most = 2 * u64::from(CAPACITY) * TOKEN;
+    let change = -5_000_000..5_000_000_i64;
+    prop_oneof![
+        3 => prop_oneof![8 => change, 1 => Just(i64::MIN), 1 => Just(i64::MAX)]
+            .prop_map(Step::Adjust),
+        1 => (0..most).prop_map(Step::Ceiling),
+        3 => Just(Step::Deposit),
+        4 => Just(Step::Spend),
+        2 => Just(Step::GiveBack),
+        1 => (0..most).prop_map(Step::Low),
+    ]
+}
+
+proptest! {
+    /// The budget is a number between 0 and its capacity. Deposits stop at the ceiling. A token
+    /// that is given back is not a deposit. A call that leaves too few tokens sets the signal.
+    #[test]
+    fn a_shared_budget_follows_a_plain_model(steps in prop::collection::vec(step(), 1..60)) {
+        let budget = Budget::new().with_capacity(CAPACITY).with_deposit(0.3);
+        let host = Upstream::new("model").with_budget(budget).with_timer(ManualTimer::new());
+        let (shared, budget) = (host.share().unwrap(), host.budget().unwrap());
+        let capacity = u64::from(CAPACITY) * TOKEN;
+        let (mut left, mut ceiling, mut low) = (capacity, capacity, 0);
+        for step in steps {
+            while changed(&shared) {}
+            let mut is_low = false;
+            match step {
+                Step::Adjust(change) => {
+                    shared.adjust(Resource::Budget, change);
+                    left = left.saturating_add_signed(change).min(capacity);
+                }
+                Step::Ceiling(units) => {
+                    shared.set_ceiling(Resource::Budget, units);
+                    ceiling = units.min(capacity);
+                }
+                Step::Low(units) => {
+                    shared.set_low(Resource::Budget, units);
+                    low = units;
+                }
+                Step::Deposit => {
+                    budget.deposit();
+                    left = left.max((left + 3 * TOKEN / 10).min(ceiling));
+                }
+                Step::Spend | Step::GiveBack => {
+                    let withdrawal = budget.withdraw();
+                    prop_assert_eq!(withdrawal.is_some(), left >= TOKEN);
+                    is_low = left < TOKEN || left - TOKEN < low;
+                    match withdrawal {
+                        Some(withdrawal) if matches!(step, Step::Spend) => {
+                            withdrawal.spend();
+                            left -= TOKEN;
+                        }
+                        other => drop(other),
+                    }
+                }
+            }
+            prop_assert_eq!(shared.balance(Resource::Budget), i64::try_from(left).ok());
+            prop_assert_eq!(changed(&shared), is_low);
+        }
+        drop(shared);
+        for _ in 0..20 {
+            budget.deposit();
+        }
+        prop_assert_eq!(budget.available(), CAPACITY, "no ceiling after the end");
+    }
+
+    /// A joined hold never makes a hold shorter, and is as long as at the other member if this
+    /// one has none. The caps of both apply.
+    #[test]
+    fn a_joined_hold_is_that_of_the_other_member(
+        holds in prop::collection::vec((0..60_000_u64, 0..40_000_u64), 1..8),
+        own in proptest::option::of(0..60_000_u64),
+        (age, cap) in (0..100_000_u64, 1_000..90_000_u64),
+    ) {
+        let (here, there) = (ManualTimer::new(), ManualTimer::new());
+        let cap = Duration::from_millis(cap);
+        let other = host(&there);
+        let cooldown = Cooldown::new().with_cap(cap);
+        let host = Upstream::new("model").with_cooldown(cooldown).with_timer(here.clone());
+        here.advance(Duration::from_millis(age));
+        for (after, pass) in holds {
+            other.hold(Duration::from_millis(after));
+            there.advance(Duration::from_millis(pass));
+        }
+        let (other, shared) = (other.share().unwrap(), host.share().unwrap());
+        if let Some(own) = own {
+            host.hold(Duration::from_millis(own));
+        }
+        while changed(&shared) {}
+        let before = shared.hold();
+        let theirs = other.hold();
+        shared.hold_as(theirs.unwrap_or_default());
+        prop_assert!(!changed(&shared), "the hold of another member is not news");
+        let after = shared.hold();
+        match (before, theirs) {
+            (before, None) => prop_assert_eq!(after, before),
+            (None, Some(theirs)) => {
+                let expected = Hold {
+                    elapsed: theirs.elapsed,
+                    remaining: theirs.remaining.min(cap),
+                    hint: theirs.hint.min(cap),
+                };
+                prop_assert_eq!(after, Some(expected));
+            }
+            (Some(before), Some(theirs)) => {
+                let after = after.unwrap();
+                prop_assert_eq!(after.remaining, before.remaining.max(theirs.remaining.min(cap)));
+                prop_assert_eq!(after.elapsed, before.elapsed.max(theirs.elapsed));
+                prop_assert!(after.hint >= before.hint.max(theirs.hint.min(cap)));
+            }
+        }
+        // A hold that is joined again is the same hold.
+        shared.hold_as(theirs.unwrap_or_default());
+        prop_assert_eq!(shared.hold(), after);
+    }
+}
+
+/// The release depends on the whole hold. So it takes as long in a process that has just begun.
+#[test]
+fn a_young_process_releases_as_slowly_as_the_others() {
+    let held = Hold { elapsed: 99 * SECOND, remaining: SECOND, hint: 100 * SECOND };
+    for age in [0, 1, 500] {
+        let timer = ManualTimer::new();
+        timer.advance(age * SECOND);
+        let host = host(&timer);
+        host.share().unwrap().hold_as(held);
+        timer.advance(SECOND);
+        // A quarter of the hold. A call is let go at random, so the last of many takes long.
+        let mut calls: Vec<_> = (0..200).map(|_| Box::pin(host.admit(Never))).collect();
+        let mut last = Duration::ZERO;
+        while !calls.is_empty() {
+            calls.retain_mut(|call| poll(call.as_mut()).is_pending());
+            let Some(next) = timer.until_next() else { break };
+            timer.advance(next);
+            last += next;
+        }
+        assert!(last > 20 * SECOND && last <= 25 * SECOND, "age {age}: {last:?}");
+    }
+}
+
+#[test]
+fn only_a_longer_hold_of_this_process_sets_the_signal() {
+    let host = host(&ManualTimer::new());
+    host.hold(SECOND);
+    let shared = host.share().unwrap();
+    assert!(changed(&shared), "a hold that begins before the first look is seen");
+    assert!(!changed(&shared));
+    shared.hold_as(Hold { elapsed: SECOND, remaining: 9 * SECOND, hint: 10 * SECOND });
+    assert_eq!(host.held(), Some(9 * SECOND));
+    assert!(!changed(&shared), "a joined hold");
+    host.hold(5 * SECOND);
+    assert!(!changed(&shared), "a shorter hold");
+    host.hold(Duration::ZERO);
+    assert!(!changed(&shared), "no hold");
+    host.hold(11 * SECOND);
+    assert!(changed(&shared));
+}
+
+#[test]
+fn the_listener_is_woken_by_each_part() {
+    let timer = ManualTimer::new();
+    let host = host(&timer);
+    let shared = host.share().unwrap();
+    shared.set_low(Resource::Budget, 4 * TOKEN);
+    shared.extend(TOKENS, SECOND);
+    shared.adjust(TOKENS, 9);
+    shared.set_low(TOKENS, 4);
+    while changed(&shared) {}
+    let mut listener = spawn(std::future::poll_fn(|context| shared.poll_changed(context)));
+    let mut is_woken = |act: &dyn Fn()| {
+        while listener.poll().is_ready() {}
+        act();
+        listener.is_woken()
+    };
+    let take =
+        |units| host.at_cost(Cost::input(units)).try_admit().map(resile::Admission::succeeded);
+    assert!(!is_woken(&|| take(5).unwrap()), "4 units are enough");
+    assert!(is_woken(&|| take(1).unwrap()), "3 are few");
+    assert!(is_woken(&|| drop(take(4).unwrap_err())), "not enough");
+    assert!(!is_woken(&|| host.budget().unwrap().withdraw().unwrap().spend()));
+    assert!(is_woken(&|| host.budget().unwrap().withdraw().unwrap().spend()));
+    assert!(is_woken(&|| host.hold(SECOND)));
+    assert!(!is_woken(&|| ()));
+}
+
+/// A listener that is gone is not kept. The next one begins with a look.
+#[test]
+fn leaving_forgets_the_listener() {
+    let host = host(&ManualTimer::new());
+    let shared = host.share().unwrap();
+    while changed(&shared) {}
+    let woken = std::sync::Arc::new(Counted);
+    let waker = Waker::from(std::sync::Arc::clone(&woken));
+    assert!(shared.poll_changed(&mut Context::from_waker(&waker)).is_pending());
+    drop(waker);
+    assert!(std::sync::Arc::strong_count(&woken) > 1);
+    drop(shared);
+    assert_eq!(std::sync::Arc::strong_count(&woken), 1);
+    assert!(changed(&host.share().unwrap()));
+}
+
+struct Counted;
+
+impl std::task::Wake for Counted {
+    fn wake(self: std::sync::Arc<Self>) {}
+}
+
+/// The limits of a resource that an upstream does not have do nothing.
+#[test]
+fn missing_parts_are_ignored() {
+    let host = Upstream::new("bare").with_timer(ManualTimer::new());
+    let shared = host.share().unwrap();
+    for resource in [TOKENS, Resource::Budget] {
+        shared.adjust(resource, 5);
+        shared.extend(resource, SECOND);
+        shared.set_low(resource, 5);
+        shared.set_ceiling(resource, 5);
+        assert_eq!((shared.balance(resource), shared.reported_level(resource)), (None, None));
+        assert_eq!(shared.waiting(resource), resile::quota::Waiting::default());
+    }
+    shared.hold_as(Hold { remaining: SECOND, ..Hold::default() });
+    assert_eq!(shared.hold(), None);
+    assert!(!changed(&shared));
+    assert!(poll(pin!(host.admit(Never))).is_ready());
+}
