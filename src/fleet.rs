@@ -60,26 +60,32 @@ pub struct Status {
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let members = self.members;
+        let members = Members(self.members);
         match self.state {
             State::Joining => write!(f, "joining: the store has not answered yet")?,
-            State::Shared => write!(f, "shared by {members} processes")?,
+            State::Shared => write!(f, "shared by {members}")?,
             State::Coasting => write!(f, "coasting: the store does not answer")?,
             State::Safe => {
                 write!(f, "safe mode: the store does not answer, ")?;
-                write!(f, "{members} processes were known last")?;
+                write!(f, "{members} known last")?;
             }
             State::Learning => {
-                write!(
-                    f,
-                    "learning: the store answers again, {members} processes were known last"
-                )?;
+                write!(f, "learning: the store answers again, {members} known last")?;
             }
         }
         match self.age.filter(|_| matches!(self.state, State::Coasting | State::Safe)) {
             Some(age) => write!(f, " ({age:.1?} since its last answer)"),
             None => Ok(()),
         }
+    }
+}
+
+/// Names a number of members: "1 process", "3 processes".
+struct Members(u32);
+
+impl fmt::Display for Members {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} process{}", self.0, if self.0 == 1 { "" } else { "es" })
     }
 }
 
@@ -122,7 +128,7 @@ impl Cell {
     }
 
     pub(crate) fn answered(&self, now: u64) {
-        self.answered_at.store(now, Ordering::Relaxed);
+        self.answered_at.store(now.min(NEVER - 1), Ordering::Relaxed);
     }
 
     pub(crate) fn status(&self, now: impl FnOnce() -> u64) -> Option<Status> {

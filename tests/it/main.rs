@@ -26,6 +26,7 @@ mod drop_at_every_await_with_all_parts;
 mod error;
 mod extreme_input;
 mod fallback;
+mod fleet;
 mod guard;
 mod guide;
 mod hedge;

@@ -2,6 +2,7 @@
 
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use resile::fleet::State;
 use resile::observe::{Log, Metrics};
 use resile::quota::{self, Cost, Quota, Rate, Usage};
 use resile::stream::Resumption;
@@ -594,4 +595,47 @@ fn a_stream_that_ends_too_early_counts_as_truncated() {
         published.iter().filter(|(name, _)| name.starts_with("resile_attempts_total")).collect();
     let truncated = ("resile_attempts_total{outcome=truncated}".to_owned(), "1".to_owned());
     assert_eq!(attempts, [(&truncated.0, &truncated.1)]);
+}
+
+#[test]
+fn a_fleet_is_published_with_each_event() {
+    let weather = published_as("weather");
+    let recorder = recorded(async {
+        let shared = weather.share().unwrap();
+        shared.report(State::Joining, 1);
+        shared.answered();
+        shared.report(State::Shared, 3);
+        shared.report(State::Shared, 4);
+        tokio::time::advance(SECOND * 7).await;
+        shared.report(State::Coasting, 4);
+        shared.report(State::Safe, 4);
+        shared.report(State::Learning, 5);
+        shared.report(State::Safe, 6);
+    });
+    let series = |to| format!("resile_fleet_transitions_total{{to={to}}}");
+    let published = published(&recorder);
+    let count = |to| published.get(&series(to)).map(String::as_str);
+    let counts = ["joining", "shared", "coasting", "safe", "learning"].map(count);
+    assert_eq!(counts, [None, Some("1"), Some("1"), Some("2"), Some("1")]);
+    let gauge = |name: &str| published[&format!("resile_fleet_{name}{{}}")].as_str();
+    let gauges = ["members", "shared", "age_seconds"].map(gauge);
+    assert_eq!(gauges, ["6", "0", "7"]);
+    assert_eq!(published.len(), 7);
+}
+
+#[test]
+fn a_call_shows_the_state_of_the_fleet() {
+    let weather = published_as("weather");
+    let recorder = recorded(async {
+        let shared = weather.share().unwrap();
+        weather.call(async { Ok::<_, Down>(()) }, Always).await.unwrap();
+        assert_eq!(weather.fleet().unwrap().age, None);
+        shared.report(State::Shared, 3);
+        shared.report(State::Shared, 2);
+        weather.call(async { Ok::<_, Down>(()) }, Always).await.unwrap();
+    });
+    let published = published(&recorder);
+    assert_eq!(published["resile_fleet_members{}"], "2");
+    assert_eq!(published["resile_fleet_shared{}"], "1");
+    assert!(!published.contains_key("resile_fleet_age_seconds{}"), "no answer has an age");
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use ::tracing::field::{Empty, Field, Visit};
 use ::tracing::span::{Id, Record};
 use ::tracing::{Level, Subscriber};
+use resile::fleet::State;
 use resile::observe::{Event, Log};
 use resile::quota::{Cost, Quota, Rate};
 use resile::{
@@ -294,6 +295,30 @@ fn a_call_on_a_name_logs_its_name() {
 }
 
 /// An outage logs its start at WARN and its end at INFO. Each refusal is logged at DEBUG.
+#[test]
+fn a_fleet_logs_safe_mode_and_its_end() {
+    capture();
+    let upstream = Upstream::new("feed").with_timer(ManualTimer::new());
+    let shared = upstream.share().unwrap();
+    let states = [State::Shared, State::Coasting, State::Safe, State::Learning, State::Shared];
+    for state in states {
+        shared.report(state, 3);
+    }
+    let lines = taken().into_iter().map(|(level, mut fields)| {
+        assert_eq!(fields.remove("upstream").as_deref(), Some("\"feed\""));
+        (level, fields.remove("message").unwrap(), fields.len())
+    });
+    let expected = [
+        (Level::INFO, "shared by 3 processes"),
+        (Level::DEBUG, "coasting: the store does not answer"),
+        (Level::WARN, "safe mode: the store does not answer, 3 processes known last"),
+        (Level::DEBUG, "learning: the store answers again, 3 processes known last"),
+        (Level::INFO, "shared by 3 processes"),
+    ];
+    let expected = expected.map(|(level, text)| (level, format!("feed: fleet {text}"), 0));
+    assert_eq!(lines.collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn a_breaker_logs_the_start_and_the_end_of_an_outage() {
     capture();

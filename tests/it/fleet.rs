@@ -1,0 +1,116 @@
+//! The status of an upstream that many processes share: who sees it, and in which words.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use resile::fleet::State;
+use resile::observe::{Event, EventKind};
+use resile::{ManualTimer, Upstream};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn one_owner_at_a_time() {
+    let host = Upstream::new("model").with_timer(ManualTimer::new());
+    assert!(host.fleet().is_none());
+    for _ in 0..3 {
+        let shared = host.share().expect("nothing else shares it");
+        assert!(host.share().is_none());
+        assert!(host.share().is_none(), "a refusal ends nothing");
+        assert!(std::ptr::eq(shared.upstream(), &raw const host));
+        shared.answered();
+        let status = host.fleet().unwrap();
+        assert_eq!((status.state, status.members), (State::Joining, 1));
+        assert_eq!(status.age, Some(Duration::ZERO));
+        drop(shared);
+        assert!(host.fleet().is_none());
+    }
+    let _shared = host.share().unwrap();
+    assert_eq!(host.fleet().unwrap().age, None, "an earlier answer does not count");
+}
+
+#[test]
+fn the_age_is_the_time_since_the_last_answer() {
+    let timer = ManualTimer::new();
+    let host = Upstream::new("model").with_timer(timer.clone());
+    let shared = host.share().unwrap();
+    timer.advance(SECOND);
+    assert_eq!(host.fleet().unwrap().age, None);
+    for by in [3 * SECOND, Duration::MAX] {
+        shared.answered();
+        assert_eq!(host.fleet().unwrap().age, Some(Duration::ZERO));
+        timer.advance(by);
+        let most = Duration::from_nanos(u64::MAX).saturating_sub(4 * SECOND);
+        assert_eq!(host.fleet().unwrap().age, Some(by.min(most)));
+    }
+    shared.answered();
+    assert_eq!(host.fleet().unwrap().age.map(|age| age.as_secs()), Some(0), "the latest reading");
+}
+
+#[test]
+fn each_change_of_the_state_is_one_event() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let events = Arc::clone(&seen);
+    let timer = ManualTimer::new();
+    let host = Upstream::new("model").with_timer(timer.clone()).with_shared_observer(
+        move |event: &Event<'_>| {
+            let EventKind::Fleet(status) = event.kind else { panic!("{event}") };
+            assert_eq!((event.upstream, event.kind.as_str()), (Some("model"), "fleet"));
+            assert!(event.call.is_none());
+            assert_eq!(event.gauges.fleet, Some(status));
+            events.lock().unwrap().push(event.to_string());
+        },
+    );
+    let shared = host.share().unwrap();
+    shared.report(State::Joining, 1);
+    shared.answered();
+    for (state, members) in [
+        (State::Shared, 1),
+        (State::Shared, 3),
+        (State::Coasting, 3),
+        (State::Coasting, 3),
+        (State::Safe, 3),
+        (State::Learning, 1),
+        (State::Shared, 2),
+    ] {
+        timer.advance(Duration::from_millis(1_500));
+        shared.report(state, members);
+        let status = host.fleet().unwrap();
+        assert_eq!((status.state, status.members), (state, members), "seen at once");
+    }
+    drop(shared);
+    host.share().unwrap().report(State::Joining, 1);
+    assert_eq!(
+        *seen.lock().unwrap(),
+        [
+            "model: fleet shared by 1 process",
+            "model: fleet coasting: the store does not answer (4.5s since its last answer)",
+            "model: fleet safe mode: the store does not answer, 3 processes known last (7.5s since \
+             its last answer)",
+            "model: fleet learning: the store answers again, 1 process known last",
+            "model: fleet shared by 2 processes",
+        ]
+    );
+}
+
+#[test]
+fn a_status_is_worded() {
+    let host = Upstream::new("model").with_timer(ManualTimer::new());
+    let shared = host.share().unwrap();
+    let worded = |state| {
+        shared.report(state, 2);
+        host.fleet().unwrap().to_string()
+    };
+    let all = [
+        (State::Joining, "joining", "joining: the store has not answered yet"),
+        (State::Shared, "shared", "shared by 2 processes"),
+        (State::Coasting, "coasting", "coasting: the store does not answer"),
+        (State::Safe, "safe", "safe mode: the store does not answer, 2 processes known last"),
+        (State::Learning, "learning", "learning: the store answers again, 2 processes known last"),
+    ];
+    for (state, word, text) in all {
+        assert_eq!((state.as_str(), worded(state).as_str()), (word, text));
+    }
+    assert_eq!(format!("{host:?}").matches("fleet: Some(Learning)").count(), 1);
+    assert!(format!("{shared:?}").contains("Learning"));
+}
