@@ -1,4 +1,4 @@
-//! The cost of single parts: a backoff's draw, a budget's deposit, a timeout.
+//! The cost of single parts: a backoff's draw, a budget's deposit, a quota's settlement, a timeout.
 //! `cargo bench --bench parts`.
 
 #![allow(missing_docs)] // `criterion_group!` writes a function without them.
@@ -14,7 +14,9 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group, criterion_main};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
+use resile::quota::{Cost, Dimension, Quota, Rate, Usage};
 use resile::timeout::Elapsed;
+use resile::upstream::Resource;
 use resile::{AdaptiveTimeout, Always, Backoff, Budget, Jitter, ResilienceExt, Timer, Upstream};
 use together::together;
 
@@ -109,6 +111,37 @@ fn limits(c: &mut Criterion) {
     group.finish();
 }
 
+/// Compares a reservation and its settlement on a process's own quota and under a lease. The usage
+/// is zero, so each settlement gives everything back and no run uses the units up.
+fn quotas(c: &mut Criterion) {
+    const RATE: Rate = Rate::per_second(1_000_000);
+    let mut group = c.benchmark_group("quota");
+    group.warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(2));
+    let (now, cost) = (Duration::from_secs(1), Cost::input(10).with_max_output(5));
+    for threads in [1, 2] {
+        for name in ["own", "leased"] {
+            let quota = Quota::new().with_input(RATE).with_tokens(RATE);
+            let upstream = Upstream::new("limited").with_quota(quota);
+            let shared = (name == "leased").then(|| upstream.share()).flatten();
+            for dimension in [Dimension::Input, Dimension::Tokens] {
+                if let Some(shared) = &shared {
+                    shared.adjust(Resource::Quota(dimension), 1_000_000);
+                    shared.extend(Resource::Quota(dimension), Duration::MAX);
+                }
+            }
+            let quota = upstream.quota().expect("it has one");
+            let settle = || {
+                let reserved = black_box(quota).try_reserve(cost, now).expect("it fits");
+                reserved.settle(Usage::new().with_input(0).with_output(0), now);
+            };
+            group.bench_function(format!("reserve and settle, {name}, {threads} threads"), |b| {
+                b.iter_custom(|calls| together(threads, calls, settle));
+            });
+        }
+    }
+    group.finish();
+}
+
 async fn pends() -> Result<(), Elapsed> {
     let mut polled = false;
     poll_fn(
@@ -127,5 +160,5 @@ fn drive<F: Future>(future: F) -> F::Output {
     }
 }
 
-criterion_group!(benches, delays, budgets, limits);
+criterion_group!(benches, delays, budgets, quotas, limits);
 criterion_main!(benches);

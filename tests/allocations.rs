@@ -7,7 +7,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use allocation_counter::measure;
-use resile::quota::{self, Cost, Quota, Rate, Usage};
+use resile::quota::{self, Cost, Dimension, Quota, Rate, Usage};
+use resile::upstream::Resource;
 use resile::{
     AdaptiveTimeout, Always, Backoff, Breaker, Budget, Bulkhead, Cooldown, HedgePolicy,
     ManualTimer, Never, ResilienceExt, RetryPolicy, Run, Upstream, hedge, retry,
@@ -121,6 +122,28 @@ fn a_reservation_and_its_settlement_allocate_nothing() {
     assert_eq!(allocations(|| assert!(call().is_ok())), 0, "a call");
     let admit = || drive(LIMITED.admit(Never)).unwrap().succeeded();
     assert_eq!(allocations(admit), 0, "an admission");
+}
+
+#[test]
+fn a_reservation_under_a_lease_allocates_nothing() {
+    let quota = Quota::new().with_tokens(Rate::per_second(1_000)).with_concurrency(100);
+    let upstream = Upstream::new("leased").with_quota(quota).with_timer(ManualTimer::new());
+    let shared = upstream.share().unwrap();
+    let tokens = Resource::Quota(Dimension::Tokens);
+    shared.extend(tokens, Duration::from_secs(60));
+    let (quota, now) = (upstream.quota().unwrap(), Duration::from_secs(1));
+    let cost = Cost::input(10).with_max_output(5);
+    let usage = Usage::new().with_input(10).with_output(8);
+    let work = || {
+        shared.adjust(tokens, 40);
+        quota.try_reserve(cost, now).unwrap().settle(usage, now);
+        drop(quota.try_reserve(cost, now).unwrap());
+        shared.set_low(tokens, 1_000);
+        upstream.at_cost(cost).try_admit().unwrap().withdraw();
+        assert!(quota.try_reserve(Cost::input(900), now).is_err());
+        let _ = (shared.balance(tokens), shared.waiting(tokens), shared.reported_level(tokens));
+    };
+    assert_eq!(allocations(work), 0);
 }
 
 #[test]
