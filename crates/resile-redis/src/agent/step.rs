@@ -62,11 +62,10 @@ impl<'a, M: Timer> Agent<'a, M> {
         }
         if let Some(budget) = upstream.budget().filter(|_| plan.shares_budget) {
             let scale = Scale::of_budget(budget);
-            // The process keeps one token. The others are those of the fleet.
-            let floor = TOKEN.min(scale.most);
+            // The tokens are those of the fleet. A process wants one for its next retry.
             let before = shared.balance(Resource::Budget).unwrap_or(0);
-            shared.adjust(Resource::Budget, floor.saturating_sub(before).min(0));
-            leases.push(Lease::new(Resource::Budget, scale, floor));
+            shared.adjust(Resource::Budget, before.saturating_neg());
+            leases.push(Lease::new(Resource::Budget, scale, TOKEN.min(scale.most)));
         }
         let leases = leases.into_iter().map(|lease| {
             let key = keys.lease(lease.resource);
@@ -106,7 +105,7 @@ impl<'a, M: Timer> Agent<'a, M> {
                 let change = lease.share(balance, waiting, share, now);
                 self.shared.extend(lease.resource, TTL);
                 self.shared.adjust(lease.resource, change);
-                self.shared.set_ceiling(lease.resource, u64::MAX);
+                self.shared.set_ceiling(lease.resource, lease.ceiling(share));
             }
             let low = lease.low(waiting, members).max(0);
             self.shared.set_low(lease.resource, low.unsigned_abs());

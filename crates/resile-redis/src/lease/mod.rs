@@ -65,14 +65,14 @@ const COVERED: f64 = 0.1;
 const SPARE: f64 = 0.15;
 
 impl Lease {
-    /// Creates the account of a process that has `floor` units of its own.
+    /// Creates the account of a process that always wants `floor` units.
     pub(crate) const fn new(resource: Resource, scale: Scale, floor: i64) -> Self {
         Self {
             resource,
             scale,
             mode: Mode::new(),
-            granted: floor,
-            base: floor,
+            granted: 0,
+            base: 0,
             level: None,
             told: None,
             demand: Demand::NEW,
@@ -149,7 +149,7 @@ impl Lease {
         if balance > want.saturating_mul(2).max(self.floor) {
             return Some(asked_at + 2 * INTERVAL);
         }
-        let is_idle = balance == self.floor && self.spent(balance) == self.base;
+        let is_idle = balance == 0 && self.spent(balance) == self.base;
         (!is_idle).then_some(asked_at + RENEWAL)
     }
 
@@ -221,6 +221,11 @@ impl Lease {
         let change = reply.granted.saturating_sub(self.granted);
         self.granted = reply.granted;
         change
+    }
+
+    /// Returns the units that this process may save in safe mode.
+    pub(crate) fn ceiling(&self, share: f64) -> u64 {
+        floor(real(self.scale.most) * share).max(self.floor).max(0).unsigned_abs()
     }
 
     /// Returns the units to add to the balance in safe mode. `share` is the part of the limit that

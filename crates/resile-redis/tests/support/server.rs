@@ -5,6 +5,7 @@
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -12,6 +13,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use std::{env, process};
@@ -33,6 +35,34 @@ pub(crate) struct Server {
     args: Vec<String>,
     port: u16,
     child: Child,
+    turn: Option<Turn>,
+}
+
+/// The tests of a program with a server run one after another: they measure times.
+static TURN: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    /// The number of servers of this test.
+    static SERVERS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The turn of a test. Its second server has it already.
+#[derive(Debug)]
+struct Turn {
+    _lock: Option<MutexGuard<'static, ()>>,
+}
+
+impl Turn {
+    fn take() -> Self {
+        let is_first = SERVERS.replace(SERVERS.get() + 1) == 0;
+        Self { _lock: is_first.then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner)) }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        SERVERS.set(SERVERS.get() - 1);
+    }
 }
 
 impl Server {
@@ -47,6 +77,7 @@ impl Server {
             assert!(env::var("CI").as_deref() != Ok("true"), "CI needs a server for this test");
             return None;
         };
+        let mut turn = Some(Turn::take());
         let folder = new_folder();
         let args: Vec<String> = args.iter().map(ToString::to_string).collect();
         for _ in 0..PORTS {
@@ -58,8 +89,10 @@ impl Server {
                 args: args.clone(),
                 port,
                 child,
+                turn: None,
             };
             if server.is_up() {
+                server.turn = turn.take();
                 return Some(server);
             }
         }

@@ -1,0 +1,73 @@
+//! One budget for all members.
+
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use resile::{Backoff, Budget, Never, RetryPolicy, Upstream, Verdict, retry};
+use resile_redis::Fleet;
+
+use crate::crew::{Mate, all_share, until};
+use crate::server::Server;
+
+const MEMBERS: u32 = 8;
+const CAPACITY: u32 = 10;
+
+fn join(fleet: &Fleet) -> Mate {
+    Mate::join(fleet, Upstream::new("paid").with_budget(Budget::new().with_capacity(CAPACITY)))
+}
+
+/// Makes failing calls with up to three retries each. Returns the number of retries.
+async fn retries(mate: &Mate, calls: u32) -> u32 {
+    let attempts = AtomicU32::new(0);
+    for _ in 0..calls {
+        let policy = RetryPolicy::new()
+            .with_attempts(4)
+            .with_backoff(Backoff::fixed(Duration::ZERO))
+            .with_classifier(|_: &&str| Verdict::transient());
+        let operation = |_| async {
+            attempts.fetch_add(1, Ordering::Relaxed);
+            Err::<Infallible, _>("down")
+        };
+        let _ = retry(operation, policy, Never).on(&*mate.upstream).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    attempts.into_inner() - calls
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fleet_retries_as_much_as_one_process() {
+    let Some(server) = Server::start(&[]) else { return };
+    let crew: Vec<_> = (0..MEMBERS).map(|_| join(&Fleet::new(&server.url()).unwrap())).collect();
+    all_share(&crew).await;
+    let mut all = 0;
+    for mate in &crew {
+        all += retries(mate, 40).await;
+    }
+    println!("{all} retries of {MEMBERS} members at total failure, capacity {CAPACITY}");
+    // At most a token of each process is with it and with the fleet at once.
+    assert!((CAPACITY - 1..=CAPACITY + MEMBERS).contains(&all), "{all} retries");
+
+    // The successes of one member pay for the retries of another.
+    for _ in 0..100 {
+        crew[0].upstream.budget().unwrap().deposit();
+    }
+    let mut later = 0;
+    let began = tokio::time::Instant::now();
+    while later < 5 && began.elapsed() < Duration::from_secs(10) {
+        later += retries(&crew[1], 5).await;
+    }
+    assert!(later >= 5, "{later} retries, {:?}", crew[1].member.snapshot());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_budget_of_its_own_is_not_shared() {
+    let Some(server) = Server::start(&[]) else { return };
+    let fleet = Fleet::new(&server.url()).unwrap().with_shared_budget(false);
+    let crew = [join(&fleet), join(&Fleet::new(&server.url()).unwrap().with_shared_budget(false))];
+    all_share(&crew).await;
+    for mate in &crew {
+        assert_eq!(retries(mate, 20).await, CAPACITY);
+    }
+    until("no lease", || crew[0].member.snapshot().leases.is_empty(), String::new).await;
+}

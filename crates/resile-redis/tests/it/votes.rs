@@ -1,0 +1,112 @@
+//! Breakers that vote.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use resile::breaker::State;
+use resile::{Always, Backoff, Breaker, Upstream, Verdict};
+use resile_redis::Fleet;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::crew::{Mate, all_share};
+use crate::server::Server;
+
+const MEMBERS: usize = 5;
+
+async fn crew(server: &Server, breaker: impl Fn() -> Breaker) -> Vec<Mate> {
+    let crew: Vec<_> = (0..MEMBERS)
+        .map(|_| {
+            let fleet = Fleet::new(&server.url()).unwrap().with_votes(true);
+            Mate::join(&fleet, Upstream::new("voted").with_breaker(breaker()))
+        })
+        .collect();
+    all_share(&crew).await;
+    crew
+}
+
+fn fail(mate: &Mate, times: u32) {
+    for _ in 0..times {
+        if let Ok(admission) = mate.upstream.try_admit() {
+            admission.settle(&Verdict::transient());
+        }
+    }
+}
+
+fn state(mate: &Mate) -> State {
+    mate.upstream.breaker().unwrap().state()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn votes_halve_the_failures_that_open_and_open_nothing_alone() {
+    let Some(server) = Server::start(&[]) else { return };
+    let breaker = || {
+        Breaker::new()
+            .without_failure_rate()
+            .with_consecutive(10)
+            .with_open_time(Backoff::fixed(Duration::from_secs(60)))
+    };
+    let crew = crew(&server, breaker).await;
+    for mate in &crew {
+        mate.upstream.try_admit().unwrap().succeeded();
+    }
+    sleep(Duration::from_millis(1_200)).await;
+    fail(&crew[4], 5);
+    assert_eq!(state(&crew[4]), State::Closed); // nobody has voted for open
+    crew[4].upstream.try_admit().unwrap().succeeded();
+
+    for mate in &crew[..3] {
+        fail(mate, 10);
+        assert_eq!(state(mate), State::Open);
+    }
+    sleep(Duration::from_millis(1_500)).await;
+    assert_eq!([state(&crew[3]), state(&crew[4])], [State::Closed; 2]);
+    fail(&crew[4], 4);
+    assert_eq!(state(&crew[4]), State::Closed);
+    fail(&crew[4], 1);
+    assert_eq!(state(&crew[4]), State::Open);
+    assert_eq!(state(&crew[3]), State::Closed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_member_probes_for_the_fleet() {
+    let Some(server) = Server::start(&[]) else { return };
+    let breaker = || {
+        Breaker::new()
+            .with_consecutive(2)
+            .with_open_time(Backoff::fixed(Duration::from_millis(1_500)))
+            .with_probes(1.0, 1)
+    };
+    let crew = crew(&server, breaker).await;
+    for mate in &crew {
+        fail(mate, 2);
+        assert_eq!(state(mate), State::Open);
+    }
+    let (running, most, probes) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0));
+    let seen = Arc::new((running, most, probes));
+    let mut callers = JoinSet::new();
+    for mate in crew.clone() {
+        let seen = Arc::clone(&seen);
+        callers.spawn(async move {
+            loop {
+                let probe = async {
+                    let (running, most, probes) = &*seen;
+                    most.fetch_max(running.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                    probes.fetch_add(1, Ordering::Relaxed);
+                    sleep(Duration::from_millis(100)).await;
+                    running.fetch_sub(1, Ordering::Relaxed);
+                    Err::<(), _>("down")
+                };
+                let _ = mate.upstream.call(probe, Always).await;
+                sleep(Duration::from_millis(5)).await;
+            }
+        });
+    }
+    sleep(Duration::from_secs(4)).await;
+    let (_, most, probes) = &*seen;
+    let (most, probes) = (most.load(Ordering::Relaxed), probes.load(Ordering::Relaxed));
+    println!("{probes} probes of {MEMBERS} members in 4 s, at most {most} at once");
+    assert!(probes >= 1);
+    assert_eq!(most, 1);
+}
