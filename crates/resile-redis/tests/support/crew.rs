@@ -100,7 +100,10 @@ impl Load {
             self.callers.spawn(async move {
                 loop {
                     if let Ok(admission) = upstream.admit(Never).await {
-                        times.lock().unwrap_or_else(PoisonError::into_inner).push(began.elapsed());
+                        times
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .push(began.elapsed());
                         admission.succeeded();
                     }
                     tokio::task::yield_now().await;
@@ -153,7 +156,7 @@ impl Times {
     pub(crate) fn worst_second(&self) -> usize {
         let mut first = 0;
         let counts = self.0.iter().enumerate().map(|(index, at)| {
-            while at.saturating_sub(self.0[first]) >= Duration::from_secs(1) {
+            while *at - self.0[first] >= Duration::from_secs(1) {
                 first += 1;
             }
             index - first + 1
