@@ -4,8 +4,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{Client, IntoConnectionInfo, ProtocolVersion, PushInfo, PushKind, RedisError, Value};
+use redis::{
+    Client, IntoConnectionInfo, ProtocolVersion, PushInfo, PushKind, RedisError, Value, cmd,
+};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::Instant;
 
 use crate::error::BadUrl;
 use crate::scripts::{Request, ScriptError, run};
@@ -24,19 +27,25 @@ struct Shared {
 }
 
 /// The connection in use. A generation begins with each replacement.
+#[derive(Default)]
 struct Current {
     manager: Option<ConnectionManager>,
     generation: u64,
+    /// The time of the first request since the last success.
+    waiting_since: Option<Instant>,
 }
 
-/// The receivers of messages, by channel.
+/// The receivers of messages, by channel. Upstreams of one name have one channel.
 #[derive(Default)]
-struct Listeners(Mutex<HashMap<String, UnboundedSender<String>>>);
+struct Listeners(Mutex<HashMap<String, Vec<UnboundedSender<String>>>>);
 
 /// The longest time for a connection, with its TLS handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest pause before the client connects again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// The time without a success after which the connection is replaced. The client itself does not
+/// notice a connection that is dead but open, and does not try again after a refused password.
+const SILENCE: Duration = Duration::from_millis(2_500);
 
 impl Store {
     /// Creates a store. Connects with the first request.
@@ -49,7 +58,7 @@ impl Store {
         let info = info.set_redis_settings(settings);
         let address = info.addr().to_string();
         let client = Client::open(info).map_err(|error| bad(&error))?;
-        let current = Mutex::new(Current { manager: None, generation: 0 });
+        let current = Mutex::new(Current::default());
         Ok(Self {
             shared: Arc::new(Shared { client, address, current, listeners: Arc::default() }),
         })
@@ -63,11 +72,20 @@ impl Store {
     /// Returns the connection and its generation.
     fn connection(&self) -> Result<(ConnectionManager, u64), RedisError> {
         let mut current = lock(&self.shared.current);
+        let now = Instant::now();
+        let waiting_since = *current.waiting_since.get_or_insert(now);
+        if now.saturating_duration_since(waiting_since) >= SILENCE {
+            current.replace();
+            current.waiting_since = Some(now);
+        }
         let manager = if let Some(manager) = &current.manager {
             manager.clone()
         } else {
             let manager = self.connect()?;
             current.manager = Some(manager.clone());
+            let mut first = manager.clone();
+            // A handshake may take longer than a request may wait, so it has a task of its own.
+            tokio::spawn(async move { first.send_packed_command(&cmd("PING")).await });
             manager
         };
         Ok((manager, current.generation))
@@ -98,11 +116,15 @@ impl Store {
     ) -> Result<R::Reply, ScriptError> {
         let (mut connection, generation) = self.connection()?;
         let result = run(&mut connection, key, request).await;
-        if let Err(ScriptError::Server(error)) = &result {
-            // After a fail-over the old server may go on as a replica, which refuses writes.
-            if matches!(error.code(), Some("READONLY" | "MASTERDOWN" | "LOADING")) {
-                self.replace(generation);
+        let mut current = lock(&self.shared.current);
+        match &result {
+            Err(ScriptError::Server(error)) if is_replica(error) => {
+                if current.generation == generation {
+                    current.replace();
+                }
             }
+            Ok(_) => current.waiting_since = None,
+            Err(_) => {}
         }
         result
     }
@@ -112,25 +134,17 @@ impl Store {
         lock(&self.shared.current).generation
     }
 
-    /// Connects again with the next request.
-    fn replace(&self, generation: u64) {
-        let mut current = lock(&self.shared.current);
-        if current.generation == generation {
-            current.generation += 1;
-            current.manager = None;
-        }
-    }
-
     /// Receives the messages of a channel from now on. [`subscribe`](Self::subscribe) must follow.
+    /// Dropping the receiver ends it.
     pub(crate) fn listen(&self, channel: &str) -> UnboundedReceiver<String> {
         let (sender, receiver) = unbounded_channel();
-        lock(&self.shared.listeners.0).insert(channel.to_owned(), sender);
+        let mut listeners = lock(&self.shared.listeners.0);
+        listeners.retain(|_, senders| {
+            senders.retain(|sender| !sender.is_closed());
+            !senders.is_empty()
+        });
+        listeners.entry(channel.to_owned()).or_default().push(sender);
         receiver
-    }
-
-    /// Ends the reception of a channel.
-    pub(crate) fn ignore(&self, channel: &str) {
-        lock(&self.shared.listeners.0).remove(channel);
     }
 
     /// Subscribes to a channel. Returns the generation of the connection.
@@ -141,14 +155,30 @@ impl Store {
     }
 }
 
+impl Current {
+    /// Connects again with the next request.
+    fn replace(&mut self) {
+        self.generation += 1;
+        self.manager = None;
+    }
+}
+
+/// Returns whether the server is no primary, or not yet. After a fail-over the old server may go on
+/// as a replica, which refuses writes.
+fn is_replica(error: &RedisError) -> bool {
+    // Redis 6 has the code of an error within a script only in the text.
+    matches!(error.code(), Some("READONLY" | "MASTERDOWN" | "LOADING"))
+        || error.detail().is_some_and(|text| text.contains("READONLY"))
+}
+
 impl Listeners {
-    /// Passes a message to the listener of its channel.
+    /// Passes a message to the listeners of its channel.
     fn deliver(&self, push: &PushInfo) {
         let (PushKind::Message, [channel, message]) = (&push.kind, push.data.as_slice()) else {
             return;
         };
         let (Some(channel), Some(message)) = (text(channel), text(message)) else { return };
-        if let Some(listener) = lock(&self.0).get(channel) {
+        for listener in lock(&self.0).get(channel).into_iter().flatten() {
             // The listener may have ended meanwhile.
             let _ = listener.send(message.to_owned());
         }

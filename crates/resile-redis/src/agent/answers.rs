@@ -2,7 +2,6 @@ use std::time::Duration;
 
 use resile::Timer;
 use resile::cooldown::Hold;
-use resile::fleet::State;
 
 use super::job::{Answer, Job};
 use super::round::{Failure, Outcome};
@@ -50,16 +49,12 @@ impl<M: Timer> Agent<'_, M> {
             Some(false) => self.presence.failed(now),
             None => {}
         }
-        // While the server learns its members, the number before counts.
-        if self.presence.state() == State::Shared {
-            self.known = self.members;
-        }
     }
 
     fn accept(&mut self, job: &Job, answer: Answer, now: Duration) {
         match (job, answer) {
             (_, Answer::Subscribed(generation)) => self.subscribed = Some(generation),
-            (_, Answer::Members(members)) => self.members = members.max(1),
+            (_, Answer::Members(members)) => self.census.count(members, now),
             (_, Answer::Hold(reply)) => {
                 let (elapsed, remaining, hint) = (reply.elapsed, reply.remaining, reply.hint);
                 self.join(Hold { elapsed, remaining, hint }, now);

@@ -1,6 +1,7 @@
 //! The task that exchanges with the server for one upstream.
 
 mod answers;
+mod census;
 mod holds;
 mod job;
 mod round;
@@ -101,5 +102,4 @@ where
     upstream.advise(Advice::new());
     round.begin(&desk, jobs, context.plan.timeout);
     drop(round.end().await);
-    context.store.ignore(&channel);
 }

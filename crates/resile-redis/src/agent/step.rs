@@ -9,6 +9,7 @@ use resile::fleet::State;
 use resile::quota::Dimension;
 use resile::upstream::{Resource, Shared};
 
+use super::census::Census;
 use super::holds::Holds;
 use super::job::Job;
 use super::votes::Votes;
@@ -28,9 +29,7 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) votes: Votes,
     /// The state of the exchanges without a lease.
     pub(super) presence: Mode,
-    pub(super) members: u32,
-    /// The members known before the server lost data.
-    pub(super) known: u32,
+    pub(super) census: Census,
     renewed_at: Option<Duration>,
     renews_every: Duration,
     /// The generation of the connection that has the subscription.
@@ -79,8 +78,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             holds: Holds::default(),
             votes: Votes::default(),
             presence: Mode::new(),
-            members: 1,
-            known: 1,
+            census: Census::new(),
             renewed_at: None,
             renews_every: spread(RENEWAL),
             subscribed: None,
@@ -116,7 +114,7 @@ impl<'a, M: Timer> Agent<'a, M> {
         if self.plan.votes {
             self.shared.upstream().advise(self.votes.advice(now));
         }
-        self.shared.report(self.state(), self.members);
+        self.shared.report(self.state(), self.census.last());
         self.explain();
     }
 
@@ -148,14 +146,14 @@ impl<'a, M: Timer> Agent<'a, M> {
 
     /// Returns the number by which safe mode divides a limit.
     fn divisor(&self) -> u32 {
-        self.members.max(self.known).max(self.plan.least_members)
+        self.census.known().max(self.plan.least_members)
     }
 
     /// Returns the exchanges that are due.
     pub(super) fn due(&mut self, generation: u64, now: Duration) -> Vec<Job> {
         let mut jobs = Vec::new();
         let retry_at = self.presence.retry_at().unwrap_or(Duration::ZERO);
-        if self.renews_at() <= now && retry_at <= now {
+        if self.renews_at() <= now {
             self.renewed_at = Some(now);
             self.renews_every = spread(RENEWAL);
             jobs.push(Job::Renew(MEMBER_TTL));
@@ -198,7 +196,8 @@ impl<'a, M: Timer> Agent<'a, M> {
     }
 
     fn renews_at(&self) -> Duration {
-        self.renewed_at.map_or(Duration::ZERO, |at| at + self.renews_every)
+        let next = || self.renewed_at.map_or(Duration::ZERO, |at| at + self.renews_every);
+        self.presence.retry_at().unwrap_or_else(next)
     }
 
     /// Returns the exchanges of a member that leaves: it gives everything back.
@@ -218,7 +217,7 @@ impl<'a, M: Timer> Agent<'a, M> {
 
     /// Returns the time of the next step.
     pub(super) fn wakes_at(&self, may_ask: bool, now: Duration) -> Duration {
-        let mut at = self.renews_at().max(self.presence.retry_at().unwrap_or_default());
+        let mut at = self.renews_at();
         if !may_ask {
             at = now + RENEWAL; // the end of the round wakes the task
         }
@@ -246,7 +245,7 @@ impl<'a, M: Timer> Agent<'a, M> {
 
     pub(super) fn describe(&self, snapshot: &mut member::Snapshot) {
         snapshot.state = self.state();
-        snapshot.members = self.members;
+        snapshot.members = self.census.last();
         snapshot.age = self.shared.upstream().fleet().and_then(|status| status.age);
         snapshot.exchanges = self.exchanges;
         snapshot.failures = self.failures;
