@@ -82,6 +82,7 @@ impl Desk {
                     want: ask.want,
                     memory: ask.memory,
                     told: ask.told,
+                    own: ask.own,
                 };
                 Ok(Answer::Lease(store.run(key, &request).await?))
             }

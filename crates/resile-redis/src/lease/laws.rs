@@ -102,6 +102,7 @@ impl World {
             want: ask.want,
             memory: ask.memory,
             told: ask.told,
+            own: ask.own,
         };
         let micros = i128::try_from(self.now.as_micros()).unwrap();
         self.server.step(micros, &request)

@@ -40,6 +40,8 @@ pub(crate) struct Lease {
     shared_until: Option<Duration>,
     /// The part of a unit that the share has left.
     fraction: f64,
+    /// The units of the share that the server does not know.
+    own: i64,
 }
 
 /// The units and times of one exchange.
@@ -51,6 +53,7 @@ pub(crate) struct Ask {
     pub(crate) want: i64,
     pub(crate) memory: Option<i64>,
     pub(crate) told: Option<u64>,
+    pub(crate) own: i64,
 }
 
 /// The shortest time between two exchanges of one lease.
@@ -82,6 +85,7 @@ impl Lease {
             floor,
             shared_until: None,
             fraction: 0.0,
+            own: 0,
         }
     }
 }
@@ -174,6 +178,7 @@ impl Lease {
             want,
             memory: Some(self.memory(now)),
             told: self.told.take(),
+            own: self.own,
         };
         self.base = self.base.min(spent);
         (ask, surplus)
@@ -188,6 +193,7 @@ impl Lease {
             want: 0,
             memory: None,
             told: None,
+            own: self.own,
         }
     }
 
@@ -215,6 +221,7 @@ impl Lease {
         let has_lost_data = reply.is_new && is_recent;
         self.mode.answered(now, has_lost_data, TTL);
         self.base = ask.spent;
+        self.own = self.own.saturating_sub(ask.own);
         self.level = Some(reply.level);
         self.pause = reply.wait.unwrap_or(RENEWAL);
         self.shared_until = None;
@@ -254,6 +261,7 @@ impl Lease {
         // Above the limit nothing is saved for later.
         self.fraction = if added < whole { 0.0 } else { units_now - real(whole) };
         self.granted = self.granted.saturating_add(added);
+        self.own = self.own.saturating_add(added);
         added
     }
 }

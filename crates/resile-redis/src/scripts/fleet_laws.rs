@@ -65,6 +65,7 @@ impl Member {
             want,
             memory: self.memory,
             told: None,
+            own: 0,
         };
         self.base = self.base.min(self.spent);
         if matches!(fate, Fate::RequestLost) {

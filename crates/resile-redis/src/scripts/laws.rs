@@ -32,6 +32,7 @@ fn quiet(id: &str, capacity: i64, rate: i64) -> LeaseRequest<'_> {
         want: 0,
         memory: None,
         told: None,
+        own: 0,
     }
 }
 
@@ -49,9 +50,10 @@ prop_compose! {
         spent in -5_i64..20,
         least in prop_oneof![Just(0), 0_i64..15],
         want in 0_i64..15,
+        own in prop_oneof![Just(0), 0_i64..15],
     ) -> LeaseRequest<'static> {
         let ttl = if leaves { Duration::ZERO } else { ttl() };
-        LeaseRequest { ttl, base, spent, least, want, ..quiet(id, capacity, rate) }
+        LeaseRequest { ttl, base, spent, least, want, own, ..quiet(id, capacity, rate) }
     }
 }
 
@@ -59,6 +61,14 @@ prop_compose! {
 fn requests(capacity: i64, rate: i64) -> impl Strategy<Value = Vec<(i128, LeaseRequest<'static>)>> {
     let pause = prop_oneof![5 => 0_i128..20, 1 => -30_i128..0, 1 => 50_i128..200];
     prop::collection::vec((pause, request(capacity, rate)), 1..60)
+}
+
+/// Lets the members give themselves nothing.
+fn without_own(
+    requests: Vec<(i128, LeaseRequest<'static>)>,
+) -> Vec<(i128, LeaseRequest<'static>)> {
+    let requests = requests.into_iter();
+    requests.map(|(pause, request)| (pause, LeaseRequest { own: 0, ..request })).collect()
 }
 
 /// Runs the requests. Calls `check` with the account before and after each one, the parts that may
@@ -102,6 +112,7 @@ proptest! {
         let mut account = Account::default();
         account.step(1_000, &quiet("a", capacity, 2));
         let capacity = i128::from(capacity);
+        let requests = without_own(requests);
         each_step(&mut account, requests, |before, after, arrived, consumed| {
             assert!((-capacity..=capacity).contains(&after.level), "{after:?}");
             // The lower bound forgives a debt.
@@ -110,6 +121,28 @@ proptest! {
             }
             assert!(after.records.values().all(|record| record.held() >= 0), "{after:?}");
         });
+    }
+
+    /// The members gave themselves units while the server was away. The same units as use beyond a
+    /// lease would leave the same level or a lower one.
+    #[test]
+    fn own_units_empty_an_account_and_make_no_debt(
+        requests in requests(60, 2),
+        level in -20_i64..20,
+        spent in 0_i64..40,
+        own in 0_i64..40,
+    ) {
+        let mut account = Account::default();
+        account.step(1_000, &LeaseRequest { memory: Some(level), ..quiet("a", 60, 2) });
+        each_step(&mut account, without_own(requests), |_, _, _, _| {});
+        let now = account.time + 40 * TTL; // nobody is remembered
+        let mut plain = account.clone();
+        let before = account.clone().step(now, &quiet("b", 60, 2)).level;
+        let level = account.step(now, &LeaseRequest { spent, own, ..quiet("c", 60, 2) }).level;
+        let least = plain.step(now, &LeaseRequest { spent, ..quiet("c", 60, 2) }).level;
+        prop_assert!(level >= least && level <= before);
+        prop_assert!(own < spent || level >= before.min(0), "{} {}", before, level);
+        prop_assert!(own < spent || level == (before - spent).max(before.min(0)));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 -- KEYS: a hash. `l` level, `t` time, `s` scale, `b` birth, `o` level at birth, `w` last sweep, `c`
 -- claim as "id amount expiry", and for each member `m:<id>` as "granted spent expiry".
 -- ARGV: id, capacity, rate, scale, ttl (us), base, spent, least, want, memory ('' for none), told ('' for
--- none): the level that the provider has reported.
+-- none): the level that the provider has reported, own: the units that the member gave itself while
+-- the server was away.
 -- Reply: granted, level, wait (us, -1 for never), is_new.
 --
 -- The level and the capacity are in parts. There are `scale` parts in a unit, and `rate` parts
@@ -46,6 +47,7 @@ local spent = number(7, -MOST_UNITS, MOST_UNITS)
 local least = number(8, 0, MOST_UNITS)
 local want = number(9, 0, MOST_UNITS)
 local memory, told = tonumber(ARGV[10]), tonumber(ARGV[11])
+local own = number(12, 0, MOST_UNITS)
 local leaves = ttl == 0
 if leaves then
     want = 0
@@ -127,7 +129,11 @@ if record then
     granted = parse_record(record)
 end
 if spent > granted then -- the member spent more than its lease, so the account owes the rest
-    level = moved(level, granted - spent)
+    own = math.min(own, spent - granted)
+    level = moved(level, granted - spent + own)
+    -- The refill of the same time above the capacity is lost. So own units only empty the account.
+    -- Otherwise the fleet would wait for its full refill after each long absence of the server.
+    level = math.max(moved(level, -own), math.min(level, 0))
     granted = spent
 end
 local held = granted - spent

@@ -32,6 +32,8 @@ pub(crate) struct LeaseRequest<'a> {
     pub(crate) memory: Option<i64>,
     /// The lowest level that the provider has reported since the last exchange, in units.
     pub(crate) told: Option<u64>,
+    /// The units that the member gave itself in safe mode since the last answer.
+    pub(crate) own: i64,
 }
 
 /// The answer to a [`LeaseRequest`].
@@ -71,6 +73,7 @@ impl Request for LeaseRequest<'_> {
             self.want.to_string(),
             self.memory.map_or_else(String::new, |level| level.to_string()),
             self.told.map_or_else(String::new, |level| level.to_string()),
+            self.own.to_string(),
         ]
     }
 

@@ -27,6 +27,7 @@ fn lease(id: &str) -> LeaseRequest<'_> {
         want: 30,
         memory: None,
         told: None,
+        own: 0,
     }
 }
 

@@ -153,9 +153,10 @@ prop_compose! {
         want in 0_i64..25,
         memory in prop::option::of(-10_i64..25),
         told in prop_oneof![4 => Just(None), 1 => (0_u64..25).prop_map(Some)],
+        own in prop_oneof![1 => Just(0_i64), 1 => 0_i64..25],
     ) -> LeaseRequest<'static> {
         let ttl = Duration::from_micros(ttl);
-        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told }
+        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own }
     }
 }
 
@@ -172,13 +173,13 @@ fn extreme() -> impl Strategy<Value = i64> {
 prop_compose! {
     fn extreme_lease()(
         id in id(),
-        numbers in prop::array::uniform7(extreme()),
+        numbers in prop::array::uniform8(extreme()),
         ttl in extreme_duration(),
         memory in prop::option::of(extreme()),
         told in prop_oneof![2 => Just(None), 1 => any::<u64>().prop_map(Some), 1 => (0_u64..1 << 54).prop_map(Some)],
     ) -> LeaseRequest<'static> {
-        let [capacity, rate, scale, base, spent, least, want] = numbers;
-        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told }
+        let [capacity, rate, scale, base, spent, least, want, own] = numbers;
+        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own }
     }
 }
 
@@ -238,6 +239,7 @@ fn the_longest_wait_is_that_of_the_model() {
         want: least,
         memory: Some(-most),
         told: None,
+        own: 0,
     };
     let steps = [
         (START, request("a", 0, most / 2)),

@@ -126,7 +126,9 @@ impl Model<LeaseRequest<'_>> for Account {
         let record = self.records.get(request.id).copied();
         let granted = record.map_or(base, |record| record.granted);
         let debt = (spent - granted).max(0);
-        self.level = (self.level - debt * scale).max(-capacity);
+        let own = i128::from(request.own).clamp(0, MOST_UNITS).min(debt);
+        self.level = (self.level - (debt - own) * scale).max(-capacity);
+        self.level = (self.level - own * scale).max(self.level.min(0));
         let mut held = (granted - spent).max(0);
         if let Some(told) = request.told {
             let told = i128::from(told).min(MOST_UNITS) * scale;
@@ -134,7 +136,7 @@ impl Model<LeaseRequest<'_>> for Account {
         }
 
         let claim = self.claim.take().filter(|claim| claim.expiry > now);
-        let (own, other) = match claim {
+        let (is_own, other) = match claim {
             Some(claim) if claim.id == request.id => (true, None),
             other => (false, other),
         };
@@ -151,7 +153,7 @@ impl Model<LeaseRequest<'_>> for Account {
         held += change;
         self.level = (self.level - change * scale).min(capacity);
         self.claim = other;
-        if held < need && need - held <= room && (own || self.claim.is_none()) {
+        if held < need && need - held <= room && (is_own || self.claim.is_none()) {
             let id = request.id.to_owned();
             self.claim = Some(Claim { id, amount: need - held, expiry: now + ttl });
         }
