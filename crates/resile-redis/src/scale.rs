@@ -12,6 +12,8 @@ pub(crate) struct Scale {
     pub(crate) most: i64,
     /// The largest level, in parts. At most 2^52.
     pub(crate) capacity: i64,
+    /// The burst in parts: the server keeps no more while no member lacks units.
+    pub(crate) calm: i64,
     /// The parts that refill in a microsecond.
     pub(crate) rate: i64,
     /// The parts in a unit.
@@ -40,6 +42,7 @@ impl Scale {
             burst: i64::from(rate.burst()),
             most: whole(most),
             capacity: whole(most * parts),
+            calm: whole(u128::from(rate.burst()) * parts),
             rate: whole(refill),
             parts: whole(parts),
             per_second: f64::from(rate.count()) / rate.period().as_secs_f64().max(1e-9),
@@ -49,7 +52,7 @@ impl Scale {
     /// Returns the scale of a budget. Nothing refills by time.
     pub(crate) fn of_budget(budget: &Budget) -> Self {
         let most = i64::from(budget.capacity()) * TOKEN;
-        Self { burst: most, most, capacity: most, rate: 0, parts: 1, per_second: 0.0 }
+        Self { burst: most, most, capacity: most, calm: most, rate: 0, parts: 1, per_second: 0.0 }
     }
 }
 

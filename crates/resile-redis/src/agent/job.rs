@@ -83,6 +83,7 @@ impl Desk {
                     memory: ask.memory,
                     told: ask.told,
                     own: ask.own,
+                    calm: scale.calm,
                 };
                 Ok(Answer::Lease(store.run(key, &request).await?))
             }

@@ -62,6 +62,7 @@ const SCALE: Scale = Scale {
     burst: CAPACITY,
     most: CAPACITY,
     capacity: CAPACITY,
+    calm: CAPACITY,
     rate: 0,
     parts: 1,
     per_second: 0.0,
@@ -103,6 +104,7 @@ impl World {
             memory: ask.memory,
             told: ask.told,
             own: ask.own,
+            calm: CAPACITY,
         };
         let micros = i128::try_from(self.now.as_micros()).unwrap();
         self.server.step(micros, &request)

@@ -66,6 +66,7 @@ impl Member {
             memory: self.memory,
             told: None,
             own: 0,
+            calm: CAPACITY,
         };
         self.base = self.base.min(self.spent);
         if matches!(fate, Fate::RequestLost) {

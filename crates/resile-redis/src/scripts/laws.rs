@@ -33,6 +33,7 @@ fn quiet(id: &str, capacity: i64, rate: i64) -> LeaseRequest<'_> {
         memory: None,
         told: None,
         own: 0,
+        calm: capacity,
     }
 }
 
@@ -64,9 +65,7 @@ fn requests(capacity: i64, rate: i64) -> impl Strategy<Value = Vec<(i128, LeaseR
 }
 
 /// Lets the members give themselves nothing.
-fn without_own(
-    requests: Vec<(i128, LeaseRequest<'static>)>,
-) -> Vec<(i128, LeaseRequest<'static>)> {
+fn without_own(requests: Vec<(i128, LeaseRequest<'static>)>) -> Vec<(i128, LeaseRequest<'static>)> {
     let requests = requests.into_iter();
     requests.map(|(pause, request)| (pause, LeaseRequest { own: 0, ..request })).collect()
 }

@@ -1,10 +1,12 @@
 -- Exchanges the lease of a member on a shared account: a quota, or a budget without refill.
 --
--- KEYS: a hash. `l` level, `t` time, `s` scale, `b` birth, `o` level at birth, `w` last sweep, `c`
--- claim as "id amount expiry", and for each member `m:<id>` as "granted spent expiry".
--- ARGV: id, capacity, rate, scale, ttl (us), base, spent, least, want, memory ('' for none), told ('' for
--- none): the level that the provider has reported, own: the units that the member gave itself while
--- the server was away.
+-- KEYS: a hash. `l` level, `t` time, `s` scale, `b` birth, `o` level at birth, `w` last sweep, `u`
+-- time at which a member last lacked units, `c` claim as "id amount expiry", and for each member
+-- `m:<id>` as "granted spent expiry".
+-- ARGV: id, capacity, rate, scale, ttl (us), base, spent, least, want, memory ('' for none), told (''
+-- for none), own, calm. `told` is the level that the provider has reported. `own` are the units that
+-- the member gave itself while the server was away. `calm` are the most parts that the account keeps
+-- while no member lacks units.
 -- Reply: granted, level, wait (us, -1 for never), is_new.
 --
 -- The level and the capacity are in parts. There are `scale` parts in a unit, and `rate` parts
@@ -23,6 +25,7 @@
 local MOST_PARTS, MOST_UNITS = 2 ^ 52, 2 ^ 51
 local SECOND = 1000000
 local REMEMBERED = 30 -- leases
+local LACK = 200000 -- microseconds
 
 local function bounded(n, low, high)
     return math.max(low, math.min(high, n))
@@ -48,6 +51,7 @@ local least = number(8, 0, MOST_UNITS)
 local want = number(9, 0, MOST_UNITS)
 local memory, told = tonumber(ARGV[10]), tonumber(ARGV[11])
 local own = number(12, 0, MOST_UNITS)
+local calm = number(13, 0, capacity)
 local leaves = ttl == 0
 if leaves then
     want = 0
@@ -69,9 +73,10 @@ local function parse_record(record)
     return tonumber(granted), tonumber(used), tonumber(expiry)
 end
 
-local stored = redis.call('HMGET', key, 'l', 't', 's', 'b', 'o', 'w', 'c', mine)
+local stored = redis.call('HMGET', key, 'l', 't', 's', 'b', 'o', 'w', 'c', mine, 'u')
 local level, birth, origin = tonumber(stored[1]), tonumber(stored[4]), tonumber(stored[5])
 local swept, claim, record = tonumber(stored[6]), stored[7], stored[8]
+local lacked_at = tonumber(stored[9])
 
 if memory then
     memory = moved(0, bounded(memory, -MOST_UNITS, MOST_UNITS))
@@ -89,6 +94,9 @@ else
     end
     level = bounded(level, -capacity, capacity) -- the capacity may have changed
     level = bounded(level + (now - before) * rate, -capacity, capacity)
+    if not lacked_at or now - lacked_at > LACK then
+        level = math.min(level, calm)
+    end
     if memory and not record and now - birth < ttl and memory < origin then
         -- This member knows of more use than the first one did. The units that the others took
         -- since the birth stay subtracted.
@@ -187,6 +195,9 @@ if missing > 0 then
     end
 end
 
+if missing > 0 then
+    redis.call('HSET', key, 'u', text(now))
+end
 granted = spent + held
 if leaves then
     redis.call('HDEL', key, mine)

@@ -34,6 +34,8 @@ pub(crate) struct LeaseRequest<'a> {
     pub(crate) told: Option<u64>,
     /// The units that the member gave itself in safe mode since the last answer.
     pub(crate) own: i64,
+    /// The most parts that the account keeps while no member lacks units.
+    pub(crate) calm: i64,
 }
 
 /// The answer to a [`LeaseRequest`].
@@ -74,6 +76,7 @@ impl Request for LeaseRequest<'_> {
             self.memory.map_or_else(String::new, |level| level.to_string()),
             self.told.map_or_else(String::new, |level| level.to_string()),
             self.own.to_string(),
+            self.calm.to_string(),
         ]
     }
 

@@ -28,6 +28,7 @@ fn lease(id: &str) -> LeaseRequest<'_> {
         memory: None,
         told: None,
         own: 0,
+        calm: 100_000_000,
     }
 }
 

@@ -154,9 +154,10 @@ prop_compose! {
         memory in prop::option::of(-10_i64..25),
         told in prop_oneof![4 => Just(None), 1 => (0_u64..25).prop_map(Some)],
         own in prop_oneof![1 => Just(0_i64), 1 => 0_i64..25],
+        calm in prop_oneof![1 => Just(90_i64), 1 => 0_i64..60],
     ) -> LeaseRequest<'static> {
         let ttl = Duration::from_micros(ttl);
-        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own }
+        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm }
     }
 }
 
@@ -173,13 +174,13 @@ fn extreme() -> impl Strategy<Value = i64> {
 prop_compose! {
     fn extreme_lease()(
         id in id(),
-        numbers in prop::array::uniform8(extreme()),
+        numbers in prop::array::uniform9(extreme()),
         ttl in extreme_duration(),
         memory in prop::option::of(extreme()),
         told in prop_oneof![2 => Just(None), 1 => any::<u64>().prop_map(Some), 1 => (0_u64..1 << 54).prop_map(Some)],
     ) -> LeaseRequest<'static> {
-        let [capacity, rate, scale, base, spent, least, want, own] = numbers;
-        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own }
+        let [capacity, rate, scale, base, spent, least, want, own, calm] = numbers;
+        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm }
     }
 }
 
@@ -240,6 +241,7 @@ fn the_longest_wait_is_that_of_the_model() {
         memory: Some(-most),
         told: None,
         own: 0,
+        calm: most,
     };
     let steps = [
         (START, request("a", 0, most / 2)),

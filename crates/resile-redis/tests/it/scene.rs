@@ -124,7 +124,8 @@ impl Scene {
         // The calls wait until the members notice the fault.
         let from = fault.from + Duration::from_millis(500);
         let share = |from: Duration, to: Duration| {
-            times.between(from, to).count() / (f64::from(LIMIT) * (to - from).as_secs_f64())
+            times.between(from, to).count()
+                / (f64::from(LIMIT) * to.saturating_sub(from).as_secs_f64())
         };
         Figures {
             goodput: share(from, fault.to),

@@ -49,7 +49,7 @@ pub(crate) async fn all_share(crew: &[Mate]) -> Duration {
     };
     let all = || crew.iter().all(is_one);
     until("a shared fleet", all, || {
-        crew.iter().map(|mate| format!("{:?}\n", mate.member.snapshot())).collect()
+        format!("{:#?}", crew.iter().map(|mate| mate.member.snapshot()).collect::<Vec<_>>())
     })
     .await;
     began.elapsed()
@@ -100,10 +100,7 @@ impl Load {
             self.callers.spawn(async move {
                 loop {
                     if let Ok(admission) = upstream.admit(Never).await {
-                        times
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .push(began.elapsed());
+                        times.lock().unwrap_or_else(PoisonError::into_inner).push(began.elapsed());
                         admission.succeeded();
                     }
                     tokio::task::yield_now().await;
@@ -156,7 +153,7 @@ impl Times {
     pub(crate) fn worst_second(&self) -> usize {
         let mut first = 0;
         let counts = self.0.iter().enumerate().map(|(index, at)| {
-            while *at - self.0[first] >= Duration::from_secs(1) {
+            while at.saturating_sub(self.0[first]) >= Duration::from_secs(1) {
                 first += 1;
             }
             index - first + 1

@@ -151,7 +151,8 @@ impl Line {
     /// Waits until the connection is served. Returns what to do with it.
     async fn way(&self) -> Way {
         let mut rules = self.rules.clone();
-        let is_served = |rules: &Rules| rules.way != Way::Silent && self.number >= rules.served_from;
+        let is_served =
+            |rules: &Rules| rules.way != Way::Silent && self.number >= rules.served_from;
         match rules.wait_for(is_served).await {
             Ok(rules) => rules.way,
             Err(_) => Way::Cut, // the proxy is gone, and this task with it

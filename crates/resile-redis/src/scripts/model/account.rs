@@ -7,6 +7,8 @@ use super::{MOST_UNITS, Model, SECOND, Stored, ceil, duration, id, micros};
 const MOST_PARTS: i128 = 1 << 52;
 /// The leases after which a silent member is forgotten.
 const REMEMBERED: i128 = 30;
+/// The time for which an account counts as one that lacks units, in microseconds.
+const LACK: i128 = 200_000;
 
 /// The record of a member on an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +35,7 @@ pub(crate) struct Claim {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) known: bool,
+    pub(crate) lacked_at: Option<i128>,
     pub(crate) level: i128,
     pub(crate) time: i128,
     pub(crate) scale: i128,
@@ -79,6 +82,9 @@ impl Account {
             self.scale = scale;
         }
         self.level = bound(bound(self.level) + (now - self.time) * rate);
+        if self.lacked_at.is_none_or(|at| now - at > LACK) {
+            self.level = self.level.min(i128::from(request.calm).clamp(0, capacity));
+        }
         self.time = now;
         let is_young = now - self.birth < ttl;
         let is_known = self.records.contains_key(request.id);
@@ -160,6 +166,9 @@ impl Model<LeaseRequest<'_>> for Account {
 
         let goal = if least == 0 { want } else { need };
         let missing = (goal - held).max(0);
+        if missing > 0 {
+            self.lacked_at = Some(now);
+        }
         let until_fit = if missing == 0 {
             Some(Duration::ZERO)
         } else if rate == 0 || missing > room {
@@ -197,6 +206,9 @@ impl Model<LeaseRequest<'_>> for Account {
         let (names, values) = ("ltsbow", [level, time, scale, birth, origin, swept]);
         for (name, value) in names.chars().zip(values) {
             stored.insert(name.to_string(), value.to_string());
+        }
+        if let Some(at) = self.lacked_at {
+            stored.insert("u".to_owned(), at.to_string());
         }
         if let Some(Claim { id, amount, expiry }) = &self.claim {
             stored.insert("c".to_owned(), format!("{id} {amount} {expiry}"));
