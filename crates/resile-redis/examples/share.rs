@@ -1,0 +1,40 @@
+//! Shares ten calls a second with all processes that run this program.
+
+use std::time::{Duration, Instant};
+
+use resile::quota::{Quota, Rate};
+use resile::{Budget, Cooldown, Never, RetryPolicy, Upstream, retry};
+use resile_redis::Fleet;
+use tokio::time::sleep;
+
+static MODEL: Upstream = Upstream::new("model")
+    .with_budget(Budget::new())
+    .with_cooldown(Cooldown::new())
+    .with_quota(Quota::new().with_requests(Rate::per_second(10).with_burst(2)));
+
+const POLICY: RetryPolicy = RetryPolicy::new().with_total_timeout(Duration::from_secs(5));
+
+/// One attempt. A real one sends a request.
+async fn ask() -> std::io::Result<&'static str> {
+    sleep(Duration::from_millis(20)).await;
+    Ok("a coat")
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let url = std::env::var("REDIS_URL").unwrap_or_else(|_| "redis://127.0.0.1:6379".to_owned());
+    let member = Fleet::new(&url)?.with_prefix("guide").join(&MODEL)?;
+
+    for _ in 0..20 {
+        let (began, mut calls) = (Instant::now(), 0);
+        while began.elapsed() < Duration::from_secs(1) {
+            retry(|_| ask(), POLICY, Never).on(&MODEL).await?;
+            calls += 1;
+        }
+        if let Some(status) = MODEL.fleet() {
+            println!("{calls} calls in a second, {status}");
+        }
+    }
+    member.leave().await; // the others have all ten at once
+    Ok(())
+}
