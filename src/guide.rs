@@ -87,8 +87,6 @@ pub mod streams {}
 pub mod llm {}
 
 #[cfg(feature = "reqwest")]
-#[cfg_attr(not(feature = "chaos"), doc = "[`testing`]: crate#features")]
-#[doc = ""]
 #[doc = include_str!("../docs/guide/quotas.md")]
 #[doc = ""]
 #[doc = "<figure id=\"quota\" class=\"picture\">"]
@@ -103,8 +101,23 @@ pub mod llm {}
 #[doc = ""]
 #[doc = "<style>.picture { margin: 1em 0 } .picture svg { max-width: 100%; height: auto }</style>"]
 #[doc = ""]
-#[doc = "Next: [`testing`]."]
+#[doc = "Next: [`fleet`]."]
 pub mod quotas {}
+
+#[cfg_attr(not(feature = "reqwest"), doc = "[`quotas`]: crate#features")]
+#[cfg_attr(not(feature = "chaos"), doc = "[`testing`]: crate#features")]
+#[doc = ""]
+#[doc = include_str!("../docs/guide/fleet.md")]
+#[doc = ""]
+#[doc = "<figure id=\"fleet-redis\" class=\"picture\">"]
+#[doc = include_str!("../docs/fleet-redis.svg")]
+#[doc = "<figcaption>Eight processes with one limit of 200 a second: what the provider got.</figcaption>"]
+#[doc = "</figure>"]
+#[doc = ""]
+#[doc = "<style>.picture { margin: 1em 0 } .picture svg { max-width: 100%; height: auto }</style>"]
+#[doc = ""]
+#[doc = "Next: [`testing`]."]
+pub mod fleet {}
 
 #[cfg(feature = "chaos")]
 #[doc = include_str!("../docs/guide/testing.md")]

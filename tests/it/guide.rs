@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// The chapters in their order, with the page after the last one.
-const CHAPTERS: [&str; 13] = [
+const CHAPTERS: [&str; 14] = [
     "first_call",
     "classifying",
     "timeouts",
@@ -14,6 +14,7 @@ const CHAPTERS: [&str; 13] = [
     "streams",
     "llm",
     "quotas",
+    "fleet",
     "testing",
     "runtimes",
     "migrating",
@@ -48,7 +49,7 @@ fn faults(chapter: &str, page: &str) -> Vec<String> {
         faults.push(format!("{chapter}: no Cargo.toml"));
     }
     for (language, lines) in blocks {
-        if !["toml", "text", "rust", "rust,no_run"].contains(&language) {
+        if !["toml", "text", "rust", "rust,no_run", "rust,ignore"].contains(&language) {
             faults.push(format!("{chapter}: a block of `{language}`"));
         }
         if !language.starts_with("rust") {
@@ -71,7 +72,7 @@ fn faults(chapter: &str, page: &str) -> Vec<String> {
 
 #[test]
 fn programs_of_the_guide_can_be_pasted() {
-    let all: Vec<_> = CHAPTERS[..11]
+    let all: Vec<_> = CHAPTERS[..12]
         .iter()
         .flat_map(|chapter| faults(chapter, &read(&format!("docs/guide/{chapter}.md"))))
         .collect();
@@ -94,6 +95,20 @@ fn programs_that_cannot_be_pasted_are_found() {
     }
 }
 
+/// The crate does not depend on its members, so `ignore` keeps the doc tests from such a program.
+#[test]
+fn a_program_that_is_not_compiled_is_an_example_of_a_member() {
+    let essence = |text: &str| text.replace(|c: char| c.is_whitespace() || c == ',', "");
+    for chapter in &CHAPTERS[..12] {
+        let page = read(&format!("docs/guide/{chapter}.md"));
+        for (_, lines) in blocks(&page).iter().filter(|(language, _)| *language == "rust,ignore") {
+            assert_eq!(*chapter, "fleet");
+            let example = read("crates/resile-redis/examples/share.rs");
+            assert_eq!(essence(&lines.concat()), essence(&example), "{chapter}");
+        }
+    }
+}
+
 #[test]
 fn each_chapter_leads_to_the_next() {
     let (front, module) = (read("docs/guide/guide.md"), read("src/guide.rs"));
@@ -111,7 +126,7 @@ fn each_chapter_leads_to_the_next() {
 /// rustdoc ends raw HTML at the first blank line.
 #[test]
 fn pictures_of_the_guide_are_whole() {
-    for picture in ["collapse", "storm", "fleet", "quota", "priority"] {
+    for picture in ["collapse", "storm", "fleet", "quota", "priority", "fleet-redis"] {
         let svg = read(&format!("docs/{picture}.svg"));
         assert!(svg.starts_with("<svg "), "{picture}");
         assert!(svg.lines().all(|line| !line.trim().is_empty()), "{picture}: a blank line");

@@ -6,7 +6,7 @@ use tokio::time::sleep_until;
 
 use crate::crew::{Crew, Told};
 use crate::plan::Plan;
-use crate::provider::{Provider, Slot};
+use crate::provider::{Provider, SLOT, Slot};
 use crate::store::Store;
 use crate::worker::Job;
 
@@ -53,7 +53,7 @@ pub(crate) async fn run(plan: &Plan, store: &mut Store) -> anyhow::Result<Outcom
 }
 
 impl Outcome {
-    /// Returns the times of an outage in words.
+    /// Returns the times of an outage and its effect in words.
     pub(crate) fn story(&self) -> Vec<String> {
         let Some((from, to)) = self.plan.outage else { return Vec::new() };
         let mut lines = vec![format!(
@@ -74,6 +74,11 @@ impl Outcome {
                 last.as_secs_f64()
             ));
         }
+        let slots = (1.0 / SLOT.as_secs_f64()).round() as usize;
+        let seconds = self.slots.chunks_exact(slots);
+        let accepted = seconds.map(|slots| slots.iter().map(Slot::all_accepted).sum::<u32>());
+        let words: Vec<_> = accepted.map(|accepted| accepted.to_string()).collect();
+        lines.push(format!("  accepted in each second: {}", words.join(" ")));
         lines
     }
 }
