@@ -64,8 +64,9 @@ const RENEWAL: Duration = Duration::from_secs(1);
 pub(crate) const TTL: Duration = Duration::from_secs(2);
 /// The demand that a lease covers, in seconds.
 const COVERED: f64 = 0.1;
-/// The demand that a lease covers beyond this if the fleet has enough, in seconds.
-const SPARE: f64 = 0.15;
+/// The demand that a lease covers beyond this if the fleet has enough, in seconds. Half of a lease
+/// then lasts from a question without an answer to the begin of safe mode.
+const SPARE: f64 = 0.55;
 
 impl Lease {
     /// Creates the account of a process that always wants `floor` units.

@@ -8,9 +8,13 @@ mod proxy;
 mod server;
 
 mod budget;
+mod clock;
 mod cooldown;
 mod faults;
+mod latency;
 mod leave;
 mod limit;
+mod modes;
 mod scene;
 mod votes;
+mod ways;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use redis::{Value, cmd};
 use resile::Upstream;
 use resile::fleet::State;
 use resile_redis::Fleet;
@@ -41,6 +42,15 @@ pub(crate) struct Fault {
     pub(crate) back: Duration,
 }
 
+/// Runs a command on a connection of its own.
+pub(crate) async fn run(server: &Server, words: &[&str]) -> Value {
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut command = cmd(words[0]);
+    command.arg(&words[1..]);
+    command.query_async(&mut connection).await.unwrap()
+}
+
 /// Returns the length of a fault: short in each run, longer with `FAULT_SECONDS`.
 pub(crate) fn fault_time() -> Duration {
     let seconds = std::env::var("FAULT_SECONDS").ok().and_then(|text| text.parse().ok());
@@ -75,6 +85,11 @@ impl Scene {
     /// Waits until all members share, and begins the load.
     pub(crate) async fn begin(&mut self) {
         all_share(&self.crew).await;
+        self.begin_load().await;
+    }
+
+    /// Begins the load, whatever the state.
+    pub(crate) async fn begin_load(&mut self) {
         self.load = Load::new();
         for mate in &self.crew {
             self.load.add(mate, CALLERS as usize);
@@ -93,7 +108,11 @@ impl Scene {
     pub(crate) async fn recover(&self, from: Duration) -> Fault {
         let to = self.load.now();
         let back = all_share(&self.crew).await;
+        let exchanges = || self.crew.iter().map(|mate| mate.member.snapshot().exchanges);
+        let before: Vec<u64> = exchanges().collect();
         sleep(Duration::from_secs(1)).await;
+        let are_alive = exchanges().zip(before).all(|(now, before)| now > before);
+        assert!(are_alive, "a task has ended");
         Fault { from, to, back }
     }
 
