@@ -87,6 +87,12 @@ async fn a_wrong_password_is_told_without_the_password() {
     let client = redis::Client::open(url).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     let mut set = redis::cmd("CONFIG");
-    let () = set.arg("SET").arg("requirepass").arg("hunter2").query_async(&mut connection).await.unwrap();
+    let () = set
+        .arg("SET")
+        .arg("requirepass")
+        .arg("hunter2")
+        .query_async(&mut connection)
+        .await
+        .unwrap();
     mate.becomes(State::Shared).await;
 }
