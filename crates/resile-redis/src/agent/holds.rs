@@ -10,11 +10,11 @@ pub(super) struct Holds {
     /// The latest end of a hold that the fleet knows.
     known_until: Duration,
     published_at: Option<Duration>,
-    read_at: Option<Duration>,
 }
 
-/// The difference of two ends below which they count as one.
-const SAME: Duration = Duration::from_millis(5);
+/// The difference of two ends below which they count as one. On a busy machine so much time may pass
+/// between two readings of the clock.
+const SAME: Duration = Duration::from_millis(20);
 /// The shortest time between two publications.
 const INTERVAL: Duration = Duration::from_millis(100);
 
@@ -29,17 +29,8 @@ impl Holds {
         self.published_at.map_or(Duration::ZERO, |at| at + INTERVAL)
     }
 
-    /// Returns the time of the next reading of the shared hold. `every` is the time between two
-    /// readings.
-    pub(super) fn read_at(&self, every: Duration) -> Duration {
-        self.read_at.map_or(Duration::ZERO, |at| at + every)
-    }
-
-    pub(super) fn asks(&mut self, now: Duration, publishes: bool) {
-        self.read_at = Some(now);
-        if publishes {
-            self.published_at = Some(now);
-        }
+    pub(super) const fn publishes(&mut self, now: Duration) {
+        self.published_at = Some(now);
     }
 
     /// Notes that the fleet knows a hold that ends after `remaining`.

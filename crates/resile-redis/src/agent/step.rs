@@ -153,20 +153,24 @@ impl<'a, M: Timer> Agent<'a, M> {
     pub(super) fn due(&mut self, generation: u64, now: Duration) -> Vec<Job> {
         let mut jobs = Vec::new();
         let retry_at = self.presence.retry_at().unwrap_or(Duration::ZERO);
-        if self.renews_at() <= now {
+        let renews = self.renews_at() <= now;
+        let has_cooldown = self.shared.upstream().cooldown().is_some();
+        if renews {
             self.renewed_at = Some(now);
             self.renews_every = spread(RENEWAL);
             jobs.push(Job::Renew(MEMBER_TTL));
-            if self.subscribed != Some(generation) && self.shared.upstream().cooldown().is_some() {
+            if has_cooldown && self.subscribed != Some(generation) {
                 jobs.push(Job::Subscribe);
             }
         }
-        if self.shared.upstream().cooldown().is_some() && retry_at <= now {
-            let hold = self.news(now).filter(|_| self.holds.publish_at() <= now);
-            if hold.is_some() || self.holds.read_at(self.renews_every) <= now {
-                self.holds.asks(now, hold.is_some());
-                jobs.push(Job::Hold(hold));
+        let may_publish = retry_at <= now && self.holds.publish_at() <= now;
+        let news = self.news(now).filter(|_| may_publish);
+        // The hold is read with each renewal, because a message may be lost.
+        if has_cooldown && (renews || news.is_some()) {
+            if news.is_some() {
+                self.holds.publishes(now);
             }
+            jobs.push(Job::Hold(news));
         }
         if let Some(breaker) = self.voter().filter(|_| retry_at <= now) {
             jobs.extend(self.votes.due(&breaker, now));
