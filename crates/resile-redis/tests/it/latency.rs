@@ -33,7 +33,7 @@ fn p99(times: &[Duration]) -> Duration {
 /// The quota has plenty, so no call has to wait for units.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_waits_for_a_late_answer() {
-    let Some(server) = Server::start(&[]) else { return };
+    let Some(server) = Server::start_alone() else { return };
     let proxy = Proxy::start(server.port()).await;
     let fleet = Fleet::new(&proxy.url()).unwrap();
     let mate = Mate::join(&fleet, limited(100_000, 100_000));

@@ -107,7 +107,7 @@ async fn admit(upstream: Arc<Upstream>) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_members_use_one_limit() {
-    let Some(server) = Server::start(&[]) else { return };
+    let Some(server) = Server::start_alone() else { return };
     let client = redis::Client::open(server.url()).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
 

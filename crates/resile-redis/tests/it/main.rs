@@ -14,6 +14,7 @@ mod faults;
 mod latency;
 mod leave;
 mod limit;
+mod messages;
 mod modes;
 mod scene;
 mod votes;

@@ -25,23 +25,6 @@ pub(crate) const LEASES: u32 = LIMIT / 10 + MEMBERS * (CALLERS + 1);
 /// admissions of 100 ms at one time.
 pub(crate) const MOST_EXCESS: u32 = BURST + LEASES + LIMIT / 10;
 
-/// A server, a proxy or two in front of it, and members that always want more.
-pub(crate) struct Scene {
-    pub(crate) server: Server,
-    pub(crate) proxies: Vec<Proxy>,
-    pub(crate) crew: Vec<Mate>,
-    pub(crate) load: Load,
-}
-
-/// The fault of a scene.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fault {
-    pub(crate) from: Duration,
-    pub(crate) to: Duration,
-    /// The time after the fault until all members shared again.
-    pub(crate) back: Duration,
-}
-
 /// Runs a command on a connection of its own.
 pub(crate) async fn run(server: &Server, words: &[&str]) -> Value {
     let client = redis::Client::open(server.url()).unwrap();
@@ -49,6 +32,24 @@ pub(crate) async fn run(server: &Server, words: &[&str]) -> Value {
     let mut command = cmd(words[0]);
     command.arg(&words[1..]);
     command.query_async(&mut connection).await.unwrap()
+}
+
+/// A server, a proxy or two in front of it, and members that always want more.
+pub(crate) struct Scene {
+    name: &'static str,
+    pub(crate) server: Server,
+    pub(crate) proxies: Vec<Proxy>,
+    pub(crate) crew: Vec<Mate>,
+    pub(crate) load: Load,
+}
+
+/// The times of a fault.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fault {
+    pub(crate) from: Duration,
+    pub(crate) to: Duration,
+    /// The time after the fault until all members shared again.
+    pub(crate) back: Duration,
 }
 
 /// Returns the length of a fault: short in each run, longer with `FAULT_SECONDS`.
@@ -60,24 +61,26 @@ pub(crate) fn fault_time() -> Duration {
 impl Scene {
     /// Starts the server and the members. Returns `None` without a server. Each member has a
     /// connection of its own. The proxies take turns.
-    pub(crate) async fn start(proxies: usize) -> Option<Self> {
-        Self::with(&[], proxies, |_| limited(LIMIT, BURST), |fleet| fleet).await
+    pub(crate) async fn start(name: &'static str, proxies: usize) -> Option<Self> {
+        Self::with(name, &[], proxies, || limited(LIMIT, BURST), |fleet| fleet).await
     }
 
     pub(crate) async fn with(
+        name: &'static str,
         args: &[&str],
         proxies: usize,
-        upstream: impl Fn(u32) -> Upstream,
+        upstream: impl Fn() -> Upstream,
         settings: impl Fn(Fleet) -> Fleet,
     ) -> Option<Self> {
         let server = Server::start(args)?;
-        let mut scene = Self { server, proxies: Vec::new(), crew: Vec::new(), load: Load::new() };
+        let (proxies_of, load) = (Vec::with_capacity(proxies), Load::new());
+        let mut scene = Self { name, server, proxies: proxies_of, crew: Vec::new(), load };
         for _ in 0..proxies {
             scene.proxies.push(Proxy::start(scene.server.port()).await);
         }
-        for (index, proxy) in (0..MEMBERS).zip(scene.proxies.iter().cycle()) {
+        for (_, proxy) in (0..MEMBERS).zip(scene.proxies.iter().cycle()) {
             let fleet = settings(Fleet::new(&proxy.url()).unwrap());
-            scene.crew.push(Mate::join(&fleet, upstream(index)));
+            scene.crew.push(Mate::join(&fleet, upstream()));
         }
         Some(scene)
     }
@@ -97,11 +100,26 @@ impl Scene {
         sleep(Duration::from_secs(1)).await;
     }
 
+    /// Adds a member with its load.
+    pub(crate) fn join(&mut self) {
+        let fleet = Fleet::new(&self.proxies[0].url()).unwrap();
+        let mate = Mate::join(&fleet, limited(LIMIT, BURST));
+        self.load.add(&mate, CALLERS as usize);
+        self.crew.push(mate);
+    }
+
     /// Lets the fault last. Returns its beginning, which is now.
     pub(crate) async fn endure(&self) -> Duration {
         let from = self.load.now();
         sleep(fault_time()).await;
         from
+    }
+
+    /// Checks that all members use their share.
+    pub(crate) fn is_safe(&self) {
+        for mate in &self.crew {
+            assert_eq!(mate.state(), State::Safe, "{}: {:?}", self.name, mate.member.snapshot());
+        }
     }
 
     /// Waits until the fault is over, which ends now, and for a while of normal work.
@@ -112,59 +130,38 @@ impl Scene {
         let before: Vec<u64> = exchanges().collect();
         sleep(Duration::from_secs(1)).await;
         let are_alive = exchanges().zip(before).all(|(now, before)| now > before);
-        assert!(are_alive, "a task has ended");
+        assert!(are_alive, "{}: a task has ended", self.name);
         Fault { from, to, back }
     }
 
-    /// Prints the figures and checks what holds for each fault. `share` is the part of the limit
-    /// that the members may use during the fault.
-    pub(crate) fn check(&self, name: &str, fault: Fault, share: f64) {
-        let Figures { goodput, after, excess } = self.figures(fault);
+    /// Prints the figures and checks that the calls went on. `share` is the part of the limit that
+    /// the members may use during the fault.
+    pub(crate) fn goes_on(&self, fault: Fault, share: f64) {
+        let Self { name, load, .. } = self;
+        let times = load.times();
+        let part = |from: Duration, to: Duration| {
+            let units = f64::from(LIMIT) * to.saturating_sub(from).as_secs_f64();
+            times.between(from, to).count() / units
+        };
+        // The calls wait until the members notice the fault.
+        let during = part(fault.from + Duration::from_millis(500), fault.to);
+        let after = part(fault.to, load.now());
         let failures: u64 = self.crew.iter().map(|mate| mate.member.snapshot().failures).sum();
         println!(
-            "{name:32} during {:5.1} %  after {:5.1} %  excess {excess:4.0} of {MOST_EXCESS}  \
-             back {:4.1} s  failures {failures}",
-            goodput * 100.0,
+            "{name:28} during {:5.1} %  after {:5.1} %  excess {:4.0} units  back {:3.1} s  \
+             failures {failures:3}",
+            during * 100.0,
             after * 100.0,
+            times.excess(f64::from(LIMIT)),
             fault.back.as_secs_f64(),
         );
-        assert!(goodput >= 0.95 * share, "{name}: the goodput was {goodput} of {share}");
-        assert!(after >= 0.85, "{name}: the goodput afterwards was {after}");
+        assert!(during >= 0.95 * share, "{name}: {during} of {share}");
+        assert!(after >= 0.9, "{name}: {after} afterwards");
     }
 
-    /// Checks that all members together kept the limit.
-    pub(crate) fn check_excess(&self, name: &str, fault: Fault) {
-        let Figures { excess, .. } = self.figures(fault);
-        assert!(excess <= f64::from(MOST_EXCESS), "{name}: {excess} more than the rate");
+    /// Checks that all members together kept the limit, apart from `more` units.
+    pub(crate) fn keeps_the_limit(&self, more: f64) {
+        let excess = self.load.times().excess(f64::from(LIMIT));
+        assert!(excess <= f64::from(MOST_EXCESS) + more, "{}: {excess} units", self.name);
     }
-
-    fn figures(&self, fault: Fault) -> Figures {
-        let times = self.load.times();
-        // The calls wait until the members notice the fault.
-        let from = fault.from + Duration::from_millis(500);
-        let share = |from: Duration, to: Duration| {
-            times.between(from, to).count()
-                / (f64::from(LIMIT) * to.saturating_sub(from).as_secs_f64())
-        };
-        Figures {
-            goodput: share(from, fault.to),
-            after: share(fault.to, self.load.now()),
-            excess: times.excess(f64::from(LIMIT)),
-        }
-    }
-
-    /// Checks that all members use their share.
-    pub(crate) fn is_safe(&self) {
-        for mate in &self.crew {
-            assert_eq!(mate.state(), State::Safe, "{:?}", mate.member.snapshot());
-        }
-    }
-}
-
-struct Figures {
-    /// The part of the limit that was admitted during the fault.
-    goodput: f64,
-    /// The same afterwards.
-    after: f64,
-    excess: f64,
 }

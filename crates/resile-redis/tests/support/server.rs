@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 use std::{env, process};
@@ -38,8 +38,8 @@ pub(crate) struct Server {
     turn: Option<Turn>,
 }
 
-/// The tests of a program with a server run one after another: they measure times.
-static TURN: Mutex<()> = Mutex::new(());
+/// A test that needs the whole machine runs alone. The others mostly wait.
+static TURN: RwLock<()> = RwLock::new(());
 
 thread_local! {
     /// The number of servers of this test.
@@ -49,13 +49,19 @@ thread_local! {
 /// The turn of a test. Its second server has it already.
 #[derive(Debug)]
 struct Turn {
-    _lock: Option<MutexGuard<'static, ()>>,
+    _beside: Option<RwLockReadGuard<'static, ()>>,
+    _alone: Option<RwLockWriteGuard<'static, ()>>,
 }
 
 impl Turn {
-    fn take() -> Self {
+    fn take(is_alone: bool) -> Self {
         let is_first = SERVERS.replace(SERVERS.get() + 1) == 0;
-        Self { _lock: is_first.then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner)) }
+        let beside = || TURN.read().unwrap_or_else(PoisonError::into_inner);
+        let alone = || TURN.write().unwrap_or_else(PoisonError::into_inner);
+        Self {
+            _beside: (is_first && !is_alone).then(beside),
+            _alone: (is_first && is_alone).then(alone),
+        }
     }
 }
 
@@ -72,12 +78,21 @@ impl Server {
     ///
     /// Panics if the server does not start, and without a server if `CI` is `true`.
     pub(crate) fn start(args: &[&str]) -> Option<Self> {
+        Self::start_in(args, false)
+    }
+
+    /// Starts an empty server for a test that runs alone, because it needs the whole machine.
+    pub(crate) fn start_alone() -> Option<Self> {
+        Self::start_in(&[], true)
+    }
+
+    fn start_in(args: &[&str], is_alone: bool) -> Option<Self> {
         let Some(binary) = find(&["redis-server", "valkey-server"]) else {
             eprintln!("!!! SKIPPED: this test needs `redis-server` or `valkey-server` in PATH");
             assert!(env::var("CI").as_deref() != Ok("true"), "CI needs a server for this test");
             return None;
         };
-        let mut turn = Some(Turn::take());
+        let mut turn = Some(Turn::take(is_alone));
         let folder = new_folder();
         let args: Vec<String> = args.iter().map(ToString::to_string).collect();
         for _ in 0..PORTS {
