@@ -90,7 +90,7 @@ impl Quota {
                     take()
                 };
                 let Some((place, turn)) = self.line.join(&newcomer, self.queue, now, take) else {
-                    self.note_need();
+                    self.note_refusal(cost);
                     return Ask::Full;
                 };
                 (place, turn, true)
@@ -118,7 +118,7 @@ impl Quota {
         self.too_large(&self.price(cost).amounts(cost))
     }
 
-    /// Tells the owner of a lease that a call did not get its units at once. Comes after the call
+    /// Sets the signal for the owner of a lease: a call did not get its units at once. Comes after the call
     /// has joined the queue, or else the owner would look too early.
     #[cold]
     pub(crate) fn note_need(&self) {
@@ -132,7 +132,7 @@ impl Quota {
 
     /// Returns the amounts to reserve for a cost.
     #[inline]
-    fn price(&self, cost: &Cost<'_>) -> Reserved {
+    pub(super) fn price(&self, cost: &Cost<'_>) -> Reserved {
         let (estimate, known_input, most) =
             (self.estimate_of(cost), cost.known_input(), cost.most_output());
         let (tokens, inputs) = (self.burst(Dimension::Tokens), self.burst(Dimension::Input));

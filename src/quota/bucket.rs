@@ -267,6 +267,11 @@ impl Bucket {
         self.level_of(self.full_at.load(Ordering::Relaxed), 0)
     }
 
+    /// Returns the lease.
+    pub(super) const fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
     /// Takes the lowest level reported since the last call.
     pub(super) fn told(&self) -> Option<u64> {
         self.lease.told()

@@ -13,6 +13,8 @@ pub(super) struct Lease {
     low: AtomicU64,
     /// The lowest level that the provider has reported, or [`NOT_TOLD`].
     told: AtomicU64,
+    /// The largest amount of a call that did not wait for it.
+    refused: AtomicU64,
 }
 
 /// The first word of a lease. A larger lease is cut to it.
@@ -35,6 +37,7 @@ impl Lease {
             end: AtomicU64::new(0),
             low: AtomicU64::new(u64::MAX),
             told: AtomicU64::new(NOT_TOLD),
+            refused: AtomicU64::new(0),
         }
     }
 
@@ -43,6 +46,7 @@ impl Lease {
         self.set_end(0);
         self.set_low(u64::MAX);
         self.told.store(NOT_TOLD, Ordering::Relaxed);
+        self.refused.store(0, Ordering::Relaxed);
     }
 
     #[inline]
@@ -66,6 +70,16 @@ impl Lease {
     /// Keeps the lowest reported level.
     pub(super) fn tell(&self, units: u64) {
         self.told.fetch_min(units.min(NOT_TOLD - 1), Ordering::Relaxed);
+    }
+
+    /// Keeps the largest refused amount.
+    pub(super) fn refuse(&self, units: u64) {
+        self.refused.fetch_max(units, Ordering::Relaxed);
+    }
+
+    /// Takes the largest amount refused since the last call.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused.swap(0, Ordering::Relaxed)
     }
 
     /// Takes the lowest level reported since the last call.

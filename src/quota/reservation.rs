@@ -49,7 +49,7 @@ impl Quota {
             Ask::Reserved(reserved) => Ok(Reservation { quota: self, cost, reserved }),
             Ask::TooLarge(too_large) => Err(Refusal::TooLarge(too_large)),
             Ask::NotBefore(at) => {
-                self.note_need();
+                self.note_refusal(&cost);
                 Err(Refusal::NotYet { wait: Duration::from_nanos(at.saturating_sub(now)) })
             }
             Ask::Waiting { .. } | Ask::Full => unreachable!("the attempt does not wait"),

@@ -1,5 +1,5 @@
 use super::lease::Waiting;
-use super::{Dimension, Quota};
+use super::{Cost, Dimension, Quota};
 use crate::signal::Signal;
 
 /// The operations for the owner of a lease. Times are in nanoseconds.
@@ -54,6 +54,23 @@ impl Quota {
         } else {
             bucket.change(0, amount, 0);
         }
+    }
+
+    /// Notes for the owner of a lease that a call does not wait for its units.
+    #[cold]
+    pub(crate) fn note_refusal(&self, cost: &Cost<'_>) {
+        let amounts = self.price(cost).amounts(cost);
+        for (bucket, amount) in self.buckets.iter().zip(amounts) {
+            if let Some(bucket) = bucket {
+                bucket.lease().refuse(u64::from(amount));
+            }
+        }
+        self.note_need();
+    }
+
+    /// Takes the largest amount refused to a call since the last call of this function.
+    pub(crate) fn refused(&self, dimension: Dimension) -> u64 {
+        self.buckets[dimension.index()].as_ref().map_or(0, |bucket| bucket.lease().refused())
     }
 
     /// Takes the lowest level that the provider has reported since the last call.

@@ -160,7 +160,7 @@ pub(super) fn reserve(
                 if let Some(waker) = waker {
                     quota.ask(demand, Entry::Joining(waker), now, 0)
                 } else {
-                    quota.note_need();
+                    quota.note_refusal(&demand.cost);
                     Ask::NotBefore(at)
                 }
             }

@@ -209,6 +209,16 @@ impl<M: Timer> Shared<'_, M> {
         }
     }
 
+    /// Takes the largest amount that was refused since the last call to a call that does not wait,
+    /// such as [`Upstream::try_admit`].
+    #[must_use]
+    pub fn refused(&self, resource: Resource) -> u64 {
+        match (resource, self.upstream.quota()) {
+            (Resource::Quota(dimension), Some(quota)) => quota.refused(dimension),
+            _ => 0,
+        }
+    }
+
     /// Takes the lowest level that the provider has reported since the last call, less the output
     /// that calls in flight have reserved and that the provider has not charged yet. It is the level
     /// of all members together. It is 0 after a refusal without a level.

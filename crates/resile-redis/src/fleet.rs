@@ -87,9 +87,13 @@ impl Fleet {
         self
     }
 
-    /// Sets the time after which an exchange with the server counts as failed.
+    /// Sets the time after which an exchange with the server counts as failed: 10 ms to 1 s.
     pub const fn with_timeout(mut self, timeout: Duration) -> Self {
-        self.plan.timeout = timeout;
+        self.plan.timeout = match timeout.as_millis() {
+            0..10 => Duration::from_millis(10),
+            10..1_000 => timeout,
+            _ => Duration::from_secs(1),
+        };
         self
     }
 
@@ -112,12 +116,17 @@ impl Fleet {
     /// [`Member::leave`], or until the runtime ends. The returned handle shows the state. Dropping
     /// it does not leave the fleet.
     ///
-    /// The upstream is a `&'static Upstream` or an `Arc<Upstream>`. The members must have the same
-    /// limits.
+    /// The upstream is a `&'static Upstream` or an `Arc<Upstream>`. For a `LazyLock` in a `static`
+    /// pass `&*UPSTREAM`. The task keeps the `Arc`, also if a [`Keyed`](resile::Keyed) drops it. The
+    /// members must have the same limits.
     ///
     /// # Errors
     ///
     /// [`JoinError`] if the upstream has joined already, or without a tokio runtime.
+    ///
+    /// # Panics
+    ///
+    /// Panics on a tokio runtime without timers.
     pub fn join<U, M>(&self, upstream: U) -> Result<Member, JoinError>
     where
         U: Deref<Target = Upstream<M>> + Send + Sync + 'static,

@@ -18,6 +18,8 @@ pub struct Member {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Snapshot {
+    /// True until the member leaves or its runtime ends.
+    pub is_joined: bool,
     /// The worst state of all exchanges.
     pub state: State,
     /// The number of members last known, with this one.
@@ -55,6 +57,7 @@ pub(crate) struct Seat {
 impl Member {
     pub(crate) fn new(name: &str) -> (Self, Seat) {
         let snapshot = Arc::new(Mutex::new(Snapshot {
+            is_joined: true,
             state: State::Joining,
             members: 1,
             age: None,
@@ -88,6 +91,15 @@ impl Member {
     pub async fn leave(&self) {
         self.leaving.send_replace(true);
         self.leaving.closed().await;
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.update(|snapshot| {
+            snapshot.is_joined = false;
+            snapshot.leases.clear();
+        });
     }
 }
 

@@ -1,12 +1,13 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use resile::Timer;
 use resile::breaker::Snapshot;
 use resile::cooldown::Hold;
 use resile::fleet::State;
-use resile::quota::Dimension;
+use resile::quota::{Dimension, Waiting};
 use resile::upstream::{Resource, Shared};
 
 use super::census::Census;
@@ -25,6 +26,8 @@ pub(super) struct Agent<'a, M: Timer> {
     plan: &'a Plan,
     id: &'a str,
     pub(super) leases: Vec<(Lease, String)>,
+    /// The budget that the process had before it joined.
+    tokens: i64,
     pub(super) holds: Holds,
     pub(super) votes: Votes,
     /// The state of the exchanges without a lease.
@@ -53,6 +56,7 @@ impl<'a, M: Timer> Agent<'a, M> {
         let Context { plan, keys, id, .. } = context;
         let upstream = shared.upstream();
         let mut leases = Vec::new();
+        let mut tokens = 0;
         for dimension in Dimension::ALL {
             if let Some(rate) = upstream.quota().and_then(|quota| quota.rate(dimension)) {
                 let resource = Resource::Quota(dimension);
@@ -62,8 +66,8 @@ impl<'a, M: Timer> Agent<'a, M> {
         if let Some(budget) = upstream.budget().filter(|_| plan.shares_budget) {
             let scale = Scale::of_budget(budget);
             // The tokens are those of the fleet. A process wants one for its next retry.
-            let before = shared.balance(Resource::Budget).unwrap_or(0);
-            shared.adjust(Resource::Budget, before.saturating_neg());
+            tokens = shared.balance(Resource::Budget).unwrap_or(0);
+            shared.adjust(Resource::Budget, tokens.saturating_neg());
             leases.push(Lease::new(Resource::Budget, scale, TOKEN.min(scale.most)));
         }
         let leases = leases.into_iter().map(|lease| {
@@ -75,6 +79,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             plan,
             id,
             leases: leases.collect(),
+            tokens,
             holds: Holds::default(),
             votes: Votes::default(),
             presence: Mode::new(),
@@ -96,9 +101,10 @@ impl<'a, M: Timer> Agent<'a, M> {
         let share = self.plan.fail_mode.share(members);
         for (lease, _) in &mut self.leases {
             let balance = self.shared.balance(lease.resource).unwrap_or(0);
-            let waiting = self.shared.waiting(lease.resource);
+            let waiting = waiting(self.shared, lease.resource);
             lease.observe(balance, waiting, now);
             lease.learn(self.shared.reported_level(lease.resource));
+            lease.refuse(self.shared.refused(lease.resource));
             if lease.mode.is_safe() {
                 let change = lease.share(balance, waiting, share, now);
                 self.shared.extend(lease.resource, TTL);
@@ -111,10 +117,14 @@ impl<'a, M: Timer> Agent<'a, M> {
         if self.presence.is_safe() {
             self.votes.forget();
         }
-        if self.plan.votes {
+        if self.votes_count() {
             self.shared.upstream().advise(self.votes.advice(now));
         }
-        self.shared.report(self.state(), self.census.last());
+        let report = || self.shared.report(self.state(), self.census.last());
+        if catch_unwind(AssertUnwindSafe(report)).is_err() {
+            let upstream = self.shared.upstream().name();
+            tracing::error!(target: "resile", upstream, "fleet: an observer panicked");
+        }
         self.explain();
     }
 
@@ -125,7 +135,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             tracing::warn!(
                 target: "resile",
                 upstream = self.shared.upstream().name(),
-                "fleet: Redis is away: {}",
+                "fleet: safe mode: {}",
                 self.last_error.as_deref().unwrap_or_default()
             );
         }
@@ -136,12 +146,11 @@ impl<'a, M: Timer> Agent<'a, M> {
         self.id
     }
 
-    /// Returns the worst state of all exchanges.
+    /// Returns the worst state of all leases.
     fn state(&self) -> State {
         let states = self.leases.iter().map(|(lease, _)| lease.mode.state());
         let worst = states.max_by_key(|state| Mode::badness(*state));
-        let presence = self.presence.state();
-        worst.filter(|it| Mode::badness(*it) > Mode::badness(presence)).unwrap_or(presence)
+        worst.unwrap_or(self.presence.state()) // without a lease the others count
     }
 
     /// Returns the number by which safe mode divides a limit.
@@ -178,7 +187,7 @@ impl<'a, M: Timer> Agent<'a, M> {
         let members = self.divisor();
         for (index, (lease, key)) in self.leases.iter_mut().enumerate() {
             let balance = self.shared.balance(lease.resource).unwrap_or(0);
-            let waiting = self.shared.waiting(lease.resource);
+            let waiting = waiting(self.shared, lease.resource);
             if lease.due_at(balance, waiting, members).is_some_and(|at| at <= now) {
                 let (ask, surplus) = lease.ask(balance, waiting, members, now);
                 self.shared.adjust(lease.resource, surplus.saturating_neg());
@@ -189,9 +198,14 @@ impl<'a, M: Timer> Agent<'a, M> {
         jobs
     }
 
+    /// Returns whether the upstream has a breaker that votes.
+    fn votes_count(&self) -> bool {
+        self.plan.votes && self.shared.upstream().breaker().is_some()
+    }
+
     /// Returns the breaker if it votes.
     fn voter(&self) -> Option<Snapshot> {
-        if self.plan.votes { self.shared.upstream().snapshot() } else { None }
+        if self.votes_count() { self.shared.upstream().snapshot() } else { None }
     }
 
     /// Returns the current hold if the fleet does not know it.
@@ -207,11 +221,15 @@ impl<'a, M: Timer> Agent<'a, M> {
     /// Returns the exchanges of a member that leaves: it gives everything back.
     pub(super) fn leaving(&mut self) -> Vec<Job> {
         let mut jobs = vec![Job::Renew(Duration::ZERO)];
+        if self.votes_count() {
+            jobs.extend(Votes::leaving());
+        }
         for (index, (lease, key)) in self.leases.iter_mut().enumerate() {
             let balance = self.shared.balance(lease.resource).unwrap_or(0);
             let ask = lease.leave(balance);
-            if let Resource::Quota(_) = lease.resource {
-                self.shared.adjust(lease.resource, balance.max(0).saturating_neg());
+            self.shared.adjust(lease.resource, balance.max(0).saturating_neg());
+            if lease.resource == Resource::Budget {
+                self.shared.adjust(lease.resource, self.tokens); // the budget of one process
             }
             let (key, scale) = (key.clone(), lease.scale);
             jobs.push(Job::Lease { index, key, scale, ask, ttl: Duration::ZERO });
@@ -232,12 +250,15 @@ impl<'a, M: Timer> Agent<'a, M> {
                 at = at.min(now + TICK);
             }
             let balance = self.shared.balance(lease.resource).unwrap_or(0);
-            let waiting = self.shared.waiting(lease.resource);
+            let waiting = waiting(self.shared, lease.resource);
             if let Some(due_at) = lease.due_at(balance, waiting, members).filter(|_| may_ask) {
                 at = at.min(due_at);
             }
         }
-        if self.plan.votes && may_ask {
+        if let Some(hold) = self.shared.hold() {
+            at = at.min(now + hold.remaining); // then the calls that wait need units
+        }
+        if self.votes_count() && may_ask {
             at = at.min(self.votes.due_at().max(self.presence.retry_at().unwrap_or_default()));
         }
         at = self.presence.changes_at().map_or(at, |changes_at| at.min(changes_at));
@@ -263,6 +284,11 @@ impl<'a, M: Timer> Agent<'a, M> {
             level: lease.level(),
         }));
     }
+}
+
+/// Returns the amounts of the calls that wait for a resource. During a hold they need nothing yet.
+fn waiting<M: Timer>(shared: &Shared<'_, M>, resource: Resource) -> Waiting {
+    if shared.hold().is_some() { Waiting::default() } else { shared.waiting(resource) }
 }
 
 /// Returns a duration that differs by up to a fifth in both directions.

@@ -55,6 +55,12 @@ impl Votes {
         jobs
     }
 
+    /// Returns the exchanges of a member that leaves.
+    pub(super) fn leaving() -> [Job; 2] {
+        let vote = Job::Vote { calls: 0, failures: 0, is_open: false, ttl: Duration::ZERO };
+        [vote, Job::Probe { step: ProbeStep::Release, ttl: TTL }]
+    }
+
     /// Counts the votes. Half of at least three members with calls make the others suspicious.
     pub(super) fn count(&mut self, votes: VoteReply) {
         self.is_suspect = votes.members >= QUORUM && votes.open * 2 >= votes.members;

@@ -27,6 +27,8 @@ pub(crate) struct Lease {
     base: i64,
     /// The level that the server last reported.
     level: Option<i64>,
+    /// The units that calls were refused since the last exchange because they do not wait.
+    refused: i64,
     /// The lowest level that the provider has reported and the server does not know.
     told: Option<u64>,
     demand: Demand,
@@ -78,6 +80,7 @@ impl Lease {
             granted: 0,
             base: 0,
             level: None,
+            refused: 0,
             told: None,
             demand: Demand::NEW,
             asked_at: None,
@@ -100,6 +103,12 @@ impl Lease {
     /// Returns the level of the whole fleet as the server last reported it.
     pub(crate) const fn level(&self) -> Option<i64> {
         self.level
+    }
+
+    /// Counts units that a call was refused.
+    pub(crate) fn refuse(&mut self, units: u64) {
+        self.refused = self.refused.max(signed(units));
+        self.demand.wants(signed(units));
     }
 
     /// Keeps the lowest level that the provider has reported.
@@ -127,13 +136,14 @@ impl Lease {
         self.floor
             .saturating_add(need)
             .saturating_add(signed(waiting.all))
+            .saturating_add(self.refused)
             .saturating_add(spare.min(plenty))
             .min(self.scale.most)
     }
 
     /// Returns the number of units below which the process asks for more.
     pub(crate) fn low(&self, waiting: Waiting, members: u32) -> i64 {
-        self.want(waiting, members) / 2
+        self.want(waiting, members).saturating_add(1) / 2
     }
 
     /// Returns the time of the next exchange. `None` if none is needed.
@@ -182,6 +192,7 @@ impl Lease {
             own: self.own,
         };
         self.base = self.base.min(spent);
+        self.refused = 0;
         (ask, surplus)
     }
 
@@ -251,8 +262,12 @@ impl Lease {
             // The server takes back what the lease has left, so it is not used.
             self.fraction = 0.0;
             let left = balance.saturating_sub(self.floor).max(0);
-            self.granted = self.granted.saturating_sub(left);
-            return -left;
+            // A budget does not refill by time. Without any answer so far it begins with its share.
+            let is_first = self.answered_at.is_none() && self.scale.rate == 0;
+            let first = if is_first { signed(self.ceiling(share)) } else { 0 };
+            self.own = self.own.saturating_add(first);
+            self.granted = self.granted.saturating_add(first - left);
+            return first - left;
         };
         let seconds = now.saturating_sub(since).as_secs_f64();
         let units_now = self.scale.per_second.mul_add(share * seconds, self.fraction);

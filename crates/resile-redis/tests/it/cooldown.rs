@@ -71,7 +71,7 @@ struct Provider {
 
 impl Provider {
     async fn ask(&self) -> Result<(), Duration> {
-        sleep(Duration::from_millis(5)).await;
+        sleep(Duration::from_millis(1)).await;
         let now = Instant::now();
         let left = self.limited_until.lock().unwrap().saturating_duration_since(now);
         if left.is_zero() {
@@ -90,13 +90,13 @@ async fn refusals(upstreams: &[Arc<Upstream>]) -> Vec<u32> {
     for (index, upstream) in upstreams.iter().cloned().enumerate() {
         let provider = Arc::clone(&provider);
         callers.spawn(async move {
-            sleep(Duration::from_millis(25) * u32::try_from(index).unwrap()).await;
+            sleep(Duration::from_millis(37) * u32::try_from(index).unwrap()).await;
             loop {
                 let classify = |left: &Duration| Verdict::throttled().after(*left);
                 let policy = RetryPolicy::new().with_classifier(classify);
                 let call = retry(|_| provider.ask(), policy, Never).on(upstream.debug());
                 let _ = call.await;
-                sleep(Duration::from_millis(200)).await;
+                sleep(Duration::from_millis(300)).await;
             }
         });
     }

@@ -58,7 +58,7 @@ async fn a_member_without_messages_and_a_late_one_learn_the_hold() {
     // Each copy ends a little later, but the copies do not feed each other.
     let mut latest = Duration::ZERO;
     let mut before = ends(&crew, began);
-    while began.elapsed() < HOLD - Duration::from_millis(500) {
+    while began.elapsed() < HOLD.saturating_sub(Duration::from_millis(500)) {
         let now = ends(&crew, began);
         for (now, before) in now.iter().zip(&before) {
             let (Some(now), Some(before)) = (now, before) else { panic!("a hold is over") };
