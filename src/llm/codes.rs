@@ -213,7 +213,28 @@ const LONGEST: usize = 64;
 pub(super) fn look_up(code: &str, status: Statuses) -> Option<CodeMatch> {
     let mut buffer = [0; LONGEST];
     let name = normalize(code, &mut buffer)?;
-    match_whole(name, status).or_else(|| match_stem(name, status))
+    match_whole(name, status)
+        .or_else(|| {
+            // "Throttling.User": each part may be a code.
+            let mut parts = [0; LONGEST];
+            let parts = code.split('.').skip(usize::from(!code.contains('.'))).find_map(|part| {
+                match_whole(normalize(part, &mut parts)?, status)
+            });
+            parts
+        })
+        .or_else(|| match_stem(name, status))
+}
+
+/// The fewest letters and digits of a code that counts under any name. Shorter codes are words too.
+const SURE: usize = 10;
+
+/// Returns whether `text` is a code of the table and no ordinary word.
+pub(super) fn is_known(text: &str) -> bool {
+    let mut buffer = [0; LONGEST];
+    !text.contains(' ')
+        && normalize(text, &mut buffer).is_some_and(|name| {
+            name.len() >= SURE && NAMES.binary_search_by(|(known, _)| known.cmp(&name)).is_ok()
+        })
 }
 
 /// Returns the meaning of a generic code for failures without any better sign.

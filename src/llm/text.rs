@@ -113,22 +113,15 @@ fn unescaped(text: &str) -> String {
     value
 }
 
-/// Returns whether `text` holds a printed Python dictionary.
-pub(super) fn is_repr(text: &str) -> bool {
-    text.contains('{') && text.contains("{'")
-}
-
-/// Returns a field of an error printed by Python, such as `{'error': {'message': 'No.', …}}`.
-pub(super) fn field_of_repr<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    let inside = text.get(text.find("{'")?..)?;
-    let mut places =
-        inside.match_indices(name).map(|(at, _)| inside.get(at + name.len()..).unwrap_or_default());
-    let value = places.find_map(|after| after.strip_prefix("': "))?;
-    let quote = value.chars().next().filter(|c| *c == '\'' || *c == '"')?;
-    let value = value.get(1..)?;
-    let closes =
-        |at: &usize| value.get(at + 1..).is_some_and(|after| after.starts_with([',', '}', ')']));
-    value.get(..value.match_indices(quote).map(|(at, _)| at).find(closes)?)
+/// Returns the words of a text that is only a status and a string of JSON: `429 "slow down"`.
+pub(super) fn after_status(text: &str) -> Option<String> {
+    let start = text.find('"').filter(|start| (3..=24).contains(start))?;
+    let (before, string) = text.trim_end().split_at_checked(start)?;
+    let is_status = before.trim_end_matches([' ', ':', '-']).ends_with(|c: char| c.is_ascii_digit());
+    if !is_status {
+        return None;
+    }
+    serde_json::from_str(string).ok()
 }
 
 /// Returns the quoted parts of a message: `'…'`, `"…"`, `{…}`. An apostrophe opens no quotation.

@@ -1,5 +1,6 @@
 //! Finds the innermost error in a body and reads its facts.
 
+mod loose;
 mod object;
 mod prose;
 
@@ -76,10 +77,10 @@ impl ParsedBody {
                 Ok(value) => found.answer(&value, now),
                 Err(error) => {
                     found.cut = error.is_eof();
-                    found.broken(&lossy(body), now);
+                    found.almost(&lossy(body), now);
                 }
             },
-            Some(b'{' | b'[' | b'"') => found.broken(&lossy(body), now),
+            Some(b'{' | b'[' | b'"') => found.almost(&lossy(body), now),
             Some(b'<') => {
                 found.shape = BodyShape::Error;
                 found.message = text::html(&lossy(body)).map(|title| text::clip(&title, MESSAGE));
@@ -135,11 +136,23 @@ fn is_error(object: &Map<String, Value>) -> bool {
     if object.keys().any(|name| name.ends_with("Exception")) || is("status", "error") {
         return true;
     }
-    if let Some(Value::Object(response)) = object.get("response") {
-        return response.get("error").is_some_and(|error| !error.is_null());
+    let nested = |name: &str| object.get(name).and_then(Value::as_object);
+    if ["response", "Response"].iter().filter_map(|name| nested(name)).any(|response| {
+        ["error", "Error"].iter().any(|name| response.get(*name).is_some_and(|e| !e.is_null()))
+    }) {
+        return true;
     }
-    if let Some(Value::Object(base)) = object.get("base_resp") {
-        return base.get("status_code").and_then(Value::as_i64).is_some_and(|status| status != 0);
+    // These providers answer with a status object, and its code is good in a good answer.
+    let codes = ["code", "status_code", "Code"];
+    let of_status = ["base_resp", "header", "status"].iter().filter_map(|name| nested(name));
+    if of_status.clone().any(|status| {
+        codes.iter().filter_map(|name| status.get(*name)).any(|code| !is_good(code))
+    }) {
+        return true;
+    }
+    let names = ["error_code", "error_msg", "error_message", "errorCode", "errorMessage"];
+    if names.iter().filter_map(|name| object.get(*name)).any(|value| !is_good(value)) {
+        return true;
     }
     // A bare error has no envelope. An answer has its content beside these fields.
     let answer = ["choices", "candidates", "content", "output", "data", "id", "usage", "delta"]
@@ -152,14 +165,27 @@ fn is_error(object: &Map<String, Value>) -> bool {
             "detail",
             "msg",
             "code",
-            "error_message",
-            "errorMessage",
+            "errmsg",
             "__type",
             "status_code",
             "title",
         ]
         .iter()
         .any(|name| has(name))
+}
+
+/// Returns whether the value of a code or a message stands for no error: null, nothing, 0 or 2xx.
+fn is_good(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Number(number) => {
+            number.as_i64().is_some_and(|code| code == 0 || (200..300).contains(&code))
+        }
+        Value::String(text) => {
+            text.is_empty() || text.parse::<u32>().is_ok_and(|code| code == 0 || text.starts_with('2'))
+        }
+        _ => true,
+    }
 }
 
 fn lossy(body: &[u8]) -> std::borrow::Cow<'_, str> {

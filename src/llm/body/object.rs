@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
-use super::{CODES, DEEPEST, MESSAGE, ParsedBody};
+use super::{CODES, DEEPEST, MESSAGE, ParsedBody, is_error};
 use crate::llm::{codes, headers, text, wait};
 
 /// Returns the rank of a field as the error's words. A smaller rank is better.
@@ -22,11 +22,11 @@ fn words(name: &str) -> Option<u8> {
 /// Returns the place of a field in the order of reading nested errors. The last one is innermost.
 fn inner(name: &str) -> Option<usize> {
     Some(match name {
-        "error" | "errors" => 0,
+        "error" | "errors" | "Error" => 0,
         "innererror" | "inner_error" | "fault" | "base_resp" | "$metadata" => 1,
         "detail" | "error_message" => 2,
         "body" | "responseBody" | "data" => 3,
-        "response" => 4,
+        "response" | "Response" => 4,
         "cause" => 5,
         "metadata" => 6,
         "raw" => 7,
@@ -36,10 +36,9 @@ fn inner(name: &str) -> Option<usize> {
 
 /// Returns the status in a field of that name.
 fn status(name: &str, value: &Value) -> Option<u16> {
-    match name {
-        "code" | "status" | "status_code" | "statusCode" | "upstream_status"
-        | "raw_status_code" | "http_status" | "httpStatusCode" | "http_code" | "error_code" => {}
-        _ => return None,
+    let is_named = ["code", "Code", "status", "Status"].iter().any(|end| name.ends_with(end));
+    if !is_named {
+        return None;
     }
     let status = match value {
         Value::Number(number) => number.as_u64().and_then(|number| u16::try_from(number).ok()),
@@ -47,6 +46,13 @@ fn status(name: &str, value: &Value) -> Option<u16> {
         _ => None,
     };
     status.filter(|status| (400..600).contains(status))
+}
+
+/// Returns whether a field of an unknown name holds an error.
+fn is_nested(name: &str, value: &Value) -> bool {
+    let is_input = ["headers", "request", "input", "param", "usage", "ctx"];
+    let object = value.as_object().filter(|_| !is_input.iter().any(|part| name.contains(part)));
+    object.is_some_and(is_error)
 }
 
 impl ParsedBody {
@@ -66,12 +72,20 @@ impl ParsedBody {
             return;
         }
         let mut said: Option<(u8, &str)> = None;
-        let mut inside = [None; 8];
+        let mut inside = [None; 9];
+        let mut fresh: Option<u16> = None;
         for (name, value) in object {
             let name = name.as_str();
-            self.status = status(name, value).or(self.status);
+            // A gateway names its own status and the status behind it.
+            if let Some(status) = status(name, value) {
+                let is_inner = name.contains("upstream") || name.contains("raw");
+                fresh = fresh.filter(|_| !is_inner).or(Some(status));
+            }
             self.wait = self.wait.max(wait::field(name, value, now));
-            if let Some(place) = inner(name).and_then(|place| inside.get_mut(place)) {
+            let place = inner(name).map(|place| place + 1);
+            // An error may be in a field of any name.
+            let place = place.or_else(|| (is_nested(name, value)).then_some(0));
+            if let Some(place) = place.and_then(|place| inside.get_mut(place)) {
                 *place = Some((name, value));
             }
             match value {
@@ -103,6 +117,7 @@ impl ParsedBody {
                 _ => {}
             }
         }
+        self.status = fresh.or(self.status);
         if let Some((_, words)) = said {
             self.prose(words, now, depth + 1);
         }
@@ -141,7 +156,7 @@ impl ParsedBody {
     /// Records a field that may be a machine code.
     fn name(&mut self, name: &str, code: &str) {
         match name {
-            "code" | "error_code" | "errorCode" | "errorcode" => {
+            "code" | "Code" | "error_code" | "errorCode" | "errorcode" | "err_code" | "errcode" => {
                 self.code = Some(text::clip(code, 128));
             }
             "type" | "error_type" | "errorType" if code != "error" => {
@@ -152,6 +167,9 @@ impl ParsedBody {
             }
             "status" | "reason" | "__type" | "type" | "error_type" | "errorType" | "name"
             | "kind" => {}
+            "param" | "model" | "field" | "message" => return,
+            // A code under another name counts only if its whole word is known.
+            _ if codes::is_known(code) => {}
             _ => return,
         }
         self.code(code);

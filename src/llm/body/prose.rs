@@ -2,10 +2,23 @@
 
 use std::time::SystemTime;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{BodyShape, DEEPEST, MESSAGE, PARSED, ParsedBody, READ, is_error, lossy};
+use super::{BodyShape, DEEPEST, MESSAGE, PARSED, ParsedBody, READ, is_error, loose, lossy};
 use crate::llm::{numbers, text, wait};
+
+/// The largest number of braces of a text from which an object is tried.
+const TRIES: usize = 4;
+
+/// Returns the object at the start of `text` and its length. An object that is almost JSON has the
+/// length of its brace: what it holds may be an error.
+fn first_object(text: &str) -> Option<(Map<String, Value>, usize)> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    match values.next() {
+        Some(Ok(Value::Object(object))) => Some((object, values.byte_offset())),
+        _ => Some((loose::object(text)?, 1)),
+    }
+}
 
 impl ParsedBody {
     /// Reads words. They may quote another error as JSON.
@@ -13,45 +26,64 @@ impl ParsedBody {
         if depth == 0 {
             self.named = numbers::status(prose);
         }
+        // "429 \"words\"" and "Error code: 429 - \"words\"": the words are a whole string of JSON.
+        if let Some(inner) = text::after_status(prose) {
+            return self.prose(&inner, now, depth.max(1));
+        }
         if depth <= DEEPEST && self.embedded(prose, now, depth) {
             return;
         }
-        let printed = text::is_repr(prose).then(|| {
-            text::field_of_repr(prose, "message").or_else(|| text::field_of_repr(prose, "detail"))
-        });
-        let printed = printed.flatten();
-        if printed.is_some() {
-            let codes = ["code", "type", "status"]
-                .into_iter()
-                .filter_map(|name| text::field_of_repr(prose, name));
-            codes.for_each(|code| self.code(code));
-        }
-        let prose = printed.unwrap_or(prose).trim();
+        let prose = prose.trim();
         if !prose.is_empty() {
+            if !prose.contains(' ') && prose.contains('_') {
+                self.code(prose);
+            }
             self.message = Some(text::clip(prose, MESSAGE));
         }
     }
 
-    /// Reads an error in JSON from the first brace of a text on. Returns whether there was an
-    /// error. Other JSON in a text is quoted content.
+    /// Reads an error object from one of the first braces of a text on. Returns whether there was
+    /// an error. Other objects in a text are quoted content.
     pub(super) fn embedded(&mut self, prose: &str, now: SystemTime, depth: usize) -> bool {
-        let Some(start) = prose.find('{') else { return false };
-        let inner = prose.get(start..).unwrap_or_default();
-        if depth > DEEPEST || inner.len() > PARSED || !inner.contains('"') {
+        if depth > DEEPEST || prose.len() > PARSED {
             return false;
         }
-        let first = serde_json::Deserializer::from_str(inner).into_iter::<Value>().next();
-        match first {
-            Some(Ok(Value::Object(object))) if is_error(&object) => {
+        let mut from = 0;
+        for _ in 0..TRIES {
+            let rest = prose.get(from..).unwrap_or_default();
+            let Some(start) = rest.find('{').map(|start| from + start) else { return false };
+            let inner = prose.get(start..).unwrap_or_default();
+            let Some((object, length)) = first_object(inner) else {
+                from = start + 1;
+                continue;
+            };
+            from = start + length;
+            if is_error(&object) {
+                let before = self.message.take();
                 self.object(&object, now, depth + 1);
                 // The error may have had no message.
                 if self.message.is_none() && start > 0 {
                     self.message =
                         prose.get(..start).map(|before| text::clip(before.trim(), MESSAGE));
                 }
-                true
+                self.message = self.message.take().or(before);
+                return true;
             }
-            _ => false,
+        }
+        false
+    }
+
+    /// Reads JSON that does not parse.
+    pub(super) fn almost(&mut self, body: &str, now: SystemTime) {
+        // A whole string of JSON that is cut off reads like its words.
+        let start = body.find('{').unwrap_or(body.len());
+        let object = loose::object(body.get(start..).unwrap_or_default());
+        match object.filter(is_error) {
+            Some(object) => {
+                self.shape = BodyShape::Error;
+                self.object(&object, now, 0);
+            }
+            None => self.broken(body, now),
         }
     }
 
@@ -101,7 +133,7 @@ impl ParsedBody {
             } else if data.starts_with(['{', '[', '"']) {
                 match serde_json::from_str::<Value>(&data) {
                     Ok(value) => self.answer(&value, now),
-                    Err(_) if text::mentions_error(&data) => self.broken(&data, now),
+                    Err(_) if text::mentions_error(&data) => self.almost(&data, now),
                     Err(_) => {}
                 }
             } else if !data.is_empty() {
