@@ -117,6 +117,26 @@ pub(super) fn requested(lower: &str) -> Option<(u64, u64)> {
     limit.zip(requested)
 }
 
+/// Returns whether the numbers of a lower-case "Limit N, used M" show a limit that is used up. `None`
+/// without both numbers. A requested amount counts as used.
+pub(super) fn is_used_up(lower: &str) -> Option<bool> {
+    let (mut limit, mut used, mut requested) = (None, None, 0);
+    for number in numbers(lower.get(..super::text::floor_char_boundary(lower, 256))?) {
+        let before = lower.get(..number.start)?.trim_end_matches([' ', ':', '=', '~', '"']);
+        let after = lower.get(number.end..)?.trim_start();
+        if before.ends_with("limit") || before.ends_with(" of") || before.ends_with('/') {
+            limit = limit.or(Some(number.value));
+        } else if before.ends_with("used") || before.ends_with("current") || after.starts_with("of ") {
+            used = used.or(Some(number.value));
+        } else if before.ends_with("remaining") {
+            return Some(number.value == 0);
+        } else if before.ends_with("requested") {
+            requested = number.value;
+        }
+    }
+    Some(used?.saturating_add(requested) >= limit?)
+}
+
 /// Returns whether the text has "limit: 0". The plan does not include such a quota.
 pub(super) fn limit_of_zero(text: &str) -> bool {
     let after = |(at, word): (usize, &str)| text.get(at + word.len()..).unwrap_or_default();

@@ -9,7 +9,8 @@ use super::phrases::PhraseMatch;
 use super::rule::Rule;
 use super::statuses::Statuses;
 use super::tokens::Tokens;
-use super::{codes, headers, numbers, phrases, text, wait};
+use super::grammar::{Reading, Said};
+use super::{codes, grammar, headers, numbers, phrases, text, wait};
 
 /// The answer of a failed call, as far as it arrived. It is the input of the classification.
 ///
@@ -126,7 +127,13 @@ impl<'a> Reply<'a> {
             lower: &lower,
         };
         let longest_wait = found.wait.max(found.google.wait).max(said).or(asked);
-        let Conclusion { kind, scope, rule } = evidence.conclude(longest_wait);
+        let mut conclusion = evidence.conclude(longest_wait);
+        if conclusion.kind == Kind::RateLimit && longest_wait >= Some(LONG_WAIT) {
+            conclusion.kind = Kind::QuotaExhausted;
+            conclusion.scope = conclusion.scope.filter(|scope| *scope == Scope::Day).or(Some(Scope::Window));
+            conclusion.rule = Rule::LongWait;
+        }
+        let Conclusion { kind, scope, rule } = conclusion;
 
         let mut failure = Failure::bare(kind, rule, self.phase);
         let parts = &mut *failure.0;
@@ -168,14 +175,11 @@ impl<'a> Reply<'a> {
         failure
     }
 
-    /// Returns the status that counts. A good or unspecific status gives way to a status in the
-    /// body. The specific statuses are 401 to 404, 413 and 429.
+    /// Returns the status that counts: the innermost that the answer names, in JSON before in words.
+    /// A text in an error answer names no better status than the answer's own.
     fn status(&self, found: &ParsedBody) -> Option<u16> {
-        match self.status {
-            Some(own @ (401..=404 | 413 | 429)) => Some(own),
-            Some(own @ 400..) => found.status.or(Some(own)),
-            own => found.status.or(found.named).or(own),
-        }
+        let own = self.status.filter(|status| *status >= 400);
+        found.status.or(own).or(found.named).or(self.status)
     }
 
     fn class(&self, status: Option<u16>) -> Statuses {
@@ -185,6 +189,9 @@ impl<'a> Reply<'a> {
         }
     }
 }
+
+/// A limit that is reset after such a wait or a longer one is a quota and not a rate.
+const LONG_WAIT: std::time::Duration = std::time::Duration::from_secs(3_600);
 
 /// All inputs of the decision.
 struct Evidence<'c> {
@@ -204,6 +211,30 @@ struct Conclusion {
     rule: Rule,
 }
 
+/// What the words of a message mean.
+#[derive(Clone, Copy)]
+struct Words {
+    kind: Kind,
+    scope: Option<Scope>,
+    rule: Rule,
+    /// The words say more than a code for a rate limit does.
+    overrules_rate: bool,
+}
+
+impl From<Said> for Words {
+    fn from(said: Said) -> Self {
+        let overrules_rate = said.kind == Kind::QuotaExhausted;
+        Self { kind: said.kind, scope: said.scope, rule: Rule::Grammar(said.rule), overrules_rate }
+    }
+}
+
+impl From<PhraseMatch> for Words {
+    fn from(phrase: PhraseMatch) -> Self {
+        let overrules_rate = phrase.overrules_rate();
+        Self { kind: phrase.kind, scope: phrase.scope, rule: Rule::Phrase(phrase.name), overrules_rate }
+    }
+}
+
 impl Evidence<'_> {
     /// Returns the conclusion of the first rule with an opinion. The [module page](super) has the
     /// order.
@@ -213,11 +244,24 @@ impl Evidence<'_> {
         // An unambiguous code needs no words.
         let open = google.is_some()
             || code.is_none_or(|code| code.yields_to_words || code.kind == Kind::RateLimit);
+        let quoted = if open { text::quoted(self.message) } else { Vec::new() };
+        let read = if open && !self.message.is_empty() {
+            grammar::read(self.lower, &quoted, self.at)
+        } else {
+            Reading::default()
+        };
         let words = || {
-            let veto = |phrase: &PhraseMatch| self.vetoes(phrase, asked);
-            phrases::look_up(self.lower, &text::quoted(self.message), self.at, veto)
+            let veto = |phrase: &PhraseMatch| self.vetoes(phrase, asked, &read);
+            phrases::look_up(self.lower, &quoted, self.at, veto)
         };
         let phrase = if open && !self.message.is_empty() { words() } else { None };
+        // A phrase that denies a limit of the caller's own is about this very limit.
+        let quota = read.quota.filter(|_| phrase.is_none_or(|phrase| !phrase.denies_limit()));
+        let phrase = match (quota, phrase, read.other) {
+            (Some(said), ..) => Some(Words::from(said)),
+            (None, Some(phrase), _) => Some(Words::from(phrase)),
+            (None, None, other) => other.map(Words::from),
+        };
         let of = |kind, scope, rule| Conclusion { kind, scope, rule };
 
         // Google's details name the exhausted limit. Its codes do not.
@@ -238,10 +282,10 @@ impl Evidence<'_> {
                 phrase.filter(|phrase| phrase.kind == code.kind).and_then(|phrase| phrase.scope);
             match phrase {
                 Some(phrase) if code.yields_to_words => {
-                    return of(phrase.kind, phrase.scope, Rule::Phrase(phrase.name));
+                    return of(phrase.kind, phrase.scope, phrase.rule);
                 }
-                Some(phrase) if code.kind == Kind::RateLimit && phrase.overrules_rate() => {
-                    return of(phrase.kind, phrase.scope, Rule::Phrase(phrase.name));
+                Some(phrase) if code.kind == Kind::RateLimit && phrase.overrules_rate => {
+                    return of(phrase.kind, phrase.scope, phrase.rule);
                 }
                 _ if !code.yields_to_words
                     || self.at == Statuses::NONE
@@ -253,7 +297,7 @@ impl Evidence<'_> {
             }
         }
         if let Some(phrase) = phrase {
-            return of(phrase.kind, phrase.scope, Rule::Phrase(phrase.name));
+            return of(phrase.kind, phrase.scope, phrase.rule);
         }
         if let Some(code) = code {
             return of(code.kind, code.scope, code.rule);
@@ -270,7 +314,16 @@ impl Evidence<'_> {
     }
 
     /// Returns whether the other evidence overrules a phrase with two meanings.
-    fn vetoes(&self, phrase: &PhraseMatch, asked: Option<std::time::Duration>) -> bool {
+    fn vetoes(
+        &self,
+        phrase: &PhraseMatch,
+        asked: Option<std::time::Duration>,
+        read: &Reading,
+    ) -> bool {
+        // A limit per minute explains why many callers wait.
+        if phrase.kind == Kind::Overloaded && read.is_minute && self.at == Statuses::RATE {
+            return !phrase.denies_limit();
+        }
         // Google uses these words for a minute's quota too, but then with a wait or
         // `RESOURCE_EXHAUSTED`.
         if phrase.kind == Kind::QuotaExhausted && phrase.name == "exceeded your current quota" {

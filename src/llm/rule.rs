@@ -20,6 +20,10 @@ pub enum Rule {
     Arithmetic,
     /// The provider's words. The name is the first phrase of the matching row.
     Phrase(&'static str),
+    /// The meanings of the provider's words together. The name is the rule of the grammar.
+    Grammar(&'static str),
+    /// The wait that the provider asks for: an hour or more is no matter of a rate.
+    LongWait,
     /// The ending that a good answer named.
     Finish(&'static str),
     /// A stream or a body stopped before its end.
@@ -47,6 +51,8 @@ impl fmt::Display for Rule {
             Self::Google(detail) => write!(f, "google: {detail}"),
             Self::Arithmetic => f.write_str("arithmetic: requested > limit"),
             Self::Phrase(phrase) => write!(f, "phrase: {phrase}"),
+            Self::Grammar(rule) => write!(f, "grammar: {rule}"),
+            Self::LongWait => f.write_str("wait: an hour or more"),
             Self::Finish(reason) => write!(f, "finish: {reason}"),
             Self::Truncated => f.write_str("truncated"),
             Self::Empty => f.write_str("empty"),

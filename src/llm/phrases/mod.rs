@@ -4,12 +4,10 @@
 //! order with at most [`GAP`] bytes between them. Letter case does not matter. The first of the
 //! groups that count at the status decides.
 
-mod finder;
-
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use finder::{Finder, Place};
+use super::finder::{self, Finder, Place};
 
 use super::kind::{Kind, Scope};
 use super::statuses::Statuses;
@@ -94,7 +92,6 @@ static GROUPS: &[Group] = &[
     ),
     group(Kind::Overloaded, BAD, include_str!("loading.txt")),
     limit(include_str!("concurrency.txt")).over(Scope::Concurrency),
-    limit(include_str!("rate_day.txt")).over(Scope::Day),
     limit(include_str!("rate_minute.txt")).over(Scope::Minute),
     limit(include_str!("rate.txt")),
     // These rows are about a part that is too large. They mention tokens, like rows about a long
@@ -156,7 +153,12 @@ pub(super) struct PhraseMatch {
 impl PhraseMatch {
     /// Returns whether the row says more than a code for a rate limit does.
     pub(super) fn overrules_rate(&self) -> bool {
-        self.kind == Kind::QuotaExhausted || NOT_OWN.lines().any(|row| row == self.name)
+        self.kind == Kind::QuotaExhausted || self.denies_limit()
+    }
+
+    /// Returns whether the row denies a limit of the caller's own.
+    pub(super) fn denies_limit(&self) -> bool {
+        NOT_OWN.lines().any(|row| row == self.name)
     }
 }
 

@@ -1,0 +1,197 @@
+//! Reads what a message says by the meanings of its words, whatever their order.
+//!
+//! A provider words the same fact anew for each plan and each model: "daily limit reached", "you
+//! have used up today's free requests". The table has the words. A rule names the meanings that
+//! must stand together in one statement. A statement ends like a sentence.
+
+mod words;
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use super::kind::{Kind, Scope};
+use super::numbers;
+use super::finder::{Finder, Place};
+use super::statuses::Statuses;
+use words::{
+    ALLOWANCE, BLOCKED, CAP, DAY, LACK, LONG, LONGER, MATTER, MEASURE, MINUTE, MONEY,
+    Meanings, OFFER, OUTPUT, PART, PERIODS, PLAN, PROMPT, RATE, UNPARSED, UNSAFE, USED, WORDS,
+};
+
+/// What the statements of a message mean together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) kind: Kind,
+    pub(super) scope: Option<Scope>,
+    /// The rule of the grammar.
+    pub(super) rule: &'static str,
+}
+
+/// What a message says about limits and about the request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reading {
+    /// A limit that no short wait refills. Words and codes about a rate do not change this.
+    pub(super) quota: Option<Said>,
+    /// A limit per minute or second, and no longer one.
+    pub(super) is_minute: bool,
+    /// A fact about the request or its answer. A known code or phrase says more.
+    pub(super) other: Option<Said>,
+}
+
+struct Grammar {
+    finder: Finder,
+    meanings: Vec<Meanings>,
+}
+
+static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
+    let mut known: Vec<&'static str> = Vec::new();
+    let mut meanings: Vec<Meanings> = Vec::new();
+    for (meaning, words) in WORDS {
+        for word in words.split('|') {
+            match known.iter().position(|other| *other == word) {
+                Some(at) => meanings.iter_mut().skip(at).take(1).for_each(|all| *all |= meaning),
+                None => {
+                    known.push(word);
+                    meanings.push(*meaning);
+                }
+            }
+        }
+    }
+    Grammar { finder: Finder::new(&known), meanings }
+});
+
+/// The statuses at which a statement about a limit needs no word for "used up".
+const LIMITED: Statuses = Statuses::RATE.and(Statuses::PAY);
+
+/// The statuses at which a limit may be the reason.
+const LIMITING: Statuses = Statuses::ALL.but(Statuses::AUTH).but(Statuses::LARGE).but(Statuses::MISSING);
+
+/// The statuses at which the request or its answer may be the reason.
+const OURS: Statuses = Statuses::BAD
+    .and(Statuses::LARGE)
+    .and(Statuses::FAULT)
+    .and(Statuses::NONE)
+    .and(Statuses::DENIED);
+
+/// Reads a message in lower case outside of `quoted`.
+pub(super) fn read(message: &str, quoted: &[Range<usize>], status: Statuses) -> Reading {
+    let Grammar { finder, meanings } = &*GRAMMAR;
+    let mut places = finder.find(message, |start| {
+        begins_word(message, start) && !quoted.iter().any(|range| range.contains(&start))
+    });
+    places.sort_by_key(|place| place.start);
+    let meaning = |place: &Place| meanings.get(place.phrase).copied().unwrap_or_default();
+    let all = places.iter().fold(0, |all, place| all | meaning(place));
+    let mut reading = Reading::default();
+    let mut is_minute = false;
+    for statement in places.chunk_by(|one, next| !is_stopped(message, one.start, next.start)) {
+        let mut said = statement.iter().fold(0, |all, place| all | meaning(place));
+        if said & (MINUTE | PERIODS) != 0 && said & PERIODS != 0 {
+            said &= !periods_within(message, statement, &meaning);
+        }
+        is_minute |= said & MINUTE != 0 && said & ALLOWANCE != 0;
+        reading.quota = longer(reading.quota, quota(said, all, status));
+        reading.other = reading.other.or_else(|| other(said, all, status));
+    }
+    reading.is_minute = is_minute && reading.quota.is_none();
+    reading
+}
+
+/// Returns whether a statement ends between two places.
+fn is_stopped(message: &str, from: usize, to: usize) -> bool {
+    let between = message.get(from..to).unwrap_or_default();
+    let stop = |pair: &[u8]| {
+        matches!(pair, [b'.' | b';' | b'!' | b'?', after] if after.is_ascii_whitespace())
+    };
+    between.as_bytes().windows(2).any(stop) || between.contains(['。', '；'])
+}
+
+/// Returns whether a word may begin there. A word in another script has no visible beginning.
+fn begins_word(message: &str, start: usize) -> bool {
+    let bytes = message.as_bytes();
+    let is_letter = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_lowercase);
+    let period = || {
+        ["perday", "byday"].iter().any(|word| message.get(start..).is_some_and(|m| m.starts_with(word)))
+    };
+    !is_letter(start) || !start.checked_sub(1).is_some_and(is_letter) || period()
+}
+
+const fn has(said: Meanings, all: Meanings) -> bool {
+    said & all == all
+}
+
+/// Returns the quota that a statement says is used up.
+fn quota(said: Meanings, all: Meanings, status: Statuses) -> Option<Said> {
+    if !LIMITING.meets(status) {
+        return None;
+    }
+    let of = |scope, rule| Some(Said { kind: Kind::QuotaExhausted, scope, rule });
+    let is_used = said & USED != 0 || LIMITED.meets(status) && said & OFFER == 0;
+    if said & PERIODS != 0 && said & (ALLOWANCE | CAP | MONEY) != 0 && said & MINUTE == 0 && is_used {
+        let scope = if said & LONG != 0 { Scope::Window } else if said & DAY != 0 { Scope::Day } else { Scope::Window };
+        return of(Some(scope), "a limit per hour or more");
+    }
+    if has(said, MONEY | LACK) || has(said, CAP | USED) {
+        return of(None, "not enough money");
+    }
+    // A plan's allowance is named in one statement. The moment of its return may be in the next.
+    let is_plan = all & PLAN != 0 && all & (RATE | MINUTE) == 0 && said & PROMPT == 0;
+    if is_plan && has(said, ALLOWANCE | USED) && !Statuses::FAULT.and(Statuses::BUSY).meets(status) {
+        return of(Some(Scope::Window), "a plan's allowance");
+    }
+    None
+}
+
+fn longer(one: Option<Said>, other: Option<Said>) -> Option<Said> {
+    match (one, other) {
+        (Some(first), Some(second)) if first.scope.is_none() && second.scope.is_some() => Some(second),
+        (Some(first), Some(second)) if second.scope == Some(Scope::Window) && first.scope == Some(Scope::Day) => Some(second),
+        (first, second) => first.or(second),
+    }
+}
+
+/// Returns what a statement says about the request or its answer.
+fn other(said: Meanings, all: Meanings, status: Statuses) -> Option<Said> {
+    let of = |kind, rule| Some(Said { kind, scope: None, rule });
+    if !OURS.meets(status) {
+        return None;
+    }
+    let is_length = has(said, PROMPT | LONGER | MEASURE) && said & PART == 0 && all & RATE == 0;
+    if is_length && !Statuses::DENIED.meets(status) {
+        return of(Kind::ContextLength, "the prompt is too long");
+    }
+    if has(said, MATTER | UNSAFE) || has(said, MATTER | BLOCKED) {
+        return of(Kind::ContentFilter, "unsafe content");
+    }
+    if Statuses::NONE.and(Statuses::FAULT).meets(status) && has(said, OUTPUT | UNPARSED) {
+        return of(Kind::InvalidOutput, "the answer cannot be parsed");
+    }
+    None
+}
+
+/// Returns the periods of a statement whose own numbers show that they are not used up.
+fn periods_within(
+    message: &str,
+    statement: &[Place],
+    meaning: &impl Fn(&Place) -> Meanings,
+) -> Meanings {
+    let of_period = |place: &&Place| meaning(place) & (MINUTE | PERIODS) != 0;
+    let periods: Vec<&Place> = statement.iter().filter(of_period).collect();
+    let mut within = 0;
+    let mut beyond = 0;
+    for (n, place) in periods.iter().enumerate() {
+        let end = periods.get(n + 1).map_or(message.len(), |next| next.start);
+        let after = message.get(place.end..end.max(place.end)).unwrap_or_default();
+        match numbers::is_used_up(after) {
+            Some(false) => within |= meaning(place),
+            Some(true) => beyond |= meaning(place),
+            None => {}
+        }
+    }
+    within & (MINUTE | PERIODS) & !beyond
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+}

@@ -1,0 +1,105 @@
+//! The words of the grammar, as data.
+
+/// A set of meanings of a word.
+pub(super) type Meanings = u32;
+
+pub(super) const MINUTE: Meanings = 1;
+pub(super) const HOURS: Meanings = 1 << 1;
+pub(super) const DAY: Meanings = 1 << 2;
+/// A week, a month or the period of a plan.
+pub(super) const LONG: Meanings = 1 << 3;
+pub(super) const PERIODS: Meanings = HOURS | DAY | LONG;
+/// What is limited: a quota, requests, tokens.
+pub(super) const ALLOWANCE: Meanings = 1 << 4;
+/// The allowance has been used up.
+pub(super) const USED: Meanings = 1 << 5;
+/// More is offered or promised.
+pub(super) const OFFER: Meanings = 1 << 6;
+pub(super) const MONEY: Meanings = 1 << 7;
+/// There is not enough of something.
+pub(super) const LACK: Meanings = 1 << 8;
+/// An amount of money that the customer has set.
+pub(super) const CAP: Meanings = 1 << 9;
+/// The allowance of a plan. It comes back at a moment and not bit by bit.
+pub(super) const PLAN: Meanings = 1 << 10;
+/// What the caller sent to be read.
+pub(super) const PROMPT: Meanings = 1 << 11;
+pub(super) const LONGER: Meanings = 1 << 12;
+pub(super) const MEASURE: Meanings = 1 << 13;
+/// A file or a list: its size is not the length of a prompt.
+pub(super) const PART: Meanings = 1 << 14;
+/// What can be judged by a filter.
+pub(super) const MATTER: Meanings = 1 << 15;
+pub(super) const UNSAFE: Meanings = 1 << 16;
+pub(super) const BLOCKED: Meanings = 1 << 17;
+/// What the model wrote.
+pub(super) const OUTPUT: Meanings = 1 << 18;
+pub(super) const UNPARSED: Meanings = 1 << 19;
+/// Words about requests per time or about the present load.
+pub(super) const RATE: Meanings = 1 << 20;
+
+/// Words of one or several meanings, with `|` between them. A word counts from its start on: what
+/// follows it may be a longer form. A blank at its end stands for the end of the word.
+pub(super) static WORDS: &[(Meanings, &str)] = &[
+    (MINUTE, "per min|per-min|/min|/ min|per second|/sec|a minute|each minute|every minute|minute limit|(rpm)|(tpm)|每分钟|分钟"),
+    (HOURS, "hourly|per hour|/hour|/ hour|an hour|-hour|5 hour|five hour|24h |每小时|小时"),
+    (HOURS | ALLOWANCE, "5h limit"),
+    (
+        DAY,
+        "per day|per-day|per_day|perday|/day|/ day|daily|a day |each day|today|24 hours|24-hour|(rpd)|(tpd)|for the day|byday|\
+         今日|今天|每日|每天|当日|当天|日调用|日配额|日限|1日|일일",
+    ),
+    (
+        LONG,
+        "per week|weekly|/week|a week |this week|7-day|7 day|seven-day|per month|per-month|monthly|/month|/ month|a month \
+         |this month|billing cycle|billing period|per_month|每周|本周|每月|本月|当月|月度",
+    ),
+    (ALLOWANCE, "limit|quota|allowance|request|token|calls|messages|限额|配额|次数|上限|调用|使用量"),
+    (ALLOWANCE | PLAN, "allocation|usage|session|用量"),
+    (
+        USED,
+        "hit |reached|over the |over your |consumed|too many|spent|no more|maxed|out of|ran out|used up|used all\
+         |已达|达到|已满|초과|上限に達",
+    ),
+    (USED | LACK, "exhaust|deplete|用尽|用完|耗尽"),
+    (USED | LONGER, "exceed|超过|超出|超限"),
+    (LACK, "ran out|run out|out of |used all"),
+    (OFFER, "unlock|upgrade|increase|to get|get more|higher|raise|up to |learn more"),
+    (MONEY, "credit|balance |balance.|balance,|balances|funds|wallet|prepaid|prepay|payment|invoice|余额|账户|额度|点数|积分"),
+    (
+        LACK,
+        "insufficient|not enough|too low|is low|negative|overdue|past due|does not have any|doesn't have any|don't have any\
+         |do not have any|do not have enough|no credit|zero|unpaid|declined|have no |has no |require|top up|top-up|not sufficient|欠费|不足|充值",
+    ),
+    (CAP, "spend|spending|budget |cost limit|billing limit"),
+    (PLAN, "resets|reset at|your plan|subscription|paused|allotment|套餐"),
+    (PROMPT, "prompt|input|context|conversation|history|text too|text is too|transcript|输入|上下文"),
+    (LONGER | PART, "too large|too big"),
+    (LONGER | MEASURE, "too long|overlong|过长|超长|overflow"),
+    (
+        LONGER,
+        "longer than|larger than|greater than|more than|maximum|max |at most|beyond|surpass|be <=| > |大于|最大",
+    ),
+    (MEASURE, "token|character|length|window|context size|context limit|长度|字符"),
+    (PART, "image|file|bytes| mb|audio|video|pixel|batch|items|output token|max_tokens|max_completion_tokens|temperature"),
+    (MATTER, "content|prompt|input|output|image|text|question|answer|response|message|query|内容|输入|输出"),
+    (
+        UNSAFE,
+        "unsafe|inappropriate|harmful|censor|policy violation|violat|offensive|flagged|sensitive info|sensitive content\
+         |risk control|违规|敏感|不合规",
+    ),
+    (MATTER | UNSAFE, "guardrail"),
+    (BLOCKED, "blocked|filtered|拦截"),
+    (
+        OUTPUT,
+        "response|output|completion|generated|tool_call|tool call|function call|json|schema|structured|object generated\
+         |model behavior|arguments",
+    ),
+    (
+        UNPARSED,
+        "could not parse|couldn't parse|could not be parsed|failed to parse|cannot parse|can't parse|unable to parse|error parsing\
+         |not valid json|invalid json|json_invalid|json_parse|did not match|does not match|didn't match|not match|malformed|eof while pars\
+         |expected value|no object generated|output validation|length limit was|jsondecodeerror|failed to decode|invalid tool",
+    ),
+    (RATE, "rate limit|rate-limit|ratelimit|concurren|per min|capacity|overload|throttl|busy|频率|并发|速率"),
+];
