@@ -73,8 +73,10 @@ static GROUPS: &[Group] = &[
         Kind::ContextLength,
         "contextlengthexceeded contextoverflow contextwindowexceeded exceedcontextsize inputtoolong \
          maxcontextlengthexceeded modelmaxprompttokensexceeded modelcontextwindowexceeded prompttoolong \
-         prompttokenlimitexceeded tokenslimitreached",
+         prompttokenlimitexceeded",
     ),
+    // At a 413 this is the size of the request.
+    group(Kind::ContextLength, "tokenslimitreached").at(Statuses::ALL.but(Statuses::LARGE)),
     group(
         Kind::ContentFilter,
         "blockedbysafety contentblocked contentfilter contentfiltered contentpolicyviolation cyberpolicy \
@@ -135,29 +137,35 @@ static GROUPS: &[Group] = &[
     .yields_to_words(),
 ];
 
+/// The statuses at which the name of a period is the name of a limit.
+const LIMITED: Statuses =
+    Statuses::NONE.and(Statuses::WIRE).and(Statuses::RATE).and(Statuses::PAY).and(Statuses::DENIED);
+
 /// Parts of codes. They are tried on codes that are not in `GROUPS`.
 static STEMS: &[Group] = &[
     group(
         Kind::QuotaExhausted,
         "insufficientquota insufficientbalance insufficientcredit usagelimit billing outofcredit spendlimit \
-         spendinglimit quotaexhausted insufficientfund",
+         spendinglimit quotaexhausted insufficientfund overdue nobalance setlimit",
     ),
+    group(Kind::QuotaExhausted, "daily perday").over(Scope::Day).at(LIMITED),
+    group(Kind::QuotaExhausted, "monthly permonth weekly perweek hourly perhour").over(Scope::Window).at(LIMITED),
     group(Kind::Overloaded, "overload capacity unavailable notready serverbusy"),
-    group(Kind::ContextLength, "contextlength contextwindow contextsize prompttoolong inputtoolong maxprompttokens"),
+    group(Kind::ContextLength, "contextlength contextwindow contextsize prompttoolong inputtoolong characterstoolong tokenstoolong maxprompttokens"),
     group(
         Kind::ContentFilter,
         "contentfilter contentpolicy policyviolation biopolicy moderation safety sensitivecontent guardrail \
-         datainspection",
+         datainspection unsafe censor",
     ),
     group(Kind::RateLimit, "concurrency").over(Scope::Concurrency),
     group(Kind::RateLimit, "ratelimit throttl toomanyrequest ratequota limitrequest"),
     group(Kind::RateLimit, "exhausted quotaexceeded").at(Statuses::RATE),
-    group(Kind::Auth, "apikey unauthorized authentication accesstoken credential"),
+    group(Kind::Auth, "apikey unauthorized authentication accesstoken credential authfail signature tokenexpired"),
     group(Kind::Permission, "permission accessdenied forbidden").yields_to_words(),
     group(Kind::NotFound, "modelnotfound invalidmodel unknownmodel unsupportedmodel modelnotexist"),
     // At a 400 the request refers to something missing, such as an earlier answer. The model
-    // exists.
-    group(Kind::NotFound, "notfound").at(Statuses::ALL.but(Statuses::BAD)),
+    // exists. At a 401 or 403 a key is missing.
+    group(Kind::NotFound, "notfound").at(Statuses::ALL.but(Statuses::BAD).but(Statuses::AUTH).but(Statuses::DENIED)),
     group(Kind::TooLarge, "toolarge"),
     group(Kind::Timeout, "timeout timedout"),
     group(

@@ -175,11 +175,14 @@ impl<'a> Reply<'a> {
         failure
     }
 
-    /// Returns the status that counts: the innermost that the answer names, in JSON before in words.
-    /// A text in an error answer names no better status than the answer's own.
+    /// Returns the status that counts: the innermost that the answer names. A status in words counts
+    /// behind a gateway's status only.
     fn status(&self, found: &ParsedBody) -> Option<u16> {
-        let own = self.status.filter(|status| *status >= 400);
-        found.status.or(own).or(found.named).or(self.status)
+        let outer = found.status.or(self.status);
+        match outer {
+            None | Some(..400 | 424 | 500 | 502 | 503) => found.named.or(outer),
+            _ => outer,
+        }
     }
 
     fn class(&self, status: Option<u16>) -> Statuses {

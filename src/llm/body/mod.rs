@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Map, Value};
 
 use super::google::Google;
-use super::{finish, text};
+use super::{finish, text, wait};
 
 /// The facts in a body.
 #[derive(Debug, Default)]
@@ -83,7 +83,10 @@ impl ParsedBody {
             Some(b'{' | b'[' | b'"') => found.almost(&lossy(body), now),
             Some(b'<') => {
                 found.shape = BodyShape::Error;
-                found.message = text::html(&lossy(body)).map(|title| text::clip(&title, MESSAGE));
+                let page = lossy(body);
+                found.message = text::html(&page).map(|title| text::clip(&title, MESSAGE));
+                let head = page.get(..text::floor_char_boundary(&page, MESSAGE));
+                found.wait = wait::sentence(&head.unwrap_or_default().to_ascii_lowercase(), now);
             }
             Some(_) if text::is_events(body) => found.events(body, now),
             Some(_) => {
@@ -157,7 +160,7 @@ fn is_error(object: &Map<String, Value>) -> bool {
     // A bare error has no envelope. An answer has its content beside these fields.
     let answer = ["choices", "candidates", "content", "output", "data", "id", "usage", "delta"]
         .iter()
-        .any(|name| object.contains_key(*name));
+        .any(|name| object.get(*name).is_some_and(|value| !value.is_null()));
     !answer
         && [
             "message",

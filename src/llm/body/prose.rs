@@ -23,9 +23,8 @@ fn first_object(text: &str) -> Option<(Map<String, Value>, usize)> {
 impl ParsedBody {
     /// Reads words. They may quote another error as JSON.
     pub(super) fn prose(&mut self, prose: &str, now: SystemTime, depth: usize) {
-        if depth == 0 {
-            self.named = numbers::status(prose);
-        }
+        // The last words read are the innermost.
+        self.named = numbers::status(prose).or(self.named);
         // "429 \"words\"" and "Error code: 429 - \"words\"": the words are a whole string of JSON.
         if let Some(inner) = text::after_status(prose) {
             return self.prose(&inner, now, depth.max(1));

@@ -7,8 +7,7 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::finder::{self, Finder, Place};
-
+use super::finder::{Finder, Place};
 use super::kind::{Kind, Scope};
 use super::statuses::Statuses;
 
@@ -81,7 +80,7 @@ static GROUPS: &[Group] = &[
     group(Kind::Overloaded, FAULT.and(BUSY).and(RATE).and(NONE), NOT_OWN),
     group(
         Kind::QuotaExhausted,
-        REFUSED.and(NONE).but(MISSING.and(LARGE)),
+        REFUSED.and(NONE).and(FAULT).and(BUSY).but(MISSING.and(LARGE)),
         include_str!("quota.txt"),
     ),
     group(Kind::QuotaExhausted, RATE.and(NONE), include_str!("quota_day.txt")).over(Scope::Day),
@@ -105,25 +104,31 @@ static GROUPS: &[Group] = &[
         "extra usage is required for long context",
     ),
     group(Kind::TooLarge, OURS.and(RATE), include_str!("size.txt")),
-    group(Kind::ContentFilter, OURS.and(DENIED).and(FAULT), include_str!("content.txt")),
+    group(Kind::ContentFilter, OURS.and(DENIED).and(FAULT).and(RATE), include_str!("content.txt")),
     group(Kind::InvalidOutput, BAD.and(FAULT).and(NONE), include_str!("output.txt")),
     group(Kind::Auth, BAD.and(AUTH).and(DENIED).and(NONE), include_str!("auth.txt")),
     group(Kind::NotFound, BAD.and(MISSING).and(NONE), include_str!("model.txt")),
     // Only at a 400: elsewhere the model exists but does not support a parameter.
     group(Kind::NotFound, BAD, "model … is not supported"),
-    group(Kind::NotFound, FAULT, "model not found\nmodel_not_found\nmodel … does not exist"),
+    group(Kind::NotFound, FAULT, include_str!("model_fault.txt")),
     group(Kind::Permission, BAD.and(DENIED).and(NONE), include_str!("access.txt")),
     // Local servers answer like this with a 500, and the failure does not pass.
     group(
         Kind::InvalidRequest,
         FAULT,
-        "is not supported\ndoes not support\nnot implemented\ncannot use both",
+        "is not supported\ndoes not support\nnot implemented\ncannot use both\ninvalid value\ninvalid parameter\nmissing required\ninvalid argument\nmust be a\nmust be one of\nexpected a\nvalidation error\njinja\ntemplate",
     ),
     group(Kind::Timeout, FAULT.and(NONE).and(WIRE), include_str!("timeout.txt")),
     // Only the caller can have done this.
     group(Kind::Cancelled, WIRE, include_str!("cancelled.txt")),
     group(Kind::InvalidRequest, WIRE, include_str!("request_wire.txt")),
     group(Kind::InvalidOutput, NONE, include_str!("parse.txt")),
+    // Words of the provider behind a client's words about its stream.
+    group(
+        Kind::Server,
+        NONE.and(WIRE),
+        "error occurred while processing\nan error occurred during\nserver had an error\nserver had an issue",
+    ),
     group(Kind::Network, WIRE.and(NONE), include_str!("network.txt")),
     // These are the reason phrases of HTTP, for failures that are only a text.
     group(
@@ -256,6 +261,7 @@ impl Row {
 
 #[cfg(test)]
 mod tests {
+    use super::super::finder;
     use super::*;
 
     #[test]
