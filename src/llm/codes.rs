@@ -245,6 +245,28 @@ pub(super) fn is_known(text: &str) -> bool {
         })
 }
 
+/// Classes of errors of client libraries. They count if nothing else says more.
+static CLASSES: &[(&str, Kind)] = &[
+    ("apiconnection", Kind::Network),
+    ("connect", Kind::Network),
+    ("connection", Kind::Network),
+    ("jsondecode", Kind::InvalidOutput),
+    ("type", Kind::InvalidRequest),
+    ("value", Kind::InvalidRequest),
+];
+
+/// Returns the meaning of the class of an error in a text: `openai.APITimeoutError`.
+pub(super) fn class(class: &str, status: Statuses) -> Option<(Kind, Rule)> {
+    let class = class.rsplit(['.', ':']).next().unwrap_or(class);
+    let mut buffer = [0; LONGEST];
+    let name = normalize(class, &mut buffer)?;
+    let known = CLASSES.iter().find(|(known, _)| *known == name);
+    let known = known.map(|(known, kind)| (*kind, Rule::Transport(known)));
+    known
+        .or_else(|| look_up(class, status).map(|code| (code.kind, code.rule)))
+        .or_else(|| generic(class))
+}
+
 /// Returns the meaning of a generic code for failures without any better sign.
 pub(super) fn generic(code: &str) -> Option<(Kind, Rule)> {
     let mut buffer = [0; LONGEST];

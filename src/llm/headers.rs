@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use http::header::AsHeaderName;
 use http::{HeaderMap, HeaderName};
 
+use super::kind::Scope;
 use super::wait;
 use crate::http::{ServiceLimit, answered, retry_after};
 
@@ -64,6 +65,39 @@ pub(super) fn reset(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
         .filter(|limit| limit.remaining == Some(0))
         .filter_map(|limit| limit.reset.filter(|reset| *reset > 0).map(Duration::from_secs));
     resets.chain(service).max()
+}
+
+/// Returns the longest window of hours or more that the headers show as used up. The name of the
+/// window is in the name of a header, or in the claim that Anthropic's plans send.
+pub(super) fn window(headers: &HeaderMap) -> Option<Scope> {
+    let mut longest = None;
+    for (name, value) in headers {
+        let Some(scope) = window_in(name.as_str()) else { continue };
+        let (name, value) = (name.as_str(), value.to_str().unwrap_or_default().trim());
+        let is_used = match name {
+            _ if name.contains("remaining") => value.parse::<f64>().is_ok_and(|left| left <= 0.0 && left > -1.0),
+            _ if name.ends_with("status") => value == "rejected",
+            _ if name.ends_with("used-percent") => value.parse::<f64>().is_ok_and(|used| used >= 100.0),
+            _ => false,
+        };
+        if is_used && longest != Some(Scope::Window) {
+            longest = Some(scope);
+        }
+    }
+    longest
+}
+
+/// Returns the window in the name of a header about a limit.
+fn window_in(name: &str) -> Option<Scope> {
+    let is_limit = name.contains("ratelimit") || name.ends_with("used-percent");
+    let windows = ["unified", "primary", "secondary", "hour", "week", "month", "5h", "7d"];
+    if !is_limit {
+        None
+    } else if name.contains("day") {
+        Some(Scope::Day)
+    } else {
+        windows.iter().any(|window| name.contains(window)).then_some(Scope::Window)
+    }
 }
 
 /// Returns whether a limit is used up. The headers beside its reset header `name` decide. A

@@ -119,7 +119,7 @@ impl<'a> Reply<'a> {
         found.google.nothing |= message.contains("uota") && numbers::limit_of_zero(&message);
         let evidence = Evidence {
             status,
-            at: self.class(status),
+            at: self.class(status, &found),
             phase: self.phase,
             headers,
             found: &found,
@@ -128,6 +128,10 @@ impl<'a> Reply<'a> {
         };
         let longest_wait = found.wait.max(found.google.wait).max(said).or(asked);
         let mut conclusion = evidence.conclude(longest_wait);
+        if let (Kind::RateLimit, Some(scope)) = (conclusion.kind, headers::window(headers)) {
+            let rule = Rule::Header("window");
+            conclusion = Conclusion { kind: Kind::QuotaExhausted, scope: Some(scope), rule };
+        }
         if conclusion.kind == Kind::RateLimit && longest_wait >= Some(LONG_WAIT) {
             conclusion.kind = Kind::QuotaExhausted;
             conclusion.scope = conclusion.scope.filter(|scope| *scope == Scope::Day).or(Some(Scope::Window));
@@ -185,9 +189,13 @@ impl<'a> Reply<'a> {
         }
     }
 
-    fn class(&self, status: Option<u16>) -> Statuses {
+    fn class(&self, status: Option<u16>, found: &ParsedBody) -> Statuses {
         match (self.phase, Statuses::of(status)) {
             (Phase::Connect, Statuses::NONE) => Statuses::WIRE,
+            // A text inside a stream may come from the provider or from the client's own library.
+            (Phase::Preamble | Phase::Content, Statuses::NONE) if found.codes.is_empty() => {
+                Statuses::NONE.and(Statuses::WIRE)
+            }
             (_, class) => class,
         }
     }
@@ -262,6 +270,12 @@ impl Evidence<'_> {
         let quota = read.quota.filter(|_| phrase.is_none_or(|phrase| !phrase.denies_limit()));
         let phrase = match (quota, phrase, read.other) {
             (Some(said), ..) => Some(Words::from(said)),
+            // At no status, the words about a bad request are the weakest.
+            (None, Some(phrase), Some(said))
+                if phrase.kind == Kind::InvalidRequest && said.kind == Kind::InvalidOutput =>
+            {
+                Some(Words::from(said))
+            }
             (None, Some(phrase), _) => Some(Words::from(phrase)),
             (None, None, other) => other.map(Words::from),
         };
@@ -291,8 +305,7 @@ impl Evidence<'_> {
                     return of(phrase.kind, phrase.scope, phrase.rule);
                 }
                 _ if !code.yields_to_words
-                    || self.at == Statuses::NONE
-                    || self.at == Statuses::WIRE =>
+                    || self.at.meets(Statuses::NONE.and(Statuses::WIRE)) =>
                 {
                     return of(code.kind, code.scope.or(scope), code.rule);
                 }
@@ -344,6 +357,9 @@ impl Evidence<'_> {
         let of = |kind, rule| Conclusion { kind, scope: None, rule };
         if let Some(status) = self.status.filter(|status| *status >= 400) {
             return of(by_status(status), Rule::Status(status));
+        }
+        if let Some((kind, rule)) = self.found.class.as_deref().and_then(|c| codes::class(c, self.at)) {
+            return of(kind, rule);
         }
         let error = self.found.shape == BodyShape::Error;
         let generic = || self.found.codes.iter().rev().find_map(|code| codes::generic(code));

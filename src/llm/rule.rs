@@ -22,6 +22,8 @@ pub enum Rule {
     Phrase(&'static str),
     /// The meanings of the provider's words together. The name is the rule of the grammar.
     Grammar(&'static str),
+    /// The name of the limit in a header.
+    Header(&'static str),
     /// The wait that the provider asks for: an hour or more is no matter of a rate.
     LongWait,
     /// The ending that a good answer named.
@@ -52,6 +54,7 @@ impl fmt::Display for Rule {
             Self::Arithmetic => f.write_str("arithmetic: requested > limit"),
             Self::Phrase(phrase) => write!(f, "phrase: {phrase}"),
             Self::Grammar(rule) => write!(f, "grammar: {rule}"),
+            Self::Header(what) => write!(f, "header: {what}"),
             Self::LongWait => f.write_str("wait: an hour or more"),
             Self::Finish(reason) => write!(f, "finish: {reason}"),
             Self::Truncated => f.write_str("truncated"),

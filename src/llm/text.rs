@@ -124,6 +124,21 @@ pub(super) fn after_status(text: &str) -> Option<String> {
     serde_json::from_str(string).ok()
 }
 
+/// Returns the class of an error at the start of a text: `openai.APIConnectionError: no`.
+pub(super) fn class(text: &str) -> Option<&str> {
+    let head = text.get(..floor_char_boundary(text, 96))?;
+    let end = head.find([' ', '(']).unwrap_or(head.len());
+    let name = head.get(..end)?.trim_end_matches(':');
+    (name.ends_with("Error") || name.ends_with("Exception")).then_some(name)
+}
+
+/// Returns the code in the sentence of Amazon's clients: `An error occurred (Code) when calling`.
+pub(super) fn operation_code(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("n error occurred (")?;
+    let (code, rest) = rest.split_once(')')?;
+    (rest.starts_with(" when calling") && code.len() <= 64).then_some(code)
+}
+
 /// Returns the quoted parts of a message: `'…'`, `"…"`, `{…}`. An apostrophe opens no quotation.
 pub(super) fn quoted(message: &str) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();

@@ -26,6 +26,8 @@ pub(super) struct ParsedBody {
     pub(super) code: Option<String>,
     pub(super) error_type: Option<String>,
     pub(super) message: Option<String>,
+    /// The class of the error with which a text begins.
+    pub(super) class: Option<String>,
     pub(super) google: Google,
     /// The longest wait in a field.
     pub(super) wait: Option<Duration>,

@@ -34,6 +34,10 @@ impl ParsedBody {
         }
         let prose = prose.trim();
         if !prose.is_empty() {
+            self.class = text::class(prose).map(str::to_owned).or(self.class.take());
+            if let Some(code) = text::operation_code(prose) {
+                self.code(code);
+            }
             if !prose.contains(' ') && prose.contains('_') {
                 self.code(prose);
             }

@@ -97,6 +97,8 @@ static GROUPS: &[Group] = &[
     // prompt.
     group(Kind::InvalidRequest, OURS, include_str!("output_size.txt")),
     group(Kind::TooLarge, OURS, "split into more\nsplit into smaller\ntoo many inputs"),
+    // A 413 is about the size of the whole request if its words say so.
+    group(Kind::TooLarge, LARGE, include_str!("size.txt")),
     group(Kind::ContextLength, OURS.and(FAULT), include_str!("context.txt")),
     group(
         Kind::ContextLength,
@@ -116,7 +118,7 @@ static GROUPS: &[Group] = &[
     group(
         Kind::InvalidRequest,
         FAULT,
-        "is not supported\ndoes not support\nnot implemented\ncannot use both\ninvalid value\ninvalid parameter\nmissing required\ninvalid argument\nmust be a\nmust be one of\nexpected a\nvalidation error\njinja\ntemplate",
+        "is not supported\ndoes not support\nnot implemented\ncannot use both",
     ),
     group(Kind::Timeout, FAULT.and(NONE).and(WIRE), include_str!("timeout.txt")),
     // Only the caller can have done this.
