@@ -224,11 +224,9 @@ pub(super) fn look_up(code: &str, status: Statuses) -> Option<CodeMatch> {
     match_whole(name, status)
         .or_else(|| {
             // "Throttling.User": each part may be a code.
-            let mut parts = [0; LONGEST];
-            let parts = code.split('.').skip(usize::from(!code.contains('.'))).find_map(|part| {
-                match_whole(normalize(part, &mut parts)?, status)
-            });
-            parts
+            let mut buffer = [0; LONGEST];
+            let mut parts = code.split('.').skip(usize::from(!code.contains('.')));
+            parts.find_map(|part| match_whole(normalize(part, &mut buffer)?, status))
         })
         .or_else(|| match_stem(name, status))
 }

@@ -254,10 +254,14 @@ impl Evidence<'_> {
         let google = self.found.google.classify(self.at);
         // An unambiguous code needs no words.
         let open = google.is_some()
-            || code.is_none_or(|code| code.yields_to_words || code.kind == Kind::RateLimit);
+            || code.is_none_or(|code| {
+                code.yields_to_words || matches!(code.kind, Kind::RateLimit | Kind::Server)
+            });
         let quoted = if open { text::quoted(self.message) } else { Vec::new() };
         let read = if open && !self.message.is_empty() {
-            grammar::read(self.lower, &quoted, self.at)
+            // A 429 quotes the names of limits and no prompt.
+            let quoted = if self.at == Statuses::RATE { &[][..] } else { &quoted };
+            grammar::read(self.lower, quoted, self.at)
         } else {
             Reading::default()
         };
@@ -302,6 +306,12 @@ impl Evidence<'_> {
                     return of(phrase.kind, phrase.scope, phrase.rule);
                 }
                 Some(phrase) if code.kind == Kind::RateLimit && phrase.overrules_rate => {
+                    return of(phrase.kind, phrase.scope, phrase.rule);
+                }
+                // A failed model may have failed by what it wrote.
+                Some(phrase)
+                    if code.kind == Kind::Server && phrase.kind == Kind::InvalidOutput =>
+                {
                     return of(phrase.kind, phrase.scope, phrase.rule);
                 }
                 _ if !code.yields_to_words

@@ -78,7 +78,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (LONGER | MEASURE, "too long|overlong|过长|超长|overflow"),
     (
         LONGER,
-        "longer than|larger than|greater than|more than|maximum|max |at most|beyond|surpass|be <=| > |大于|最大",
+        "longer than|larger than|greater than|more than|maximum|max |at most|only supports|supports up to|beyond|surpass|be <=| > |大于|最大",
     ),
     (MEASURE, "token|character|length|window|context size|context limit|长度|字符"),
     (PART, "image|file|bytes| mb|audio|video|pixel|batch|items|output token|max_tokens|max_completion_tokens|temperature"),
@@ -101,5 +101,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
          |not valid json|invalid json|json_invalid|json_parse|did not match|does not match|didn't match|not match|malformed|eof while pars\
          |expected value|no object generated|output validation|length limit was|jsondecodeerror|failed to decode|invalid tool",
     ),
+    // Pydantic prints this for a field of an answer.
+    (OUTPUT | UNPARSED, "input_value="),
     (RATE, "rate limit|rate-limit|ratelimit|concurren|per min|capacity|overload|throttl|busy|频率|并发|速率"),
 ];
