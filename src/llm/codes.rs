@@ -4,10 +4,11 @@
 //! So `rate_limit_exceeded`, `RATE_LIMIT_EXCEEDED` and `rateLimitExceeded` are equal. The normal
 //! form of `ThrottlingException` is `throttling`. If a body has several codes, the code in the
 //! first group decides. A code outside all groups is tried against `STEMS` in the same order of
-//! meaning. The codes in `GENERIC` say less than a status, another code or a message.
+//! meaning. The generic codes say less than a status, another code or a message.
 
 use std::sync::LazyLock;
 
+use super::generic;
 use super::kind::{Kind, Scope};
 use super::rule::Rule;
 use super::statuses::Statuses;
@@ -178,20 +179,6 @@ static STEMS: &[Group] = &[
     group(Kind::Server, "internalserver upstream").at(Statuses::NONE.and(Statuses::WIRE)).yields_to_words(),
 ];
 
-/// Codes that a provider sends if it has no better one. Their meaning counts if there is no status.
-static GENERIC: &[(&str, Kind)] = &[
-    ("api", Kind::Server),
-    ("badrequest", Kind::InvalidRequest),
-    ("failedprecondition", Kind::InvalidRequest),
-    ("invalidargument", Kind::InvalidRequest),
-    ("invalidparameter", Kind::InvalidRequest),
-    ("invalidprompt", Kind::InvalidRequest),
-    ("invalidrequest", Kind::InvalidRequest),
-    ("server", Kind::Server),
-    ("unknown", Kind::Server),
-    ("validation", Kind::InvalidRequest),
-];
-
 /// The meaning of a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CodeMatch {
@@ -215,7 +202,7 @@ static NAMES: LazyLock<Vec<(&'static str, usize)>> = LazyLock::new(|| {
 });
 
 /// The largest number of letters and digits in a code. Longer codes are prose.
-const LONGEST: usize = 64;
+pub(super) const LONGEST: usize = 64;
 
 /// Returns the meaning of `code` at that status if a group or a stem has the code.
 pub(super) fn look_up(code: &str, status: Statuses) -> Option<CodeMatch> {
@@ -243,38 +230,6 @@ pub(super) fn is_known(text: &str) -> bool {
         })
 }
 
-/// Classes of errors of client libraries. They count if nothing else says more.
-static CLASSES: &[(&str, Kind)] = &[
-    ("apiconnection", Kind::Network),
-    ("connect", Kind::Network),
-    ("connection", Kind::Network),
-    ("jsondecode", Kind::InvalidOutput),
-    ("type", Kind::InvalidRequest),
-    ("value", Kind::InvalidRequest),
-];
-
-/// Returns the meaning of the class of an error in a text: `openai.APITimeoutError`.
-pub(super) fn class(class: &str, status: Statuses) -> Option<(Kind, Rule)> {
-    let class = class.rsplit(['.', ':']).next().unwrap_or(class);
-    let mut buffer = [0; LONGEST];
-    let name = normalize(class, &mut buffer)?;
-    let known = CLASSES.iter().find(|(known, _)| *known == name);
-    let known = known.map(|(known, kind)| (*kind, Rule::Transport(known)));
-    known
-        .or_else(|| look_up(class, status).map(|code| (code.kind, code.rule)))
-        .or_else(|| generic(class))
-}
-
-/// Returns the meaning of a generic code for failures without any better sign.
-pub(super) fn generic(code: &str) -> Option<(Kind, Rule)> {
-    let mut buffer = [0; LONGEST];
-    let name = normalize(code, &mut buffer)?;
-    GENERIC
-        .iter()
-        .find(|(generic, _)| *generic == name)
-        .map(|(generic, kind)| (*kind, Rule::Code(generic)))
-}
-
 fn match_whole(name: &str, status: Statuses) -> Option<CodeMatch> {
     let first = NAMES.partition_point(|(known, _)| *known < name);
     let (known, at) = NAMES[first..]
@@ -285,7 +240,7 @@ fn match_whole(name: &str, status: Statuses) -> Option<CodeMatch> {
 }
 
 fn match_stem(name: &str, status: Statuses) -> Option<CodeMatch> {
-    if GENERIC.iter().any(|(generic, _)| *generic == name) {
+    if generic::is_generic(name) {
         return None;
     }
     let hit = |group: &'static Group| group.names().find(|stem| name.contains(stem));
@@ -311,7 +266,7 @@ fn code_match(rank: usize, group: &Group, rule: Rule) -> CodeMatch {
 /// Returns the letters and digits of `code` in lower case. AWS's additions
 /// (`com.amazon#Name:http://…`) and a final `Error` or `Exception` are removed. Returns `None` if
 /// nothing is left or `code` is prose.
-fn normalize<'b>(code: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b str> {
+pub(super) fn normalize<'b>(code: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b str> {
     let code = code.rsplit('#').next()?;
     let code = code.split(':').next()?;
     if code.len() > 2 * LONGEST || code.contains(' ') && code.len() > 32 {
@@ -383,7 +338,7 @@ mod tests {
 
     #[test]
     fn generic_codes_match_no_group() {
-        for (code, _) in GENERIC {
+        for code in generic::names() {
             assert_eq!(look_up(code, Statuses::ALL), None, "{code}");
         }
     }

@@ -75,9 +75,13 @@ pub(super) fn window(headers: &HeaderMap) -> Option<Scope> {
         let Some(scope) = window_in(name.as_str()) else { continue };
         let (name, value) = (name.as_str(), value.to_str().unwrap_or_default().trim());
         let is_used = match name {
-            _ if name.contains("remaining") => value.parse::<f64>().is_ok_and(|left| left <= 0.0 && left > -1.0),
+            _ if name.contains("remaining") => {
+                value.parse::<f64>().is_ok_and(|left| left <= 0.0 && left > -1.0)
+            }
             _ if name.ends_with("status") => value == "rejected",
-            _ if name.ends_with("used-percent") => value.parse::<f64>().is_ok_and(|used| used >= 100.0),
+            _ if name.ends_with("used-percent") => {
+                value.parse::<f64>().is_ok_and(|used| used >= 100.0)
+            }
             _ => false,
         };
         if is_used && longest != Some(Scope::Window) {

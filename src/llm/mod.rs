@@ -137,9 +137,11 @@
 mod body;
 mod classifier;
 mod codes;
+mod evidence;
 mod failure;
 mod finder;
 mod finish;
+mod generic;
 mod google;
 mod grammar;
 mod headers;

@@ -126,7 +126,10 @@ pub(super) fn is_used_up(lower: &str) -> Option<bool> {
         let after = lower.get(number.end..)?.trim_start();
         if before.ends_with("limit") || before.ends_with(" of") || before.ends_with('/') {
             limit = limit.or(Some(number.value));
-        } else if before.ends_with("used") || before.ends_with("current") || after.starts_with("of ") {
+        } else if before.ends_with("used")
+            || before.ends_with("current")
+            || after.starts_with("of ")
+        {
             used = used.or(Some(number.value));
         } else if before.ends_with("remaining") {
             return Some(number.value == 0);

@@ -117,7 +117,8 @@ fn unescaped(text: &str) -> String {
 pub(super) fn after_status(text: &str) -> Option<String> {
     let start = text.find('"').filter(|start| (3..=24).contains(start))?;
     let (before, string) = text.trim_end().split_at_checked(start)?;
-    let is_status = before.trim_end_matches([' ', ':', '-']).ends_with(|c: char| c.is_ascii_digit());
+    let is_status =
+        before.trim_end_matches([' ', ':', '-']).ends_with(|c: char| c.is_ascii_digit());
     if !is_status {
         return None;
     }

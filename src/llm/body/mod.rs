@@ -150,9 +150,10 @@ fn is_error(object: &Map<String, Value>) -> bool {
     // These providers answer with a status object, and its code is good in a good answer.
     let codes = ["code", "status_code", "Code"];
     let of_status = ["base_resp", "header", "status"].iter().filter_map(|name| nested(name));
-    if of_status.clone().any(|status| {
-        codes.iter().filter_map(|name| status.get(*name)).any(|code| !is_good(code))
-    }) {
+    if of_status
+        .clone()
+        .any(|status| codes.iter().filter_map(|name| status.get(*name)).any(|code| !is_good(code)))
+    {
         return true;
     }
     let names = ["error_code", "error_msg", "error_message", "errorCode", "errorMessage"];
@@ -187,7 +188,8 @@ fn is_good(value: &Value) -> bool {
             number.as_i64().is_some_and(|code| code == 0 || (200..300).contains(&code))
         }
         Value::String(text) => {
-            text.is_empty() || text.parse::<u32>().is_ok_and(|code| code == 0 || text.starts_with('2'))
+            text.is_empty()
+                || text.parse::<u32>().is_ok_and(|code| code == 0 || text.starts_with('2'))
         }
         _ => true,
     }

@@ -9,13 +9,13 @@ mod words;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use super::finder::{Finder, Place};
 use super::kind::{Kind, Scope};
 use super::numbers;
-use super::finder::{Finder, Place};
 use super::statuses::Statuses;
 use words::{
-    ALLOWANCE, BLOCKED, CAP, DAY, LACK, LONG, LONGER, MATTER, MEASURE, MINUTE, MONEY,
-    Meanings, OFFER, OUTPUT, PART, PERIODS, PLAN, PROMPT, RATE, UNPARSED, UNSAFE, USED, WORDS,
+    ALLOWANCE, BLOCKED, CAP, DAY, LACK, LONG, LONGER, MATTER, MEASURE, MINUTE, MONEY, Meanings,
+    OFFER, OUTPUT, PART, PERIODS, PLAN, PROMPT, RATE, UNPARSED, UNSAFE, USED, WORDS,
 };
 
 /// What the statements of a message mean together.
@@ -64,7 +64,8 @@ static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
 const LIMITED: Statuses = Statuses::RATE.and(Statuses::PAY);
 
 /// The statuses at which a limit may be the reason.
-const LIMITING: Statuses = Statuses::ALL.but(Statuses::AUTH).but(Statuses::LARGE).but(Statuses::MISSING);
+const LIMITING: Statuses =
+    Statuses::ALL.but(Statuses::AUTH).but(Statuses::LARGE).but(Statuses::MISSING);
 
 /// The statuses at which the request or its answer may be the reason.
 const OURS: Statuses = Statuses::BAD
@@ -100,9 +101,7 @@ pub(super) fn read(message: &str, quoted: &[Range<usize>], status: Statuses) -> 
 /// Returns whether a statement ends between two places.
 fn is_stopped(message: &str, from: usize, to: usize) -> bool {
     let between = message.get(from..to).unwrap_or_default();
-    let stop = |pair: &[u8]| {
-        matches!(pair, [b'.' | b';' | b'!' | b'?', after] if after.is_ascii_whitespace())
-    };
+    let stop = |pair: &[u8]| matches!(pair, [b'.' | b';' | b'!' | b'?', after] if after.is_ascii_whitespace());
     between.as_bytes().windows(2).any(stop) || between.contains(['。', '；'])
 }
 
@@ -111,7 +110,9 @@ fn begins_word(message: &str, start: usize) -> bool {
     let bytes = message.as_bytes();
     let is_letter = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_lowercase);
     let period = || {
-        ["perday", "byday"].iter().any(|word| message.get(start..).is_some_and(|m| m.starts_with(word)))
+        ["perday", "byday"]
+            .iter()
+            .any(|word| message.get(start..).is_some_and(|m| m.starts_with(word)))
     };
     !is_letter(start) || !start.checked_sub(1).is_some_and(is_letter) || period()
 }
@@ -127,8 +128,15 @@ fn quota(said: Meanings, all: Meanings, status: Statuses) -> Option<Said> {
     }
     let of = |scope, rule| Some(Said { kind: Kind::QuotaExhausted, scope, rule });
     let is_used = said & USED != 0 || LIMITED.meets(status) && said & OFFER == 0;
-    if said & PERIODS != 0 && said & (ALLOWANCE | CAP | MONEY) != 0 && said & MINUTE == 0 && is_used {
-        let scope = if said & LONG != 0 { Scope::Window } else if said & DAY != 0 { Scope::Day } else { Scope::Window };
+    if said & PERIODS != 0 && said & (ALLOWANCE | CAP | MONEY) != 0 && said & MINUTE == 0 && is_used
+    {
+        let scope = if said & LONG != 0 {
+            Scope::Window
+        } else if said & DAY != 0 {
+            Scope::Day
+        } else {
+            Scope::Window
+        };
         return of(Some(scope), "a limit per hour or more");
     }
     if has(said, MONEY | LACK) || has(said, CAP | USED) {
@@ -136,7 +144,8 @@ fn quota(said: Meanings, all: Meanings, status: Statuses) -> Option<Said> {
     }
     // A plan's allowance is named in one statement. The moment of its return may be in the next.
     let is_plan = all & PLAN != 0 && all & (RATE | MINUTE) == 0 && said & PROMPT == 0;
-    if is_plan && has(said, ALLOWANCE | USED) && !Statuses::FAULT.and(Statuses::BUSY).meets(status) {
+    if is_plan && has(said, ALLOWANCE | USED) && !Statuses::FAULT.and(Statuses::BUSY).meets(status)
+    {
         return of(Some(Scope::Window), "a plan's allowance");
     }
     None
@@ -144,8 +153,14 @@ fn quota(said: Meanings, all: Meanings, status: Statuses) -> Option<Said> {
 
 fn longer(one: Option<Said>, other: Option<Said>) -> Option<Said> {
     match (one, other) {
-        (Some(first), Some(second)) if first.scope.is_none() && second.scope.is_some() => Some(second),
-        (Some(first), Some(second)) if second.scope == Some(Scope::Window) && first.scope == Some(Scope::Day) => Some(second),
+        (Some(first), Some(second)) if first.scope.is_none() && second.scope.is_some() => {
+            Some(second)
+        }
+        (Some(first), Some(second))
+            if second.scope == Some(Scope::Window) && first.scope == Some(Scope::Day) =>
+        {
+            Some(second)
+        }
         (first, second) => first.or(second),
     }
 }

@@ -41,7 +41,10 @@ pub(super) const RATE: Meanings = 1 << 20;
 /// Words of one or several meanings, with `|` between them. A word counts from its start on: what
 /// follows it may be a longer form. A blank at its end stands for the end of the word.
 pub(super) static WORDS: &[(Meanings, &str)] = &[
-    (MINUTE, "per min|per-min|/min|/ min|per second|/sec|a minute|each minute|every minute|minute limit|(rpm)|(tpm)|每分钟|分钟"),
+    (
+        MINUTE,
+        "per min|per-min|/min|/ min|per second|/sec|a minute|each minute|every minute|minute limit|(rpm)|(tpm)|每分钟|分钟",
+    ),
     (HOURS, "hourly|per hour|/hour|/ hour|an hour|-hour|5 hour|five hour|24h |每小时|小时"),
     (HOURS | ALLOWANCE, "5h limit"),
     (
@@ -54,7 +57,10 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         "per week|weekly|/week|a week |this week|7-day|7 day|seven-day|per month|per-month|monthly|/month|/ month|a month \
          |this month|billing cycle|billing period|per_month|每周|本周|每月|本月|当月|月度",
     ),
-    (ALLOWANCE, "limit|quota|allowance|request|token|calls|messages|限额|配额|次数|上限|调用|使用量"),
+    (
+        ALLOWANCE,
+        "limit|quota|allowance|request|token|calls|messages|限额|配额|次数|上限|调用|使用量",
+    ),
     (ALLOWANCE | PLAN, "allocation|usage|session|用量"),
     (
         USED,
@@ -65,7 +71,10 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (USED | LONGER, "exceed|超过|超出|超限"),
     (LACK, "ran out|run out|out of |used all"),
     (OFFER, "unlock|upgrade|increase|to get|get more|higher|raise|up to |learn more"),
-    (MONEY, "credit|balance |balance.|balance,|balances|funds|wallet|prepaid|prepay|payment|invoice|余额|账户|额度|点数|积分"),
+    (
+        MONEY,
+        "credit|balance |balance.|balance,|balances|funds|wallet|prepaid|prepay|payment|invoice|余额|账户|额度|点数|积分",
+    ),
     (
         LACK,
         "insufficient|not enough|too low|is low|negative|overdue|past due|does not have any|doesn't have any|don't have any\
@@ -73,7 +82,10 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (CAP, "spend|spending|budget |cost limit|billing limit"),
     (PLAN, "resets|reset at|your plan|subscription|paused|allotment|套餐"),
-    (PROMPT, "prompt|input|context|conversation|history|text too|text is too|transcript|输入|上下文"),
+    (
+        PROMPT,
+        "prompt|input|context|conversation|history|text too|text is too|transcript|输入|上下文",
+    ),
     (LONGER | PART, "too large|too big"),
     (LONGER | MEASURE, "too long|overlong|过长|超长|overflow"),
     (
@@ -81,8 +93,14 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         "longer than|larger than|greater than|more than|maximum|max |at most|only supports|supports up to|beyond|surpass|be <=| > |大于|最大",
     ),
     (MEASURE, "token|character|length|window|context size|context limit|长度|字符"),
-    (PART, "image|file|bytes| mb|audio|video|pixel|batch|items|output token|max_tokens|max_completion_tokens|temperature"),
-    (MATTER, "content|prompt|input|output|image|text|question|answer|response|message|query|内容|输入|输出"),
+    (
+        PART,
+        "image|file|bytes| mb|audio|video|pixel|batch|items|output token|max_tokens|max_completion_tokens|temperature",
+    ),
+    (
+        MATTER,
+        "content|prompt|input|output|image|text|question|answer|response|message|query|内容|输入|输出",
+    ),
     (
         UNSAFE,
         "unsafe|inappropriate|harmful|censor|policy violation|violat|offensive|flagged|sensitive info|sensitive content\
@@ -103,5 +121,8 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     // Pydantic prints this for a field of an answer.
     (OUTPUT | UNPARSED, "input_value="),
-    (RATE, "rate limit|rate-limit|ratelimit|concurren|per min|capacity|overload|throttl|busy|频率|并发|速率"),
+    (
+        RATE,
+        "rate limit|rate-limit|ratelimit|concurren|per min|capacity|overload|throttl|busy|频率|并发|速率",
+    ),
 ];
