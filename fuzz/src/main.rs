@@ -23,10 +23,11 @@ use resile::llm::{self, Classifier, Failure, Kind, Phase, Reply};
 use resile::quota::Dimension;
 
 /// Whole answers of every shape, one per line. Mutations start from these.
-const SEEDS: [&str; 3] = [
+const SEEDS: [&str; 4] = [
     include_str!("../../tests/data/llm/kinds.jsonl"),
     include_str!("../../tests/data/llm/clashes.jsonl"),
     include_str!("../../tests/data/llm/waits.jsonl"),
+    include_str!("../../tests/data/llm/grammar.jsonl"),
 ];
 
 /// Tokens that are hard for parsers.

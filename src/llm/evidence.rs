@@ -153,7 +153,12 @@ impl Evidence<'_> {
             {
                 Some(Words::from(said))
             }
-            (None, Some(phrase), _) => Some(Words::from(phrase)),
+            (None, Some(mut phrase), _) => {
+                if phrase.kind == Kind::RateLimit && read.is_minute {
+                    phrase.scope = phrase.scope.or(Some(Scope::Minute));
+                }
+                Some(Words::from(phrase))
+            }
             (None, None, other) => other.map(Words::from),
         }
     }

@@ -235,6 +235,21 @@ mod tests {
     }
 
     #[test]
+    fn numbers_show_whether_a_limit_is_used_up() {
+        for (text, want) in [
+            (": limit 200, used 200", Some(true)),
+            (": limit 200, used 20, requested 1", Some(false)),
+            (": limit 200, used 190, requested 20", Some(true)),
+            (": 3 of 60 requests", Some(false)),
+            (": remaining 0", Some(true)),
+            (": limit 200", None),
+            ("", None),
+        ] {
+            assert_eq!(is_used_up(text), want, "{text}");
+        }
+    }
+
+    #[test]
     fn only_named_statuses_count() {
         assert_eq!(status("Error code: 429 - {'error'"), Some(429));
         assert_eq!(status("request failed with status code 503"), Some(503));

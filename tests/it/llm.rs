@@ -16,6 +16,7 @@ use serde_json::Value;
 const KINDS: &str = include_str!("../data/llm/kinds.jsonl");
 const CLASHES: &str = include_str!("../data/llm/clashes.jsonl");
 const WAITS: &str = include_str!("../data/llm/waits.jsonl");
+const GRAMMAR: &str = include_str!("../data/llm/grammar.jsonl");
 
 fn cases(lines: &str) -> impl Iterator<Item = Value> {
     lines
@@ -81,6 +82,11 @@ fn the_rule_with_the_higher_rank_wins() {
 #[test]
 fn waits_are_read() {
     all_hold(WAITS);
+}
+
+#[test]
+fn meanings_count_in_any_order_and_any_shape() {
+    all_hold(GRAMMAR);
 }
 
 #[test]
@@ -373,10 +379,40 @@ fn overload_waits_longer_than_a_server_error() {
 #[test]
 fn a_hint_above_the_cap_ends_the_call_at_once() {
     let policy = llm::interactive();
-    let far = Failure::from_text(429, r#"{"error":{"message":"try again in 9h"}}"#);
-    let verdict = policy.classifier().classify(&far).unwrap();
-    let decision = policy.decide(Attempt::new(1), Some(verdict), |range| *range.start());
-    assert_eq!(decision, Decision::Stop(StopReason::HintTooLong));
+    let stop = |body| {
+        let far = Failure::from_text(429, body);
+        let verdict = policy.classifier().classify(&far).unwrap();
+        policy.decide(Attempt::new(1), Some(verdict), |range| *range.start())
+    };
+    let minutes = stop(r#"{"error":{"message":"try again in 50m"}}"#);
+    assert_eq!(minutes, Decision::Stop(StopReason::HintTooLong));
+    // A limit that is reset after hours is a quota.
+    let hours = stop(r#"{"error":{"message":"try again in 9h"}}"#);
+    assert_eq!(hours, Decision::Stop(StopReason::Fatal));
+}
+
+proptest! {
+    /// The words about a window count in any order, and beside any words about a rate.
+    #[test]
+    fn a_used_up_day_is_a_quota_in_any_order(
+        words in Just(vec!["the daily", "limit", "was reached", "(rate limit)"]).prop_shuffle(),
+        status in prop_oneof![Just(429), Just(403), Just(500), Just(503)],
+    ) {
+        let failure = Failure::from_text(status, &words.join(" "));
+        prop_assert_eq!(failure.kind(), Kind::QuotaExhausted);
+        prop_assert_eq!(failure.scope(), Some(llm::Scope::Day));
+        // An offer to use more per day says nothing about the present limit.
+        let offer = Failure::from_text(429, "Too many requests per minute. Upgrade to 900 per day.");
+        prop_assert_eq!(offer.kind(), Kind::RateLimit);
+    }
+
+    /// A cut leaves the fields before it readable: the code still decides.
+    #[test]
+    fn a_cut_after_the_code_does_not_hide_it(cut in 45_usize..150) {
+        let whole = r#"{"error":{"code":"insufficient_quota","param":null,"message":"The \"team\" x, y: {z} has none left of it","type":"requests","status":429},"id":"r"}"#;
+        let failure = Failure::from_text(429, whole.get(..cut.min(whole.len())).unwrap());
+        prop_assert_eq!(failure.kind(), Kind::QuotaExhausted);
+    }
 }
 
 #[test]

@@ -209,4 +209,34 @@ fn periods_within(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_word_is_found() {
+        for (meanings, words) in WORDS {
+            for word in words.split('|') {
+                assert!(word.len() >= super::super::finder::FIRST, "{word} is never found");
+                assert_eq!(word, word.to_lowercase(), "words must be in lower case");
+                assert!(*meanings != 0 && !word.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn meanings_must_stand_in_one_statement() {
+        let quota = |message| read(message, &[], Statuses::NONE).quota.map(|said| said.scope);
+        assert_eq!(quota("the daily limit is reached"), Some(Some(Scope::Day)));
+        assert_eq!(quota("reached: your limit of this month"), Some(Some(Scope::Window)));
+        assert_eq!(quota("the limit is 3 per day. you have reached us"), None);
+        assert_eq!(quota("your credits are not sufficient"), Some(None));
+        assert_eq!(quota("the limit per minute is exceeded"), None);
+    }
+
+    #[test]
+    fn a_word_counts_from_its_start() {
+        assert!(begins_word("the limit", 4));
+        assert!(!begins_word("unlimited", 2));
+        assert!(begins_word("max_tokens", 4));
+        assert!(begins_word("requestsperday", 8));
+        assert!(begins_word("x今日", 1));
+    }
 }

@@ -81,7 +81,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
          |do not have any|do not have enough|no credit|zero|unpaid|declined|have no |has no |require|top up|top-up|not sufficient|欠费|不足|充值",
     ),
     (CAP, "spend|spending|budget |cost limit|billing limit"),
-    (PLAN, "resets|reset at|your plan|subscription|paused|allotment|套餐"),
+    (PLAN, "resets|reset at|subscription|paused|allotment|套餐"),
     (
         PROMPT,
         "prompt|input|context|conversation|history|text too|text is too|transcript|输入|上下文",
@@ -92,7 +92,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         LONGER,
         "longer than|larger than|greater than|more than|maximum|max |at most|only supports|supports up to|beyond|surpass|be <=| > |大于|最大",
     ),
-    (MEASURE, "token|character|length|window|context size|context limit|长度|字符"),
+    (MEASURE, "token|character|length|window|size|context limit|长度|字符"),
     (
         PART,
         "image|file|bytes| mb|audio|video|pixel|batch|items|output token|max_tokens|max_completion_tokens|temperature",
