@@ -152,11 +152,11 @@ static STEMS: &[Group] = &[
     group(Kind::QuotaExhausted, "daily perday").over(Scope::Day).at(LIMITED),
     group(Kind::QuotaExhausted, "monthly permonth weekly perweek hourly perhour").over(Scope::Window).at(LIMITED),
     group(Kind::Overloaded, "overload capacity unavailable notready serverbusy"),
-    group(Kind::ContextLength, "contextlength contextwindow contextsize prompttoolong inputtoolong characterstoolong tokenstoolong maxprompttokens"),
+    group(Kind::ContextLength, "contextlength contextwindow contextsize prompttoolong inputtoolong characterstoolong tokenstoolong outofcontext maxprompttokens"),
     group(
         Kind::ContentFilter,
         "contentfilter contentpolicy policyviolation biopolicy moderation safety sensitivecontent guardrail \
-         datainspection unsafe censor",
+         datainspection unsafe censor riskdetect",
     ),
     group(Kind::RateLimit, "concurrency").over(Scope::Concurrency),
     group(Kind::RateLimit, "ratelimit throttl toomanyrequest ratequota limitrequest"),

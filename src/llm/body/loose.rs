@@ -220,7 +220,9 @@ impl Reader<'_> {
 /// Returns whether `text` is a quote with an object in bare quotes behind it.
 fn is_object(text: &str) -> bool {
     let Some(inner) = text.strip_prefix("\"{") else { return false };
-    inner.trim_start().starts_with('"')
+    // A quote that ends the string has no name behind it.
+    let name = inner.trim_start().strip_prefix('"').and_then(|name| name.chars().next());
+    name.is_some_and(|first| first.is_alphanumeric() || first == '_')
 }
 
 #[cfg(test)]

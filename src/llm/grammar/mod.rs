@@ -14,8 +14,9 @@ use super::kind::{Kind, Scope};
 use super::numbers;
 use super::statuses::Statuses;
 use words::{
-    ALLOWANCE, BLOCKED, CAP, DAY, LACK, LONG, LONGER, MATTER, MEASURE, MINUTE, MONEY, Meanings,
-    OFFER, OUTPUT, PART, PERIODS, PLAN, PROMPT, RATE, UNPARSED, UNSAFE, USED, WORDS,
+    ALLOWANCE, BLOCKED, CAP, CREDENTIAL, DAY, LACK, LONG, LONGER, MATTER, MEASURE, MINUTE, MONEY,
+    Meanings, OFFER, OUTPUT, PART, PERIODS, PLAN, PROMPT, RATE, REFUSED, UNPARSED, UNSAFE, USED,
+    WORDS,
 };
 
 /// What the statements of a message mean together.
@@ -95,6 +96,11 @@ pub(super) fn read(message: &str, quoted: &[Range<usize>], status: Statuses) -> 
         reading.other = reading.other.or_else(|| other(said, all, status));
     }
     reading.is_minute = is_minute && reading.quota.is_none();
+    if reading.is_minute && status.meets(LIMITED.and(Statuses::NONE)) {
+        let rule = "a limit per minute";
+        let said = Said { kind: Kind::RateLimit, scope: Some(Scope::Minute), rule };
+        reading.other = reading.other.or(Some(said));
+    }
     reading
 }
 
@@ -177,6 +183,9 @@ fn other(said: Meanings, all: Meanings, status: Statuses) -> Option<Said> {
     }
     if has(said, MATTER | UNSAFE) || has(said, MATTER | BLOCKED) {
         return of(Kind::ContentFilter, "unsafe content");
+    }
+    if has(said, CREDENTIAL | REFUSED) && !Statuses::LARGE.meets(status) {
+        return of(Kind::Auth, "a credential is refused");
     }
     if Statuses::NONE.and(Statuses::FAULT).meets(status) && has(said, OUTPUT | UNPARSED) {
         return of(Kind::InvalidOutput, "the answer cannot be parsed");

@@ -38,18 +38,22 @@ pub(super) const UNPARSED: Meanings = 1 << 19;
 /// Words about requests per time or about the present load.
 pub(super) const RATE: Meanings = 1 << 20;
 
+pub(super) const CREDENTIAL: Meanings = 1 << 21;
+/// A credential does not count.
+pub(super) const REFUSED: Meanings = 1 << 22;
+
 /// Words of one or several meanings, with `|` between them. A word counts from its start on: what
 /// follows it may be a longer form. A blank at its end stands for the end of the word.
 pub(super) static WORDS: &[(Meanings, &str)] = &[
     (
         MINUTE,
-        "per min|per-min|/min|/ min|per second|/sec|a minute|each minute|every minute|minute limit|(rpm)|(tpm)|每分钟|分钟",
+        "per min|per-min|/min|/ min|per second|/sec|a minute|each minute|every minute|minute limit|rpm|tpm|每分钟|分钟",
     ),
     (HOURS, "hourly|per hour|/hour|/ hour|an hour|-hour|5 hour|five hour|24h |每小时|小时"),
     (HOURS | ALLOWANCE, "5h limit"),
     (
         DAY,
-        "per day|per-day|per_day|perday|/day|/ day|daily|a day |each day|today|24 hours|24-hour|(rpd)|(tpd)|for the day|byday|\
+        "per day|per-day|per_day|perday|/day|/ day|daily|a day |each day|today|24 hours|24-hour|rpd|tpd|for the day|byday|\
          今日|今天|每日|每天|当日|当天|日调用|日配额|日限|1日|일일",
     ),
     (
@@ -80,7 +84,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         "insufficient|not enough|too low|is low|negative|overdue|past due|does not have any|doesn't have any|don't have any\
          |do not have any|do not have enough|no credit|zero|unpaid|declined|have no |has no |require|top up|top-up|not sufficient|欠费|不足|充值",
     ),
-    (CAP, "spend|spending|budget |cost limit|billing limit"),
+    (CAP, "spend|spending|budget|cost limit|billing limit"),
     (PLAN, "resets|reset at|subscription|paused|allotment|套餐"),
     (
         PROMPT,
@@ -103,7 +107,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         UNSAFE,
-        "unsafe|inappropriate|harmful|censor|policy violation|violat|offensive|flagged|sensitive info|sensitive content\
+        "unsafe|inappropriate|harmful|censor|policy violation|violat|offensive|flagged|sensitive info|sensitive content|new_sensitive\
          |risk control|违规|敏感|不合规",
     ),
     (MATTER | UNSAFE, "guardrail"),
@@ -117,10 +121,22 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         UNPARSED,
         "could not parse|couldn't parse|could not be parsed|failed to parse|cannot parse|can't parse|unable to parse|error parsing\
          |not valid json|invalid json|json_invalid|json_parse|did not match|does not match|didn't match|not match|malformed|eof while pars\
-         |expected value|no object generated|output validation|length limit was|jsondecodeerror|failed to decode|invalid tool",
+         |expected value|no object generated|output validation|length limit was|jsondecodeerror|failed to decode|invalid tool|is incomplete",
     ),
     // Pydantic prints this for a field of an answer.
-    (OUTPUT | UNPARSED, "input_value="),
+    (
+        OUTPUT | UNPARSED,
+        "input_value=|type validation failed|no content returned|empty response|returned no content",
+    ),
+    (
+        CREDENTIAL,
+        "api key|api_key|apikey|api-key|access token|credential|secret key|bearer|password|login|密钥|令牌",
+    ),
+    (
+        REFUSED,
+        "invalid|incorrect|expired|missing|not match|wrong|revoked|not valid|malformed|unauthorized|fail|not found|no longer valid\
+         |无效|过期|错误",
+    ),
     (
         RATE,
         "rate limit|rate-limit|ratelimit|concurren|per min|capacity|overload|throttl|busy|频率|并发|速率",
