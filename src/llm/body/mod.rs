@@ -183,7 +183,6 @@ fn is_error(object: &Map<String, Value>) -> bool {
 /// Returns whether the value of a code or a message stands for no error: null, nothing, 0 or 2xx.
 fn is_good(value: &Value) -> bool {
     match value {
-        Value::Null => true,
         Value::Number(number) => {
             number.as_i64().is_some_and(|code| code == 0 || (200..300).contains(&code))
         }

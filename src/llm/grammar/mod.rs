@@ -49,12 +49,11 @@ static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
     let mut meanings: Vec<Meanings> = Vec::new();
     for (meaning, words) in WORDS {
         for word in words.split('|') {
-            match known.iter().position(|other| *other == word) {
-                Some(at) => meanings.iter_mut().skip(at).take(1).for_each(|all| *all |= meaning),
-                None => {
-                    known.push(word);
-                    meanings.push(*meaning);
-                }
+            if let Some(known) = known.iter().position(|other| *other == word) {
+                meanings[known] |= meaning;
+            } else {
+                known.push(word);
+                meanings.push(*meaning);
             }
         }
     }
@@ -193,6 +192,9 @@ fn other(said: Meanings, all: Meanings, status: Statuses) -> Option<Said> {
     None
 }
 
+/// The largest number of periods of a statement whose numbers are read.
+const PERIODS_READ: usize = 8;
+
 /// Returns the periods of a statement whose own numbers show that they are not used up.
 fn periods_within(
     message: &str,
@@ -200,7 +202,7 @@ fn periods_within(
     meaning: &impl Fn(&Place) -> Meanings,
 ) -> Meanings {
     let of_period = |place: &&Place| meaning(place) & (MINUTE | PERIODS) != 0;
-    let periods: Vec<&Place> = statement.iter().filter(of_period).collect();
+    let periods: Vec<&Place> = statement.iter().filter(of_period).take(PERIODS_READ).collect();
     let mut within = 0;
     let mut beyond = 0;
     for (n, place) in periods.iter().enumerate() {
