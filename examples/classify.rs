@@ -157,6 +157,8 @@ fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
     line(&mut out, "retry", Some(retry))?;
     line(&mut out, "do", Some(failure.recovery().advice()))?;
     line(&mut out, "rule", Some(failure.rule()))?;
+    let sought = "no code, phrase, statement, detail or ending is known: the status decides alone";
+    line(&mut out, "unsure", failure.is_by_status_alone().then_some(sought))?;
     line(&mut out, "status", failure.status())?;
     line(&mut out, "code", failure.code())?;
     line(&mut out, "type", failure.error_type())?;

@@ -146,6 +146,23 @@ impl Failure {
         self.0.rule
     }
 
+    /// Returns whether only the status or the phase decided: no known code, phrase, detail or ending
+    /// was found. Such a verdict may be wrong because a status has several meanings. Log the
+    /// [message](Self::message) of such a failure.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::llm::Failure;
+    ///
+    /// assert!(Failure::from_text(429, "no").is_by_status_alone());
+    /// assert!(!Failure::from_text(429, "daily limit reached").is_by_status_alone());
+    /// ```
+    #[must_use]
+    pub fn is_by_status_alone(&self) -> bool {
+        matches!(self.0.rule, Rule::Status(_) | Rule::InBand | Rule::Nothing)
+    }
+
     /// Returns the progress of the exchange at the time of the failure.
     #[must_use]
     pub fn phase(&self) -> Phase {

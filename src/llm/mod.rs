@@ -15,7 +15,7 @@
 //! | [`Kind`] | typical signals | retry? | [`Recovery`] | why |
 //! |---|---|---|---|---|
 //! | [`RateLimit`](Kind::RateLimit) | 429, `rate_limit_exceeded`, `ThrottlingException`, a quota per minute | yes, after the hint | wait | the limit refills with time |
-//! | [`QuotaExhausted`](Kind::QuotaExhausted) | 402, `insufficient_quota` (a 429), "credit balance is too low" (a 400), a quota per day, a limit of 0, a plan's window | no, but [`wait`](Failure::wait) is the time until the reset, if known | billing, another key or model | the reset is too far away for a waiting call |
+//! | [`QuotaExhausted`](Kind::QuotaExhausted) | 402, `insufficient_quota` (a 429), "credit balance is too low" (a 400), a limit per hour or more, a limit of 0, a plan's window, a wait of an hour or more | no, but [`wait`](Failure::wait) is the time until the reset, if known | billing, another key or model | the reset is too far away for a waiting call |
 //! | [`Overloaded`](Kind::Overloaded) | 529, 503, `overloaded_error`, "at capacity", "not your usage limit", a model that is loading | yes, after a longer wait | wait, or another model | many callers wait for the same capacity, and quick retries keep it scarce |
 //! | [`Server`](Kind::Server) | 500, 502, 520 to 527 except 522 and 524, `api_error`, an error without details after a good status | yes | wait | the provider accepted the request and then failed |
 //! | [`Timeout`](Kind::Timeout) | 408, 504, 522, 524, the caller's own timeout | yes | wait | |
@@ -39,9 +39,10 @@
 //! 1. A cancellation by the caller.
 //! 2. The header `x-should-retry`. The header decides `retryable` but not the kind. No other signal
 //!    makes a permanent kind retryable.
-//! 3. The innermost error object. The envelopes around it may be arrays, JSON inside strings, `raw`
-//!    and `upstream_status` of gateways, stream events, `detail`, a bare string, HTML or broken
-//!    JSON. An error object inside a good answer counts too and may name the status.
+//! 3. The innermost error object with its status. The envelopes around it may be arrays, JSON inside
+//!    strings, `raw` and `upstream_status` of gateways, stream events, `detail`, a bare string or
+//!    HTML. The object may be printed by Python, JavaScript or Rust, and it may be cut off. An error
+//!    object inside a good answer counts too and may name the status.
 //! 4. Google's details: first the reason, then the longest window of the failed quotas and then a
 //!    limit of zero.
 //! 5. Arithmetic: "Limit 6000, Requested 8000" is too large. A code for a rate limit or a hint to
@@ -49,12 +50,21 @@
 //! 6. The strongest machine code. The order is quota, capacity, context and content, rate,
 //!    credentials, not found, the rest. Generic codes do not count here because providers send them
 //!    with any failure.
-//! 7. The provider's words. Each phrase counts only at certain statuses and never inside a
-//!    quotation: a quoted prompt may mention rate limits. Words about a rate come before words
-//!    about a length ("Too many tokens, please wait").
+//! 7. The provider's words. First the grammar finds a limit that no short wait refills: a period of
+//!    an hour or more, an allowance and a verb like "reached" in one statement, or too little money.
+//!    Such a limit also overrules a code for a rate limit. Next are the phrases. Each phrase counts
+//!    only at certain statuses and never inside a quotation: a quoted prompt may mention rate
+//!    limits. Words about a rate come before words about a length ("Too many tokens, please wait").
+//!    Last, the grammar finds the meanings of other words: a long prompt, unsafe content, an answer
+//!    that cannot be parsed, a refused credential.
 //! 8. An error status. A number in free text is no status.
-//! 9. Without an error status: a generic code (`invalid_request_error`, `api_error`,
+//! 9. Without an error status: the class of an error at the start of a text, a generic code (`invalid_request_error`, `api_error`,
 //!    `server_error`), then the ending that a good answer names, then the phase.
+//!
+//! A rate limit becomes a quota if the headers show a used-up window of an hour or more, or if the
+//! wait is an hour or longer.
+//!
+//! [`Failure::is_by_status_alone`] is true if no code, no words and no wait had an opinion.
 //!
 //! # Waits
 //!

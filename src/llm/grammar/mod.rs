@@ -15,8 +15,8 @@ use super::numbers;
 use super::statuses::Statuses;
 use words::{
     ALLOWANCE, BLOCKED, CAP, CREDENTIAL, DAY, LACK, LONG, LONGER, MATTER, MEASURE, MINUTE, MONEY,
-    Meanings, OFFER, OUTPUT, PART, PERIODS, PLAN, PROMPT, RATE, REFUSED, UNPARSED, UNSAFE, USED,
-    WORDS,
+    Meanings, OFFER, OUTPUT, PART, PERIODS, PLAN, PROMPT, RATE, REFUSED, TODAY, UNPARSED, UNSAFE,
+    USED, WORDS,
 };
 
 /// What the statements of a message mean together.
@@ -90,6 +90,9 @@ pub(super) fn read(message: &str, quoted: &[Range<usize>], status: Statuses) -> 
         if said & (MINUTE | PERIODS) != 0 && said & PERIODS != 0 {
             said &= !periods_within(message, statement, &meaning);
         }
+        if has(said, TODAY | USED) && said & RATE == 0 {
+            said |= DAY;
+        }
         is_minute |= said & MINUTE != 0 && said & ALLOWANCE != 0;
         reading.quota = longer(reading.quota, quota(said, all, status));
         reading.other = reading.other.or_else(|| other(said, all, status));
@@ -144,7 +147,7 @@ fn quota(said: Meanings, all: Meanings, status: Statuses) -> Option<Said> {
         };
         return of(Some(scope), "a limit per hour or more");
     }
-    if has(said, MONEY | LACK) || has(said, CAP | USED) {
+    if has(said, MONEY | LACK) || has(said, CAP | USED) && said & (MEASURE | PART) == 0 {
         return of(None, "not enough money");
     }
     // A plan's allowance is named in one statement. The moment of its return may be in the next.
@@ -240,6 +243,10 @@ mod tests {
         assert_eq!(quota("the limit is 3 per day. you have reached us"), None);
         assert_eq!(quota("your credits are not sufficient"), Some(None));
         assert_eq!(quota("the limit per minute is exceeded"), None);
+        assert_eq!(quota("the thinking budget exceeds its maximum"), None);
+        assert_eq!(quota("today's limit is used up"), Some(Some(Scope::Day)));
+        let busy = read("we see many requests today", &[], Statuses::RATE);
+        assert!(busy.quota.is_none());
     }
 
     #[test]

@@ -42,6 +42,9 @@ pub(super) const CREDENTIAL: Meanings = 1 << 21;
 /// A credential does not count.
 pub(super) const REFUSED: Meanings = 1 << 22;
 
+/// A day, or only the time of the message.
+pub(super) const TODAY: Meanings = 1 << 23;
+
 /// Words of one or several meanings, with `|` between them. A word counts from its start on: what
 /// follows it may be a longer form. A blank at its end stands for the end of the word.
 pub(super) static WORDS: &[(Meanings, &str)] = &[
@@ -53,8 +56,8 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (HOURS | ALLOWANCE, "5h limit"),
     (
         DAY,
-        "per day|per-day|per_day|perday|/day|/ day|daily|a day |each day|today|24 hours|24-hour|rpd|tpd|for the day|byday|\
-         今日|今天|每日|每天|当日|当天|日调用|日配额|日限|1日|일일",
+        "per day|per-day|per_day|perday|/day|/ day|daily|a day |each day|24 hours|24-hour|rpd|tpd|for the day|byday|\
+         每日|每天|当日|当天|日调用|日配额|日限|1日|일일",
     ),
     (
         LONG,
@@ -99,7 +102,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (MEASURE, "token|character|length|window|size|context limit|长度|字符"),
     (
         PART,
-        "image|file|bytes| mb|audio|video|pixel|batch|items|output token|max_tokens|max_completion_tokens|temperature",
+        "image|file|bytes| mb|audio|video|pixel|batch|items|output token|output_token|thinking|reasoning|max_tokens|max_completion_tokens|temperature",
     ),
     (
         MATTER,
@@ -107,7 +110,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         UNSAFE,
-        "unsafe|inappropriate|harmful|censor|policy violation|violat|offensive|flagged|sensitive info|sensitive content|new_sensitive\
+        "unsafe|inappropriate|harmful|censor|policy violation|offensive|flagged|sensitive info|sensitive content|new_sensitive\
          |risk control|违规|敏感|不合规",
     ),
     (MATTER | UNSAFE, "guardrail"),
