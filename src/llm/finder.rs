@@ -70,6 +70,30 @@ impl Finder {
         places
     }
 
+    /// Returns the places in `text` at the starts of words, in the order of their starts. `text` is
+    /// in lower case. A word in another script may begin at every character. No place begins where
+    /// `skips` says so.
+    pub(super) fn find_words(&self, text: &str, skips: impl Fn(usize) -> bool) -> Vec<Place> {
+        let bytes = text.as_bytes();
+        let mut places = Vec::new();
+        let mut before = b' ';
+        for (start, byte) in bytes.iter().enumerate() {
+            let inside = before.is_ascii_lowercase() && byte.is_ascii_lowercase();
+            before = *byte;
+            if inside || byte & 0xc0 == 0x80 {
+                continue;
+            }
+            let rest = bytes.get(start..).unwrap_or_default();
+            let head = rest.first_chunk().map_or_else(|| head(rest), |h| u64::from_le_bytes(*h));
+            let bucket = bucket(head);
+            let [from, to] = [self.starts[bucket], self.starts[bucket + 1]].map(usize::from);
+            if from != to && !skips(start) {
+                self.add(from..to, bytes, start, head, &mut places);
+            }
+        }
+        places
+    }
+
     /// Adds the places at `start` of the phrases in `range`. `head` is the head of the text at
     /// `start`.
     fn add(

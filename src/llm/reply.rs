@@ -111,7 +111,7 @@ impl<'a> Reply<'a> {
         let none = HeaderMap::new();
         let headers = self.headers.unwrap_or(&none);
         let message = found.message.take().unwrap_or_default();
-        let status = self.status(&found);
+        let status = self.status(&found, &message);
         let asked = headers::asked(headers, now);
         let lower = message.to_ascii_lowercase();
         let said = if asked.is_none() { wait::sentence(&lower, now) } else { None };
@@ -170,10 +170,13 @@ impl<'a> Reply<'a> {
 
     /// Returns the status that counts: the innermost that the answer names. A status in words counts
     /// behind a gateway's status only.
-    fn status(&self, found: &ParsedBody) -> Option<u16> {
+    fn status(&self, found: &ParsedBody, message: &str) -> Option<u16> {
         let outer = found.status.or(self.status);
         match outer {
-            None | Some(..400 | 424 | 500 | 502 | 503) => found.named.or(outer),
+            None | Some(..400 | 424 | 500 | 502 | 503) => {
+                // The last words are the innermost.
+                numbers::status(message).or(found.named).or(outer)
+            }
             _ => outer,
         }
     }

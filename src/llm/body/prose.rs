@@ -23,8 +23,9 @@ fn first_object(text: &str) -> Option<(Map<String, Value>, usize)> {
 impl ParsedBody {
     /// Reads words. They may quote another error as JSON.
     pub(super) fn prose(&mut self, prose: &str, now: SystemTime, depth: usize) {
-        // The last words read are the innermost.
-        self.named = numbers::status(prose).or(self.named);
+        if depth == 0 {
+            self.named = numbers::status(prose);
+        }
         // "429 \"words\"" and "Error code: 429 - \"words\"": the words are a whole string of JSON.
         if let Some(inner) = text::after_status(prose) {
             return self.prose(&inner, now, depth.max(1));
@@ -62,6 +63,8 @@ impl ParsedBody {
             };
             from = start + length;
             if is_error(&object) {
+                let head = prose.get(..start).unwrap_or_default();
+                self.named = numbers::status(head).or(self.named);
                 let before = self.message.take();
                 self.object(&object, now, depth + 1);
                 // The error may have had no message.

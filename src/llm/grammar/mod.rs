@@ -77,10 +77,8 @@ const OURS: Statuses = Statuses::BAD
 /// Reads a message in lower case outside of `quoted`.
 pub(super) fn read(message: &str, quoted: &[Range<usize>], status: Statuses) -> Reading {
     let Grammar { finder, meanings } = &*GRAMMAR;
-    let mut places = finder.find(message, |start| {
-        begins_word(message, start) && !quoted.iter().any(|range| range.contains(&start))
-    });
-    places.sort_by_key(|place| place.start);
+    let places =
+        finder.find_words(message, |start| quoted.iter().any(|range| range.contains(&start)));
     let meaning = |place: &Place| meanings.get(place.phrase).copied().unwrap_or_default();
     let all = places.iter().fold(0, |all, place| all | meaning(place));
     let mut reading = Reading::default();
@@ -111,18 +109,6 @@ fn is_stopped(message: &str, from: usize, to: usize) -> bool {
     let between = message.get(from..to).unwrap_or_default();
     let stop = |pair: &[u8]| matches!(pair, [b'.' | b';' | b'!' | b'?', after] if after.is_ascii_whitespace());
     between.as_bytes().windows(2).any(stop) || between.contains(['。', '；'])
-}
-
-/// Returns whether a word may begin there. A word in another script has no visible beginning.
-fn begins_word(message: &str, start: usize) -> bool {
-    let bytes = message.as_bytes();
-    let is_letter = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_lowercase);
-    let period = || {
-        ["perday", "byday"]
-            .iter()
-            .any(|word| message.get(start..).is_some_and(|m| m.starts_with(word)))
-    };
-    !is_letter(start) || !start.checked_sub(1).is_some_and(is_letter) || period()
 }
 
 const fn has(said: Meanings, all: Meanings) -> bool {
@@ -251,10 +237,10 @@ mod tests {
 
     #[test]
     fn a_word_counts_from_its_start() {
-        assert!(begins_word("the limit", 4));
-        assert!(!begins_word("unlimited", 2));
-        assert!(begins_word("max_tokens", 4));
-        assert!(begins_word("requestsperday", 8));
-        assert!(begins_word("x今日", 1));
+        let is_quota = |message| read(message, &[], Statuses::RATE).quota.is_some();
+        assert!(is_quota("the daily limit"));
+        assert!(is_quota("max_limit_daily"));
+        assert!(is_quota("x每日limit"));
+        assert!(!is_quota("the daily unlimited plan"));
     }
 }

@@ -56,7 +56,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (HOURS | ALLOWANCE, "5h limit"),
     (
         DAY,
-        "per day|per-day|per_day|perday|/day|/ day|daily|a day |each day|24 hours|24-hour|rpd|tpd|for the day|byday|\
+        "per day|per-day|per_day|/day|/ day|daily|a day |each day|24 hours|24-hour|rpd|tpd|for the day|\
          每日|每天|当日|当天|日调用|日配额|日限|1日|일일",
     ),
     (
@@ -69,6 +69,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         "limit|quota|allowance|request|token|calls|messages|限额|配额|次数|上限|调用|使用量",
     ),
     (ALLOWANCE | PLAN, "allocation|usage|session|用量"),
+    (TODAY, "today|今日|今天"),
     (
         USED,
         "hit |reached|over the |over your |consumed|too many|spent|no more|maxed|out of|ran out|used up|used all\
