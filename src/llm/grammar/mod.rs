@@ -106,9 +106,15 @@ pub(super) fn read(message: &str, quoted: &[Range<usize>], status: Statuses) -> 
 
 /// Returns whether a statement ends between two places.
 fn is_stopped(message: &str, from: usize, to: usize) -> bool {
-    let between = message.get(from..to).unwrap_or_default();
-    let stop = |pair: &[u8]| matches!(pair, [b'.' | b';' | b'!' | b'?', after] if after.is_ascii_whitespace());
-    between.as_bytes().windows(2).any(stop) || between.contains(['。', '；'])
+    let bytes = message.as_bytes();
+    let is_end = |at: usize| bytes.get(at + 1).is_none_or(u8::is_ascii_whitespace);
+    (from..to).any(|at| match bytes.get(at) {
+        Some(b'.' | b';' | b'!' | b'?') => is_end(at),
+        // The first bytes of the Chinese full stop and semicolon.
+        Some(0xe3) => bytes.get(at..at + 3) == Some("。".as_bytes()),
+        Some(0xef) => bytes.get(at..at + 3) == Some("；".as_bytes()),
+        _ => false,
+    })
 }
 
 const fn has(said: Meanings, all: Meanings) -> bool {
