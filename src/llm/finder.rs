@@ -106,8 +106,10 @@ impl Finder {
     ) {
         for phrase in self.phrases.get(range).unwrap_or_default() {
             let end = start + phrase.words.len();
+            // The head holds the whole of a short phrase.
             if head & phrase.mask == phrase.head
-                && bytes.get(start..end) == Some(phrase.words.as_bytes())
+                && (phrase.words.len() <= 8
+                    || bytes.get(start + 8..end) == phrase.words.as_bytes().get(8..))
             {
                 places.push(Place { phrase: phrase.number, start, end });
             }
