@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use super::generic;
 use super::kind::{Kind, Scope};
+use super::normal::{LONGEST, normalize};
 use super::rule::Rule;
 use super::statuses::Statuses;
 
@@ -201,9 +202,6 @@ static NAMES: LazyLock<Vec<(&'static str, usize)>> = LazyLock::new(|| {
     names
 });
 
-/// The largest number of letters and digits in a code. Longer codes are prose.
-pub(super) const LONGEST: usize = 64;
-
 /// Returns the meaning of `code` at that status if a group or a stem has the code.
 pub(super) fn look_up(code: &str, status: Statuses) -> Option<CodeMatch> {
     let mut buffer = [0; LONGEST];
@@ -261,26 +259,6 @@ fn code_match(rank: usize, group: &Group, rule: Rule) -> CodeMatch {
         yields_to_words: group.yields_to_words,
         rule,
     }
-}
-
-/// Returns the letters and digits of `code` in lower case. AWS's additions
-/// (`com.amazon#Name:http://…`) and a final `Error` or `Exception` are removed. Returns `None` if
-/// nothing is left or `code` is prose.
-pub(super) fn normalize<'b>(code: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b str> {
-    let code = code.rsplit('#').next()?;
-    let code = code.split(':').next()?;
-    if code.len() > 2 * LONGEST || code.contains(' ') && code.len() > 32 {
-        return None;
-    }
-    let mut length = 0;
-    for byte in code.bytes().filter(u8::is_ascii_alphanumeric) {
-        *buffer.get_mut(length)? = byte.to_ascii_lowercase();
-        length += 1;
-    }
-    let name = std::str::from_utf8(buffer.get(..length)?).ok()?;
-    let name = name.strip_suffix("exception").unwrap_or(name);
-    let name = name.strip_suffix("error").unwrap_or(name);
-    (!name.is_empty()).then_some(name)
 }
 
 /// Returns the status that a code spells out: `http_429`, `upstream_http_503`.

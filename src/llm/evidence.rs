@@ -189,14 +189,20 @@ impl Evidence<'_> {
             && phrase.name.starts_with("too many")
     }
 
+    /// Returns what the class of an error at the start of a text means: `openai.APITimeoutError`.
+    fn class(&self, class: &str) -> Option<(Kind, Rule)> {
+        let class = class.rsplit(['.', ':']).next()?;
+        let code = || codes::look_up(class, self.at).map(|code| (code.kind, code.rule));
+        generic::class(class).or_else(code)
+    }
+
     /// Concludes from the status, a generic code, the ending or the phase.
     fn conclude_from_status(&self) -> Conclusion {
         let of = |kind, rule| Conclusion { kind, scope: None, rule };
         if let Some(status) = self.status.filter(|status| *status >= 400) {
             return of(by_status(status), Rule::Status(status));
         }
-        if let Some((kind, rule)) =
-            self.found.class.as_deref().and_then(|c| generic::class(c, self.at))
+        if let Some((kind, rule)) = self.found.class.as_deref().and_then(|class| self.class(class))
         {
             return of(kind, rule);
         }

@@ -1,9 +1,8 @@
 //! Codes and classes that say little. They count if there is no better sign.
 
-use super::codes::{self, LONGEST, normalize};
 use super::kind::Kind;
+use super::normal::{LONGEST, normalize};
 use super::rule::Rule;
-use super::statuses::Statuses;
 
 /// Codes that a provider sends if it has no better one. Their meaning counts if there is no status.
 static GENERIC: &[(&str, Kind)] = &[
@@ -44,16 +43,12 @@ pub(super) fn code(code: &str) -> Option<(Kind, Rule)> {
         .map(|(generic, kind)| (*kind, Rule::Code(generic)))
 }
 
-/// Returns the meaning of the class of an error in a text: `openai.APITimeoutError`.
-pub(super) fn class(class: &str, status: Statuses) -> Option<(Kind, Rule)> {
-    let class = class.rsplit(['.', ':']).next().unwrap_or(class);
+/// Returns the meaning of the class of an error in a text: `openai.APIConnectionError`.
+pub(super) fn class(class: &str) -> Option<(Kind, Rule)> {
     let mut buffer = [0; LONGEST];
     let name = normalize(class, &mut buffer)?;
     let known = CLASSES.iter().find(|(known, _)| *known == name);
-    let known = known.map(|(known, kind)| (*kind, Rule::Transport(known)));
-    known
-        .or_else(|| codes::look_up(class, status).map(|code| (code.kind, code.rule)))
-        .or_else(|| code(class))
+    known.map(|(known, kind)| (*kind, Rule::Transport(known))).or_else(|| code(class))
 }
 
 /// Returns all generic codes.

@@ -156,6 +156,7 @@ mod google;
 mod grammar;
 mod headers;
 mod kind;
+mod normal;
 mod numbers;
 mod phrases;
 mod policy;

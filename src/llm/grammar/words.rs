@@ -52,7 +52,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         MINUTE,
         "per min|per-min|/min|/ min|per second|/sec|a minute|each minute|every minute|minute limit|rpm|tpm|每分钟|分钟",
     ),
-    (HOURS, "hourly|per hour|/hour|/ hour|an hour|-hour|5 hour|five hour|24h |每小时|小时"),
+    (HOURS, "hourly|per hour|/hour|/ hour|an hour|-hour|5 hour|five hour|24h|每小时|小时"),
     (HOURS | ALLOWANCE, "5h limit"),
     (
         DAY,
