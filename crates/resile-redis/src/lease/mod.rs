@@ -3,6 +3,7 @@ mod laws;
 
 use std::time::Duration;
 
+use resile::fleet::State;
 use resile::quota::Waiting;
 use resile::upstream::Resource;
 
@@ -132,7 +133,9 @@ impl Lease {
     pub(crate) fn want(&self, waiting: Waiting, members: u32) -> i64 {
         let need = units(self.demand.per_second() * COVERED);
         let spare = units(self.demand.per_second() * SPARE + 2.0 * self.demand.at_once()).max(1);
-        let plenty = self.level.unwrap_or(0).max(0) / (2 * i64::from(members.max(1)));
+        // After a silence the last level says nothing.
+        let level = self.level.filter(|_| matches!(self.mode.state(), State::Shared));
+        let plenty = level.unwrap_or(0).max(0) / (2 * i64::from(members.max(1)));
         self.floor
             .saturating_add(need)
             .saturating_add(signed(waiting.all))
