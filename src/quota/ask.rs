@@ -118,8 +118,8 @@ impl Quota {
         self.too_large(&self.price(cost).amounts(cost))
     }
 
-    /// Sets the signal for the owner of a lease: a call did not get its units at once. Comes after the call
-    /// has joined the queue, or else the owner would look too early.
+    /// Sets the signal for the owner of a lease: a call did not get its units at once. Comes after
+    /// the call has joined the queue, or else the owner would look too early.
     #[cold]
     pub(crate) fn note_need(&self) {
         self.signal.set();

@@ -1,4 +1,4 @@
-/// What a process may use while Redis is away.
+/// The part of a limit that a process may use while Redis is away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FailMode {

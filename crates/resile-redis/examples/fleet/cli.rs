@@ -26,7 +26,7 @@ pub(crate) struct Options {
     /// The URL of a running server. `None` starts one.
     pub(crate) redis: Option<String>,
     pub(crate) is_quick: bool,
-    /// Whether to print the help instead of a run.
+    /// True if the help is printed instead of a run.
     pub(crate) helps: bool,
 }
 

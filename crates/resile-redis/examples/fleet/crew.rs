@@ -25,7 +25,7 @@ struct Worker {
 /// All workers, ready to begin.
 pub(crate) struct Crew(Vec<Worker>);
 
-/// What a worker has told.
+/// The report of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     /// The states of its fleet, each with the time since the beginning.

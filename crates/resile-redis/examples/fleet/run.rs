@@ -10,7 +10,7 @@ use crate::provider::{Provider, SLOT, Slot};
 use crate::store::Store;
 use crate::worker::Job;
 
-/// What a run has shown.
+/// The result of a run.
 pub(crate) struct Outcome {
     pub(crate) plan: Plan,
     pub(crate) slots: Vec<Slot>,

@@ -26,7 +26,7 @@ use crate::provider::PROCESS;
 /// The first argument of a worker.
 pub(crate) const COMMAND: &str = "worker";
 
-/// What the parent tells its workers.
+/// The settings that the parent passes to its workers.
 pub(crate) struct Job {
     pub(crate) process: usize,
     pub(crate) scheme: Scheme,

@@ -8,8 +8,8 @@ use crate::keys::Keys;
 use crate::lease::Ask;
 use crate::scale::Scale;
 use crate::scripts::{
-    HoldReply, HoldRequest, LeaseReply, LeaseRequest, MemberRequest, ProbeReply, ProbeRequest,
-    ProbeStep, ScriptError, VoteReply, VoteRequest,
+    HoldReply, HoldRequest, LeaseReply, MemberRequest, ProbeReply, ProbeRequest, ProbeStep,
+    ScriptError, VoteReply, VoteRequest,
 };
 use crate::store::Store;
 
@@ -70,21 +70,7 @@ impl Desk {
                 Ok(Answer::Hold(store.run(&keys.cooldown(), &request).await?))
             }
             Job::Lease { key, scale, ask, ttl, .. } => {
-                let request = LeaseRequest {
-                    id,
-                    capacity: scale.capacity,
-                    rate: scale.rate,
-                    scale: scale.parts,
-                    ttl: *ttl,
-                    base: ask.base,
-                    spent: ask.spent,
-                    least: ask.least,
-                    want: ask.want,
-                    memory: ask.memory,
-                    told: ask.told,
-                    own: ask.own,
-                    calm: scale.calm,
-                };
+                let request = ask.request(id, scale, *ttl);
                 Ok(Answer::Lease(store.run(key, &request).await?))
             }
             Job::Vote { calls, failures, is_open, ttl } => {

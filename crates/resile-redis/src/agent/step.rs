@@ -100,8 +100,7 @@ impl<'a, M: Timer> Agent<'a, M> {
         let members = self.divisor();
         let share = self.plan.fail_mode.share(members);
         for (lease, _) in &mut self.leases {
-            let balance = self.shared.balance(lease.resource).unwrap_or(0);
-            let waiting = waiting(self.shared, lease.resource);
+            let (balance, waiting) = account(self.shared, lease.resource);
             lease.observe(balance, waiting, now);
             lease.learn(self.shared.reported_level(lease.resource));
             lease.refuse(self.shared.refused(lease.resource));
@@ -186,8 +185,7 @@ impl<'a, M: Timer> Agent<'a, M> {
         }
         let members = self.divisor();
         for (index, (lease, key)) in self.leases.iter_mut().enumerate() {
-            let balance = self.shared.balance(lease.resource).unwrap_or(0);
-            let waiting = waiting(self.shared, lease.resource);
+            let (balance, waiting) = account(self.shared, lease.resource);
             if lease.due_at(balance, waiting, members).is_some_and(|at| at <= now) {
                 let (ask, surplus) = lease.ask(balance, waiting, members, now);
                 self.shared.adjust(lease.resource, surplus.saturating_neg());
@@ -249,8 +247,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             if lease.mode.is_safe() {
                 at = at.min(now + TICK);
             }
-            let balance = self.shared.balance(lease.resource).unwrap_or(0);
-            let waiting = waiting(self.shared, lease.resource);
+            let (balance, waiting) = account(self.shared, lease.resource);
             if let Some(due_at) = lease.due_at(balance, waiting, members).filter(|_| may_ask) {
                 at = at.min(due_at);
             }
@@ -286,9 +283,12 @@ impl<'a, M: Timer> Agent<'a, M> {
     }
 }
 
-/// Returns the amounts of the calls that wait for a resource. During a hold they need nothing yet.
-fn waiting<M: Timer>(shared: &Shared<'_, M>, resource: Resource) -> Waiting {
-    if shared.hold().is_some() { Waiting::default() } else { shared.waiting(resource) }
+/// Returns the units that the process has, and the amounts of the calls that wait for more. During a
+/// hold these calls need nothing yet.
+fn account<M: Timer>(shared: &Shared<'_, M>, resource: Resource) -> (i64, Waiting) {
+    let is_held = shared.hold().is_some();
+    let waiting = if is_held { Waiting::default() } else { shared.waiting(resource) };
+    (shared.balance(resource).unwrap_or(0), waiting)
 }
 
 /// Returns a duration that differs by up to a fifth in both directions.

@@ -8,8 +8,8 @@ use resile::upstream::Resource;
 
 use super::{Ask, Lease, TTL};
 use crate::scale::Scale;
+use crate::scripts::LeaseReply;
 use crate::scripts::model::{Account, Model};
-use crate::scripts::{LeaseReply, LeaseRequest};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const CAPACITY: i64 = 1_000;
@@ -91,21 +91,7 @@ impl World {
     }
 
     fn serve(&mut self, who: usize, ask: &Ask, ttl: Duration) -> LeaseReply {
-        let request = LeaseRequest {
-            id: NAMES[who],
-            capacity: CAPACITY,
-            rate: 0,
-            scale: 1,
-            ttl,
-            base: ask.base,
-            spent: ask.spent,
-            least: ask.least,
-            want: ask.want,
-            memory: ask.memory,
-            told: ask.told,
-            own: ask.own,
-            calm: CAPACITY,
-        };
+        let request = ask.request(NAMES[who], &SCALE, ttl);
         let micros = i128::try_from(self.now.as_micros()).unwrap();
         self.server.step(micros, &request)
     }

@@ -10,7 +10,7 @@ use resile::upstream::Resource;
 use crate::demand::Demand;
 use crate::mode::Mode;
 use crate::scale::Scale;
-use crate::scripts::LeaseReply;
+use crate::scripts::{LeaseReply, LeaseRequest};
 
 /// The account of one lease of this process. Pure: the balance and the time are arguments.
 ///
@@ -57,6 +57,34 @@ pub(crate) struct Ask {
     pub(crate) memory: Option<i64>,
     pub(crate) told: Option<u64>,
     pub(crate) own: i64,
+}
+
+impl Ask {
+    /// Returns the request of the member `id` for a limit of this scale.
+    pub(crate) const fn request<'a>(
+        &self,
+        id: &'a str,
+        scale: &Scale,
+        ttl: Duration,
+    ) -> LeaseRequest<'a> {
+        let Self { base, spent, least, want, memory, told, own } = *self;
+        let Scale { capacity, calm, rate, parts, .. } = *scale;
+        LeaseRequest {
+            id,
+            capacity,
+            rate,
+            scale: parts,
+            ttl,
+            base,
+            spent,
+            least,
+            want,
+            memory,
+            told,
+            own,
+            calm,
+        }
+    }
 }
 
 /// The shortest time between two exchanges of one lease.
