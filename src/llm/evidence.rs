@@ -10,7 +10,7 @@ use super::kind::{Kind, Phase, Scope};
 use super::phrases::PhraseMatch;
 use super::rule::Rule;
 use super::statuses::Statuses;
-use super::{codes, generic, grammar, headers, numbers, phrases, text};
+use super::{codes, generic, grammar, headers, numbers, phrases, text, vocabulary};
 
 /// A limit that is reset after such a wait or a longer one is a quota and not a rate.
 const LONG_WAIT: Duration = Duration::from_secs(3_600);
@@ -140,9 +140,10 @@ impl Evidence<'_> {
         let quoted = text::quoted(self.message);
         // A 429 quotes the names of limits and no prompt.
         let unread = if self.at == Statuses::RATE { &[][..] } else { &quoted };
-        let read = grammar::read(self.lower, unread, self.at);
+        let places = vocabulary::find(self.lower, &quoted, unread);
+        let read = grammar::read(self.lower, &places.words, self.at);
         let veto = |phrase: &PhraseMatch| self.vetoes(phrase, asked, &read);
-        let phrase = phrases::look_up(self.lower, &quoted, self.at, veto);
+        let phrase = phrases::look_up(&places.phrases, self.at, veto);
         // A phrase that denies a limit of the caller's own is about this very limit.
         let quota = read.quota.filter(|_| phrase.is_none_or(|phrase| !phrase.denies_limit()));
         match (quota, phrase, read.other) {

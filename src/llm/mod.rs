@@ -169,6 +169,7 @@ mod text;
 mod tokens;
 mod transport;
 mod usage;
+mod vocabulary;
 mod wait;
 
 #[cfg(feature = "reqwest")]

@@ -6,10 +6,9 @@
 
 mod words;
 
-use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::finder::{Finder, Place};
+use super::finder::Place;
 use super::kind::{Kind, Scope};
 use super::numbers;
 use super::statuses::Statuses;
@@ -40,7 +39,8 @@ pub(super) struct Reading {
 }
 
 struct Grammar {
-    finder: Finder,
+    /// Each word once. Its place here is its number.
+    known: Vec<&'static str>,
     meanings: Vec<Meanings>,
 }
 
@@ -57,7 +57,7 @@ static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
             }
         }
     }
-    Grammar { finder: Finder::new(&known), meanings }
+    Grammar { known, meanings }
 });
 
 /// The statuses at which a statement about a limit needs no word for "used up".
@@ -74,11 +74,15 @@ const OURS: Statuses = Statuses::BAD
     .and(Statuses::NONE)
     .and(Statuses::DENIED);
 
-/// Reads a message in lower case outside of `quoted`.
-pub(super) fn read(message: &str, quoted: &[Range<usize>], status: Statuses) -> Reading {
-    let Grammar { finder, meanings } = &*GRAMMAR;
-    let places =
-        finder.find_words(message, |start| quoted.iter().any(|range| range.contains(&start)));
+/// Returns all words. The place of a word is its number.
+pub(super) fn known() -> &'static [&'static str] {
+    &GRAMMAR.known
+}
+
+/// Reads a message in lower case. `places` holds the places of the words in the order of their
+/// starts.
+pub(super) fn read(message: &str, places: &[Place], status: Statuses) -> Reading {
+    let meanings = &GRAMMAR.meanings;
     let meaning = |place: &Place| meanings.get(place.phrase).copied().unwrap_or_default();
     let all = places.iter().fold(0, |all, place| all | meaning(place));
     let mut reading = Reading::default();
@@ -107,14 +111,20 @@ pub(super) fn read(message: &str, quoted: &[Range<usize>], status: Statuses) -> 
 /// Returns whether a statement ends between two places.
 fn is_stopped(message: &str, from: usize, to: usize) -> bool {
     let bytes = message.as_bytes();
-    let is_end = |at: usize| bytes.get(at + 1).is_none_or(u8::is_ascii_whitespace);
-    (from..to).any(|at| match bytes.get(at) {
-        Some(b'.' | b';' | b'!' | b'?') => is_end(at),
-        // The first bytes of the Chinese full stop and semicolon.
-        Some(0xe3) => bytes.get(at..at + 3) == Some("。".as_bytes()),
-        Some(0xef) => bytes.get(at..at + 3) == Some("；".as_bytes()),
-        _ => false,
-    })
+    let between = bytes.get(from..to).unwrap_or_default();
+    // The full stop, the question mark and their like are below the letters. The first bytes of
+    // other scripts are above them.
+    between.iter().enumerate().filter(|(_, byte)| !(b'@'..0xe3).contains(*byte)).any(
+        |(at, byte)| match byte {
+            b'.' | b';' | b'!' | b'?' => {
+                bytes.get(from + at + 1).is_none_or(u8::is_ascii_whitespace)
+            }
+            // The first bytes of the Chinese full stop and semicolon.
+            0xe3 => bytes.get(from + at..from + at + 3) == Some("。".as_bytes()),
+            0xef => bytes.get(from + at..from + at + 3) == Some("；".as_bytes()),
+            _ => false,
+        },
+    )
 }
 
 const fn has(said: Meanings, all: Meanings) -> bool {
@@ -214,7 +224,14 @@ fn periods_within(
 
 #[cfg(test)]
 mod tests {
+    use super::super::finder::Finder;
     use super::*;
+
+    fn read(message: &str, status: Statuses) -> Reading {
+        let mut places = Vec::new();
+        Finder::new(known()).find(message, |place| places.push(place));
+        super::read(message, &places, status)
+    }
 
     #[test]
     fn every_word_is_found() {
@@ -229,7 +246,7 @@ mod tests {
 
     #[test]
     fn meanings_must_stand_in_one_statement() {
-        let quota = |message| read(message, &[], Statuses::NONE).quota.map(|said| said.scope);
+        let quota = |message| read(message, Statuses::NONE).quota.map(|said| said.scope);
         assert_eq!(quota("the daily limit is reached"), Some(Some(Scope::Day)));
         assert_eq!(quota("reached: your limit of this month"), Some(Some(Scope::Window)));
         assert_eq!(quota("the limit is 3 per day. you have reached us"), None);
@@ -237,13 +254,13 @@ mod tests {
         assert_eq!(quota("the limit per minute is exceeded"), None);
         assert_eq!(quota("the thinking budget exceeds its maximum"), None);
         assert_eq!(quota("today's limit is used up"), Some(Some(Scope::Day)));
-        let busy = read("we see many requests today", &[], Statuses::RATE);
+        let busy = read("we see many requests today", Statuses::RATE);
         assert!(busy.quota.is_none());
     }
 
     #[test]
     fn a_word_counts_from_its_start() {
-        let is_quota = |message| read(message, &[], Statuses::RATE).quota.is_some();
+        let is_quota = |message| read(message, Statuses::RATE).quota.is_some();
         assert!(is_quota("the daily limit"));
         assert!(is_quota("max_limit_daily"));
         assert!(is_quota("x每日limit"));
