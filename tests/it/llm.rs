@@ -1,6 +1,7 @@
 //! The classification of failures of LLM providers: one fixture for each rule. The fixtures are
 //! written from the rules, in the formats of the providers.
 
+use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -17,6 +18,8 @@ const KINDS: &str = include_str!("../data/llm/kinds.jsonl");
 const CLASHES: &str = include_str!("../data/llm/clashes.jsonl");
 const WAITS: &str = include_str!("../data/llm/waits.jsonl");
 const GRAMMAR: &str = include_str!("../data/llm/grammar.jsonl");
+/// Failures that really occurred or that a documentation states, in our own words.
+const PROVIDERS: &str = include_str!("../data/llm/providers.jsonl");
 
 fn cases(lines: &str) -> impl Iterator<Item = Value> {
     lines
@@ -90,28 +93,53 @@ fn meanings_count_in_any_order_and_any_shape() {
 }
 
 #[test]
+fn failures_of_many_providers_have_their_kinds() {
+    all_hold(PROVIDERS);
+}
+
+const ALL_KINDS: [Kind; 17] = [
+    Kind::RateLimit,
+    Kind::QuotaExhausted,
+    Kind::Overloaded,
+    Kind::Server,
+    Kind::Timeout,
+    Kind::Network,
+    Kind::Conflict,
+    Kind::Auth,
+    Kind::Permission,
+    Kind::NotFound,
+    Kind::InvalidRequest,
+    Kind::ContextLength,
+    Kind::TooLarge,
+    Kind::ContentFilter,
+    Kind::InvalidOutput,
+    Kind::Cancelled,
+    Kind::Unknown,
+];
+
+#[test]
 fn every_kind_has_a_fixture() {
-    let all = [
-        Kind::RateLimit,
-        Kind::QuotaExhausted,
-        Kind::Overloaded,
-        Kind::Server,
-        Kind::Timeout,
-        Kind::Network,
-        Kind::Conflict,
-        Kind::Auth,
-        Kind::Permission,
-        Kind::NotFound,
-        Kind::InvalidRequest,
-        Kind::ContextLength,
-        Kind::TooLarge,
-        Kind::ContentFilter,
-        Kind::InvalidOutput,
-        Kind::Cancelled,
-        Kind::Unknown,
-    ];
-    for kind in all {
+    for kind in ALL_KINDS {
         assert!(cases(KINDS).any(|case| case["kind"] == kind.as_str()), "{kind}");
+    }
+}
+
+/// A failure without a provider is the text of a client library.
+#[test]
+fn the_fixtures_of_providers_are_many_and_have_sources() {
+    let all: Vec<_> = cases(PROVIDERS).collect();
+    assert!(all.len() >= 300, "{}", all.len());
+    let distinct = |field: &str| -> HashSet<_> {
+        all.iter().filter_map(|case| case[field].as_str()).collect()
+    };
+    assert!(distinct("provider").len() >= 40, "{:?}", distinct("provider"));
+    assert_eq!(distinct("name").len(), all.len());
+    assert_eq!(distinct("phase").len(), 3);
+    assert!(all.iter().all(|case| case["source"].is_string()));
+    // No provider cancels a call. A failure of unknown kind needs no fixture of a provider.
+    let never = [Kind::Cancelled, Kind::Unknown];
+    for kind in ALL_KINDS.into_iter().filter(|kind| !never.contains(kind)) {
+        assert!(distinct("kind").contains(kind.as_str()), "{kind}");
     }
 }
 
