@@ -69,8 +69,9 @@ static GROUPS: &[Group] = &[
         Kind::Overloaded,
         "capacityexceeded engineoverloaded modelcapacityexhausted modelloading modelnotready modeloverloaded \
          nocapacity overcapacity overloaded serverbusy serverisoverloaded serveroverloaded \
-         servicetiercapacityexceeded serviceunavailable slowdown temporarilyunavailable unavailable",
+         servicetiercapacityexceeded serviceunavailable temporarilyunavailable unavailable",
     ),
+    group(Kind::Overloaded, "slowdown").at(Statuses::ALL.but(Statuses::RATE)),
     group(
         Kind::ContextLength,
         "contextlengthexceeded contextoverflow contextwindowexceeded exceedcontextsize inputtoolong \
@@ -91,6 +92,7 @@ static GROUPS: &[Group] = &[
     ),
     group(Kind::RateLimit, "concurrencylimitexceeded concurrentrequestlimitexceeded toomanyconcurrentrequests")
         .over(Scope::Concurrency),
+    group(Kind::RateLimit, "slowdown").at(Statuses::RATE),
     group(
         Kind::RateLimit,
         "ratelimit ratelimited ratelimitexceeded ratelimitreached requestlimitexceeded \

@@ -88,7 +88,8 @@ impl Evidence<'_> {
         // An unambiguous code needs no words.
         let open = google.is_some()
             || code.is_none_or(|code| {
-                code.yields_to_words || matches!(code.kind, Kind::RateLimit | Kind::Server)
+                code.yields_to_words
+                    || matches!(code.kind, Kind::RateLimit | Kind::Server | Kind::Auth)
             });
         let phrase = if open && !self.message.is_empty() { self.words(asked) } else { None };
         let of = |kind, scope, rule| Conclusion { kind, scope, rule };
@@ -113,7 +114,11 @@ impl Evidence<'_> {
                 Some(phrase) if code.yields_to_words => {
                     return of(phrase.kind, phrase.scope, phrase.rule);
                 }
-                Some(phrase) if code.kind == Kind::RateLimit && phrase.overrules_rate => {
+                // Gateways have one code for all that a key may not do.
+                Some(phrase)
+                    if matches!(code.kind, Kind::RateLimit | Kind::Auth)
+                        && phrase.overrules_rate =>
+                {
                     return of(phrase.kind, phrase.scope, phrase.rule);
                 }
                 // A failed model may have failed by what it wrote.
@@ -137,7 +142,9 @@ impl Evidence<'_> {
 
     /// Returns what the message means: first a quota, then a phrase, then the rest of the grammar.
     fn words(&self, asked: Option<Duration>) -> Option<Words> {
-        let quoted = text::quoted(self.message);
+        // A transport quotes an error and no prompt.
+        let is_wire = self.at == Statuses::WIRE;
+        let quoted = if is_wire { Vec::new() } else { text::quoted(self.message) };
         // A 429 quotes the names of limits and no prompt.
         let unread = if self.at == Statuses::RATE { &[][..] } else { &quoted };
         let places = vocabulary::find(self.lower, &quoted, unread);

@@ -24,7 +24,7 @@ pub(super) const FIRST: usize = 3;
 /// The number of bytes whose words are collected at once.
 const CHUNK: usize = 64;
 
-const BUCKET_BITS: u32 = 13;
+const BUCKET_BITS: u32 = 12;
 const BUCKETS: usize = 1 << BUCKET_BITS;
 
 /// A place of a phrase in a text.
@@ -64,7 +64,8 @@ impl Finder {
                 let inside = before.is_ascii_lowercase() & byte.is_ascii_lowercase();
                 before = *byte;
                 starts[count] = at;
-                count += usize::from(!(inside | (byte & 0xc0 == 0x80)));
+                let is_rest = byte & 0xc0 == 0x80;
+                count += usize::from(!(inside | is_rest));
             }
             for start in starts.iter().take(count) {
                 self.find_at(bytes, n * CHUNK + usize::from(*start), &mut found);

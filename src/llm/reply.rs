@@ -83,7 +83,8 @@ impl<'a> Reply<'a> {
     #[must_use]
     pub fn classify(&self, now: SystemTime) -> Failure {
         let now = self.answered(now);
-        self.failure(ParsedBody::read(self.body, now), now)
+        let is_failed = self.status.is_some_and(|status| status >= 400);
+        self.failure(ParsedBody::read(self.body, now, is_failed), now)
     }
 
     /// Returns the failure, or `None` for a good answer with a good ending.
@@ -97,7 +98,7 @@ impl<'a> Reply<'a> {
         if is_status_good && self.body.len() > PARSED {
             return None;
         }
-        let found = ParsedBody::read(self.body, now);
+        let found = ParsedBody::read(self.body, now, !is_status_good);
         let good = is_status_good && found.shape == BodyShape::Answer && found.finish.is_none();
         (!good).then(|| self.failure(found, now))
     }

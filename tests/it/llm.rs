@@ -503,11 +503,13 @@ fn successful_events_are_no_failures() {
     let found = Failure::find_in_event(overloaded, Phase::Content).unwrap();
     assert_eq!((found.kind(), found.phase()), (Kind::Overloaded, Phase::Content));
     assert_eq!(found.verdict().health(), Health::Throttling);
-    assert!(
-        Reply::new(br#"{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}"#)
-            .find(SystemTime::now())
-            .is_none()
-    );
+    for answer in [
+        r#"{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}"#,
+        r#"{"id":"r","message":"the daily limit is reached"}"#,
+    ] {
+        let reply = Reply::new(answer.as_bytes()).with_status(200);
+        assert!(reply.find(SystemTime::now()).is_none(), "{answer}");
+    }
 }
 
 #[test]

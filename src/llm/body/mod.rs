@@ -1,6 +1,8 @@
 //! Finds the innermost error in a body and reads its facts.
 
+mod grpc;
 mod loose;
+mod named;
 mod object;
 mod prose;
 
@@ -14,6 +16,8 @@ use super::{finish, text, wait};
 /// The facts in a body.
 #[derive(Debug, Default)]
 pub(super) struct ParsedBody {
+    /// The answer has a bad status, so a mere message is an error.
+    failed: bool,
     pub(super) shape: BodyShape,
     /// The JSON stops before its end.
     pub(super) cut: bool,
@@ -68,22 +72,23 @@ pub(super) const PARSED: usize = 256 * 1024;
 const READ: usize = 32 * 1024;
 
 impl ParsedBody {
-    /// Reads `body`. Any bytes are valid.
-    pub(super) fn read(body: &[u8], now: SystemTime) -> Self {
-        let mut found = Self::default();
+    /// Reads `body`. Any bytes are valid. `failed` says that the answer has a bad status.
+    pub(super) fn read(body: &[u8], now: SystemTime, failed: bool) -> Self {
+        let mut found = Self { failed, ..Self::default() };
         let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body).trim_ascii();
         let small = body.len() <= PARSED;
         match body.first() {
             None => {}
             Some(b'{' | b'[' | b'"') if small => match serde_json::from_slice::<Value>(body) {
                 Ok(value) => found.answer(&value, now),
+                Err(_) if found.lines(body, now) => {}
                 Err(error) => {
                     found.cut = error.is_eof();
                     found.almost(&lossy(body), now);
                 }
             },
             Some(b'{' | b'[' | b'"') => found.almost(&lossy(body), now),
-            Some(b'<') => {
+            Some(b'<') if !body.starts_with(b"<_") => {
                 found.shape = BodyShape::Error;
                 let page = lossy(body);
                 found.message = text::html(&page).map(|title| text::clip(&title, MESSAGE));
@@ -107,7 +112,7 @@ impl ParsedBody {
                 self.prose(prose, now, 0);
             }
             Value::Array(items) => items.iter().take(4).for_each(|item| self.answer(item, now)),
-            Value::Object(object) if is_error(object) => {
+            Value::Object(object) if is_error(object) || self.failed && is_message(object) => {
                 self.shape = BodyShape::Error;
                 self.object(object, now, 0);
             }
@@ -138,7 +143,13 @@ fn is_error(object: &Map<String, Value>) -> bool {
     {
         return true;
     }
-    if object.keys().any(|name| name.ends_with("Exception")) || is("status", "error") {
+    let is_set = |name: &str, value: bool| object.get(name) == Some(&Value::Bool(value));
+    if is_set("is_error", true) || is_set("isError", true) || is_set("success", false) {
+        return true;
+    }
+    if object.keys().any(|name| name.ends_with("Exception") || name == "$fault")
+        || is("status", "error")
+    {
         return true;
     }
     let nested = |name: &str| object.get(name).and_then(Value::as_object);
@@ -178,6 +189,12 @@ fn is_error(object: &Map<String, Value>) -> bool {
         ]
         .iter()
         .any(|name| has(name))
+}
+
+/// Returns whether an object is little more than a message. A good answer may look the same.
+fn is_message(object: &Map<String, Value>) -> bool {
+    let is_text = |name: &str| object.get(name).is_some_and(Value::is_string);
+    object.len() <= 3 && (is_text("message") || is_text("error_message"))
 }
 
 /// Returns whether the value of a code or a message stands for no error: null, nothing, 0 or 2xx.

@@ -14,7 +14,7 @@ fn words(name: &str) -> Option<u8> {
         "message" | "Message" => 0,
         "msg" | "error_message" | "errorMessage" | "error_msg" | "status_msg" => 1,
         "error_description" | "detail" | "details" | "faultstring" => 2,
-        "description" | "reason" | "title" => 3,
+        "description" | "reason" | "title" | "result" => 3,
         _ => return None,
     })
 }
@@ -29,10 +29,13 @@ fn inner(name: &str) -> Option<usize> {
         "response" | "Response" => 4,
         "cause" => 5,
         "metadata" => 6,
-        "raw" => 7,
+        "raw" => 8,
         _ => return None,
     })
 }
+
+/// The place of a nested error in a field of another name.
+const OTHER: usize = 7;
 
 /// Returns the status in a field of that name.
 fn status(name: &str, value: &Value) -> Option<u16> {
@@ -82,9 +85,8 @@ impl ParsedBody {
                 fresh = fresh.filter(|_| !is_inner).or(Some(status));
             }
             self.wait = self.wait.max(wait::field(name, value, now));
-            let place = inner(name).map(|place| place + 1);
             // An error may be in a field of any name.
-            let place = place.or_else(|| (is_nested(name, value)).then_some(0));
+            let place = inner(name).or_else(|| is_nested(name, value).then_some(OTHER));
             if let Some(place) = place.and_then(|place| inside.get_mut(place)) {
                 *place = Some((name, value));
             }
@@ -159,14 +161,14 @@ impl ParsedBody {
             "code" | "Code" | "error_code" | "errorCode" | "errorcode" | "err_code" | "errcode" => {
                 self.code = Some(text::clip(code, 128));
             }
-            "type" | "error_type" | "errorType" if code != "error" => {
+            "type" | "error_type" | "errorType" | "error_name" | "errorName" if code != "error" => {
                 self.error_type = Some(text::clip(code, 128));
             }
             "status" | "reason" | "__type" if self.code.is_none() => {
                 self.code = Some(text::clip(code, 128));
             }
-            "status" | "reason" | "__type" | "type" | "error_type" | "errorType" | "name"
-            | "kind" => {}
+            "status" | "reason" | "__type" | "type" | "error_type" | "errorType" | "error_name"
+            | "errorName" | "name" | "kind" => {}
             "param" | "model" | "field" | "message" => return,
             // A code under another name counts only if its whole word is known.
             _ if codes::is_known(code) => {}

@@ -4,7 +4,11 @@ use std::time::SystemTime;
 
 use serde_json::{Map, Value};
 
-use super::{BodyShape, DEEPEST, MESSAGE, PARSED, ParsedBody, READ, is_error, loose, lossy};
+use super::grpc;
+use super::named::named;
+use super::{
+    BodyShape, DEEPEST, MESSAGE, PARSED, ParsedBody, READ, is_error, is_message, loose, lossy,
+};
 use crate::llm::{numbers, text, wait};
 
 /// The largest number of braces of a text from which an object is tried.
@@ -30,6 +34,10 @@ impl ParsedBody {
         if let Some(inner) = text::after_status(prose) {
             return self.prose(&inner, now, depth.max(1));
         }
+        if let Some(grpc) = grpc::read(prose).filter(|_| depth <= DEEPEST) {
+            self.named = Some(grpc.status);
+            return self.prose(grpc.message, now, depth + 1);
+        }
         if depth <= DEEPEST && self.embedded(prose, now, depth) {
             return;
         }
@@ -42,6 +50,7 @@ impl ParsedBody {
             if !prose.contains(' ') && prose.contains('_') {
                 self.code(prose);
             }
+            named(prose).for_each(|code| self.code(code));
             self.message = Some(text::clip(prose, MESSAGE));
         }
     }
@@ -62,7 +71,7 @@ impl ParsedBody {
                 continue;
             };
             from = start + length;
-            if is_error(&object) {
+            if is_error(&object) || is_message(&object) {
                 let head = prose.get(..start).unwrap_or_default();
                 self.named = numbers::status(head).or(self.named);
                 let before = self.message.take();
@@ -77,6 +86,22 @@ impl ParsedBody {
             }
         }
         false
+    }
+
+    /// Reads lines of JSON up to the first error. Returns whether there are several values and
+    /// nothing else.
+    pub(super) fn lines(&mut self, body: &[u8], now: SystemTime) -> bool {
+        let values = || serde_json::Deserializer::from_slice(body).into_iter::<Value>();
+        if values().take(2).flatten().count() < 2 {
+            return false;
+        }
+        for value in values().map_while(Result::ok) {
+            self.answer(&value, now);
+            if self.shape == BodyShape::Error {
+                break;
+            }
+        }
+        true
     }
 
     /// Reads JSON that does not parse.

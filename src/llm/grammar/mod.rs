@@ -13,9 +13,9 @@ use super::kind::{Kind, Scope};
 use super::numbers;
 use super::statuses::Statuses;
 use words::{
-    ALLOWANCE, BLOCKED, CAP, CREDENTIAL, DAY, LACK, LONG, LONGER, MATTER, MEASURE, MINUTE, MONEY,
-    Meanings, OFFER, OUTPUT, PART, PERIODS, PLAN, PROMPT, RATE, REFUSED, TODAY, UNPARSED, UNSAFE,
-    USED, WORDS,
+    ALLOWANCE, BLOCKED, CAP, CREDENTIAL, DAY, LACK, LOAD, LONG, LONGER, MATTER, MEASURE, MINUTE,
+    MONEY, Meanings, OFFER, OUTPUT, PART, PERIODS, PLAN, PROMPT, RATE, REFUSED, TODAY, UNPARSED,
+    UNSAFE, USED, WORDS,
 };
 
 /// What the statements of a message mean together.
@@ -86,24 +86,31 @@ pub(super) fn read(message: &str, places: &[Place], status: Statuses) -> Reading
     let meaning = |place: &Place| meanings.get(place.phrase).copied().unwrap_or_default();
     let all = places.iter().fold(0, |all, place| all | meaning(place));
     let mut reading = Reading::default();
-    let mut is_minute = false;
+    let (mut is_minute, mut is_rate) = (false, false);
     for statement in places.chunk_by(|one, next| !is_stopped(message, one.start, next.start)) {
         let mut said = statement.iter().fold(0, |all, place| all | meaning(place));
         if said & (MINUTE | PERIODS) != 0 && said & PERIODS != 0 {
             said &= !periods_within(message, statement, &meaning);
         }
-        if has(said, TODAY | USED) && said & RATE == 0 {
+        if has(said, TODAY | USED) && said & (RATE | LOAD) == 0 {
             said |= DAY;
         }
+        is_rate |= has(said, RATE | USED | ALLOWANCE);
         is_minute |= said & MINUTE != 0 && said & ALLOWANCE != 0;
         reading.quota = longer(reading.quota, quota(said, all, status));
         reading.other = reading.other.or_else(|| other(said, all, status));
     }
     reading.is_minute = is_minute && reading.quota.is_none();
-    if reading.is_minute && status.meets(LIMITED.and(Statuses::NONE)) {
-        let rule = "a limit per minute";
-        let said = Said { kind: Kind::RateLimit, scope: Some(Scope::Minute), rule };
-        reading.other = reading.other.or(Some(said));
+    if status.meets(LIMITED.and(Statuses::NONE)) && reading.quota.is_none() {
+        let of = |scope, rule| Some(Said { kind: Kind::RateLimit, scope, rule });
+        let rate = if is_minute {
+            of(Some(Scope::Minute), "a limit per minute")
+        } else if is_rate {
+            of(None, "a limit on a rate")
+        } else {
+            None
+        };
+        reading.other = reading.other.or(rate);
     }
     reading
 }
@@ -153,7 +160,7 @@ fn quota(said: Meanings, all: Meanings, status: Statuses) -> Option<Said> {
         return of(None, "not enough money");
     }
     // A plan's allowance is named in one statement. The moment of its return may be in the next.
-    let is_plan = all & PLAN != 0 && all & (RATE | MINUTE) == 0 && said & PROMPT == 0;
+    let is_plan = all & PLAN != 0 && all & (RATE | LOAD | MINUTE) == 0 && said & PROMPT == 0;
     if is_plan && has(said, ALLOWANCE | USED) && !Statuses::FAULT.and(Statuses::BUSY).meets(status)
     {
         return of(Some(Scope::Window), "a plan's allowance");
@@ -181,11 +188,12 @@ fn other(said: Meanings, all: Meanings, status: Statuses) -> Option<Said> {
     if !OURS.meets(status) {
         return None;
     }
-    let is_length = has(said, PROMPT | LONGER | MEASURE) && said & PART == 0 && all & RATE == 0;
+    let is_length =
+        has(said, PROMPT | LONGER | MEASURE) && said & PART == 0 && all & (RATE | LOAD) == 0;
     if is_length && !Statuses::DENIED.meets(status) {
         return of(Kind::ContextLength, "the prompt is too long");
     }
-    if has(said, MATTER | UNSAFE) || has(said, MATTER | BLOCKED) {
+    if said & UNSAFE != 0 && said & (MATTER | BLOCKED) != 0 || has(said, MATTER | BLOCKED) {
         return of(Kind::ContentFilter, "unsafe content");
     }
     if has(said, CREDENTIAL | REFUSED) && !Statuses::LARGE.meets(status) {

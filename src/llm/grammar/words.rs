@@ -35,8 +35,10 @@ pub(super) const BLOCKED: Meanings = 1 << 17;
 /// What the model wrote.
 pub(super) const OUTPUT: Meanings = 1 << 18;
 pub(super) const UNPARSED: Meanings = 1 << 19;
-/// Words about requests per time or about the present load.
+/// Words about requests per time.
 pub(super) const RATE: Meanings = 1 << 20;
+/// Words about the present load.
+pub(super) const LOAD: Meanings = 1 << 24;
 
 pub(super) const CREDENTIAL: Meanings = 1 << 21;
 /// A credential does not count.
@@ -52,7 +54,10 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         MINUTE,
         "per min|per-min|/min|/ min|per second|/sec|a minute|each minute|every minute|minute limit|rpm|tpm|每分钟|分钟",
     ),
-    (HOURS, "hourly|per hour|/hour|/ hour|an hour|-hour|5 hour|five hour|24h|每小时|小时"),
+    (
+        HOURS,
+        "hourly|per hour|/hour|/ hour|an hour|the hour|this hour|-hour|5 hour|five hour|24h|每小时|小时",
+    ),
     (HOURS | ALLOWANCE, "5h limit"),
     (
         DAY,
@@ -86,10 +91,13 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (
         LACK,
         "insufficient|not enough|too low|is low|negative|overdue|past due|does not have any|doesn't have any|don't have any\
-         |do not have any|do not have enough|no credit|zero|unpaid|declined|have no |has no |require|top up|top-up|not sufficient|欠费|不足|充值",
+         |do not have any|do not have enough|no credit|zero|unpaid|declined|have no |has no |require|top up|top-up|not sufficient|欠费|不足|充值|预扣费",
     ),
     (CAP, "spend|spending|budget|cost limit|billing limit"),
-    (PLAN, "resets|reset at|subscription|paused|allotment|套餐"),
+    (
+        PLAN,
+        "resets|reset at|subscription|paused|allotment|resource pack|free allocat|free quota|free trial|免费|套餐|资源包",
+    ),
     (
         PROMPT,
         "prompt|input|context|conversation|history|text too|text is too|transcript|输入|上下文",
@@ -111,11 +119,11 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         UNSAFE,
-        "unsafe|inappropriate|harmful|censor|policy violation|offensive|flagged|sensitive info|sensitive content|new_sensitive\
+        "unsafe|inappropriate|high risk|high-risk|harmful|censor|policy violation|offensive|flagged|sensitive info|sensitive content|new_sensitive\
          |risk control|违规|敏感|不合规",
     ),
     (MATTER | UNSAFE, "guardrail"),
-    (BLOCKED, "blocked|filtered|拦截"),
+    (BLOCKED, "blocked|filtered|rejected|prohibited|拦截"),
     (
         OUTPUT,
         "response|output|completion|generated|tool_call|tool call|function call|json|schema|structured|object generated\
@@ -141,8 +149,6 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         "invalid|incorrect|expired|missing|not match|wrong|revoked|not valid|malformed|unauthorized|fail|not found|no longer valid\
          |无效|过期|错误",
     ),
-    (
-        RATE,
-        "rate limit|rate-limit|ratelimit|concurren|per min|capacity|overload|throttl|busy|频率|并发|速率",
-    ),
+    (RATE, "rate limit|rate-limit|ratelimit|rate quota|concurren|per min|throttl|频率|并发|速率"),
+    (LOAD, "capacity|overload|busy"),
 ];

@@ -95,7 +95,7 @@ static GROUPS: &[Group] = &[
     group(Kind::TooLarge, OURS, "split into more\nsplit into smaller\ntoo many inputs"),
     // A 413 is about the size of the whole request if its words say so.
     group(Kind::TooLarge, LARGE, include_str!("size.txt")),
-    group(Kind::ContextLength, OURS.and(FAULT), include_str!("context.txt")),
+    group(Kind::ContextLength, OURS.and(FAULT).and(BUSY), include_str!("context.txt")),
     group(
         Kind::ContextLength,
         BAD.and(DENIED).and(RATE),

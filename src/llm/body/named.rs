@@ -1,0 +1,57 @@
+//! Finds machine codes in the words of an error.
+
+use crate::llm::codes;
+
+/// Returns the codes that a text names: the word after `code:`, and each whole code of the table
+/// that is written with underscores.
+pub(super) fn named(text: &str) -> impl Iterator<Item = &str> {
+    let labelled = text.match_indices("ode").filter_map(|(at, label)| {
+        let rest = text.get(at + label.len()..)?;
+        let value = rest.trim_start_matches([' ', ':', '=', '"']);
+        let between = rest.get(..rest.len() - value.len())?;
+        let is_label = between.contains([':', '=']);
+        let code = value.get(..value.find(|c| !is_part(c)).unwrap_or(value.len()))?;
+        (is_label && code.contains(|c: char| c.is_ascii_alphabetic())).then_some(code)
+    });
+    let mut end = 0;
+    let spelled = text.match_indices('_').filter_map(move |(at, _)| {
+        if at < end {
+            return None;
+        }
+        let before = text.get(..at)?.trim_end_matches(is_part);
+        end = text.get(at..)?.find(|c| !is_part(c)).map_or(text.len(), |after| at + after);
+        let code = text.get(before.len()..end)?.rsplit('.').find(|part| part.contains('_'))?;
+        codes::is_known(code).then_some(code)
+    });
+    labelled.chain(spelled)
+}
+
+/// Returns whether a character may stand in a code.
+fn is_part(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_names_codes() {
+        for (text, want) in [
+            ("image error 400: billing_hard_limit_reached", &["billing_hard_limit_reached"][..]),
+            ("status = StatusCode.RESOURCE_EXHAUSTED, rate", &["RESOURCE_EXHAUSTED"]),
+            (
+                "code:UnsupportedOperation.PkgExhausted message:no",
+                &["UnsupportedOperation.PkgExhausted"],
+            ),
+            ("errorCode = \"Throttling\"", &["Throttling"]),
+            ("。rate_limit_exceeded。", &["rate_limit_exceeded"]),
+            ("the field max_tokens has no such code", &[]),
+            ("status code 429: no", &[]),
+            ("_", &[]),
+            ("code:", &[]),
+        ] {
+            assert_eq!(named(text).collect::<Vec<_>>(), want, "{text}");
+        }
+    }
+}
