@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::failure::Failure;
 use super::kind::Kind;
-use super::transport;
+use super::{report, transport};
 use crate::bulkhead::Full;
 use crate::classify::Classify;
 use crate::error::ClassifyOperation;
@@ -28,6 +28,7 @@ use crate::verdict::{Health, Verdict};
 /// | setting | default | why |
 /// |---|---|---|
 /// | overload floor | 2 s | quick retries keep an overloaded provider overloaded. The floor counts as a hint, and only if the provider gave none |
+/// | text | not read | words may quote an answer that this call did not get, and a wrong guess repeats the call: see [`with_text`](Self::with_text) |
 ///
 /// # Examples
 ///
@@ -53,6 +54,7 @@ use crate::verdict::{Health, Verdict};
 #[must_use = "a classifier does nothing until it classifies an error"]
 pub struct Classifier {
     overload_floor: Option<Duration>,
+    reads_text: bool,
 }
 
 impl Default for Classifier {
@@ -64,7 +66,7 @@ impl Default for Classifier {
 impl Classifier {
     /// Creates a classifier with the defaults.
     pub const fn new() -> Self {
-        Self { overload_floor: Some(Duration::from_secs(2)) }
+        Self { overload_floor: Some(Duration::from_secs(2)), reads_text: false }
     }
 
     /// Sets the shortest wait after [`Kind::Overloaded`] for a provider without a hint. A floor
@@ -87,6 +89,35 @@ impl Classifier {
         self.overload_floor
     }
 
+    /// Reads the words of the errors if no error in the chain of sources is known. This is the last
+    /// resort for libraries that turn the answer into text, and for `Box<dyn Error>` of an unknown
+    /// origin. [`Failure::find_in_text`] has the rules. Without a status or a known code in the words
+    /// there is still no opinion.
+    ///
+    /// # When not
+    ///
+    /// Do not use it for a request that must not be sent twice. Words may quote a passing failure
+    /// that this call did not have, and the call would then be repeated.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::llm::Classifier;
+    /// use std::error::Error;
+    ///
+    /// let classifier = Classifier::new().with_text();
+    /// let busy: Box<dyn Error> = "the model failed: HTTP 503".into();
+    /// assert!(classifier.classify_dyn(&*busy).unwrap().is_again());
+    /// assert_eq!(Classifier::new().classify_dyn(&*busy), None);
+    ///
+    /// let other: Box<dyn Error> = "no such prompt".into();
+    /// assert_eq!(classifier.classify_dyn(&*other), None); // no opinion
+    /// ```
+    pub const fn with_text(mut self) -> Self {
+        self.reads_text = true;
+        self
+    }
+
     /// Returns the verdict on a failure.
     pub fn verdict(&self, failure: &Failure) -> Verdict {
         let verdict = failure.verdict();
@@ -103,7 +134,7 @@ impl Classifier {
     }
 
     /// Returns the verdict on an error of any type. The first known error in its chain of sources
-    /// decides.
+    /// decides. Without one the words count if [`with_text`](Self::with_text) was called.
     #[must_use]
     pub fn classify_dyn(&self, error: &(dyn Error + 'static)) -> Option<Verdict> {
         let mut next = Some(error);
@@ -125,6 +156,9 @@ impl Classifier {
                 return Some(self.verdict(&Failure::from_transport(error)));
             }
             next = error.source();
+        }
+        if self.reads_text {
+            return report::find_in_words(error).map(|failure| self.verdict(&failure));
         }
         None
     }

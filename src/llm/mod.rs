@@ -161,6 +161,7 @@ mod numbers;
 mod phrases;
 mod policy;
 mod reply;
+mod report;
 #[cfg(feature = "reqwest")]
 mod reqwest;
 mod rule;

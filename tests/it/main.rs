@@ -37,6 +37,7 @@ mod laws;
 mod layers;
 mod links;
 mod llm;
+mod llm_report;
 mod metrics;
 mod nested;
 mod observe;
