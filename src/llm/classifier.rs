@@ -21,7 +21,8 @@ use crate::verdict::{Health, Verdict};
 /// Without a known error there is no opinion and the call ends as
 /// [`Unclassified`](crate::StopReason::Unclassified). Add your own classifier for such errors:
 /// `(Classifier::new(), mine)`. [`resile::Error<Failure>`](crate::Error) is known. For
-/// `anyhow::Error` use `|e: &anyhow::Error| Classifier::new().classify_dyn(e.as_ref())`.
+/// `anyhow::Error` use `|e: &anyhow::Error| Classifier::new().classify_dyn(e.as_ref())`. The
+/// [guide](crate::guide::sdks) has classifiers for the errors of SDKs.
 ///
 /// # Defaults
 ///

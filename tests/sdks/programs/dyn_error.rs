@@ -1,0 +1,21 @@
+use std::error::Error;
+
+use resile::llm::{self, Classifier};
+use resile::{Never, Verdict, retry};
+
+/// The last resort: the words of the error.
+fn classify(error: &Box<dyn Error + Send + Sync>) -> Option<Verdict> {
+    Classifier::new().with_text().classify_dyn(&**error)
+}
+
+/// One attempt. The library keeps nothing of the answer but its words.
+async fn ask() -> Result<&'static str, Box<dyn Error + Send + Sync>> {
+    Err(r#"429 Too Many Requests: {"error":{"code":"insufficient_quota"}}"#)?
+}
+
+#[tokio::main]
+async fn main() {
+    let policy = llm::interactive().with_classifier(classify);
+    let gave_up = retry(|_| ask(), policy, Never).await.unwrap_err();
+    assert_eq!(gave_up.attempts(), 1); // this 429 does not pass
+}
