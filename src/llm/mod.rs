@@ -2,7 +2,8 @@
 //! and how long to wait before it. For a permanent failure, it names the action that resolves the
 //! failure.
 //!
-//! The [guide](crate::guide) has a chapter on LLM providers.
+//! The [guide](crate::guide) has a chapter on LLM providers and one on their
+//! [SDKs](crate::guide::sdks).
 //!
 //! Providers do not agree on statuses. A 429 may pass in a second, tomorrow or only after a
 //! payment. A 400 may mean a wrong key, an overlong prompt or a retired model. A 200 may carry an

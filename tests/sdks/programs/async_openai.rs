@@ -2,12 +2,12 @@ use std::time::SystemTime;
 
 use async_openai::Client;
 use async_openai::config::OpenAIConfig;
-use async_openai::error::OpenAIError;
+use async_openai::error::{OpenAIError, StreamError};
 use async_openai::middleware::HttpRequestFactory;
 use async_openai::types::chat::{
     ChatCompletionRequestUserMessage, CreateChatCompletionRequestArgs,
 };
-use resile::llm::{self, Classifier, Failure, Reply};
+use resile::llm::{self, Classifier, Failure, Phase, Reply};
 use resile::{Never, Verdict, retry};
 use serde_json::json;
 use tower::service_fn;
@@ -43,6 +43,13 @@ fn failure(error: &OpenAIError) -> Option<Failure> {
             let body = json!({ "error": refusal.api_error }).to_string();
             Some(Failure::from_text(refusal.status_code.as_u16(), &body))
         }
+        // The answer breaks off while it streams.
+        OpenAIError::StreamError(fault) => match &**fault {
+            StreamError::EventStream(_) => {
+                Some(Failure::truncated(Phase::Content))
+            }
+            StreamError::UnknownEvent(_) => None,
+        },
         _ => None,
     }
 }

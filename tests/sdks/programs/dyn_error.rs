@@ -1,7 +1,7 @@
 use std::error::Error;
 
 use resile::llm::{self, Classifier};
-use resile::{Never, Verdict, retry};
+use resile::{Never, StopReason, Verdict, retry};
 
 /// The last resort: the words of the error.
 fn classify(error: &Box<dyn Error + Send + Sync>) -> Option<Verdict> {
@@ -17,5 +17,5 @@ async fn ask() -> Result<&'static str, Box<dyn Error + Send + Sync>> {
 async fn main() {
     let policy = llm::interactive().with_classifier(classify);
     let gave_up = retry(|_| ask(), policy, Never).await.unwrap_err();
-    assert_eq!(gave_up.attempts(), 1); // this 429 does not pass
+    assert_eq!(gave_up.reason(), StopReason::Fatal); // this 429 does not pass
 }

@@ -10,9 +10,8 @@ async fn read(answer: reqwest::Response) -> Result<Vec<u8>, Failure> {
     resile::http::learn(status, &headers);
     let body = answer.bytes().await.map_err(unanswered)?;
     llm::record_usage(&body);
-    let reply = Reply::new(&body)
-        .with_status(status.as_u16())
-        .with_headers(&headers);
+    let reply =
+        Reply::new(&body).with_status(status.as_u16()).with_headers(&headers);
     match reply.find(SystemTime::now()) {
         Some(failure) => Err(failure),
         None => Ok(body.into()),

@@ -311,6 +311,19 @@ where
     check(ask, |error: &E| Failure::find_in_text(&error.to_string()), refusal).await;
 }
 
+/// Starts a provider whose first answer is a stream of one chunk and then `event`. The stream is cut
+/// off without an event. Returns the address.
+pub async fn start_stream(event: Option<&str>) -> String {
+    let chunk = r#"{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"a"},"finish_reason":null}]}"#;
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close";
+    let last = event.map(|event| format!("data: {event}\n\n")).unwrap_or_default();
+    let events = format!("data: {chunk}\n\n{last}");
+    let missing = if event.is_some() { 0 } else { 9 };
+    let length = events.len() + missing;
+    let bytes = format!("{head}\r\ncontent-length: {length}\r\n\r\n{events}");
+    Provider::start(Answer::Bytes(bytes)).await.base()
+}
+
 /// Starts a provider whose first answer is that of the named case, and returns its address.
 ///
 /// # Panics

@@ -1,7 +1,10 @@
 //! The program of the guide with `async-openai`, against a local server.
 
+use std::future::ready;
+
+use futures_util::StreamExt;
 use resile::llm::Kind;
-use resile_sdks::{TIMEOUT, check, check_refused, check_unknown, start};
+use resile_sdks::{TIMEOUT, check, check_refused, check_unknown, start, start_stream};
 
 include!("../programs/async_openai.rs");
 
@@ -47,5 +50,21 @@ async fn the_own_client_of_the_sdk_is_classified_too() {
         assert!(matches!(error, OpenAIError::ApiError(_)), "{error:?}");
         assert_eq!(failure(&error).unwrap().kind(), kind);
         assert_eq!(Failure::find_in_text(&error.to_string()).unwrap().kind(), kind);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_fails_is_classified() {
+    let busy = r#"{"error":{"message":"x","type":"overloaded_error"}}"#;
+    for (event, kind) in [(Some(busy), Kind::Overloaded), (None, Kind::Network)] {
+        let config = OpenAIConfig::new().with_api_base(start_stream(event).await);
+        let request = CreateChatCompletionRequestArgs::default()
+            .model("m")
+            .messages([ChatCompletionRequestUserMessage::from("hello").into()])
+            .build();
+        let model = client(http(), config);
+        let stream = model.chat().create_stream(request.unwrap()).await.unwrap();
+        let errors: Vec<_> = stream.filter_map(|it| ready(it.err())).collect().await;
+        assert_eq!(failure(errors.last().unwrap()).map(|it| it.kind()), Some(kind), "{errors:?}");
     }
 }
