@@ -32,7 +32,6 @@ pub mod observe;
 mod policy;
 pub mod quota;
 pub mod retry;
-mod rng;
 mod signal;
 mod single;
 #[cfg(feature = "stream")]
@@ -68,6 +67,6 @@ pub use single::Admission;
 pub use stream::{RetryStream, retry_stream};
 #[cfg(feature = "tokio")]
 pub use time::TokioTimer;
-pub use time::{DefaultTimer, ManualSleep, ManualTimer, NoTimer, Timer};
+pub use time::{DefaultTimer, ManualSleep, ManualTimer, NoTimer, Seeded, Timer};
 pub use upstream::Upstream;
 pub use verdict::{Cut, Health, Verdict};

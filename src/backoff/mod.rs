@@ -153,9 +153,10 @@ impl Backoff {
     /// Returns the delay before retry `retry` (1 is the first), at most the cap.
     ///
     /// `previous` is the delay before the last retry (zero if there was none). `draw` returns a
-    /// uniform random number from a range of nanoseconds, such as `|range| rng.random_range(range)`
-    /// of the crate `rand`. `draw` is not called if the jitter has nothing to spread. Jittered
-    /// delays saturate at `u64::MAX` nanoseconds (584 years).
+    /// uniform random number from a range of nanoseconds, such as
+    /// `|range| timer.draw_within(range)` with any [`Timer`](crate::Timer). `draw` is not called if
+    /// the jitter has nothing to spread. Jittered delays saturate at `u64::MAX` nanoseconds (584
+    /// years).
     #[inline]
     pub fn delay(
         &self,

@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,6 +18,8 @@ use crate::verdict::Health;
 pub(crate) trait Owner {
     /// Returns the time on the upstream's clock, in nanoseconds.
     fn now(&self) -> u64;
+    /// Returns a uniform random number. Foreign code, never called under the lock.
+    fn draw_within(&self, range: RangeInclusive<u64>) -> u64;
     /// Returns whether an observer listens. Foreign code, never called under the lock.
     fn listens(&self) -> bool;
     /// Reports a transition. Foreign code, never called under the lock.

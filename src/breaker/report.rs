@@ -109,7 +109,8 @@ impl Core {
         let Some(reason) = reason else { return };
         let now = now.unwrap_or_else(|| owner.now());
         let after = outcome.hint;
-        let (drawn, listens) = (settings.draw_open(Machine::FIRST_OPEN), owner.listens());
+        let drawn = settings.draw_open(Machine::FIRST_OPEN, |range| owner.draw_within(range));
+        let listens = owner.listens();
         let mut guarded = self.lock();
         let event = guarded.machine.trip(generation, reason, after, now, settings, drawn);
         self.publish_and_emit(guarded, event.filter(|_| listens), owner);
@@ -129,7 +130,11 @@ impl Core {
         // A curve may be a caller's function, so the delay is not drawn under the lock. If the
         // breaker transitions meanwhile, the machine ignores the drawn delay.
         let next = || self.lock().machine.next_open();
-        let drawn = if passed || neutral { Duration::ZERO } else { settings.draw_open(next()) };
+        let drawn = if passed || neutral {
+            Duration::ZERO
+        } else {
+            settings.draw_open(next(), |range| owner.draw_within(range))
+        };
         let listens = owner.listens();
         give_back.disarm();
         let mut guarded = self.lock();

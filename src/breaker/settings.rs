@@ -1,9 +1,9 @@
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::TripReason;
 use super::window::{Counts, Slot};
 use crate::backoff::{Backoff, Jitter};
-use crate::rng;
 
 /// The default jitter of growing open times.
 pub(super) const OPEN_JITTER: Jitter = Jitter::Proportional(0.2);
@@ -91,8 +91,12 @@ impl Settings {
     }
 
     /// Draws an open time from the number of openings and the last drawn delay.
-    pub(super) fn draw_open(&self, (times, last): (u32, Duration)) -> Duration {
-        self.open.delay(times, last, rng::draw)
+    pub(super) fn draw_open(
+        &self,
+        (times, last): (u32, Duration),
+        draw: impl FnOnce(RangeInclusive<u64>) -> u64,
+    ) -> Duration {
+        self.open.delay(times, last, draw)
     }
 
     /// Returns the settings of a suspicious breaker: each threshold is halved.

@@ -1,6 +1,7 @@
 //! Tests of a breaker after many transitions: its generation and the window's tags wrap around.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -22,6 +23,10 @@ struct Clock(ManualTimer);
 impl Owner for Clock {
     fn now(&self) -> u64 {
         nanos(self.0.now())
+    }
+
+    fn draw_within(&self, range: RangeInclusive<u64>) -> u64 {
+        self.0.draw_within(range)
     }
 
     fn listens(&self) -> bool {

@@ -6,7 +6,7 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::EventKind;
 use crate::policy::{Attempt, Decision, Rules, StopReason};
-use crate::time::nanos;
+use crate::time::{Timer, nanos};
 use crate::upstream::TargetFor;
 use crate::verdict::{Cut, Verdict};
 
@@ -140,7 +140,8 @@ where
         let classified = self.classified(slot, self.guard.progress.attempts, ended);
         let Classified { verdict, attempt, .. } = classified;
         let hint = verdict.and_then(|verdict| verdict.hint_to_wait());
-        let delay = match self.policy.decide(attempt, verdict) {
+        let timer = self.guard.target.timer();
+        let delay = match self.policy.decide(attempt, verdict, |range| timer.draw_within(range)) {
             Decision::Stop(reason) => return Err(self.end(reason, classified, hint)),
             Decision::Retry(delay) => delay,
         };

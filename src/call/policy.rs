@@ -1,3 +1,4 @@
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::policy::{AsPolicy, Attempt, Decision, Rules, StopReason};
@@ -55,8 +56,13 @@ pub(crate) trait CallPolicy {
 
     /// Decides the next step after a failed attempt.
     #[inline]
-    fn decide(&self, failed: Attempt, verdict: Option<Verdict>) -> Decision {
-        self.rules().decide_renewed(failed, verdict, self.spent())
+    fn decide(
+        &self,
+        failed: Attempt,
+        verdict: Option<Verdict>,
+        draw: impl FnMut(RangeInclusive<u64>) -> u64,
+    ) -> Decision {
+        self.rules().decide_renewed(failed, verdict, self.spent(), draw)
     }
 }
 
@@ -101,8 +107,13 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Counted<P> {
         self.count
     }
 
-    fn decide(&self, failed: Attempt, verdict: Option<Verdict>) -> Decision {
-        match self.rules().decide_renewed(failed, verdict, 0) {
+    fn decide(
+        &self,
+        failed: Attempt,
+        verdict: Option<Verdict>,
+        draw: impl FnMut(RangeInclusive<u64>) -> u64,
+    ) -> Decision {
+        match self.rules().decide_renewed(failed, verdict, 0, draw) {
             Decision::Retry(_) if failed.number() >= self.count => {
                 Decision::Stop(StopReason::Alternatives)
             }

@@ -56,9 +56,9 @@ mod hold;
 pub use hold::Hold;
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::rng;
 use crate::signal::Signal;
 use gate::{Gate, Settings};
 
@@ -219,8 +219,12 @@ impl Cooldown {
     /// With `None` the call may go.
     #[cold]
     #[inline(never)] // keeps this out of the code of calls without a hold
-    pub(crate) fn wait(&self, now: u64) -> Option<Duration> {
-        self.gate.wait(now, rng::draw)
+    pub(crate) fn wait(
+        &self,
+        now: u64,
+        draw: impl FnMut(RangeInclusive<u64>) -> u64,
+    ) -> Option<Duration> {
+        self.gate.wait(now, draw)
     }
 }
 

@@ -1,3 +1,4 @@
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::{Attempt, Decision, StopReason};
@@ -21,9 +22,15 @@ pub(crate) trait Rules {
 
     /// Decides the next step after a failed attempt. The first `renewed` attempts do not count.
     ///
-    /// The default reads only the verdict.
-    fn decide_renewed(&self, failed: Attempt, verdict: Option<Verdict>, renewed: u32) -> Decision {
-        let _ = (failed, renewed);
+    /// The default reads only the verdict, and draws nothing.
+    fn decide_renewed(
+        &self,
+        failed: Attempt,
+        verdict: Option<Verdict>,
+        renewed: u32,
+        draw: impl FnMut(RangeInclusive<u64>) -> u64,
+    ) -> Decision {
+        let _ = (failed, renewed, draw);
         match verdict {
             None => Decision::Stop(StopReason::Unclassified),
             Some(verdict) if verdict.is_again() => Decision::Retry(Duration::ZERO),

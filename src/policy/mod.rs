@@ -10,11 +10,11 @@ pub use attempt::Attempt;
 pub(crate) use common::{Rules, common_settings, rules};
 pub use decide::{Decision, StopReason};
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::classify::Always;
-use crate::rng;
 use crate::verdict::Verdict;
 
 /// The rules of a retry: attempts, timeouts, backoff and classifier.
@@ -243,7 +243,13 @@ rules!(
     |policy| policy.learned,
     policy.attempts,
     #[inline]
-    fn decide_renewed(&self, failed: Attempt, verdict: Option<Verdict>, renewed: u32) -> Decision {
-        self.decide_by(failed, verdict, renewed, rng::draw)
+    fn decide_renewed(
+        &self,
+        failed: Attempt,
+        verdict: Option<Verdict>,
+        renewed: u32,
+        draw: impl FnMut(RangeInclusive<u64>) -> u64,
+    ) -> Decision {
+        self.decide_by(failed, verdict, renewed, draw)
     }
 );

@@ -1,16 +1,20 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::Timer;
+use super::{Timer, sequence};
 
 /// A clock that only advances by hand. It serves tests without real waits on any runtime or none.
 ///
 /// Clones share one clock. The clock starts at zero. A thread that parks on the clock (in a
 /// blocking run) advances the clock by the whole wait. No other thread could advance it.
+///
+/// Clones also share one sequence of [draws](Timer::draw). It begins with a seed, so a test draws
+/// the same numbers in each run. The seed of [`new`](Self::new) is 0.
 ///
 /// # Examples
 ///
@@ -35,7 +39,14 @@ use super::Timer;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ManualTimer {
-    shared: Arc<Mutex<ManualState>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<ManualState>,
+    /// The state of the sequence of draws.
+    draws: AtomicU64,
 }
 
 /// The reading of the clock and the waiting sleeps.
@@ -47,10 +58,22 @@ struct ManualState {
 }
 
 impl ManualTimer {
-    /// Creates a clock at zero.
+    /// Creates a clock at zero, with the seed 0.
+    ///
+    /// Two timers made by this method draw the same numbers. If a test needs other ones, for
+    /// example for two processes or for many runs of a model, use [`with_seed`](Self::with_seed).
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self::with_seed(0)
+    }
+
+    /// Creates a clock at zero, whose draws begin with `seed`.
+    ///
+    /// The draws are those of `SplitMix64`, as in [`Seeded`](crate::Seeded).
+    #[must_use]
+    pub fn with_seed(seed: u64) -> Self {
+        let shared = Shared { state: Mutex::default(), draws: AtomicU64::new(seed) };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Advances the clock, at most to [`Duration::MAX`], and wakes every sleep that is due.
@@ -83,7 +106,7 @@ impl ManualTimer {
 
     fn state(&self) -> MutexGuard<'_, ManualState> {
         // No foreign code runs under the lock. The state is intact even if the lock is poisoned.
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -105,6 +128,10 @@ impl Timer for ManualTimer {
 
     fn park(&self, limit: Duration) {
         self.advance(limit);
+    }
+
+    fn draw(&self) -> u64 {
+        sequence::next(&self.shared.draws)
     }
 }
 

@@ -1,21 +1,30 @@
-//! Clocks: every wait and every reading of time goes through a [`Timer`].
+//! Clocks: every wait, every reading of time and every random number goes through a [`Timer`].
 
 mod manual;
+mod rng;
+mod seeded;
 #[cfg(feature = "tokio")]
 mod tokio;
 
 #[cfg(feature = "tokio")]
 pub use self::tokio::TokioTimer;
 pub use manual::{ManualSleep, ManualTimer};
+pub(crate) use rng::sequence;
+pub use seeded::Seeded;
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A monotonic clock with sleeps.
+/// A monotonic clock with sleeps, and the source of random numbers.
 ///
 /// A reading is the [`Duration`] since an origin chosen by the timer. Readings therefore saturate
 /// instead of panicking. They also work on targets without `std::time::Instant`. Readings of two
 /// timers cannot be compared.
+///
+/// Every random number of a call comes from the timer of its upstream: the jitter of a delay, the
+/// release of a cooldown, the pause of a breaker. A call without an upstream has the default timer.
+/// [`Upstream::with_seed`](crate::Upstream::with_seed) makes the numbers the same in each run.
 ///
 /// # Examples
 ///
@@ -65,6 +74,25 @@ pub trait Timer {
     fn park(&self, limit: Duration) {
         std::thread::park_timeout(limit);
     }
+
+    /// Returns 64 random bits. The default draws from the generator of the thread, which the
+    /// operating system has seeded.
+    ///
+    /// Override it to draw from elsewhere. The crate calls it when it computes a delay, and never
+    /// in a call that succeeds at once. Two constants are useful in tests: 0 makes each draw the
+    /// lowest number of its range, and [`u64::MAX`] the highest one.
+    fn draw(&self) -> u64 {
+        rng::from_thread()
+    }
+
+    /// Returns a uniform random number from `range`, by one or two [draws](Self::draw).
+    ///
+    /// It serves a decision by hand: `backoff.delay(1, last, |range| timer.draw_within(range))`.
+    /// The number is the product of the size of the range and a fraction of 128 bits, rounded down
+    /// (Lemire 2019, Canon 2021). An empty range gives its start.
+    fn draw_within(&self, range: RangeInclusive<u64>) -> u64 {
+        rng::within(range, || self.draw())
+    }
 }
 
 impl<M: Timer + ?Sized> Timer for &M {
@@ -85,6 +113,14 @@ impl<M: Timer + ?Sized> Timer for &M {
     fn park(&self, limit: Duration) {
         (**self).park(limit);
     }
+
+    fn draw(&self) -> u64 {
+        (**self).draw()
+    }
+
+    fn draw_within(&self, range: RangeInclusive<u64>) -> u64 {
+        (**self).draw_within(range)
+    }
 }
 
 impl<M: Timer + ?Sized> Timer for Arc<M> {
@@ -104,6 +140,14 @@ impl<M: Timer + ?Sized> Timer for Arc<M> {
 
     fn park(&self, limit: Duration) {
         (**self).park(limit);
+    }
+
+    fn draw(&self) -> u64 {
+        (**self).draw()
+    }
+
+    fn draw_within(&self, range: RangeInclusive<u64>) -> u64 {
+        (**self).draw_within(range)
     }
 }
 

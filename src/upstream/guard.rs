@@ -1,4 +1,5 @@
 use std::mem;
+use std::ops::RangeInclusive;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -184,7 +185,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let is_in_line = matches!(held, Held::InLine(_));
         let cooldown = parts.cooldown.as_ref().filter(|it| !is_in_line && !it.is_free());
         if let Some(cooldown) = cooldown {
-            if let Some(delay) = cooldown.wait(now.unwrap_or_else(|| owned.now())) {
+            let now = now.unwrap_or_else(|| owned.now());
+            if let Some(delay) = cooldown.wait(now, |range| owned.draw_within(range)) {
                 give_back(mem::take(held), parts, &self.target.demand());
                 return Admit::Hold(delay);
             }
@@ -299,6 +301,10 @@ impl<X: Endpoint<Timer: Timer>> Owner for Owned<'_, X> {
     #[inline]
     fn now(&self) -> u64 {
         nanos(self.0.timer().now())
+    }
+
+    fn draw_within(&self, range: RangeInclusive<u64>) -> u64 {
+        self.0.timer().draw_within(range)
     }
 
     #[inline]

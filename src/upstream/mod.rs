@@ -58,7 +58,7 @@ use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
 use crate::observe::Observe;
 use crate::quota::{Cost, Dimension, Quota};
-use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer, nanos};
+use crate::time::{DEFAULT_TIMER, DefaultTimer, Seeded, Timer, nanos};
 use parts::Observer;
 
 /// The state shared by all calls to one backend.
@@ -174,6 +174,38 @@ impl<M> Upstream<M> {
         let parts = Parts::take(&mut self.parts);
         mem::forget(self);
         Upstream { parts, timer: Some(timer) }
+    }
+
+    /// Seeds every random number of the calls on the upstream. Set the timer before the seed.
+    ///
+    /// The jitter of delays, the release of the cooldown and the pauses of the breaker then come
+    /// from the seed and no longer from the operating system. A program on one thread with a paused
+    /// clock is then the same in each run. The section "The same every time" of the guide says what
+    /// else it takes.
+    ///
+    /// Give each upstream a seed of its own. With one seed all of them draw the same numbers. In
+    /// production use a seed only to repeat a run: processes with one seed come back together.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "tokio")]
+    /// # fn main() {
+    /// use resile::{Breaker, Seeded, TokioTimer, Upstream};
+    ///
+    /// static STORE: Upstream<Seeded<TokioTimer>> =
+    ///     Upstream::new("store").with_breaker(Breaker::new()).with_seed(7);
+    /// # assert_eq!(STORE.name(), "store");
+    /// # }
+    /// # #[cfg(not(feature = "tokio"))]
+    /// # fn main() {}
+    /// ```
+    #[expect(clippy::missing_panics_doc, reason = "an upstream has a timer")]
+    pub const fn with_seed(mut self, seed: u64) -> Upstream<Seeded<M>> {
+        let parts = Parts::take(&mut self.parts);
+        let timer = self.timer.take().expect("an upstream has a timer");
+        mem::forget(self);
+        Upstream { parts, timer: Some(Seeded::new(timer, seed)) }
     }
 }
 

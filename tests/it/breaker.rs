@@ -557,13 +557,13 @@ fn an_observer_may_query_the_breaker_and_may_panic() {
 #[test]
 fn an_explicit_open_time_has_no_jitter_by_default() {
     let opened = |open: Backoff| -> Vec<Duration> {
-        let open_once = || {
-            let timer = ManualTimer::new();
+        let open_once = |seed| {
+            let timer = ManualTimer::with_seed(seed);
             let breaker = guard(&timer, |b| b.with_consecutive(1).with_open_time(open));
             breaker.fail();
             breaker.permit().unwrap_err().retry_after().unwrap()
         };
-        (0..200).map(|_| open_once()).collect()
+        (0..200).map(open_once).collect()
     };
     for explicit in [Backoff::fixed(SECOND), Backoff::steps(&[SECOND]), Backoff::custom(|_| SECOND)]
     {

@@ -12,7 +12,6 @@ const TABLE: &[(&str, u8, &[&str])] = &[
     ("signal", 0, &["sync"]),
     ("fleet", 0, &["sync"]),
     ("time", 0, &[]),
-    ("rng", 0, &[]),
     ("cancel", 0, &[]),
     ("verdict", 0, &["time"]),
     ("histogram", 0, &[]),
@@ -49,7 +48,7 @@ const TABLE: &[(&str, u8, &[&str])] = &[
 const FOREIGN: &[(&[&str], &[&str])] = &[
     (&["tokio::", "tokio_util::"], &["time/", "cancel.rs"]),
     (&["tracing::", "metrics::"], &["observe/"]),
-    (&["rand::"], &["rng.rs"]),
+    (&["rand::"], &["time/rng.rs"]),
     (&["http::", "httpdate::"], &["http/", "llm/"]),
     (&["reqwest::"], &["llm/", "http/reqwest.rs"]),
     (&["serde_json::"], &["llm/"]),

@@ -19,7 +19,7 @@ use resile::timeout::Elapsed;
 use resile::{
     AdaptiveTimeout, Admission, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Cut,
     Decision, Drain, GaveUp, Health, HedgePolicy, Jitter, Keyed, ManualTimer, Never, ResilienceExt,
-    RetryPolicy, Run, StopReason, Upstream, Verdict, hedge, retry,
+    RetryPolicy, Run, Seeded, StopReason, TokioTimer, Upstream, Verdict, hedge, retry,
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use tokio_util::sync::CancellationToken;
@@ -45,6 +45,7 @@ assert_impl_all!(Run<io::Error, RetryPolicy, CancellationToken>: Debug, Send, Sy
 assert_impl_all!(Run<io::Error, Arc<RetryPolicy>, Drain<CancellationToken>, Arc<Upstream>>: Debug, Send, Sync);
 assert_impl_all!(Upstream: Debug, Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
 assert_impl_all!(Upstream<ManualTimer>: Debug, Send, Sync);
+assert_impl_all!(Seeded<TokioTimer>: Debug, Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(Upstream: Clone); // a copy would share nothing
 assert_impl_all!(Admission<Arc<Upstream>>: Debug, Send, Sync);
 assert_impl_all!(Event<'static>: Copy, Debug);

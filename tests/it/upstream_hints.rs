@@ -26,12 +26,19 @@ fn hinted(policy: RetryPolicy, hint: Duration) -> RetryPolicy<impl Fn(&Down) -> 
 fn run<C: resile::Classify<Down>>(
     policy: &RetryPolicy<C>,
 ) -> (GaveUp<Down>, Duration, Vec<Attempt>) {
-    let (script, timer, attempts) = (Script::new(DOWN), ManualTimer::new(), Mutex::new(Vec::new()));
+    run_on(&ManualTimer::new(), policy)
+}
+
+fn run_on<C: resile::Classify<Down>>(
+    timer: &ManualTimer,
+    policy: &RetryPolicy<C>,
+) -> (GaveUp<Down>, Duration, Vec<Attempt>) {
+    let (script, attempts) = (Script::new(DOWN), Mutex::new(Vec::new()));
     let op = |attempt| {
         attempts.lock().unwrap().push(attempt);
         script.play()
     };
-    let gave_up = drive(retry(op, policy, Never).on(clock(&timer)), &timer).unwrap_err();
+    let gave_up = drive(retry(op, policy, Never).on(clock(timer)), timer).unwrap_err();
     (gave_up, timer.now(), attempts.into_inner().unwrap())
 }
 
@@ -59,7 +66,8 @@ fn trap_02_jitter_only_lengthens_a_hint() {
     // Twenty callers get the same hint. No caller comes early, and no two callers come together.
     let policy =
         hinted(RetryPolicy::new().with_attempts(2).with_hint_cap(SECOND * 600), SECOND * 600);
-    let waits: Vec<_> = (0..20).map(|_| run(&policy).1).collect();
+    let waits: Vec<_> =
+        (0..20).map(|seed| run_on(&ManualTimer::with_seed(seed), &policy).1).collect();
     assert!(waits.iter().all(|wait| (SECOND * 600..=SECOND * 660).contains(wait)), "{waits:?}");
     let apart: BTreeSet<_> = waits.iter().map(Duration::as_millis).collect();
     assert!(apart.len() >= 19, "several callers wake together: {waits:?}");
