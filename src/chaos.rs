@@ -4,8 +4,8 @@
 //!
 //! A retry is only tested when a call fails. Put [`chaos`](crate::ResilienceExt::chaos) innermost
 //! on a call, beneath its timeouts and breakers. The call then fails, hangs, slows down or panics
-//! at the rates that you set. The fault of the nth call depends only on the seed and n. A failed
-//! test therefore fails again in the same way.
+//! at the rates that you set. With a seed, the fault of the nth call depends only on the seed and n.
+//! A failed test therefore fails again in the same way.
 //!
 //! # When not
 //!
@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
-use crate::time::Timer;
+use crate::time::{Timer, sequence};
 use crate::upstream::{Endpoint, NoUpstream, Target};
 
 /// The rates of injected faults and the number of calls so far.
@@ -32,10 +32,13 @@ use crate::upstream::{Endpoint, NoUpstream, Target};
 /// counts as 0. A rate above 1 counts as 1. If the rates add up to more than 1, panics come first
 /// and hangs second. Latency is drawn separately and delays the call or its fault.
 ///
-/// The nth draw is the nth output of `SplitMix64` from the seed (Steele, Lea and Flood, "Fast
-/// splittable pseudorandom number generators", OOPSLA 2014). The draws therefore do not depend on
-/// the version of a random number crate. Calls are numbered in the order of their first polls.
-/// Concurrent calls get the same faults again only if this order is the same.
+/// With a seed, the nth draw is the nth output of `SplitMix64` from the seed (Steele, Lea and Flood,
+/// "Fast splittable pseudorandom number generators", OOPSLA 2014). The draws therefore do not depend
+/// on the version of a random number crate. They do not depend on the delays of retries either: the
+/// faults of the nth call stay the same when a policy changes. Calls are numbered in the order of
+/// their first polls. Concurrent calls get the same faults again only if this order is the same.
+///
+/// Without a seed, the draws come from the [timer](crate::Timer::draw) of the call.
 ///
 /// # Defaults
 ///
@@ -63,7 +66,8 @@ use crate::upstream::{Endpoint, NoUpstream, Target};
 /// # }
 /// ```
 pub struct Chaos<F = NoErrors> {
-    seed: u64,
+    /// `None` draws from the timer of the call.
+    seed: Option<u64>,
     panics: f64,
     hangs: f64,
     errors: f64,
@@ -117,6 +121,21 @@ impl Chaos {
     /// Equal seeds, rates and order of calls give equal faults.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
+        Self::of(Some(seed))
+    }
+
+    /// Creates a set of faults with all rates at 0, without a seed of its own.
+    ///
+    /// The faults are drawn from the timer of the [upstream](ChaosFuture::on) of the call. With the
+    /// default timer they differ in each process and each run. With
+    /// [`Upstream::with_seed`](crate::Upstream::with_seed) one seed repeats the faults and the
+    /// delays together.
+    #[must_use]
+    pub const fn unseeded() -> Self {
+        Self::of(None)
+    }
+
+    const fn of(seed: Option<u64>) -> Self {
         Self {
             seed,
             panics: 0.0,
@@ -192,9 +211,14 @@ impl<F> Chaos<F> {
     }
 
     /// Draws the delay and the fault of the next call.
-    fn next(&self) -> (Duration, Option<Fault>) {
+    fn next(&self, timer: &impl Timer) -> (Duration, Option<Fault>) {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
-        let draw = |nth| unit(mix(self.seed, call.wrapping_mul(3).wrapping_add(nth)));
+        let draw = |nth| {
+            unit(match self.seed {
+                Some(seed) => sequence::nth(seed, call.wrapping_mul(3).wrapping_add(nth)),
+                None => timer.draw(),
+            })
+        };
         let mut below = draw(0);
         let mut fault = None;
         for (rate, kind) in
@@ -225,14 +249,6 @@ const fn share(rate: f64) -> f64 {
     } else {
         0.0
     }
-}
-
-/// Returns the `nth` output of `SplitMix64` from `seed`.
-const fn mix(seed: u64, nth: u64) -> u64 {
-    let mut z = seed.wrapping_add(nth.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// Maps `bits` to [0, 1) by the upper 53 bits. An `f64` holds these bits exactly.
@@ -298,7 +314,7 @@ where
         let mut this = self.project();
         if !*this.begun {
             *this.begun = true;
-            let (delay, fault) = this.chaos.next();
+            let (delay, fault) = this.chaos.next(this.target.timer());
             *this.fault = fault;
             if !delay.is_zero() {
                 this.sleep.set(Some(this.target.timer().sleep(delay)));
