@@ -1,4 +1,5 @@
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -101,6 +102,13 @@ impl<'a, M: Timer> Shared<'a, M> {
             }
         }
         changed
+    }
+
+    /// Returns a uniform random number from `range`, [drawn](Timer::draw) from the timer of the
+    /// upstream. The exchanges of members with a store must not come at one instant.
+    #[must_use]
+    pub fn draw_within(&self, range: RangeInclusive<u64>) -> u64 {
+        self.upstream.timer().draw_within(range)
     }
 
     fn signals(&self) -> impl Iterator<Item = &Signal> {

@@ -154,7 +154,8 @@ impl Fleet {
 
 /// Returns a name that no other member has.
 fn new_id() -> Arc<str> {
-    // The keys of a hasher are random.
+    // The keys of a hasher are random. A number from the upstream's timer would not do: with a
+    // seed, two members of one name would be one.
     let number = RandomState::new().build_hasher().finish();
     Arc::from(format!("{}-{number:016x}", std::process::id()))
 }

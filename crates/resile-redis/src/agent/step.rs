@@ -1,5 +1,3 @@
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -85,7 +83,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             presence: Mode::new(),
             census: Census::new(),
             renewed_at: None,
-            renews_every: spread(RENEWAL),
+            renews_every: spread(RENEWAL, shared),
             subscribed: None,
             exchanges: 0,
             failures: 0,
@@ -165,7 +163,7 @@ impl<'a, M: Timer> Agent<'a, M> {
         let has_cooldown = self.shared.upstream().cooldown().is_some();
         if renews {
             self.renewed_at = Some(now);
-            self.renews_every = spread(RENEWAL);
+            self.renews_every = spread(RENEWAL, self.shared);
             jobs.push(Job::Renew(MEMBER_TTL));
             if has_cooldown && self.subscribed != Some(generation) {
                 jobs.push(Job::Subscribe);
@@ -292,7 +290,7 @@ fn account<M: Timer>(shared: &Shared<'_, M>, resource: Resource) -> (i64, Waitin
 }
 
 /// Returns a duration that differs by up to a fifth in both directions.
-fn spread(duration: Duration) -> Duration {
-    let draw = u32::try_from(RandomState::new().build_hasher().finish() % 401).unwrap_or(200);
-    duration * (800 + draw) / 1_000
+fn spread<M: Timer>(duration: Duration, shared: &Shared<'_, M>) -> Duration {
+    let thousandths = u32::try_from(shared.draw_within(800..=1_200)).unwrap_or(1_000);
+    duration * thousandths / 1_000
 }
