@@ -159,7 +159,7 @@ pub(crate) struct Crowd {
 }
 
 fn run(kind: Kind, processes: usize, seed: u64) -> (Line, Crowd) {
-    let timer = ManualTimer::new();
+    let timer = ManualTimer::with_seed(seed);
     let process = |_| {
         let upstream = Upstream::new("provider").with_timer(timer.clone()).with_observer(&());
         if kind == Kind::Cooldown { upstream.with_cooldown(Cooldown::new()) } else { upstream }

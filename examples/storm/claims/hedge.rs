@@ -75,7 +75,7 @@ fn latency(rng: &mut ChaCha8Rng) -> Duration {
 }
 
 fn run(kind: Kind, requests: usize, seed: u64) -> Chunk {
-    let timer = ManualTimer::new();
+    let timer = ManualTimer::with_seed(seed);
     let policy = match kind {
         Kind::Never => LATE.with_hedges(0),
         Kind::After10Ms | Kind::Budget => LATE,

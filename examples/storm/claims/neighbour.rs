@@ -64,7 +64,7 @@ pub(crate) struct Shares {
 }
 
 fn run(has_groups: bool, until: Duration, seed: u64) -> Shares {
-    let timer = ManualTimer::new();
+    let timer = ManualTimer::with_seed(seed);
     let quota = Quota::new().with_tokens(Rate::per_minute(1_000_000).with_burst(160_000));
     let mut rng = seeded(seed);
     for call in (0..512).map(|_| Tokens::draw(&mut rng)) {

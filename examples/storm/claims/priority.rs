@@ -85,7 +85,7 @@ pub(crate) struct Line {
 }
 
 fn run(order: Order, burst: u32, seed: u64) -> (Series, f64) {
-    let timer = ManualTimer::new();
+    let timer = ManualTimer::with_seed(seed);
     let quota = Quota::new().with_requests(Rate::per_second(RATE).with_burst(burst));
     let scene = Scene {
         order,

@@ -222,7 +222,7 @@ pub(crate) struct Line {
 }
 
 fn one(rate: f64, until: u64, client: &Client, seed: u64) -> Measured {
-    let timer = ManualTimer::new();
+    let timer = ManualTimer::with_seed(seed);
     let upstream = Upstream::new("server").with_timer(timer.clone()).with_observer(&());
     let upstream = match client.breaker {
         Trips::Never => upstream,

@@ -146,7 +146,7 @@ impl Scene {
 
 /// Runs the workers for `until` seconds and returns the account. `tokens` is the mean of a call.
 pub(crate) fn run(way: Way, charges: Charges, tokens: f64, until: u64, seed: u64) -> Account {
-    let timer = ManualTimer::new();
+    let timer = ManualTimer::with_seed(seed);
     let upstream = Upstream::new("provider").with_timer(timer.clone()).with_observer(&());
     let rate = Rate::per_minute(LIMIT).with_burst(BURST);
     let scene = Scene {
