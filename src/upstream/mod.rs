@@ -189,16 +189,11 @@ impl<M> Upstream<M> {
     /// # Examples
     ///
     /// ```
-    /// # #[cfg(feature = "tokio")]
-    /// # fn main() {
     /// use resile::{Breaker, Seeded, TokioTimer, Upstream};
     ///
     /// static STORE: Upstream<Seeded<TokioTimer>> =
     ///     Upstream::new("store").with_breaker(Breaker::new()).with_seed(7);
-    /// # assert_eq!(STORE.name(), "store");
-    /// # }
-    /// # #[cfg(not(feature = "tokio"))]
-    /// # fn main() {}
+    /// assert_eq!(STORE.name(), "store");
     /// ```
     #[expect(clippy::missing_panics_doc, reason = "an upstream has a timer")]
     pub const fn with_seed(mut self, seed: u64) -> Upstream<Seeded<M>> {
