@@ -243,7 +243,9 @@ fn match_stem(name: &str, status: Statuses) -> Option<CodeMatch> {
     if generic::is_generic(name) {
         return None;
     }
-    let hit = |group: &'static Group| group.names().find(|stem| name.contains(stem));
+    let hit = |group: &'static Group| {
+        group.names().find(|stem| stem.len() <= name.len() && name.contains(stem))
+    };
     let (group, stem) = STEMS
         .iter()
         .filter(|group| group.at.meets(status))

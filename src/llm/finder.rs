@@ -8,6 +8,8 @@ pub(super) struct Finder {
     phrases: Vec<Phrase>,
     /// The index of each bucket's first phrase. A bucket ends at the start of the next bucket.
     starts: [u16; BUCKETS + 1],
+    /// Whether a phrase begins with the byte.
+    first: [bool; 256],
 }
 
 struct Phrase {
@@ -47,7 +49,11 @@ impl Finder {
             *start = u16::try_from(phrases.partition_point(|phrase| bucket(phrase.head) < at))
                 .unwrap_or(u16::MAX);
         }
-        Self { phrases, starts }
+        let mut first = [false; 256];
+        for byte in phrases.iter().filter_map(|phrase| phrase.words.bytes().next()) {
+            first[usize::from(byte)] = true;
+        }
+        Self { phrases, starts, first }
     }
 
     /// Calls `found` with each place in `text` at the start of a word, in the order of their starts.
@@ -64,8 +70,7 @@ impl Finder {
                 let inside = before.is_ascii_lowercase() & byte.is_ascii_lowercase();
                 before = *byte;
                 starts[count] = at;
-                let is_rest = byte & 0xc0 == 0x80;
-                count += usize::from(!(inside | is_rest));
+                count += usize::from(!inside & self.first[usize::from(*byte)]);
             }
             for start in starts.iter().take(count) {
                 self.find_at(bytes, n * CHUNK + usize::from(*start), &mut found);

@@ -72,7 +72,6 @@ pub(super) fn reset(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 pub(super) fn window(headers: &HeaderMap) -> Option<Scope> {
     let mut longest = None;
     for (name, value) in headers {
-        let Some(scope) = window_in(name.as_str()) else { continue };
         let (name, value) = (name.as_str(), value.to_str().unwrap_or_default().trim());
         let is_used = match name {
             _ if name.contains("remaining") => {
@@ -84,8 +83,9 @@ pub(super) fn window(headers: &HeaderMap) -> Option<Scope> {
             }
             _ => false,
         };
-        if is_used && longest != Some(Scope::Window) {
-            longest = Some(scope);
+        let window = if is_used { window_in(name) } else { None };
+        if window.is_some() && longest != Some(Scope::Window) {
+            longest = window;
         }
     }
     longest

@@ -135,7 +135,9 @@ pub(super) fn class(text: &str) -> Option<&str> {
 
 /// Returns the code in the sentence of Amazon's clients: `An error occurred (Code) when calling`.
 pub(super) fn operation_code(text: &str) -> Option<&str> {
-    let (_, rest) = text.split_once("n error occurred (")?;
+    let mut braces = text.match_indices('(').map(|(at, _)| text.split_at(at));
+    let (_, rest) = braces.find(|(before, _)| before.ends_with("n error occurred "))?;
+    let rest = rest.strip_prefix('(')?;
     let (code, rest) = rest.split_once(')')?;
     (rest.starts_with(" when calling") && code.len() <= 64).then_some(code)
 }

@@ -27,7 +27,8 @@ pub(super) struct Grpc<'t> {
 /// Reads the text of a client in Python (`status = StatusCode.X … details = "…"`), in Go (`rpc
 /// error: code = X desc = …`) or in Node and Java (`8 X: …`, `X: …`).
 pub(super) fn read(text: &str) -> Option<Grpc<'_>> {
-    python(text).or_else(|| go(text)).or_else(|| numbered(text))
+    let printed = || python(text).or_else(|| go(text));
+    text.contains('=').then(printed).flatten().or_else(|| numbered(text))
 }
 
 fn python(text: &str) -> Option<Grpc<'_>> {

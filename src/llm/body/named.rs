@@ -5,13 +5,15 @@ use crate::llm::codes;
 /// Returns the codes that a text names: the word after `code:`, and each whole code of the table
 /// that is written with underscores.
 pub(super) fn named(text: &str) -> impl Iterator<Item = &str> {
-    let labelled = text.match_indices("ode").filter_map(|(at, label)| {
-        let rest = text.get(at + label.len()..)?;
-        let value = rest.trim_start_matches([' ', ':', '=', '"']);
-        let between = rest.get(..rest.len() - value.len())?;
-        let is_label = between.contains([':', '=']);
+    let marks = text.match_indices(':').chain(text.match_indices('='));
+    let labelled = marks.filter_map(|(at, mark)| {
+        let label = text.get(..at)?.trim_end_matches([' ', '"']);
+        if !label.ends_with("ode") {
+            return None;
+        }
+        let value = text.get(at + mark.len()..)?.trim_start_matches([' ', '"']);
         let code = value.get(..value.find(|c| !is_part(c)).unwrap_or(value.len()))?;
-        (is_label && code.contains(|c: char| c.is_ascii_alphabetic())).then_some(code)
+        code.contains(|c: char| c.is_ascii_alphabetic()).then_some(code)
     });
     let mut end = 0;
     let spelled = text.match_indices('_').filter_map(move |(at, _)| {

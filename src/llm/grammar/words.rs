@@ -48,7 +48,8 @@ pub(super) const REFUSED: Meanings = 1 << 22;
 pub(super) const TODAY: Meanings = 1 << 23;
 
 /// Words of one or several meanings, with `|` between them. A word counts from its start on: what
-/// follows it may be a longer form. A blank at its end stands for the end of the word.
+/// follows it may be a longer form. A blank at its end stands for the end of the word. No word
+/// begins with a blank: there are many of them in a message.
 pub(super) static WORDS: &[(Meanings, &str)] = &[
     (
         MINUTE,
@@ -106,12 +107,12 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (LONGER | MEASURE, "too long|overlong|过长|超长|overflow"),
     (
         LONGER,
-        "longer than|larger than|greater than|more than|maximum|max |at most|only supports|supports up to|beyond|surpass|be <=| > |大于|最大",
+        "longer than|larger than|greater than|more than|maximum|max |at most|only supports|supports up to|beyond|surpass|be <=|> 1|> 2|> 3|> 4|> 5|> 6|> 7|> 8|> 9|大于|最大",
     ),
     (MEASURE, "token|character|length|window|size|context limit|长度|字符"),
     (
         PART,
-        "image|file|bytes| mb|audio|video|pixel|batch|items|output token|output_token|thinking|reasoning|max_tokens|max_completion_tokens|temperature",
+        "image|file|bytes|mb |mb.|mb,|mb)|megabyte|audio|video|pixel|batch|items|output token|output_token|thinking|reasoning|max_tokens|max_completion_tokens|temperature",
     ),
     (
         MATTER,
