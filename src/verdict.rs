@@ -45,6 +45,7 @@ pub struct Verdict {
     health: Health,
     /// True if the caller's own usage limit caused a throttling.
     own_limit: bool,
+    unsure: bool,
 }
 
 const NO_HINT: u64 = u64::MAX;
@@ -86,7 +87,13 @@ impl Verdict {
     /// Creates a verdict for a reset, a timeout or an internal error. The request may be sent
     /// again, and the upstream is failing.
     pub const fn transient() -> Self {
-        Self { hint: NO_HINT, again: true, health: Health::Failing, own_limit: false }
+        Self {
+            hint: NO_HINT,
+            again: true,
+            health: Health::Failing,
+            own_limit: false,
+            unsure: false,
+        }
     }
 
     /// Creates a verdict for a rate limit of the caller. The request may be sent again, and the
@@ -98,13 +105,25 @@ impl Verdict {
     /// Creates a verdict for an overload by all callers together. The request may be sent again,
     /// and the upstream asks for fewer requests. It says nothing about the caller's own limit.
     pub const fn overloaded() -> Self {
-        Self { hint: NO_HINT, again: true, health: Health::Throttling, own_limit: false }
+        Self {
+            hint: NO_HINT,
+            again: true,
+            health: Health::Throttling,
+            own_limit: false,
+            unsure: false,
+        }
     }
 
     /// Creates a verdict that forbids sending the request again. The health of the upstream is
     /// unknown.
     pub const fn fatal() -> Self {
-        Self { hint: NO_HINT, again: false, health: Health::Unknown, own_limit: false }
+        Self {
+            hint: NO_HINT,
+            again: false,
+            health: Health::Unknown,
+            own_limit: false,
+            unsure: false,
+        }
     }
 
     /// Adds a hint: the request may be sent again no earlier than `wait` from now. Saturates at 584
@@ -118,6 +137,24 @@ impl Verdict {
     /// Forbids sending the request again and keeps the rest of the verdict.
     pub const fn not_again(mut self) -> Self {
         self.again = false;
+        self
+    }
+
+    /// Marks the verdict as unsure: little of the failure was known, for example only a status with
+    /// several meanings. A policy may
+    /// [allow fewer attempts](crate::RetryPolicy::with_unsure_attempts) then. The rest of the verdict
+    /// is unchanged.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::Verdict;
+    ///
+    /// assert!(Verdict::transient().unsure().is_unsure());
+    /// assert!(!Verdict::transient().is_unsure());
+    /// ```
+    pub const fn unsure(mut self) -> Self {
+        self.unsure = true;
         self
     }
 
@@ -149,6 +186,12 @@ impl Verdict {
         self.own_limit
     }
 
+    /// Returns whether the classifier was unsure. See [`unsure`](Self::unsure).
+    #[must_use]
+    pub const fn is_unsure(&self) -> bool {
+        self.unsure
+    }
+
     /// Returns the wait that the upstream asked for, or `None` if it asked for none.
     #[must_use]
     pub const fn hint(&self) -> Option<Duration> {
@@ -174,6 +217,7 @@ impl fmt::Debug for Verdict {
             .field("again", &self.again)
             .field("health", &self.health)
             .field("own_limit", &self.own_limit)
+            .field("unsure", &self.unsure)
             .field("hint", &self.hint())
             .finish()
     }

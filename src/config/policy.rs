@@ -19,6 +19,8 @@ settings! {
     /// [Configuration](#configuration).
     RetryPolicy<Always>, "a retry policy", RetryPolicy::new(), {
         "attempts": IntegerVisitor::ATTEMPTS => |policy, attempts| policy.with_attempts(attempts),
+        "unsure_attempts": IntegerVisitor::UNSURE_ATTEMPTS
+            => |policy, attempts| policy.with_unsure_attempts(attempts),
         "total_timeout": DurationVisitor::optional("total_timeout") => |policy, limit| match limit {
             Some(limit) => policy.with_total_timeout(limit),
             None => policy.without_total_timeout(),
@@ -45,6 +47,7 @@ impl<C> Serialize for RetryPolicy<C> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         PolicyText {
             attempts: self.attempts(),
+            unsure_attempts: self.unsure_attempts(),
             total_timeout: self.total_timeout().map(text),
             attempt_timeout: self.attempt_timeout().map(text),
             learned_attempt_timeout: self.learns_attempt_timeout(),
@@ -155,6 +158,8 @@ impl Serialize for Jitter {
 #[serde(rename = "RetryPolicy")]
 struct PolicyText {
     attempts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unsure_attempts: Option<u32>,
     total_timeout: Option<String>,
     attempt_timeout: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -86,6 +86,8 @@ pub(super) struct IntegerVisitor {
 impl IntegerVisitor {
     pub(super) const ATTEMPTS: Self = Self { setting: "`attempts` (the first included)", least: 1 };
 
+    pub(super) const UNSURE_ATTEMPTS: Self = Self::of("`unsure_attempts`", 1);
+
     pub(super) const fn of(setting: &'static str, least: u32) -> Self {
         Self { setting, least }
     }

@@ -214,7 +214,8 @@ impl Failure {
     /// limit](Verdict::is_own_limit). The provider is [`Failing`](Health::Failing) for `Server`,
     /// `Timeout` and `Network`. It is [`Unknown`](Health::Unknown) for `Cancelled` and `Unknown`.
     /// For all other kinds the provider is [`Healthy`](Health::Healthy) because it was right to
-    /// refuse the request.
+    /// refuse the request. The verdict [is unsure](Verdict::is_unsure) if
+    /// [the status alone decided](Self::is_by_status_alone).
     pub fn verdict(&self) -> Verdict {
         let verdict = match self.kind() {
             Kind::RateLimit => Verdict::throttled(),
@@ -224,6 +225,7 @@ impl Failure {
             _ => Verdict::transient().with_health(Health::Healthy),
         };
         let verdict = if self.is_retryable() { verdict } else { verdict.not_again() };
+        let verdict = if self.is_by_status_alone() { verdict.unsure() } else { verdict };
         self.wait().map_or(verdict, |wait| verdict.after(wait))
     }
 }

@@ -107,7 +107,8 @@ impl<C> RetryPolicy<C> {
     /// The first rule that applies decides:
     /// 1. Without a verdict stop as [`StopReason::Unclassified`].
     /// 2. If the request must not be sent again, stop as [`StopReason::Fatal`].
-    /// 3. After the last attempt stop as [`StopReason::Attempts`].
+    /// 3. After the last attempt stop as [`StopReason::Attempts`]. An [unsure](Verdict::is_unsure)
+    ///    verdict may have [fewer attempts](RetryPolicy::with_unsure_attempts).
     /// 4. If the hint is above the hint cap, stop as [`StopReason::HintTooLong`].
     /// 5. If the delay leaves no time for another attempt, stop as [`StopReason::Deadline`].
     /// 6. Otherwise retry after the delay.
@@ -143,7 +144,10 @@ impl<C> RetryPolicy<C> {
             return Decision::Stop(StopReason::Fatal);
         }
         let retry = failed.number().saturating_sub(renewed).max(1);
-        if retry >= self.attempts {
+        let is_last = |attempts: u32| retry >= attempts;
+        if is_last(self.attempts)
+            || verdict.is_unsure() && self.unsure_attempts().is_some_and(is_last)
+        {
             return Decision::Stop(StopReason::Attempts);
         }
         let mut delay = self.backoff.delay(retry, failed.delay(), &mut draw);

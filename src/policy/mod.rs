@@ -95,6 +95,7 @@ use crate::verdict::Verdict;
 /// * `total_timeout`, `attempt_timeout`, `hint_cap` and `cap` may be `"none"` or null. Both mean no
 ///   limit.
 /// * `learned_attempt_timeout` is true or false.
+/// * `unsure_attempts` is a number from 1. Without it unsure verdicts have no limit of their own.
 /// * `curve` is `"none"`, `"fixed"`, `"linear"`, `"exponential"` or `"fibonacci"`. The curves
 ///   `steps` and `custom` exist only in code. Reading or writing one of these two is an error.
 /// * `jitter` is `"none"`, `"full"`, `"equal"`, `"decorrelated"` or `{ "proportional": 0.5 }`. The
@@ -106,6 +107,8 @@ use crate::verdict::Verdict;
 #[must_use = "a policy does nothing until a call is made under it"]
 pub struct RetryPolicy<C = Always> {
     attempts: u32,
+    /// The attempts if the verdict is unsure. `u16::MAX` means no limit of its own.
+    unsure_attempts: u16,
     total_timeout: Option<Duration>,
     attempt_timeout: Option<Duration>,
     /// True if the attempt timeout is learned from the upstream.
@@ -120,6 +123,7 @@ impl RetryPolicy {
     pub const fn new() -> Self {
         Self {
             attempts: 3,
+            unsure_attempts: u16::MAX,
             total_timeout: None,
             attempt_timeout: None,
             learned: false,
@@ -133,6 +137,7 @@ impl RetryPolicy {
     pub const fn patient() -> Self {
         Self {
             attempts: 10,
+            unsure_attempts: u16::MAX,
             total_timeout: Some(Duration::from_secs(30 * 60)),
             attempt_timeout: None,
             learned: false,
@@ -158,6 +163,34 @@ impl<C> RetryPolicy<C> {
     /// Sets the maximum number of attempts of a call including the first. 0 means 1.
     pub const fn with_attempts(mut self, attempts: u32) -> Self {
         self.attempts = if attempts == 0 { 1 } else { attempts };
+        self
+    }
+
+    /// Sets the maximum number of attempts for a call whose last verdict
+    /// [is unsure](crate::Verdict::is_unsure), if that is fewer than
+    /// [`attempts`](Self::with_attempts). The first attempt counts. 0 means 1. The default is no
+    /// limit of its own, as are 65,535 and more.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::{Attempt, Decision, RetryPolicy, StopReason, Verdict};
+    ///
+    /// let policy = RetryPolicy::new().with_attempts(5).with_unsure_attempts(2);
+    /// let second = Attempt::new(2);
+    /// let decide = |verdict| policy.decide(second, Some(verdict), |range| *range.end());
+    /// let verdict = Verdict::transient();
+    /// assert!(matches!(decide(verdict), Decision::Retry(_)));
+    /// assert_eq!(decide(verdict.unsure()), Decision::Stop(StopReason::Attempts));
+    /// ```
+    pub const fn with_unsure_attempts(mut self, attempts: u32) -> Self {
+        self.unsure_attempts = if attempts == 0 {
+            1
+        } else if attempts < 0xffff {
+            (attempts & 0xffff) as u16
+        } else {
+            u16::MAX
+        };
         self
     }
 
@@ -194,6 +227,7 @@ impl<C> RetryPolicy<C> {
     {
         let Self {
             attempts,
+            unsure_attempts,
             total_timeout,
             attempt_timeout,
             learned,
@@ -203,6 +237,7 @@ impl<C> RetryPolicy<C> {
         } = self;
         RetryPolicy {
             attempts,
+            unsure_attempts,
             total_timeout,
             attempt_timeout,
             learned,
@@ -216,6 +251,16 @@ impl<C> RetryPolicy<C> {
     #[must_use]
     pub const fn attempts(&self) -> u32 {
         self.attempts
+    }
+
+    /// Returns the maximum number of attempts with an unsure verdict, if there is one. It is at least
+    /// 1.
+    #[must_use]
+    pub const fn unsure_attempts(&self) -> Option<u32> {
+        match self.unsure_attempts {
+            u16::MAX => None,
+            attempts => Some(attempts as u32),
+        }
     }
 
     /// Returns whether the attempt timeout is learned from the upstream.

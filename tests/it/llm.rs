@@ -400,7 +400,7 @@ fn overload_waits_longer_than_a_server_error() {
     assert_eq!(Classifier::new().verdict(&hinted).hint(), Some(Duration::from_secs(1)));
     assert_eq!(
         Classifier::new().without_overload_floor().verdict(&overloaded),
-        Verdict::overloaded()
+        Verdict::overloaded().unsure() // only the status is known
     );
 }
 
@@ -485,6 +485,20 @@ fn transport_errors_are_classified_by_type_and_keep_their_source() {
     }
     let outer = io::Error::other(io::Error::from(io::ErrorKind::BrokenPipe));
     assert_eq!(Failure::from(outer).kind(), Kind::Network);
+}
+
+#[test]
+fn a_verdict_by_the_status_alone_is_unsure() {
+    for (status, body, unsure) in [
+        (429, "no", true),
+        (500, "", true),
+        (429, r#"{"error":{"code":"rate_limit_exceeded"}}"#, false),
+        (503, "the model is overloaded", false),
+    ] {
+        let failure = Failure::from_text(status, body);
+        assert_eq!(failure.verdict().is_unsure(), unsure, "{failure:?}");
+        assert_eq!(Classifier::new().verdict(&failure).is_unsure(), unsure, "{failure:?}");
+    }
 }
 
 #[test]

@@ -27,7 +27,8 @@ fn wrong_backoff(setting: &str) -> String {
 fn a_whole_policy_is_read() {
     let read = policy(
         r#"{
-            "attempts": 5, "total_timeout": "2m", "attempt_timeout": "20s", "hint_cap": "1h",
+            "attempts": 5, "unsure_attempts": 2,
+            "total_timeout": "2m", "attempt_timeout": "20s", "hint_cap": "1h",
             "backoff": {
                 "curve": "exponential", "base": "250ms", "factor": 1.5, "cap": "10s", "jitter": { "proportional": 0.25 }
             }
@@ -39,6 +40,7 @@ fn a_whole_policy_is_read() {
         .with_jitter(Jitter::Proportional(0.25));
     let meant = RetryPolicy::new()
         .with_attempts(5)
+        .with_unsure_attempts(2)
         .with_total_timeout(Duration::from_secs(120))
         .with_attempt_timeout(Duration::from_secs(20))
         .with_hint_cap(Duration::from_secs(3600))
@@ -159,7 +161,7 @@ fn values_without_a_text_form_are_written_as_their_effect() {
 fn unknown_and_duplicate_settings_are_errors() {
     assert_eq!(
         wrong(r#"{ "tries": 5 }"#),
-        "unknown field `tries`, expected one of `attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`"
+        "unknown field `tries`, expected one of `attempts`, `unsure_attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`"
     );
     assert_eq!(
         wrong_backoff(r#""max": "1s""#),
@@ -309,7 +311,7 @@ fn unknown_names_are_errors() {
 
     assert_eq!(
         wrong("5"),
-        "invalid type: integer `5`, expected a retry policy to be a map of `attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`"
+        "invalid type: integer `5`, expected a retry policy to be a map of `attempts`, `unsure_attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`"
     );
     assert_eq!(
         wrong(r#"{ "backoff": "fixed" }"#),
@@ -379,12 +381,14 @@ fn policies() -> impl Strategy<Value = RetryPolicy> {
         ),
         durations().prop_map(|limit| RetryPolicy::new().with_attempt_timeout(limit)),
     ];
-    (any::<u32>(), proptest::option::of(durations()), attempt_timeouts, durations(), backoffs)
-        .prop_map(|(attempts, total_timeout, policy, hint_cap, backoff)| {
-            let policy =
-                policy.with_attempts(attempts).with_hint_cap(hint_cap).with_backoff(backoff);
+    let attempts = (any::<u32>(), any::<u32>());
+    (attempts, proptest::option::of(durations()), attempt_timeouts, durations(), backoffs).prop_map(
+        |((attempts, unsure), total_timeout, policy, hint_cap, backoff)| {
+            let policy = policy.with_attempts(attempts).with_unsure_attempts(unsure % 0x1_0001);
+            let policy = policy.with_hint_cap(hint_cap).with_backoff(backoff);
             total_timeout.map_or(policy, |limit| policy.with_total_timeout(limit))
-        })
+        },
+    )
 }
 
 proptest! {
@@ -421,7 +425,7 @@ proptest! {
 /// A list is never read as the settings in their order.
 #[test]
 fn a_list_is_not_a_policy() {
-    let right = "expected a retry policy to be a map of `attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`";
+    let right = "expected a retry policy to be a map of `attempts`, `unsure_attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`";
     for list in ["[]", r#"[7, "1s"]"#] {
         assert_eq!(wrong(list), format!("invalid type: sequence, {right}"), "{list}");
     }
