@@ -65,8 +65,10 @@ pub use retry::{Retry, Run, retry};
 pub use single::Admission;
 #[cfg(feature = "stream")]
 pub use stream::{RetryStream, retry_stream};
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", not(all(target_family = "wasm", target_os = "unknown"))))]
 pub use time::TokioTimer;
+#[cfg(all(feature = "browser", target_family = "wasm", target_os = "unknown"))]
+pub use time::{BrowserSleep, BrowserTimer};
 pub use time::{DefaultTimer, ManualSleep, ManualTimer, NoTimer, Seeded, Timer};
 pub use upstream::Upstream;
 pub use verdict::{Cut, Health, Verdict};

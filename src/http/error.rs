@@ -75,13 +75,19 @@ fn hint(headers: &HeaderMap, now: impl Fn() -> SystemTime) -> Option<Duration> {
     waits.max().filter(|wait| !wait.is_zero())
 }
 
-/// Returns the time of this machine's clock. A browser has no clock without another crate. There
-/// the time is the end of the year 2999. Every moment named by an upstream is then in the past.
+/// Returns the time of this machine's clock. On wasm32-unknown-unknown it is the clock of JavaScript
+/// with the feature `browser`. Without a clock the time is the end of the year 2999. Every moment
+/// named by an upstream is then in the past.
 pub(crate) fn wall_clock() -> SystemTime {
-    #[cfg(all(target_family = "wasm", target_os = "unknown"))]
-    return UNIX_EPOCH + Duration::from_secs(PLAUSIBLE_YEARS.end);
     #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
-    SystemTime::now()
+    return SystemTime::now();
+    #[cfg(all(target_family = "wasm", target_os = "unknown"))]
+    {
+        let since = Duration::from_secs(PLAUSIBLE_YEARS.end);
+        #[cfg(feature = "browser")]
+        let since = crate::time::since_1970().unwrap_or(since).min(since);
+        UNIX_EPOCH + since
+    }
 }
 
 /// Parses an HTTP-date.

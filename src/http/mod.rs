@@ -88,7 +88,7 @@ mod classifier;
 mod error;
 mod limits;
 #[cfg(feature = "reqwest")]
-mod reqwest;
+pub(crate) mod reqwest;
 mod service_limit;
 pub(crate) mod span;
 

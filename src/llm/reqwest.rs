@@ -8,6 +8,7 @@ use super::failure::Failure;
 use super::kind::Kind;
 use super::reply::Reply;
 use super::usage::record_usage;
+use crate::http::reqwest::is_connect;
 use crate::http::{self, wall_clock};
 
 /// The number of bytes of an error's body after which reading stops.
@@ -16,7 +17,8 @@ const READ: usize = 256 * 1024;
 /// Returns answers with a good status unchanged and turns the others into a [`Failure`].
 ///
 /// Any status outside 4xx and 5xx is good. Reading an error's body stops after 256 KiB. If a body
-/// breaks off, the part that arrived is classified.
+/// breaks off, the part that arrived is classified. A browser hands over whole bodies only. There an
+/// error's body is read to its end, and a body that breaks off is lost.
 ///
 /// Passes the limits in the headers of every answer to the quota of the current attempt, as
 /// [`http::learn`] does.
@@ -42,12 +44,21 @@ const READ: usize = 256 * 1024;
 ///     Ok(answer.text().await?)
 /// }
 /// ```
-pub async fn error_for_status(mut answer: Response) -> Result<Response, Failure> {
+pub async fn error_for_status(answer: Response) -> Result<Response, Failure> {
     let status = answer.status();
     http::learn(status, answer.headers());
     if !status.is_client_error() && !status.is_server_error() {
         return Ok(answer);
     }
+    let headers = answer.headers().clone();
+    let body = start(answer).await;
+    let reply = Reply::new(&body).with_status(status.as_u16()).with_headers(&headers);
+    Err(reply.classify(wall_clock()))
+}
+
+/// Reads the body until its end, or until [`READ`] bytes have arrived.
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+async fn start(mut answer: Response) -> Vec<u8> {
     let mut body = Vec::new();
     while body.len() < READ {
         match answer.chunk().await {
@@ -55,8 +66,14 @@ pub async fn error_for_status(mut answer: Response) -> Result<Response, Failure>
             Ok(None) | Err(_) => break,
         }
     }
-    let reply = Reply::new(&body).with_status(status.as_u16()).with_headers(answer.headers());
-    Err(reply.classify(wall_clock()))
+    body
+}
+
+/// Reads the body, and keeps [`READ`] bytes of it. There `reqwest` has no chunks.
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+async fn start(answer: Response) -> Vec<u8> {
+    let body = answer.bytes().await.unwrap_or_default();
+    body.iter().copied().take(READ).collect()
 }
 
 /// Reads a whole answer and records its usage. Returns the body of a good answer.
@@ -121,7 +138,7 @@ pub(super) fn known(error: &(dyn Error + 'static)) -> Option<(Kind, &'static str
     let error = error.downcast_ref::<reqwest::Error>()?;
     Some(if error.is_timeout() {
         (Kind::Timeout, "timed out")
-    } else if error.is_connect() {
+    } else if is_connect(error) {
         (Kind::Network, "connect")
     } else if error.is_builder() {
         (Kind::InvalidRequest, "request cannot be built")

@@ -1,13 +1,22 @@
 //! Clocks: every wait, every reading of time and every random number goes through a [`Timer`].
 
+#[cfg(all(feature = "browser", target_family = "wasm", target_os = "unknown"))]
+mod browser;
+mod default;
 mod manual;
 mod rng;
 mod seeded;
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", not(all(target_family = "wasm", target_os = "unknown"))))]
 mod tokio;
 
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "tokio", not(all(target_family = "wasm", target_os = "unknown"))))]
 pub use self::tokio::TokioTimer;
+#[cfg(all(feature = "browser", target_family = "wasm", target_os = "unknown"))]
+pub(crate) use browser::since_1970;
+#[cfg(all(feature = "browser", target_family = "wasm", target_os = "unknown"))]
+pub use browser::{BrowserSleep, BrowserTimer};
+pub(crate) use default::{DEFAULT_TIMER, DefaultSleep, default_reading};
+pub use default::{DefaultTimer, NoTimer};
 pub use manual::{ManualSleep, ManualTimer};
 pub(crate) use rng::sequence;
 pub use seeded::Seeded;
@@ -49,7 +58,7 @@ use std::time::Duration;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a timer: implement `resile::Timer` for it",
-    note = "without the feature `tokio` there is no default timer: call `.on(&upstream)` with an `Upstream` that has `.with_timer(…)`"
+    note = "without the feature `tokio` (on wasm32-unknown-unknown: `browser`) there is no default timer: call `.on(&upstream)` with an `Upstream` that has `.with_timer(…)`"
 )]
 pub trait Timer {
     /// The future returned by [`sleep`](Timer::sleep).
@@ -71,8 +80,15 @@ pub trait Timer {
 
     /// Blocks the thread for at most `limit` or until it is unparked. It may return early.
     /// [`Run::blocking_next`](crate::Run::blocking_next) waits with this method.
+    ///
+    /// The default parks the thread. On wasm32-unknown-unknown it returns at once, so a wait keeps
+    /// the thread busy. Override it there if the host can block.
     fn park(&self, limit: Duration) {
-        std::thread::park_timeout(limit);
+        if cfg!(all(target_os = "wasi", not(target_feature = "atomics"))) {
+            std::thread::sleep(limit); // no other thread could unpark this one
+        } else {
+            std::thread::park_timeout(limit);
+        }
     }
 
     /// Returns 64 random bits. The default draws from the generator of the thread, which the
@@ -150,33 +166,6 @@ impl<M: Timer + ?Sized> Timer for Arc<M> {
         (**self).draw_within(range)
     }
 }
-
-/// A placeholder for a missing timer. It is the default without the feature `tokio`.
-///
-/// A call must go [on an upstream](crate::Retry::on) [with a timer](crate::Upstream::with_timer)
-/// before it is awaited. The compiler checks this.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct NoTimer;
-
-/// The default timer of an upstream: [`TokioTimer`] with the feature `tokio`, else [`NoTimer`].
-#[cfg(feature = "tokio")]
-pub type DefaultTimer = TokioTimer;
-/// The default timer of an upstream: `TokioTimer` with the feature `tokio`, else [`NoTimer`].
-#[cfg(not(feature = "tokio"))]
-pub type DefaultTimer = NoTimer;
-
-/// The value of [`DefaultTimer`].
-pub(crate) const DEFAULT_TIMER: DefaultTimer = {
-    #[cfg(feature = "tokio")]
-    {
-        TokioTimer
-    }
-    #[cfg(not(feature = "tokio"))]
-    {
-        NoTimer
-    }
-};
 
 /// Converts to nanoseconds for storage in an atomic. Saturates at 584 years.
 #[inline]

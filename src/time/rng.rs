@@ -8,7 +8,43 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Draws 64 bits from the generator of the thread. Only this function looks it up.
 #[inline(never)]
 pub(crate) fn from_thread() -> u64 {
-    rand::random()
+    #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+    return rand::random();
+    #[cfg(all(target_family = "wasm", target_os = "unknown"))]
+    return bare::draw();
+}
+
+/// The generator of a target without a system. It never panics, even without entropy.
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+mod bare {
+    use std::cell::RefCell;
+
+    use rand::rngs::SmallRng;
+    use rand::{Rng, SeedableRng};
+
+    #[cfg(feature = "browser")]
+    use crate::time::{nanos, since_1970};
+
+    thread_local! {
+        static GENERATOR: RefCell<SmallRng> = RefCell::new(SmallRng::seed_from_u64(seed()));
+    }
+
+    /// Draws 64 bits from the generator of this thread.
+    pub(super) fn draw() -> u64 {
+        GENERATOR.with_borrow_mut(Rng::next_u64)
+    }
+
+    /// Returns entropy of JavaScript, or else the time.
+    #[cfg(feature = "browser")]
+    fn seed() -> u64 {
+        getrandom::u64().unwrap_or_else(|_| nanos(since_1970().unwrap_or_default()))
+    }
+
+    /// Returns a constant: without JavaScript the target has neither entropy nor a clock.
+    #[cfg(not(feature = "browser"))]
+    fn seed() -> u64 {
+        0
+    }
 }
 
 /// A seeded sequence of draws: `SplitMix64` (Steele, Lea and Flood, "Fast splittable pseudorandom

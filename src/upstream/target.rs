@@ -4,7 +4,7 @@ use super::held::Held;
 use super::{Name, Parts, Upstream};
 use crate::observe::{Event, Log, Observe};
 use crate::quota::Demand;
-use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer};
+use crate::time::{DEFAULT_TIMER, DefaultSleep, DefaultTimer, Timer, default_reading};
 
 /// A target of calls: `&Upstream`, `Arc<Upstream>`, `&LazyLock<Upstream>`, or a name alone. Sealed.
 ///
@@ -19,7 +19,7 @@ impl<X: Endpoint> Target for X {}
     message = "`{Self}` is not a target for calls with errors of type `{E}`",
     note = "a target is `&Upstream`, `Arc<Upstream>`, `&LazyLock<Upstream>`, or a name such as \"weather\"",
     note = "the log prints the error with `Display`: for an error with only `Debug`, call `.on(upstream.debug())`",
-    note = "without the feature `tokio`, set a timer with `Upstream::with_timer`"
+    note = "without the feature `tokio` (on wasm32-unknown-unknown: `browser`), set a timer with `Upstream::with_timer`"
 )]
 pub trait TargetFor<E: ?Sized>:
     Target
@@ -131,23 +131,6 @@ impl<E> Describe<E> for Undescribed {
     fn with<R>(_: &E, use_words: impl FnOnce(Option<&dyn fmt::Display>) -> R) -> R {
         use_words(None)
     }
-}
-
-#[cfg(feature = "tokio")]
-type DefaultSleep = <DefaultTimer as Timer>::Sleep;
-#[cfg(not(feature = "tokio"))]
-type DefaultSleep = std::convert::Infallible;
-
-#[inline]
-#[cfg_attr(
-    feature = "tokio",
-    expect(clippy::unnecessary_wraps, reason = "without tokio there is no clock")
-)]
-fn default_reading() -> Option<u64> {
-    #[cfg(feature = "tokio")]
-    return Some(crate::time::nanos(DEFAULT_TIMER.now()));
-    #[cfg(not(feature = "tokio"))]
-    return None;
 }
 
 /// Implements [`Endpoint`] for a target that shares nothing: the default timer, no parts, the log.

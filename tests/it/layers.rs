@@ -48,7 +48,8 @@ const TABLE: &[(&str, u8, &[&str])] = &[
 const FOREIGN: &[(&[&str], &[&str])] = &[
     (&["tokio::", "tokio_util::"], &["time/", "cancel.rs"]),
     (&["tracing::", "metrics::"], &["observe/"]),
-    (&["rand::"], &["time/rng.rs"]),
+    (&["rand::", "getrandom::"], &["time/rng.rs"]),
+    (&["js_sys::", "wasm_bindgen::"], &["time/browser.rs"]),
     (&["http::", "httpdate::"], &["http/", "llm/"]),
     (&["reqwest::"], &["llm/", "http/reqwest.rs"]),
     (&["serde_json::"], &["llm/"]),
