@@ -70,5 +70,7 @@ pub use time::TokioTimer;
 #[cfg(all(feature = "browser", target_family = "wasm", target_os = "unknown"))]
 pub use time::{BrowserSleep, BrowserTimer};
 pub use time::{DefaultTimer, ManualSleep, ManualTimer, NoTimer, Seeded, Timer};
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+pub use time::{ThreadSleep, ThreadTimer};
 pub use upstream::Upstream;
 pub use verdict::{Cut, Health, Verdict};

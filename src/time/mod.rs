@@ -6,6 +6,8 @@ mod default;
 mod manual;
 mod rng;
 mod seeded;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+mod thread;
 #[cfg(all(feature = "tokio", not(all(target_family = "wasm", target_os = "unknown"))))]
 mod tokio;
 
@@ -20,6 +22,8 @@ pub use default::{DefaultTimer, NoTimer};
 pub use manual::{ManualSleep, ManualTimer};
 pub(crate) use rng::sequence;
 pub use seeded::Seeded;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+pub use thread::{ThreadSleep, ThreadTimer};
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;

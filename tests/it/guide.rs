@@ -145,3 +145,11 @@ fn pictures_of_the_guide_are_whole() {
         assert!(!svg.contains(" id="), "{picture}: an id, which another picture may have");
     }
 }
+
+/// rustdoc cannot compile the program for a browser, so the package `tests/wasm` does.
+#[test]
+fn the_program_for_a_browser_is_that_of_the_test() {
+    let program = read("tests/runtimes/page.rs");
+    let page = read("docs/guide/runtimes.md");
+    assert!(page.contains(&format!("```rust,ignore\n{program}```\n")), "they differ");
+}
