@@ -103,6 +103,7 @@ fn a_program_that_is_not_compiled_here_is_compiled_elsewhere() {
     let essence = |text: &str| text.replace(|c: char| c.is_whitespace() || c == ',', "");
     let mut left = vec![
         ("fleet", "crates/resile-redis/examples/share.rs"),
+        ("runtimes", "tests/runtimes/page.rs"),
         ("sdks", "tests/sdks/programs/async_openai.rs"),
         ("sdks", "tests/sdks/programs/genai.rs"),
         ("sdks", "tests/sdks/programs/rig.rs"),
@@ -144,12 +145,4 @@ fn pictures_of_the_guide_are_whole() {
         assert!(svg.lines().all(|line| !line.trim().is_empty()), "{picture}: a blank line");
         assert!(!svg.contains(" id="), "{picture}: an id, which another picture may have");
     }
-}
-
-/// rustdoc cannot compile the program for a browser, so the package `tests/wasm` does.
-#[test]
-fn the_program_for_a_browser_is_that_of_the_test() {
-    let program = read("tests/runtimes/page.rs");
-    let page = read("docs/guide/runtimes.md");
-    assert!(page.contains(&format!("```rust,ignore\n{program}```\n")), "they differ");
 }
