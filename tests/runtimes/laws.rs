@@ -157,8 +157,9 @@ async fn the_latest_waker_is_woken<M: Timer>(timer: &M) {
     assert!(old.polls(sleep.as_mut()) && new.polls(sleep.as_mut()), "10 ms are not over");
     // A timeout of JavaScript may fire early. The next poll then sets another.
     loop {
-        let seen = new.count();
+        let (seen, began) = (new.count(), timer.now());
         while new.count() == seen {
+            assert!(timer.now() <= began + MS * 10_000, "the new waker is woken");
             timer.sleep(MS).await;
         }
         if !new.polls(sleep.as_mut()) {
