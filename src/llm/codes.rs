@@ -124,7 +124,7 @@ static GROUPS: &[Group] = &[
         Kind::NotFound,
         "deploymentnotfound invalidmodel invalidmodelid invalidmodelname modeldecommissioned modeldeprecated \
          modelnotavailable modelnotexist modelnotfound modelnotsupported notfound resourcenotfound \
-         unknownmodel unknownurl unsupportedmodel",
+         unavailablemodel unknownmodel unknownurl unsupportedmodel",
     ),
     group(Kind::TooLarge, "filetoolarge payloadtoolarge requestentitytoolarge requesttoolarge requestbodytoolarge"),
     group(Kind::Timeout, "deadlineexceeded gatewaytimeout modeltimeout requesttimeout timeout upstreamtimeout"),
@@ -154,7 +154,7 @@ static STEMS: &[Group] = &[
     ),
     group(Kind::QuotaExhausted, "daily perday").over(Scope::Day).at(LIMITED),
     group(Kind::QuotaExhausted, "monthly permonth weekly perweek hourly perhour").over(Scope::Window).at(LIMITED),
-    group(Kind::Overloaded, "overload capacity unavailable notready serverbusy"),
+    group(Kind::Overloaded, "overload capacity unavailable notready serverbusy systembusy"),
     group(Kind::ContextLength, "contextlength contextwindow contextsize prompttoolong inputtoolong characterstoolong tokenstoolong outofcontext maxprompttokens"),
     group(
         Kind::ContentFilter,
@@ -162,7 +162,7 @@ static STEMS: &[Group] = &[
          datainspection unsafe censor riskdetect",
     ),
     group(Kind::RateLimit, "concurrency").over(Scope::Concurrency),
-    group(Kind::RateLimit, "ratelimit throttl toomanyrequest ratequota limitrequest"),
+    group(Kind::RateLimit, "ratelimit throttl toomanyrequest ratequota limitrequest qpsover qpslimit"),
     group(Kind::RateLimit, "exhausted quotaexceeded").at(Statuses::RATE),
     group(Kind::Auth, "apikey unauthorized authentication accesstoken credential authfail signature tokenexpired"),
     group(Kind::Permission, "permission accessdenied forbidden").yields_to_words(),

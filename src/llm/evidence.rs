@@ -1,5 +1,6 @@
 //! The decision about a failure.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use http::HeaderMap;
@@ -98,9 +99,12 @@ impl Evidence<'_> {
         if let Some((kind, scope, rule)) = google {
             return of(kind, scope.or(phrase.and_then(|phrase| phrase.scope)), rule);
         }
-        let limit = code.is_none_or(|code| {
-            matches!(code.kind, Kind::RateLimit | Kind::TooLarge) || code.yields_to_words
-        });
+        // A prompt that is too long has such numbers too.
+        let is_prompt = phrase.is_some_and(|phrase| phrase.kind == Kind::ContextLength);
+        let limit = !is_prompt
+            && code.is_none_or(|code| {
+                matches!(code.kind, Kind::RateLimit | Kind::TooLarge) || code.yields_to_words
+            });
         if limit
             && numbers::requested(self.lower).is_some_and(|(limit, requested)| requested > limit)
         {
@@ -140,14 +144,23 @@ impl Evidence<'_> {
         self.conclude_from_status()
     }
 
-    /// Returns what the message means: first a quota, then a phrase, then the rest of the grammar.
+    /// Returns what the message means. If it means nothing outside of its quotations, they are read
+    /// too, as far as there is no request that they could quote.
     fn words(&self, asked: Option<Duration>) -> Option<Words> {
         // A transport quotes an error and no prompt.
         let is_wire = self.at == Statuses::WIRE;
         let quoted = if is_wire { Vec::new() } else { text::quoted(self.message) };
+        let quotes_error = self.at == Statuses::NONE && !quoted.is_empty();
+        let words = self.words_outside(&quoted, asked);
+        words.or_else(|| if quotes_error { self.words_outside(&[], asked) } else { None })
+    }
+
+    /// Returns what the message means outside of `quoted`: first a quota, then a phrase, then the
+    /// rest of the grammar.
+    fn words_outside(&self, quoted: &[Range<usize>], asked: Option<Duration>) -> Option<Words> {
         // A 429 quotes the names of limits and no prompt.
-        let unread = if self.at == Statuses::RATE { &[][..] } else { &quoted };
-        let places = vocabulary::find(self.lower, &quoted, unread);
+        let unread = if self.at == Statuses::RATE { &[][..] } else { quoted };
+        let places = vocabulary::find(self.message, self.lower, quoted, unread);
         let read = grammar::read(self.lower, &places.words, self.at);
         let veto = |phrase: &PhraseMatch| self.vetoes(phrase, asked, &read);
         let phrase = phrases::look_up(&places.phrases, self.at, veto);
@@ -210,8 +223,9 @@ impl Evidence<'_> {
         if let Some(status) = self.status.filter(|status| *status >= 400) {
             return of(by_status(status), Rule::Status(status));
         }
-        if let Some((kind, rule)) = self.found.class.as_deref().and_then(|class| self.class(class))
-        {
+        let mut classes =
+            self.found.class.as_deref().into_iter().chain(text::classes(self.message));
+        if let Some((kind, rule)) = classes.find_map(|class| self.class(class)) {
             return of(kind, rule);
         }
         let error = self.found.shape == BodyShape::Error;

@@ -56,21 +56,26 @@ impl Finder {
         Self { phrases, starts, first }
     }
 
-    /// Calls `found` with each place in `text` at the start of a word, in the order of their starts.
-    /// `text` is in lower case. A word in another script may begin at every character.
-    pub(super) fn find(&self, text: &str, mut found: impl FnMut(Place)) {
-        let bytes = text.as_bytes();
+    /// Calls `found` with each place in `lower` at the start of a word, in the order of their starts.
+    ///
+    /// `lower` is `text` in lower case. A word begins after a character that is no letter, and with
+    /// a capital letter: `ConnectTimeout` has two words. A word in another script may begin at every
+    /// character.
+    pub(super) fn find(&self, text: &str, lower: &str, mut found: impl FnMut(Place)) {
+        let bytes = lower.as_bytes();
         let mut before = b' ';
-        for (n, chunk) in bytes.chunks(CHUNK).enumerate() {
+        for (n, chunk) in text.as_bytes().chunks(CHUNK).enumerate() {
             // The starts are collected without a branch: processors mispredict a branch at each
             // word.
             let mut starts = [0_u8; CHUNK];
             let mut count = 0;
             for (at, byte) in (0..).zip(chunk) {
-                let inside = before.is_ascii_lowercase() & byte.is_ascii_lowercase();
+                let letters = before.is_ascii_alphabetic() & byte.is_ascii_alphabetic();
+                let inside = letters & !(before.is_ascii_lowercase() & byte.is_ascii_uppercase());
                 before = *byte;
                 starts[count] = at;
-                count += usize::from(!inside & self.first[usize::from(*byte)]);
+                let first = self.first[usize::from(byte.to_ascii_lowercase())];
+                count += usize::from(!inside & first);
             }
             for start in starts.iter().take(count) {
                 self.find_at(bytes, n * CHUNK + usize::from(*start), &mut found);
@@ -124,23 +129,28 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_finder_finds_what_a_plain_search_finds(text in "[abé1 ]{0,150}") {
+        fn the_finder_finds_what_a_plain_search_finds(text in "[abABé1 ]{0,150}") {
             let phrases = ["aba", "ab a", "bab", "b b", "aaaa", "aba", "a b ab", "abab bab", "ab ab ab a", "bé", "aéa éb", "1ab", " ab"];
             let is_start = |at: &usize| {
                 let [before, first] = [text[..*at].chars().next_back(), text[*at..].chars().next()];
-                let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase());
-                !(is_letter(before) && is_letter(first))
+                let is = |c: Option<char>, of: fn(&char) -> bool| c.is_some_and(|c| of(&c));
+                let is_inside = is(before, char::is_ascii_alphabetic)
+                    && is(first, char::is_ascii_alphabetic);
+                let is_hump = is(before, char::is_ascii_lowercase)
+                    && is(first, char::is_ascii_uppercase);
+                is_hump || !is_inside
             };
+            let lower = text.to_ascii_lowercase();
             let mut plain = Vec::new();
             for start in text.char_indices().map(|(at, _)| at).filter(is_start) {
                 for (phrase, words) in phrases.iter().enumerate() {
-                    if text[start..].starts_with(words) {
+                    if lower[start..].starts_with(words) {
                         plain.push(Place { phrase, start, end: start + words.len() });
                     }
                 }
             }
             let mut found = Vec::new();
-            Finder::new(&phrases).find(&text, |place| found.push(place));
+            Finder::new(&phrases).find(&text, &lower, |place| found.push(place));
             prop_assert!(found.is_sorted_by_key(|place| place.start));
             found.sort_by_key(|place| (place.start, place.phrase));
             prop_assert_eq!(found, plain);

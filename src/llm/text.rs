@@ -133,6 +133,15 @@ pub(super) fn class(text: &str) -> Option<&str> {
     (name.ends_with("Error") || name.ends_with("Exception")).then_some(name)
 }
 
+/// Returns the classes of errors that a text names: `run: ConnectTimeoutError(no)`.
+pub(super) fn classes(text: &str) -> impl Iterator<Item = &str> {
+    let head = text.get(..floor_char_boundary(text, 1_024)).unwrap_or_default();
+    let words = head.split(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_');
+    words.filter(|word| {
+        ["Error", "Exception"].iter().any(|end| word.len() > end.len() && word.ends_with(end))
+    })
+}
+
 /// Returns the code in the sentence of Amazon's clients: `An error occurred (Code) when calling`.
 pub(super) fn operation_code(text: &str) -> Option<&str> {
     let mut braces = text.match_indices('(').map(|(at, _)| text.split_at(at));

@@ -16,13 +16,18 @@ pub(super) struct Places {
 static FINDER: LazyLock<Finder> =
     LazyLock::new(|| Finder::new([phrases::known(), grammar::known()].concat().as_slice()));
 
-/// Finds the phrases and the words in a message in lower case. Phrases count only outside of
-/// `quoted`, and words only outside of `unread`.
-pub(super) fn find(message: &str, quoted: &[Range<usize>], unread: &[Range<usize>]) -> Places {
+/// Finds the phrases and the words in a message. `lower` is the message in lower case. Phrases count
+/// only outside of `quoted`, and words only outside of `unread`.
+pub(super) fn find(
+    message: &str,
+    lower: &str,
+    quoted: &[Range<usize>],
+    unread: &[Range<usize>],
+) -> Places {
     let mut places = Places::default();
     let is_in = |ranges: &[Range<usize>], at: usize| ranges.iter().any(|range| range.contains(&at));
     let first_word = phrases::known().len();
-    FINDER.find(message, |place| match place.phrase.checked_sub(first_word) {
+    FINDER.find(message, lower, |place| match place.phrase.checked_sub(first_word) {
         None if !is_in(quoted, place.start) => places.phrases.push(place),
         Some(phrase) if !is_in(unread, place.start) => {
             places.words.push(Place { phrase, ..place });
@@ -41,16 +46,16 @@ mod tests {
         let message = "bad value 'prompt is too long'";
         let quoted = crate::llm::text::quoted(message);
         let count = |places: Places| (places.phrases.len(), places.words.len());
-        let (phrases, words) = count(find(message, &[], &[]));
+        let (phrases, words) = count(find(message, message, &[], &[]));
         assert!(phrases > 0 && words > 0);
-        assert_eq!(count(find(message, &quoted, &[])), (0, words));
-        assert_eq!(count(find(message, &[], &quoted)), (phrases, 0));
+        assert_eq!(count(find(message, message, &quoted, &[])), (0, words));
+        assert_eq!(count(find(message, message, &[], &quoted)), (phrases, 0));
     }
 
     #[test]
     fn each_place_holds_its_phrase_or_word() {
         let message = "insufficient credits: the daily limit is exceeded, prompt is too long";
-        let Places { phrases: found, words } = find(message, &[], &[]);
+        let Places { phrases: found, words } = find(message, message, &[], &[]);
         for (places, known) in [(found, phrases::known()), (words, grammar::known())] {
             assert!(places.len() > 1 && places.is_sorted_by_key(|place| place.start));
             for place in places {

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use resile::{
     Alternative, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy,
-    HedgePolicy, Jitter, ManualTimer, Never, RetryPolicy, StopReason, Timer, Upstream, Verdict,
-    fallback, hedge, retry,
+    HedgePolicy, Jitter, ManualSleep, ManualTimer, Never, RetryPolicy, StopReason, Timer, Upstream,
+    Verdict, fallback, hedge, retry,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -371,12 +371,27 @@ async fn virtual_time_ends_at_once() {
     assert!(timer.now() > Duration::ZERO && timer.sleepers() == 0);
 }
 
+/// A clock by hand with the generator of the thread.
+struct Unseeded(ManualTimer);
+
+impl Timer for Unseeded {
+    type Sleep = ManualSleep;
+
+    fn now(&self) -> Duration {
+        self.0.now()
+    }
+
+    fn sleep(&self, delay: Duration) -> ManualSleep {
+        self.0.sleep(delay)
+    }
+}
+
 /// Delays with jitter differ, so there is a generator.
 fn delays_are_drawn() {
     let delays: BTreeSet<_> = (0..20)
         .map(|_| {
             let timer = ManualTimer::new();
-            let upstream = Upstream::new("drawn").with_timer(timer.clone());
+            let upstream = Upstream::new("drawn").with_timer(Unseeded(timer.clone()));
             let mut call = Box::pin(retry(fails_twice, RetryPolicy::new(), Never).on(&upstream));
             assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
             timer.until_next()

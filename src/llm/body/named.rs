@@ -2,8 +2,8 @@
 
 use crate::llm::codes;
 
-/// Returns the codes that a text names: the word after `code:`, and each whole code of the table
-/// that is written with underscores.
+/// Returns the codes that a text names: the word after `code:`, each whole code of the table that is
+/// written with underscores, and a code with underscores in parentheses before the message.
 pub(super) fn named(text: &str) -> impl Iterator<Item = &str> {
     let marks = text.match_indices(':').chain(text.match_indices('='));
     let labelled = marks.filter_map(|(at, mark)| {
@@ -23,7 +23,8 @@ pub(super) fn named(text: &str) -> impl Iterator<Item = &str> {
         let before = text.get(..at)?.trim_end_matches(is_part);
         end = text.get(at..)?.find(|c| !is_part(c)).map_or(text.len(), |after| at + after);
         let code = text.get(before.len()..end)?.rsplit('.').find(|part| part.contains('_'))?;
-        codes::is_known(code).then_some(code)
+        let is_alone = before.ends_with('(') && text.get(end..)?.starts_with(") ");
+        (is_alone || codes::is_known(code)).then_some(code)
     });
     labelled.chain(spelled)
 }
@@ -48,6 +49,7 @@ mod tests {
             ),
             ("errorCode = \"Throttling\"", &["Throttling"]),
             ("。rate_limit_exceeded。", &["rate_limit_exceeded"]),
+            ("run: (unavailable_model) no model", &["unavailable_model"]),
             ("the field max_tokens has no such code", &[]),
             ("status code 429: no", &[]),
             ("_", &[]),

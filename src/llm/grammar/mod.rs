@@ -237,7 +237,7 @@ mod tests {
 
     fn read(message: &str, status: Statuses) -> Reading {
         let mut places = Vec::new();
-        Finder::new(known()).find(message, |place| places.push(place));
+        Finder::new(known()).find(message, message, |place| places.push(place));
         super::read(message, &places, status)
     }
 

@@ -134,8 +134,8 @@ static GROUPS: &[Group] = &[
         NONE.and(WIRE),
         "internal server error\nbad gateway\ninternal error\nserver error\nserver had an error",
     ),
-    group(Kind::Permission, WIRE, "forbidden"),
-    group(Kind::Auth, WIRE, "unauthorized"),
+    group(Kind::Permission, WIRE.and(NONE), "forbidden"),
+    group(Kind::Auth, WIRE.and(NONE), "unauthorized"),
     group(Kind::NotFound, NONE, "not found"),
     group(
         Kind::InvalidRequest,
@@ -265,7 +265,7 @@ mod tests {
 
     fn places(message: &str) -> Vec<Place> {
         let mut places = Vec::new();
-        Finder::new(known()).find(message, |place| places.push(place));
+        Finder::new(known()).find(message, message, |place| places.push(place));
         places
     }
 
