@@ -23,15 +23,16 @@ use resile::llm::{self, Classifier, Failure, Kind, Phase, Reply};
 use resile::quota::Dimension;
 
 /// Whole answers of every shape, one per line. Mutations start from these.
-const SEEDS: [&str; 4] = [
+const SEEDS: [&str; 5] = [
     include_str!("../../tests/data/llm/kinds.jsonl"),
     include_str!("../../tests/data/llm/clashes.jsonl"),
     include_str!("../../tests/data/llm/waits.jsonl"),
     include_str!("../../tests/data/llm/grammar.jsonl"),
+    include_str!("../../tests/data/llm/providers.jsonl"),
 ];
 
 /// Tokens that are hard for parsers.
-const TOKENS: [&str; 51] = [
+const TOKENS: [&str; 60] = [
     "{",
     "}",
     "[",
@@ -83,6 +84,15 @@ const TOKENS: [&str; 51] = [
     "\"input_tokens\":",
     "\"output_tokens\":",
     "\"usageMetadata\":{\"promptTokenCount\":",
+    "status = StatusCode.RESOURCE_EXHAUSTED",
+    "details = \"",
+    "rpc error: code = Unavailable desc = ",
+    "8 INTERNAL: ",
+    "code: ",
+    "(rate_limit_exceeded) ",
+    "ConnectTimeoutError(",
+    "}\n{",
+    "\"is_error\":true,",
 ];
 
 const HEADERS: [&str; 16] = [
@@ -294,6 +304,8 @@ fn hold_the_laws(input: &Input) -> Result<Kind, &'static str> {
     let is_zero =
         |dimension| limits.get(dimension).reset.is_some_and(|reset: Duration| reset.is_zero());
     let usage = llm::usage(&input.body);
+    let words = String::from_utf8_lossy(&input.body);
+    let in_words = Failure::find_in_text(&words);
     match () {
         () if usage.is_some_and(|usage| usage.is_empty()) => Err("a usage is empty"),
         () if Dimension::ALL.into_iter().any(is_zero) => Err("a reset is zero"),
@@ -315,6 +327,9 @@ fn hold_the_laws(input: &Input) -> Result<Kind, &'static str> {
         }
         () if failure.to_string().chars().any(char::is_control) => {
             Err("the display has a control character")
+        }
+        () if in_words.is_some_and(|found| found.wait().is_some_and(|wait| wait.is_zero())) => {
+            Err("a wait in words is zero")
         }
         () if text.is_empty() => Err("the failure has no text"),
         () => Ok(failure.kind()),

@@ -43,24 +43,27 @@
 //! 3. The innermost error object with its status. The envelopes around it may be arrays, JSON inside
 //!    strings, `raw` and `upstream_status` of gateways, stream events, `detail`, a bare string or
 //!    HTML. The object may be printed by Python, JavaScript or Rust, and it may be cut off. An error
-//!    object inside a good answer counts too and may name the status.
+//!    object inside a good answer counts too and may name the status. Of JSON lines the first error
+//!    counts. A printed error of gRPC names a status and a message.
 //! 4. Google's details: first the reason, then the longest window of the failed quotas and then a
 //!    limit of zero.
 //! 5. Arithmetic: "Limit 6000, Requested 8000" is too large. A code for a rate limit or a hint to
-//!    wait does not change this.
+//!    wait does not change this. Words about a long prompt do.
 //! 6. The strongest machine code. The order is quota, capacity, context and content, rate,
 //!    credentials, not found, the rest. Generic codes do not count here because providers send them
-//!    with any failure.
+//!    with any failure. A code in a text counts behind `code:`, in parentheses, or if it is a whole
+//!    known code with underscores.
 //! 7. The provider's words. First the grammar finds a limit that no short wait refills: a period of
 //!    an hour or more, an allowance and a verb like "reached" in one statement, or too little money.
 //!    Such a limit also overrules a code for a rate limit. Next are the phrases. Each phrase counts
-//!    only at certain statuses and never inside a quotation: a quoted prompt may mention rate
-//!    limits. Words about a rate come before words about a length ("Too many tokens, please wait").
+//!    only at certain statuses and not inside a quotation: a quoted prompt may mention rate limits. A
+//!    failure without a status is read with its quotations if nothing else says more. Words about a rate come before words about a length ("Too many tokens, please wait").
 //!    Last, the grammar finds the meanings of other words: a long prompt, unsafe content, an answer
 //!    that cannot be parsed, a refused credential.
 //! 8. An error status. A number in free text is no status.
-//! 9. Without an error status: the class of an error at the start of a text, a generic code (`invalid_request_error`, `api_error`,
-//!    `server_error`), then the ending that a good answer names, then the phase.
+//! 9. Without an error status: the class of an error in a text, a generic code
+//!    (`invalid_request_error`, `api_error`, `server_error`), then the ending that a good answer
+//!    names, then the phase.
 //!
 //! A rate limit becomes a quota if the headers show a used-up window of an hour or more, or if the
 //! wait is an hour or longer.
