@@ -67,7 +67,7 @@ fn origin() -> Instant {
 pub struct ThreadSleep {
     /// `None` is an instant beyond the range of the clock.
     until: Option<Instant>,
-    /// Tells sleeps until the same instant apart. It is 0 before the first wait.
+    /// The number of the sleep: several may end at one instant. It is 0 before the first wait.
     id: u64,
 }
 
@@ -125,7 +125,7 @@ struct Queue {
 static QUEUE: Mutex<Queue> =
     Mutex::new(Queue { has_thread: false, last: 0, sleepers: BTreeMap::new() });
 
-/// Tells the thread that another sleep is now the next one.
+/// Signals that another sleep is now the next one.
 static CHANGED: Condvar = Condvar::new();
 
 fn queue() -> MutexGuard<'static, Queue> {
