@@ -157,8 +157,7 @@ fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
     line(&mut out, "retry", Some(retry))?;
     line(&mut out, "do", Some(failure.recovery().advice()))?;
     line(&mut out, "rule", Some(failure.rule()))?;
-    let sought = "no code, phrase, statement, detail or ending is known: the status decides alone";
-    line(&mut out, "unsure", failure.is_by_status_alone().then_some(sought))?;
+    line(&mut out, "unsure", failure.is_by_status_alone().then(|| not_found(&failure)))?;
     line(&mut out, "status", failure.status())?;
     line(&mut out, "code", failure.code())?;
     line(&mut out, "type", failure.error_type())?;
@@ -166,6 +165,25 @@ fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
     line(&mut out, "limit", tokens.limit().map(|limit| format!("{limit} tokens")))?;
     line(&mut out, "message", failure.message())?;
     Ok(())
+}
+
+/// Returns what was searched in vain.
+fn not_found(failure: &Failure) -> String {
+    let mut sought = Vec::new();
+    match (failure.code(), failure.error_type()) {
+        (None, None) => sought.push("there is no code and no type".to_owned()),
+        (code, kind) => {
+            sought.extend(code.map(|code| format!("the code `{code}` is unknown or generic")));
+            sought.extend(kind.map(|kind| format!("the type `{kind}` is unknown or generic")));
+        }
+    }
+    sought.push(match failure.message() {
+        Some(_) => "no phrase and no statement of the message is known".to_owned(),
+        None => "there is no message".to_owned(),
+    });
+    let end =
+        if failure.status().is_some() { "the status decides alone" } else { "no rule decides" };
+    format!("{}: {end}", sought.join(", "))
 }
 
 /// Returns a wait in words, as in "2h 30m" or "11s 54ms".
