@@ -21,6 +21,8 @@ pub(super) struct Evidence<'c> {
     pub(super) status: Option<u16>,
     pub(super) at: Statuses,
     pub(super) phase: Phase,
+    /// The failure came without a status: it is only a text.
+    pub(super) is_text: bool,
     pub(super) headers: &'c HeaderMap,
     pub(super) found: &'c ParsedBody,
     pub(super) message: &'c str,
@@ -42,12 +44,20 @@ struct Words {
     rule: Rule,
     /// The words say more than a code for a rate limit does.
     overrules_rate: bool,
+    /// The words only name a status.
+    names_status: bool,
 }
 
 impl From<Said> for Words {
     fn from(said: Said) -> Self {
         let overrules_rate = said.kind == Kind::QuotaExhausted;
-        Self { kind: said.kind, scope: said.scope, rule: Rule::Grammar(said.rule), overrules_rate }
+        Self {
+            kind: said.kind,
+            scope: said.scope,
+            rule: Rule::Grammar(said.rule),
+            overrules_rate,
+            names_status: false,
+        }
     }
 }
 
@@ -59,6 +69,7 @@ impl From<PhraseMatch> for Words {
             scope: phrase.scope,
             rule: Rule::Phrase(phrase.name),
             overrules_rate,
+            names_status: phrase.names_status,
         }
     }
 }
@@ -144,15 +155,17 @@ impl Evidence<'_> {
         self.conclude_from_status()
     }
 
-    /// Returns what the message means. If it means nothing outside of its quotations, they are read
-    /// too, as far as there is no request that they could quote.
+    /// Returns what the message means. The quotations of a text without a status are read if there is
+    /// nothing else: they hold an error more often than a prompt.
     fn words(&self, asked: Option<Duration>) -> Option<Words> {
         // A transport quotes an error and no prompt.
         let is_wire = self.at == Statuses::WIRE;
         let quoted = if is_wire { Vec::new() } else { text::quoted(self.message) };
-        let quotes_error = self.at == Statuses::NONE && !quoted.is_empty();
         let words = self.words_outside(&quoted, asked);
-        words.or_else(|| if quotes_error { self.words_outside(&[], asked) } else { None })
+        if self.is_text && !quoted.is_empty() && words.is_none_or(|words| words.names_status) {
+            return self.words_outside(&[], asked).or(words);
+        }
+        words
     }
 
     /// Returns what the message means outside of `quoted`: first a quota, then a phrase, then the

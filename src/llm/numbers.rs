@@ -40,9 +40,10 @@ fn numbers(text: &str) -> impl Iterator<Item = Number> {
             let before = joined(start.checked_sub(1).and_then(|before| bytes.get(before)));
             let word = bytes
                 .get(end)
-                .is_some_and(|byte| byte.is_ascii_alphanumeric() || b"-_/:".contains(byte));
-            let fraction =
-                bytes.get(end) == Some(&b'.') && bytes.get(end + 1).is_some_and(u8::is_ascii_digit);
+                .is_some_and(|byte| byte.is_ascii_alphanumeric() || b"-_/".contains(byte));
+            // A time of day or a fraction.
+            let fraction = bytes.get(end).is_some_and(|byte| b".:".contains(byte))
+                && bytes.get(end + 1).is_some_and(u8::is_ascii_digit);
             if let Some(value) = value.filter(|_| !before && !word && !fraction) {
                 return Some(Number { value, start, end });
             }
@@ -153,7 +154,7 @@ pub(super) fn limit_of_zero(text: &str) -> bool {
 }
 
 /// Returns the status that a text names: "status code 503", "Error code: 429 - …", "HTTP 502", or
-/// "429 Too Many Requests" at its start. A number alone is no status.
+/// "429 Too Many Requests". A number alone is no status.
 pub(super) fn status(text: &str) -> Option<u16> {
     let head = text.get(..super::text::floor_char_boundary(text, 512)).unwrap_or_default();
     let lower = head.to_ascii_lowercase();
@@ -169,9 +170,13 @@ pub(super) fn status(text: &str) -> Option<u16> {
             "http status",
             "status",
             "http error",
+            "api error",
         ]
         .iter()
         .any(|word| before.ends_with(word))
+            || reason(number.value).is_some_and(|reason| {
+                lower.get(number.end..).is_some_and(|rest| rest.trim_start().starts_with(reason))
+            })
             || number.start == 0
                 && lower.get(number.end..).is_some_and(|rest| {
                     rest.trim_start_matches([' ', ':', '-'])
@@ -179,6 +184,26 @@ pub(super) fn status(text: &str) -> Option<u16> {
                 })
     })?;
     u16::try_from(named.value).ok().filter(|status| (400..600).contains(status))
+}
+
+/// Returns the reason phrase of a status in lower case.
+fn reason(status: u64) -> Option<&'static str> {
+    Some(match status {
+        400 => "bad request",
+        401 => "unauthorized",
+        402 => "payment required",
+        403 => "forbidden",
+        404 => "not found",
+        408 => "request timeout",
+        413 => "payload too large",
+        422 => "unprocessable",
+        429 => "too many requests",
+        500 => "internal server error",
+        502 => "bad gateway",
+        503 => "service unavailable",
+        504 => "gateway time",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -254,6 +279,8 @@ mod tests {
         assert_eq!(status("Error code: 429 - {'error'"), Some(429));
         assert_eq!(status("request failed with status code 503"), Some(503));
         assert_eq!(status("502 Bad Gateway"), Some(502));
+        assert_eq!(status("POST \"/v1\": 403 Forbidden \"no\""), Some(403));
+        assert_eq!(status("API error 400: {}"), Some(400));
         for text in [
             "req_429",
             "https://example.com/429",
@@ -262,6 +289,7 @@ mod tests {
             "payload429snippet",
             "status 200",
             "status: 4290",
+            "wrote 500 rows",
         ] {
             assert_eq!(status(text), None, "{text}");
         }

@@ -121,6 +121,7 @@ impl<'a> Reply<'a> {
             status,
             at: self.class(status, &found),
             phase: self.phase,
+            is_text: self.status.is_none(),
             headers,
             found: &found,
             message: &message,

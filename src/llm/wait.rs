@@ -141,7 +141,8 @@ fn is_anchored(before: &str) -> bool {
         before =
             before.strip_suffix(filler).map_or(before, |before| before.trim_end_matches(MARKS));
     }
-    ANCHORS.iter().any(|anchor| before.ends_with(anchor))
+    // "Will retry in 210 ms" is what a client does.
+    !before.ends_with("will retry in") && ANCHORS.iter().any(|anchor| before.ends_with(anchor))
 }
 
 /// Returns the wait at the start of `text`.
@@ -198,6 +199,7 @@ mod tests {
             ("or try again in 4 days 20 hours 9 minutes.", Some(418_140_000)),
             ("Retry after 7", Some(7_000)),
             ("try again after 3 attempts", None),
+            ("will retry in 210ms", None),
             ("Please adjust your input and try again", None),
             ("Please try again with a pdf", None),
             ("Try again with a maximum tokens value lower than 4096", None),

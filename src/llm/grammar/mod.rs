@@ -144,7 +144,9 @@ fn quota(said: Meanings, all: Meanings, status: Statuses) -> Option<Said> {
         return None;
     }
     let of = |scope, rule| Some(Said { kind: Kind::QuotaExhausted, scope, rule });
-    let is_used = said & USED != 0 || LIMITED.meets(status) && said & OFFER == 0;
+    // "The limit is exceeded. The maximum is 400 a day."
+    let is_named = all & USED != 0 && said & LONGER != 0 && all & MINUTE == 0;
+    let is_used = said & USED != 0 || is_named || LIMITED.meets(status) && said & OFFER == 0;
     if said & PERIODS != 0 && said & (ALLOWANCE | CAP | MONEY) != 0 && said & MINUTE == 0 && is_used
     {
         let scope = if said & LONG != 0 {

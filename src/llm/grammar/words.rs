@@ -57,7 +57,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         HOURS,
-        "hourly|per hour|/hour|/ hour|an hour|the hour|this hour|-hour|5 hour|five hour|24h|每小时|小时",
+        "hourly|per hour|/hour|/ hour|1 hour|an hour|the hour|this hour|-hour|5 hour|five hour|24h|每小时|小时",
     ),
     (HOURS | ALLOWANCE, "5h limit"),
     (
@@ -97,7 +97,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (CAP, "spend|spending|budget|cost limit|billing limit"),
     (
         PLAN,
-        "resets|reset at|subscription|paused|allotment|resource pack|free allocat|free quota|free trial|免费|套餐|资源包",
+        "resets|reset at|subscription|paused|allotment|resource pack|overage|free allocat|free quota|free trial|免费|套餐|资源包",
     ),
     (
         PROMPT,
@@ -132,7 +132,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         UNPARSED,
-        "could not parse|couldn't parse|could not be parsed|failed to parse|cannot parse|can't parse|unable to parse|error parsing\
+        "could not parse|couldn't parse|could not be parsed|failed to parse|cannot parse|can't parse|unable to parse|error parsing|while parsing\
          |not valid json|invalid json|json_invalid|json_parse|did not match|does not match|didn't match|not match|malformed|eof while pars\
          |expected value|no object generated|output validation|length limit was|jsondecodeerror|failed to decode|invalid tool|is incomplete",
     ),

@@ -18,11 +18,20 @@ pub(super) struct Group {
     /// The statuses at which the rows count only at the start of a message. Elsewhere the message
     /// may quote other text.
     leading_at: Statuses,
+    /// The rows only name a status.
+    names_status: bool,
     rows: &'static str,
 }
 
 const fn group(means: Kind, at: Statuses, rows: &'static str) -> Group {
-    Group { means, scope: None, at, leading_at: Statuses::ALL.but(Statuses::ALL), rows }
+    Group {
+        means,
+        scope: None,
+        at,
+        leading_at: Statuses::ALL.but(Statuses::ALL),
+        names_status: false,
+        rows,
+    }
 }
 
 /// Creates a group about a limit on requests. At a 400 its rows count only at the start of a
@@ -37,6 +46,11 @@ const fn limit(rows: &'static str) -> Group {
 }
 
 impl Group {
+    const fn names_status(mut self) -> Self {
+        self.names_status = true;
+        self
+    }
+
     const fn over(mut self, scope: Scope) -> Self {
         self.scope = Some(scope);
         self
@@ -105,6 +119,12 @@ static GROUPS: &[Group] = &[
     group(Kind::ContentFilter, OURS.and(DENIED).and(FAULT).and(RATE), include_str!("content.txt")),
     group(Kind::InvalidOutput, BAD.and(FAULT).and(NONE), include_str!("output.txt")),
     group(Kind::Auth, BAD.and(AUTH).and(DENIED).and(NONE), include_str!("auth.txt")),
+    // The model is there, but not here.
+    group(
+        Kind::Permission,
+        BAD.and(DENIED).and(NONE),
+        "location is not supported\nnot available in your\nterritory not supported",
+    ),
     group(Kind::NotFound, BAD.and(MISSING).and(NONE), include_str!("model.txt")),
     // Only at a 400: elsewhere the model exists but does not support a parameter.
     group(Kind::NotFound, BAD, "model … is not supported"),
@@ -125,23 +145,27 @@ static GROUPS: &[Group] = &[
     group(
         Kind::Server,
         NONE.and(WIRE),
-        "error occurred while processing\nan error occurred during\nserver had an error\nserver had an issue",
+        "has crashed\nunexpectedly stopped\nerror occurred while processing\nan error occurred during\nserver had an error\nserver had an issue",
     ),
     group(Kind::Network, WIRE.and(NONE), include_str!("network.txt")),
+    // The words of validators.
+    group(Kind::InvalidRequest, NONE, include_str!("request.txt")),
     // These are the reason phrases of HTTP, for failures that are only a text.
     group(
         Kind::Server,
         NONE.and(WIRE),
         "internal server error\nbad gateway\ninternal error\nserver error\nserver had an error",
-    ),
-    group(Kind::Permission, WIRE.and(NONE), "forbidden"),
-    group(Kind::Auth, WIRE.and(NONE), "unauthorized"),
-    group(Kind::NotFound, NONE, "not found"),
+    )
+    .names_status(),
+    group(Kind::Permission, WIRE.and(NONE).and(BAD).and(DENIED), "forbidden").names_status(),
+    group(Kind::Auth, WIRE.and(NONE), "unauthorized").names_status(),
+    group(Kind::NotFound, NONE, "not found").names_status(),
     group(
         Kind::InvalidRequest,
         NONE,
         "bad request\nunprocessable entity\nvalidation error\ninvalid request\nnot implemented",
-    ),
+    )
+    .names_status(),
 ];
 
 /// A row that matched.
@@ -151,6 +175,8 @@ pub(super) struct PhraseMatch {
     pub(super) scope: Option<Scope>,
     /// The row's first phrase.
     pub(super) name: &'static str,
+    /// The row only names a status.
+    pub(super) names_status: bool,
 }
 
 impl PhraseMatch {
@@ -229,7 +255,12 @@ pub(super) fn look_up(
             {
                 continue;
             }
-            let hit = PhraseMatch { kind: row.group.means, scope: row.group.scope, name: row.name };
+            let hit = PhraseMatch {
+                kind: row.group.means,
+                scope: row.group.scope,
+                name: row.name,
+                names_status: row.group.names_status,
+            };
             if !veto(&hit) {
                 best = Some((*at, hit));
             }
