@@ -151,6 +151,7 @@
 mod body;
 mod classifier;
 mod codes;
+mod display;
 mod evidence;
 mod failure;
 mod finder;
