@@ -21,7 +21,7 @@ pub(super) struct Evidence<'c> {
     pub(super) status: Option<u16>,
     pub(super) at: Statuses,
     pub(super) phase: Phase,
-    /// The failure came without a status: it is only a text.
+    /// The failure came without a status and without a code: it is only a text.
     pub(super) is_text: bool,
     pub(super) headers: &'c HeaderMap,
     pub(super) found: &'c ParsedBody,
@@ -162,7 +162,11 @@ impl Evidence<'_> {
         let is_wire = self.at == Statuses::WIRE;
         let quoted = if is_wire { Vec::new() } else { text::quoted(self.message) };
         let words = self.words_outside(&quoted, asked);
-        if self.is_text && !quoted.is_empty() && words.is_none_or(|words| words.names_status) {
+        let says_little = match words {
+            Some(words) => words.names_status,
+            None => self.at.meets(Statuses::NONE),
+        };
+        if self.is_text && says_little && !quoted.is_empty() {
             return self.words_outside(&[], asked).or(words);
         }
         words

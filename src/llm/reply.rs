@@ -121,7 +121,7 @@ impl<'a> Reply<'a> {
             status,
             at: self.class(status, &found),
             phase: self.phase,
-            is_text: self.status.is_none(),
+            is_text: self.status.is_none() && found.codes.is_empty(),
             headers,
             found: &found,
             message: &message,

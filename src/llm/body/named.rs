@@ -8,7 +8,7 @@ pub(super) fn named(text: &str) -> impl Iterator<Item = &str> {
     let marks = text.match_indices(':').chain(text.match_indices('='));
     let labelled = marks.filter_map(|(at, mark)| {
         let label = text.get(..at)?.trim_end_matches([' ', '"']);
-        if !label.ends_with("ode") {
+        if !label.ends_with("code") && !label.ends_with("Code") {
             return None;
         }
         let value = text.get(at + mark.len()..)?.trim_start_matches([' ', '"']);
@@ -52,6 +52,7 @@ mod tests {
             ("run: (unavailable_model) no model", &["unavailable_model"]),
             ("the field max_tokens has no such code", &[]),
             ("status code 429: no", &[]),
+            ("failed in mode: throttling", &[]),
             ("_", &[]),
             ("code:", &[]),
         ] {
