@@ -230,6 +230,11 @@ pub(super) fn is_known(text: &str) -> bool {
         })
 }
 
+/// Returns whether `text` is [known](is_known) as the code of a failure that does not pass.
+pub(super) fn is_permanent(text: &str) -> bool {
+    is_known(text) && look_up(text, Statuses::ALL).is_some_and(|code| !code.kind.is_passing())
+}
+
 fn match_whole(name: &str, status: Statuses) -> Option<CodeMatch> {
     let first = NAMES.partition_point(|(known, _)| *known < name);
     let (known, at) = NAMES[first..]

@@ -37,6 +37,8 @@ pub(super) struct FailureParts {
     pub(super) kind: Kind,
     pub(super) scope: Option<Scope>,
     pub(super) retryable: bool,
+    /// The provider said whether or when the request may be sent again.
+    pub(super) instructed: bool,
     pub(super) wait: Option<Duration>,
     pub(super) rule: Rule,
     pub(super) phase: Phase,
@@ -55,6 +57,7 @@ impl Failure {
             kind,
             scope: None,
             retryable: kind.is_passing(),
+            instructed: false,
             wait: None,
             rule,
             phase,
@@ -215,7 +218,8 @@ impl Failure {
     /// `Timeout` and `Network`. It is [`Unknown`](Health::Unknown) for `Cancelled` and `Unknown`.
     /// For all other kinds the provider is [`Healthy`](Health::Healthy) because it was right to
     /// refuse the request. The verdict [is unsure](Verdict::is_unsure) if
-    /// [the status alone decided](Self::is_by_status_alone).
+    /// [the status alone decided](Self::is_by_status_alone) and the provider did not say whether or
+    /// when the request may be sent again.
     pub fn verdict(&self) -> Verdict {
         let verdict = match self.kind() {
             Kind::RateLimit => Verdict::throttled(),
@@ -225,7 +229,8 @@ impl Failure {
             _ => Verdict::transient().with_health(Health::Healthy),
         };
         let verdict = if self.is_retryable() { verdict } else { verdict.not_again() };
-        let verdict = if self.is_by_status_alone() { verdict.unsure() } else { verdict };
+        let is_unsure = self.is_by_status_alone() && !self.0.instructed;
+        let verdict = if is_unsure { verdict.unsure() } else { verdict };
         self.wait().map_or(verdict, |wait| verdict.after(wait))
     }
 }

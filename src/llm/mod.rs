@@ -51,8 +51,9 @@
 //!    wait does not change this. Words about a long prompt do.
 //! 6. The strongest machine code. The order is quota, capacity, context and content, rate,
 //!    credentials, not found, the rest. Generic codes do not count here because providers send them
-//!    with any failure. A code in a text counts behind `code:`, in parentheses, or if it is a whole
-//!    known code with underscores.
+//!    with any failure. A code in a text counts behind `code:` or in parentheses. A
+//!    known code of a permanent failure also counts elsewhere in a mere text. A name such as
+//!    `request_timeout` does not, because it may be a parameter.
 //! 7. The provider's words. First the grammar finds a limit that no short wait refills: a period of
 //!    an hour or more, an allowance and a verb like "reached" in one statement, or too little money.
 //!    Such a limit also overrules a code for a rate limit. Next are the phrases. Each phrase counts

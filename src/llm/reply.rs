@@ -160,6 +160,7 @@ impl<'a> Reply<'a> {
         if kind != Kind::Cancelled {
             parts.retryable = headers::should_retry(headers).unwrap_or(parts.retryable);
         }
+        parts.instructed = headers::should_retry(headers).is_some() || longest_wait.is_some();
         if !parts.retryable && kind.is_passing() {
             parts.wait = None;
         }

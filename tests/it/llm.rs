@@ -488,7 +488,19 @@ fn transport_errors_are_classified_by_type_and_keep_their_source() {
 }
 
 #[test]
+fn cut_lines_are_no_good_answer() {
+    let cut = "{\"response\":\"a\"}\n{\"response\":\"b\"}\n{\"error\":\"model run";
+    assert!(Reply::new(cut.as_bytes()).with_status(200).find(SystemTime::now()).is_some());
+    let whole = "{\"response\":\"a\"}\n{\"response\":\"b\"}\n{\"done\":true}";
+    assert!(Reply::new(whole.as_bytes()).with_status(200).find(SystemTime::now()).is_none());
+}
+
+#[test]
 fn a_verdict_by_the_status_alone_is_unsure() {
+    let mut headers = HeaderMap::new();
+    headers.insert("retry-after", HeaderValue::from_static("2"));
+    let asked = Reply::new(b"").with_status(503).with_headers(&headers);
+    assert!(!asked.classify(SystemTime::now()).verdict().is_unsure(), "the provider gave a wait");
     for (status, body, unsure) in [
         (429, "no", true),
         (500, "", true),

@@ -28,7 +28,10 @@ pub(super) struct Grpc<'t> {
 /// error: code = X desc = …`) or in Node and Java (`8 X: …`, `X: …`).
 pub(super) fn read(text: &str) -> Option<Grpc<'_>> {
     let printed = || python(text).or_else(|| go(text));
-    text.contains('=').then(printed).flatten().or_else(|| numbered(text))
+    let grpc = text.contains('=').then(printed).flatten().or_else(|| numbered(text))?;
+    // A message above the limit of a client or a server is no limit on a rate.
+    let is_size = grpc.status == 429 && grpc.message.contains("larger than max");
+    Some(if is_size { Grpc { status: 413, ..grpc } } else { grpc })
 }
 
 fn python(text: &str) -> Option<Grpc<'_>> {
@@ -82,6 +85,10 @@ mod tests {
             ("rpc error: code = ResourceExhausted desc = slow down", Some((429, "slow down"))),
             ("chat: rpc error: code = Unavailable desc = no", Some((503, "no"))),
             ("8 RESOURCE_EXHAUSTED: slow down", Some((429, "slow down"))),
+            (
+                "8 RESOURCE_EXHAUSTED: larger than max (5 vs. 4)",
+                Some((413, "larger than max (5 vs. 4)")),
+            ),
             ("UNAVAILABLE: é", Some((503, "é"))),
             ("INTERNAL: ", Some((500, ""))),
             ("Unavailable: no", None),

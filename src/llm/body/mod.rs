@@ -88,7 +88,7 @@ impl ParsedBody {
                 }
             },
             Some(b'{' | b'[' | b'"') => found.almost(&lossy(body), now),
-            Some(b'<') if !body.starts_with(b"<_") => {
+            Some(b'<') if !is_rpc(body) => {
                 found.shape = BodyShape::Error;
                 let page = lossy(body);
                 found.message = text::html(&page).map(|title| text::clip(&title, MESSAGE));
@@ -209,6 +209,12 @@ fn is_good(value: &Value) -> bool {
         }
         _ => true,
     }
+}
+
+/// Returns whether a text begins like a printed error of gRPC and not like a page.
+fn is_rpc(body: &[u8]) -> bool {
+    let head = body.get(..64.min(body.len())).unwrap_or_default();
+    head.windows(8).any(|part| part == b"RpcError")
 }
 
 fn lossy(body: &[u8]) -> std::borrow::Cow<'_, str> {

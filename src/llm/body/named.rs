@@ -2,11 +2,10 @@
 
 use crate::llm::codes;
 
-/// Returns the codes that a text names: the word after `code:`, each whole code of the table that is
-/// written with underscores, and a code with underscores in parentheses before the message.
-pub(super) fn named(text: &str) -> impl Iterator<Item = &str> {
+/// Returns the codes that a text labels: the word after `code:`.
+pub(super) fn labelled(text: &str) -> impl Iterator<Item = &str> {
     let marks = text.match_indices(':').chain(text.match_indices('='));
-    let labelled = marks.filter_map(|(at, mark)| {
+    marks.filter_map(|(at, mark)| {
         let label = text.get(..at)?.trim_end_matches([' ', '"']);
         if !label.ends_with("code") && !label.ends_with("Code") {
             return None;
@@ -14,9 +13,17 @@ pub(super) fn named(text: &str) -> impl Iterator<Item = &str> {
         let value = text.get(at + mark.len()..)?.trim_start_matches([' ', '"']);
         let code = value.get(..value.find(|c| !is_part(c)).unwrap_or(value.len()))?;
         code.contains(|c: char| c.is_ascii_alphabetic()).then_some(code)
-    });
+    })
+}
+
+/// Returns the codes with underscores in a text that is no part of an object: behind `code`, in
+/// parentheses before the message, or a known code of a failure that does not pass.
+///
+/// The name of a parameter may look like the code of a failure that passes (`request_timeout`), and
+/// the request must not be sent again for it.
+pub(super) fn spelled(text: &str) -> impl Iterator<Item = &str> {
     let mut end = 0;
-    let spelled = text.match_indices('_').filter_map(move |(at, _)| {
+    text.match_indices('_').filter_map(move |(at, _)| {
         if at < end {
             return None;
         }
@@ -24,9 +31,12 @@ pub(super) fn named(text: &str) -> impl Iterator<Item = &str> {
         end = text.get(at..)?.find(|c| !is_part(c)).map_or(text.len(), |after| at + after);
         let code = text.get(before.len()..end)?.rsplit('.').find(|part| part.contains('_'))?;
         let is_alone = before.ends_with('(') && text.get(end..)?.starts_with(") ");
-        (is_alone || codes::is_known(code)).then_some(code)
-    });
-    labelled.chain(spelled)
+        let is_quoted = before.ends_with(['\'', '"', '`']);
+        let counts = is_alone
+            || before.ends_with("code ") && codes::is_known(code)
+            || !is_quoted && codes::is_permanent(code);
+        counts.then_some(code)
+    })
 }
 
 /// Returns whether a character may stand in a code.
@@ -42,21 +52,28 @@ mod tests {
     fn a_text_names_codes() {
         for (text, want) in [
             ("image error 400: billing_hard_limit_reached", &["billing_hard_limit_reached"][..]),
-            ("status = StatusCode.RESOURCE_EXHAUSTED, rate", &["RESOURCE_EXHAUSTED"]),
-            (
-                "code:UnsupportedOperation.PkgExhausted message:no",
-                &["UnsupportedOperation.PkgExhausted"],
-            ),
-            ("errorCode = \"Throttling\"", &["Throttling"]),
-            ("。rate_limit_exceeded。", &["rate_limit_exceeded"]),
+            ("with code RESOURCE_EXHAUSTED, rate", &["RESOURCE_EXHAUSTED"]),
+            ("with code rate_limit_exceeded, rate", &["rate_limit_exceeded"]),
+            ("。insufficient_quota。", &["insufficient_quota"]),
             ("run: (unavailable_model) no model", &["unavailable_model"]),
             ("the field max_tokens has no such code", &[]),
+            ("unknown argument: request_timeout", &[]),
+            ("unknown value: 'insufficient_quota'", &[]),
+            ("_", &[]),
+        ] {
+            assert_eq!(spelled(text).collect::<Vec<_>>(), want, "{text}");
+        }
+        for (text, want) in [
+            (
+                "code:UnsupportedOperation.PkgExhausted message:no",
+                &["UnsupportedOperation.PkgExhausted"][..],
+            ),
+            ("errorCode = \"Throttling\"", &["Throttling"]),
             ("status code 429: no", &[]),
             ("failed in mode: throttling", &[]),
-            ("_", &[]),
             ("code:", &[]),
         ] {
-            assert_eq!(named(text).collect::<Vec<_>>(), want, "{text}");
+            assert_eq!(labelled(text).collect::<Vec<_>>(), want, "{text}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use serde_json::{Map, Value};
 
 use super::grpc;
-use super::named::named;
+use super::named::{labelled, spelled};
 use super::{
     BodyShape, DEEPEST, MESSAGE, PARSED, ParsedBody, READ, is_error, is_message, loose, lossy,
 };
@@ -50,7 +50,10 @@ impl ParsedBody {
             if !prose.contains(' ') && prose.contains('_') {
                 self.code(prose);
             }
-            named(prose).for_each(|code| self.code(code));
+            labelled(prose).for_each(|code| self.code(code));
+            if depth == 0 {
+                spelled(prose).for_each(|code| self.code(code));
+            }
             self.message = Some(text::clip(prose, MESSAGE));
         }
     }
@@ -92,7 +95,8 @@ impl ParsedBody {
     /// nothing else.
     pub(super) fn lines(&mut self, body: &[u8], now: SystemTime) -> bool {
         let values = || serde_json::Deserializer::from_slice(body).into_iter::<Value>();
-        if values().take(2).flatten().count() < 2 {
+        let mut count = 0;
+        if !values().inspect(|_| count += 1).all(|value| value.is_ok()) || count < 2 {
             return false;
         }
         for value in values().map_while(Result::ok) {

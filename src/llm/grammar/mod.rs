@@ -134,6 +134,11 @@ fn is_stopped(message: &str, from: usize, to: usize) -> bool {
     )
 }
 
+/// Returns the end of the statement that goes on at `from`.
+fn stop(message: &str, from: usize) -> usize {
+    (from..message.len()).find(|at| is_stopped(message, *at, at + 1)).unwrap_or(message.len())
+}
+
 const fn has(said: Meanings, all: Meanings) -> bool {
     said & all == all
 }
@@ -221,7 +226,7 @@ fn periods_within(
     let mut within = 0;
     let mut beyond = 0;
     for (n, place) in periods.iter().enumerate() {
-        let end = periods.get(n + 1).map_or(message.len(), |next| next.start);
+        let end = periods.get(n + 1).map_or_else(|| stop(message, place.end), |next| next.start);
         let after = message.get(place.end..end.max(place.end)).unwrap_or_default();
         match numbers::is_used_up(after) {
             Some(false) => within |= meaning(place),
