@@ -51,16 +51,17 @@
 //!    wait does not change this. Words about a long prompt do.
 //! 6. The strongest machine code. The order is quota, capacity, context and content, rate,
 //!    credentials, not found, the rest. Generic codes do not count here because providers send them
-//!    with any failure. A code in a text counts behind `code:` or in parentheses. A
-//!    known code of a permanent failure also counts elsewhere in a mere text. A name such as
-//!    `request_timeout` does not, because it may be a parameter.
+//!    with any failure. A code in a text counts behind `code:` or in parentheses. A known code of a
+//!    permanent failure also counts elsewhere in a mere text. A name such as `request_timeout` does
+//!    not, because it may be a parameter.
 //! 7. The provider's words. First the grammar finds a limit that no short wait refills: a period of
-//!    an hour or more, an allowance and a verb like "reached" in one statement, or too little money.
-//!    Such a limit also overrules a code for a rate limit. Next are the phrases. Each phrase counts
-//!    only at certain statuses and not inside a quotation: a quoted prompt may mention rate limits. A
-//!    failure without a status is read with its quotations if nothing else says more. Words about a rate come before words about a length ("Too many tokens, please wait").
-//!    Last, the grammar finds the meanings of other words: a long prompt, unsafe content, an answer
-//!    that cannot be parsed, a refused credential.
+//!    an hour or more, an allowance and a verb like "reached" in one statement, or too little
+//!    money. Such a limit also overrules a code for a rate limit. Next are the phrases. Each phrase
+//!    counts only at certain statuses and not inside a quotation: a quoted prompt may mention rate
+//!    limits. A failure without a status is read with its quotations if nothing else says more.
+//!    Words about a rate come before words about a length ("Too many tokens, please wait"). Last,
+//!    the grammar finds the meanings of other words: a long prompt, unsafe content, an answer that
+//!    cannot be parsed, a refused credential.
 //! 8. An error status. A number in free text is no status.
 //! 9. Without an error status: the class of an error in a text, a generic code
 //!    (`invalid_request_error`, `api_error`, `server_error`), then the ending that a good answer
