@@ -1,21 +1,19 @@
 use std::error::Error;
-use std::io;
 use std::time::Duration;
 
 use super::failure::Failure;
 use super::kind::Kind;
-use super::{report, transport};
-use crate::bulkhead::Full;
+use super::known::Known;
+use super::report;
 use crate::classify::Classify;
-use crate::error::ClassifyOperation;
-use crate::timeout::Elapsed;
 use crate::verdict::{Health, Verdict};
 
 /// Classifies errors that are a [`Failure`] or have a known error among their sources.
 ///
 /// The classifier follows the error's chain of sources to the first known error: a `Failure`, an
-/// [`Elapsed`], a [`Full`], an [`io::Error`] or an error of `reqwest`. So your own error type only
-/// has to name its source. With `thiserror` use `#[from]` or `#[source]`. The attribute
+/// [`Elapsed`](crate::timeout::Elapsed), a [`Full`](crate::bulkhead::Full), an
+/// [`io::Error`](std::io::Error) or an error of `reqwest`. So your own error type only has to name
+/// its source. With `thiserror` use `#[from]` or `#[source]`. The attribute
 /// `#[error(transparent)]` hides the source.
 ///
 /// Without a known error there is no opinion and the call ends as
@@ -138,30 +136,15 @@ impl Classifier {
     /// decides. Without one the words count if [`with_text`](Self::with_text) was called.
     #[must_use]
     pub fn classify_dyn(&self, error: &(dyn Error + 'static)) -> Option<Verdict> {
-        let mut next = Some(error);
-        while let Some(error) = next {
-            if let Some(failure) = error.downcast_ref::<Failure>() {
-                return Some(self.verdict(failure));
-            }
-            // `Error<Failure>` is transparent: its chain of sources skips the failure.
-            if let Some(union) = error.downcast_ref::<crate::error::Error<Failure>>() {
-                return ClassifyOperation(*self).classify(union);
-            }
-            if error.is::<Elapsed>() {
-                return Some(Verdict::transient());
-            }
-            if error.is::<Full>() {
-                return Some(Verdict::transient().with_health(Health::Unknown));
-            }
-            if error.is::<io::Error>() || transport::is_known(error) {
-                return Some(self.verdict(&Failure::from_transport(error)));
-            }
-            next = error.source();
-        }
-        if self.reads_text {
-            return report::find_in_words(error).map(|failure| self.verdict(&failure));
-        }
-        None
+        let verdict = |known| match known {
+            Known::Failure(failure) => self.verdict(failure),
+            Known::Elapsed(_) => Verdict::transient(),
+            Known::Full => Verdict::transient().with_health(Health::Unknown),
+            Known::Transport(error) => self.verdict(&Failure::from_transport(error)),
+        };
+        let in_words = || report::find_in_words(error).map(|failure| self.verdict(&failure));
+        let known = Known::first(error).map(verdict);
+        known.or_else(|| if self.reads_text { in_words() } else { None })
     }
 }
 

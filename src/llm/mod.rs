@@ -163,6 +163,7 @@ mod google;
 mod grammar;
 mod headers;
 mod kind;
+mod known;
 mod normal;
 mod numbers;
 mod phrases;

@@ -7,11 +7,11 @@ use http::StatusCode;
 
 use super::body::ParsedBody;
 use super::failure::Failure;
+use super::known::Known;
 use super::reply::Reply;
 use super::rule::Rule;
-use super::{text, transport};
+use super::text;
 use crate::http::wall_clock;
-use crate::timeout::Elapsed;
 
 /// The number of bytes to read of an error's words.
 const READ: usize = 32 * 1024;
@@ -23,7 +23,7 @@ impl Failure {
     /// Creates a failure from the first known error in a chain of sources. Returns `None` without a
     /// known error: no opinion.
     ///
-    /// The known errors are a `Failure`, an [`Elapsed`], an [`io::Error`](std::io::Error) and an
+    /// The known errors are a `Failure`, an [`Elapsed`](crate::timeout::Elapsed), an [`io::Error`](std::io::Error) and an
     /// error of `reqwest` (feature `reqwest`). The words of the errors are not read: see
     /// [`find_in_text`](Self::find_in_text).
     ///
@@ -42,26 +42,12 @@ impl Failure {
     /// ```
     #[must_use]
     pub fn find_in_error(error: &(dyn Error + 'static)) -> Option<Self> {
-        let mut next = Some(error);
-        while let Some(error) = next {
-            if let Some(failure) = error.downcast_ref::<Self>() {
-                return Some(failure.clone());
-            }
-            // `Error<Failure>` is transparent: its chain of sources skips its contents.
-            match error.downcast_ref::<crate::error::Error<Self>>() {
-                Some(crate::error::Error::Operation(failure)) => return Some(failure.clone()),
-                Some(crate::error::Error::Elapsed(elapsed)) => return Some((*elapsed).into()),
-                Some(crate::error::Error::Full(_)) | None => {}
-            }
-            if let Some(elapsed) = error.downcast_ref::<Elapsed>() {
-                return Some((*elapsed).into());
-            }
-            if error.is::<std::io::Error>() || transport::is_known(error) {
-                return Some(Self::from_transport(error));
-            }
-            next = error.source();
+        match Known::first(error)? {
+            Known::Failure(failure) => Some(failure.clone()),
+            Known::Elapsed(elapsed) => Some(elapsed.into()),
+            Known::Full => None,
+            Known::Transport(error) => Some(Self::from_transport(error)),
         }
-        None
     }
 
     /// Creates a failure from the words of an error. Returns `None` unless the words name the

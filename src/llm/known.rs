@@ -1,0 +1,53 @@
+//! The first error of a chain of sources whose type has a meaning.
+
+use std::error::Error;
+use std::io;
+
+use super::failure::Failure;
+use super::transport;
+use crate::bulkhead::Full;
+use crate::error;
+use crate::timeout::Elapsed;
+
+/// An error whose type has a meaning.
+pub(super) enum Known<'e> {
+    Failure(&'e Failure),
+    Elapsed(Elapsed),
+    Full,
+    Transport(&'e (dyn Error + 'static)),
+}
+
+impl<'e> Known<'e> {
+    /// Returns the first known error in the chain that begins with `error`.
+    pub(super) fn first(error: &'e (dyn Error + 'static)) -> Option<Self> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(known) = Self::of(error) {
+                return Some(known);
+            }
+            next = error.source();
+        }
+        None
+    }
+
+    fn of(error: &'e (dyn Error + 'static)) -> Option<Self> {
+        // `Error<Failure>` is transparent: its chain of sources skips its contents.
+        if let Some(union) = error.downcast_ref::<error::Error<Failure>>() {
+            return Some(match union {
+                error::Error::Operation(failure) => Self::Failure(failure),
+                error::Error::Elapsed(elapsed) => Self::Elapsed(*elapsed),
+                error::Error::Full(_) => Self::Full,
+            });
+        }
+        if let Some(failure) = error.downcast_ref::<Failure>() {
+            Some(Self::Failure(failure))
+        } else if let Some(elapsed) = error.downcast_ref::<Elapsed>() {
+            Some(Self::Elapsed(*elapsed))
+        } else if error.is::<Full>() {
+            Some(Self::Full)
+        } else {
+            let is_transport = error.is::<io::Error>() || transport::is_known(error);
+            is_transport.then_some(Self::Transport(error))
+        }
+    }
+}
