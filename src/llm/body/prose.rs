@@ -94,13 +94,13 @@ impl ParsedBody {
     /// Reads lines of JSON up to the first error. Returns whether there are several values and
     /// nothing else.
     pub(super) fn lines(&mut self, body: &[u8], now: SystemTime) -> bool {
-        let values = || serde_json::Deserializer::from_slice(body).into_iter::<Value>();
-        let mut count = 0;
-        if !values().inspect(|_| count += 1).all(|value| value.is_ok()) || count < 2 {
+        let values = serde_json::Deserializer::from_slice(body).into_iter::<Value>();
+        let Ok(values) = values.collect::<Result<Vec<_>, _>>() else { return false };
+        if values.len() < 2 {
             return false;
         }
-        for value in values().map_while(Result::ok) {
-            self.answer(&value, now);
+        for value in &values {
+            self.answer(value, now);
             if self.shape == BodyShape::Error {
                 break;
             }
