@@ -87,13 +87,7 @@ impl Verdict {
     /// Creates a verdict for a reset, a timeout or an internal error. The request may be sent
     /// again, and the upstream is failing.
     pub const fn transient() -> Self {
-        Self {
-            hint: NO_HINT,
-            again: true,
-            health: Health::Failing,
-            own_limit: false,
-            unsure: false,
-        }
+        Self { again: true, health: Health::Failing, ..Self::fatal() }
     }
 
     /// Creates a verdict for a rate limit of the caller. The request may be sent again, and the
@@ -105,13 +99,7 @@ impl Verdict {
     /// Creates a verdict for an overload by all callers together. The request may be sent again,
     /// and the upstream asks for fewer requests. It says nothing about the caller's own limit.
     pub const fn overloaded() -> Self {
-        Self {
-            hint: NO_HINT,
-            again: true,
-            health: Health::Throttling,
-            own_limit: false,
-            unsure: false,
-        }
+        Self { health: Health::Throttling, ..Self::transient() }
     }
 
     /// Creates a verdict that forbids sending the request again. The health of the upstream is
