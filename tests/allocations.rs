@@ -20,9 +20,8 @@ static SLOWLY: RetryPolicy = POLICY
     .with_total_timeout(Duration::from_secs(3600))
     .with_attempt_timeout(Duration::from_secs(60));
 
-/// An upstream with all parts.
-static UPSTREAM: Upstream = upstream();
-
+/// Returns an upstream with all parts. Tests run at the same time, so each has an upstream of its own:
+/// the failures of one test would spend the budget of another one.
 const fn upstream() -> Upstream {
     Upstream::new("all")
         .with_budget(Budget::new().with_deposit(10.0))
@@ -161,7 +160,7 @@ fn a_wait_for_a_quota_allocates_at_most_once() {
 
 #[test]
 fn success_and_three_failures_allocate_nothing() {
-    let token = CancellationToken::new();
+    let (token, upstream) = (CancellationToken::new(), upstream());
     for failures in [0, 3] {
         assert_eq!(
             allocations(|| assert!(drive(retry(|n| after(failures, n), &POLICY, Never)).is_ok())),
@@ -175,39 +174,39 @@ fn success_and_three_failures_allocate_nothing() {
         );
         assert_eq!(allocations(|| assert!(drive(limited().on("named")).is_ok())), 0, "with a name");
         assert_eq!(
-            allocations(|| assert!(drive(limited().on(&UPSTREAM)).is_ok())),
+            allocations(|| assert!(drive(limited().on(&upstream)).is_ok())),
             0,
             "on an upstream"
         );
         let new = || Run::new(&SLOWLY, &token);
         assert_eq!(allocations(|| assert!(drive(run(new(), failures)))), 0, "a run");
         assert_eq!(
-            allocations(|| assert!(drive(run(new().on(&UPSTREAM), failures)))),
+            allocations(|| assert!(drive(run(new().on(&upstream), failures)))),
             0,
             "a run on an upstream"
         );
         assert_eq!(allocations(|| assert!(drive(run_by_hand(new(), failures)))), 0, "by hand");
         assert_eq!(
-            allocations(|| assert!(drive(run_by_hand(new().on(&UPSTREAM), failures)))),
+            allocations(|| assert!(drive(run_by_hand(new().on(&upstream), failures)))),
             0,
             "by hand, on an upstream"
         );
     }
     let one = || after(0, resile::Attempt::new(1));
     assert_eq!(
-        allocations(|| assert!(drive(UPSTREAM.call(one(), Always)).is_ok())),
+        allocations(|| assert!(drive(upstream.call(one(), Always)).is_ok())),
         0,
         "without a retry"
     );
     assert_eq!(
-        allocations(|| drive(UPSTREAM.admit(&token)).unwrap().succeeded()),
+        allocations(|| drive(upstream.admit(&token)).unwrap().succeeded()),
         0,
         "by hand, without a retry"
     );
     let hedged = || hedge(|_| one(), HedgePolicy::new(), &token);
     assert_eq!(allocations(|| assert!(drive(hedged()).is_ok())), 0, "hedged");
     assert_eq!(
-        allocations(|| assert!(drive(hedged().on(&UPSTREAM)).is_ok())),
+        allocations(|| assert!(drive(hedged().on(&upstream)).is_ok())),
         0,
         "hedged on an upstream"
     );
@@ -216,21 +215,21 @@ fn success_and_three_failures_allocate_nothing() {
 /// A call that gives up allocates its error, a single pointer, and nothing else.
 #[test]
 fn giving_up_allocates_the_error() {
-    let token = CancellationToken::new();
+    let (token, upstream) = (CancellationToken::new(), upstream());
     assert_eq!(allocations(|| assert!(drive(retry(|n| after(9, n), &POLICY, &token)).is_err())), 1);
     assert_eq!(
         allocations(|| assert!(
-            drive(retry(|n| after(9, n), &POLICY, &token).on(&UPSTREAM)).is_err()
+            drive(retry(|n| after(9, n), &POLICY, &token).on(&upstream)).is_err()
         )),
         1
     );
     assert_eq!(
-        allocations(|| assert!(!drive(run(Run::new(&POLICY, &token).on(&UPSTREAM), 9)))),
+        allocations(|| assert!(!drive(run(Run::new(&POLICY, &token).on(&upstream), 9)))),
         1,
         "a run"
     );
     token.cancel();
-    assert_eq!(allocations(|| assert!(drive(UPSTREAM.admit(&token)).is_err())), 1, "refused");
+    assert_eq!(allocations(|| assert!(drive(upstream.admit(&token)).is_err())), 1, "refused");
 }
 
 /// The timer entries of the runtime are part of the future.
@@ -238,20 +237,20 @@ fn giving_up_allocates_the_error() {
 fn a_call_that_waits_allocates_nothing() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let _inside = runtime.enter();
-    let token = CancellationToken::new();
+    let (token, upstream) = (CancellationToken::new(), upstream());
     let call = || retry(|_| pends(), &SLOWLY, &token);
     assert_eq!(allocations(|| assert!(drive(call()).is_ok())), 0);
-    assert_eq!(allocations(|| assert!(drive(call().on(&UPSTREAM)).is_ok())), 0, "on an upstream");
+    assert_eq!(allocations(|| assert!(drive(call().on(&upstream)).is_ok())), 0, "on an upstream");
     let limited = || retry(|_| pends().timeout(Duration::from_secs(9)), &SLOWLY, &token);
     assert_eq!(
         allocations(|| assert!(drive(limited()).is_ok())),
         0,
         "each attempt with its own timeout"
     );
-    let by_run = || async { Run::new(&SLOWLY, &token).on(&UPSTREAM).attempt(pends()).await };
+    let by_run = || async { Run::new(&SLOWLY, &token).on(&upstream).attempt(pends()).await };
     assert_eq!(allocations(|| assert!(drive(by_run()).is_ok())), 0, "a run");
     assert_eq!(
-        allocations(|| assert!(drive(UPSTREAM.call(pends(), Always)).is_ok())),
+        allocations(|| assert!(drive(upstream.call(pends(), Always)).is_ok())),
         0,
         "without a retry"
     );
