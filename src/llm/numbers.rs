@@ -17,7 +17,7 @@ fn numbers(text: &str) -> impl Iterator<Item = Number> {
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
-            let start = at + bytes.get(at..)?.iter().position(u8::is_ascii_digit)?;
+            let start = super::text::next_byte(bytes, at, |byte| byte.is_ascii_digit())?;
             let mut end = start;
             let mut value: Option<u64> = Some(0);
             while let Some(byte) = bytes.get(end) {

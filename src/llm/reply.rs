@@ -157,10 +157,11 @@ impl<'a> Reply<'a> {
             }
             _ => Tokens::default(),
         };
+        let instruction = headers::should_retry(headers);
         if kind != Kind::Cancelled {
-            parts.retryable = headers::should_retry(headers).unwrap_or(parts.retryable);
+            parts.retryable = instruction.unwrap_or(parts.retryable);
         }
-        parts.instructed = headers::should_retry(headers).is_some() || longest_wait.is_some();
+        parts.instructed = instruction.is_some() || longest_wait.is_some();
         if !parts.retryable && kind.is_passing() {
             parts.wait = None;
         }

@@ -8,6 +8,19 @@ pub(super) fn floor_char_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
+/// Returns the place of the first byte at `from` or later that `is` accepts. Chunks without such a
+/// byte are skipped at once: compilers turn the test of a chunk into vector instructions.
+#[inline]
+pub(super) fn next_byte(bytes: &[u8], from: usize, is: impl Fn(u8) -> bool) -> Option<usize> {
+    const CHUNK: usize = 32;
+    let rest = bytes.get(from..)?;
+    let chunks = rest.chunks(CHUNK);
+    let (n, chunk) = chunks
+        .enumerate()
+        .find(|(_, chunk)| chunk.iter().fold(false, |any, byte| any | is(*byte)))?;
+    Some(from + n * CHUNK + chunk.iter().position(|byte| is(*byte))?)
+}
+
 /// Returns the first `most` bytes of `text` or fewer to end at a character boundary.
 pub(super) fn clip(text: &str, most: usize) -> String {
     text.get(..floor_char_boundary(text, most)).unwrap_or_default().to_owned()
@@ -144,10 +157,12 @@ pub(super) fn classes(text: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the code in the sentence of Amazon's clients: `An error occurred (Code) when calling`.
 pub(super) fn operation_code(text: &str) -> Option<&str> {
-    let mut braces = text.match_indices('(').map(|(at, _)| text.split_at(at));
-    let (_, rest) = braces.find(|(before, _)| before.ends_with("n error occurred "))?;
-    let rest = rest.strip_prefix('(')?;
-    let (code, rest) = rest.split_once(')')?;
+    const START: &str = "n error occurred (";
+    // Most texts have no such sentence, and this test is quicker than a search.
+    if !text.contains(START) {
+        return None;
+    }
+    let (code, rest) = text.split_once(START)?.1.split_once(')')?;
     (rest.starts_with(" when calling") && code.len() <= 64).then_some(code)
 }
 
@@ -159,10 +174,7 @@ pub(super) fn quoted(message: &str) -> Vec<Range<usize>> {
     // If a quote is never closed, later quotes of its kind are not closed either. Not searching for
     // their ends keeps this linear.
     let mut open: [bool; 2] = [true; 2];
-    let next = |from: usize| {
-        let rest = bytes.get(from..)?;
-        rest.iter().position(|byte| matches!(byte, b'\'' | b'"' | b'{')).map(|found| from + found)
-    };
+    let next = |from: usize| next_byte(bytes, from, |byte| matches!(byte, b'\'' | b'"' | b'{'));
     while let Some((place, &byte)) = next(at).and_then(|place| Some((place, bytes.get(place)?))) {
         at = place;
         let opens =

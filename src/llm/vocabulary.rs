@@ -7,7 +7,6 @@ use super::finder::{Finder, Place};
 use super::{grammar, phrases};
 
 /// The places of all known phrases and words in a message, in the order of their starts.
-#[derive(Default)]
 pub(super) struct Places {
     pub(super) phrases: Vec<Place>,
     pub(super) words: Vec<Place>,
@@ -24,7 +23,8 @@ pub(super) fn find(
     quoted: &[Range<usize>],
     unread: &[Range<usize>],
 ) -> Places {
-    let mut places = Places::default();
+    // Most messages have fewer places.
+    let mut places = Places { phrases: Vec::with_capacity(8), words: Vec::with_capacity(16) };
     let is_in = |ranges: &[Range<usize>], at: usize| ranges.iter().any(|range| range.contains(&at));
     let first_word = phrases::known().len();
     FINDER.find(message, lower, |place| match place.phrase.checked_sub(first_word) {
