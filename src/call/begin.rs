@@ -139,8 +139,8 @@ where
         if self.remaining(elapsed) == 0 && !is_one_poll {
             return Begin::End(StopReason::Deadline, None);
         }
-        // `failed` paid for a retry before its delay. A retry after a dropped attempt or after a
-        // panic pays here.
+        // `failed` paid for a retry before its delay. A retry after a dropped attempt, after a panic or
+        // after a pause without tokens pays here.
         if self.guard.progress.attempts > 0 && !self.guard.pay() {
             return Begin::End(StopReason::Budget, None);
         }

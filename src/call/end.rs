@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use super::gave_up::{Facts, Inner};
 use super::{CallPolicy, CallState, GaveUp, NO_LIMIT, wait_end};
+use crate::budget::Cause;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::EventKind;
@@ -153,7 +154,9 @@ where
             if let Some(open) = self.guard.refusal_within(delay) {
                 return Err(self.end(StopReason::Open, classified, open.retry_after()));
             }
-            if !self.guard.pay() {
+            self.guard.set_cause(Cause::of(verdict));
+            let pauses = self.policy.rules().pauses_when_spent() && !delay.is_zero();
+            if !self.guard.pay() && !pauses {
                 return Err(self.end(StopReason::Budget, classified, hint));
             }
         }

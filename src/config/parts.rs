@@ -18,12 +18,26 @@ const fn share(right: &'static str) -> NumberVisitor {
 }
 
 settings! {
-    /// Reads `capacity` and `deposit`. A missing setting keeps its value from [`Budget::new`].
+    /// Reads `capacity`, `deposit`, `cost`, `throttled_cost` and `refund_on_success`. A missing
+    /// setting keeps its value from [`Budget::new`].
     Budget, "a budget", Budget::new(), {
         "capacity": IntegerVisitor::of("`capacity`", 0)
             => |budget, tokens| budget.with_capacity(tokens),
         "deposit": NumberVisitor { right: "`deposit` to be a number from 0 to 4294967295", least: 0.0, most: 4_294_967_295.0 }
             => |budget, tokens| budget.with_deposit(tokens),
+        "cost": IntegerVisitor::of("`cost`", 0) => |budget, tokens| {
+            let (_, throttled) = budget.costs();
+            budget.with_costs(tokens, throttled)
+        },
+        "throttled_cost": IntegerVisitor::of("`throttled_cost`", 0) => |budget, tokens| {
+            let (failed, _) = budget.costs();
+            budget.with_costs(failed, tokens)
+        },
+        "refund_on_success": PhantomData::<bool> => |budget, refunds| if refunds {
+            budget.with_refund_on_success()
+        } else {
+            budget
+        },
     }
 
     /// Reads a breaker. A missing setting keeps its value from [`Breaker::new`].

@@ -37,7 +37,18 @@ settings! {
         },
         "hint_cap": DurationVisitor::optional("hint_cap")
             => |policy, cap| policy.with_hint_cap(cap.unwrap_or(Duration::MAX)),
+        "hint_margin": DurationVisitor::optional("hint_margin") => |policy, margin| match margin {
+            Some(margin) => policy.with_hint_margin(margin),
+            None => policy,
+        },
+        "pause_when_spent": PhantomData::<bool> => |policy, pauses| if pauses {
+            policy.with_pause_when_spent()
+        } else {
+            policy
+        },
         "backoff": PhantomData::<Backoff> => |policy, backoff| policy.with_backoff(backoff),
+        "throttled_backoff": PhantomData::<Backoff>
+            => |policy, backoff| policy.with_throttled_backoff(backoff),
     }
 }
 
@@ -52,7 +63,10 @@ impl<C> Serialize for RetryPolicy<C> {
             attempt_timeout: self.attempt_timeout().map(text),
             learned_attempt_timeout: self.learns_attempt_timeout(),
             hint_cap: text_or_none(self.hint_cap()),
+            hint_margin: self.hint_margin().map(text),
+            pause_when_spent: self.pauses_when_spent(),
             backoff: self.backoff(),
+            throttled_backoff: self.throttled_backoff(),
         }
         .serialize(serializer)
     }
@@ -165,7 +179,13 @@ struct PolicyText {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     learned_attempt_timeout: bool,
     hint_cap: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint_margin: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pause_when_spent: bool,
     backoff: Backoff,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    throttled_backoff: Option<Backoff>,
 }
 
 #[derive(Serialize)]

@@ -20,6 +20,12 @@ pub(crate) trait Rules {
     /// Returns the number of attempts allowed.
     fn allowed(&self) -> u32;
 
+    /// Returns whether a call waits before it ends because the budget is spent.
+    #[inline]
+    fn pauses_when_spent(&self) -> bool {
+        false
+    }
+
     /// Decides the next step after a failed attempt. The first `renewed` attempts do not count.
     ///
     /// The default reads only the verdict, and draws nothing.
@@ -105,9 +111,9 @@ macro_rules! common_settings {
     };
 }
 
-/// Implements [`Rules`] with the given `is_learned` and `allowed`.
+/// Implements [`Rules`] with the given `is_learned`, `allowed` and further items.
 macro_rules! rules {
-    ($policy:ident, |$it:ident| $is_learned:expr, $allowed:expr $(, $decide:item)?) => {
+    ($policy:ident, |$it:ident| $is_learned:expr, $allowed:expr $(, { $($item:item)+ })?) => {
         impl<C> $crate::policy::Rules for $policy<C> {
             type Classifier = C;
 
@@ -133,7 +139,7 @@ macro_rules! rules {
                 $allowed
             }
 
-            $($decide)?
+            $($($item)+)?
         }
     };
 }

@@ -3,7 +3,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::{Attempt, RetryPolicy};
-use crate::verdict::{Cut, Verdict};
+use crate::verdict::{Cut, Health, Verdict};
 
 /// The next step after a failed attempt. Made by [`RetryPolicy::decide`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +113,9 @@ impl<C> RetryPolicy<C> {
     /// 5. If the delay leaves no time for another attempt, stop as [`StopReason::Deadline`].
     /// 6. Otherwise retry after the delay.
     ///
-    /// The delay is that of the backoff, or the hint with its jitter if that is longer. The jitter
+    /// The delay is that of the backoff, or the hint with its jitter if that is longer. After a
+    /// throttling it may have [a backoff of its own](RetryPolicy::with_throttled_backoff). A
+    /// [margin](RetryPolicy::with_hint_margin) cuts the hint, which then has no jitter. The jitter
     /// of a hint is positive, and zero with `Jitter::None`. It is at most the backoff's delay without
     /// jitter, or a tenth of the hint if that is more. It is also at most half of the time left
     /// after the hint. So a hint that fits the deadline still fits with jitter. The growth of the
@@ -150,13 +152,22 @@ impl<C> RetryPolicy<C> {
         {
             return Decision::Stop(StopReason::Attempts);
         }
-        let mut delay = self.backoff.delay(retry, failed.delay(), &mut draw);
+        let backoff = match &self.throttled_backoff {
+            Some(throttled) if verdict.health() == Health::Throttling => throttled,
+            _ => &self.backoff,
+        };
+        let mut delay = backoff.delay(retry, failed.delay(), &mut draw);
         if let Some(hint) = verdict.hint_to_wait() {
             if hint > self.hint_cap {
                 return Decision::Stop(StopReason::HintTooLong);
             }
-            let room = failed.remaining().unwrap_or(Duration::MAX);
-            delay = delay.max(self.backoff.after_hint(hint, retry, room, &mut draw));
+            let hint = if let Some(margin) = self.hint_margin {
+                hint.min(delay.saturating_add(margin))
+            } else {
+                let room = failed.remaining().unwrap_or(Duration::MAX);
+                backoff.after_hint(hint, retry, room, &mut draw)
+            };
+            delay = delay.max(hint);
         }
         if failed.is_over_after(delay) {
             return Decision::Stop(StopReason::Deadline);

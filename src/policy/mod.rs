@@ -4,6 +4,8 @@ mod as_policy;
 mod attempt;
 mod common;
 mod decide;
+mod presets;
+mod settings;
 
 pub use as_policy::AsPolicy;
 pub use attempt::Attempt;
@@ -36,6 +38,7 @@ use crate::verdict::Verdict;
 /// | hint cap | 2 min | 5 min | a caller can wait for a per-minute quota, not for an hourly one. OpenAI's client stops at 2 min, Gemini's command line at 5 min |
 /// | total timeout | none | 30 min | only the caller knows how long an answer is worth waiting for. Set one: without it, an attempt that hangs blocks the call for ever |
 /// | attempt timeout | none | none | only the caller knows which attempt is slow |
+/// | throttled backoff | none | none | one backoff is easier to reason about. [`aws`](Self::aws) has two |
 /// | classifier | every error is retried | the same | right only if every error may pass. Set a classifier if some errors cannot pass |
 ///
 /// See [`Budget`](crate::Budget) for its own defaults.
@@ -95,6 +98,8 @@ use crate::verdict::Verdict;
 /// * `total_timeout`, `attempt_timeout`, `hint_cap` and `cap` may be `"none"` or null. Both mean no
 ///   limit.
 /// * `learned_attempt_timeout` is true or false.
+/// * `throttled_backoff` is a backoff like `backoff`. `hint_margin` is a duration.
+/// * `pause_when_spent` is true or false.
 /// * `unsure_attempts` is a number from 1. Without it unsure verdicts have no limit of their own.
 /// * `curve` is `"none"`, `"fixed"`, `"linear"`, `"exponential"` or `"fibonacci"`. The curves
 ///   `steps` and `custom` exist only in code. Reading or writing one of these two is an error.
@@ -113,180 +118,23 @@ pub struct RetryPolicy<C = Always> {
     attempt_timeout: Option<Duration>,
     /// True if the attempt timeout is learned from the upstream.
     learned: bool,
+    /// True if the call waits before it ends because of a spent budget.
+    pauses: bool,
     backoff: Backoff,
+    /// The backoff after a throttling, if it has one of its own.
+    throttled_backoff: Option<Backoff>,
     hint_cap: Duration,
+    hint_margin: Option<Duration>,
     classifier: C,
 }
 
-impl RetryPolicy {
-    /// Creates a policy of three attempts with short delays for callers that wait for the answer.
-    pub const fn new() -> Self {
-        Self {
-            attempts: 3,
-            unsure_attempts: u16::MAX,
-            total_timeout: None,
-            attempt_timeout: None,
-            learned: false,
-            backoff: Backoff::exponential(Duration::from_millis(500)),
-            hint_cap: Duration::from_secs(2 * 60),
-            classifier: Always,
-        }
-    }
-
-    /// Creates a policy of ten attempts within half an hour for unattended work.
-    pub const fn patient() -> Self {
-        Self {
-            attempts: 10,
-            unsure_attempts: u16::MAX,
-            total_timeout: Some(Duration::from_secs(30 * 60)),
-            attempt_timeout: None,
-            learned: false,
-            backoff: Backoff::exponential(Duration::from_secs(1)).with_cap(Duration::from_secs(60)),
-            hint_cap: Duration::from_secs(5 * 60),
-            classifier: Always,
-        }
-    }
-
-    /// Creates a policy of one attempt without retries. Its timeouts still apply if set.
-    pub const fn none() -> Self {
-        Self::new().with_attempts(1)
-    }
-}
-
-impl Default for RetryPolicy {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<C> RetryPolicy<C> {
-    /// Sets the maximum number of attempts of a call including the first. 0 means 1.
-    pub const fn with_attempts(mut self, attempts: u32) -> Self {
-        self.attempts = if attempts == 0 { 1 } else { attempts };
-        self
-    }
-
-    /// Sets the maximum number of attempts for a call whose last verdict
-    /// [is unsure](crate::Verdict::is_unsure), if that is fewer than
-    /// [`attempts`](Self::with_attempts). The first attempt counts. 0 means 1. The default is no
-    /// limit of its own, as are 65,535 and more.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use resile::{Attempt, Decision, RetryPolicy, StopReason, Verdict};
-    ///
-    /// let policy = RetryPolicy::new().with_attempts(5).with_unsure_attempts(2);
-    /// let second = Attempt::new(2);
-    /// let decide = |verdict| policy.decide(second, Some(verdict), |range| *range.end());
-    /// let verdict = Verdict::transient();
-    /// assert!(matches!(decide(verdict), Decision::Retry(_)));
-    /// assert_eq!(decide(verdict.unsure()), Decision::Stop(StopReason::Attempts));
-    /// ```
-    pub const fn with_unsure_attempts(mut self, attempts: u32) -> Self {
-        self.unsure_attempts = if attempts == 0 {
-            1
-        } else if attempts < 0xffff {
-            (attempts & 0xffff) as u16
-        } else {
-            u16::MAX
-        };
-        self
-    }
-
-    /// Uses the timeout learned by the upstream as the attempt timeout.
-    ///
-    /// The upper limit is this policy's [attempt timeout](Self::with_attempt_timeout), if set. The
-    /// setting has no effect on an upstream without an
-    /// [adaptive timeout](crate::Upstream::with_adaptive_timeout).
-    pub const fn with_learned_attempt_timeout(mut self) -> Self {
-        self.learned = true;
-        self
-    }
-
-    /// Sets the delays between attempts.
-    pub const fn with_backoff(mut self, backoff: Backoff) -> Self {
-        self.backoff = backoff;
-        self
-    }
-
-    /// Sets the longest wait that the upstream may ask for.
-    ///
-    /// If the upstream asks for more, the call ends at once with [`StopReason::HintTooLong`].
-    /// [`GaveUp::retry_after`](crate::GaveUp::retry_after) then returns the wait. With a cap of zero
-    /// every hint above zero ends the call.
-    pub const fn with_hint_cap(mut self, cap: Duration) -> Self {
-        self.hint_cap = cap;
-        self
-    }
-
-    /// Sets the classifier of errors.
-    pub const fn with_classifier<D>(self, classifier: D) -> RetryPolicy<D>
-    where
-        C: Copy,
-    {
-        let Self {
-            attempts,
-            unsure_attempts,
-            total_timeout,
-            attempt_timeout,
-            learned,
-            backoff,
-            hint_cap,
-            classifier: _,
-        } = self;
-        RetryPolicy {
-            attempts,
-            unsure_attempts,
-            total_timeout,
-            attempt_timeout,
-            learned,
-            backoff,
-            hint_cap,
-            classifier,
-        }
-    }
-
-    /// Returns the maximum number of attempts of a call. It is at least 1.
-    #[must_use]
-    pub const fn attempts(&self) -> u32 {
-        self.attempts
-    }
-
-    /// Returns the maximum number of attempts with an unsure verdict, if there is one. It is at least
-    /// 1.
-    #[must_use]
-    pub const fn unsure_attempts(&self) -> Option<u32> {
-        match self.unsure_attempts {
-            u16::MAX => None,
-            attempts => Some(attempts as u32),
-        }
-    }
-
-    /// Returns whether the attempt timeout is learned from the upstream.
-    #[must_use]
-    pub const fn learns_attempt_timeout(&self) -> bool {
-        self.learned
-    }
-
-    /// Returns the delays between attempts.
-    #[must_use]
-    pub const fn backoff(&self) -> Backoff {
-        self.backoff
-    }
-
-    /// Returns the longest wait that an upstream may ask for.
-    #[must_use]
-    pub const fn hint_cap(&self) -> Duration {
-        self.hint_cap
-    }
-}
-
 common_settings!(RetryPolicy, "attempt", learned);
-rules!(
-    RetryPolicy,
-    |policy| policy.learned,
-    policy.attempts,
+rules!(RetryPolicy, |policy| policy.learned, policy.attempts, {
+    #[inline]
+    fn pauses_when_spent(&self) -> bool {
+        self.pauses
+    }
+
     #[inline]
     fn decide_renewed(
         &self,
@@ -297,4 +145,4 @@ rules!(
     ) -> Decision {
         self.decide_by(failed, verdict, renewed, draw)
     }
-);
+});

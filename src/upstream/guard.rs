@@ -4,9 +4,10 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::held::{Admit, Held, HeldPermit, end, enter, give_back, reserve, resume};
+use super::payment::Payment;
 use super::{Endpoint, Slot};
 use crate::breaker::{Open, Outcome, Owner, Ticket, Transition};
-use crate::budget::Budget;
+use crate::budget::{Budget, Cause};
 use crate::cooldown::Cooldown;
 use crate::observe::{CallKind, Event, EventKind};
 use crate::policy::StopReason;
@@ -16,7 +17,7 @@ use crate::verdict::{Health, Verdict};
 
 /// The permits, tickets and budget token that a call holds at its target.
 ///
-/// Each attempt in flight has a slot. The budget token belongs to an attempt that has not begun.
+/// Each attempt in flight has a slot. The budget's tokens belong to an attempt that has not begun.
 /// Dropping the guard gives everything back.
 pub(crate) struct Guard<X: Endpoint, const N: usize> {
     pub(crate) target: X,
@@ -33,8 +34,7 @@ pub(crate) struct Progress {
     pub(crate) must_yield: bool,
     /// True after the check for a nested call.
     pub(crate) is_nesting_noted: bool,
-    /// True while the call holds a budget token for an attempt that has not begun.
-    holds_budget_token: bool,
+    payment: Payment,
 }
 
 impl<X: Endpoint, const N: usize> Guard<X, N> {
@@ -45,7 +45,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
             kind,
             must_yield: false,
             is_nesting_noted: false,
-            holds_budget_token: false,
+            payment: Payment::default(),
         };
         Self { target, slots: std::array::from_fn(|_| X::Slot::default()), progress }
     }
@@ -54,40 +54,58 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         self.target.parts()?.budget.as_ref()
     }
 
-    /// Takes a budget token for the next attempt unless the call already holds a token. Returns
-    /// false if the budget has no token left. Without a budget every attempt is free.
+    /// Sets the cause of the next attempt. It decides about the cost.
+    #[inline]
+    pub(crate) const fn set_cause(&mut self, cause: Cause) {
+        // Held tokens keep the cause by which they were taken.
+        if !self.progress.payment.is_held() {
+            self.progress.payment = Payment::due(cause);
+        }
+    }
+
+    /// Takes the cost of the next attempt from the budget unless the call already holds it. Returns
+    /// false if the budget has too few tokens left. Without a budget every attempt is free.
     #[inline]
     pub(crate) fn pay(&mut self) -> bool {
-        if !X::ALONE && !self.progress.holds_budget_token {
+        let payment = self.progress.payment;
+        if !X::ALONE && !payment.is_held() {
             let Some(budget) = self.budget() else { return true };
-            let Some(token) = budget.withdraw() else { return false };
-            token.spend(); // the flag stands for the token from here
-            self.progress.holds_budget_token = true;
+            let Some(tokens) = budget.take(payment.cause()) else { return false };
+            tokens.spend(); // the payment stands for the tokens from here
+            self.progress.payment = payment.held();
         }
         true
     }
 
-    /// Spends the budget token because the attempt begins.
+    /// Spends the held tokens because the attempt begins.
     #[inline]
     pub(crate) const fn spend(&mut self) {
-        self.progress.holds_budget_token = false;
+        self.progress.payment = self.progress.payment.begun();
     }
 
-    /// Gives back the budget token of an attempt that will not begin.
+    /// Gives back the tokens of an attempt that will not begin.
     #[cold]
     #[inline(never)]
     pub(crate) fn refund(&mut self) {
-        if mem::take(&mut self.progress.holds_budget_token) {
+        let payment = self.progress.payment;
+        if payment.is_held() {
+            self.progress.payment = payment.given_back();
             if let Some(budget) = self.budget() {
-                budget.refund();
+                budget.refund(payment.cause());
             }
         }
     }
 
+    /// Records a success in the budget. A hedge never gives its cost back: nothing would then limit
+    /// the hedges of an upstream that answers.
     #[inline]
     pub(crate) fn deposit(&self) {
-        if let Some(budget) = self.budget() {
-            budget.deposit();
+        let payment = self.progress.payment;
+        let is_retry = payment.is_spent() && self.progress.kind != CallKind::Hedge;
+        match self.budget() {
+            Some(budget) if is_retry => budget.deposit_after(payment.cause()),
+            Some(budget) => budget.deposit(),
+            None => {}
         }
     }
 
@@ -286,7 +304,7 @@ impl<X: Endpoint, const N: usize> Drop for Guard<X, N> {
     #[inline]
     fn drop(&mut self) {
         if !X::ALONE
-            && (self.progress.holds_budget_token
+            && (self.progress.payment.is_held()
                 || self.slots.iter_mut().any(|slot| slot.held().is_some_and(|held| held.is_some())))
         {
             self.forget_all();

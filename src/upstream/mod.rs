@@ -31,6 +31,7 @@ mod at_cost;
 mod guard;
 mod held;
 mod parts;
+mod payment;
 mod settlement;
 mod shared;
 mod target;

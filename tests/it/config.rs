@@ -22,6 +22,19 @@ fn wrong<T: DeserializeOwned>(text: &str) -> String {
 }
 
 #[test]
+fn a_budget_has_its_costs() {
+    let text = r#"{ "capacity": 20, "deposit": 1, "cost": 14, "throttled_cost": 5, "refund_on_success": true }"#;
+    let budget = from_str::<Budget>(text).unwrap();
+    assert_eq!((budget.capacity(), budget.costs()), (20, (14, 5)));
+    let one = from_str::<Budget>(r#"{ "throttled_cost": 3, "refund_on_success": false }"#).unwrap();
+    assert_eq!(one.costs(), (1, 3));
+    assert_eq!(
+        wrong::<Budget>(r#"{ "cost": -1 }"#),
+        "invalid value: integer `-1`, expected `cost` to be a whole number from 0 to 4294967295"
+    );
+}
+
+#[test]
 fn a_whole_upstream_is_read() {
     let text = r#"{
         "name": "openai",

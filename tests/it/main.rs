@@ -1,6 +1,7 @@
 //! The laws of the crate, one file for each subject.
 
 mod adaptive;
+mod aws;
 mod backoff;
 mod breaker;
 mod breaker_advice;

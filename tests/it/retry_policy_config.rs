@@ -29,6 +29,8 @@ fn a_whole_policy_is_read() {
         r#"{
             "attempts": 5, "unsure_attempts": 2,
             "total_timeout": "2m", "attempt_timeout": "20s", "hint_cap": "1h",
+            "hint_margin": "5s", "pause_when_spent": true,
+            "throttled_backoff": { "base": "2s", "cap": "20s" },
             "backoff": {
                 "curve": "exponential", "base": "250ms", "factor": 1.5, "cap": "10s", "jitter": { "proportional": 0.25 }
             }
@@ -44,7 +46,12 @@ fn a_whole_policy_is_read() {
         .with_total_timeout(Duration::from_secs(120))
         .with_attempt_timeout(Duration::from_secs(20))
         .with_hint_cap(Duration::from_secs(3600))
-        .with_backoff(backoff);
+        .with_hint_margin(Duration::from_secs(5))
+        .with_pause_when_spent()
+        .with_backoff(backoff)
+        .with_throttled_backoff(
+            Backoff::exponential(Duration::from_secs(2)).with_cap(Duration::from_secs(20)),
+        );
     assert_eq!(read, meant);
 }
 
@@ -161,7 +168,7 @@ fn values_without_a_text_form_are_written_as_their_effect() {
 fn unknown_and_duplicate_settings_are_errors() {
     assert_eq!(
         wrong(r#"{ "tries": 5 }"#),
-        "unknown field `tries`, expected one of `attempts`, `unsure_attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`"
+        "unknown field `tries`, expected one of `attempts`, `unsure_attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `hint_margin`, `pause_when_spent`, `backoff`, `throttled_backoff`"
     );
     assert_eq!(
         wrong_backoff(r#""max": "1s""#),
@@ -311,7 +318,7 @@ fn unknown_names_are_errors() {
 
     assert_eq!(
         wrong("5"),
-        "invalid type: integer `5`, expected a retry policy to be a map of `attempts`, `unsure_attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`"
+        "invalid type: integer `5`, expected a retry policy to be a map of `attempts`, `unsure_attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `hint_margin`, `pause_when_spent`, `backoff`, `throttled_backoff`"
     );
     assert_eq!(
         wrong(r#"{ "backoff": "fixed" }"#),
@@ -351,7 +358,7 @@ fn jitters() -> impl Strategy<Value = Jitter> {
     ]
 }
 
-fn policies() -> impl Strategy<Value = RetryPolicy> {
+fn backoffs() -> impl Strategy<Value = Backoff> {
     let curves = prop_oneof![
         Just(Backoff::none()),
         durations().prop_map(Backoff::fixed),
@@ -361,17 +368,18 @@ fn policies() -> impl Strategy<Value = RetryPolicy> {
     ];
     let backoffs =
         (curves, proptest::option::of(1.0..=f64::MAX), proptest::option::of(durations()));
-    let backoffs = (backoffs, proptest::option::of(jitters())).prop_map(
-        |((mut backoff, factor, cap), jitter)| {
-            if let Some(factor) = factor {
-                backoff = backoff.with_factor(factor);
-            }
-            if let Some(cap) = cap {
-                backoff = backoff.with_cap(cap);
-            }
-            jitter.map_or(backoff, |jitter| backoff.with_jitter(jitter))
-        },
-    );
+    (backoffs, proptest::option::of(jitters())).prop_map(|((mut backoff, factor, cap), jitter)| {
+        if let Some(factor) = factor {
+            backoff = backoff.with_factor(factor);
+        }
+        if let Some(cap) = cap {
+            backoff = backoff.with_cap(cap);
+        }
+        jitter.map_or(backoff, |jitter| backoff.with_jitter(jitter))
+    })
+}
+
+fn policies() -> impl Strategy<Value = RetryPolicy> {
     let attempt_timeouts = prop_oneof![
         Just(RetryPolicy::new()),
         Just(
@@ -382,11 +390,18 @@ fn policies() -> impl Strategy<Value = RetryPolicy> {
         durations().prop_map(|limit| RetryPolicy::new().with_attempt_timeout(limit)),
     ];
     let attempts = (any::<u32>(), any::<u32>());
-    (attempts, proptest::option::of(durations()), attempt_timeouts, durations(), backoffs).prop_map(
-        |((attempts, unsure), total_timeout, policy, hint_cap, backoff)| {
+    let throttled = (proptest::option::of(backoffs()), any::<bool>());
+    let hints = (durations(), proptest::option::of(durations()));
+    let timeouts = (proptest::option::of(durations()), attempt_timeouts);
+    (attempts, timeouts, hints, backoffs(), throttled).prop_map(
+        |((attempts, unsure), (total_timeout, policy), (cap, margin), backoff, throttled)| {
             let policy = policy.with_attempts(attempts).with_unsure_attempts(unsure % 0x1_0001);
-            let policy = policy.with_hint_cap(hint_cap).with_backoff(backoff);
-            total_timeout.map_or(policy, |limit| policy.with_total_timeout(limit))
+            let policy = policy.with_hint_cap(cap).with_backoff(backoff);
+            let policy = total_timeout.map_or(policy, |limit| policy.with_total_timeout(limit));
+            let policy = margin.map_or(policy, |margin| policy.with_hint_margin(margin));
+            let (backoff, pauses) = throttled;
+            let policy = if pauses { policy.with_pause_when_spent() } else { policy };
+            backoff.map_or(policy, |backoff| policy.with_throttled_backoff(backoff))
         },
     )
 }
@@ -425,7 +440,7 @@ proptest! {
 /// A list is never read as the settings in their order.
 #[test]
 fn a_list_is_not_a_policy() {
-    let right = "expected a retry policy to be a map of `attempts`, `unsure_attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`";
+    let right = "expected a retry policy to be a map of `attempts`, `unsure_attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `hint_margin`, `pause_when_spent`, `backoff`, `throttled_backoff`";
     for list in ["[]", r#"[7, "1s"]"#] {
         assert_eq!(wrong(list), format!("invalid type: sequence, {right}"), "{list}");
     }

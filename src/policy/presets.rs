@@ -1,0 +1,86 @@
+use std::time::Duration;
+
+use super::RetryPolicy;
+use crate::backoff::Backoff;
+use crate::classify::Always;
+
+impl RetryPolicy {
+    /// Creates a policy of three attempts with short delays for callers that wait for the answer.
+    pub const fn new() -> Self {
+        Self {
+            attempts: 3,
+            unsure_attempts: u16::MAX,
+            total_timeout: None,
+            attempt_timeout: None,
+            learned: false,
+            pauses: false,
+            backoff: Backoff::exponential(Duration::from_millis(500)),
+            throttled_backoff: None,
+            hint_cap: Duration::from_secs(2 * 60),
+            hint_margin: None,
+            classifier: Always,
+        }
+    }
+
+    /// Creates a policy of ten attempts within half an hour for unattended work.
+    pub const fn patient() -> Self {
+        Self::new()
+            .with_attempts(10)
+            .with_total_timeout(Duration::from_secs(30 * 60))
+            .with_backoff(
+                Backoff::exponential(Duration::from_secs(1)).with_cap(Duration::from_secs(60)),
+            )
+            .with_hint_cap(Duration::from_secs(5 * 60))
+    }
+
+    /// Creates a policy of one attempt without retries. Its timeouts still apply if set.
+    pub const fn none() -> Self {
+        Self::new().with_attempts(1)
+    }
+
+    /// Creates the policy of the AWS SDKs: their standard mode in version 2.1, the default from
+    /// November 2026. Use it with [`Budget::aws`](crate::Budget::aws).
+    ///
+    /// | setting | value |
+    /// |---|---|
+    /// | attempts | 3 |
+    /// | backoff | exponential from 50 ms, cap 20 s, full jitter |
+    /// | throttled backoff | exponential from 1 s, cap 20 s, full jitter |
+    /// | hint | cut to the backoff's delay and 5 s more, never a reason to give up |
+    ///
+    /// The SDKs read the hint from the header `x-amz-retry-after`. `DynamoDB` has four attempts and a
+    /// backoff from 25 ms. For long polls, such as `ReceiveMessage` of SQS, add
+    /// [`with_pause_when_spent`](Self::with_pause_when_spent). Two details differ from the SDKs. After
+    /// that pause the call asks the budget once more. A budget smaller than a cost still pays for one
+    /// retry.
+    ///
+    /// Source: AWS SDKs and Tools Reference Guide, "Retry behavior" (2026).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::{Backoff, Budget, RetryPolicy, Upstream};
+    /// use std::time::Duration;
+    ///
+    /// static DYNAMO_DB: Upstream = Upstream::new("DynamoDB").with_budget(Budget::aws());
+    /// static POLICY: RetryPolicy = RetryPolicy::aws().with_attempts(4).with_backoff(
+    ///     Backoff::exponential(Duration::from_millis(25)).with_cap(Duration::from_secs(20)),
+    /// );
+    /// assert_eq!(DYNAMO_DB.budget().unwrap().capacity(), 500);
+    /// assert_eq!(POLICY.hint_margin(), Some(Duration::from_secs(5)));
+    /// ```
+    pub const fn aws() -> Self {
+        const CAP: Duration = Duration::from_secs(20);
+        Self::new()
+            .with_backoff(Backoff::exponential(Duration::from_millis(50)).with_cap(CAP))
+            .with_throttled_backoff(Backoff::exponential(Duration::from_secs(1)).with_cap(CAP))
+            .with_hint_cap(Duration::MAX)
+            .with_hint_margin(Duration::from_secs(5))
+    }
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self::new()
+    }
+}
