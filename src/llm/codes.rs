@@ -59,7 +59,8 @@ static GROUPS: &[Group] = &[
          billingdisabled billinghardlimitreached billingnotactive budgetexceeded creditbalancetoolow credits \
          creditsexhausted exceededcurrentquota freeusagelimit insufficientbalance insufficientcredits \
          insufficientfunds insufficientg1creditsbalance insufficientquota insufficientuserquota monthlylimit \
-         monthlyoutofcredits paymentrequired quotaexceeded quotaexhausted \
+         monthlyoutofcredits notenoughbalance notenoughcredits paymentrequired quotaexceeded quotaexhausted \
+         quotareached \
          servicequotaexceeded spendlimitexceeded usagenotincluded \
          userquotaexceeded",
     ),
@@ -150,8 +151,9 @@ static STEMS: &[Group] = &[
     group(
         Kind::QuotaExhausted,
         "insufficientquota insufficientbalance insufficientcredit usagelimit billing outofcredit spendlimit \
-         spendinglimit quotaexhausted insufficientfund overdue nobalance setlimit",
+         spendinglimit quotaexhausted quotareached insufficientfund overdue nobalance notenoughbalance setlimit",
     ),
+    group(Kind::QuotaExhausted, "quotaexceeded").at(Statuses::ALL.but(Statuses::RATE)),
     group(Kind::QuotaExhausted, "daily perday").over(Scope::Day).at(LIMITED),
     group(Kind::QuotaExhausted, "monthly permonth weekly perweek hourly perhour").over(Scope::Window).at(LIMITED),
     group(Kind::Overloaded, "overload capacity unavailable notready serverbusy systembusy"),

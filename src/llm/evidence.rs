@@ -146,6 +146,14 @@ impl Evidence<'_> {
                 _ => {}
             }
         }
+        // "AccountOverdueError: 403 Forbidden": the class says more than the reason phrase.
+        if phrase.is_some_and(|phrase| phrase.names_status) {
+            let class =
+                self.found.class.as_deref().and_then(|class| codes::look_up(class, self.at));
+            if let Some(class) = class {
+                return of(class.kind, class.scope, class.rule);
+            }
+        }
         if let Some(phrase) = phrase {
             return of(phrase.kind, phrase.scope, phrase.rule);
         }

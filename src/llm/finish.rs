@@ -87,6 +87,14 @@ pub(super) fn of(answer: &Map<String, Value>) -> Ending<'_> {
                 .filter_map(Value::as_object)
                 .for_each(|item| ending.one(item));
         }
+        let is = |name: &str, text: &str| object.get(name).and_then(Value::as_str) == Some(text);
+        let output = object.get("output").and_then(Value::as_array);
+        if is("object", "response")
+            && is("status", "completed")
+            && output.is_some_and(Vec::is_empty)
+        {
+            ending.note("empty", Kind::InvalidOutput);
+        }
         if let Some(Value::Object(delta)) = object.get("delta") {
             ending.one(delta);
         }

@@ -13,9 +13,9 @@ use super::kind::{Kind, Scope};
 use super::numbers;
 use super::statuses::Statuses;
 use words::{
-    ALLOWANCE, BLOCKED, CAP, CREDENTIAL, DAY, LACK, LOAD, LONG, LONGER, MATTER, MEASURE, MINUTE,
-    MONEY, Meanings, OFFER, OUTPUT, PART, PERIODS, PLAN, PROMPT, RATE, REFUSED, TODAY, UNPARSED,
-    UNSAFE, USED, WORDS,
+    ALLOWANCE, BLOCKED, CAP, CREDENTIAL, DAY, KEPT, LACK, LOAD, LONG, LONGER, MATTER, MEASURE,
+    MINUTE, MONEY, Meanings, OFFER, OUTPUT, PART, PERIODS, PLAN, PROMPT, RATE, REFUSED, TODAY,
+    UNPARSED, UNSAFE, USED, WORDS,
 };
 
 /// What the statements of a message mean together.
@@ -91,6 +91,9 @@ pub(super) fn read(message: &str, places: &[Place], status: Statuses) -> Reading
         let mut said = statement.iter().fold(0, |all, place| all | meaning(place));
         if said & (MINUTE | PERIODS) != 0 && said & PERIODS != 0 {
             said &= !periods_within(message, statement, &meaning);
+        }
+        if said & KEPT != 0 {
+            said &= !USED;
         }
         if has(said, TODAY | USED) && said & (RATE | LOAD) == 0 {
             said |= DAY;

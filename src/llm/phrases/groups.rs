@@ -101,8 +101,17 @@ pub(super) static GROUPS: &[Group] = &[
         BAD.and(DENIED).and(RATE),
         "extra usage is required for long context",
     ),
+    // Of the words of a transport only these are about the prompt.
+    group(
+        Kind::ContextLength,
+        WIRE,
+        "exceed … context window\nexceed … context length\nmaximum context length",
+    ),
     group(Kind::TooLarge, OURS.and(RATE), include_str!("size.txt")),
     group(Kind::ContentFilter, OURS.and(DENIED).and(FAULT).and(RATE), include_str!("content.txt")),
+    // At a 403 it is the account that violates them.
+    group(Kind::ContentFilter, OURS.and(FAULT).and(RATE), "violat … terms of"),
+    group(Kind::Permission, DENIED, "violat … terms of"),
     group(Kind::InvalidOutput, BAD.and(FAULT).and(NONE), include_str!("output.txt")),
     group(Kind::Auth, BAD.and(AUTH).and(DENIED).and(NONE), include_str!("auth.txt")),
     // The model is there, but not here.
