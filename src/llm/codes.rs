@@ -112,6 +112,12 @@ static GROUPS: &[Group] = &[
          invalidtoken missingapikey missingauthenticationtoken noapikey tokenexpired tokeninvalidated \
          tokenrevoked unauthenticated unauthorized unrecognizedclient",
     ),
+    // These name the model. Words about a key are no reason to doubt the key.
+    group(
+        Kind::Permission,
+        "keymodelaccessdenied orgmodelaccessdenied projectmodelaccessdenied teammodelaccessdenied \
+         usermodelaccessdenied",
+    ),
     group(
         Kind::Permission,
         "accessdenied accessterminated accesstokenscopeinsufficient accountdeactivated apikeyserviceblocked \

@@ -201,6 +201,10 @@ impl ParsedBody {
                 map.append(name, value);
             }
         }
+        // Amazon's event streams name the exception here.
+        if let Some(Value::String(exception)) = fields.get(":exception-type") {
+            self.code(exception);
+        }
         let now = headers::date(&map, now);
         let wait = headers::asked(&map, now).or_else(|| headers::reset(&map, now));
         self.wait = self.wait.max(wait);

@@ -142,7 +142,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     // Pydantic prints this for a field of an answer.
     (
         OUTPUT | UNPARSED,
-        "input_value=|type validation failed|no content returned|empty response|empty message|empty completion|empty output|returned no content",
+        "input_value=|type validation failed|no content returned|empty response|empty model response|empty message|empty completion|empty output|returned no content",
     ),
     (
         CREDENTIAL,

@@ -93,6 +93,7 @@ pub(super) static GROUPS: &[Group] = &[
     // prompt.
     group(Kind::InvalidRequest, OURS, include_str!("output_size.txt")),
     group(Kind::TooLarge, OURS, "split into more\nsplit into smaller\ntoo many inputs"),
+    group(Kind::ContextLength, LARGE, "context window\ncontext length"),
     // A 413 is about the size of the whole request if its words say so.
     group(Kind::TooLarge, LARGE, include_str!("size.txt")),
     group(Kind::ContextLength, OURS.and(FAULT).and(BUSY), include_str!("context.txt")),
