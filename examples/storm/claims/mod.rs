@@ -30,7 +30,7 @@ pub(crate) mod jitter;
 pub(crate) mod neighbour;
 pub(crate) mod priority;
 pub(crate) mod quota;
-mod sim;
+pub(crate) mod sim;
 pub(crate) mod storm;
 mod ways;
 

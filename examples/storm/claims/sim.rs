@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use resile::ManualTimer;
+use resile::{ManualTimer, Timer};
 
 use super::Progress;
 
@@ -189,19 +189,44 @@ impl Wake for Woken {
 
 /// Polls all futures to their end, and advances the clock whenever all of them wait for it.
 pub(crate) fn drive<F: Future>(timer: &ManualTimer, futures: impl IntoIterator<Item = F>) {
+    let now = timer.now();
+    drive_arrivals(timer, Duration::MAX, futures.into_iter().map(|future| (now, future)));
+}
+
+/// Polls futures from their arrival to their end. Each comes with the time of its arrival, in
+/// order. The clock advances whenever all of them wait for it. At `end` the others are dropped.
+pub(crate) fn drive_arrivals<F: Future>(
+    timer: &ManualTimer,
+    end: Duration,
+    arrivals: impl IntoIterator<Item = (Duration, F)>,
+) {
     let woken = Arc::new(Woken::default());
     let waker = Waker::from(Arc::clone(&woken));
     let mut cx = Context::from_waker(&waker);
-    let mut all: FuturesUnordered<F> = futures.into_iter().collect();
+    let mut all = FuturesUnordered::new();
+    let mut arrivals = arrivals.into_iter().peekable();
     loop {
-        while let Poll::Ready(Some(_)) = all.poll_next_unpin(&mut cx) {}
-        if all.is_empty() {
-            return;
+        let now = timer.now();
+        while let Some((_, future)) = arrivals.next_if(|&(at, _)| at <= now) {
+            all.push(future);
         }
+        while let Poll::Ready(Some(_)) = all.poll_next_unpin(&mut cx) {}
         // After many polls the set yields although some futures are ready. It then wakes.
         if woken.0.swap(false, Memory::Relaxed) {
             continue;
         }
-        timer.advance(timer.until_next().expect("every future that waits, waits for the clock"));
+        let arrival = arrivals.peek().map(|&(at, _)| at.saturating_sub(now));
+        let wait = match (arrival, timer.until_next()) {
+            (Some(arrival), Some(sleep)) => arrival.min(sleep),
+            (arrival, sleep) => match arrival.or(sleep) {
+                Some(wait) => wait,
+                None if all.is_empty() => return,
+                None => unreachable!("every future that waits, waits for the clock"),
+            },
+        };
+        if wait >= end.saturating_sub(now) {
+            return;
+        }
+        timer.advance(wait);
     }
 }

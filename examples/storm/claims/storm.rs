@@ -4,6 +4,7 @@
 //! A server handles 300 requests a second in order. The client waits 1 s and retries once. The
 //! server also handles requests after their timeout. From 30 s to 40 s the server stands still.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use rand::RngExt;
@@ -17,7 +18,9 @@ use super::sim::{Agenda, Series, exponential, mean, on_all_cores, seeded};
 use super::{Check, Progress, Published, Size};
 
 const TIMEOUT: Duration = Duration::from_secs(1);
-const OUTAGE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(40));
+const OUTAGE: Range<Duration> = Duration::from_secs(30)..Duration::from_secs(40);
+/// The requests that the server can handle in a second.
+pub(crate) const CAPACITY: f64 = 300.0;
 const ONCE_MORE: RetryPolicy = RetryPolicy::new().with_attempts(2).with_backoff(Backoff::none());
 
 /// The policy of the calls, with their budget and their breaker.
@@ -61,16 +64,23 @@ struct Measured {
     load: Series,
 }
 
-/// A server with a queue. `free_at` is the time at which the queue is empty.
-struct Server {
+/// A server with a queue.
+pub(crate) struct Server {
+    /// The time at which the queue is empty.
     free_at: Duration,
+    /// The time in which the server stands still.
+    outage: Range<Duration>,
 }
 
 impl Server {
+    pub(crate) fn new(outage: Range<Duration>) -> Self {
+        Self { free_at: Duration::ZERO, outage }
+    }
+
     /// Adds a request at `now` that takes `work`. Returns the time until its end.
-    fn take(&mut self, now: Duration, work: Duration) -> Duration {
+    pub(crate) fn take(&mut self, now: Duration, work: Duration) -> Duration {
         let start = self.free_at.max(now);
-        let start = if (OUTAGE.0..OUTAGE.1).contains(&start) { OUTAGE.1 } else { start };
+        let start = if self.outage.contains(&start) { self.outage.end } else { start };
         self.free_at = start + work;
         self.free_at.saturating_sub(now)
     }
@@ -94,7 +104,7 @@ fn run(
     let filled_by_requests = matches!(client.budget, Tokens::FilledByRequests);
     let deposit = || budget.as_ref().map(Budget::deposit);
     let (mut arrivals, mut rng) = (seeded(seed), seeded(!seed));
-    let mut server = Server { free_at: Duration::ZERO };
+    let mut server = Server::new(OUTAGE);
     let mut agenda = Agenda::new();
     let mut measured = Measured { good: Series::new(until), load: Series::new(until) };
     agenda.after(exponential(1.0 / rate, &mut arrivals), Event::Arrival);
@@ -134,7 +144,7 @@ fn run(
         // A call fails for good if the breaker refuses it.
         let Ok(admission) = upstream.try_admit() else { continue };
         measured.load.count(now);
-        let takes = server.take(now, exponential(1.0 / 300.0, &mut rng));
+        let takes = server.take(now, exponential(1.0 / CAPACITY, &mut rng));
         if takes <= TIMEOUT {
             agenda.after(takes, Event::Good(admission));
         } else {

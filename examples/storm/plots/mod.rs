@@ -3,7 +3,7 @@
 #![expect(clippy::cast_precision_loss, reason = "pixels")]
 
 mod quota;
-mod style;
+pub(crate) mod style;
 
 use plotters::prelude::{IntoLogRange, RGBColor, SeriesLabelPosition as At};
 
@@ -17,16 +17,24 @@ use style::{
 const TWO: (u32, u32) = (960, 380);
 const ONE: (u32, u32) = (760, 400);
 
-fn curve(name: &str, colour: RGBColor, points: impl IntoIterator<Item = (f64, f64)>) -> Curve<'_> {
+pub(crate) fn curve(
+    name: &str,
+    colour: RGBColor,
+    points: impl IntoIterator<Item = (f64, f64)>,
+) -> Curve<'_> {
     Curve { name, colour, dashed: false, points: points.into_iter().collect() }
 }
 
-fn dashed(name: &str, colour: RGBColor, points: impl IntoIterator<Item = (f64, f64)>) -> Curve<'_> {
+pub(crate) fn dashed(
+    name: &str,
+    colour: RGBColor,
+    points: impl IntoIterator<Item = (f64, f64)>,
+) -> Curve<'_> {
     Curve { dashed: true, ..curve(name, colour, points) }
 }
 
 /// Returns the means of `some` seconds each, as points in their middle.
-fn over_time(values: &[f64], some: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
+pub(crate) fn over_time(values: &[f64], some: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
     let middle = move |at: usize| (at * some) as f64 + some as f64 / 2.0;
     values
         .chunks_exact(some)
