@@ -103,19 +103,35 @@ function row({ name, colour, cells }) {
         ...cells.map(textContent => make("td", { textContent })));
 }
 
+/** Makes the table of a claim. */
+function table(columns, rows) {
+    const header = columns.map(textContent => make("th", { scope: "col", textContent }));
+    const body = make("tbody", {});
+    for (const { cells: [claim, ...figures], note } of rows) {
+        body.append(make("tr", {},
+            make("th", { scope: "row", textContent: claim }),
+            ...figures.map(textContent => make("td", { textContent }))));
+        if (note) {
+            const words = make("td", { colSpan: 4, className: "note", textContent: note });
+            body.append(make("tr", {}, words));
+        }
+    }
+    return make("table", { className: "claim" }, make("thead", {}, make("tr", {}, ...header)), body);
+}
+
 /** Makes a claim, which runs when it is opened first. */
 function addClaim(title, number) {
     const body = make("div", { textContent: "The models are running." });
     const details = make("details", {}, make("summary", { textContent: title }), body);
     details.addEventListener("toggle", () => afterPaint(() => {
-        const { picture, table, tally } = claim(number);
-        const region = { className: "scroll", tabIndex: 0, role: "region" };
+        const { picture, columns, rows, tally } = claim(number);
         const parts = [make("p", { textContent: `${tally}.` })];
         if (picture) {
-            parts.push(make("div", { ...region, ariaLabel: "Picture", innerHTML: picture }));
+            const region = { className: "scroll", tabIndex: 0, role: "region", ariaLabel: "Picture" };
+            parts.push(make("p", { className: "hint", textContent: "The picture scrolls sideways." }));
+            parts.push(make("div", { ...region, innerHTML: picture }));
         }
-        parts.push(make("div", { ...region, ariaLabel: "Rows" }, make("pre", { textContent: table })));
-        body.replaceChildren(...parts);
+        body.replaceChildren(...parts, table(columns, rows));
     }), { once: true });
     get("claims").append(details);
 }

@@ -45,10 +45,19 @@ pub struct Row {
 #[derive(Debug)]
 pub struct Claim {
     pub picture: Option<String>,
-    /// The rows of its table, as in the terminal.
-    pub table: String,
+    pub columns: Vec<String>,
+    pub rows: Vec<Checked>,
     /// The number of rows that hold.
     pub tally: String,
+}
+
+/// A row of the table of a claim.
+#[wasm_bindgen(getter_with_clone)]
+#[derive(Clone, Debug)]
+pub struct Checked {
+    pub cells: Vec<String>,
+    /// The words below the row.
+    pub note: Option<String>,
 }
 
 thread_local! {
@@ -117,9 +126,10 @@ pub fn claim(number: usize) -> Result<Claim, String> {
     let claim = CLAIMS.get(number).ok_or("no such claim")?;
     let outcome = (claim.run)(Size::Quick, &|_| {});
     let picture = outcome.picture.transpose().map_err(|error| error.to_string())?;
-    let rows = outcome.checks.iter().map(ToString::to_string);
-    let table: Vec<_> = std::iter::once(Check::header()).chain(rows).collect();
+    let checked = |check: &Check| Checked { cells: check.cells().into(), note: check.note() };
+    let rows = outcome.checks.iter().map(checked).collect();
+    let columns = Check::COLUMNS.map(str::to_owned).into();
     let mut tally = Tally::default();
     tally.add(claim.name, &outcome.checks);
-    Ok(Claim { picture, table: table.join("\n"), tally: tally.to_string() })
+    Ok(Claim { picture, columns, rows, tally: tally.to_string() })
 }

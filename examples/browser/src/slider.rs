@@ -111,7 +111,7 @@ const JITTER: Scale<Jitter> = Scale {
 
 const BUDGET: Scale<Option<u32>> = Scale {
     label: "Budget",
-    help: "All retries share these tokens. A retry takes one, and a success returns a tenth of one.",
+    help: "All retries share these tokens. A retry takes one. A success returns a tenth of one.",
     start: 0,
     values: &[
         None,

@@ -117,6 +117,8 @@ impl Verdict {
 impl Check {
     /// The largest width of a row in columns.
     pub(crate) const WIDTH: usize = 80;
+    /// The names of the [cells](Self::cells).
+    pub(crate) const COLUMNS: [&str; 4] = ["claim", "published", "measured", "verdict"];
 
     /// Compares a measured figure with the published one.
     pub(crate) fn new(
@@ -172,9 +174,31 @@ impl Check {
         }
     }
 
+    /// Returns the cells of the row: the claim, the published figure, the measured figure and the
+    /// verdict.
+    pub(crate) fn cells(&self) -> [String; 4] {
+        let published = self.published.text(&self.unit);
+        let published = if self.sourced { published } else { format!("ours: {published}") };
+        let measured = format!("{}{}", self.measured, self.unit);
+        [self.what.clone(), published, measured, self.verdict().name().to_owned()]
+    }
+
+    /// Returns the words for a figure outside its tolerance: the conclusion, and the reason if it
+    /// holds.
+    pub(crate) fn note(&self) -> Option<String> {
+        let verdict = self.verdict();
+        let outcome = self.outcome.as_ref().filter(|_| verdict != Verdict::Holds)?;
+        let accepted = outcome.accepts.text(&self.unit);
+        Some(match verdict {
+            Verdict::Fails => format!("The outcome, {accepted}, does not hold either."),
+            _ => format!("{}: {accepted} holds. {}", verdict.name(), outcome.reason),
+        })
+    }
+
     /// Returns the header of the table.
     pub(crate) fn header() -> String {
-        row("claim", "published", "measured", "verdict")
+        let [what, published, measured, verdict] = Self::COLUMNS;
+        row(what, published, measured, verdict)
     }
 }
 
@@ -193,23 +217,12 @@ fn row(what: &str, published: &str, measured: &str, verdict: &str) -> String {
 /// follow below the row.
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let published = self.published.text(&self.unit);
-        let published = if self.sourced { published } else { format!("ours: {published}") };
-        let measured = format!("{}{}", self.measured, self.unit);
-        let verdict = self.verdict();
+        let [what, published, measured, verdict] = self.cells();
         // The long verdict has no room in the row and begins the line below.
-        let end = if verdict == Verdict::OutcomeOnly { "" } else { verdict.name() };
-        f.write_str(&row(&self.what, &published, &measured, end))?;
-        let Some(outcome) = self.outcome.as_ref().filter(|_| verdict != Verdict::Holds) else {
-            return Ok(());
-        };
-        let accepted = outcome.accepts.text(&self.unit);
-        let words = match verdict {
-            Verdict::Fails => format!("The outcome, {accepted}, does not hold either."),
-            _ => format!("{}: {accepted} holds. {}", verdict.name(), outcome.reason),
-        };
+        let end = if self.verdict() == Verdict::OutcomeOnly { "" } else { &verdict };
+        f.write_str(&row(&what, &published, &measured, end))?;
         let mut column = Self::WIDTH;
-        for word in words.split_whitespace() {
+        for word in self.note().unwrap_or_default().split_whitespace() {
             let length = word.chars().count();
             if column + 1 + length > Self::WIDTH {
                 write!(f, "\n{INDENT}{word}")?;
