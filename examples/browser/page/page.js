@@ -116,7 +116,8 @@ function table(columns, rows) {
             body.append(make("tr", {}, words));
         }
     }
-    return make("table", { className: "claim" }, make("thead", {}, make("tr", {}, ...header)), body);
+    const head = make("thead", {}, make("tr", {}, ...header));
+    return make("table", { className: "claim" }, head, body);
 }
 
 /** Makes a claim, which runs when it is opened first. */
@@ -127,9 +128,10 @@ function addClaim(title, number) {
         const { picture, columns, rows, tally } = claim(number);
         const parts = [make("p", { textContent: `${tally}.` })];
         if (picture) {
-            const region = { className: "scroll", tabIndex: 0, role: "region", ariaLabel: "Picture" };
-            parts.push(make("p", { className: "hint", textContent: "The picture scrolls sideways." }));
-            parts.push(make("div", { ...region, innerHTML: picture }));
+            const region = { className: "scroll", tabIndex: 0, role: "region", innerHTML: picture };
+            const hint = "The picture scrolls sideways.";
+            parts.push(make("p", { className: "hint", textContent: hint }));
+            parts.push(make("div", { ...region, ariaLabel: "Picture" }));
         }
         body.replaceChildren(...parts, table(columns, rows));
     }), { once: true });
