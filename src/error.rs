@@ -86,10 +86,11 @@ impl<E: std::error::Error> std::error::Error for Error<E> {
 /// | `Full` | the request may be sent again, and the health is unknown: the upstream was not called |
 ///
 /// The upstream may have executed an attempt that was cut. Therefore wrap a classifier that knows
-/// whether the request may be repeated, such as [`http::Classifier`](crate::http::Classifier). Pass
-/// this classifier by value, in a pair or in an `Arc`. A closure has no opinion on attempts that
-/// were cut, even if it calls such a classifier inside. Use [`cut_is`](Classify::cut_is) to give a
-/// closure an opinion.
+/// whether the request may be repeated, such as
+/// [`http::Classifier`](https://docs.rs/resile/latest/resile/http/struct.Classifier.html). Pass this
+/// classifier by value, in a pair or in an `Arc`. A closure has no opinion on attempts that were cut,
+/// even if it calls such a classifier inside. Use [`cut_is`](Classify::cut_is) to give a closure an
+/// opinion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassifyOperation<C>(pub C);
 
