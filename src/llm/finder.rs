@@ -8,7 +8,8 @@ pub(super) struct Finder {
     phrases: Vec<Phrase>,
     /// The index of each bucket's first phrase. A bucket ends at the start of the next bucket.
     starts: [u16; BUCKETS + 1],
-    /// What each byte is, and above [`ABOVE`] the kinds of bytes after which no phrase begins with it.
+    /// The kinds of each byte. The bits above [`ABOVE`] are the kinds of the bytes after which no phrase
+    /// begins with it.
     marks: [u8; 256],
 }
 

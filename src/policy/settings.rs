@@ -84,9 +84,9 @@ impl<C> RetryPolicy<C> {
     /// Makes a call wait before it ends because the [budget](crate::Budget) is spent.
     ///
     /// The call waits as long as it would before the retry: the backoff's delay, or the hint if that
-    /// is longer. It then asks the budget once more. Without a token it ends as
-    /// [`StopReason::Budget`](crate::StopReason::Budget). The token and the total timeout end the wait. Without a delay the
-    /// call ends at once.
+    /// is longer. It then asks the budget once more. If the budget still cannot pay, the call ends as
+    /// [`StopReason::Budget`](crate::StopReason::Budget). A cancelled token ends the wait. A call
+    /// without a delay ends at once, and so does a call without enough time left for the delay.
     ///
     /// Use it for calls in an endless loop, such as a long poll or a worker of a queue. The loop
     /// would otherwise call without a pause while the upstream is down, because a spent budget ends
@@ -98,7 +98,8 @@ impl<C> RetryPolicy<C> {
 
     /// Sets the longest wait that the upstream may ask for.
     ///
-    /// If the upstream asks for more, the call ends at once with [`StopReason::HintTooLong`](crate::StopReason::HintTooLong).
+    /// If the upstream asks for more, the call ends at once with
+    /// [`StopReason::HintTooLong`](crate::StopReason::HintTooLong).
     /// [`GaveUp::retry_after`](crate::GaveUp::retry_after) then returns the wait. With a cap of zero
     /// every hint above zero ends the call.
     pub const fn with_hint_cap(mut self, cap: Duration) -> Self {
