@@ -150,7 +150,7 @@ impl Budget {
     /// Sets the tokens that a retry costs: after a failure, and after a throttling. An upstream that
     /// [asks for fewer requests](crate::Health::Throttling) still works, so a retry harms it less.
     ///
-    /// With 0 a retry is free. A cost above the capacity counts as the capacity: otherwise even a full
+    /// With 0 a retry is free, but a budget with a capacity of 0 never pays. A cost above the capacity counts as the capacity: otherwise even a full
     /// budget would pay for nothing, and no success could ever change that.
     ///
     /// # Examples
@@ -174,7 +174,8 @@ impl Budget {
         self.priced(prices)
     }
 
-    /// Makes a retry that succeeds give its cost back, instead of the deposit of a success.
+    /// Makes a retry that succeeds give its cost back, instead of the deposit of a success if that is
+    /// less. By hand, call [`deposit_after`](Self::deposit_after).
     ///
     /// Of several retries of one call only the last one, which succeeded, gives its cost back.
     #[must_use]
@@ -217,9 +218,16 @@ impl Budget {
         self.put(self.prices.deposit, self.ceiling.load(Ordering::Relaxed));
     }
 
-    /// Records a success after a retry with this cause: its cost or the deposit.
-    pub(crate) fn deposit_after(&self, cause: Cause) {
-        let amount = if self.prices.refunds { self.cost(cause) } else { self.prices.deposit };
+    /// Records a success of a retry after a failure with this verdict. It adds the deposit of a
+    /// success, or the cost of the retry: see
+    /// [`with_refund_on_success`](Self::with_refund_on_success).
+    pub fn deposit_after(&self, verdict: Verdict) {
+        self.put_back(Cause::of(Some(verdict)));
+    }
+
+    pub(crate) fn put_back(&self, cause: Cause) {
+        let deposit = self.prices.deposit;
+        let amount = if self.prices.refunds { self.cost(cause).max(deposit) } else { deposit };
         self.put(amount, self.ceiling.load(Ordering::Relaxed));
     }
 

@@ -246,7 +246,7 @@ where
     }
 
     #[cold]
-    fn emit_held(&self, by: HeldBy, delay: Option<Duration>) {
+    pub(super) fn emit_held(&self, by: HeldBy, delay: Option<Duration>) {
         self.emit(EventKind::Held {
             attempt: self.guard.progress.attempts.saturating_add(1),
             by,

@@ -5,10 +5,10 @@ use super::{CallPolicy, CallState, GaveUp, NO_LIMIT, wait_end};
 use crate::budget::Cause;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::observe::EventKind;
+use crate::observe::{EventKind, HeldBy};
 use crate::policy::{Attempt, Decision, Rules, StopReason};
 use crate::time::{Timer, nanos};
-use crate::upstream::TargetFor;
+use crate::upstream::{Paused, TargetFor};
 use crate::verdict::{Cut, Verdict};
 
 /// The end of an attempt without success. The error stays in the call, so this value fits in two
@@ -74,10 +74,7 @@ where
         let classifier = self.policy.rules().classifier();
         let verdict = match cut {
             None => self.last.as_ref().and_then(|error| classifier.classify(error)),
-            // If the classifier has no opinion on a cut, the request may be sent again.
-            Some(cut) => {
-                Some(Classify::<E>::classify_cut(classifier, cut).unwrap_or(Verdict::transient()))
-            }
+            Some(cut) => Some(classified_cut::<E>(classifier, cut)),
         };
         let now = self.clock_runs().then(|| self.now());
         self.resumes_at = 0;
@@ -119,7 +116,8 @@ where
         });
     }
 
-    /// Ends an attempt without success. `Ok` allows another attempt, already paid for.
+    /// Ends an attempt without success. `Ok` allows another attempt. It is already paid for, unless the
+    /// call pauses because the budget is spent.
     ///
     /// The `Ok` value is the time since the start, or 0 if the clock does not run.
     #[inline]
@@ -154,10 +152,15 @@ where
             if let Some(open) = self.guard.refusal_within(delay) {
                 return Err(self.end(StopReason::Open, classified, open.retry_after()));
             }
+            // An attempt that the caller made in a pause, without asking, was not paid for.
+            let is_unpaid = self.guard.paused().is_some();
             self.guard.set_cause(Cause::of(verdict));
-            let pauses = self.policy.rules().pauses_when_spent() && !delay.is_zero();
-            if !self.guard.pay() && !pauses {
-                return Err(self.end(StopReason::Budget, classified, hint));
+            if is_unpaid || !self.guard.pay() {
+                let pauses = self.policy.rules().pauses_when_spent() && !delay.is_zero();
+                if is_unpaid || !pauses {
+                    return Err(self.end(StopReason::Budget, classified, hint));
+                }
+                self.guard.pause(classified.cut);
             }
         }
         self.delay = nanos(delay);
@@ -169,7 +172,9 @@ where
             let now = self.started.saturating_add(attempt.elapsed_nanos());
             self.resumes_at = wait_end(now, self.delay);
         }
-        if self.guard.target.listens() {
+        if self.guard.paused().is_some() {
+            self.emit_held(HeldBy::Budget, Some(delay));
+        } else if self.guard.target.listens() {
             self.emit_wait(&classified, delay);
         }
         Ok(attempt.elapsed_nanos())
@@ -242,9 +247,30 @@ where
         reason: StopReason,
         retry_after: Option<Duration>,
     ) -> GaveUp<E> {
-        let verdict =
-            self.last.as_ref().and_then(|last| self.policy.rules().classifier().classify(last));
-        self.close(reason, verdict, None, retry_after)
+        let cut = self.guard.paused().and_then(|paused| self.cut_before(paused));
+        let classifier = self.policy.rules().classifier();
+        let verdict = match cut {
+            None => self.last.as_ref().and_then(|last| classifier.classify(last)),
+            Some(cut) => Some(classified_cut::<E>(classifier, cut)),
+        };
+        let left = || {
+            let hint = self.guard.paused().and(verdict)?.hint_to_wait()?;
+            Some(hint.saturating_sub(Duration::from_nanos(self.delay)))
+        };
+        let retry_after = if reason == StopReason::Budget { left() } else { retry_after };
+        self.close(reason, verdict, cut, retry_after)
+    }
+
+    /// Returns the cut of the attempt before a pause. A learned timeout is the one of now.
+    #[cold]
+    fn cut_before(&self, paused: Paused) -> Option<Cut> {
+        match paused {
+            Paused::Error => None,
+            Paused::TimedOut => {
+                Some(Cut::AttemptTimeout(Duration::from_nanos(self.attempt_limit())))
+            }
+            Paused::Truncated => Some(Cut::Stream),
+        }
     }
 
     /// Ends the call at its deadline or by its token, with the attempts in `slots` in flight.
@@ -262,8 +288,7 @@ where
             return self.give_up(reason, None);
         }
         let cut = Cut::Deadline;
-        let verdict = Classify::<E>::classify_cut(self.policy.rules().classifier(), cut)
-            .unwrap_or(Verdict::transient());
+        let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut);
         let total = self.policy.total_timeout().saturating_sub(self.policy.excluded());
         let enough = total.min(self.policy.attempt_timeout()) / 2;
         if !X::ALONE && self.policy.total_timeout() != NO_LIMIT {
@@ -312,4 +337,9 @@ where
             Facts { reason, attempts, elapsed, retry_after, too_large, verdict, cut, upstream };
         GaveUp::new(Inner { facts, last: self.last.take() })
     }
+}
+
+/// Classifies a cut. If the classifier has no opinion, the request may be sent again.
+fn classified_cut<E>(classifier: &impl Classify<E>, cut: Cut) -> Verdict {
+    classifier.classify_cut(cut).unwrap_or(Verdict::transient())
 }

@@ -146,11 +146,11 @@ impl Evidence<'_> {
                 _ => {}
             }
         }
-        // "AccountOverdueError: 403 Forbidden": the class says more than the reason phrase.
-        if phrase.is_some_and(|phrase| phrase.names_status) {
-            let class =
-                self.found.class.as_deref().and_then(|class| codes::look_up(class, self.at));
-            if let Some(class) = class {
+        // "AccountOverdueError: 403 Forbidden": the class says more than the reason phrase. Both must
+        // deny a retry: `InternalServerError: bad request` has the class of a gateway.
+        if phrase.is_some_and(|phrase| phrase.names_status && !phrase.kind.is_passing()) {
+            let class = self.found.class.as_deref().and_then(|name| codes::look_up(name, self.at));
+            if let Some(class) = class.filter(|it| !it.kind.is_passing() && !it.yields_to_words) {
                 return of(class.kind, class.scope, class.rule);
             }
         }

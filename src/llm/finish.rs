@@ -68,6 +68,12 @@ pub(super) fn of(answer: &Map<String, Value>) -> Ending<'_> {
     }
     // This is Ollama's last event.
     ending.ended |= answer.get("done") == Some(&Value::Bool(true));
+    // The last event of a stream may have no output, because earlier events had it.
+    let is = |name: &str, text: &str| answer.get(name).and_then(Value::as_str) == Some(text);
+    let output = answer.get("output").and_then(Value::as_array);
+    if is("object", "response") && is("status", "completed") && output.is_some_and(Vec::is_empty) {
+        ending.note("empty", Kind::InvalidOutput);
+    }
     let response = answer.get("response").and_then(Value::as_object);
     for object in [Some(answer), response].into_iter().flatten() {
         ending.one(object);
@@ -86,14 +92,6 @@ pub(super) fn of(answer: &Map<String, Value>) -> Ending<'_> {
                 .take(16)
                 .filter_map(Value::as_object)
                 .for_each(|item| ending.one(item));
-        }
-        let is = |name: &str, text: &str| object.get(name).and_then(Value::as_str) == Some(text);
-        let output = object.get("output").and_then(Value::as_array);
-        if is("object", "response")
-            && is("status", "completed")
-            && output.is_some_and(Vec::is_empty)
-        {
-            ending.note("empty", Kind::InvalidOutput);
         }
         if let Some(Value::Object(delta)) = object.get("delta") {
             ending.one(delta);

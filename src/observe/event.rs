@@ -207,16 +207,20 @@ pub enum HeldBy {
     Bulkhead,
     /// The queue of the upstream's quota.
     Quota,
+    /// The upstream's spent budget, for a policy that
+    /// [pauses](crate::RetryPolicy::with_pause_when_spent) then.
+    Budget,
 }
 
 impl HeldBy {
-    /// Returns a stable word for logs and metrics: `cooldown`, `bulkhead`, `quota`.
+    /// Returns a stable word for logs and metrics: `cooldown`, `bulkhead`, `quota`, `budget`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Cooldown => "cooldown",
             Self::Bulkhead => "bulkhead",
             Self::Quota => "quota",
+            Self::Budget => "budget",
         }
     }
 }

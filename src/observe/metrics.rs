@@ -25,7 +25,7 @@ use crate::verdict::Cut;
 /// | `resile_attempt_duration_seconds` | histogram | `outcome` | duration of these attempts |
 /// | `resile_retries_total` | counter | `health` | retries that were scheduled |
 /// | `resile_wait_duration_seconds` | histogram | `before`: `retry`, `cooldown`, `quota` | delays before retries, and waits of a known length for admission |
-/// | `resile_held_total` | counter | `by`: `cooldown`, `bulkhead`, `quota` | waits of attempts for their admission |
+/// | `resile_held_total` | counter | `by`: `cooldown`, `bulkhead`, `quota`, `budget` | waits of attempts for their admission |
 /// | `resile_hedges_total` | counter | `event`: `started`, `won`, `lost`, `denied` | hedges, by what happened to them |
 /// | `resile_nested_total` | counter | | calls made within an attempt of another call |
 /// | `resile_breaker_transitions_total` | counter | `to`: `open`, `half_open`, `closed`, `isolated` | transitions of the breaker |
@@ -240,7 +240,7 @@ fn describe() {
     );
     describe_counter!(
         "resile_held_total",
-        "Waits of attempts for a cooldown, a bulkhead or a quota."
+        "Waits of attempts for a cooldown, a bulkhead, a quota or a budget."
     );
     describe_counter!("resile_hedges_total", "Hedges that started, won, lost or were denied.");
     describe_counter!("resile_nested_total", "Calls made within an attempt of another call.");

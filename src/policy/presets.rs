@@ -46,7 +46,7 @@ impl RetryPolicy {
     /// | attempts | 3 |
     /// | backoff | exponential from 50 ms, cap 20 s, full jitter |
     /// | throttled backoff | exponential from 1 s, cap 20 s, full jitter |
-    /// | hint | cut to the backoff's delay and 5 s more, never a reason to give up |
+    /// | hint | cut to the backoff's delay and 5 s more. No hint is too long |
     ///
     /// The SDKs read the hint from the header `x-amz-retry-after`. `DynamoDB` has four attempts and a
     /// backoff from 25 ms. For long polls, such as `ReceiveMessage` of SQS, add

@@ -4,7 +4,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::held::{Admit, Held, HeldPermit, end, enter, give_back, reserve, resume};
-use super::payment::Payment;
+use super::payment::{Paused, Payment};
 use super::{Endpoint, Slot};
 use crate::breaker::{Open, Outcome, Owner, Ticket, Transition};
 use crate::budget::{Budget, Cause};
@@ -13,7 +13,7 @@ use crate::observe::{CallKind, Event, EventKind};
 use crate::policy::StopReason;
 use crate::quota::Reserved;
 use crate::time::{Timer, nanos};
-use crate::verdict::{Health, Verdict};
+use crate::verdict::{Cut, Health, Verdict};
 
 /// The permits, tickets and budget token that a call holds at its target.
 ///
@@ -67,14 +67,31 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     /// false if the budget has too few tokens left. Without a budget every attempt is free.
     #[inline]
     pub(crate) fn pay(&mut self) -> bool {
-        let payment = self.progress.payment;
+        let mut payment = self.progress.payment;
         if !X::ALONE && !payment.is_held() {
+            if payment.is_spent() {
+                // The attempt was dropped or panicked, so nothing is known about its cause.
+                payment = Payment::due(Cause::Failed);
+            }
             let Some(budget) = self.budget() else { return true };
             let Some(tokens) = budget.take(payment.cause()) else { return false };
             tokens.spend(); // the payment stands for the tokens from here
             self.progress.payment = payment.held();
         }
         true
+    }
+
+    /// Begins a pause after an attempt that ended with `cut` or with an error. The budget could not pay
+    /// for the next attempt.
+    #[cold]
+    pub(crate) const fn pause(&mut self, cut: Option<Cut>) {
+        self.progress.payment = self.progress.payment.owed(cut);
+    }
+
+    /// Returns the end of the attempt before the pause. `None` outside of a pause.
+    #[inline]
+    pub(crate) const fn paused(&self) -> Option<Paused> {
+        self.progress.payment.paused()
     }
 
     /// Spends the held tokens because the attempt begins.
@@ -103,7 +120,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         let payment = self.progress.payment;
         let is_retry = payment.is_spent() && self.progress.kind != CallKind::Hedge;
         match self.budget() {
-            Some(budget) if is_retry => budget.deposit_after(payment.cause()),
+            Some(budget) if is_retry => budget.put_back(payment.cause()),
             Some(budget) => budget.deposit(),
             None => {}
         }

@@ -45,6 +45,7 @@ pub use wrapper::{Debugged, Observed};
 pub(crate) use guard::{Guard, Owned};
 pub(crate) use held::Admit;
 pub(crate) use parts::{Name, Parts};
+pub(crate) use payment::Paused;
 pub(crate) use target::{Describe, Endpoint, Slot};
 
 use std::fmt;

@@ -11,7 +11,6 @@ use resile::{
     Upstream, Verdict, retry,
 };
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::backoff::seeded;
 
@@ -19,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// A clock that draws the longest delay of each range: the `exponential_base` 1 of the published
 /// cases.
-struct Longest(TokioTimer);
+pub(crate) struct Longest(TokioTimer);
 
 impl Timer for Longest {
     type Sleep = <TokioTimer as Timer>::Sleep;
@@ -37,13 +36,13 @@ impl Timer for Longest {
     }
 }
 
-fn on(budget: Budget) -> Upstream<Longest> {
+pub(crate) fn on(budget: Budget) -> Upstream<Longest> {
     Upstream::new("aws").with_budget(budget).with_timer(Longest(TokioTimer::new()))
 }
 
 /// An error that is its own verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Refused(Verdict);
+pub(crate) struct Refused(pub(crate) Verdict);
 
 impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -51,7 +50,7 @@ impl std::fmt::Display for Refused {
     }
 }
 
-fn aws() -> RetryPolicy<fn(&Refused) -> Verdict> {
+pub(crate) fn aws() -> RetryPolicy<fn(&Refused) -> Verdict> {
     RetryPolicy::aws().with_classifier(|refused: &Refused| refused.0)
 }
 
@@ -64,8 +63,8 @@ enum Step {
 }
 use Step::{Retry, Stop, Success};
 
-const DOWN: Verdict = Verdict::transient();
-const BUSY: Verdict = Verdict::throttled();
+pub(crate) const DOWN: Verdict = Verdict::transient();
+pub(crate) const BUSY: Verdict = Verdict::throttled();
 
 /// A published case: its name, the tokens at the start, the policy and the answers.
 type Case = (&'static str, u32, RetryPolicy<fn(&Refused) -> Verdict>, Vec<Step>);
@@ -315,50 +314,4 @@ async fn an_empty_limiter_never_shortens_a_hint() {
         retry(ask, policy, Never).on(&limited).await.unwrap();
         assert_eq!(starts.into_inner(), [Duration::ZERO, retries_after]);
     }
-}
-
-/// After the pause the call asks the budget once more. The token and the total timeout end the pause,
-/// and a call without a delay does not pause.
-#[tokio::test(start_paused = true)]
-async fn a_pause_ends_like_any_other_wait() {
-    let policy = aws().with_pause_when_spent();
-    let upstream = on(Budget::aws().with_capacity(5));
-    let budget = upstream.budget().unwrap();
-    let fails_once = |attempt: Attempt| {
-        std::future::ready(if attempt.is_first() {
-            Err(Refused(BUSY))
-        } else {
-            Ok(attempt.number())
-        })
-    };
-    let spend = || budget.withdraw_after(BUSY).unwrap().spend();
-    spend();
-    let refill = async {
-        tokio::time::sleep(SECOND / 2).await;
-        (0..5).for_each(|_| budget.deposit());
-    };
-    let (outcome, ()) = tokio::join!(retry(fails_once, policy, Never).on(&upstream), refill);
-    assert_eq!(outcome.unwrap(), 2, "the budget was refilled during the pause");
-
-    spend();
-    let token = CancellationToken::new();
-    let cancel = async {
-        tokio::time::sleep(SECOND / 2).await;
-        token.cancel();
-    };
-    let (outcome, ()) = tokio::join!(retry(fails_once, policy, &token).on(&upstream), cancel);
-    let gave_up = outcome.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.elapsed()), (StopReason::Cancelled, SECOND / 2));
-
-    let short = policy.with_total_timeout(SECOND / 2);
-    let gave_up = retry(fails_once, short, Never).on(&upstream).await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.elapsed()), (StopReason::Deadline, Duration::ZERO));
-
-    let at_once = policy.with_throttled_backoff(Backoff::none());
-    let gave_up = retry(fails_once, at_once, Never).on(&upstream).await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.elapsed()), (StopReason::Budget, Duration::ZERO));
-    assert_eq!(budget.available(), 0, "nothing is given back that was not taken");
-
-    drop(tokio::time::timeout(SECOND / 2, retry(fails_once, policy, Never).on(&upstream)).await);
-    assert_eq!(budget.available(), 0, "a call dropped during its pause gives nothing back");
 }

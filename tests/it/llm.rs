@@ -521,7 +521,9 @@ fn successful_events_are_no_failures() {
     let created =
         r#"{"type":"response.created","response":{"id":"r","status":"in_progress","error":null}}"#;
     let done = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
-    for event in [content, usage, created, done, "[DONE]", ""] {
+    // Earlier events had the output.
+    let completed = r#"{"type":"response.completed","response":{"object":"response","status":"completed","output":[],"usage":{"output_tokens":31}}}"#;
+    for event in [content, usage, created, done, completed, "[DONE]", ""] {
         assert!(Failure::find_in_event(event, Phase::Content).is_none(), "{event}");
     }
     let overloaded =

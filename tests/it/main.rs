@@ -44,6 +44,7 @@ mod metrics;
 mod nested;
 mod observe;
 mod observer_panics;
+mod pause;
 mod quota_calls;
 mod quota_config;
 mod quota_extremes;

@@ -54,6 +54,12 @@ impl Scale {
         let most = i64::from(budget.capacity()) * TOKEN;
         Self { burst: most, most, capacity: most, calm: most, rate: 0, parts: 1, per_second: 0.0 }
     }
+
+    /// Returns the units that the dearest retry costs. A budget pays at most with its capacity.
+    pub(crate) fn cost_of(budget: &Budget) -> i64 {
+        let (failed, throttled) = budget.costs();
+        i64::from(failed.max(throttled).min(budget.capacity())) * TOKEN
+    }
 }
 
 fn whole(number: u128) -> i64 {

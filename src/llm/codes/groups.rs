@@ -49,7 +49,6 @@ pub(super) static GROUPS: &[Group] = &[
          creditsexhausted exceededcurrentquota freeusagelimit insufficientbalance insufficientcredits \
          insufficientfunds insufficientg1creditsbalance insufficientquota insufficientuserquota monthlylimit \
          monthlyoutofcredits notenoughbalance notenoughcredits paymentrequired quotaexceeded quotaexhausted \
-         quotareached \
          servicequotaexceeded spendlimitexceeded usagenotincluded \
          userquotaexceeded",
     ),

@@ -13,9 +13,8 @@ pub(super) static STEMS: &[Group] = &[
     group(
         Kind::QuotaExhausted,
         "insufficientquota insufficientbalance insufficientcredit usagelimit billing outofcredit spendlimit \
-         spendinglimit quotaexhausted quotareached insufficientfund overdue nobalance notenoughbalance setlimit",
+         spendinglimit quotaexhausted insufficientfund overdue nobalance notenoughbalance setlimit",
     ),
-    group(Kind::QuotaExhausted, "quotaexceeded").at(Statuses::ALL.but(Statuses::RATE)),
     group(Kind::QuotaExhausted, "daily perday").over(Scope::Day).at(LIMITED),
     group(Kind::QuotaExhausted, "monthly permonth weekly perweek hourly perhour").over(Scope::Window).at(LIMITED),
     group(Kind::Overloaded, "overload capacity unavailable notready serverbusy systembusy"),
@@ -27,6 +26,9 @@ pub(super) static STEMS: &[Group] = &[
     ),
     group(Kind::RateLimit, "concurrency").over(Scope::Concurrency),
     group(Kind::RateLimit, "ratelimit throttl toomanyrequest ratequota limitrequest qpsover qpslimit"),
+    // At a 429 this may be the quota of a minute.
+    group(Kind::QuotaExhausted, "quotaexceeded quotareached")
+        .at(Statuses::ALL.but(Statuses::RATE).but(Statuses::LARGE)),
     group(Kind::RateLimit, "exhausted quotaexceeded").at(Statuses::RATE),
     group(Kind::Auth, "apikey unauthorized authentication accesstoken credential authfail signature tokenexpired"),
     group(Kind::Permission, "permission accessdenied forbidden").yields_to_words(),

@@ -13,8 +13,8 @@ use super::kind::{Kind, Scope};
 use super::numbers;
 use super::statuses::Statuses;
 use words::{
-    ALLOWANCE, BLOCKED, CAP, CREDENTIAL, DAY, KEPT, LACK, LOAD, LONG, LONGER, MATTER, MEASURE,
-    MINUTE, MONEY, Meanings, OFFER, OUTPUT, PART, PERIODS, PLAN, PROMPT, RATE, REFUSED, TODAY,
+    ALLOWANCE, BLOCKED, CAP, CREDENTIAL, DAY, LACK, LOAD, LONG, LONGER, MATTER, MEASURE, MINUTE,
+    MONEY, Meanings, NOT_USED, OFFER, OUTPUT, PART, PERIODS, PLAN, PROMPT, RATE, REFUSED, TODAY,
     UNPARSED, UNSAFE, USED, WORDS,
 };
 
@@ -88,12 +88,14 @@ pub(super) fn read(message: &str, places: &[Place], status: Statuses) -> Reading
     let mut reading = Reading::default();
     let (mut is_minute, mut is_rate) = (false, false);
     for statement in places.chunk_by(|one, next| !is_stopped(message, one.start, next.start)) {
-        let mut said = statement.iter().fold(0, |all, place| all | meaning(place));
+        let is_denied = |place: &Place| {
+            let covers = |other: &Place| other.start <= place.start && place.end <= other.end;
+            statement.iter().any(|other| meaning(other) & NOT_USED != 0 && covers(other))
+        };
+        let counts = |place: &&Place| all & NOT_USED == 0 || !is_denied(place);
+        let mut said = statement.iter().filter(counts).fold(0, |all, place| all | meaning(place));
         if said & (MINUTE | PERIODS) != 0 && said & PERIODS != 0 {
             said &= !periods_within(message, statement, &meaning);
-        }
-        if said & KEPT != 0 {
-            said &= !USED;
         }
         if has(said, TODAY | USED) && said & (RATE | LOAD) == 0 {
             said |= DAY;

@@ -46,8 +46,8 @@ pub(super) const REFUSED: Meanings = 1 << 22;
 
 /// A day, or only the time of the message.
 pub(super) const TODAY: Meanings = 1 << 23;
-/// Nothing of an allowance or a budget was used.
-pub(super) const KEPT: Meanings = 1 << 25;
+/// The words within deny that something is used up.
+pub(super) const NOT_USED: Meanings = 1 << 25;
 
 /// Words of one or several meanings, with `|` between them. A word counts from its start on: what
 /// follows it may be a longer form. A blank at its end stands for the end of the word. No word
@@ -83,7 +83,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         "hit |reached|over the |over your |consumed|too many|spent|no more|maxed|out of|ran out|used up|used all\
          |已达|达到|已满|초과|上限に達",
     ),
-    (KEPT, "not been consumed|not been charged|not been used|not consumed|not charged"),
+    (NOT_USED, "not been consumed|not consumed"),
     (USED | LACK, "exhaust|deplete|用尽|用完|耗尽"),
     (USED | LONGER, "exceed|超过|超出|超限"),
     (LACK, "ran out|run out|out of |used all"),

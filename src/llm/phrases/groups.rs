@@ -93,7 +93,7 @@ pub(super) static GROUPS: &[Group] = &[
     // prompt.
     group(Kind::InvalidRequest, OURS, include_str!("output_size.txt")),
     group(Kind::TooLarge, OURS, "split into more\nsplit into smaller\ntoo many inputs"),
-    group(Kind::ContextLength, LARGE, "context window\ncontext length"),
+    group(Kind::ContextLength, LARGE, "exceeds model context\nexceed … context window"),
     // A 413 is about the size of the whole request if its words say so.
     group(Kind::TooLarge, LARGE, include_str!("size.txt")),
     group(Kind::ContextLength, OURS.and(FAULT).and(BUSY), include_str!("context.txt")),
@@ -109,10 +109,9 @@ pub(super) static GROUPS: &[Group] = &[
         "exceed … context window\nexceed … context length\nmaximum context length",
     ),
     group(Kind::TooLarge, OURS.and(RATE), include_str!("size.txt")),
+    // Not the content but the account violates the terms.
+    group(Kind::Permission, DENIED.and(NONE), "account … violat"),
     group(Kind::ContentFilter, OURS.and(DENIED).and(FAULT).and(RATE), include_str!("content.txt")),
-    // At a 403 it is the account that violates them.
-    group(Kind::ContentFilter, OURS.and(FAULT).and(RATE), "violat … terms of"),
-    group(Kind::Permission, DENIED, "violat … terms of"),
     group(Kind::InvalidOutput, BAD.and(FAULT).and(NONE), include_str!("output.txt")),
     group(Kind::Auth, BAD.and(AUTH).and(DENIED).and(NONE), include_str!("auth.txt")),
     // The model is there, but not here.

@@ -16,7 +16,7 @@ use super::{Context, Plan};
 use crate::lease::{Lease, TTL};
 use crate::member::{self, Leased};
 use crate::mode::Mode;
-use crate::scale::{Scale, TOKEN};
+use crate::scale::Scale;
 
 /// The steps of the task between two waits.
 pub(super) struct Agent<'a, M: Timer> {
@@ -63,10 +63,10 @@ impl<'a, M: Timer> Agent<'a, M> {
         }
         if let Some(budget) = upstream.budget().filter(|_| plan.shares_budget) {
             let scale = Scale::of_budget(budget);
-            // The tokens are those of the fleet. A process wants one for its next retry.
+            // The tokens are those of the fleet. A process wants the cost of its next retry.
             tokens = shared.balance(Resource::Budget).unwrap_or(0);
             shared.adjust(Resource::Budget, tokens.saturating_neg());
-            leases.push(Lease::new(Resource::Budget, scale, TOKEN.min(scale.most)));
+            leases.push(Lease::new(Resource::Budget, scale, Scale::cost_of(budget)));
         }
         let leases = leases.into_iter().map(|lease| {
             let key = keys.lease(lease.resource);

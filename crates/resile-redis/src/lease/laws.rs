@@ -190,3 +190,22 @@ proptest! {
         prop_assert_eq!(left + spent, CAPACITY);
     }
 }
+
+/// A process always wants the cost of its dearest retry, and asks as soon as it has less. Otherwise it
+/// would never retry, never spend and so never want more.
+#[test]
+fn a_process_asks_for_the_cost_of_a_retry() {
+    let budget = resile::Budget::aws();
+    let (scale, cost) = (Scale::of_budget(&budget), Scale::cost_of(&budget));
+    assert_eq!(cost, 14_000_000);
+    let lease = Lease::new(Resource::Budget, scale, cost);
+    let nobody = Waiting::default();
+    for members in [1, 50, 1_000] {
+        assert!(lease.want(nobody, members) >= cost);
+        assert!(lease.low(nobody, members) >= cost);
+        let share = 1.0 / f64::from(members);
+        assert!(i64::try_from(lease.ceiling(share)).unwrap() >= cost);
+    }
+    let small = budget.with_capacity(9);
+    assert_eq!(Scale::cost_of(&small), 9_000_000, "a full budget pays");
+}

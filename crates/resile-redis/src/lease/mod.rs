@@ -174,7 +174,8 @@ impl Lease {
 
     /// Returns the number of units below which the process asks for more.
     pub(crate) fn low(&self, waiting: Waiting, members: u32) -> i64 {
-        self.want(waiting, members).saturating_add(1) / 2
+        // With less than its floor a process cannot pay for a single retry.
+        (self.want(waiting, members).saturating_add(1) / 2).max(self.floor)
     }
 
     /// Returns the time of the next exchange. `None` if none is needed.
