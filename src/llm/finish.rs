@@ -108,7 +108,9 @@ fn is_event(object: &Map<String, Value>) -> bool {
 impl<'v> Ending<'v> {
     fn one(&mut self, object: &'v Map<String, Value>) {
         let text = |name: &str| object.get(name).and_then(Value::as_str);
-        if let Some(error) = object.get("error").filter(|error| !error.is_null()) {
+        // In a good answer `error` is null, false or absent.
+        let error = object.get("error").filter(|error| !error.is_null());
+        if let Some(error) = error.filter(|error| **error != Value::Bool(false)) {
             self.error = Some(error);
         }
         for name in

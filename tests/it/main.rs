@@ -39,6 +39,7 @@ mod laws;
 mod layers;
 mod links;
 mod llm;
+mod llm_edges;
 mod llm_report;
 mod metrics;
 mod nested;
