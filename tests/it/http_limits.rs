@@ -1,0 +1,173 @@
+//! Edges of the headers of rate limits: windows, units of time, and items that stand twice.
+
+use std::time::{Duration, SystemTime};
+
+use ::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use resile::http::{Classifier, limits, retry_after_secs};
+use resile::quota::{Dimension, Limit};
+use resile::{Classify, Cut};
+
+fn requests(fields: &[(&str, &str)]) -> Limit {
+    let field = |(name, value): &(&str, &str)| {
+        (name.parse::<HeaderName>().unwrap(), value.parse::<HeaderValue>().unwrap())
+    };
+    let headers: HeaderMap = fields.iter().map(field).collect();
+    limits(StatusCode::OK, &headers, SystemTime::UNIX_EPOCH).get(Dimension::Requests)
+}
+
+/// Returns the limit, the remaining number and the reset.
+fn numbers(fields: &[(&str, &str)]) -> (Option<u64>, Option<u64>, Option<Duration>) {
+    let Limit { limit, remaining, reset, .. } = requests(fields);
+    (limit, remaining, reset)
+}
+
+#[test]
+fn the_shortest_window_counts() {
+    let names = ["second", "minute", "hour", "day"];
+    for (at, shortest) in names.iter().enumerate() {
+        let fields: Vec<_> = names[at..]
+            .iter()
+            .map(|name| (format!("x-ratelimit-limit-requests-{name}"), format!("{}", name.len())))
+            .collect();
+        let fields: Vec<_> =
+            fields.iter().rev().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let own = u64::try_from(shortest.len()).unwrap();
+        assert_eq!(numbers(&fields).0, Some(own), "{fields:?}");
+    }
+}
+
+#[test]
+fn an_hour_and_a_day_are_compared_with_windows_in_seconds() {
+    for (name, window, is_shorter) in [
+        ("hour", 3_599, true),
+        ("hour", 3_601, false),
+        ("day", 86_399, true),
+        ("day", 86_401, false),
+    ] {
+        let field = format!("x-ratelimit-remaining-requests-{name}");
+        let policy = format!(r#""a";q=50;w={window}"#);
+        let fields = [
+            (field.as_str(), "9"),
+            ("ratelimit-policy", policy.as_str()),
+            ("ratelimit", r#""a";r=30"#),
+        ];
+        let remaining = if is_shorter { 30 } else { 9 };
+        assert_eq!(numbers(&fields).1, Some(remaining), "{fields:?}");
+    }
+}
+
+#[test]
+fn a_reset_of_zero_is_no_reset() {
+    assert_eq!(numbers(&[("ratelimit", r#""a";r=3;t=0"#)]), (None, Some(3), None));
+    let second = Some(Duration::from_secs(1));
+    assert_eq!(numbers(&[("ratelimit", r#""a";r=3;t=1"#)]), (None, Some(3), second));
+}
+
+#[test]
+fn a_remaining_zero_counts_only_with_an_error() {
+    let fields = [("x-ratelimit-limit-requests", "0"), ("x-ratelimit-remaining-requests", "0")];
+    assert_eq!(numbers(&fields), (None, None, None));
+    let fields = [("x-ratelimit-limit-requests", "1"), ("x-ratelimit-remaining-requests", "1")];
+    assert_eq!(numbers(&fields), (Some(1), Some(1), None));
+}
+
+#[test]
+fn every_unit_of_a_reset_is_read() {
+    for (text, nanos) in [
+        ("7ns", 7),
+        ("7 nanoseconds", 7),
+        ("3us", 3_000),
+        ("3µs", 3_000),
+        ("3 microseconds", 3_000),
+        ("3ms", 3_000_000),
+        ("2s", 2_000_000_000),
+        ("2m", 120_000_000_000),
+        ("2h", 7_200_000_000_000),
+        ("2d", 172_800_000_000_000),
+        ("2w", 1_209_600_000_000_000),
+    ] {
+        let value = HeaderValue::from_bytes(text.as_bytes()).unwrap();
+        let headers = HeaderMap::from_iter([(
+            "x-ratelimit-reset-requests".parse::<HeaderName>().unwrap(),
+            value,
+        )]);
+        let found = limits(StatusCode::OK, &headers, SystemTime::UNIX_EPOCH);
+        let reset = found.get(Dimension::Requests).reset;
+        if text.is_ascii() {
+            assert_eq!(reset, Some(Duration::from_nanos(nanos)), "{text}");
+        } else {
+            assert_eq!(reset, None, "a header value beyond ASCII is not text");
+        }
+    }
+}
+
+#[test]
+fn of_two_items_of_a_name_the_smaller_remaining_number_counts_with_its_reset() {
+    let of = |value: &str| numbers(&[("ratelimit", value)]);
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    assert_eq!(of(r#""a";r=9;t=5, "a";r=3;t=8"#), (None, Some(3), seconds(8)));
+    assert_eq!(of(r#""a";r=3;t=8, "a";r=9;t=5"#), (None, Some(3), seconds(8)));
+    assert_eq!(of(r#""a";r=3;t=8, "a";r=3;t=5"#), (None, Some(3), seconds(8)));
+    assert_eq!(of(r#""a";t=8, "a";r=3"#), (None, Some(3), seconds(8)));
+    assert_eq!(of(r#""a";r=3, "a";t=8"#), (None, Some(3), seconds(8)));
+}
+
+#[test]
+fn a_moment_in_another_form_is_no_reset() {
+    let of = |text: &str| numbers(&[("x-ratelimit-reset-requests", text)]).2;
+    assert!(of("2025-10-09T08:54:20Z").is_some());
+    assert!(of("2025-10-09T08:54:20.5Z").is_some());
+    for text in ["2025/10/09T08:54:20Z", "2025-10-09 08:54:20Z", "2025-10-09T08:54:20,5Z"] {
+        assert_eq!(of(text), None, "{text}");
+    }
+}
+
+#[test]
+fn a_separator_in_a_quoted_name_separates_nothing() {
+    let of = |value: &str| numbers(&[("ratelimit", value)]).1;
+    assert_eq!(of(r#""a,b;c";r=3"#), Some(3));
+    assert_eq!(of(r#""a\"b,c";r=3"#), Some(3));
+}
+
+#[test]
+fn a_wait_for_a_header_is_whole_seconds_and_never_zero() {
+    let second = Duration::from_secs(1);
+    let nano = Duration::from_nanos(1);
+    for (wait, seconds) in [
+        (Duration::ZERO, 1),
+        (nano, 1),
+        (Duration::from_nanos(999_999_999), 1),
+        (second, 1),
+        (second + nano, 2),
+        (second * 2, 2),
+        (Duration::MAX, u64::MAX),
+    ] {
+        assert_eq!(retry_after_secs(wait), seconds, "{wait:?}");
+    }
+}
+
+/// Returns the error of a request to an address where nothing listens.
+async fn refused() -> reqwest::Error {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    client.get(format!("http://{address}/")).send().await.unwrap_err()
+}
+
+#[tokio::test]
+async fn an_error_of_reqwest_is_classified_by_how_far_the_request_came() {
+    let (get, post) = (Classifier::idempotent(), Classifier::non_idempotent());
+    let unbuilt = reqwest::Client::new().get("no address").build().unwrap_err();
+    assert_eq!(get.classify(&unbuilt), None);
+    // Nothing was sent, so the request may be sent again in any case.
+    let refused = refused().await;
+    assert_eq!(get.classify(&refused), Some(get.unanswered(false)));
+    assert_eq!(post.classify(&refused), Some(post.unanswered(false)));
+    assert!(post.classify(&refused).unwrap().is_again());
+    let cut = Cut::AttemptTimeout(Duration::from_secs(1));
+    let of = |classifier: &Classifier| Classify::<reqwest::Error>::classify_cut(classifier, cut);
+    assert_eq!(of(&get), Some(get.unanswered(true)));
+    assert_eq!(of(&post), Some(post.unanswered(true)));
+    assert!(!of(&post).unwrap().is_again());
+}

@@ -1,0 +1,110 @@
+//! Failures of LLM calls without a usable answer: errors of sockets, and answers of `reqwest`.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use resile::Jitter;
+use resile::llm::{self, Failure, Kind};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+#[test]
+fn an_error_of_a_socket_is_a_failure_of_the_network() {
+    for kind in [
+        ErrorKind::ConnectionRefused,
+        ErrorKind::ConnectionReset,
+        ErrorKind::ConnectionAborted,
+        ErrorKind::NotConnected,
+        ErrorKind::BrokenPipe,
+        ErrorKind::UnexpectedEof,
+        ErrorKind::HostUnreachable,
+        ErrorKind::NetworkUnreachable,
+        ErrorKind::NetworkDown,
+    ] {
+        // The words say nothing, so the type decides.
+        let failure = Failure::from(io::Error::new(kind, "zzz"));
+        assert_eq!(failure.kind(), Kind::Network, "{kind:?}");
+        let rule = failure.rule().to_string();
+        assert!(rule.starts_with("transport: ") && !rule.contains("unknown"), "{rule}");
+    }
+    let failure = Failure::from(io::Error::new(ErrorKind::TimedOut, "zzz"));
+    assert_eq!(failure.kind(), Kind::Timeout);
+    let failure = Failure::from(io::Error::new(ErrorKind::PermissionDenied, "zzz"));
+    assert_eq!(failure.rule().to_string(), "transport: unknown");
+}
+
+/// Starts a server that sends these bytes for each request and closes the connection.
+async fn serve(answer: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = [0; 4096];
+            _ = stream.read(&mut request).await;
+            _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    address
+}
+
+async fn get(address: SocketAddr) -> Result<String, reqwest::Error> {
+    let client = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never());
+    client.build().unwrap().get(format!("http://{address}/")).send().await?.text().await
+}
+
+#[tokio::test]
+async fn an_answer_that_was_cut_short_may_be_asked_for_again() {
+    for answer in ["", "HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{\"choices\":["] {
+        let failure = Failure::from(get(serve(answer).await).await.unwrap_err());
+        assert_eq!((failure.kind(), failure.is_retryable()), (Kind::Network, true), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_failed_answer_is_read_from_its_body() {
+    let answer = "HTTP/1.1 400 Bad Request\r\ncontent-length: 45\r\n\r\n\
+                  {\"error\":{\"code\":\"context_length_exceeded\"}}\n";
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let address = serve(answer).await;
+    let answer = client.get(format!("http://{address}/")).send().await.unwrap();
+    let failure = llm::error_for_status(answer).await.unwrap_err();
+    assert_eq!(failure.kind(), Kind::ContextLength);
+}
+
+#[test]
+fn a_policy_for_batch_jobs_is_patient() {
+    let batch = llm::batch();
+    assert_eq!(batch.attempts(), 10);
+    assert_eq!(batch.hint_cap(), Duration::from_secs(15 * 60));
+    assert_eq!(batch.total_timeout(), Some(Duration::from_secs(60 * 60)));
+    assert_eq!(batch.backoff().cap(), Duration::from_secs(60));
+    assert_eq!(batch.classifier().overload_floor(), Some(Duration::from_secs(10)));
+    let exact = batch.backoff().with_jitter(Jitter::None);
+    assert_eq!(exact.delay(1, Duration::ZERO, |range| *range.end()), Duration::from_secs(2));
+}
+
+#[test]
+fn a_reason_phrase_names_its_status() {
+    for (status, reason) in [
+        (400, "Bad Request"),
+        (401, "Unauthorized"),
+        (402, "Payment Required"),
+        (403, "Forbidden"),
+        (404, "Not Found"),
+        (408, "Request Timeout"),
+        (413, "Payload Too Large"),
+        (422, "Unprocessable Entity"),
+        (429, "Too Many Requests"),
+        (500, "Internal Server Error"),
+        (502, "Bad Gateway"),
+        (503, "Service Unavailable"),
+        (504, "Gateway Timeout"),
+    ] {
+        let words = format!("the proxy said {status} {reason}");
+        let failure = Failure::find_in_text(&words).unwrap_or_else(|| panic!("{words}"));
+        assert_eq!(failure.status(), Some(status), "{words}");
+        let words = format!("the proxy said {status} sheep");
+        assert!(Failure::find_in_text(&words).is_none(), "{words}");
+    }
+}
