@@ -73,6 +73,9 @@ pub(super) fn window(headers: &HeaderMap) -> Option<Scope> {
     let mut longest = None;
     for (name, value) in headers {
         let (name, value) = (name.as_str(), value.to_str().unwrap_or_default().trim());
+        if !is_limit(name) {
+            continue;
+        }
         let is_used = match name {
             _ if name.contains("remaining") => {
                 value.parse::<f64>().is_ok_and(|left| left <= 0.0 && left > -1.0)
@@ -91,13 +94,15 @@ pub(super) fn window(headers: &HeaderMap) -> Option<Scope> {
     longest
 }
 
+/// Returns whether the name of a header is about a limit.
+fn is_limit(name: &str) -> bool {
+    name.contains("ratelimit") || name.ends_with("used-percent")
+}
+
 /// Returns the window in the name of a header about a limit.
 fn window_in(name: &str) -> Option<Scope> {
-    let is_limit = name.contains("ratelimit") || name.ends_with("used-percent");
     let windows = ["unified", "primary", "secondary", "hour", "week", "month", "5h", "7d"];
-    if !is_limit {
-        None
-    } else if name.contains("day") {
+    if name.contains("day") {
         Some(Scope::Day)
     } else {
         windows.iter().any(|window| name.contains(window)).then_some(Scope::Window)
