@@ -85,3 +85,107 @@ fn an_answer_of_any_depth_is_read() {
         assert_eq!(read(400, &body).kind(), Kind::QuotaExhausted, "{body}");
     }
 }
+
+#[test]
+fn the_order_of_statements_makes_no_difference() {
+    let window = (Kind::QuotaExhausted, Some(Scope::Window));
+    let day = "your daily limit is reached";
+    for longer in ["your weekly limit is reached", "your monthly quota is exceeded"] {
+        assert_eq!(said(429, &format!("{longer}. {day}.")), window, "{longer}");
+        assert_eq!(said(429, &format!("{day}. {longer}.")), window, "{longer}");
+    }
+    let money = "your funds are insufficient";
+    assert_eq!(said(429, &format!("{money}. {day}.")), DAY);
+    assert_eq!(said(429, &format!("{day}. {money}.")), DAY);
+}
+
+#[test]
+fn the_numbers_of_each_period_are_its_own() {
+    let minute = (Kind::RateLimit, Some(Scope::Minute));
+    let (used, free) = ("limit 60, used 60", "limit 400, used 3");
+    for (words, want) in [
+        (format!("requests per min: {used}, per day: {free}"), minute),
+        (format!("requests per day: {free}, per min: {used}"), minute),
+        (format!("requests per min: {free}, per day: {used}"), DAY),
+        (format!("requests per day: {used}, per min: {free}"), DAY),
+        // A limit that stands alone needs no numbers.
+        (format!("limit reached for requests each minute: {free}"), minute),
+        (format!("limit reached for requests per min: {used}"), minute),
+    ] {
+        assert_eq!(said(429, &words), want, "{words}");
+    }
+}
+
+#[test]
+fn a_limit_that_is_only_named_is_not_used_up() {
+    for words in ["only supports 400 requests per day", "the maximum is 400 requests per day"] {
+        assert_ne!(said(400, words).0, Kind::QuotaExhausted, "{words}");
+        let used = format!("{words}. you have reached it");
+        assert_eq!(said(400, &used), DAY, "{used}");
+    }
+}
+
+#[test]
+fn a_rate_or_a_load_is_no_quota_of_a_day_or_a_plan() {
+    for words in [
+        "too many concurrent requests today",
+        "too many requests for our capacity today",
+        "the limit of this session is reached: concurrency",
+        "the limit of this session is reached at our capacity",
+        "the limit of this session is reached: 60 a minute",
+    ] {
+        assert_ne!(said(429, words).0, Kind::QuotaExhausted, "{words}");
+    }
+    assert_eq!(said(429, "too many requests today"), DAY);
+    let plan = (Kind::QuotaExhausted, Some(Scope::Window));
+    assert_eq!(said(429, "the limit of this session is reached"), plan);
+}
+
+#[test]
+fn a_wait_of_a_minute_is_no_limit_of_a_minute() {
+    assert_eq!(said(429, "please wait a minute"), (Kind::RateLimit, None));
+    assert_eq!(said(429, "rate limit. please wait a minute"), (Kind::RateLimit, None));
+    let limit = (Kind::RateLimit, Some(Scope::Minute));
+    assert_eq!(said(429, "rate limit of 60 requests a minute"), limit);
+}
+
+#[test]
+fn unsafe_words_need_a_matter() {
+    for words in ["you flagged us", "it is unsafe", "harmful"] {
+        assert_ne!(said(400, words).0, Kind::ContentFilter, "{words}");
+    }
+    for words in ["your input was flagged", "the question is unsafe", "harmful, so it was blocked"]
+    {
+        assert_eq!(said(400, words).0, Kind::ContentFilter, "{words}");
+    }
+}
+
+#[test]
+fn a_denied_request_is_not_too_long() {
+    let words = "the tokens of your history are beyond it";
+    for status in [400, 422, 500] {
+        assert_eq!(said(status, words).0, Kind::ContextLength, "{status}");
+    }
+    for status in [403, 451] {
+        assert_eq!(said(status, words).0, Kind::Permission, "{status}");
+    }
+}
+
+#[test]
+fn braces_and_quotes_hide_words_of_a_request() {
+    let words = "incorrect api key";
+    for (open, close) in [("'", "'"), ("\"", "\""), ("{x: ", "}"), ("{{x}: ", "}")] {
+        let hidden = format!("the value {open}{words}{close} is odd");
+        assert_eq!(said(400, &hidden).0, Kind::InvalidRequest, "{hidden}");
+        let behind = format!("the value {open}x{close} is odd: {words}");
+        assert_eq!(said(400, &behind).0, Kind::Auth, "{behind}");
+        let whole = format!("'{words}'");
+        assert_eq!(said(400, &whole).0, Kind::Auth, "{whole}");
+    }
+    // A quotation at either end of a message is no whole message.
+    for hidden in [format!("'{words}' is odd"), format!("odd is '{words}'")] {
+        assert_eq!(said(400, &hidden).0, Kind::InvalidRequest, "{hidden}");
+    }
+    // An apostrophe inside a word opens nothing.
+    assert_eq!(said(400, &format!("it's an {words} of the users' keys")).0, Kind::Auth);
+}

@@ -42,6 +42,8 @@ mod layers;
 mod links;
 mod llm;
 mod llm_edges;
+mod llm_evidence;
+mod llm_objects;
 mod llm_report;
 mod llm_statements;
 mod llm_transport;
