@@ -6,6 +6,9 @@ use serde_json::{Map, Value};
 /// The largest number of objects and lists inside each other.
 const DEEPEST: usize = 24;
 
+/// The number of bytes of a look ahead. It is short to keep the time linear.
+const LOOK: usize = 64;
+
 /// Reads the object at the start of `text`. Returns `None` if the text has no field. The time is
 /// linear in the length of the text.
 pub(super) fn object(text: &str) -> Option<Map<String, Value>> {
@@ -133,9 +136,10 @@ impl Reader<'_> {
         if self.peek() == Some(b'<') {
             self.skip(|byte| byte != b'>' && byte != b'\n');
         }
-        self.skip(|byte| !matches!(byte, b',' | b'}' | b']' | b')' | b'(' | b'{' | b'\n'));
+        self.skip_words();
         let word = self.text.get(start..self.at).unwrap_or_default().trim();
-        if matches!(self.peek(), Some(b'(' | b'{')) && !word.contains(' ') && depth < DEEPEST {
+        let is_bracket = matches!(self.peek(), Some(b'(' | b'{'));
+        if is_bracket && !word.contains(' ') && depth < DEEPEST {
             let is_list = self.peek() == Some(b'(');
             self.at += 1;
             if !is_list {
@@ -146,14 +150,42 @@ impl Reader<'_> {
                 items => items,
             };
         }
-        match word {
+        while matches!(self.peek(), Some(b'(' | b'{')) {
+            self.at += self.bracketed();
+            self.skip_words();
+        }
+        match self.text.get(start..self.at).unwrap_or_default().trim() {
             "" | "None" | "null" | "undefined" | "nil" | "NULL" => Value::Null,
             "True" | "true" => Value::Bool(true),
             "False" | "false" => Value::Bool(false),
-            _ => word
+            word => word
                 .parse::<serde_json::Number>()
                 .map_or_else(|_| Value::String(word.to_owned()), Value::Number),
         }
+    }
+
+    /// Passes a part of a text without quotes, up to a bracket, a comma or a line break.
+    fn skip_words(&mut self) {
+        self.skip(|byte| !matches!(byte, b',' | b'}' | b']' | b')' | b'(' | b'{' | b'\n'));
+    }
+
+    /// Returns the length of a bracket inside a text: of `(yet)` in `not known (yet)`. A bracket
+    /// that nothing closes is one character.
+    fn bracketed(&self) -> usize {
+        let rest = self.rest().as_bytes();
+        let (open, close) = if rest.first() == Some(&b'(') { (b'(', b')') } else { (b'{', b'}') };
+        let mut depth = 0_usize;
+        for (at, byte) in rest.iter().take(LOOK).enumerate() {
+            if *byte == open {
+                depth += 1;
+            } else if *byte == close {
+                depth -= 1;
+            }
+            if depth == 0 {
+                return at + 1;
+            }
+        }
+        1
     }
 
     /// Passes what may stand before a quote. Returns the quote if one follows, and stays before it.
@@ -211,8 +243,7 @@ impl Reader<'_> {
     /// Returns whether the next byte that is no blank ends a string.
     fn closes(&self, ends: impl Fn(u8) -> bool) -> bool {
         let rest = self.rest().as_bytes();
-        // A short look keeps the time linear.
-        let next = rest.iter().take(64).find(|byte| !byte.is_ascii_whitespace());
+        let next = rest.iter().take(LOOK).find(|byte| !byte.is_ascii_whitespace());
         next.is_none_or(|next| ends(*next) || *next == b'\\' && self.escaped)
     }
 }
@@ -256,6 +287,22 @@ mod tests {
             (r#"{"error":{"message":"cut sh"#, json!({"error": {"message": "cut sh"}})),
         ] {
             assert_eq!(object(text).map(Value::Object), Some(want), "{text}");
+        }
+        for (text, a) in [
+            ("{'a': not known (yet), 'error': 1}", json!("not known (yet)")),
+            (
+                "{'a': not known (yet, or {later}) at all, 'error': 1}",
+                json!("not known (yet, or {later}) at all"),
+            ),
+            ("{'a': a face :( of words, 'error': 1}", json!("a face :( of words")),
+            ("{'a': too deep ((1)), 'error': 1}", json!("too deep ((1))")),
+            ("{'a': Some(not known (yet)), 'error': 1}", json!("not known (yet)")),
+        ] {
+            assert_eq!(
+                object(text).map(Value::Object),
+                Some(json!({"a": a, "error": 1})),
+                "{text}"
+            );
         }
         assert_eq!(object("{}"), None);
         assert_eq!(object("{no fields}"), None);
