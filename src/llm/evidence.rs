@@ -225,14 +225,9 @@ impl Evidence<'_> {
         }
         // Google uses these words for a minute's quota too, but then with a wait or
         // `RESOURCE_EXHAUSTED`.
-        if phrase.kind == Kind::QuotaExhausted && phrase.name == "exceeded your current quota" {
-            return asked.is_some()
-                || self.found.codes.iter().any(|code| code == "RESOURCE_EXHAUSTED");
-        }
-        // At a rate limit, words about a length refer to the limit.
-        phrase.kind == Kind::ContextLength
-            && self.at == Statuses::RATE
-            && phrase.name.starts_with("too many")
+        phrase.kind == Kind::QuotaExhausted
+            && phrase.name == "exceeded your current quota"
+            && (asked.is_some() || self.found.codes.iter().any(|code| code == "RESOURCE_EXHAUSTED"))
     }
 
     /// Returns what the class of an error at the start of a text means: `openai.APITimeoutError`.

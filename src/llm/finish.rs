@@ -100,6 +100,11 @@ pub(super) fn of(answer: &Map<String, Value>) -> Ending<'_> {
     ending
 }
 
+/// Returns the error in a field. In a good answer the field is null, false or absent.
+pub(super) fn error_in<'v>(object: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
+    object.get(name).filter(|error| !matches!(error, Value::Null | Value::Bool(false)))
+}
+
 fn is_event(object: &Map<String, Value>) -> bool {
     object.get("object").and_then(Value::as_str).is_some_and(|object| object.ends_with("chunk"))
         || object.contains_key("usage")
@@ -108,11 +113,7 @@ fn is_event(object: &Map<String, Value>) -> bool {
 impl<'v> Ending<'v> {
     fn one(&mut self, object: &'v Map<String, Value>) {
         let text = |name: &str| object.get(name).and_then(Value::as_str);
-        // In a good answer `error` is null, false or absent.
-        let error = object.get("error").filter(|error| !error.is_null());
-        if let Some(error) = error.filter(|error| **error != Value::Bool(false)) {
-            self.error = Some(error);
-        }
+        self.error = error_in(object, "error").or(self.error);
         for name in
             ["finish_reason", "finishReason", "stop_reason", "stopReason", "native_finish_reason"]
         {

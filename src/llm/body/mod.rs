@@ -132,12 +132,9 @@ impl ParsedBody {
     }
 }
 
-/// Returns whether an object is an error or an envelope of one. In a good answer `error` is null or
-/// absent.
+/// Returns whether an object is an error or an envelope of one.
 fn is_error(object: &Map<String, Value>) -> bool {
-    let has = |name: &str| {
-        object.get(name).is_some_and(|value| !value.is_null() && *value != Value::Bool(false))
-    };
+    let has = |name: &str| finish::error_in(object, name).is_some();
     let is = |name: &str, value: &str| object.get(name).and_then(Value::as_str) == Some(value);
     if has("error") || has("errors") || has("fault") || is("type", "error") || is("object", "error")
     {
@@ -154,7 +151,7 @@ fn is_error(object: &Map<String, Value>) -> bool {
     }
     let nested = |name: &str| object.get(name).and_then(Value::as_object);
     if ["response", "Response"].iter().filter_map(|name| nested(name)).any(|response| {
-        ["error", "Error"].iter().any(|name| response.get(*name).is_some_and(|e| !e.is_null()))
+        ["error", "Error"].iter().any(|name| finish::error_in(response, name).is_some())
     }) {
         return true;
     }
