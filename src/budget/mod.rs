@@ -150,8 +150,9 @@ impl Budget {
     /// Sets the tokens that a retry costs: after a failure, and after a throttling. An upstream that
     /// [asks for fewer requests](crate::Health::Throttling) still works, so a retry harms it less.
     ///
-    /// With 0 a retry is free, but a budget with a capacity of 0 never pays. A cost above the capacity counts as the capacity: otherwise even a full
-    /// budget would pay for nothing, and no success could ever change that.
+    /// With 0 a retry is free, but a budget with a capacity of 0 never pays. A cost above the capacity
+    /// counts as the capacity: otherwise even a full budget would pay for nothing, and no success
+    /// could ever change that.
     ///
     /// # Examples
     ///
@@ -215,19 +216,24 @@ impl Budget {
     /// Adds the deposit of one success. Anything above the capacity is lost.
     #[inline]
     pub fn deposit(&self) {
-        self.put(self.prices.deposit, self.ceiling.load(Ordering::Relaxed));
+        self.earn(self.prices.deposit);
     }
 
     /// Records a success of a retry after a failure with this verdict. It adds the deposit of a
     /// success, or the cost of the retry: see
     /// [`with_refund_on_success`](Self::with_refund_on_success).
     pub fn deposit_after(&self, verdict: Verdict) {
-        self.put_back(Cause::of(Some(verdict)));
+        self.deposit_for(Cause::of(Some(verdict)));
     }
 
-    pub(crate) fn put_back(&self, cause: Cause) {
+    pub(crate) fn deposit_for(&self, cause: Cause) {
         let deposit = self.prices.deposit;
-        let amount = if self.prices.refunds { self.cost(cause).max(deposit) } else { deposit };
+        self.earn(if self.prices.refunds { self.cost(cause).max(deposit) } else { deposit });
+    }
+
+    /// Adds what a success earned, up to the ceiling.
+    #[inline]
+    fn earn(&self, amount: u64) {
         self.put(amount, self.ceiling.load(Ordering::Relaxed));
     }
 

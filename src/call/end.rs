@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-use super::gave_up::{Facts, Inner};
 use super::{CallPolicy, CallState, GaveUp, NO_LIMIT, wait_end};
 use crate::budget::Cause;
 use crate::cancel::Cancel;
@@ -8,7 +7,7 @@ use crate::classify::Classify;
 use crate::observe::{EventKind, HeldBy};
 use crate::policy::{Attempt, Decision, Rules, StopReason};
 use crate::time::{Timer, nanos};
-use crate::upstream::{Paused, TargetFor};
+use crate::upstream::TargetFor;
 use crate::verdict::{Cut, Verdict};
 
 /// The end of an attempt without success. The error stays in the call, so this value fits in two
@@ -215,131 +214,9 @@ where
         let classified = self.classified(slot, self.guard.progress.attempts, ended);
         self.end_after(classified, reason)
     }
-
-    /// Ends the call after a failure. `reason` applies only if the verdict allows a retry.
-    #[cold]
-    pub(crate) fn end_after(&mut self, classified: Classified, reason: StopReason) -> GaveUp<E> {
-        let reason = match classified.verdict {
-            None => StopReason::Unclassified,
-            Some(verdict) if !verdict.is_again() => StopReason::Fatal,
-            Some(_) => reason,
-        };
-        self.end(reason, classified, classified.verdict.and_then(|verdict| verdict.hint_to_wait()))
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn end(
-        &mut self,
-        reason: StopReason,
-        classified: Classified,
-        retry_after: Option<Duration>,
-    ) -> GaveUp<E> {
-        let Classified { verdict, cut, .. } = classified;
-        self.close(reason, verdict, cut, retry_after)
-    }
-
-    /// Ends the call for a reason other than a failure, at any time.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn give_up(
-        &mut self,
-        reason: StopReason,
-        retry_after: Option<Duration>,
-    ) -> GaveUp<E> {
-        let cut = self.guard.paused().and_then(|paused| self.cut_before(paused));
-        let classifier = self.policy.rules().classifier();
-        let verdict = match cut {
-            None => self.last.as_ref().and_then(|last| classifier.classify(last)),
-            Some(cut) => Some(classified_cut::<E>(classifier, cut)),
-        };
-        let left = || {
-            let hint = self.guard.paused().and(verdict)?.hint_to_wait()?;
-            Some(hint.saturating_sub(Duration::from_nanos(self.delay)))
-        };
-        let retry_after = if reason == StopReason::Budget { left() } else { retry_after };
-        self.close(reason, verdict, cut, retry_after)
-    }
-
-    /// Returns the cut of the attempt before a pause. A learned timeout is the one of now.
-    #[cold]
-    fn cut_before(&self, paused: Paused) -> Option<Cut> {
-        match paused {
-            Paused::Error => None,
-            Paused::TimedOut => {
-                Some(Cut::AttemptTimeout(Duration::from_nanos(self.attempt_limit())))
-            }
-            Paused::Truncated => Some(Cut::Stream),
-        }
-    }
-
-    /// Ends the call at its deadline or by its token, with the attempts in `slots` in flight.
-    ///
-    /// At the deadline, an attempt counts like one that exceeded its own timeout, if it ran for at
-    /// least half of the shorter timeout. A shorter run says nothing about the upstream.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn cut_by_call(
-        &mut self,
-        slots: impl Iterator<Item = usize>,
-        reason: StopReason,
-    ) -> GaveUp<E> {
-        if reason != StopReason::Deadline {
-            return self.give_up(reason, None);
-        }
-        let cut = Cut::Deadline;
-        let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut);
-        let total = self.policy.total_timeout().saturating_sub(self.policy.excluded());
-        let enough = total.min(self.policy.attempt_timeout()) / 2;
-        if !X::ALONE && self.policy.total_timeout() != NO_LIMIT {
-            let now = self.now();
-            for slot in slots {
-                if self.guard.began(slot).is_some_and(|began| now.saturating_sub(began) >= enough) {
-                    self.guard.report(slot, Some(verdict), Some(now));
-                }
-            }
-        }
-        self.close(reason, Some(verdict), Some(cut), None)
-    }
-
-    /// Gives back everything that the call holds, reports its end and builds the error.
-    fn close(
-        &mut self,
-        reason: StopReason,
-        verdict: Option<Verdict>,
-        cut: Option<Cut>,
-        retry_after: Option<Duration>,
-    ) -> GaveUp<E> {
-        if !X::ALONE {
-            self.guard.forget_all();
-        }
-        self.resumes_at = 0;
-        let (attempts, elapsed) =
-            (self.guard.progress.attempts, Duration::from_nanos(self.elapsed()));
-        let retry_after = retry_after.filter(|after| !after.is_zero());
-        let too_large = if reason == StopReason::TooLarge { self.guard.too_large() } else { None };
-        if self.guard.target.listens() {
-            let error_type = cut.map_or(std::any::type_name::<E>(), |cut| cut.as_str());
-            self.with_failure(cut, verdict, |call, failure| {
-                call.emit(EventKind::GaveUp {
-                    reason,
-                    attempts,
-                    elapsed,
-                    failure,
-                    retry_after,
-                    too_large,
-                    error_type,
-                });
-            });
-        }
-        let upstream = self.guard.target.owned_name();
-        let facts =
-            Facts { reason, attempts, elapsed, retry_after, too_large, verdict, cut, upstream };
-        GaveUp::new(Inner { facts, last: self.last.take() })
-    }
 }
 
 /// Classifies a cut. If the classifier has no opinion, the request may be sent again.
-fn classified_cut<E>(classifier: &impl Classify<E>, cut: Cut) -> Verdict {
+pub(super) fn classified_cut<E>(classifier: &impl Classify<E>, cut: Cut) -> Verdict {
     classifier.classify_cut(cut).unwrap_or(Verdict::transient())
 }

@@ -15,6 +15,7 @@
 //! After `failed` a retry without a delay begins by `begin_after_failure`, which checks less.
 
 mod begin;
+mod close;
 mod emit;
 mod end;
 mod gave_up;

@@ -27,6 +27,7 @@
 //! limits and all hosts share others, put one call inside the other:
 //! `ALL_HOSTS.call(retry(op, POLICY, &token).on(&HOST), classifier)`.
 
+mod account;
 mod at_cost;
 mod guard;
 mod held;

@@ -1,0 +1,84 @@
+use super::payment::{Paused, Payment};
+use super::{Endpoint, Guard};
+use crate::budget::{Budget, Cause};
+use crate::observe::CallKind;
+use crate::verdict::Cut;
+
+/// The payments of a call to the budget of its target.
+impl<X: Endpoint, const N: usize> Guard<X, N> {
+    fn budget(&self) -> Option<&Budget> {
+        self.target.parts()?.budget.as_ref()
+    }
+
+    /// Sets the cause of the next attempt. It decides about the cost.
+    #[inline]
+    pub(crate) const fn set_cause(&mut self, cause: Cause) {
+        // Held tokens keep the cause by which they were taken.
+        if !self.progress.payment.is_held() {
+            self.progress.payment = Payment::due(cause);
+        }
+    }
+
+    /// Takes the cost of the next attempt from the budget unless the call already holds it. Returns
+    /// false if the budget has too few tokens left. Without a budget every attempt is free.
+    #[inline]
+    pub(crate) fn pay(&mut self) -> bool {
+        let mut payment = self.progress.payment;
+        if !X::ALONE && !payment.is_held() {
+            if payment.is_spent() {
+                // The attempt was dropped or panicked, so nothing is known about its cause.
+                payment = Payment::due(Cause::Failed);
+            }
+            let Some(budget) = self.budget() else { return true };
+            let Some(tokens) = budget.take(payment.cause()) else { return false };
+            tokens.spend(); // the payment stands for the tokens from here
+            self.progress.payment = payment.held();
+        }
+        true
+    }
+
+    /// Begins a pause after an attempt that ended with `cut` or with an error. The budget could not pay
+    /// for the next attempt.
+    #[cold]
+    pub(crate) const fn pause(&mut self, cut: Option<Cut>) {
+        self.progress.payment = self.progress.payment.owed(cut);
+    }
+
+    /// Returns the end of the attempt before the pause. `None` outside of a pause.
+    #[inline]
+    pub(crate) const fn paused(&self) -> Option<Paused> {
+        self.progress.payment.paused()
+    }
+
+    /// Spends the held tokens because the attempt begins.
+    #[inline]
+    pub(crate) const fn spend(&mut self) {
+        self.progress.payment = self.progress.payment.begun();
+    }
+
+    /// Gives back the tokens of an attempt that will not begin.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn refund(&mut self) {
+        let payment = self.progress.payment;
+        if payment.is_held() {
+            self.progress.payment = payment.given_back();
+            if let Some(budget) = self.budget() {
+                budget.refund(payment.cause());
+            }
+        }
+    }
+
+    /// Records a success in the budget. A hedge never gives its cost back: nothing would then limit
+    /// the hedges of an upstream that answers.
+    #[inline]
+    pub(crate) fn deposit(&self) {
+        let payment = self.progress.payment;
+        let is_retry = payment.is_spent() && self.progress.kind != CallKind::Hedge;
+        match self.budget() {
+            Some(budget) if is_retry => budget.deposit_for(payment.cause()),
+            Some(budget) => budget.deposit(),
+            None => {}
+        }
+    }
+}
