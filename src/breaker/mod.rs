@@ -45,6 +45,8 @@ mod core;
 mod error;
 mod machine;
 mod publish;
+#[cfg(test)]
+mod races;
 mod report;
 mod settings;
 mod state;

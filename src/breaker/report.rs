@@ -157,7 +157,7 @@ impl Core {
     }
 
     #[cold]
-    fn end_streak(&self, generation: u32) {
+    pub(super) fn end_streak(&self, generation: u32) {
         let mut seen = self.streak.load(Ordering::Relaxed);
         while failures(seen) != 0 && is_of(seen, generation) {
             let none = seen & !u64::from(u32::MAX);
@@ -173,7 +173,7 @@ impl Core {
         }
     }
 
-    fn lengthen_streak(&self, generation: u32) -> u32 {
+    pub(super) fn lengthen_streak(&self, generation: u32) -> u32 {
         let longer =
             |seen| (is_of(seen, generation) && failures(seen) < u32::MAX).then(|| seen + 1);
         match self.streak.fetch_update(Ordering::Relaxed, Ordering::Relaxed, longer) {

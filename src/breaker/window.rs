@@ -315,7 +315,32 @@ fn own_shard() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// The multiplication is a division while the product fits, and then at most one slot off.
+        #[test]
+        fn a_tick_is_the_number_of_past_slots(length in 2..=1_u64 << 40, now in 0..1_u64 << 62) {
+            let slot = Slot::of(Duration::from_nanos(length * SLOTS as u64));
+            let small = now % (u64::MAX / length);
+            for small in [small, small / length * length] {
+                prop_assert_eq!(slot.tick(small), small / length);
+            }
+            prop_assert!((0..=1).contains(&(slot.tick(now) - now / length)));
+        }
+
+        /// The tag fits beside a count of 32 bits, and names the generation and the lap.
+        #[test]
+        fn a_place_is_a_slot_and_a_tag_of_32_bits(tick: u64, generation: u32) {
+            let (index, tag) = place(tick, generation);
+            prop_assert_eq!(index as u64, tick % SLOTS as u64);
+            prop_assert_eq!(tag >> 31, 1);
+            prop_assert_eq!(tag & 0xff_ffff, tick / SLOTS as u64 % (1 << 24));
+            prop_assert_eq!(tag >> 24 & 0x7f, u64::from(generation % 128));
+        }
+    }
 
     #[test]
     fn a_full_count_stays_full() {

@@ -124,8 +124,7 @@ where
     /// Does the work of [`begin`](Self::begin) after the check of the token.
     #[inline(never)]
     fn begin_on(&mut self, slot: usize, waker: Option<&Waker>) -> Begin {
-        if self.guard.progress.attempts > 0 && self.guard.progress.attempts >= self.policy.allowed()
-        {
+        if self.guard.progress.attempts >= self.policy.allowed() {
             return Begin::End(StopReason::Attempts, None);
         }
         let starts = !self.clock_runs();

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::end::{Classified, classified_cut};
 use super::gave_up::{Facts, Inner};
-use super::{CallPolicy, CallState, GaveUp, NO_LIMIT};
+use super::{CallPolicy, CallState, GaveUp};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::EventKind;
@@ -92,7 +92,7 @@ where
         let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut);
         let total = self.policy.total_timeout().saturating_sub(self.policy.excluded());
         let enough = total.min(self.policy.attempt_timeout()) / 2;
-        if !X::ALONE && self.policy.total_timeout() != NO_LIMIT {
+        if !X::ALONE {
             let now = self.now();
             for slot in slots {
                 if self.guard.began(slot).is_some_and(|began| now.saturating_sub(began) >= enough) {

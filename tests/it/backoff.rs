@@ -290,3 +290,19 @@ fn an_explicit_delay_has_no_jitter_by_default() {
         );
     }
 }
+
+/// The first delay is the base itself, also where its floating-point form is rounded. A base of zero
+/// stays zero, however far the factor has grown.
+#[test]
+fn the_first_delay_is_the_base_to_the_nanosecond() {
+    let delay = |backoff: Backoff, retry| backoff.delay(retry, Duration::ZERO, untouched);
+    for secs in (40..63).map(|bit| (1_u64 << bit) - 1) {
+        let base = Duration::new(secs, 999_999_999);
+        let backoff = Backoff::exponential(base).with_cap(Duration::MAX).with_jitter(Jitter::None);
+        assert_eq!(delay(backoff, 1), base);
+    }
+    let none = Backoff::exponential(Duration::ZERO).with_cap(CAP).with_jitter(Jitter::None);
+    for retry in [1, 2, 1_024, 1_026, 5_000, u32::MAX] {
+        assert_eq!(delay(none, retry), Duration::ZERO, "{retry}");
+    }
+}

@@ -213,6 +213,32 @@ fn the_spread_is_limited_after_many_holds() {
     );
 }
 
+/// The hint of a hold that is over does not count for the next one.
+#[test]
+fn the_spread_follows_from_the_hints_of_one_hold() {
+    let timer = ManualTimer::new();
+    let upstream = held_by(Cooldown::new(), &timer);
+    upstream.hold(60 * SECOND);
+    timer.advance(120 * SECOND);
+    for _ in 0..1000 {
+        upstream.hold(SECOND);
+        timer.advance(SECOND);
+    }
+    upstream.hold(SECOND);
+    let last = last_of_many(&upstream, &timer);
+    assert!((7 * SECOND..=9 * SECOND).contains(&last), "a quarter of 32 hints: {last:?}");
+}
+
+#[test]
+fn the_jitter_is_a_share_of_the_hold() {
+    let timer = ManualTimer::new();
+    let upstream = held_by(Cooldown::new().with_jitter(5.0), &timer);
+    upstream.hold(10 * SECOND);
+    assert_eq!(upstream.held(), Some(10 * SECOND));
+    let last = last_of_many(&upstream, &timer);
+    assert!((18 * SECOND..=20 * SECOND).contains(&last), "the hold and as much again: {last:?}");
+}
+
 #[test]
 fn a_call_during_the_release_does_not_overtake_the_waiters() {
     let timer = ManualTimer::new();
