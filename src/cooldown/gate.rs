@@ -125,10 +125,13 @@ impl Gate {
     pub(super) fn remaining(&self, now: u64) -> Option<Duration> {
         // Acquire, because `is_over` reads `since` (invariant 2).
         let until = self.until.load(Ordering::Acquire);
+        if until == 0 {
+            return None;
+        }
         if until > now {
             return Some(Duration::from_nanos(until - now));
         }
-        if until > 0 && self.is_over(until, now) {
+        if self.is_over(until, now) {
             self.clear(until);
         }
         None
