@@ -218,12 +218,10 @@ where
     pub(crate) fn attempt_limit(&self) -> u64 {
         let fixed = self.policy.attempt_timeout();
         match self.learns() {
-            Some(adaptive) if self.policy.rules().is_learned() => {
-                nanos(adaptive.limit_at(Duration::from_nanos(self.now())))
-                    .min(NO_LIMIT - 1)
-                    .min(fixed)
-            }
-            _ => fixed,
+            Some(adaptive) => nanos(adaptive.limit_at(Duration::from_nanos(self.now())))
+                .min(NO_LIMIT - 1)
+                .min(fixed),
+            None => fixed,
         }
     }
 
