@@ -28,11 +28,6 @@ static CLASSES: &[(&str, Kind)] = &[
     ("value", Kind::InvalidRequest),
 ];
 
-/// Returns whether a code in normal form is generic.
-pub(super) fn is_generic(name: &str) -> bool {
-    GENERIC.iter().any(|(generic, _)| *generic == name)
-}
-
 /// Returns the meaning of a generic code for failures without any better sign.
 pub(super) fn code(code: &str) -> Option<(Kind, Rule)> {
     let mut buffer = [0; LONGEST];

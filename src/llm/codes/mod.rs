@@ -14,7 +14,6 @@ use std::sync::LazyLock;
 use groups::{GROUPS, Group};
 use stems::STEMS;
 
-use super::generic;
 use super::kind::{Kind, Scope};
 use super::normal::{LONGEST, normalize};
 use super::rule::Rule;
@@ -83,9 +82,6 @@ fn match_whole(name: &str, status: Statuses) -> Option<CodeMatch> {
 }
 
 fn match_stem(name: &str, status: Statuses) -> Option<CodeMatch> {
-    if generic::is_generic(name) {
-        return None;
-    }
     let hit = |group: &'static Group| {
         group.names().find(|stem| stem.len() <= name.len() && name.contains(stem))
     };
@@ -120,6 +116,7 @@ pub(super) fn status_in(code: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::generic;
     use super::*;
 
     #[test]
@@ -162,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn generic_codes_match_no_group() {
+    fn generic_codes_match_no_group_and_no_stem() {
         for code in generic::names() {
             assert_eq!(look_up(code, Statuses::ALL), None, "{code}");
         }

@@ -87,14 +87,13 @@ pub(super) fn read(message: &str, places: &[Place], status: Statuses) -> Reading
     let all = places.iter().fold(0, |all, place| all | meaning(place));
     let mut reading = Reading::default();
     let (mut is_minute, mut is_rate) = (false, false);
+    let denials: Vec<_> = places.iter().filter(|place| meaning(place) & NOT_USED != 0).collect();
     for statement in places.chunk_by(|one, next| !is_stopped(message, one.start, next.start)) {
-        let is_denied = |place: &Place| {
-            let covers = |other: &Place| other.start <= place.start && place.end <= other.end;
-            statement.iter().any(|other| meaning(other) & NOT_USED != 0 && covers(other))
+        let counts = |place: &&Place| {
+            !denials.iter().any(|denial| denial.start <= place.start && place.end <= denial.end)
         };
-        let counts = |place: &&Place| all & NOT_USED == 0 || !is_denied(place);
         let mut said = statement.iter().filter(counts).fold(0, |all, place| all | meaning(place));
-        if said & (MINUTE | PERIODS) != 0 && said & PERIODS != 0 {
+        if said & PERIODS != 0 {
             said &= !periods_within(message, statement, &meaning);
         }
         if has(said, TODAY | USED) && said & (RATE | LOAD) == 0 {
@@ -106,7 +105,7 @@ pub(super) fn read(message: &str, places: &[Place], status: Statuses) -> Reading
         reading.other = reading.other.or_else(|| other(said, all, status));
     }
     reading.is_minute = is_minute && reading.quota.is_none();
-    if status.meets(LIMITED.and(Statuses::NONE)) && reading.quota.is_none() {
+    if status.meets(LIMITED.and(Statuses::NONE)) {
         let of = |scope, rule| Some(Said { kind: Kind::RateLimit, scope, rule });
         let rate = if is_minute {
             of(Some(Scope::Minute), "a limit per minute")
