@@ -21,7 +21,7 @@ use crate::histogram::{Histogram, clamped_quantile};
 /// | samples | 30 | fewer calls say little about a quantile of 0.95 |
 ///
 /// Until that many calls are known, a call reserves its maximum of output. Without a maximum it
-/// reserves the largest usage so far.
+/// reserves the largest usage so far. From then on the estimate is computed at each 64th call.
 ///
 /// # Examples
 ///

@@ -67,9 +67,9 @@ impl Lease {
         self.low.store(low, Ordering::Relaxed);
     }
 
-    /// Keeps the lowest reported level.
+    /// Keeps the lowest reported level. A level is an `i64` and never [`NOT_TOLD`].
     pub(super) fn tell(&self, units: u64) {
-        self.told.fetch_min(units.min(NOT_TOLD - 1), Ordering::Relaxed);
+        self.told.fetch_min(units, Ordering::Relaxed);
     }
 
     /// Keeps the largest refused amount.
