@@ -204,6 +204,7 @@ fn the_caller_decides_whether_a_conflict_is_retried() {
         assert!(classifier.conflict());
         assert!(classifier.verdict(StatusCode::CONFLICT, None).is_again());
         let lasting = classifier.with_conflict(false);
+        assert!(!lasting.conflict());
         assert_eq!(lasting.verdict(StatusCode::CONFLICT, Some(TWO)), ANSWERED);
         assert_eq!(lasting.with_conflict(true), classifier);
     }

@@ -24,14 +24,13 @@ fn numbers(fields: &[(&str, &str)]) -> (Option<u64>, Option<u64>, Option<Duratio
 #[test]
 fn the_shortest_window_counts() {
     let names = ["second", "minute", "hour", "day"];
-    for (at, shortest) in names.iter().enumerate() {
-        let fields: Vec<_> = names[at..]
-            .iter()
-            .map(|name| (format!("x-ratelimit-limit-requests-{name}"), format!("{}", name.len())))
+    for shortest in 0..names.len() {
+        let fields: Vec<_> = (shortest..names.len())
+            .map(|at| (format!("x-ratelimit-limit-requests-{}", names[at]), (at + 1).to_string()))
             .collect();
         let fields: Vec<_> =
             fields.iter().rev().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let own = u64::try_from(shortest.len()).unwrap();
+        let own = u64::try_from(shortest + 1).unwrap();
         assert_eq!(numbers(&fields).0, Some(own), "{fields:?}");
     }
 }
@@ -110,6 +109,7 @@ fn of_two_items_of_a_name_the_smaller_remaining_number_counts_with_its_reset() {
     assert_eq!(of(r#""a";r=3;t=8, "a";r=3;t=5"#), (None, Some(3), seconds(8)));
     assert_eq!(of(r#""a";t=8, "a";r=3"#), (None, Some(3), seconds(8)));
     assert_eq!(of(r#""a";r=3, "a";t=8"#), (None, Some(3), seconds(8)));
+    assert_eq!(of(r#""a";t=8, "a";t=5"#), (None, None, seconds(8)), "the first one");
 }
 
 #[test]
@@ -127,6 +127,16 @@ fn a_separator_in_a_quoted_name_separates_nothing() {
     let of = |value: &str| numbers(&[("ratelimit", value)]).1;
     assert_eq!(of(r#""a,b;c";r=3"#), Some(3));
     assert_eq!(of(r#""a\"b,c";r=3"#), Some(3));
+    // Outside of quotes nothing is escaped.
+    assert_eq!(of(r#"a\"b;c";r=3"#), Some(3));
+}
+
+#[test]
+fn only_the_first_part_of_an_item_is_its_name() {
+    for policy in [r#""a";q=9;w=60"#, r#""a";q=9;w=60;b"#, r#""a";b;q=9;w=60"#] {
+        let fields = [("ratelimit-policy", policy), ("ratelimit", r#""a";r=3"#)];
+        assert_eq!(numbers(&fields), (Some(9), Some(3), None), "{policy}");
+    }
 }
 
 #[test]
