@@ -49,7 +49,6 @@ mod llm_objects;
 mod llm_report;
 mod llm_statements;
 mod llm_transport;
-
 mod metrics;
 mod nested;
 mod observe;
@@ -57,6 +56,7 @@ mod observer_panics;
 mod pause;
 mod quota_calls;
 mod quota_config;
+mod quota_estimate;
 mod quota_extremes;
 mod quota_headers;
 mod quota_laws;

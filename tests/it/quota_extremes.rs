@@ -85,6 +85,22 @@ fn a_clock_that_stands_jumps_or_goes_back_gives_no_free_units() {
     assert_eq!(taken(&[0, 1_000_000_000, 0, 1_000_000_000]), 20, "back and forth");
 }
 
+/// The clocks of two threads are not read in the order of their calls.
+#[test]
+fn a_refund_takes_nothing_from_a_call_with_an_earlier_clock() {
+    let seconds = Duration::from_secs;
+    for settled in [0, 1, 3, 9, 50, 1_000] {
+        for looked in [0, 1, 3, 9, 50, 999] {
+            let quota = Quota::new().with_tokens(Rate::per_second(1).with_burst(10));
+            let reservation = quota.try_reserve(Cost::input(6), NOW).unwrap();
+            let level = || quota.level_at(Dimension::Tokens, seconds(looked)).unwrap();
+            let before = level();
+            reservation.settle(Usage::new().with_input(4).with_output(0), seconds(settled));
+            assert!(level() >= before, "settled at {settled} s, looked at {looked} s");
+        }
+    }
+}
+
 #[test]
 fn extreme_periods_and_limits_are_accepted() {
     for period in [Duration::ZERO, Duration::from_nanos(1), Duration::MAX] {

@@ -1,6 +1,9 @@
 //! The order of the waiters of a quota.
 
 use std::cell::Cell;
+use std::iter::once;
+use std::ops::Range;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
@@ -36,12 +39,19 @@ async fn old_waiters_of_one_group_leave_the_others_their_share() {
     assert!(late.get() >= 200, "{} of 580 calls", late.get());
 }
 
-/// Polls the tasks that were woken, until one of them is ready.
+/// Polls the tasks that were woken, until one of them is ready. Returns its place.
 fn first_ready<F: Future>(tasks: &mut [Spawn<F>]) -> Option<usize> {
+    first_output(tasks).map(|(place, _)| place)
+}
+
+/// Polls the tasks that were woken, until one of them is ready. Returns its place and its output.
+fn first_output<F: Future>(tasks: &mut [Spawn<F>]) -> Option<(usize, F::Output)> {
     for _ in 0..10 {
-        for (index, task) in tasks.iter_mut().enumerate() {
-            if task.is_woken() && task.poll().is_ready() {
-                return Some(index);
+        for (place, task) in tasks.iter_mut().enumerate() {
+            if task.is_woken() {
+                if let Poll::Ready(output) = task.poll() {
+                    return Some((place, output));
+                }
             }
         }
     }
@@ -92,4 +102,94 @@ fn a_call_that_leaves_the_queue_does_not_delay_its_group() {
         turns.push(first_ready(&mut waiters).unwrap());
     }
     assert!(turns.contains(&5), "{turns:?}");
+}
+
+#[test]
+fn the_forecast_of_a_newcomer_counts_the_waiters_ahead() {
+    let timer = ManualTimer::new();
+    let quota = Quota::new().with_tokens(Rate::per_second(1).with_burst(10));
+    let upstream = Upstream::new("model").with_quota(quota).with_timer(timer);
+    upstream.at_cost(Cost::input(10)).try_admit().unwrap().succeeded();
+    let target = |tokens, priority| upstream.at_cost(Cost::input(tokens)).with_priority(priority);
+    let mut waiters = [(5, 2), (7, 1), (1, 2)].map(|(tokens, priority)| {
+        let mut waiter = spawn(target(tokens, priority).admit(Never));
+        assert!(waiter.poll().is_pending());
+        waiter
+    });
+    for (priority, ahead) in [(3, 0), (2, 6), (1, 13), (0, 13)] {
+        let policy = RetryPolicy::new().with_total_timeout(Duration::from_millis(10));
+        let call = retry(async |_| Ok::<_, std::io::Error>(()), policy, Never);
+        let Poll::Ready(Err(refused)) = spawn(call.on(target(3, priority))).poll() else {
+            panic!("the deadline comes first")
+        };
+        assert_eq!(refused.retry_after(), Some(Duration::from_secs(ahead + 3)), "{priority}");
+    }
+    assert!(waiters.iter_mut().all(|waiter| waiter.poll().is_pending()));
+}
+
+#[test]
+fn groups_share_the_amounts_and_not_the_calls() {
+    let timer = ManualTimer::new();
+    let quota = Quota::new().with_tokens(Rate::per_second(1).with_burst(9));
+    let upstream = Upstream::new("model").with_quota(quota).with_timer(timer.clone());
+    upstream.at_cost(Cost::input(9)).try_admit().unwrap().succeeded();
+    let served = Cell::new([0; 2]);
+    let (target, served) = (&upstream, &served);
+    let call = |group: u8, tokens: u64| async move {
+        let target = target.at_cost(Cost::input(tokens)).with_group(group);
+        target.admit(Never).await.unwrap().succeeded();
+        let mut sums = served.get();
+        sums[usize::from(group) - 1] += tokens;
+        served.set(sums);
+    };
+    let large = (0..20).map(|_| spawn(call(1, 9)));
+    let mut waiters: Vec<_> = large.chain((0..150).map(|_| spawn(call(2, 1)))).collect();
+    assert!(waiters.iter_mut().all(|waiter| waiter.poll().is_pending()));
+    for _ in 0..180 {
+        timer.advance(Duration::from_secs(1));
+        while let Some(served) = first_ready(&mut waiters) {
+            drop(waiters.remove(served));
+        }
+        let [large, small] = served.get();
+        assert!(small.abs_diff(large) <= 9, "{large} and {small} tokens");
+    }
+    assert!(served.get().iter().all(|tokens| *tokens >= 80), "{served:?}");
+}
+
+/// A waiter becomes old while another one sleeps until its cost fits. The other one must not take
+/// its turn and must not leave it asleep.
+#[test]
+fn a_waiter_that_grows_old_is_not_left_asleep() {
+    const STEP: Duration = Duration::from_secs(75);
+    let timer = ManualTimer::new();
+    let quota = Quota::new().with_requests(Rate::new(1, STEP));
+    let upstream = Upstream::new("model").with_quota(quota).with_timer(timer.clone());
+    upstream.try_admit().unwrap().succeeded();
+    let target = &upstream;
+    let call = |name: u32, priority: u8| async move {
+        let target = target.at_cost(Cost::new()).with_priority(priority);
+        target.admit(Never).await.unwrap().succeeded();
+        name
+    };
+    let mut waiters = Vec::new();
+    let join = |waiters: &mut Vec<_>, old: u32, others: Range<u32>| {
+        let calls = once(call(old, 0)).chain(others.map(|name| call(name, 1)));
+        let first = waiters.len();
+        waiters.extend(calls.map(spawn));
+        assert!(waiters[first..].iter_mut().all(|waiter| waiter.poll().is_pending()));
+    };
+    join(&mut waiters, 100, 1..9);
+    let mut turns = Vec::new();
+    for turn in 1..=17 {
+        timer.advance(STEP / 2);
+        if turn == 9 {
+            // The waiter is old in the middle of the eighth turn after this one.
+            join(&mut waiters, 200, 9..19);
+        }
+        timer.advance(STEP / 2);
+        let (place, name) = first_output(&mut waiters).expect("each refill serves a waiter");
+        drop(waiters.remove(place));
+        turns.push(name);
+    }
+    assert_eq!((turns[8], turns[16]), (100, 200), "{turns:?}");
 }

@@ -49,6 +49,21 @@ fn a_cost_has_its_tokens() {
 }
 
 #[test]
+fn numbers_of_tokens_saturate() {
+    let most = u64::from(u32::MAX);
+    for (given, kept) in
+        [(most - 1, most - 1), (most, most), (most + 1, most), (most + 8, most), (u64::MAX, most)]
+    {
+        let cost = Cost::input(given).with_max_output(given);
+        assert_eq!((cost.input_tokens(), cost.max_output()), (Some(kept), Some(kept)));
+        let usage = Usage::new().with_input(given).with_output(given);
+        let usage = usage.with_cache_reads(given).with_cache_writes(given);
+        assert_eq!((usage.input(), usage.output()), (Some(kept), Some(kept)));
+        assert_eq!((usage.cache_reads(), usage.cache_writes()), (kept, kept));
+    }
+}
+
+#[test]
 fn an_estimate_learns_only_where_a_call_reserves_it() {
     let learned = |charge: Charge| {
         let quota = Quota::new().with_tokens(Rate::per_minute(60_000)).with_charge(charge);
