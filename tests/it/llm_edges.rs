@@ -155,7 +155,14 @@ fn quoted_braces_hide_words_up_to_their_own_end() {
 
 #[test]
 fn statuses_of_one_class_have_one_kind() {
-    for class in [&[401, 407][..], &[403, 451], &[404, 410], &[413, 431], &[503, 529]] {
+    for class in [
+        &[401, 407][..],
+        &[403, 451],
+        &[404, 410],
+        &[413, 431],
+        &[424, 425, 499, 500, 502],
+        &[498, 503, 529],
+    ] {
         let kinds: Vec<_> = class.iter().map(|status| read(*status, "").kind()).collect();
         assert!(kinds.windows(2).all(|pair| pair[0] == pair[1]), "{class:?}: {kinds:?}");
         assert_ne!(kinds[0], Kind::Unknown);

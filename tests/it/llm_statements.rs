@@ -117,6 +117,32 @@ fn the_numbers_of_each_period_are_its_own() {
 }
 
 #[test]
+fn a_period_is_used_up_if_one_of_its_numbers_is() {
+    let (used, free) = ("limit 60, used 60", "limit 400, used 3");
+    for (first, second) in [(used, free), (free, used), (used, used)] {
+        let words = format!("calls per day: {first}, tokens per day: {second}");
+        assert_eq!(said(429, &words), DAY, "{words}");
+    }
+    let words = format!("calls per day: {free}, tokens per day: {free}");
+    assert_eq!(said(429, &words).0, Kind::RateLimit, "{words}");
+}
+
+#[test]
+fn a_plan_is_named_with_its_unit_and_its_end() {
+    let plan = (Kind::QuotaExhausted, Some(Scope::Window));
+    for status in [400, 429] {
+        assert_eq!(said(status, "the calls of your subscription are used up"), plan);
+        for words in [
+            "your subscription is used up",
+            "the calls of your subscription",
+            "your subscription is odd",
+        ] {
+            assert_ne!(said(status, words).0, Kind::QuotaExhausted, "{words}");
+        }
+    }
+}
+
+#[test]
 fn a_limit_that_is_only_named_is_not_used_up() {
     for words in ["only supports 400 requests per day", "the maximum is 400 requests per day"] {
         assert_ne!(said(400, words).0, Kind::QuotaExhausted, "{words}");
@@ -147,6 +173,31 @@ fn a_wait_of_a_minute_is_no_limit_of_a_minute() {
     assert_eq!(said(429, "rate limit. please wait a minute"), (Kind::RateLimit, None));
     let limit = (Kind::RateLimit, Some(Scope::Minute));
     assert_eq!(said(429, "rate limit of 60 requests a minute"), limit);
+}
+
+#[test]
+fn a_limit_is_no_reason_for_a_missing_key_or_a_large_request() {
+    let words = "your daily limit is reached";
+    for status in [400, 403, 429, 500, 503] {
+        assert_eq!(said(status, words), DAY, "{status}");
+    }
+    for status in [401, 404, 413] {
+        assert_ne!(said(status, words).0, Kind::QuotaExhausted, "{status}");
+    }
+}
+
+#[test]
+fn at_a_400_words_about_a_rate_count_at_the_start_only() {
+    let words = "rate limit for callers";
+    let later = format!("the value of this argument is odd: {words}");
+    for (status, words, kind) in [
+        (400, words, Kind::RateLimit),
+        (400, &later, Kind::InvalidRequest),
+        (500, words, Kind::RateLimit),
+        (500, &later, Kind::RateLimit),
+    ] {
+        assert_eq!(said(status, words).0, kind, "{status}: {words}");
+    }
 }
 
 #[test]
@@ -188,4 +239,61 @@ fn braces_and_quotes_hide_words_of_a_request() {
     }
     // An apostrophe inside a word opens nothing.
     assert_eq!(said(400, &format!("it's an {words} of the users' keys")).0, Kind::Auth);
+}
+
+#[test]
+fn a_limit_on_a_rate_is_named_with_its_unit_and_its_end() {
+    let without_status = |words: &str| {
+        let body = serde_json::json!({ "error": { "message": words } }).to_string();
+        Reply::new(body.as_bytes()).classify(SystemTime::UNIX_EPOCH).kind()
+    };
+    for words in ["concurrency of calls reached", "reached: the calls per min"] {
+        assert_eq!(without_status(words), Kind::RateLimit, "{words}");
+        assert_eq!(said(402, words).0, Kind::RateLimit, "{words}");
+        assert_eq!(said(400, words).0, Kind::InvalidRequest, "{words}");
+    }
+    for words in [
+        "concurrency of calls",
+        "concurrency reached",
+        "calls reached",
+        "concurrency",
+        "calls",
+        "reached",
+        "concurrency of calls. it is reached",
+        "concurrency reached. calls",
+    ] {
+        assert_eq!(without_status(words), Kind::Unknown, "{words}");
+        assert_eq!(said(402, words).0, Kind::QuotaExhausted, "{words}");
+    }
+}
+
+#[test]
+fn a_number_of_tokens_beyond_a_rate_or_a_load_is_no_length() {
+    let words = "the tokens of your history are beyond it";
+    assert_eq!(said(400, words).0, Kind::ContextLength);
+    for limit in ["as the capacity is", "while we are busy", "by the concurrency", "by throttles"] {
+        for words in [format!("{words} {limit}"), format!("{words}. {limit}"), {
+            format!("{limit}. {words}")
+        }] {
+            assert_ne!(said(400, &words).0, Kind::ContextLength, "{words}");
+        }
+    }
+}
+
+#[test]
+fn a_denial_takes_back_its_own_words_only() {
+    for words in [
+        "your calls have not been consumed, but your daily limit is reached",
+        "your daily limit is reached, but your calls have not been consumed",
+        "your calls have not been consumed. your daily limit is reached",
+    ] {
+        assert_eq!(said(400, words), DAY, "{words}");
+    }
+    for words in
+        ["the calls of your daily limit have not been consumed", "daily calls not consumed"]
+    {
+        assert_ne!(said(400, words).0, Kind::QuotaExhausted, "{words}");
+        let consumed = words.replace("not ", "");
+        assert_eq!(said(400, &consumed), DAY, "{consumed}");
+    }
 }

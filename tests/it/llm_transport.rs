@@ -2,10 +2,10 @@
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use resile::Jitter;
-use resile::llm::{self, Failure, Kind};
+use resile::llm::{self, Failure, Kind, Reply};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -106,5 +106,26 @@ fn a_reason_phrase_names_its_status() {
         assert_eq!(failure.status(), Some(status), "{words}");
         let words = format!("the proxy said {status} sheep");
         assert!(Failure::find_in_text(&words).is_none(), "{words}");
+    }
+}
+
+#[test]
+fn only_a_good_answer_without_content_is_empty() {
+    let good = r#"{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}"#;
+    for (status, body, kind) in [
+        (Some(200), "", Kind::InvalidOutput),
+        (Some(299), "", Kind::InvalidOutput),
+        (None, "", Kind::Unknown),
+        (Some(199), "", Kind::Unknown),
+        (Some(300), "", Kind::Unknown),
+        (Some(200), "zzz", Kind::Server),
+        (None, "zzz", Kind::Unknown),
+        (Some(200), good, Kind::Unknown),
+        (None, good, Kind::Unknown),
+    ] {
+        let reply = Reply::new(body.as_bytes());
+        let reply = status.map_or(reply, |status| reply.with_status(status));
+        let failure = reply.classify(SystemTime::UNIX_EPOCH);
+        assert_eq!(failure.kind(), kind, "{status:?}: {body:?}");
     }
 }
