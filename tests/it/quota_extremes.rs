@@ -85,6 +85,38 @@ fn a_clock_that_stands_jumps_or_goes_back_gives_no_free_units() {
     assert_eq!(taken(&[0, 1_000_000_000, 0, 1_000_000_000]), 20, "back and forth");
 }
 
+#[test]
+fn the_largest_numbers_are_the_documented_ones() {
+    let rate = Rate::per_second(u32::MAX);
+    assert_eq!((rate.burst(), rate.with_burst(268_435_453).burst()), (268_435_454, 268_435_453));
+    for (given, kept) in
+        [(16_777_214, 16_777_214), (16_777_215, 16_777_215), (u64::MAX, 16_777_215)]
+    {
+        let quota = Quota::new().with_tokens(Rate::per_second(100));
+        let mut reservation = quota.try_reserve(Cost::input(1), NOW).unwrap();
+        let level = || quota.level_at(Dimension::Tokens, NOW);
+        reservation.record(Usage::new().with_input(given).with_output(0), NOW);
+        assert_eq!(level(), Some(100 - kept), "{given}");
+        reservation.record(Usage::new().with_input(40).with_output(0), NOW);
+        assert_eq!(level(), Some(60), "{given}");
+    }
+}
+
+/// A debt is cut before its word could be read as a lease.
+#[test]
+fn no_sum_of_debts_makes_units() {
+    for period in [1_000_000_000, 2_000_000_000].map(Duration::from_secs) {
+        let quota = Quota::new().with_tokens(Rate::new(1, period));
+        for _ in 0..20 {
+            let nothing = Cost::input(0).with_max_output(0);
+            let usage = Usage::new().with_input(1_000_000).with_output(0);
+            quota.try_reserve(nothing, NOW).unwrap().settle(usage, NOW);
+            assert!(quota.level_at(Dimension::Tokens, NOW).unwrap() < 0, "{period:?}");
+            assert!(quota.try_reserve(Cost::input(1), NOW).is_err(), "{period:?}");
+        }
+    }
+}
+
 /// The clocks of two threads are not read in the order of their calls.
 #[test]
 fn a_refund_takes_nothing_from_a_call_with_an_earlier_clock() {

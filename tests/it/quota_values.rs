@@ -49,6 +49,22 @@ fn a_cost_has_its_tokens() {
 }
 
 #[test]
+fn each_provider_charges_in_its_own_way() {
+    for (charge, reserves, refunds, maximum, cache_read_weight) in [
+        (Charge::ACTUAL, false, true, 0, 1.0),
+        (Charge::ANTHROPIC, false, true, 0, 0.0),
+        (Charge::BEDROCK, true, true, 64_000, 0.0),
+        (Charge::OPENAI, true, false, 0, 1.0),
+        (Charge::GROQ, false, true, 0, 0.0),
+    ] {
+        assert_eq!((charge.reserves_maximum(), charge.refunds()), (reserves, refunds));
+        assert_eq!(charge.default_maximum(), maximum);
+        assert_eq!(charge.cache_read_weight().to_bits(), f64::to_bits(cache_read_weight));
+    }
+    assert_eq!((Charge::AZURE, Charge::CEREBRAS), (Charge::OPENAI, Charge::OPENAI));
+}
+
+#[test]
 fn numbers_of_tokens_saturate() {
     let most = u64::from(u32::MAX);
     for (given, kept) in
