@@ -150,9 +150,7 @@ pub(super) fn class(text: &str) -> Option<&str> {
 pub(super) fn classes(text: &str) -> impl Iterator<Item = &str> {
     let head = text.get(..floor_char_boundary(text, 1_024)).unwrap_or_default();
     let words = head.split(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_');
-    words.filter(|word| {
-        ["Error", "Exception"].iter().any(|end| word.len() > end.len() && word.ends_with(end))
-    })
+    words.filter(|word| word.ends_with("Error") || word.ends_with("Exception"))
 }
 
 /// Returns the code in the sentence of Amazon's clients: `An error occurred (Code) when calling`.

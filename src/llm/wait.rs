@@ -122,9 +122,9 @@ const MARKS: [char; 8] = [' ', ':', '=', '"', '\'', '~', '(', '`'];
 /// An anchor without an amount asks for none: "please adjust your input and try again".
 pub(super) fn sentence(text: &str, now: SystemTime) -> Option<Duration> {
     let bytes = text.as_bytes();
-    let starts = |at: &usize| match at.checked_sub(1).and_then(|before| bytes.get(before)) {
-        Some(before) => !before.is_ascii_alphanumeric() && *before != b'.',
-        None => false,
+    let starts = |at: &usize| {
+        let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+        before.is_some_and(|before| !before.is_ascii_alphanumeric())
     };
     let figures =
         (0..bytes.len()).filter(|at| bytes.get(*at).is_some_and(u8::is_ascii_digit)).filter(starts);

@@ -44,7 +44,6 @@ impl Reader<'_> {
     fn object(&mut self, depth: usize) -> Map<String, Value> {
         let mut fields = Map::new();
         loop {
-            self.skip(|byte| byte.is_ascii_whitespace() || byte == b',');
             match self.peek() {
                 None => return fields,
                 Some(b'}' | b']' | b')') => {
@@ -61,6 +60,7 @@ impl Reader<'_> {
                 let value = self.value(depth + 1);
                 fields.entry(name).or_insert(value);
             } else if self.at == before {
+                // This is a comma, or a character that begins no name.
                 self.step();
             }
         }
@@ -84,7 +84,7 @@ impl Reader<'_> {
     fn value(&mut self, depth: usize) -> Value {
         self.skip(|byte| byte.is_ascii_whitespace());
         if let Some(quote) = self.quote() {
-            if quote == b'"' && !self.escaped && is_object(self.rest()) && depth < DEEPEST {
+            if !self.escaped && is_object(self.rest()) && depth < DEEPEST {
                 // JSON inside JSON, and its quotes are not escaped.
                 self.at += 1;
                 let inner = self.object(depth);
@@ -96,10 +96,6 @@ impl Reader<'_> {
             );
         }
         match self.peek() {
-            Some(b'{') if depth < DEEPEST => {
-                self.at += 1;
-                Value::Object(self.object(depth))
-            }
             Some(b'[' | b'(') if depth < DEEPEST => {
                 self.at += 1;
                 self.list(depth)
@@ -130,7 +126,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a value without quotes: a number, `None`, `True`, `Some(…)`, `<Reason.A: 'A'>`.
+    /// Reads a value without quotes: a number, `None`, `True`, `Some(…)`, `S {…}`, `{…}`,
+    /// `<Reason.A: 'A'>`.
     fn word(&mut self, depth: usize) -> Value {
         let start = self.at;
         if self.peek() == Some(b'<') {

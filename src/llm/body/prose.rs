@@ -6,9 +6,7 @@ use serde_json::{Map, Value};
 
 use super::grpc;
 use super::named::{labelled, spelled};
-use super::{
-    BodyShape, DEEPEST, MESSAGE, PARSED, ParsedBody, READ, is_error, is_message, loose, lossy,
-};
+use super::{BodyShape, DEEPEST, MESSAGE, ParsedBody, READ, is_error, is_message, loose, lossy};
 use crate::llm::{numbers, text, wait};
 
 /// The largest number of braces of a text from which an object is tried.
@@ -38,7 +36,7 @@ impl ParsedBody {
             self.named = Some(grpc.status);
             return self.prose(grpc.message, now, depth + 1);
         }
-        if depth <= DEEPEST && self.embedded(prose, now, depth) {
+        if self.embedded(prose, now, depth) {
             return;
         }
         let prose = prose.trim();
@@ -61,7 +59,7 @@ impl ParsedBody {
     /// Reads an error object from one of the first braces of a text on. Returns whether there was
     /// an error. Other objects in a text are quoted content.
     pub(super) fn embedded(&mut self, prose: &str, now: SystemTime, depth: usize) -> bool {
-        if depth > DEEPEST || prose.len() > PARSED {
+        if depth > DEEPEST {
             return false;
         }
         let mut from = 0;
