@@ -46,6 +46,7 @@ mod llm;
 mod llm_codes;
 mod llm_edges;
 mod llm_evidence;
+mod llm_fields;
 mod llm_numbers;
 mod llm_objects;
 mod llm_report;

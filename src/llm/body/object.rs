@@ -124,12 +124,19 @@ impl ParsedBody {
             self.prose(words, now, depth + 1);
         }
         for (name, value) in inside.into_iter().flatten() {
-            self.inside(name, value, said.is_some(), now, depth + 1);
+            self.inside(name, value, said.map(|(_, words)| words), now, depth + 1);
         }
     }
 
-    /// Reads a field that may hold another error.
-    fn inside(&mut self, name: &str, value: &Value, said: bool, now: SystemTime, depth: usize) {
+    /// Reads a field that may hold another error. `said` are the words of the object around it.
+    fn inside(
+        &mut self,
+        name: &str,
+        value: &Value,
+        said: Option<&str>,
+        now: SystemTime,
+        depth: usize,
+    ) {
         match value {
             // A validator lists the faults of a request, each with its location.
             Value::Array(items) if items.first().is_some_and(|item| item.get("loc").is_some()) => {
@@ -145,9 +152,11 @@ impl ParsedBody {
             {
                 let _: bool = self.embedded(prose, now, depth);
             }
-            // These words were already read, or better words were read.
-            Value::String(_) if words(name).is_some() => {}
-            Value::String(prose) if !said || name == "raw" => self.prose(prose, now, depth),
+            // These words were already read.
+            Value::String(prose) if said == Some(prose.as_str()) => {}
+            Value::String(prose) if said.is_none() || name == "raw" => {
+                self.prose(prose, now, depth);
+            }
             Value::String(prose) => {
                 let _: bool = self.embedded(prose, now, depth);
             }

@@ -57,9 +57,9 @@ impl ParsedBody {
     }
 
     /// Reads an error object from one of the first braces of a text on. Returns whether there was
-    /// an error. Other objects in a text are quoted content.
+    /// an error. Other objects in a text are quoted content, and so is one that lies too deep.
     pub(super) fn embedded(&mut self, prose: &str, now: SystemTime, depth: usize) -> bool {
-        if depth > DEEPEST {
+        if depth >= DEEPEST {
             return false;
         }
         let mut from = 0;
