@@ -4,6 +4,8 @@ use std::error::Error;
 
 use reqwest::Response;
 
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+use self::start_of_whole as start;
 use super::failure::Failure;
 use super::kind::Kind;
 use super::reply::Reply;
@@ -71,7 +73,7 @@ async fn start(mut answer: Response) -> Vec<u8> {
 
 /// Reads the body, and keeps [`READ`] bytes of it. There `reqwest` has no chunks.
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
-async fn start(answer: Response) -> Vec<u8> {
+async fn start_of_whole(answer: Response) -> Vec<u8> {
     let body = answer.bytes().await.unwrap_or_default();
     body.iter().copied().take(READ).collect()
 }
