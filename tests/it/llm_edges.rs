@@ -37,6 +37,9 @@ fn objects_are_read_as_languages_print_them() {
             "{'error': {'a': not known (yet), 'code': 'insufficient_quota'}}",
             "{'error': {'a': <Reason.A: 'x, y'>, 'code': 'insufficient_quota'}}",
             "{'error': {'a': Some('x'), 'code': 'insufficient_quota'}}",
+            // The quote of a name ends no object in bare quotes, and a quote behind a brace does.
+            r#"{"error":"{"__type":"odd_one","error":{"code":"insufficient_quota"}}"}"#,
+            r#"{"a":"{","error":{"code":"insufficient_quota"#,
         ],
     );
 }
@@ -237,8 +240,9 @@ fn each_mark_of_an_error_suffices_in_a_good_answer() {
         let reply = Reply::new(body.as_bytes()).with_status(200);
         reply.find(SystemTime::UNIX_EPOCH).is_some()
     };
-    // Four fields, so a message alone makes no error.
-    let rest = r#""message":"no","a":1,"b":2,"c":3"#;
+    // Four fields and an `id`, so a message alone makes no error.
+    let rest = r#""message":"no","id":"x","b":2,"c":3"#;
+    assert!(!is_error(&format!("{{{rest}}}")));
     for mark in [
         r#""error":{"x":1}"#,
         r#""errors":["x"]"#,
@@ -279,6 +283,9 @@ fn a_class_or_a_code_in_a_sentence_decides_over_the_words() {
     let of = |words: &str| Reply::new(words.as_bytes()).classify(SystemTime::UNIX_EPOCH).kind();
     assert_eq!(of("openai.AuthenticationError: no"), Kind::Auth);
     assert_eq!(of("openai.APITimeoutError(no)"), Kind::Timeout);
+    assert_eq!(of("run: zzz.ConnectError(no)"), Kind::Network);
+    assert_eq!(of("run: zzz.ValidationException(no)"), Kind::InvalidRequest);
+    assert_eq!(of("run: an Error, an Exception"), Kind::Unknown);
     let denied = "An error occurred (AccessDeniedException) when calling the Invoke operation: no";
     assert_eq!(of(denied), Kind::Permission);
 }

@@ -129,6 +129,15 @@ fn a_request_above_the_limit_is_too_large() {
         let tokens = failure.tokens();
         assert_eq!((tokens.limit(), tokens.prompt()), (Some(6_000), Some(8_123)));
     }
+    // Neither the used amount nor a small number hides what the request needs.
+    for (words, limit, prompt) in [
+        ("tokens per min: limit 6000, used 9000, requested 8123", 6_000, 8_123),
+        ("requests per min: limit 5, requested 8", 5, 8),
+    ] {
+        let body = serde_json::json!({ "error": { "message": words } }).to_string();
+        let tokens = Reply::new(body.as_bytes()).with_status(429).classify(NOW).tokens();
+        assert_eq!((tokens.limit(), tokens.prompt()), (Some(limit), Some(prompt)), "{words}");
+    }
     assert_eq!(said(429, "tokens per min: limit 8123, requested 6000").0, Kind::RateLimit);
 }
 
@@ -153,7 +162,14 @@ fn amazons_clients_print_the_code_in_a_sentence() {
         ("ServiceQuotaExceeded", Kind::QuotaExhausted),
     ] {
         assert_eq!(sentence(code), kind, "{code}");
-        assert_ne!(text(&format!("An event occurred ({code}): zzz")).kind(), kind, "{code}");
+        for words in ["An event occurred ({}): zzz", "An error occurred ({}) in it: zzz"] {
+            assert_ne!(text(&words.replace("{}", code)).kind(), kind, "{words} {code}");
+        }
+        // A longer code is prose.
+        for (length, is_code) in [(63, true), (64, true), (65, false), (90, false)] {
+            let padded = format!("{code}{}", "-".repeat(length - code.len()));
+            assert_eq!(sentence(&padded) == kind, is_code, "{padded}");
+        }
     }
 }
 

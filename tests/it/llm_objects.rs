@@ -28,7 +28,7 @@ proptest! {
             "[]", "[1, 2]", "['x', 'y']", "[[1, 2], [3]]", "('x',)", "(1, 2)", "Some(1)", "f(1, 2)",
             "{}", "{'b': 1}", "S { b: [1, 2] }", "<A: 1>", "<A: '}}'>", "<A: '], (' >", "u'x, y'",
             "b'x'", "r\"x\"", "None", "False", "1.5", "'it\\'s'", "\"it's\"", "`x`",
-            "not known yet",
+            "not known yet", r#"\"x\""#,
         ]),
         times in 1..4_usize,
     ) {
@@ -97,7 +97,14 @@ fn a_string_has_its_own_words_only() {
 #[test]
 fn depth_has_a_limit() {
     // An error behind this many lists or objects inside each other is found.
-    for (open, close) in [("[", "]"), ("(", ")"), ("f(", ")"), ("{'a': ", "}"), ("S {a: ", "}")] {
+    for (open, close) in [
+        ("[", "]"),
+        ("(", ")"),
+        ("f(", ")"),
+        ("{'a': ", "}"),
+        ("S {a: ", "}"),
+        (r#""{"a":"x","b":"#, r#"}""#),
+    ] {
         let body = |times: usize| {
             let (open, close) = (open.repeat(times), close.repeat(times));
             format!("{{'a': {open}1{close}, 'error': {{'code': 'ratelimited'}}}}")
@@ -105,8 +112,9 @@ fn depth_has_a_limit() {
         for times in 0..=23 {
             assert_eq!(read(400, &body(times)).kind(), Kind::RateLimit, "{}", body(times));
         }
-        // Deeper ones are a text, and a text may have brackets of 64 bytes.
-        let kind = if open == "[" { Kind::InvalidRequest } else { Kind::RateLimit };
+        // Deeper ones are a text. A text may have round brackets and braces of 64 bytes.
+        let is_text = !open.starts_with(['[', '"']);
+        let kind = if is_text { Kind::RateLimit } else { Kind::InvalidRequest };
         for (times, kind) in [(24, kind), (26, kind), (60, Kind::InvalidRequest)] {
             assert_eq!(read(400, &body(times)).kind(), kind, "{}", body(times));
         }
@@ -155,7 +163,7 @@ fn a_nested_error_may_be_a_string() {
 
 #[test]
 fn words_may_quote_other_objects_before_the_error() {
-    for quoted in ["{}", r#"{"x":1}"#, r#"{"x":{"y":[1]}}"#, "{'x': 1}"] {
+    for quoted in ["{}", r#"{"x":1}"#, r#"{"x":{"y":[1]}}"#, "{'x': 1}", "a {no field}"] {
         for times in 0..=3 {
             let error = r#"{"error":{"code":"insufficient_quota","message":"these words"}}"#;
             let words = format!("{}{error}", format!("{quoted} then ").repeat(times));
@@ -236,6 +244,13 @@ fn the_largest_bodies_are_read_at_their_start() {
     }
     assert_eq!(of(r#"{"a":1,"#, &format!("{error}}}"), PARSED + 1), Kind::InvalidRequest);
     assert_eq!(of(&format!("{{{error},"), r#""a":1}"#, PARSED + 1), QUOTA);
+    // A larger body with a good status is a good answer.
+    for (length, want) in [(PARSED - 1, true), (PARSED, true), (PARSED + 1, false)] {
+        let start = format!("{{{error},\"a\":\"");
+        let body = format!("{start}{}\"}}", "x".repeat(length - start.len() - 2));
+        let found = Reply::new(body.as_bytes()).with_status(200).find(SystemTime::UNIX_EPOCH);
+        assert_eq!(found.map(|failure| failure.kind()), want.then_some(QUOTA), "{length}");
+    }
 }
 
 #[test]
@@ -244,6 +259,9 @@ fn a_truncated_object_names_whole_fields_only() {
     assert_eq!(of(r#""code":"insufficient_quota""#).kind(), QUOTA);
     assert_eq!(of(r#""code":insufficient_quota"#).code(), Some("insufficient_quota"));
     assert_eq!(of(r#""code":limit.daily"#).code(), Some("limit.daily"));
+    for value in ["null", "[1]", ""] {
+        assert_eq!(of(&format!(r#""code":{value}"#)).code(), None, "{value}");
+    }
     for name in ["barcode", "codex", "x_code"] {
         assert_eq!(of(&format!(r#""{name}":"invalid_api_key""#)).code(), None, "{name}");
     }

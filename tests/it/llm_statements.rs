@@ -297,3 +297,48 @@ fn a_denial_takes_back_its_own_words_only() {
         assert_eq!(said(400, &consumed), DAY, "{consumed}");
     }
 }
+
+#[test]
+fn a_quotation_hides_words_at_any_place() {
+    let words = "incorrect api key";
+    for before in 0..100 {
+        let hidden = format!("{}'{words}' is odd", "x ".repeat(before));
+        assert_eq!(said(400, &hidden).0, Kind::InvalidRequest, "{hidden}");
+        let hidden = format!("'x' {}\"{words}\" is odd", "y ".repeat(before));
+        assert_eq!(said(400, &hidden).0, Kind::InvalidRequest, "{hidden}");
+    }
+}
+
+#[test]
+fn a_quotation_ends_with_its_own_quote() {
+    let words = "incorrect api key";
+    for hidden in [
+        format!("the value 'a user's {words}' is odd"),
+        format!("the value ' {words} ' is odd"),
+        format!("the value \" {words}.\" is odd"),
+        // A quote that nothing closes hides nothing, and the other quotes still do.
+        format!("the 'value is \"{words}\" as said"),
+        format!("the \"value is '{words}' as said"),
+        format!("the 'value is {{{words}}} as said"),
+    ] {
+        assert_eq!(said(400, &hidden).0, Kind::InvalidRequest, "{hidden}");
+    }
+    for read in [
+        format!("the 'value is an {words}"),
+        format!("the values 'a.' and 'b': {words} of 'c'"),
+        format!("the values 'a.', \"(b)\": {words} of \"c\""),
+    ] {
+        assert_eq!(said(400, &read).0, Kind::Auth, "{read}");
+    }
+}
+
+#[test]
+fn a_text_without_a_code_may_quote_its_error() {
+    let of = |code: serde_json::Value| {
+        let error = serde_json::json!({ "code": code, "message": "no 'rate limit reached' at x" });
+        let body = serde_json::json!({ "error": error }).to_string();
+        Reply::new(body.as_bytes()).classify(SystemTime::UNIX_EPOCH).kind()
+    };
+    assert_eq!(of(serde_json::Value::Null), Kind::RateLimit);
+    assert_ne!(of("odd_one".into()), Kind::RateLimit);
+}

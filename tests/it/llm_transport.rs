@@ -1,5 +1,7 @@
 //! Failures of LLM calls without a usable answer: errors of sockets, and answers of `reqwest`.
 
+use std::error::Error;
+use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
@@ -58,6 +60,8 @@ async fn an_answer_that_was_cut_short_may_be_asked_for_again() {
     for answer in ["", "HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{\"choices\":["] {
         let failure = Failure::from(get(serve(answer).await).await.unwrap_err());
         assert_eq!((failure.kind(), failure.is_retryable()), (Kind::Network, true), "{answer}");
+        let rule = failure.rule().to_string();
+        assert!(rule.ends_with("cut short"), "{answer}: {rule}");
     }
 }
 
@@ -104,8 +108,79 @@ fn a_reason_phrase_names_its_status() {
         let words = format!("the proxy said {status} {reason}");
         let failure = Failure::find_in_text(&words).unwrap_or_else(|| panic!("{words}"));
         assert_eq!(failure.status(), Some(status), "{words}");
-        let words = format!("the proxy said {status} sheep");
-        assert!(Failure::find_in_text(&words).is_none(), "{words}");
+        for other in ["sheep".to_owned(), "x".repeat(reason.len()), format!("{reason}s")] {
+            let words = format!("the proxy said {status} {other}");
+            assert!(Failure::find_in_text(&words).is_none(), "{words}");
+        }
+    }
+}
+
+/// Answers a request with a 400 and these parts of a body, and then stays silent.
+async fn serve_in_parts(parts: Vec<String>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        _ = stream.read(&mut [0; 4096]).await;
+        let head = "HTTP/1.1 400 Bad Request\r\ntransfer-encoding: chunked\r\n\r\n".to_owned();
+        let parts = parts.into_iter().map(|part| format!("{:x}\r\n{part}\r\n", part.len()));
+        for part in std::iter::once(head).chain(parts) {
+            _ = stream.write_all(part.as_bytes()).await;
+            tokio::task::yield_now().await;
+        }
+        std::future::pending::<()>().await;
+    });
+    address
+}
+
+#[tokio::test]
+async fn the_body_of_a_failed_answer_is_read_up_to_its_limit() {
+    const READ: usize = 256 * 1024;
+    let start = "{\"error\":{\"message\":\"".to_owned();
+    let end = "\",\"code\":\"context_length_exceeded\"}}";
+    let words = vec!["x".repeat(1_024); (READ - start.len() - end.len()) / 1_024];
+    let rest = "x".repeat(READ - start.len() - end.len() - words.len() * 1_024);
+    let parts = [vec![start], words, vec![rest, end.to_owned()]].concat();
+    assert_eq!(parts.concat().len(), READ);
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let address = serve_in_parts(parts).await;
+    let read = async {
+        let answer = client.get(format!("http://{address}/")).send().await.unwrap();
+        llm::error_for_status(answer).await.unwrap_err()
+    };
+    // The server never ends the body.
+    let failure = tokio::time::timeout(Duration::from_secs(20), read).await.unwrap();
+    assert_eq!(failure.kind(), Kind::ContextLength);
+}
+
+/// An error with a source.
+#[derive(Debug)]
+struct Layer(String, Option<Box<Layer>>);
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Layer {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.1.as_deref().map(|source| source as _)
+    }
+}
+
+#[test]
+fn sources_behind_four_kibibytes_of_words_are_not_read() {
+    let source = || Layer("{\"error\":{\"code\":\"insufficient_quota\"}}".to_owned(), None);
+    for (length, want) in [
+        (0, Kind::QuotaExhausted),
+        (4_093, Kind::QuotaExhausted),
+        (4_094, Kind::Network),
+        (9_999, Kind::Network),
+    ] {
+        // Each error ends with a colon and a blank.
+        let error = Layer("x".repeat(length), Some(Box::new(source())));
+        assert_eq!(Failure::from_transport(&error).kind(), want, "{length}");
     }
 }
 
