@@ -105,18 +105,22 @@ fn depth_has_a_limit() {
         ("S {a: ", "}"),
         (r#""{"a":"x","b":"#, r#"}""#),
     ] {
-        let body = |times: usize| {
+        let body = |times: usize, value: &str| {
             let (open, close) = (open.repeat(times), close.repeat(times));
-            format!("{{'a': {open}1{close}, 'error': {{'code': 'ratelimited'}}}}")
+            format!("{{'a': {open}{value}{close}, 'error': {{'code': 'ratelimited'}}}}")
         };
+        let kind = |times, value| read(400, &body(times, value)).kind();
+        let long = format!("'{}'", "x".repeat(64));
         for times in 0..=23 {
-            assert_eq!(read(400, &body(times)).kind(), Kind::RateLimit, "{}", body(times));
+            assert_eq!(kind(times, "1"), Kind::RateLimit, "{}", body(times, "1"));
+            assert_eq!(kind(times, &long), Kind::RateLimit, "{}", body(times, &long));
         }
         // Deeper ones are a text. A text may have round brackets and braces of 64 bytes.
         let is_text = !open.starts_with(['[', '"']);
-        let kind = if is_text { Kind::RateLimit } else { Kind::InvalidRequest };
-        for (times, kind) in [(24, kind), (26, kind), (60, Kind::InvalidRequest)] {
-            assert_eq!(read(400, &body(times)).kind(), kind, "{}", body(times));
+        let text = if is_text { Kind::RateLimit } else { Kind::InvalidRequest };
+        for (times, text) in [(24, text), (26, text), (60, Kind::InvalidRequest)] {
+            assert_eq!(kind(times, "1"), text, "{}", body(times, "1"));
+            assert_eq!(kind(times, &long), Kind::InvalidRequest, "{}", body(times, &long));
         }
     }
     // The objects around an error are fewer.
