@@ -8,7 +8,7 @@ use super::core::Core;
 use super::machine::Machine;
 use super::settings::Settings;
 use super::window::{Counts, Ended, Slot, Window};
-use super::{State, TripReason};
+use super::{Open, State, TripReason};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -44,7 +44,7 @@ fn a_refusal_under_the_lock_names_the_rest_of_the_open_time() {
     let mut machine = opened(&settings);
     for (now, left) in [(0, 1_000), (SECOND / 4, 750), (SECOND - 1_000_000, 1)] {
         let (admitted, event) = machine.admit(now, &settings);
-        let refused = admitted.err().and_then(|open| open.retry_after());
+        let refused = admitted.err().and_then(Open::retry_after);
         assert_eq!((refused, event), (Some(Duration::from_millis(left)), None));
     }
     assert!(machine.admit(SECOND, &settings).0.is_ok());
