@@ -3,8 +3,7 @@
 
 use std::future::{Pending, ready};
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -166,12 +165,12 @@ fn a_success_on_a_closed_breaker_reads_no_clock() {
 }
 
 #[test]
-fn isolations_that_overlap_are_one_transition() {
-    let transitions = Arc::new(AtomicU32::new(0));
-    let note = Arc::clone(&transitions);
+fn isolations_that_overlap_are_one() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let note = Arc::clone(&seen);
     let observer = move |event: &Event<'_>| {
-        if let EventKind::Breaker(Transition::Isolated) = event.kind {
-            note.fetch_add(1, Relaxed);
+        if let EventKind::Breaker(transition) = event.kind {
+            note.lock().unwrap().push(transition);
         }
     };
     let upstream = Upstream::new("any").with_breaker(Breaker::new()).with_shared_observer(observer);
@@ -179,7 +178,8 @@ fn isolations_that_overlap_are_one_transition() {
     let second = upstream.isolate();
     drop(first);
     assert_eq!(upstream.breaker().unwrap().state(), State::Isolated);
+    assert_eq!(*seen.lock().unwrap(), [Transition::Isolated]);
     drop(second);
     assert_eq!(upstream.breaker().unwrap().state(), State::Closed);
-    assert_eq!(transitions.load(Relaxed), 1);
+    assert_eq!(*seen.lock().unwrap(), [Transition::Isolated, Transition::Closed]);
 }
