@@ -6,8 +6,8 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
-use resile::Jitter;
-use resile::llm::{self, Failure, Kind, Reply};
+use resile::llm::{self, Classifier, Failure, Kind, Reply};
+use resile::{Classify, Jitter};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -203,4 +203,47 @@ fn only_a_good_answer_without_content_is_empty() {
         let failure = reply.classify(SystemTime::UNIX_EPOCH);
         assert_eq!(failure.kind(), kind, "{status:?}: {body:?}");
     }
+}
+
+#[test]
+fn transport_errors_are_classified_by_type_and_keep_their_source() {
+    for (kind, want) in [
+        (io::ErrorKind::ConnectionReset, Kind::Network),
+        (io::ErrorKind::UnexpectedEof, Kind::Network),
+        (io::ErrorKind::TimedOut, Kind::Timeout),
+    ] {
+        let failure = Failure::from(io::Error::from(kind));
+        assert_eq!((failure.kind(), failure.is_retryable()), (want, true));
+        assert!(failure.source().is_some_and(<dyn Error>::is::<io::Error>));
+    }
+    let outer = io::Error::other(io::Error::from(io::ErrorKind::BrokenPipe));
+    assert_eq!(Failure::from(outer).kind(), Kind::Network);
+}
+
+#[tokio::test]
+async fn reqwest_answers_are_checked() {
+    let answer = |status: u16, body: &'static str| {
+        reqwest::Response::from(
+            http::Response::builder().status(status).header("retry-after", "7").body(body).unwrap(),
+        )
+    };
+    assert_eq!(
+        llm::error_for_status(answer(200, "fine")).await.unwrap().text().await.unwrap(),
+        "fine"
+    );
+    let failure = llm::error_for_status(answer(429, r#"{"error":{"code":"rate_limit_exceeded"}}"#))
+        .await
+        .unwrap_err();
+    assert_eq!((failure.kind(), failure.wait()), (Kind::RateLimit, Some(Duration::from_secs(7))));
+    assert_eq!(failure.code(), Some("rate_limit_exceeded"));
+}
+
+#[test]
+fn reqwest_errors_are_classified_by_their_own_kind() {
+    let error = reqwest::Client::new().get("no address").build().unwrap_err();
+    let failure = Failure::from(error);
+    assert_eq!((failure.kind(), failure.is_retryable()), (Kind::InvalidRequest, false));
+    assert!(failure.source().is_some_and(<dyn Error>::is::<reqwest::Error>));
+    let error = reqwest::Client::new().get("no address").build().unwrap_err();
+    assert!(!Classifier::new().classify(&error).unwrap().is_again());
 }

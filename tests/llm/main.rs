@@ -1,0 +1,19 @@
+//! The laws of the classification of LLM failures, one file for each subject.
+
+mod any_answer;
+mod codes;
+mod dates;
+mod edges;
+mod evidence;
+mod failure;
+mod fields;
+mod fixtures;
+mod google;
+mod numbers;
+mod objects;
+mod report;
+mod statements;
+mod streams;
+mod transport;
+mod usage;
+mod waits;
