@@ -119,6 +119,10 @@ async fn a_fleet_gets_a_fifth_of_the_refusals() {
     let upstreams: Vec<_> = crew.iter().map(|mate| Arc::clone(&mate.upstream)).collect();
     let (alone, fleet) = (refusals(&alone).await, refusals(&upstreams).await);
     println!("refusals after a 429, {MEMBERS} processes: alone {alone:?}, as a fleet {fleet:?}");
-    let [alone, fleet] = [alone, fleet].map(|rounds| rounds.iter().sum::<u32>());
+    // The middle one of three limits. A stall of this machine in one of them does not count.
+    let [alone, fleet] = [alone, fleet].map(|mut rounds| {
+        rounds.sort_unstable();
+        rounds[rounds.len() / 2]
+    });
     assert!(fleet * 5 <= alone, "{fleet} refusals of a fleet, {alone} without");
 }

@@ -1,6 +1,8 @@
 //! A scripted operation that counts its starts, polls and drops. Also drivers that poll a future
 //! without a runtime.
 
+#![allow(dead_code, reason = "each test binary uses some of it")]
+
 use std::error::Error;
 use std::fmt;
 use std::pin::{Pin, pin};
