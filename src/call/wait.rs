@@ -160,8 +160,7 @@ where
 
     /// Polls the limits of a pending attempt: first the token, then a sleep. The sleep ends at the
     /// attempt's timeout or at the call's deadline, whichever comes first.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "out of line, the new sleep would be moved")]
+    #[inline(never)]
     pub(crate) fn poll_limits(
         &mut self,
         slot: usize,
