@@ -61,7 +61,7 @@ where
         if total != NO_LIMIT {
             self.note_start();
         }
-        if !self.guard.admit_at_once(slot, self.started()) {
+        if !X::ALONE && !self.guard.admit_at_once(slot, self.started()) {
             return None;
         }
         self.guard.progress.attempts = 1;

@@ -1,7 +1,6 @@
 use std::time::Duration;
 
 use super::{CallPolicy, CallState};
-use crate::breaker::Ticket;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::{CallKind, EventKind};
@@ -24,8 +23,8 @@ where
     )]
     pub(crate) fn succeeded_at_once(&mut self, slot: usize) {
         if !X::ALONE {
-            self.guard.report_success(slot, Ticket::began);
-            self.guard.deposit();
+            let at = self.guard.began(slot);
+            self.guard.report_success(slot, at);
         }
     }
 
@@ -36,10 +35,9 @@ where
         let is_first = self.guard.progress.attempts == 1;
         if is_first && (X::ALONE || !(self.guard.target.wants_all() || self.learns().is_some())) {
             // An attempt that was never pending ends at its start: this saves a clock reading.
-            let ready_at_once = self.resumes_at == 0;
             if !X::ALONE {
-                self.guard.report_success(slot, |t| if ready_at_once { t.began() } else { None });
-                self.guard.deposit();
+                let at = if self.resumes_at == 0 { self.guard.began(slot) } else { None };
+                self.guard.report_success(slot, at);
             }
             return;
         }
@@ -64,8 +62,7 @@ where
         // One reading ends both the attempt and the call.
         let now = wants_all.then(|| self.now());
         let began = if wants_all { self.guard.began(slot) } else { None };
-        self.guard.report_success(slot, |_| at);
-        self.guard.deposit();
+        self.guard.report_success(slot, at);
         if wants_all || self.guard.progress.attempts > 1 {
             self.emit_success(attempt, began, now);
         }

@@ -147,12 +147,9 @@ where
     #[expect(clippy::inline_always, reason = "a few instructions around the caller's future")]
     pub(crate) fn poll_within<R>(&mut self, slot: usize, poll: impl FnOnce() -> R) -> R {
         let _polled = self.polled();
-        if !self.guard.has_quota() {
-            return poll();
-        }
-        let collecting = Collecting::start();
+        let collecting = self.guard.has_quota().then(Collecting::start);
         let polled = poll();
-        if let Some(report) = collecting.report() {
+        if let Some(report) = collecting.as_ref().and_then(Collecting::report) {
             self.settle_usage(slot, &report);
         }
         polled

@@ -72,7 +72,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     /// Records a success in the budget. A hedge never gives its cost back: nothing would then limit
     /// the hedges of an upstream that answers.
     #[inline]
-    pub(crate) fn deposit(&self) {
+    pub(super) fn deposit(&self) {
         let payment = self.progress.payment;
         let is_retry = payment.is_spent() && self.progress.kind != CallKind::Hedge;
         match self.budget() {

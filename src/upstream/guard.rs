@@ -104,11 +104,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
 impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     /// Admits an attempt if the cooldown is free, the breaker closed, and no bulkhead and no quota
     /// set. Otherwise returns false and leaves the decision to [`admit`](Self::admit).
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "a few instructions: a function call would double them"
-    )]
+    #[inline(never)] // compiled once for all call sites
     pub(crate) fn admit_at_once(&mut self, slot: usize, now: Option<u64>) -> bool {
         let Some(parts) = self.target.parts() else { return true };
         let Some(held) = self.slots[slot].held() else { return true };
@@ -187,10 +183,16 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         breaker.refusal_within(delay, &Owned(&self.target))
     }
 
-    /// Reports that an attempt succeeded. `at` returns the end of the attempt if known. For a
-    /// success at the first poll `at` may return the start of that poll.
+    /// Reports that an attempt succeeded. `at` is the end of the attempt if known. For a success at
+    /// the first poll `at` may be the start of that poll.
+    #[inline(never)] // compiled once for all call sites
+    pub(crate) fn report_success(&mut self, slot: usize, at: Option<u64>) {
+        self.settle_success(slot, at);
+        self.deposit();
+    }
+
     #[inline]
-    pub(crate) fn report_success(&mut self, slot: usize, at: impl FnOnce(Ticket) -> Option<u64>) {
+    fn settle_success(&mut self, slot: usize, at: Option<u64>) {
         let Some(parts) = self.target.parts() else { return };
         let Some(held) = self.slots[slot].held() else { return };
         let Held::Admitted { ticket, reserved } = *held else { return };
@@ -200,7 +202,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             end(quota, &self.target.demand(), reserved);
         }
         if let Some(breaker) = &parts.breaker {
-            breaker.settle(ticket, Outcome::HEALTHY, at(ticket), &Owned(&self.target));
+            breaker.settle(ticket, Outcome::HEALTHY, at, &Owned(&self.target));
         }
     }
 
