@@ -1,5 +1,6 @@
-//! The cost of building a small program with each crate.
+//! The cost of building a small program with each crate, and of one more call in it.
 
+use std::env::consts::EXE_SUFFIX;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -18,6 +19,13 @@ const PROGRAMS: &[Program] = &[
         name: "**resile**",
         dependencies: "resile = { path = \"@\" }",
         call: "resile::retry(|_| op(), &resile::RetryPolicy::new(), resile::Never)",
+    },
+    Program {
+        name: "**resile**, on an upstream with a budget and a breaker",
+        dependencies: "resile = { path = \"@\" }",
+        call: "{ static ONE: resile::Upstream = resile::Upstream::new(\"one\")\
+               .with_budget(resile::Budget::new()).with_breaker(resile::Breaker::new()); \
+               resile::retry(|_| op(), resile::RetryPolicy::new(), resile::Never).on(&ONE) }",
     },
     Program {
         name: "**resile**, its breaker",
@@ -79,17 +87,25 @@ const PROGRAMS: &[Program] = &[
     },
 ];
 
-/// Returns a table with a line for each program: a build from nothing in both profiles, and the
-/// number of crates besides the program.
+/// The calls of the small program, and of the program that shows the cost of a further call.
+const CALLS: [usize; 2] = [1, 41];
+/// The builds of each of the two programs. The shortest counts.
+const BUILDS: usize = 3;
+const PROFILES: [&[&str]; 2] = [&["build", "--offline"], &["build", "--offline", "--release"]];
+
+/// Returns a table with a line for each program: the number of crates besides the program, a build
+/// from nothing in both profiles, and what a further call adds to the program.
 pub fn table() -> Result<String, String> {
-    let mut text =
-        String::from("| | crates | debug build, s | release build, s |\n|---|--:|--:|--:|\n");
+    let mut text = String::from(
+        "| | crates | debug build, s | release build, s | a further call: debug, ms | release, ms | release, bytes |\n\
+         |---|--:|--:|--:|--:|--:|--:|\n",
+    );
     let base = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = base.join("target/builds");
     for program in PROGRAMS {
         let dir = root.join("program");
         let _ = std::fs::remove_dir_all(&dir);
-        write(&dir, program, base).map_err(|e| format!("{}: {e}", dir.display()))?;
+        write(&dir, program, CALLS[0], base).map_err(|e| format!("{}: {e}", dir.display()))?;
         cargo(&dir, &["fetch"])?;
         let tree =
             cargo(&dir, &["tree", "--edges", "normal,build", "--prefix", "none", "--offline"])?;
@@ -97,30 +113,76 @@ pub fn table() -> Result<String, String> {
             tree.lines().skip(1).map(|line| line.trim_end_matches(" (*)")).collect();
         crates.sort_unstable();
         crates.dedup();
-        let debug = timed(&dir, &["build", "--offline"])?;
-        let release = timed(&dir, &["build", "--offline", "--release"])?;
-        let _ =
-            writeln!(text, "| {} | {} | {debug:.1} | {release:.1} |", program.name, crates.len());
+        let _ = write!(text, "| {} | {} |", program.name, crates.len());
+        for profile in PROFILES {
+            let _ = write!(text, " {:.1} |", timed(&dir, profile)?);
+        }
+        let [debug, release, bytes] = further_call(&dir, program, base)?;
+        let _ = writeln!(text, " {debug:.1} | {release:.1} | {bytes:.0} |");
     }
     let _ = std::fs::remove_dir_all(&root);
     Ok(text)
 }
 
-fn write(dir: &Path, program: &Program, base: &Path) -> std::io::Result<()> {
+/// Returns what one more call costs a program whose dependencies are built: the time of a debug and
+/// of a release build in milliseconds, and the bytes in the stripped release program.
+fn further_call(dir: &Path, program: &Program, base: &Path) -> Result<[f64; 3], String> {
+    let mut ends = [[0.0; 3]; 2];
+    for (calls, end) in CALLS.into_iter().zip(&mut ends) {
+        let [debug, release, bytes] = end;
+        *debug = f64::INFINITY;
+        *release = f64::INFINITY;
+        for _ in 0..BUILDS {
+            // A file written anew is compiled anew.
+            write(dir, program, calls, base).map_err(|e| format!("{}: {e}", dir.display()))?;
+            *debug = debug.min(timed(dir, PROFILES[0])?);
+            *release = release.min(timed(dir, PROFILES[1])?);
+        }
+        let built = dir.join("target/release").join(format!("program{EXE_SUFFIX}"));
+        let size = built.metadata().map_err(|e| format!("{}: {e}", built.display()))?.len();
+        #[expect(clippy::cast_precision_loss, reason = "a program has fewer than 2^52 bytes")]
+        let size = size as f64;
+        *bytes = size;
+    }
+    let [few, many] = ends;
+    #[expect(clippy::cast_precision_loss, reason = "a handful of calls")]
+    let more = (CALLS[1] - CALLS[0]) as f64;
+    let each = |at: usize| (many[at] - few[at]).max(0.0) / more;
+    Ok([each(0) * 1e3, each(1) * 1e3, each(2)])
+}
+
+/// Writes a program with `calls` equal calls. Each call is a boxed future of its own, so that one
+/// call is not compiled twice.
+fn write(dir: &Path, program: &Program, calls: usize, base: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(dir.join("src"))?;
     let own = base.join("../..").canonicalize()?;
     let manifest = format!(
-        "[package]\nname = \"program\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]\n\
-         tokio = {{ version = \"=1.54.1\", features = [\"rt\", \"time\"] }}\n{}\n",
+        "[package]\nname = \"program\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n[profile.release]\nstrip = true\n\n\
+         [dependencies]\ntokio = {{ version = \"=1.54.1\", features = [\"rt\", \"time\"] }}\n{}\n",
         program.dependencies.replace('@', &own.to_string_lossy()),
     );
     std::fs::write(dir.join("Cargo.toml"), manifest)?;
-    let source = format!(
-        "async fn op() -> std::io::Result<u64> {{ Ok(1) }}\n\nfn main() {{\n    \
-         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();\n    \
-         let _ = runtime.block_on(async {{ {}.await }});\n}}\n",
-        program.call
+    let mut source = String::from(
+        "use std::future::Future;\nuse std::pin::Pin;\n\n\
+         async fn op() -> std::io::Result<u64> { tokio::task::yield_now().await; Ok(1) }\n",
     );
+    for call in 0..calls {
+        let _ = writeln!(
+            source,
+            "\nfn call_{call}() -> Pin<Box<dyn Future<Output = ()>>> {{\n    \
+             Box::pin(async {{ let _ = {}.await; }})\n}}",
+            program.call
+        );
+    }
+    source.push_str(
+        "\nfn main() {\n    \
+         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();\n    \
+         runtime.block_on(async {\n",
+    );
+    for call in 0..calls {
+        let _ = writeln!(source, "        call_{call}().await;");
+    }
+    source.push_str("    });\n}\n");
     std::fs::write(dir.join("src/main.rs"), source)
 }
 
@@ -136,6 +198,7 @@ fn cargo(dir: &Path, arguments: &[&str]) -> Result<String, String> {
         .args(arguments)
         .current_dir(dir)
         .env("CARGO_TARGET_DIR", dir.join("target"))
+        .env("CARGO_INCREMENTAL", "0")
         .stdin(Stdio::null());
     let Output { status, stdout, stderr } = command.output().map_err(|e| e.to_string())?;
     if status.success() {
