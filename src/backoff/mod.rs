@@ -53,6 +53,14 @@ pub struct Backoff {
 
 const DEFAULT_CAP: Duration = Duration::from_secs(30);
 
+/// A delay before its random draw.
+enum Undrawn {
+    /// There is nothing to draw.
+    Delay(Duration),
+    /// The delay is a uniform draw from this range of nanoseconds.
+    Within(RangeInclusive<u64>),
+}
+
 impl Backoff {
     /// Creates a backoff without delays.
     #[must_use]
@@ -166,31 +174,28 @@ impl Backoff {
     ) -> Duration {
         match self.curve {
             Curve::None => Duration::ZERO,
-            _ => self.drawn(retry, previous, draw),
+            _ => match self.undrawn(retry, previous) {
+                Undrawn::Delay(delay) => delay,
+                Undrawn::Within(spread) => Duration::from_nanos(draw(spread)),
+            },
         }
     }
 
-    #[inline(never)] // keeps `delay` small for inlining
-    fn drawn(
-        &self,
-        retry: u32,
-        previous: Duration,
-        draw: impl FnOnce(RangeInclusive<u64>) -> u64,
-    ) -> Duration {
+    #[inline(never)] // compiled once, and not for each `draw`
+    fn undrawn(&self, retry: u32, previous: Duration) -> Undrawn {
         let jitter = self.jitter();
         let delay = match jitter {
             Jitter::Decorrelated => self.unjittered(1),
             _ => self.unjittered(retry),
         };
         if delay.is_zero() || matches!(jitter, Jitter::None) {
-            return delay;
+            return Undrawn::Delay(delay);
         }
         let spread = jitter.spread(nanos(delay), nanos(previous), nanos(self.cap));
-        Duration::from_nanos(if spread.start() == spread.end() {
-            *spread.end()
-        } else {
-            draw(spread)
-        })
+        if spread.start() == spread.end() {
+            return Undrawn::Delay(Duration::from_nanos(*spread.end()));
+        }
+        Undrawn::Within(spread)
     }
 
     /// Returns an endless iterator over the capped delays without jitter.
@@ -203,6 +208,7 @@ impl Backoff {
     /// clients with the same hint would come back at one instant. `room` is the longest useful
     /// wait. The random part is at most half of the room beyond the hint. Only an explicit
     /// `Jitter::None` omits it: a hint is not a delay given by the caller.
+    #[inline]
     pub(crate) fn after_hint(
         &self,
         hint: Duration,
@@ -210,11 +216,19 @@ impl Backoff {
         room: Duration,
         draw: impl FnOnce(RangeInclusive<u64>) -> u64,
     ) -> Duration {
-        let spread = self.unjittered(retry).max(hint / 10).min(room.saturating_sub(hint) / 2);
-        if self.jitter == Some(Jitter::None) || spread.is_zero() {
-            return hint;
+        match self.hint_spread(hint, retry, room) {
+            0 => hint,
+            spread => hint.saturating_add(Duration::from_nanos(draw(0..=spread))),
         }
-        hint.saturating_add(Duration::from_nanos(draw(0..=nanos(spread))))
+    }
+
+    /// Returns the greatest random part of the wait after a hint, in nanoseconds.
+    #[inline(never)] // compiled once, and not for each `draw`
+    fn hint_spread(&self, hint: Duration, retry: u32, room: Duration) -> u64 {
+        if self.jitter == Some(Jitter::None) {
+            return 0;
+        }
+        nanos(self.unjittered(retry).max(hint / 10).min(room.saturating_sub(hint) / 2))
     }
 
     pub(crate) fn unjittered(&self, retry: u32) -> Duration {

@@ -1,13 +1,14 @@
 use std::task::Waker;
 use std::time::Duration;
 
-use super::{CallPolicy, CallState, GaveUp, NO_LIMIT, wait_end};
+use super::engine::remaining;
+use super::{CallPolicy, CallState, Engine, GaveUp, Limits, NO_LIMIT, wait_end};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::{CallKind, EventKind, HeldBy};
 use crate::policy::{Attempt, Rules, StopReason};
-use crate::time::nanos;
-use crate::upstream::{Admit, TargetFor};
+use crate::time::{Timer, nanos};
+use crate::upstream::{Admit, Endpoint, TargetFor};
 
 /// The answer to a call that wants to begin its next attempt.
 #[derive(Clone, Copy)]
@@ -40,7 +41,7 @@ where
         }
         match self.begin_first(slot) {
             Some(attempt) => Begin::Go(attempt),
-            None => self.begin_on(slot, waker),
+            None => self.engine.begin(slot, waker, self.policy.limits()),
         }
     }
 
@@ -53,18 +54,20 @@ where
         reason = "a few instructions: a function call would double them"
     )]
     pub(crate) fn begin_first(&mut self, slot: usize) -> Option<Attempt> {
-        let is_first = self.guard.progress.attempts == 0 && !self.clock_runs();
-        if !is_first || self.token.is_cancelled() || (!X::ALONE && self.guard.target.wants_all()) {
+        let engine = &mut self.engine;
+        let is_first = engine.guard.progress.attempts == 0 && !engine.clock_runs();
+        if !is_first || self.token.is_cancelled() || (!X::ALONE && engine.guard.target.wants_all())
+        {
             return None;
         }
         let total = self.policy.total_timeout();
         if total != NO_LIMIT {
-            self.note_start();
+            engine.note_start();
         }
-        if !X::ALONE && !self.guard.admit_at_once(slot, self.started()) {
+        if !X::ALONE && !engine.guard.admit_at_once(slot, engine.started()) {
             return None;
         }
-        self.guard.progress.attempts = 1;
+        engine.guard.progress.attempts = 1;
         Some(Attempt::of_call(1, 0, 0, total))
     }
 
@@ -75,39 +78,39 @@ where
         slot: usize,
         waker: &Waker,
     ) -> Result<Option<Attempt>, GaveUp<E>> {
-        if self.resumes_at != 0 || self.guard.progress.must_yield {
+        if self.engine.must_wait() {
             return Ok(None);
         }
         if self.token.is_cancelled() {
             return Err(self.give_up(StopReason::Cancelled, None));
         }
-        let begun = self.begin_on(slot, Some(waker));
+        let begun = self.engine.begin(slot, Some(waker), self.policy.limits());
         self.begun(begun)
     }
 
     /// Begins the next attempt, or returns `None` if the call must wait for it. `elapsed` is the
     /// result of [`failed`](Self::failed).
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "it has one caller, and its answer is large")]
+    #[inline]
     pub(crate) fn begin_after_failure(
         &mut self,
         slot: usize,
         waker: &Waker,
         elapsed: u64,
     ) -> Result<Option<Attempt>, GaveUp<E>> {
-        if self.resumes_at != 0 || self.guard.progress.must_yield {
+        let engine = &mut self.engine;
+        if engine.must_wait() {
             return Ok(None);
         }
         // `failed` has checked the token. Without an upstream and a log no foreign code has run
         // since. An observer may have cancelled the token and listen no more.
-        if (!X::ALONE || self.guard.target.listens()) && self.token.is_cancelled() {
+        if (!X::ALONE || engine.guard.target.listens()) && self.token.is_cancelled() {
             return Err(self.give_up(StopReason::Cancelled, None));
         }
         // An observer may want all events only now.
-        if !X::ALONE && self.guard.target.wants_all() {
-            self.note_start();
+        if !X::ALONE && engine.guard.target.wants_all() {
+            engine.note_start();
         }
-        let begun = self.admit(slot, Some(waker), elapsed);
+        let begun = engine.admit(slot, Some(waker), elapsed, self.policy.limits());
         self.begun(begun)
     }
 
@@ -121,75 +124,6 @@ where
         }
     }
 
-    /// Does the work of [`begin`](Self::begin) after the check of the token.
-    #[inline(never)]
-    fn begin_on(&mut self, slot: usize, waker: Option<&Waker>) -> Begin {
-        if self.guard.progress.attempts >= self.policy.allowed() {
-            return Begin::End(StopReason::Attempts, None);
-        }
-        let starts = !self.clock_runs();
-        if self.needs_clock() {
-            self.note_start();
-        }
-        let elapsed = if starts { 0 } else { self.elapsed() };
-        // With a total timeout of zero, the first attempt still gets one poll.
-        let is_one_poll =
-            self.guard.progress.attempts == 0 && (starts || self.policy.total_timeout() == 0);
-        if self.remaining(elapsed) == 0 && !is_one_poll {
-            return Begin::End(StopReason::Deadline, None);
-        }
-        // `failed` paid for a retry before its delay. A retry after a dropped attempt, after a panic or
-        // after a pause without tokens pays here.
-        if self.guard.progress.attempts > 0 && !self.guard.pay() {
-            return Begin::End(StopReason::Budget, None);
-        }
-        self.admit(slot, waker, elapsed)
-    }
-
-    /// Asks the target to admit the next attempt, and begins the attempt. `elapsed` is the time
-    /// since the start, or 0 if the clock does not run.
-    #[inline]
-    fn admit(&mut self, slot: usize, waker: Option<&Waker>, elapsed: u64) -> Begin {
-        let now = self.clock_runs().then(|| self.started.saturating_add(elapsed));
-        match self.guard.admit(slot, now, waker) {
-            Admit::Go => {}
-            Admit::Hold(delay) => return self.hold(delay, waker.is_some()),
-            Admit::Queued { until, is_new } => {
-                self.note_start();
-                if is_new {
-                    self.emit_held(HeldBy::Bulkhead, None);
-                }
-                return Begin::Queued { until: until.min(self.ends_at()), asks_again: false };
-            }
-            Admit::InLine { asks_at, earliest, is_new } => {
-                return self.wait_in_line(slot, asks_at, earliest, is_new);
-            }
-            Admit::Refused { reason, retry_after } => return Begin::End(reason, retry_after),
-        }
-        let number = self.guard.progress.attempts.saturating_add(1);
-        let attempt = Attempt::of_call(number, elapsed, self.delay, self.remaining(elapsed));
-        // A hedge is reported even to an observer that wants only trouble.
-        if self.guard.target.wants_all()
-            || (self.guard.progress.kind == CallKind::Hedge && !attempt.is_first())
-        {
-            let reserved = self.guard.reserved(slot);
-            self.emit(EventKind::Started { attempt, reserved });
-        }
-        // The attempt begins here and not before: the observer above may panic.
-        self.guard.progress.attempts = number;
-        self.guard.spend();
-        self.guard.note_sent(slot);
-        Begin::Go(attempt)
-    }
-
-    /// Counts an attempt that the caller made without an admission. A loop of uncounted attempts
-    /// would never end.
-    pub(crate) fn count_unadmitted(&mut self) {
-        self.guard.progress.attempts = self.guard.progress.attempts.saturating_add(1);
-        self.guard.spend();
-        self.resumes_at = 0;
-    }
-
     /// Begins the first attempt, or gives up if the attempt would have to wait.
     pub(crate) fn begin_now(&mut self, slot: usize) -> Result<Attempt, GaveUp<E>> {
         match self.begin(slot, None) {
@@ -200,24 +134,98 @@ where
         }
     }
 
-    /// Returns true if the start of each attempt is needed.
+    /// Counts an attempt that the caller made without an admission. A loop of uncounted attempts
+    /// would never end.
+    pub(crate) fn count_unadmitted(&mut self) {
+        let guard = &mut self.engine.guard;
+        guard.progress.attempts = guard.progress.attempts.saturating_add(1);
+        guard.spend();
+        self.engine.resumes_at = 0;
+    }
+}
+
+impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
+    /// Returns true if the next attempt begins after a wait.
     #[inline]
-    fn needs_clock(&self) -> bool {
-        self.policy.total_timeout() != NO_LIMIT || (!X::ALONE && self.guard.target.wants_all())
+    fn must_wait(&self) -> bool {
+        self.resumes_at != 0 || self.guard.progress.must_yield
+    }
+
+    /// Does the work of [`CallState::begin`] after the check of the token.
+    #[inline(never)]
+    fn begin(&mut self, slot: usize, waker: Option<&Waker>, limits: Limits) -> Begin {
+        if self.guard.progress.attempts >= limits.allowed {
+            return Begin::End(StopReason::Attempts, None);
+        }
+        let starts = !self.clock_runs();
+        // The start of each attempt is needed.
+        if limits.total != NO_LIMIT || (!X::ALONE && self.guard.target.wants_all()) {
+            self.note_start();
+        }
+        let elapsed = if starts { 0 } else { self.elapsed() };
+        // With a total timeout of zero, the first attempt still gets one poll.
+        let is_one_poll = self.guard.progress.attempts == 0 && (starts || limits.total == 0);
+        if remaining(limits.total, elapsed) == 0 && !is_one_poll {
+            return Begin::End(StopReason::Deadline, None);
+        }
+        // `failed` paid for a retry before its delay. A retry after a dropped attempt, after a panic or
+        // after a pause without tokens pays here.
+        if self.guard.progress.attempts > 0 && !self.guard.pay() {
+            return Begin::End(StopReason::Budget, None);
+        }
+        self.admit(slot, waker, elapsed, limits)
+    }
+
+    /// Asks the target to admit the next attempt, and begins the attempt. `elapsed` is the time
+    /// since the start, or 0 if the clock does not run.
+    #[inline]
+    fn admit(&mut self, slot: usize, waker: Option<&Waker>, elapsed: u64, limits: Limits) -> Begin {
+        let now = self.clock_runs().then(|| self.started.saturating_add(elapsed));
+        match self.guard.admit(slot, now, waker) {
+            Admit::Go => {}
+            Admit::Hold(delay) => return self.hold(delay, waker.is_some(), limits),
+            Admit::Queued { until, is_new } => {
+                self.note_start();
+                if is_new {
+                    self.emit_held(HeldBy::Bulkhead, None, limits.allowed);
+                }
+                let until = until.min(self.ends_at(limits.total));
+                return Begin::Queued { until, asks_again: false };
+            }
+            Admit::InLine { asks_at, earliest, is_new } => {
+                return self.wait_in_line(slot, asks_at, earliest, is_new, limits);
+            }
+            Admit::Refused { reason, retry_after } => return Begin::End(reason, retry_after),
+        }
+        let number = self.guard.progress.attempts.saturating_add(1);
+        let left = remaining(limits.total, elapsed);
+        let attempt = Attempt::of_call(number, elapsed, self.delay, left);
+        // A hedge is reported even to an observer that wants only trouble.
+        if self.guard.target.wants_all()
+            || (self.guard.progress.kind == CallKind::Hedge && !attempt.is_first())
+        {
+            let reserved = self.guard.reserved(slot);
+            self.emit(EventKind::Started { attempt, reserved }, limits.allowed);
+        }
+        // The attempt begins here and not before: the observer above may panic.
+        self.guard.progress.attempts = number;
+        self.guard.spend();
+        self.guard.note_sent(slot);
+        Begin::Go(attempt)
     }
 
     /// Prepares the wait for a cooldown. A hold that reaches the deadline ends the call at once.
     #[cold]
     #[inline(never)]
-    fn hold(&mut self, delay: Duration, may_wait: bool) -> Begin {
+    fn hold(&mut self, delay: Duration, may_wait: bool, limits: Limits) -> Begin {
         self.note_start();
         let now = self.now();
-        let left = self.remaining(now.saturating_sub(self.started));
+        let left = remaining(limits.total, now.saturating_sub(self.started));
         if left != NO_LIMIT && nanos(delay) >= left {
             return Begin::End(StopReason::Deadline, Some(delay));
         }
         if may_wait {
-            self.emit_held(HeldBy::Cooldown, Some(delay));
+            self.emit_held(HeldBy::Cooldown, Some(delay), limits.allowed);
             self.resumes_at = wait_end(now, nanos(delay));
             // A timer's sleep may end at once. The call then yields before it asks again.
             self.guard.progress.must_yield = true;
@@ -228,10 +236,18 @@ where
     /// Waits in the quota's queue. A cost that cannot fit before the deadline ends the call.
     #[cold]
     #[inline(never)]
-    fn wait_in_line(&mut self, slot: usize, asks_at: u64, earliest: u64, is_new: bool) -> Begin {
+    fn wait_in_line(
+        &mut self,
+        slot: usize,
+        asks_at: u64,
+        earliest: u64,
+        is_new: bool,
+        limits: Limits,
+    ) -> Begin {
         self.note_start();
         let now = self.now();
-        if earliest >= self.ends_at() {
+        let ends_at = self.ends_at(limits.total);
+        if earliest >= ends_at {
             self.guard.leave_queue(slot);
             let wait = Duration::from_nanos(earliest.saturating_sub(now));
             return Begin::End(StopReason::Deadline, Some(wait));
@@ -239,17 +255,14 @@ where
         if is_new {
             let is_known = asks_at != NO_LIMIT;
             let delay = is_known.then(|| Duration::from_nanos(asks_at.saturating_sub(now)));
-            self.emit_held(HeldBy::Quota, delay);
+            self.emit_held(HeldBy::Quota, delay, limits.allowed);
         }
-        Begin::Queued { until: asks_at.min(self.ends_at()), asks_again: true }
+        Begin::Queued { until: asks_at.min(ends_at), asks_again: true }
     }
 
     #[cold]
-    pub(super) fn emit_held(&self, by: HeldBy, delay: Option<Duration>) {
-        self.emit(EventKind::Held {
-            attempt: self.guard.progress.attempts.saturating_add(1),
-            by,
-            delay,
-        });
+    pub(super) fn emit_held(&self, by: HeldBy, delay: Option<Duration>, allowed: u32) {
+        let attempt = self.guard.progress.attempts.saturating_add(1);
+        self.emit(EventKind::Held { attempt, by, delay }, allowed);
     }
 }

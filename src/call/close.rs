@@ -2,12 +2,13 @@ use std::time::Duration;
 
 use super::end::{Classified, classified_cut};
 use super::gave_up::{Facts, Inner};
-use super::{CallPolicy, CallState, GaveUp};
+use super::{CallPolicy, CallState, Engine, GaveUp};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::EventKind;
 use crate::policy::{Rules, StopReason};
-use crate::upstream::{Paused, TargetFor};
+use crate::time::Timer;
+use crate::upstream::{Endpoint, Paused, TargetFor};
 use crate::verdict::{Cut, Verdict};
 
 /// The end of a call without success.
@@ -48,15 +49,15 @@ where
         reason: StopReason,
         retry_after: Option<Duration>,
     ) -> GaveUp<E> {
-        let cut = self.guard.paused().and_then(|paused| self.cut_before(paused));
+        let cut = self.engine.guard.paused().and_then(|paused| self.cut_before(paused));
         let classifier = self.policy.rules().classifier();
         let verdict = match cut {
             None => self.last.as_ref().and_then(|last| classifier.classify(last)),
             Some(cut) => Some(classified_cut::<E>(classifier, cut)),
         };
         let left = || {
-            let hint = self.guard.paused().and(verdict)?.hint_to_wait()?;
-            Some(hint.saturating_sub(Duration::from_nanos(self.delay)))
+            let hint = self.engine.guard.paused().and(verdict)?.hint_to_wait()?;
+            Some(hint.saturating_sub(Duration::from_nanos(self.engine.delay)))
         };
         let retry_after = if reason == StopReason::Budget { left() } else { retry_after };
         self.close(reason, verdict, cut, retry_after)
@@ -67,9 +68,9 @@ where
     fn cut_before(&self, paused: Paused) -> Option<Cut> {
         match paused {
             Paused::Error => None,
-            Paused::TimedOut => {
-                Some(Cut::AttemptTimeout(Duration::from_nanos(self.attempt_limit())))
-            }
+            Paused::TimedOut => Some(Cut::AttemptTimeout(Duration::from_nanos(
+                self.engine.attempt_limit(self.policy.limits()),
+            ))),
             Paused::Truncated => Some(Cut::Stream),
         }
     }
@@ -93,11 +94,9 @@ where
         let total = self.policy.total_timeout().saturating_sub(self.policy.excluded());
         let enough = total.min(self.policy.attempt_timeout()) / 2;
         if !X::ALONE {
-            let now = self.now();
+            let now = self.engine.now();
             for slot in slots {
-                if self.guard.began(slot).is_some_and(|began| now.saturating_sub(began) >= enough) {
-                    self.guard.report(slot, Some(verdict), Some(now));
-                }
+                self.engine.report_deadline(slot, verdict, now, enough);
             }
         }
         self.close(reason, Some(verdict), Some(cut), None)
@@ -111,31 +110,56 @@ where
         cut: Option<Cut>,
         retry_after: Option<Duration>,
     ) -> GaveUp<E> {
+        let facts = self.engine.close(reason, verdict, cut, retry_after);
+        let Facts { attempts, elapsed, retry_after, too_large, .. } = facts;
+        if self.engine.guard.target.listens() {
+            let error_type = cut.map_or(std::any::type_name::<E>(), |cut| cut.as_str());
+            self.emit_with_failure(cut, verdict, &|failure| EventKind::GaveUp {
+                reason,
+                attempts,
+                elapsed,
+                failure,
+                retry_after,
+                too_large,
+                error_type,
+            });
+        }
+        GaveUp::new(Inner { facts, last: self.last.take() })
+    }
+}
+
+impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
+    /// Reports an attempt that the deadline cut at `now`, if it ran for `enough` nanoseconds.
+    #[cold]
+    fn report_deadline(&mut self, slot: usize, verdict: Verdict, now: u64, enough: u64) {
+        if self.guard.began(slot).is_some_and(|began| now.saturating_sub(began) >= enough) {
+            self.guard.report(slot, Some(verdict), Some(now));
+        }
+    }
+
+    /// Gives back everything that the call holds. Returns the facts about its end.
+    #[cold]
+    #[inline(never)]
+    fn close(
+        &mut self,
+        reason: StopReason,
+        verdict: Option<Verdict>,
+        cut: Option<Cut>,
+        retry_after: Option<Duration>,
+    ) -> Facts {
         if !X::ALONE {
             self.guard.forget_all();
         }
         self.resumes_at = 0;
-        let (attempts, elapsed) =
-            (self.guard.progress.attempts, Duration::from_nanos(self.elapsed()));
-        let retry_after = retry_after.filter(|after| !after.is_zero());
-        let too_large = if reason == StopReason::TooLarge { self.guard.too_large() } else { None };
-        if self.guard.target.listens() {
-            let error_type = cut.map_or(std::any::type_name::<E>(), |cut| cut.as_str());
-            self.with_failure(cut, verdict, |call, failure| {
-                call.emit(EventKind::GaveUp {
-                    reason,
-                    attempts,
-                    elapsed,
-                    failure,
-                    retry_after,
-                    too_large,
-                    error_type,
-                });
-            });
+        Facts {
+            reason,
+            attempts: self.guard.progress.attempts,
+            elapsed: Duration::from_nanos(self.elapsed()),
+            retry_after: retry_after.filter(|after| !after.is_zero()),
+            too_large: (reason == StopReason::TooLarge).then(|| self.guard.too_large()).flatten(),
+            verdict,
+            cut,
+            upstream: self.guard.target.owned_name(),
         }
-        let upstream = self.guard.target.owned_name();
-        let facts =
-            Facts { reason, attempts, elapsed, retry_after, too_large, verdict, cut, upstream };
-        GaveUp::new(Inner { facts, last: self.last.take() })
     }
 }

@@ -1,22 +1,19 @@
-use super::{CallPolicy, CallState, nesting};
+use super::{CallPolicy, CallState, Engine, nesting};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::{AttemptFailure, Call, CallKind, Event, EventKind};
 use crate::policy::Rules;
-use crate::upstream::{Describe, TargetFor};
+use crate::time::Timer;
+use crate::upstream::{Describe, Endpoint, TargetFor};
 use crate::verdict::{Cut, Verdict};
 
 /// Events for the observer.
-impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
-where
-    P: CallPolicy<Rules: Rules<Classifier: Classify<E>>>,
-    K: Cancel,
-    X: TargetFor<E>,
-{
-    /// Reports an event to the observer if the observer is enabled.
+impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
+    /// Reports an event to the observer if the observer is enabled. `allowed` is the number of
+    /// attempts that the policy allows.
     #[cold]
     #[inline(never)]
-    pub(crate) fn emit(&self, kind: EventKind<'_>) {
+    pub(super) fn emit(&self, kind: EventKind<'_>, allowed: u32) {
         let target = &self.guard.target;
         if !target.listens() {
             return;
@@ -26,28 +23,43 @@ where
         let call = Call {
             kind: self.guard.progress.kind,
             site: self.site,
-            allowed: self.policy.allowed(),
+            allowed,
             is_part,
             counts_attempts: !has_attempts && self.guard.progress.kind != CallKind::Fallback,
         };
         let gauges = target.parts().map(|parts| parts.gauges(|| self.now())).unwrap_or_default();
         target.observe(&Event { upstream, call: Some(call), kind, gauges });
     }
+}
 
-    /// Builds the [`AttemptFailure`] of the last failure and passes it to `report`.
+impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
+where
+    P: CallPolicy<Rules: Rules<Classifier: Classify<E>>>,
+    K: Cancel,
+    X: TargetFor<E>,
+{
+    /// Reports an event to the observer if the observer is enabled.
     #[cold]
-    pub(super) fn with_failure(
+    pub(crate) fn emit(&self, kind: EventKind<'_>) {
+        self.engine.emit(kind, self.policy.allowed());
+    }
+
+    /// Builds the [`AttemptFailure`] of the last failure and reports the event that `make` builds
+    /// of it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn emit_with_failure(
         &self,
         cut: Option<Cut>,
         verdict: Option<Verdict>,
-        report: impl FnOnce(&Self, AttemptFailure<'_>),
+        make: &dyn for<'f> Fn(AttemptFailure<'f>) -> EventKind<'f>,
     ) {
         // An attempt that was cut has no error, and `last` is the error of an earlier attempt.
         match self.last.as_ref().filter(|_| cut.is_none()) {
             Some(last) => X::Describe::with(last, |error| {
-                report(self, AttemptFailure { error, cut, verdict });
+                self.emit(make(AttemptFailure { error, cut, verdict }));
             }),
-            None => report(self, AttemptFailure { error: None, cut, verdict }),
+            None => self.emit(make(AttemptFailure { error: None, cut, verdict })),
         }
     }
 
@@ -55,9 +67,8 @@ where
     ///
     /// This is called before any other event of the call. It has an effect only once.
     #[cold]
-    #[inline(never)]
     pub(crate) fn note_nesting(&mut self) {
-        if std::mem::replace(&mut self.guard.progress.is_nesting_noted, true) {
+        if std::mem::replace(&mut self.engine.guard.progress.is_nesting_noted, true) {
             return;
         }
         if let Some(outer) = nesting::outer() {

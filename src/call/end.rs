@@ -1,13 +1,14 @@
 use std::time::Duration;
 
-use super::{CallPolicy, CallState, GaveUp, NO_LIMIT, wait_end};
+use super::engine::remaining;
+use super::{CallPolicy, CallState, Engine, GaveUp, NO_LIMIT, wait_end};
 use crate::budget::Cause;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::{EventKind, HeldBy};
 use crate::policy::{Attempt, Decision, Rules, StopReason};
 use crate::time::{Timer, nanos};
-use crate::upstream::TargetFor;
+use crate::upstream::{Endpoint, TargetFor};
 use crate::verdict::{Cut, Verdict};
 
 /// The end of an attempt without success. The error stays in the call, so this value fits in two
@@ -75,30 +76,23 @@ where
             None => self.last.as_ref().and_then(|error| classifier.classify(error)),
             Some(cut) => Some(classified_cut::<E>(classifier, cut)),
         };
-        let now = self.clock_runs().then(|| self.now());
-        self.resumes_at = 0;
-        let elapsed = now.map_or(0, |now| now.saturating_sub(self.started));
-        let attempt = Attempt::of_call(number, elapsed, self.delay, self.remaining(elapsed));
-        let result = Classified { verdict, cut, attempt };
-        let began = if X::ALONE { None } else { self.guard.began(slot) };
-        if !X::ALONE {
-            self.guard.report(slot, verdict, now);
+        let ended = self.engine.ended(slot, number, verdict, self.policy.total_timeout());
+        let failed = Classified { verdict, cut, attempt: ended.attempt };
+        if self.engine.guard.target.listens() {
+            self.emit_failure(&failed, ended.latency);
         }
-        if self.guard.target.listens() {
-            self.emit_failure(&result, began, now);
-        }
-        result
+        failed
     }
 
     #[cold]
     #[inline(never)]
-    fn emit_failure(&self, failed: &Classified, began: Option<u64>, now: Option<u64>) {
+    fn emit_failure(&self, failed: &Classified, latency: Option<Duration>) {
         let Classified { verdict, cut, attempt } = *failed;
-        let wants_all = self.guard.target.wants_all();
-        let took = |began: u64| Some(Duration::from_nanos(now?.saturating_sub(began)));
-        let latency = began.filter(|_| wants_all).and_then(took);
-        self.with_failure(cut, verdict, |call, failure| {
-            call.emit(EventKind::Failed { attempt, failure, latency });
+        let latency = latency.filter(|_| self.engine.guard.target.wants_all());
+        self.emit_with_failure(cut, verdict, &|failure| EventKind::Failed {
+            attempt,
+            failure,
+            latency,
         });
     }
 
@@ -106,12 +100,15 @@ where
     #[inline(never)]
     fn emit_wait(&self, failed: &Classified, delay: Duration) {
         let Classified { verdict, cut, attempt } = *failed;
-        let resumes_at = match self.resumes_at {
+        let resumes_at = match self.engine.resumes_at {
             0 => None,
             at => Some(Duration::from_nanos(at)),
         };
-        self.with_failure(cut, verdict, |call, failure| {
-            call.emit(EventKind::Waiting { attempt, failure, delay, resumes_at });
+        self.emit_with_failure(cut, verdict, &|failure| EventKind::Waiting {
+            attempt,
+            failure,
+            delay,
+            resumes_at,
         });
     }
 
@@ -135,10 +132,10 @@ where
     /// Returns like [`ended`](Self::ended).
     #[inline(never)]
     pub(crate) fn failed(&mut self, slot: usize, ended: Ended) -> Result<u64, GaveUp<E>> {
-        let classified = self.classified(slot, self.guard.progress.attempts, ended);
-        let Classified { verdict, attempt, .. } = classified;
+        let classified = self.classified(slot, self.attempts(), ended);
+        let Classified { verdict, cut, attempt } = classified;
         let hint = verdict.and_then(|verdict| verdict.hint_to_wait());
-        let timer = self.guard.target.timer();
+        let timer = self.engine.guard.target.timer();
         let delay = match self.policy.decide(attempt, verdict, |range| timer.draw_within(range)) {
             Decision::Stop(reason) => return Err(self.end(reason, classified, hint)),
             Decision::Retry(delay) => delay,
@@ -146,34 +143,14 @@ where
         if self.token.is_cancelled() {
             return Err(self.end(StopReason::Cancelled, classified, hint));
         }
-        if !X::ALONE {
-            // The breaker would refuse the attempt after the delay, so the call ends now.
-            if let Some(open) = self.guard.refusal_within(delay) {
-                return Err(self.end(StopReason::Open, classified, open.retry_after()));
-            }
-            // An attempt that the caller made in a pause, without asking, was not paid for.
-            let is_unpaid = self.guard.paused().is_some();
-            self.guard.set_cause(Cause::of(verdict));
-            if is_unpaid || !self.guard.pay() {
-                let pauses = self.policy.rules().pauses_when_spent() && !delay.is_zero();
-                if is_unpaid || !pauses {
-                    return Err(self.end(StopReason::Budget, classified, hint));
-                }
-                self.guard.pause(classified.cut);
-            }
+        let pauses = self.policy.rules().pauses_when_spent();
+        if let Err((reason, wait)) = self.engine.prepare(attempt, verdict, cut, delay, pauses) {
+            let wait = if reason == StopReason::Open { wait } else { hint };
+            return Err(self.end(reason, classified, wait));
         }
-        self.delay = nanos(delay);
-        // Failures without delay must not keep other tasks from running.
-        self.guard.progress.must_yield = self.guard.progress.attempts % 32 == 0;
-        if !delay.is_zero() {
-            self.note_start();
-            // The reading of the failure, or the one that has just started the clock.
-            let now = self.started.saturating_add(attempt.elapsed_nanos());
-            self.resumes_at = wait_end(now, self.delay);
-        }
-        if self.guard.paused().is_some() {
-            self.emit_held(HeldBy::Budget, Some(delay));
-        } else if self.guard.target.listens() {
+        if self.engine.guard.paused().is_some() {
+            self.engine.emit_held(HeldBy::Budget, Some(delay), self.policy.allowed());
+        } else if self.engine.guard.target.listens() {
             self.emit_wait(&classified, delay);
         }
         Ok(attempt.elapsed_nanos())
@@ -182,16 +159,13 @@ where
     /// Reports that an attempt made by the caller failed, and ends the call.
     #[cold]
     pub(crate) fn settle(&mut self, slot: usize, verdict: Verdict) {
-        let now = self.clock_runs().then(|| self.now());
-        let began = self.guard.began(slot);
-        self.guard.report(slot, Some(verdict), now);
-        let elapsed = Duration::from_nanos(now.map_or(0, |now| now.saturating_sub(self.started)));
-        let attempt =
-            Attempt::of_call(self.guard.progress.attempts, nanos(elapsed), self.delay, NO_LIMIT);
-        let took = |began: u64| Some(Duration::from_nanos(now?.saturating_sub(began)));
-        let (latency, verdict) = (began.and_then(took), Some(verdict));
-        self.with_failure(None, verdict, |call, failure| {
-            call.emit(EventKind::Failed { attempt, failure, latency });
+        let ended = self.engine.ended(slot, self.attempts(), Some(verdict), NO_LIMIT);
+        let Ending { attempt, latency } = ended;
+        let verdict = Some(verdict);
+        self.emit_with_failure(None, verdict, &|failure| EventKind::Failed {
+            attempt,
+            failure,
+            latency,
         });
         let reason = if verdict.is_some_and(|verdict| verdict.is_again()) {
             StopReason::Attempts
@@ -211,8 +185,71 @@ where
         ended: Ended,
         reason: StopReason,
     ) -> GaveUp<E> {
-        let classified = self.classified(slot, self.guard.progress.attempts, ended);
+        let classified = self.classified(slot, self.attempts(), ended);
         self.end_after(classified, reason)
+    }
+}
+
+/// The facts about an attempt that has just ended.
+struct Ending {
+    attempt: Attempt,
+    /// The time since the start of the attempt, if both are known.
+    latency: Option<Duration>,
+}
+
+impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
+    /// Reports to the target that the attempt in `slot` ended with `verdict`.
+    #[inline(never)] // compiled once for all call sites
+    fn ended(&mut self, slot: usize, number: u32, verdict: Option<Verdict>, total: u64) -> Ending {
+        let now = self.clock_runs().then(|| self.now());
+        self.resumes_at = 0;
+        let elapsed = now.map_or(0, |now| now.saturating_sub(self.started));
+        let left = remaining(total, elapsed);
+        let attempt = Attempt::of_call(number, elapsed, self.delay, left);
+        let began = if X::ALONE { None } else { self.guard.began(slot) };
+        if !X::ALONE {
+            self.guard.report(slot, verdict, now);
+        }
+        let took = |began: u64| Some(Duration::from_nanos(now?.saturating_sub(began)));
+        Ending { attempt, latency: began.and_then(took) }
+    }
+
+    /// Pays for the attempt after `failed` and sets its delay. The error is the reason to end the
+    /// call, and for an open breaker the time after which it may admit an attempt.
+    #[inline(never)] // compiled once for all call sites
+    fn prepare(
+        &mut self,
+        failed: Attempt,
+        verdict: Option<Verdict>,
+        cut: Option<Cut>,
+        delay: Duration,
+        pauses: bool,
+    ) -> Result<(), (StopReason, Option<Duration>)> {
+        if !X::ALONE {
+            // The breaker would refuse the attempt after the delay, so the call ends now.
+            if let Some(open) = self.guard.refusal_within(delay) {
+                return Err((StopReason::Open, open.retry_after()));
+            }
+            // An attempt that the caller made in a pause, without asking, was not paid for.
+            let is_unpaid = self.guard.paused().is_some();
+            self.guard.set_cause(Cause::of(verdict));
+            if is_unpaid || !self.guard.pay() {
+                if is_unpaid || !pauses || delay.is_zero() {
+                    return Err((StopReason::Budget, None));
+                }
+                self.guard.pause(cut);
+            }
+        }
+        self.delay = nanos(delay);
+        // Failures without delay must not keep other tasks from running.
+        self.guard.progress.must_yield = self.guard.progress.attempts % 32 == 0;
+        if !delay.is_zero() {
+            self.note_start();
+            // The reading of the failure, or the one that has just started the clock.
+            let now = self.started.saturating_add(failed.elapsed_nanos());
+            self.resumes_at = wait_end(now, self.delay);
+        }
+        Ok(())
     }
 }
 

@@ -8,6 +8,19 @@ use crate::verdict::Verdict;
 /// No limit, in nanoseconds.
 pub(crate) const NO_LIMIT: u64 = u64::MAX;
 
+/// The limits of a call as its policy sets them. Times are in nanoseconds.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    /// The total timeout, or `NO_LIMIT`.
+    pub(crate) total: u64,
+    /// The attempt timeout, or `NO_LIMIT`.
+    pub(crate) attempt: u64,
+    /// The number of attempts allowed.
+    pub(crate) allowed: u32,
+    /// True if the policy uses the timeout learned by the upstream.
+    pub(crate) is_learned: bool,
+}
+
 /// The policy of one call. Times are in nanoseconds.
 pub(crate) trait CallPolicy {
     type Rules: Rules;
@@ -52,6 +65,17 @@ pub(crate) trait CallPolicy {
     fn has_timeouts(&self) -> bool {
         let (total, own) = self.rules().timeouts();
         total.is_some() || own.is_some()
+    }
+
+    /// Returns all limits of the call.
+    #[inline]
+    fn limits(&self) -> Limits {
+        Limits {
+            total: self.total_timeout(),
+            attempt: self.attempt_timeout(),
+            allowed: self.allowed(),
+            is_learned: self.rules().is_learned(),
+        }
     }
 
     /// Decides the next step after a failed attempt.

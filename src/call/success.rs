@@ -1,12 +1,13 @@
 use std::time::Duration;
 
-use super::{CallPolicy, CallState};
+use super::{CallPolicy, CallState, Engine, Limits};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::{CallKind, EventKind};
 use crate::policy::Rules;
 use crate::quota::Report;
-use crate::upstream::TargetFor;
+use crate::time::Timer;
+use crate::upstream::{Endpoint, TargetFor};
 
 /// Success of an attempt, and the latency that the upstream learns from it.
 impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
@@ -16,111 +17,113 @@ where
     X: TargetFor<E>,
 {
     /// Reports the success of an attempt of [`begin_first`](Self::begin_first) at its first poll.
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "a few instructions: a function call would double them"
-    )]
+    #[inline]
     pub(crate) fn succeeded_at_once(&mut self, slot: usize) {
         if !X::ALONE {
-            let at = self.guard.began(slot);
-            self.guard.report_success(slot, at);
+            let at = self.engine.guard.began(slot);
+            self.engine.guard.report_success(slot, at);
         }
     }
 
     /// Reports the success of attempt number `attempt`. The call ends with this success.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "most calls need only a few of its instructions")]
+    #[inline]
     pub(crate) fn succeeded(&mut self, slot: usize, attempt: u32) {
-        let is_first = self.guard.progress.attempts == 1;
-        if is_first && (X::ALONE || !(self.guard.target.wants_all() || self.learns().is_some())) {
-            // An attempt that was never pending ends at its start: this saves a clock reading.
-            if !X::ALONE {
-                let at = if self.resumes_at == 0 { self.guard.began(slot) } else { None };
-                self.guard.report_success(slot, at);
-            }
-            return;
+        if !X::ALONE || self.attempts() > 1 {
+            self.engine.succeeded(slot, attempt, self.policy.limits());
         }
-        let at = if !X::ALONE && self.resumes_at == 0 { self.guard.began(slot) } else { None };
-        self.succeeded_at(slot, attempt, at);
     }
 
     /// Does the work of [`succeeded`](Self::succeeded) for an attempt that ended at `at` if known.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn succeeded_at(&mut self, slot: usize, attempt: u32, at: Option<u64>) {
-        if X::ALONE {
-            if self.guard.progress.attempts > 1 {
-                self.emit_success(attempt, None, None);
-            }
-            return;
-        }
-        let wants_all = self.guard.target.wants_all();
-        // An attempt that was ready at once teaches no limit.
-        if self.resumes_at != 0 && self.learns().is_some() {
-            self.learn_from(slot);
-        }
-        // One reading ends both the attempt and the call.
-        let now = wants_all.then(|| self.now());
-        let began = if wants_all { self.guard.began(slot) } else { None };
-        self.guard.report_success(slot, at);
-        if wants_all || self.guard.progress.attempts > 1 {
-            self.emit_success(attempt, began, now);
-        }
+        self.engine.succeeded_at(slot, attempt, at, self.policy.limits());
     }
 
     /// Charges the usage of the attempt in `slot` and learns the limits that it reported.
     #[cold]
-    #[inline(never)]
     pub(crate) fn settle_usage(&mut self, slot: usize, report: &Report) {
-        let Some((before, charged)) = self.guard.note_report(slot, report) else { return };
-        if self.guard.target.wants_all() {
-            let attempt = match self.guard.progress.kind {
-                CallKind::Hedge => u32::try_from(slot).unwrap_or(u32::MAX).saturating_add(1),
-                _ => self.guard.progress.attempts,
-            };
-            self.emit(EventKind::Settled { attempt, before, charged });
-        }
+        self.engine.settle_usage(slot, report, self.policy.allowed());
     }
 
     /// Records the time since the start of the attempt as a latency of the upstream.
-    #[inline(never)]
     pub(crate) fn learn_from(&mut self, slot: usize) {
-        let began = self.guard.began(slot);
-        if let (Some(adaptive), Some(began)) = (self.learns(), began) {
-            let now = self.now();
-            adaptive
-                .record(Duration::from_nanos(now), Duration::from_nanos(now.saturating_sub(began)));
-        }
+        self.engine.learn_from(slot, self.policy.rules().is_learned());
     }
 
     /// Records an overtaken attempt that ran for at least `at_least` nanoseconds.
     #[cold]
     pub(crate) fn learn_overtaken(&mut self, slot: usize, at_least: u64) {
-        let began = self.guard.began(slot);
+        let began = self.engine.guard.began(slot);
         if let (Some(adaptive), Some(began)) = (self.learns(), began) {
-            let now = self.now();
+            let now = self.engine.now();
             let waited = now.saturating_sub(began);
             if waited >= at_least {
                 adaptive.record_overtaken(Duration::from_nanos(now), Duration::from_nanos(waited));
             }
         }
     }
+}
+
+impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
+    #[inline(never)] // compiled once for all call sites
+    fn succeeded(&mut self, slot: usize, attempt: u32, limits: Limits) {
+        let is_first = self.guard.progress.attempts == 1;
+        // An attempt that was never pending ends at its start: this saves a clock reading.
+        let at = if self.resumes_at == 0 { self.guard.began(slot) } else { None };
+        let learns = self.learns(limits.is_learned).is_some();
+        if is_first && !learns && !self.guard.target.wants_all() {
+            self.guard.report_success(slot, at);
+        } else {
+            self.succeeded_at(slot, attempt, at, limits);
+        }
+    }
+
+    #[inline(never)]
+    fn succeeded_at(&mut self, slot: usize, attempt: u32, at: Option<u64>, limits: Limits) {
+        if X::ALONE {
+            if self.guard.progress.attempts > 1 {
+                self.emit_success(attempt, None, None, limits.allowed);
+            }
+            return;
+        }
+        let wants_all = self.guard.target.wants_all();
+        // An attempt that was ready at once teaches no limit.
+        if self.resumes_at != 0 && self.learns(limits.is_learned).is_some() {
+            self.learn_from(slot, limits.is_learned);
+        }
+        // One reading ends both the attempt and the call.
+        let now = wants_all.then(|| self.now());
+        let began = if wants_all { self.guard.began(slot) } else { None };
+        self.guard.report_success(slot, at);
+        if wants_all || self.guard.progress.attempts > 1 {
+            self.emit_success(attempt, began, now, limits.allowed);
+        }
+    }
 
     #[cold]
     #[inline(never)]
-    fn emit_success(&self, attempt: u32, began: Option<u64>, now: Option<u64>) {
+    fn settle_usage(&mut self, slot: usize, report: &Report, allowed: u32) {
+        let Some((before, charged)) = self.guard.note_report(slot, report) else { return };
+        if self.guard.target.wants_all() {
+            let attempt = match self.guard.progress.kind {
+                CallKind::Hedge => u32::try_from(slot).unwrap_or(u32::MAX).saturating_add(1),
+                _ => self.guard.progress.attempts,
+            };
+            self.emit(EventKind::Settled { attempt, before, charged }, allowed);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn emit_success(&self, attempt: u32, began: Option<u64>, now: Option<u64>, allowed: u32) {
         if self.guard.target.listens() {
             let elapsed =
                 now.map_or_else(|| self.elapsed(), |now| now.saturating_sub(self.started));
             let elapsed = Duration::from_nanos(elapsed);
             let latency =
                 began.zip(now).map(|(began, now)| Duration::from_nanos(now.saturating_sub(began)));
-            self.emit(EventKind::Succeeded {
-                attempt,
-                attempts: self.guard.progress.attempts,
-                elapsed,
-                latency,
-            });
+            let attempts = self.guard.progress.attempts;
+            self.emit(EventKind::Succeeded { attempt, attempts, elapsed, latency }, allowed);
         }
     }
 }

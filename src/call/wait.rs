@@ -3,14 +3,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use super::{Begin, CallPolicy, CallState, Ended, GaveUp, LATEST, NO_LIMIT, PendingOf};
-use crate::adaptive::AdaptiveTimeout;
+use super::{
+    Begin, CallPolicy, CallState, Ended, Engine, GaveUp, LATEST, Limits, NO_LIMIT, PendingOf,
+};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::policy::{Attempt, Rules, StopReason};
 use crate::quota::Collecting;
-use crate::time::{Timer, nanos};
-use crate::upstream::TargetFor;
+use crate::time::Timer;
+use crate::upstream::{Endpoint, TargetFor};
 
 /// The cause that ended a wait.
 enum WokenBy {
@@ -50,17 +51,21 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Result<Attempt, GaveUp<E>>> {
         loop {
-            if self.resumes_at != 0 {
-                match std::task::ready!(self.poll_until(self.resumes_at, pending.as_mut(), cx)) {
+            if self.engine.resumes_at != 0 {
+                match std::task::ready!(self.poll_until(
+                    self.engine.resumes_at,
+                    pending.as_mut(),
+                    cx
+                )) {
                     WokenBy::Token => {
                         return Poll::Ready(Err(self.give_up(StopReason::Cancelled, None)));
                     }
-                    WokenBy::Time => self.resumes_at = 0,
+                    WokenBy::Time => self.engine.resumes_at = 0,
                 }
             }
             pending.as_mut().drop_sleep();
             // Yields even after a delay: a timer's sleep may end at once.
-            if std::mem::take(&mut self.guard.progress.must_yield) {
+            if std::mem::take(&mut self.engine.guard.progress.must_yield) {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -74,7 +79,7 @@ where
                         WokenBy::Time if until >= self.ends_at() => StopReason::Deadline,
                         WokenBy::Time if asks_again => {
                             // A timer's sleep may end too early. The call yields before it asks.
-                            self.guard.progress.must_yield = true;
+                            self.engine.guard.progress.must_yield = true;
                             continue;
                         }
                         WokenBy::Time => StopReason::Full,
@@ -110,7 +115,8 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<()> {
         if !pending.is_asleep() {
-            let (timer, delay) = (self.guard.target.timer(), Duration::from_nanos(self.delay));
+            let (timer, delay) =
+                (self.engine.guard.target.timer(), Duration::from_nanos(self.engine.delay));
             // `LATEST` is a saturated time, so the sleep lasts for the delay itself.
             pending.as_mut().sleep(|| match at {
                 LATEST => timer.sleep(delay),
@@ -146,8 +152,8 @@ where
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a few instructions around the caller's future")]
     pub(crate) fn poll_within<R>(&mut self, slot: usize, poll: impl FnOnce() -> R) -> R {
-        let _polled = self.polled();
-        let collecting = self.guard.has_quota().then(Collecting::start);
+        let _polled = self.engine.polled();
+        let collecting = self.engine.guard.has_quota().then(Collecting::start);
         let polled = poll();
         if let Some(report) = collecting.as_ref().and_then(Collecting::report) {
             self.settle_usage(slot, &report);
@@ -169,73 +175,37 @@ where
         {
             return Poll::Ready(Ended::Cancelled);
         }
-        if self.resumes_at == 0 {
+        if self.engine.resumes_at == 0 {
             if !self.policy.has_timeouts() && self.learns().is_none() {
-                self.note_start();
-                self.resumes_at = NO_LIMIT;
+                self.engine.note_start();
+                self.engine.resumes_at = NO_LIMIT;
                 return Poll::Pending;
             }
-            self.resumes_at = self.cuts_at(slot).max(1);
-            if self.resumes_at == NO_LIMIT {
+            self.engine.resumes_at = self.engine.cuts_at(slot, self.policy.limits()).max(1);
+            if self.engine.resumes_at == NO_LIMIT {
                 return Poll::Pending;
             }
             // Without a sleep, because a timer may round a sleep of zero up.
             if self.policy.total_timeout() == 0 || self.policy.attempt_timeout() == 0 {
-                return Poll::Ready(self.cut(slot));
+                return Poll::Ready(self.engine.cut(slot, self.policy.limits()));
             }
-            let at = Duration::from_nanos(self.resumes_at);
-            pending.as_mut().sleep(|| self.guard.target.timer().sleep_until(at));
+            let at = Duration::from_nanos(self.engine.resumes_at);
+            pending.as_mut().sleep(|| self.engine.guard.target.timer().sleep_until(at));
         }
-        if self.resumes_at == NO_LIMIT {
+        if self.engine.resumes_at == NO_LIMIT {
             return Poll::Pending;
         }
         std::task::ready!(pending.as_mut().poll_sleep(cx));
         pending.drop_sleep();
-        Poll::Ready(self.cut(slot))
-    }
-
-    /// Returns the time at which the attempt is cut, or `NO_LIMIT`. The attempt's first poll has
-    /// just returned `Pending`, and the attempt's timeout counts from now.
-    #[inline]
-    fn cuts_at(&mut self, slot: usize) -> u64 {
-        let starts = !self.clock_runs();
-        self.note_start();
-        let own = self.attempt_limit();
-        if own == NO_LIMIT {
-            return self.ends_at();
-        }
-        let now = if starts { self.started } else { self.now() };
-        self.guard.note_began(slot, now);
-        now.saturating_add(own).min(self.ends_at())
-    }
-
-    /// Returns the timeout of one attempt: the policy's, or the learned limit if that is shorter.
-    #[inline]
-    pub(crate) fn attempt_limit(&self) -> u64 {
-        let fixed = self.policy.attempt_timeout();
-        match self.learns() {
-            Some(adaptive) => nanos(adaptive.limit_at(Duration::from_nanos(self.now())))
-                .min(NO_LIMIT - 1)
-                .min(fixed),
-            None => fixed,
-        }
-    }
-
-    /// Returns the upstream's adaptive timeout if the policy uses learned limits.
-    #[inline]
-    pub(crate) fn learns(&self) -> Option<&AdaptiveTimeout> {
-        if X::ALONE || !self.policy.rules().is_learned() {
-            return None;
-        }
-        self.guard.target.parts()?.adaptive.as_ref()
+        Poll::Ready(self.engine.cut(slot, self.policy.limits()))
     }
 
     /// Removes the limits of an attempt whose stream now flows. The time until now is its latency.
     #[cfg(feature = "stream")]
     pub(crate) fn lift_limits(&mut self, slot: usize) {
-        if self.resumes_at != 0 {
+        if self.engine.resumes_at != 0 {
             self.learn_from(slot);
-            self.resumes_at = 0;
+            self.engine.resumes_at = 0;
         }
     }
 
@@ -243,26 +213,6 @@ where
     #[cfg(feature = "stream")]
     pub(crate) fn stops_reading(&self) -> bool {
         self.token.stops_attempts() && self.token.is_cancelled()
-    }
-
-    /// Returns the limit that ended at `resumes_at`: the call's deadline or the attempt's timeout.
-    #[cold]
-    fn cut(&mut self, slot: usize) -> Ended {
-        let at = std::mem::take(&mut self.resumes_at);
-        if at >= self.ends_at() || self.policy.total_timeout() == 0 {
-            return Ended::Deadline;
-        }
-        let fixed = self.policy.attempt_timeout();
-        let began = self.guard.began(slot);
-        let limit = match (self.learns(), began) {
-            (Some(adaptive), Some(began)) => {
-                let limit = at.saturating_sub(began);
-                adaptive.record_cut(Duration::from_nanos(self.now()), Duration::from_nanos(limit));
-                limit
-            }
-            _ => fixed,
-        };
-        Ended::TimedOut(limit)
     }
 
     /// Does the work of [`poll_between`](Self::poll_between) on a thread without a runtime. Blocks
@@ -279,7 +229,7 @@ where
         let token_wakes = self.token.cancelled();
         let mut cancelled = pin!(token_wakes);
         loop {
-            let (until, stop) = match self.resumes_at {
+            let (until, stop) = match self.engine.resumes_at {
                 0 => match self.begin(slot, Some(&waker)) {
                     Begin::Go(attempt) => return Ok(attempt),
                     Begin::Hold(_) => continue,
@@ -301,12 +251,34 @@ where
             {
                 return Err(self.give_up(StopReason::Cancelled, None));
             }
-            let left = until.saturating_sub(self.now());
+            let left = until.saturating_sub(self.engine.now());
             match stop {
-                _ if left > 0 => self.guard.target.timer().park(Duration::from_nanos(left)),
-                None => self.resumes_at = 0,
+                _ if left > 0 => self.engine.guard.target.timer().park(Duration::from_nanos(left)),
+                None => self.engine.resumes_at = 0,
                 Some(stop) => return Err(self.give_up(stop, None)),
             }
         }
+    }
+}
+
+impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
+    /// Returns the limit that ended at `resumes_at`: the call's deadline or the attempt's timeout.
+    #[cold]
+    #[inline(never)]
+    fn cut(&mut self, slot: usize, limits: Limits) -> Ended {
+        let at = std::mem::take(&mut self.resumes_at);
+        if at >= self.ends_at(limits.total) || limits.total == 0 {
+            return Ended::Deadline;
+        }
+        let began = self.guard.began(slot);
+        let limit = match (self.learns(limits.is_learned), began) {
+            (Some(adaptive), Some(began)) => {
+                let limit = at.saturating_sub(began);
+                adaptive.record_cut(Duration::from_nanos(self.now()), Duration::from_nanos(limit));
+                limit
+            }
+            _ => limits.attempt,
+        };
+        Ended::TimedOut(limit)
     }
 }

@@ -98,7 +98,7 @@ where
             this.call.learn_from(number as usize - 1);
         }
         for number in lost {
-            this.call.guard.forget(number as usize - 1);
+            this.call.engine.guard.forget(number as usize - 1);
             this.call.emit(EventKind::Lost { attempt: number });
         }
     }

@@ -198,10 +198,11 @@ where
     ) -> Poll<Option<Result<T, GaveUp<E>>>> {
         let mut this = self.as_mut().project();
         if this.pace.first().is_none() {
-            this.call.note_start();
+            this.call.engine.note_start();
             // The start of the attempt, not of the call: it may have waited for its admission.
-            let began = this.call.guard.began(0).or(this.call.started()).unwrap_or_default();
-            this.call.guard.note_began(0, began);
+            let began =
+                this.call.engine.guard.began(0).or(this.call.engine.started()).unwrap_or_default();
+            this.call.engine.guard.note_began(0, began);
             this.pace.start(began);
             if let Some(adaptive) = this.call.learns() {
                 adaptive.forget(Duration::from_nanos(began));
@@ -245,20 +246,20 @@ where
     /// Starts a hedge, unless the budget or the upstream denies it.
     fn join(self: Pin<&mut Self>) {
         let this = self.project();
-        let now = this.call.now();
+        let now = this.call.engine.now();
         let slot = this.call.attempts() as usize;
         let waited = this.pace.take(now);
         this.call.set_delay(waited);
-        if slot < SLOTS && this.call.guard.pay() {
+        if slot < SLOTS && this.call.engine.guard.pay() {
             if let Begin::Go(attempt) = this.call.begin(slot, None) {
                 this.pace.began(now);
-                this.call.guard.note_began(slot, now);
+                this.call.engine.guard.note_began(slot, now);
                 let joined = Box::pin((this.op)(attempt));
                 this.hedges.push(Joined { number: attempt.number(), began: now, attempt: joined });
                 return;
             }
         }
-        this.call.guard.refund();
+        this.call.engine.guard.refund();
         this.pace.denied(now);
         this.call.emit(EventKind::Denied { attempts: this.call.attempts() });
     }

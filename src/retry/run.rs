@@ -82,7 +82,7 @@ impl<E, P, K: Cancel> Run<E, P, K> {
         C: Classify<E>,
     {
         let mut call = CallState::new(CallKind::Run, Renewed::new(policy), token);
-        call.note_start();
+        call.engine.note_start();
         Self { call, has_succeeded: false, failed: 0 }
     }
 
@@ -91,7 +91,7 @@ impl<E, P, K: Cancel> Run<E, P, K> {
     /// Call this once, before the first attempt. The total timeout counts from this call.
     pub fn on<Y: TargetFor<E>>(self, target: Y) -> Run<E, P, K, Y> {
         let mut call = self.call.on(target);
-        call.note_start();
+        call.engine.note_start();
         Run { call, has_succeeded: false, failed: 0 }
     }
 }

@@ -61,7 +61,7 @@ impl<X: TargetFor<Infallible>, K: Cancel> Admission<X, K> {
 
     /// Reports that the request was not sent, and gives everything back.
     pub fn withdraw(mut self) {
-        self.call.guard.withdraw(0);
+        self.call.engine.guard.withdraw(0);
     }
 
     /// Reports that the attempt failed with this verdict.

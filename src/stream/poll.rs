@@ -162,7 +162,7 @@ where
                 Resumption::Restart(item) => marker = Some(item),
                 Resumption::Resume => {}
             }
-            let (elapsed, attempts) = (this.call.elapsed(), this.call.attempts());
+            let (elapsed, attempts) = (this.call.engine.elapsed(), this.call.attempts());
             this.call.policy.exclude(elapsed);
             if this.rules.renews {
                 this.call.policy.renew(attempts.saturating_sub(1));

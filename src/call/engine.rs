@@ -1,0 +1,142 @@
+use std::time::Duration;
+
+use super::nesting::{Polled, Site};
+use super::{LATEST, Limits, NO_LIMIT, UNKNOWN};
+use crate::adaptive::AdaptiveTimeout;
+use crate::observe::CallKind;
+use crate::time::{Timer, nanos};
+use crate::upstream::{Endpoint, Guard};
+
+/// The part of a call's state that depends on its target alone.
+///
+/// The policy, the token and the error are no part of its type. So its functions are compiled once
+/// for each kind of target, and not again for each call site. Times are in nanoseconds, for up to
+/// 584 years.
+pub(crate) struct Engine<X: Endpoint, const N: usize> {
+    pub(crate) guard: Guard<X, N>,
+    pub(super) site: Site,
+    /// The start of the call on the timer, or `UNKNOWN` before a step needs it.
+    pub(super) started: u64,
+    /// The delay before the next attempt or, in flight, before the current attempt.
+    pub(super) delay: u64,
+    /// The end of the wait between attempts or 0 without a wait. During an attempt it is the time
+    /// of the cut or `NO_LIMIT`, and 0 until a poll leaves the attempt pending. The time is kept
+    /// apart from the sleep: a caller's loop may drop the wait and resume it.
+    pub(super) resumes_at: u64,
+}
+
+impl<X: Endpoint, const N: usize> Engine<X, N> {
+    #[inline]
+    pub(super) fn new(target: X, kind: CallKind, site: Site) -> Self {
+        let guard = Guard::new(target, kind);
+        Self { guard, site, started: UNKNOWN, delay: 0, resumes_at: 0 }
+    }
+
+    #[inline]
+    pub(super) const fn clock_runs(&self) -> bool {
+        self.started != UNKNOWN
+    }
+
+    /// Starts the clock, if the target has a clock and it does not run yet.
+    #[inline]
+    pub(crate) fn note_start(&mut self) {
+        if !self.clock_runs() {
+            self.read_start();
+        }
+    }
+
+    #[inline(never)] // most calls succeed at once and need no clock
+    fn read_start(&mut self) {
+        self.started = self.guard.target.reading().map_or(UNKNOWN, |now| now.min(LATEST));
+    }
+
+    /// Returns the start of the call if the clock runs.
+    #[inline]
+    pub(crate) fn started(&self) -> Option<u64> {
+        self.clock_runs().then_some(self.started)
+    }
+
+    /// Returns the deadline of a call with the total timeout `total`, or `NO_LIMIT`.
+    #[inline]
+    pub(super) fn ends_at(&self, total: u64) -> u64 {
+        if total == NO_LIMIT { NO_LIMIT } else { self.started.saturating_add(total) }
+    }
+
+    /// Returns the upstream's adaptive timeout if the policy uses learned limits.
+    #[inline]
+    pub(super) fn learns(&self, is_learned: bool) -> Option<&AdaptiveTimeout> {
+        if X::ALONE || !is_learned {
+            return None;
+        }
+        self.guard.target.parts()?.adaptive.as_ref()
+    }
+
+    /// Marks this call as the outer call while the guard lives. Held while an attempt is polled.
+    #[inline]
+    pub(super) fn polled(&self) -> Polled {
+        let is_counted = !X::ALONE && self.guard.target.wants_all();
+        let upstream = if is_counted { self.guard.target.name() } else { None };
+        let kind = self.guard.progress.kind;
+        // A retry within these calls is intended: it is not reported as nested.
+        let is_frame = matches!(kind, CallKind::Hedge | CallKind::Fallback | CallKind::Single);
+        Polled::enter((!is_frame).then_some(self.site), upstream, kind != CallKind::Fallback)
+    }
+}
+
+impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
+    /// Reads the clock.
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        nanos(self.guard.target.timer().now())
+    }
+
+    /// Returns the time since the start, or 0 if the clock does not run.
+    #[inline]
+    pub(crate) fn elapsed(&self) -> u64 {
+        if self.clock_runs() { self.now().saturating_sub(self.started) } else { 0 }
+    }
+
+    /// Returns the timeout of one attempt: the policy's, or the learned limit if that is shorter.
+    #[inline]
+    pub(super) fn attempt_limit(&self, limits: Limits) -> u64 {
+        match self.learns(limits.is_learned) {
+            Some(adaptive) => nanos(adaptive.limit_at(Duration::from_nanos(self.now())))
+                .min(NO_LIMIT - 1)
+                .min(limits.attempt),
+            None => limits.attempt,
+        }
+    }
+
+    /// Returns the time at which the attempt is cut, or `NO_LIMIT`. The attempt's first poll has
+    /// just returned `Pending`, and the attempt's timeout counts from now.
+    #[inline(never)] // compiled once for all call sites
+    pub(super) fn cuts_at(&mut self, slot: usize, limits: Limits) -> u64 {
+        let starts = !self.clock_runs();
+        self.note_start();
+        let ends_at = self.ends_at(limits.total);
+        let own = self.attempt_limit(limits);
+        if own == NO_LIMIT {
+            return ends_at;
+        }
+        let now = if starts { self.started } else { self.now() };
+        self.guard.note_began(slot, now);
+        now.saturating_add(own).min(ends_at)
+    }
+
+    /// Records the time since the start of the attempt as a latency of the upstream.
+    #[inline(never)]
+    pub(super) fn learn_from(&mut self, slot: usize, is_learned: bool) {
+        let began = self.guard.began(slot);
+        if let (Some(adaptive), Some(began)) = (self.learns(is_learned), began) {
+            let now = self.now();
+            adaptive
+                .record(Duration::from_nanos(now), Duration::from_nanos(now.saturating_sub(began)));
+        }
+    }
+}
+
+/// Returns the time left of a total timeout of `total` after `elapsed`, or `NO_LIMIT`.
+#[inline]
+pub(super) const fn remaining(total: u64, elapsed: u64) -> u64 {
+    if total == NO_LIMIT { NO_LIMIT } else { total.saturating_sub(elapsed) }
+}
