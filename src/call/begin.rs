@@ -90,7 +90,8 @@ where
 
     /// Begins the next attempt, or returns `None` if the call must wait for it. `elapsed` is the
     /// result of [`failed`](Self::failed).
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "it has one caller, and its answer is large")]
     pub(crate) fn begin_after_failure(
         &mut self,
         slot: usize,

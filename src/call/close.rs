@@ -69,7 +69,8 @@ where
         match paused {
             Paused::Error => None,
             Paused::TimedOut => Some(Cut::AttemptTimeout(Duration::from_nanos(
-                self.engine.attempt_limit(self.policy.limits()),
+                self.engine
+                    .attempt_limit(self.policy.attempt_timeout(), self.policy.rules().is_learned()),
             ))),
             Paused::Truncated => Some(Cut::Stream),
         }

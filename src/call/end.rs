@@ -143,11 +143,14 @@ where
         if self.token.is_cancelled() {
             return Err(self.end(StopReason::Cancelled, classified, hint));
         }
-        let pauses = self.policy.rules().pauses_when_spent();
-        if let Err((reason, wait)) = self.engine.prepare(attempt, verdict, cut, delay, pauses) {
-            let wait = if reason == StopReason::Open { wait } else { hint };
-            return Err(self.end(reason, classified, wait));
+        if !X::ALONE {
+            let pauses = self.policy.rules().pauses_when_spent();
+            if let Err((reason, wait)) = self.engine.pay(verdict, cut, delay, pauses) {
+                let wait = if reason == StopReason::Open { wait } else { hint };
+                return Err(self.end(reason, classified, wait));
+            }
         }
+        self.engine.set_wait(attempt, delay);
         if self.engine.guard.paused().is_some() {
             self.engine.emit_held(HeldBy::Budget, Some(delay), self.policy.allowed());
         } else if self.engine.guard.target.listens() {
@@ -199,7 +202,7 @@ struct Ending {
 
 impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// Reports to the target that the attempt in `slot` ended with `verdict`.
-    #[inline(never)] // compiled once for all call sites
+    #[inline]
     fn ended(&mut self, slot: usize, number: u32, verdict: Option<Verdict>, total: u64) -> Ending {
         let now = self.clock_runs().then(|| self.now());
         self.resumes_at = 0;
@@ -214,32 +217,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         Ending { attempt, latency: began.and_then(took) }
     }
 
-    /// Pays for the attempt after `failed` and sets its delay. The error is the reason to end the
-    /// call, and for an open breaker the time after which it may admit an attempt.
-    #[inline(never)] // compiled once for all call sites
-    fn prepare(
-        &mut self,
-        failed: Attempt,
-        verdict: Option<Verdict>,
-        cut: Option<Cut>,
-        delay: Duration,
-        pauses: bool,
-    ) -> Result<(), (StopReason, Option<Duration>)> {
-        if !X::ALONE {
-            // The breaker would refuse the attempt after the delay, so the call ends now.
-            if let Some(open) = self.guard.refusal_within(delay) {
-                return Err((StopReason::Open, open.retry_after()));
-            }
-            // An attempt that the caller made in a pause, without asking, was not paid for.
-            let is_unpaid = self.guard.paused().is_some();
-            self.guard.set_cause(Cause::of(verdict));
-            if is_unpaid || !self.guard.pay() {
-                if is_unpaid || !pauses || delay.is_zero() {
-                    return Err((StopReason::Budget, None));
-                }
-                self.guard.pause(cut);
-            }
-        }
+    /// Sets the delay after `failed`, an attempt without success.
+    #[inline]
+    fn set_wait(&mut self, failed: Attempt, delay: Duration) {
         self.delay = nanos(delay);
         // Failures without delay must not keep other tasks from running.
         self.guard.progress.must_yield = self.guard.progress.attempts % 32 == 0;
@@ -248,6 +228,31 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             // The reading of the failure, or the one that has just started the clock.
             let now = self.started.saturating_add(failed.elapsed_nanos());
             self.resumes_at = wait_end(now, self.delay);
+        }
+    }
+
+    /// Pays for the next attempt, or begins a pause if the call `pauses`. The error is the reason to
+    /// end the call, and for an open breaker the time after which it may admit an attempt.
+    #[inline(never)] // compiled once for all call sites
+    fn pay(
+        &mut self,
+        verdict: Option<Verdict>,
+        cut: Option<Cut>,
+        delay: Duration,
+        pauses: bool,
+    ) -> Result<(), (StopReason, Option<Duration>)> {
+        // The breaker would refuse the attempt after the delay, so the call ends now.
+        if let Some(open) = self.guard.refusal_within(delay) {
+            return Err((StopReason::Open, open.retry_after()));
+        }
+        // An attempt that the caller made in a pause, without asking, was not paid for.
+        let is_unpaid = self.guard.paused().is_some();
+        self.guard.set_cause(Cause::of(verdict));
+        if is_unpaid || !self.guard.pay() {
+            if is_unpaid || !pauses || delay.is_zero() {
+                return Err((StopReason::Budget, None));
+            }
+            self.guard.pause(cut);
         }
         Ok(())
     }

@@ -96,25 +96,26 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         if self.clock_runs() { self.now().saturating_sub(self.started) } else { 0 }
     }
 
-    /// Returns the timeout of one attempt: the policy's, or the learned limit if that is shorter.
+    /// Returns the timeout of one attempt: `own` of the policy, or the learned limit if that is
+    /// shorter.
     #[inline]
-    pub(super) fn attempt_limit(&self, limits: Limits) -> u64 {
-        match self.learns(limits.is_learned) {
+    pub(super) fn attempt_limit(&self, own: u64, is_learned: bool) -> u64 {
+        match self.learns(is_learned) {
             Some(adaptive) => nanos(adaptive.limit_at(Duration::from_nanos(self.now())))
                 .min(NO_LIMIT - 1)
-                .min(limits.attempt),
-            None => limits.attempt,
+                .min(own),
+            None => own,
         }
     }
 
     /// Returns the time at which the attempt is cut, or `NO_LIMIT`. The attempt's first poll has
-    /// just returned `Pending`, and the attempt's timeout counts from now.
+    /// just returned `Pending`, and the attempt's timeout, `own` of the policy, counts from now.
     #[inline(never)] // compiled once for all call sites
-    pub(super) fn cuts_at(&mut self, slot: usize, limits: Limits) -> u64 {
+    pub(super) fn cuts_at(&mut self, slot: usize, own: u64, limits: Limits) -> u64 {
         let starts = !self.clock_runs();
         self.note_start();
         let ends_at = self.ends_at(limits.total);
-        let own = self.attempt_limit(limits);
+        let own = self.attempt_limit(own, limits.is_learned);
         if own == NO_LIMIT {
             return ends_at;
         }

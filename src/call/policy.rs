@@ -8,13 +8,11 @@ use crate::verdict::Verdict;
 /// No limit, in nanoseconds.
 pub(crate) const NO_LIMIT: u64 = u64::MAX;
 
-/// The limits of a call as its policy sets them. Times are in nanoseconds.
+/// The limits of a call as its policy sets them, in two words. The attempt timeout stands beside it.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
-    /// The total timeout, or `NO_LIMIT`.
+    /// The total timeout in nanoseconds, or `NO_LIMIT`.
     pub(crate) total: u64,
-    /// The attempt timeout, or `NO_LIMIT`.
-    pub(crate) attempt: u64,
     /// The number of attempts allowed.
     pub(crate) allowed: u32,
     /// True if the policy uses the timeout learned by the upstream.
@@ -67,12 +65,11 @@ pub(crate) trait CallPolicy {
         total.is_some() || own.is_some()
     }
 
-    /// Returns all limits of the call.
+    /// Returns the limits of the call.
     #[inline]
     fn limits(&self) -> Limits {
         Limits {
             total: self.total_timeout(),
-            attempt: self.attempt_timeout(),
             allowed: self.allowed(),
             is_learned: self.rules().is_learned(),
         }

@@ -181,13 +181,20 @@ where
                 self.engine.resumes_at = NO_LIMIT;
                 return Poll::Pending;
             }
-            self.engine.resumes_at = self.engine.cuts_at(slot, self.policy.limits()).max(1);
+            self.engine.resumes_at = self
+                .engine
+                .cuts_at(slot, self.policy.attempt_timeout(), self.policy.limits())
+                .max(1);
             if self.engine.resumes_at == NO_LIMIT {
                 return Poll::Pending;
             }
             // Without a sleep, because a timer may round a sleep of zero up.
             if self.policy.total_timeout() == 0 || self.policy.attempt_timeout() == 0 {
-                return Poll::Ready(self.engine.cut(slot, self.policy.limits()));
+                return Poll::Ready(self.engine.cut(
+                    slot,
+                    self.policy.attempt_timeout(),
+                    self.policy.limits(),
+                ));
             }
             let at = Duration::from_nanos(self.engine.resumes_at);
             pending.as_mut().sleep(|| self.engine.guard.target.timer().sleep_until(at));
@@ -197,7 +204,7 @@ where
         }
         std::task::ready!(pending.as_mut().poll_sleep(cx));
         pending.drop_sleep();
-        Poll::Ready(self.engine.cut(slot, self.policy.limits()))
+        Poll::Ready(self.engine.cut(slot, self.policy.attempt_timeout(), self.policy.limits()))
     }
 
     /// Removes the limits of an attempt whose stream now flows. The time until now is its latency.
@@ -262,10 +269,11 @@ where
 }
 
 impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
-    /// Returns the limit that ended at `resumes_at`: the call's deadline or the attempt's timeout.
+    /// Returns the limit that ended at `resumes_at`: the call's deadline or the attempt's timeout,
+    /// `own` of the policy or learned.
     #[cold]
     #[inline(never)]
-    fn cut(&mut self, slot: usize, limits: Limits) -> Ended {
+    fn cut(&mut self, slot: usize, own: u64, limits: Limits) -> Ended {
         let at = std::mem::take(&mut self.resumes_at);
         if at >= self.ends_at(limits.total) || limits.total == 0 {
             return Ended::Deadline;
@@ -277,7 +285,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
                 adaptive.record_cut(Duration::from_nanos(self.now()), Duration::from_nanos(limit));
                 limit
             }
-            _ => limits.attempt,
+            _ => own,
         };
         Ended::TimedOut(limit)
     }
