@@ -9,54 +9,63 @@ use std::time::Instant;
 struct Program {
     name: &'static str,
     dependencies: &'static str,
+    /// What all calls of the program share.
+    items: &'static str,
     /// The future that is awaited. Its output is dropped.
     call: &'static str,
 }
 
 const PROGRAMS: &[Program] = &[
-    Program { name: "tokio alone", dependencies: "", call: "op()" },
+    Program { name: "tokio alone", dependencies: "", items: "", call: "op()" },
     Program {
         name: "**resile**",
         dependencies: "resile = { path = \"@\" }",
+        items: "",
         call: "resile::retry(|_| op(), &resile::RetryPolicy::new(), resile::Never)",
     },
     Program {
         name: "**resile**, on an upstream with a budget and a breaker",
         dependencies: "resile = { path = \"@\" }",
-        call: "{ static ONE: resile::Upstream = resile::Upstream::new(\"one\")\
-               .with_budget(resile::Budget::new()).with_breaker(resile::Breaker::new()); \
-               resile::retry(|_| op(), resile::RetryPolicy::new(), resile::Never).on(&ONE) }",
+        items: "static ONE: resile::Upstream = resile::Upstream::new(\"one\")\
+                .with_budget(resile::Budget::new()).with_breaker(resile::Breaker::new());",
+        call: "resile::retry(|_| op(), resile::RetryPolicy::new(), resile::Never).on(&ONE)",
     },
     Program {
         name: "**resile**, its breaker",
         dependencies: "resile = { path = \"@\" }",
+        items: "",
         call: "async { resile::Upstream::new(\"one\").with_breaker(resile::Breaker::new()).try_admit().map(|it| it.succeeded()) }",
     },
     Program {
         name: "backon",
         dependencies: "backon = { version = \"=1.6.0\", default-features = false, features = [\"std\", \"tokio-sleep\"] }",
+        items: "",
         call: "backon::Retryable::retry(op, backon::ExponentialBuilder::default())",
     },
     Program {
         name: "tokio-retry2",
         dependencies: "tokio-retry2 = { version = \"=0.9.1\", features = [\"jitter\"] }",
+        items: "",
         call: "tokio_retry2::Retry::spawn(tokio_retry2::strategy::FixedInterval::from_millis(10).take(3), \
                || async { op().await.map_err(tokio_retry2::RetryError::transient) })",
     },
     Program {
         name: "tower, `retry`",
         dependencies: "tower = { version = \"=0.5.3\", features = [\"retry\", \"util\"] }",
+        items: "",
         call: "tower::ServiceExt::oneshot(tower::service_fn(|()| op()), ())",
     },
     Program {
         name: "tower-resilience-retry",
         dependencies: "tower-resilience-retry = \"=0.14.0\"\ntower = { version = \"=0.5.3\", features = [\"util\"] }",
+        items: "",
         call: "tower::ServiceExt::oneshot(tower::Layer::layer(\
                &tower_resilience_retry::RetryLayer::<(), u64, std::io::Error>::builder().build(), tower::service_fn(|()| op())), ())",
     },
     Program {
         name: "tower-resilience-circuitbreaker",
         dependencies: "tower-resilience-circuitbreaker = \"=0.14.0\"\ntower = { version = \"=0.5.3\", features = [\"util\"] }",
+        items: "",
         call: "tower::ServiceExt::oneshot(tower::Layer::layer(\
                &tower_resilience_circuitbreaker::CircuitBreakerLayer::builder().build().unwrap(), tower::service_fn(|()| op())), ())",
     },
@@ -64,6 +73,7 @@ const PROGRAMS: &[Program] = &[
         name: "seatbelt, `retry` and `breaker`",
         dependencies: "seatbelt = { version = \"=0.11.0\", features = [\"retry\", \"breaker\"] }\n\
                        layered = \"=0.3.8\"\ntick = { version = \"=0.8.0\", features = [\"tokio\"] }",
+        items: "",
         call: "async { use layered::{Execute, Service, Stack}; \
                let context = seatbelt::ResilienceContext::new(&tick::Clock::new_tokio()); \
                let stack = (seatbelt::retry::Retry::layer(\"r\", &context).clone_input()\
@@ -73,16 +83,19 @@ const PROGRAMS: &[Program] = &[
     Program {
         name: "google-cloud-gax",
         dependencies: "google-cloud-gax = \"=1.15.0\"",
+        items: "",
         call: "async { google_cloud_gax::exponential_backoff::ExponentialBackoff::default() }",
     },
     Program {
         name: "failsafe",
         dependencies: "failsafe = \"=1.3.0\"",
+        items: "",
         call: "failsafe::futures::CircuitBreaker::call(&failsafe::Config::new().build(), op())",
     },
     Program {
         name: "recloser",
         dependencies: "recloser = \"=1.4.0\"",
+        items: "",
         call: "recloser::AsyncRecloser::from(recloser::Recloser::custom().build()).call(op())",
     },
 ];
@@ -162,9 +175,10 @@ fn write(dir: &Path, program: &Program, calls: usize, base: &Path) -> std::io::R
         program.dependencies.replace('@', &own.to_string_lossy()),
     );
     std::fs::write(dir.join("Cargo.toml"), manifest)?;
-    let mut source = String::from(
-        "use std::future::Future;\nuse std::pin::Pin;\n\n\
-         async fn op() -> std::io::Result<u64> { tokio::task::yield_now().await; Ok(1) }\n",
+    let mut source = format!(
+        "use std::future::Future;\nuse std::pin::Pin;\n\n{}\n\
+         async fn op() -> std::io::Result<u64> {{ tokio::task::yield_now().await; Ok(1) }}\n",
+        program.items
     );
     for call in 0..calls {
         let _ = writeln!(
