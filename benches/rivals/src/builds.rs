@@ -164,8 +164,8 @@ fn further_call(dir: &Path, program: &Program, base: &Path) -> Result<[f64; 3], 
     Ok([each(0) * 1e3, each(1) * 1e3, each(2)])
 }
 
-/// Writes a program with `calls` equal calls. Each call is a boxed future of its own, so that one
-/// call is not compiled twice.
+/// Writes a program with `calls` calls. The state of each operation has a size of its own: otherwise
+/// the compiler merges the calls. Each call is a boxed future, so that it is not compiled twice.
 fn write(dir: &Path, program: &Program, calls: usize, base: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(dir.join("src"))?;
     let own = base.join("../..").canonicalize()?;
@@ -176,15 +176,19 @@ fn write(dir: &Path, program: &Program, calls: usize, base: &Path) -> std::io::R
     );
     std::fs::write(dir.join("Cargo.toml"), manifest)?;
     let mut source = format!(
-        "use std::future::Future;\nuse std::pin::Pin;\n\n{}\n\
-         async fn op() -> std::io::Result<u64> {{ tokio::task::yield_now().await; Ok(1) }}\n",
+        "use std::future::Future;\nuse std::hint::black_box;\nuse std::pin::Pin;\n\n{}\n",
         program.items
     );
     for call in 0..calls {
         let _ = writeln!(
             source,
-            "\nfn call_{call}() -> Pin<Box<dyn Future<Output = ()>>> {{\n    \
-             Box::pin(async {{ let _ = {}.await; }})\n}}",
+            "fn call_{call}() -> Pin<Box<dyn Future<Output = ()>>> {{\n    \
+             async fn op() -> std::io::Result<u64> {{\n        \
+             let state = [1_u8; {}];\n        \
+             tokio::task::yield_now().await;\n        \
+             Ok(black_box(&state)[0].into())\n    }}\n    \
+             Box::pin(async {{ let _ = {}.await; }})\n}}\n",
+            32 + 8 * call,
             program.call
         );
     }
