@@ -1,6 +1,6 @@
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::Duration;
 
 use super::{
@@ -51,12 +51,9 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Result<Attempt, GaveUp<E>>> {
         loop {
-            if self.engine.resumes_at != 0 {
-                match std::task::ready!(self.poll_until(
-                    self.engine.resumes_at,
-                    pending.as_mut(),
-                    cx
-                )) {
+            let at = self.engine.resumes_at;
+            if at != 0 {
+                match ready!(self.poll_until(at, pending.as_mut(), cx)) {
                     WokenBy::Token => {
                         return Poll::Ready(Err(self.give_up(StopReason::Cancelled, None)));
                     }
@@ -73,7 +70,7 @@ where
                 Begin::Go(attempt) => return Poll::Ready(Ok(attempt)),
                 Begin::Hold(_) => {}
                 Begin::Queued { until, asks_again } => {
-                    let woken = std::task::ready!(self.poll_until(until, pending.as_mut(), cx));
+                    let woken = ready!(self.poll_until(until, pending.as_mut(), cx));
                     let reason = match woken {
                         WokenBy::Token => StopReason::Cancelled,
                         WokenBy::Time if until >= self.ends_at() => StopReason::Deadline,
@@ -202,7 +199,7 @@ where
         if self.engine.resumes_at == NO_LIMIT {
             return Poll::Pending;
         }
-        std::task::ready!(pending.as_mut().poll_sleep(cx));
+        ready!(pending.as_mut().poll_sleep(cx));
         pending.drop_sleep();
         Poll::Ready(self.engine.cut(slot, self.policy.attempt_timeout(), self.policy.limits()))
     }

@@ -164,7 +164,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             Some(breaker) => match breaker.admit(&owned) {
                 Ok(ticket) => ticket,
                 Err(open) => {
-                    give_back(mem::take(held), parts, &self.target.demand());
+                    if held.is_some() {
+                        give_back(mem::take(held), parts, &self.target.demand());
+                    }
                     return Admit::Refused {
                         reason: StopReason::Open,
                         retry_after: open.retry_after(),
