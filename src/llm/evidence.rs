@@ -36,7 +36,7 @@ pub(super) struct Conclusion {
     pub(super) rule: Rule,
 }
 
-/// What the words of a message mean.
+/// The meaning of the words of a message.
 #[derive(Clone, Copy)]
 struct Words {
     kind: Kind,

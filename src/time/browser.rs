@@ -100,7 +100,7 @@ thread_local! {
 /// The longest delay of `setTimeout`. A longer one would end at once.
 const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
 
-/// What the global object offers to this thread. A function that is missing there is `None`.
+/// The functions that the global object offers to this thread. A missing function is `None`.
 struct Script {
     clock: Option<Method>,
     wall_clock: Option<Method>,

@@ -227,9 +227,9 @@ impl<M: Timer> Shared<'_, M> {
         }
     }
 
-    /// Takes the lowest level that the provider has reported since the last call, less the output
-    /// that calls in flight have reserved and that the provider has not charged yet. It is the level
-    /// of all members together. It is 0 after a refusal without a level.
+    /// Takes the lowest level that the provider has reported since the last call. The output that
+    /// calls in flight have reserved is subtracted: the provider has not charged it yet. It is the
+    /// level of all members together. It is 0 after a refusal without a level.
     #[must_use]
     pub fn reported_level(&self, resource: Resource) -> Option<u64> {
         match (resource, self.upstream.quota()) {

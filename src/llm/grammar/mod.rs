@@ -18,7 +18,7 @@ use words::{
     UNPARSED, UNSAFE, USED, WORDS,
 };
 
-/// What the statements of a message mean together.
+/// The common meaning of the statements of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) kind: Kind,
@@ -27,7 +27,7 @@ pub(super) struct Said {
     pub(super) rule: &'static str,
 }
 
-/// What a message says about limits and about the request.
+/// The statements of a message about limits and about the request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reading {
     /// A limit that no short wait refills. Words and codes about a rate do not change this.

@@ -9,7 +9,7 @@ pub(super) const DAY: Meanings = 1 << 2;
 /// A week, a month or the period of a plan.
 pub(super) const LONG: Meanings = 1 << 3;
 pub(super) const PERIODS: Meanings = HOURS | DAY | LONG;
-/// What is limited: a quota, requests, tokens.
+/// The limited thing: a quota, requests, tokens.
 pub(super) const ALLOWANCE: Meanings = 1 << 4;
 /// The allowance has been used up.
 pub(super) const USED: Meanings = 1 << 5;
@@ -22,17 +22,17 @@ pub(super) const LACK: Meanings = 1 << 8;
 pub(super) const CAP: Meanings = 1 << 9;
 /// The allowance of a plan. It comes back at a moment and not bit by bit.
 pub(super) const PLAN: Meanings = 1 << 10;
-/// What the caller sent to be read.
+/// The input from the caller: a prompt, a context.
 pub(super) const PROMPT: Meanings = 1 << 11;
 pub(super) const LONGER: Meanings = 1 << 12;
 pub(super) const MEASURE: Meanings = 1 << 13;
 /// A file or a list: its size is not the length of a prompt.
 pub(super) const PART: Meanings = 1 << 14;
-/// What can be judged by a filter.
+/// A text that a filter can block.
 pub(super) const MATTER: Meanings = 1 << 15;
 pub(super) const UNSAFE: Meanings = 1 << 16;
 pub(super) const BLOCKED: Meanings = 1 << 17;
-/// What the model wrote.
+/// The output of the model.
 pub(super) const OUTPUT: Meanings = 1 << 18;
 pub(super) const UNPARSED: Meanings = 1 << 19;
 /// Words about requests per time.
