@@ -1,4 +1,4 @@
-//! Which evidence decides about an LLM failure: its code, its words, its status or its headers.
+//! The evidence that decides about an LLM failure: its code, its words, its status or its headers.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};

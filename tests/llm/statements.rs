@@ -1,4 +1,4 @@
-//! How LLM messages are read: statement by statement, in any script, and at any depth of objects.
+//! The reading of LLM messages: by statements, in any script, and at any depth of objects.
 
 use std::time::SystemTime;
 

@@ -1,4 +1,4 @@
-//! The same laws on each runtime: tokio with one thread and with several, smol, and none.
+//! The laws that hold on each runtime: tokio with one thread and with several, smol, and none.
 
 mod laws;
 mod thread_timer;

@@ -9,7 +9,7 @@ use std::time::Instant;
 struct Program {
     name: &'static str,
     dependencies: &'static str,
-    /// What all calls of the program share.
+    /// The items that all calls of the program share.
     items: &'static str,
     /// The future that is awaited. Its output is dropped.
     call: &'static str,

@@ -21,7 +21,7 @@ pub struct Slider {
     pub positions: Vec<String>,
 }
 
-/// What a run shows.
+/// The figures of a run.
 #[wasm_bindgen(getter_with_clone)]
 #[derive(Debug)]
 pub struct Run {
@@ -40,7 +40,7 @@ pub struct Row {
     pub cells: Vec<String>,
 }
 
-/// What a claim of `storm` shows. A claim of few numbers has no picture.
+/// The outcome of a claim of `storm`. A claim of few numbers has no picture.
 #[wasm_bindgen(getter_with_clone)]
 #[derive(Debug)]
 pub struct Claim {

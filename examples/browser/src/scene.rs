@@ -157,7 +157,7 @@ pub(crate) struct Line {
     pub(crate) success: f64,
     /// The share of the calls that the breaker ends.
     pub(crate) refused: f64,
-    /// The same before the standstill.
+    /// The share of the calls that succeed before the standstill.
     pub(crate) before: f64,
     /// The seconds after the standstill until five seconds follow with nine tenths of the goodput
     /// before it.

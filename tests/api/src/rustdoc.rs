@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 
 use crate::listing::Listing;
 
-/// What to document.
+/// The package to document.
 #[derive(Clone, Copy)]
 pub struct Job {
     pub package: &'static str,

@@ -168,8 +168,8 @@ fn run(scale: Scale, steps: &[Step]) -> Result<(i64, i64), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
-    /// What the processes spent and what the server has left is always the capacity, whatever
-    /// requests and replies are lost.
+    /// The units spent by the processes and the units left at the server always add up to the
+    /// capacity, whatever requests and replies are lost.
     #[test]
     fn nothing_is_lost_and_nothing_is_invented(
         steps in prop::collection::vec(step(30), 1..60),
@@ -179,8 +179,8 @@ proptest! {
         prop_assert_eq!(left + spent, CAPACITY);
     }
 
-    /// The same for processes that are silent for longer than a lease. The server remembers them
-    /// for thirty leases.
+    /// The sum holds for processes that are silent for longer than a lease. The server remembers
+    /// them for thirty leases.
     #[test]
     fn a_silence_loses_nothing_and_invents_nothing(
         steps in prop::collection::vec(step(4_000), 1..15),

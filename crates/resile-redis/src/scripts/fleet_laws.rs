@@ -13,7 +13,7 @@ const SCALE: i64 = 3;
 const RATE: i64 = 1;
 const TTL: i128 = 60;
 
-/// What the network does to an exchange.
+/// The effect of the network on an exchange.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
     Fine,

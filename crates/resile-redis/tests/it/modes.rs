@@ -1,4 +1,4 @@
-//! What a process may use while the server is away, and a fleet that starts without it.
+//! The share of a process while the server is away, and a fleet that starts without a server.
 
 use std::time::Duration;
 
