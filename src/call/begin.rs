@@ -182,8 +182,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     #[inline]
     fn admit(&mut self, slot: usize, waker: Option<&Waker>, elapsed: u64, limits: Limits) -> Begin {
         let now = self.clock_runs().then(|| self.started.saturating_add(elapsed));
+        let mut has_moved = false;
         match self.guard.admit(slot, now, waker) {
             Admit::Go => {}
+            Admit::Moved => has_moved = true,
             Admit::Hold(delay) => return self.hold(delay, waker.is_some(), limits),
             Admit::Queued { until, is_new } => {
                 self.note_start();
@@ -205,7 +207,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         if self.guard.target.wants_all()
             || (self.guard.progress.kind == CallKind::Hedge && !attempt.is_first())
         {
-            let reserved = self.guard.reserved(slot);
+            // The attempt around this call has reported the reservation.
+            let reserved = if has_moved { None } else { self.guard.reserved(slot) };
             self.emit(EventKind::Started { attempt, reserved }, limits.allowed);
         }
         // The attempt begins here and not before: the observer above may panic.

@@ -127,6 +127,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// Records the time since the start of the attempt as a latency of the upstream.
     #[inline(never)]
     pub(super) fn learn_from(&mut self, slot: usize, is_learned: bool) {
+        // The call within the attempt knows the latency of the request.
+        if !X::ALONE && self.guard.was_lent(slot) {
+            return;
+        }
         let began = self.guard.began(slot);
         if let (Some(adaptive), Some(began)) = (self.learns(is_learned), began) {
             let now = self.now();

@@ -100,8 +100,17 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
 
     /// Forgets the attempt in flight after the caller dropped it. The upstream does not count it.
     pub(crate) fn drop_attempt(&mut self, slot: usize) {
-        self.engine.guard.forget(slot);
+        self.engine.guard.abandon(slot);
         self.engine.resumes_at = 0;
+    }
+
+    /// Drops the future of the attempt in `slot` by `drop`, before the end of the attempt is reported.
+    /// A call within the attempt then gives an admission back that it has taken.
+    #[inline]
+    pub(crate) fn dropping(&mut self, slot: usize, drop: impl FnOnce()) {
+        let guard = &mut self.engine.guard;
+        let _lending = if !X::ALONE && guard.is_lent(slot) { guard.lend(slot) } else { None };
+        drop();
     }
 
     /// Does the work of [`Engine::polled`] for an attempt from [`begin_first`](Self::begin_first),

@@ -151,7 +151,10 @@ where
     pub(crate) fn poll_within<R>(&mut self, slot: usize, poll: impl FnOnce() -> R) -> R {
         let _polled = self.engine.polled();
         let collecting = self.engine.guard.has_quota().then(Collecting::start);
-        let polled = poll();
+        let polled = {
+            let _lending = self.engine.guard.lend(slot);
+            poll()
+        };
         if let Some(report) = collecting.as_ref().and_then(Collecting::report) {
             self.settle_usage(slot, &report);
         }

@@ -108,14 +108,16 @@ where
     pub(super) fn end(self: Pin<&mut Self>, reason: StopReason) -> Result<T, GaveUp<E>> {
         let mut this = self.project();
         *this.state = State::Done;
-        let first = this.first.is_some().then_some(0);
-        this.first.set(None);
-        let hedges = std::mem::take(this.hedges);
-        let slots: Vec<usize> = first
-            .into_iter()
-            .chain(hedges.iter().map(|joined| joined.number as usize - 1))
-            .collect();
-        drop(hedges);
+        let mut slots = Vec::with_capacity(1 + this.hedges.len());
+        if this.first.is_some() {
+            this.call.dropping(0, || this.first.set(None));
+            slots.push(0);
+        }
+        for joined in std::mem::take(this.hedges) {
+            let slot = joined.number as usize - 1;
+            this.call.dropping(slot, || drop(joined));
+            slots.push(slot);
+        }
         Err(this.call.cut_by_call(slots.into_iter(), reason))
     }
 }

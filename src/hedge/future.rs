@@ -133,7 +133,7 @@ where
         if let Some(first) = this.first.as_mut().as_pin_mut() {
             let polled = this.call.poll_within(0, || first.poll(cx));
             if let Poll::Ready(outcome) = polled {
-                this.first.set(None);
+                this.call.dropping(0, || this.first.set(None));
                 if let Poll::Ready(outcome) = self.as_mut().settle(1, outcome) {
                     return Poll::Ready(outcome);
                 }
@@ -176,7 +176,10 @@ where
                     from += 1;
                     continue;
                 };
-                let number = self.as_mut().project().hedges.remove(from).number;
+                let this = self.as_mut().project();
+                let ended = this.hedges.remove(from);
+                let number = ended.number;
+                this.call.dropping(slot, || drop(ended));
                 if let Poll::Ready(outcome) = self.as_mut().settle(number, outcome) {
                     return Poll::Ready(outcome);
                 }
@@ -269,10 +272,13 @@ where
     fn cut_oldest(mut self: Pin<&mut Self>, own: u64) -> Option<Result<T, GaveUp<E>>> {
         let mut this = self.as_mut().project();
         let number = if this.first.is_some() {
-            this.first.set(None);
+            this.call.dropping(0, || this.first.set(None));
             1
         } else {
-            this.hedges.remove(0).number
+            let joined = this.hedges.remove(0);
+            let number = joined.number;
+            this.call.dropping(number as usize - 1, || drop(joined));
+            number
         };
         match self.fail(number, Ended::TimedOut(own)) {
             Poll::Ready(outcome) => Some(outcome),

@@ -58,6 +58,13 @@ impl<'a> Cost<'a> {
         self.max_output.map(u64::from)
     }
 
+    /// Returns what tells this cost from another one, without its lifetime.
+    #[inline]
+    pub(crate) fn key(&self) -> CostKey {
+        let estimate = self.estimate.map_or(0, |estimate| std::ptr::from_ref(estimate).addr());
+        CostKey { input: self.input, max_output: self.max_output, estimate }
+    }
+
     #[inline]
     pub(super) const fn known_input(&self) -> Option<u32> {
         self.input
@@ -71,6 +78,25 @@ impl<'a> Cost<'a> {
     #[inline]
     pub(super) const fn estimate(&self) -> Option<&'a Estimate> {
         self.estimate
+    }
+}
+
+/// A cost as a value to compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CostKey {
+    input: Option<u32>,
+    max_output: Option<u32>,
+    /// The address of the estimate, or 0 without one.
+    estimate: usize,
+}
+
+impl CostKey {
+    /// The key of a cost without numbers.
+    pub(crate) const NONE: Self = Self { input: None, max_output: None, estimate: 0 };
+
+    /// Returns the cost with the same tokens, to give a reservation back.
+    pub(crate) const fn tokens(self) -> Cost<'static> {
+        Cost { input: self.input, max_output: self.max_output, estimate: None }
     }
 }
 

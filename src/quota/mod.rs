@@ -128,6 +128,7 @@ pub use too_large::TooLarge;
 pub use usage::Usage;
 
 pub(crate) use ask::{Ask, Entry};
+pub(crate) use cost::CostKey;
 pub(crate) use demand::{Demand, Standing};
 pub(crate) use line::Place;
 pub(crate) use meter::{Collecting, Report};

@@ -1,14 +1,29 @@
 use super::{Charge, Cost, Usage};
 
-/// The amounts that one attempt holds of a quota, in eight bytes. Each attempt stores them. The
-/// `bool` leaves room for the tag of the enum around them.
+/// The amounts that one attempt holds of a quota, in eight bytes. Each attempt stores them, also
+/// without a quota. The stage leaves room for the tag of the enum around them.
 #[derive(Clone, Copy, Debug)]
 pub struct Reserved {
     /// The reserved output tokens, and then the charged ones, in the lower bits. Flags above them.
     output: u32,
     /// The estimated input tokens if the caller does not know its input, and then the charged ones.
     input: [u8; 3],
-    is_sent: bool,
+    stage: Stage,
+}
+
+/// The stage of the request for which an admission was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The request was not sent yet.
+    Waiting,
+    /// The request may have been sent.
+    Sent,
+    /// A call within the attempt has taken the admission, and reports it.
+    Lent,
+    /// A call within the attempt has sent the request, and the answer was good.
+    Answered,
+    /// A call within the attempt has sent the request, and was dropped before an answer.
+    Unanswered,
 }
 
 /// The bits of the output. A larger number counts as this one: 268 million tokens.
@@ -23,10 +38,12 @@ const INPUT: u32 = 1 << 28;
 const OUTPUT: u32 = 1 << 29;
 /// Set once the provider has reported its limits with the answer.
 const REPORTED: u32 = 1 << 30;
+/// Set if the attempt began within an attempt of another call on the same upstream.
+const NESTED: u32 = 1 << 31;
 
 impl Reserved {
     /// The reservation of an attempt without a quota.
-    pub(crate) const NONE: Self = Self { output: 0, input: [0; 3], is_sent: false };
+    pub(crate) const NONE: Self = Self { output: 0, input: [0; 3], stage: Stage::Waiting };
 
     /// Creates a reservation of `output` tokens, and of `input` tokens if these are an estimate.
     #[inline]
@@ -87,18 +104,75 @@ impl Reserved {
         self.output |= REPORTED;
     }
 
+    /// Returns true if the request may have been sent.
     #[inline]
     pub(crate) const fn is_sent(self) -> bool {
-        self.is_sent
+        !matches!(self.stage, Stage::Waiting)
+    }
+
+    /// Marks the request as sent, unless an earlier step did.
+    #[inline]
+    pub(crate) const fn note_sent(&mut self) {
+        if matches!(self.stage, Stage::Waiting) {
+            self.stage = Stage::Sent;
+        }
+    }
+
+    /// Returns the reservation as that of a request that was never sent.
+    pub(crate) const fn unsent(self) -> Self {
+        Self { stage: Stage::Waiting, ..self }
+    }
+
+    /// Returns true if a call within the attempt holds the admission now or has reported it.
+    #[inline]
+    pub(crate) const fn is_lent(self) -> bool {
+        matches!(self.stage, Stage::Lent)
     }
 
     #[inline]
-    pub(crate) const fn note_sent(&mut self) {
-        self.is_sent = true;
+    pub(crate) const fn is_answered(self) -> bool {
+        matches!(self.stage, Stage::Answered)
     }
 
-    pub(crate) const fn note_unsent(&mut self) {
-        self.is_sent = false;
+    /// Returns true if a call within the attempt has taken the admission, even if it is back.
+    #[inline]
+    pub(crate) const fn was_lent(self) -> bool {
+        matches!(self.stage, Stage::Lent | Stage::Answered | Stage::Unanswered)
+    }
+
+    /// Returns true if the request concerns another call on the upstream too.
+    #[inline]
+    pub(crate) const fn is_shared(self) -> bool {
+        self.is_nested() || self.was_lent()
+    }
+
+    /// Returns true if the attempt began within an attempt of another call on the same upstream.
+    #[inline]
+    pub(crate) const fn is_nested(self) -> bool {
+        self.output & NESTED != 0
+    }
+
+    /// Returns the admission as a call holds it that is no part of another call.
+    pub(crate) const fn unnested(self) -> Self {
+        Self { output: self.output & !NESTED, stage: Stage::Sent, ..self }
+    }
+
+    /// Returns what the attempt keeps after a call within it has taken its admission.
+    pub(crate) const fn lent(self) -> Self {
+        Self { stage: Stage::Lent, ..self }
+    }
+
+    /// Returns the admission as an attempt within another attempt on the upstream holds it.
+    pub(crate) const fn nested(self) -> Self {
+        Self { output: self.output | NESTED, ..self }
+    }
+
+    /// Returns the admission as the attempt gets it back that has `lent` it. `answered` is true if the
+    /// request had a good answer, and false if its call was dropped.
+    pub(crate) const fn back(self, lent: Self, answered: bool) -> Self {
+        let output = self.output & !NESTED | lent.output & NESTED;
+        let stage = if answered { Stage::Answered } else { Stage::Unanswered };
+        Self { output, stage, ..self }
     }
 
     /// Charges a usage and returns the change of input and of output, each as from and to. Without

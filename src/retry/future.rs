@@ -92,6 +92,7 @@ where
         };
         let polled = {
             let _polled = this.call.polled_outermost();
+            let _lending = this.call.engine.guard.lend(0);
             attempt.poll(cx)
         };
         match polled {
@@ -156,7 +157,7 @@ where
     fn follow(self: Pin<&mut Self>, ended: Ended, cx: &mut Context<'_>) -> Result<(), GaveUp<E>> {
         let mut this = self.project();
         // Drops the attempt before its end is reported and before the next attempt is created.
-        this.state.set(State::Done);
+        this.call.dropping(0, || this.state.set(State::Done));
         this.pending.as_mut().drop_sleep();
         let elapsed = this.call.ended(0, ended)?;
         let begun = this.call.begin_after_failure(0, cx.waker(), elapsed)?;

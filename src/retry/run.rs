@@ -362,7 +362,7 @@ where
             this.operation.as_mut().as_pin_mut().expect("`Run::attempt` polled after completion");
         let outcome = ready!(call.poll_attempt(0, operation, this.pending.as_mut(), cx));
         // Drop the operation before its outcome is reported.
-        this.operation.set(None);
+        call.dropping(0, || this.operation.set(None));
         *this.phase = Phase::Done;
         Poll::Ready(match outcome {
             Ok(value) => {

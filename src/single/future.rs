@@ -58,7 +58,11 @@ where
                 .as_mut()
                 .as_pin_mut()
                 .expect("`Upstream::call` polled after completion");
-            let Poll::Ready(outcome) = future.poll(cx) else { return self.poll_in_flight(cx) };
+            let polled = {
+                let _lending = this.call.engine.guard.lend(0);
+                future.poll(cx)
+            };
+            let Poll::Ready(outcome) = polled else { return self.poll_in_flight(cx) };
             this.future.set(None);
             return Poll::Ready(match outcome {
                 Ok(value) => {
@@ -96,7 +100,7 @@ where
         let future =
             this.future.as_mut().as_pin_mut().expect("`Upstream::call` polled after completion");
         let outcome = ready!(this.call.poll_attempt(0, future, this.pending, cx));
-        this.future.set(None);
+        this.call.dropping(0, || this.future.set(None));
         Poll::Ready(match outcome {
             Ok(value) => {
                 this.call.succeeded(0, 1);
@@ -111,7 +115,7 @@ where
     fn poll_in_flight(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
         let mut this = self.project();
         let ended = ready!(this.call.poll_limits(0, this.pending, cx));
-        this.future.set(None);
+        this.call.dropping(0, || this.future.set(None));
         Poll::Ready(Err(Self::end(this.call, ended)))
     }
 

@@ -4,13 +4,14 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::held::{Admit, Held, HeldPermit, end, enter, give_back, reserve, resume};
+use super::lending::{self, Lending, Taken};
 use super::payment::Payment;
-use super::{Endpoint, Slot};
+use super::{Endpoint, Parts, Slot};
 use crate::breaker::{Open, Outcome, Owner, Ticket, Transition};
 use crate::cooldown::Cooldown;
 use crate::observe::{CallKind, Event, EventKind};
 use crate::policy::StopReason;
-use crate::quota::Reserved;
+use crate::quota::{CostKey, Demand, Reserved};
 use crate::time::{Timer, nanos};
 use crate::verdict::{Health, Verdict};
 
@@ -81,6 +82,52 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         }
     }
 
+    /// Offers the admission of the attempt in `slot` to the calls within the attempt, while the
+    /// result lives.
+    #[inline]
+    pub(crate) fn lend(&mut self, slot: usize) -> Option<Lending<'_>> {
+        if X::ALONE {
+            return None;
+        }
+        let parts = self.target.parts()?;
+        let cost = cost_of(&self.target, parts);
+        Lending::new(parts, cost, self.slots[slot].held()?, &mut self.progress.payment)
+    }
+
+    /// Returns true if a call within the attempt in `slot` has taken its admission.
+    pub(crate) fn is_lent(&mut self, slot: usize) -> bool {
+        self.reserved_of(slot).is_some_and(Reserved::is_lent)
+    }
+
+    /// Returns true if a call within the attempt in `slot` has sent its request.
+    pub(crate) fn was_lent(&mut self, slot: usize) -> bool {
+        self.reserved_of(slot).is_some_and(Reserved::was_lent)
+    }
+
+    fn reserved_of(&mut self, slot: usize) -> Option<Reserved> {
+        match self.slots[slot].held() {
+            Some(Held::Admitted { reserved, .. }) => Some(*reserved),
+            _ => None,
+        }
+    }
+
+    /// Ends the attempt in `slot` because its future was dropped. The attempt around this call gets an
+    /// admission back that it has lent, if this thread polls or drops that attempt. Otherwise the
+    /// attempt does not count.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn abandon(&mut self, slot: usize) {
+        if lending::is_within_any() {
+            if let (Some(parts), Some(held)) = (self.target.parts(), self.slots[slot].held()) {
+                let cost = cost_of(&self.target, parts);
+                if held.is_nested() && lending::give_back(parts, cost, *held, None) {
+                    *held = Held::Nothing;
+                }
+            }
+        }
+        self.forget(slot);
+    }
+
     /// Sets the start of the attempt unless the start is known.
     #[inline]
     pub(crate) fn note_began(&mut self, slot: usize, now: u64) {
@@ -109,7 +156,12 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let Some(parts) = self.target.parts() else { return true };
         let Some(held) = self.slots[slot].held() else { return true };
         let is_free = parts.cooldown.as_ref().is_none_or(Cooldown::is_free);
-        if held.is_some() || parts.bulkhead.is_some() || parts.quota.is_some() || !is_free {
+        if held.is_some()
+            || parts.bulkhead.is_some()
+            || parts.quota.is_some()
+            || !is_free
+            || lending::is_within_any()
+        {
             return false;
         }
         let ticket = match &parts.breaker {
@@ -128,6 +180,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     /// clock reading if known. Without a `waker` the attempt does not queue.
     #[inline]
     pub(crate) fn admit(&mut self, slot: usize, now: Option<u64>, waker: Option<&Waker>) -> Admit {
+        if !X::ALONE && lending::is_within_any() && self.take_inward(slot) {
+            return Admit::Moved;
+        }
         let Some(parts) = self.target.parts() else { return Admit::Go };
         let Some(held) = self.slots[slot].held() else { return Admit::Go };
         let owned = Owned(&self.target);
@@ -179,6 +234,39 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         Admit::Go
     }
 
+    /// Takes the admission of the attempt around this call if that attempt runs on the same upstream
+    /// and has sent nothing yet. Returns false if the attempt in `slot` must ask the upstream.
+    #[cold]
+    #[inline(never)]
+    fn take_inward(&mut self, slot: usize) -> bool {
+        let Some(parts) = self.target.parts() else { return false };
+        let Some(held) = self.slots[slot].held() else { return false };
+        if held.is_some() {
+            return false; // the attempt waits in a queue
+        }
+        match lending::take(parts, cost_of(&self.target, parts)) {
+            None => return false,
+            Some(Taken::Admission(moved)) => *held = moved,
+            Some(Taken::Answered(before, payment)) => {
+                *held = before.map_reserved(Reserved::unnested);
+                let own = mem::replace(&mut self.progress.payment, payment);
+                self.report_success(slot, None);
+                self.progress.payment = own;
+                return false;
+            }
+            Some(Taken::Unanswered(before)) => {
+                give_back(before, parts, &self.target.demand());
+                return false;
+            }
+            Some(Taken::OtherCost(before, cost)) => {
+                let demand = Demand { cost: cost.tokens(), ..Demand::default() };
+                give_back(before.map_reserved(Reserved::unsent), parts, &demand);
+                return false;
+            }
+        }
+        true
+    }
+
     /// Returns the breaker's refusal of an attempt after `delay` if that refusal is certain.
     pub(crate) fn refusal_within(&self, delay: Duration) -> Option<Open> {
         let breaker = self.target.parts()?.breaker.as_ref()?;
@@ -189,16 +277,21 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     /// the first poll `at` may be the start of that poll.
     #[inline(never)] // compiled once for all call sites
     pub(crate) fn report_success(&mut self, slot: usize, at: Option<u64>) {
-        self.settle_success(slot, at);
-        self.deposit();
+        if self.settle_success(slot, at) {
+            self.deposit();
+        }
     }
 
+    /// Returns false if another call reports the request of the attempt, or has reported it.
     #[inline]
-    fn settle_success(&mut self, slot: usize, at: Option<u64>) {
-        let Some(parts) = self.target.parts() else { return };
-        let Some(held) = self.slots[slot].held() else { return };
-        let Held::Admitted { ticket, reserved } = *held else { return };
+    fn settle_success(&mut self, slot: usize, at: Option<u64>) -> bool {
+        let Some(parts) = self.target.parts() else { return true };
+        let Some(held) = self.slots[slot].held() else { return true };
+        let Held::Admitted { ticket, reserved } = *held else { return true };
         *held = Held::Nothing;
+        if reserved.is_shared() && self.has_moved(ticket, reserved) {
+            return false;
+        }
         let _permit = parts.bulkhead.as_ref().map(HeldPermit);
         if let Some(quota) = &parts.quota {
             end(quota, &self.target.demand(), reserved);
@@ -206,6 +299,21 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if let Some(breaker) = &parts.breaker {
             breaker.settle(ticket, Outcome::HEALTHY, at, &Owned(&self.target));
         }
+        true
+    }
+
+    /// Gives the admission of a good answer back to the attempt around this call that has lent it.
+    /// Returns true if this call has nothing to report.
+    #[cold]
+    #[inline(never)]
+    fn has_moved(&self, ticket: Ticket, reserved: Reserved) -> bool {
+        let Some(parts) = self.target.parts() else { return false };
+        // A hedge never gives its cost back.
+        let is_hedge = self.progress.kind == CallKind::Hedge;
+        let payment = if is_hedge { Payment::NONE } else { self.progress.payment };
+        let held = Held::Admitted { ticket, reserved };
+        let cost = cost_of(&self.target, parts);
+        reserved.is_lent() || lending::give_back(parts, cost, held, Some(payment))
     }
 
     /// Reports a failed attempt. `at` is the end of the attempt if known.
@@ -213,6 +321,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let Some(parts) = self.target.parts() else { return };
         let Some(held) = self.slots[slot].held() else { return };
         let Held::Admitted { ticket, reserved } = *held else { return };
+        if reserved.is_lent() {
+            *held = Held::Nothing; // the call within the attempt has reported the request
+            return;
+        }
         let owned = Owned(&self.target);
         let outcome = verdict.map_or(Outcome { health: Health::Unknown, hint: None }, |verdict| {
             Outcome { health: verdict.health(), hint: verdict.hint() }
@@ -251,9 +363,16 @@ impl<X: Endpoint, const N: usize> Drop for Guard<X, N> {
             && (self.progress.payment.is_held()
                 || self.slots.iter_mut().any(|slot| slot.held().is_some_and(|held| held.is_some())))
         {
-            self.forget_all();
+            (0..N).for_each(|slot| self.abandon(slot));
+            self.refund();
         }
     }
+}
+
+/// Returns what tells the cost of a call from that of another one. Without a quota no cost counts.
+#[inline]
+fn cost_of(target: &impl Endpoint, parts: &Parts) -> CostKey {
+    if parts.quota.is_some() { target.demand().cost.key() } else { CostKey::NONE }
 }
 
 /// A target in its role as the owner of its breaker.

@@ -13,6 +13,8 @@ use crate::time::nanos;
 pub(crate) enum Admit {
     /// The attempt may begin.
     Go,
+    /// The attempt may begin with the admission of the attempt around its call.
+    Moved,
     /// The cooldown holds the attempt for this time. The attempt must then ask again.
     Hold(Duration),
     /// The attempt waits in the bulkhead's queue, `until` at the latest. It asks again when the
@@ -44,6 +46,21 @@ impl Held {
     #[inline]
     pub(super) const fn is_some(&self) -> bool {
         !matches!(self, Self::Nothing)
+    }
+
+    /// Returns true for the admission of an attempt within another attempt on the same upstream.
+    pub(super) const fn is_nested(&self) -> bool {
+        matches!(self, Self::Admitted { reserved, .. } if reserved.is_nested() && !reserved.is_lent())
+    }
+
+    /// Applies `map` to the reservation of an admitted attempt.
+    pub(super) fn map_reserved(self, map: impl FnOnce(Reserved) -> Reserved) -> Self {
+        match self {
+            Self::Admitted { ticket, reserved } => {
+                Self::Admitted { ticket, reserved: map(reserved) }
+            }
+            other => other,
+        }
     }
 }
 
@@ -192,9 +209,13 @@ pub(super) fn end(quota: &Quota, demand: &Demand<'_>, reserved: Reserved) {
 
 /// Gives back everything in `held`. The attempt does not count.
 ///
-/// The reservation of a request that may have been sent stands.
+/// The reservation of a request that may have been sent stands. An admission that a call within the
+/// attempt has taken is no longer here.
 #[cold]
 pub(super) fn give_back(held: Held, parts: &Parts, demand: &Demand<'_>) {
+    if matches!(held, Held::Admitted { reserved, .. } if reserved.is_lent()) {
+        return;
+    }
     if let Some(bulkhead) = &parts.bulkhead {
         match held {
             Held::Queued { ticket, .. } => bulkhead.give_up(ticket),

@@ -31,6 +31,7 @@ mod account;
 mod at_cost;
 mod guard;
 mod held;
+mod lending;
 mod parts;
 mod payment;
 mod settlement;

@@ -32,6 +32,9 @@ pub(crate) enum Paused {
 }
 
 impl Payment {
+    /// The payment of a first attempt, which is free.
+    pub(super) const NONE: Self = Self(0);
+
     /// Creates the payment for a retry with this cause, which is not paid for yet.
     pub(super) const fn due(cause: Cause) -> Self {
         match cause {

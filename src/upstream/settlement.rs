@@ -1,5 +1,5 @@
 use super::held::Held;
-use super::{Endpoint, Guard, Slot};
+use super::{Endpoint, Guard, Slot, lending};
 use crate::quota::{Report, TooLarge};
 use crate::time::{Timer, nanos};
 
@@ -8,8 +8,12 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     /// Marks the request of the attempt as sent: from now on its reservation stands.
     #[inline]
     pub(crate) fn note_sent(&mut self, slot: usize) {
+        let Some(parts) = self.target.parts() else { return };
         if let Some(Held::Admitted { reserved, .. }) = self.slots[slot].held() {
             reserved.note_sent();
+            if lending::is_within_any() && lending::is_within(parts) {
+                *reserved = reserved.nested();
+            }
         }
     }
 
@@ -28,7 +32,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     /// Ends the attempt in `slot` as if its request had never been sent.
     pub(crate) fn withdraw(&mut self, slot: usize) {
         if let Some(Held::Admitted { reserved, .. }) = self.slots[slot].held() {
-            reserved.note_unsent();
+            *reserved = reserved.unsent();
         }
         self.forget(slot);
     }

@@ -16,6 +16,7 @@ mod bulkhead;
 mod bulkhead_calls;
 mod call_waits;
 mod calls_at_limits;
+mod calls_within_calls;
 mod cooldown;
 mod cooldown_calls;
 mod drop_at_every_await_with_all_parts;
