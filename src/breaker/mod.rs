@@ -171,6 +171,9 @@ impl Breaker {
     /// Sets the slow-call rate that opens the breaker: this share (0 to 1) of at least
     /// `of_at_least` calls within the window took longer than `limit`. Successful and failed calls
     /// both count.
+    ///
+    /// The latency of a stream is the time to its first content, because a good answer may flow for
+    /// minutes.
     #[must_use]
     pub const fn with_slow_rate(mut self, limit: Duration, share: f64, of_at_least: u32) -> Self {
         self.core.settings.slow_limit = nanos(limit);
@@ -255,6 +258,12 @@ impl Breaker {
     #[inline]
     pub(crate) fn refusal_within(&self, delay: Duration, owner: &impl Owner) -> Option<Open> {
         self.core.refusal_within(delay, owner)
+    }
+
+    /// Returns whether the breaker counts slow calls.
+    #[cfg(feature = "stream")]
+    pub(crate) const fn times_calls(&self) -> bool {
+        self.core.settings.times_calls()
     }
 
     /// Counts the outcome of an admitted call. `at` is the end of the call, if known. For a success

@@ -76,7 +76,8 @@ where
             None => self.last.as_ref().and_then(|error| classifier.classify(error)),
             Some(cut) => Some(classified_cut::<E>(classifier, cut)),
         };
-        let ended = self.engine.ended(slot, number, verdict, self.policy.total_timeout());
+        let (total, flows_since) = (self.policy.total_timeout(), self.policy.flows_since());
+        let ended = self.engine.ended(slot, number, verdict, total, flows_since);
         let failed = Classified { verdict, cut, attempt: ended.attempt };
         if self.engine.guard.target.listens() {
             self.emit_failure(&failed, ended.latency);
@@ -162,7 +163,7 @@ where
     /// Reports that an attempt made by the caller failed, and ends the call.
     #[cold]
     pub(crate) fn settle(&mut self, slot: usize, verdict: Verdict) {
-        let ended = self.engine.ended(slot, self.attempts(), Some(verdict), NO_LIMIT);
+        let ended = self.engine.ended(slot, self.attempts(), Some(verdict), NO_LIMIT, None);
         let Ending { attempt, latency } = ended;
         let verdict = Some(verdict);
         self.emit_with_failure(None, verdict, &|failure| EventKind::Failed {
@@ -203,7 +204,14 @@ struct Ending {
 impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// Reports to the target that the attempt in `slot` ended with `verdict`.
     #[inline]
-    fn ended(&mut self, slot: usize, number: u32, verdict: Option<Verdict>, total: u64) -> Ending {
+    fn ended(
+        &mut self,
+        slot: usize,
+        number: u32,
+        verdict: Option<Verdict>,
+        total: u64,
+        flows_since: Option<u64>,
+    ) -> Ending {
         let now = self.clock_runs().then(|| self.now());
         self.resumes_at = 0;
         let elapsed = now.map_or(0, |now| now.saturating_sub(self.started));
@@ -211,6 +219,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         let attempt = Attempt::of_call(number, elapsed, self.delay, left);
         let began = if X::ALONE { None } else { self.guard.began(slot) };
         if !X::ALONE {
+            if let Some(since) = flows_since {
+                self.guard.leave_out(slot, since);
+            }
             self.guard.report(slot, verdict, now);
         }
         let took = |began: u64| Some(Duration::from_nanos(now?.saturating_sub(began)));

@@ -37,6 +37,13 @@ pub(crate) trait CallPolicy {
         0
     }
 
+    /// Returns the time at which the stream of the attempt began to flow, on the timer. The time
+    /// after it is no latency of the upstream.
+    #[inline]
+    fn flows_since(&self) -> Option<u64> {
+        None
+    }
+
     /// Returns the number of attempts allowed, including the attempts that do not count.
     #[inline]
     fn allowed(&self) -> u32 {
@@ -147,12 +154,21 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Counted<P> {
 pub(crate) struct Renewed<P> {
     policy: P,
     excluded: u64,
+    /// The time at which the stream of the attempt began to flow, or `NO_LIMIT`.
+    flows_since: u64,
     spent: u32,
 }
 
 impl<P> Renewed<P> {
     pub(crate) const fn new(policy: P) -> Self {
-        Self { policy, excluded: 0, spent: 0 }
+        Self { policy, excluded: 0, flows_since: NO_LIMIT, spent: 0 }
+    }
+
+    /// Sets the time at which the stream of the attempt began to flow. `None` is for an attempt
+    /// without content, and for an upstream that does not need the time.
+    #[cfg(feature = "stream")]
+    pub(crate) fn flow_since(&mut self, now: Option<u64>) {
+        self.flows_since = now.unwrap_or(NO_LIMIT);
     }
 
     /// Restarts the total timeout: the time up to `elapsed` no longer counts.
@@ -180,5 +196,9 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Renewed<P> {
 
     fn spent(&self) -> u32 {
         self.spent
+    }
+
+    fn flows_since(&self) -> Option<u64> {
+        (self.flows_since != NO_LIMIT).then_some(self.flows_since)
     }
 }

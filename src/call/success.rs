@@ -36,7 +36,14 @@ where
     /// Does the work of [`succeeded`](Self::succeeded) for an attempt that ended at `at` if known.
     #[inline]
     pub(crate) fn succeeded_at(&mut self, slot: usize, attempt: u32, at: Option<u64>) {
-        self.engine.succeeded_at(slot, attempt, at, self.policy.limits());
+        self.engine.succeeded_at(slot, attempt, at, self.policy.limits(), None);
+    }
+
+    /// Reports the success of an attempt whose stream has flowed.
+    #[cfg(feature = "stream")]
+    pub(crate) fn succeeded_as_stream(&mut self, slot: usize, attempt: u32) {
+        let flows_since = self.policy.flows_since();
+        self.engine.succeeded_at(slot, attempt, None, self.policy.limits(), flows_since);
     }
 
     /// Charges the usage of the attempt in `slot` and learns the limits that it reported.
@@ -74,12 +81,19 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         if is_first && !learns && !self.guard.target.wants_all() {
             self.guard.report_success(slot, at);
         } else {
-            self.succeeded_at(slot, attempt, at, limits);
+            self.succeeded_at(slot, attempt, at, limits, None);
         }
     }
 
     #[inline(never)]
-    fn succeeded_at(&mut self, slot: usize, attempt: u32, at: Option<u64>, limits: Limits) {
+    fn succeeded_at(
+        &mut self,
+        slot: usize,
+        attempt: u32,
+        at: Option<u64>,
+        limits: Limits,
+        flows_since: Option<u64>,
+    ) {
         if X::ALONE {
             if self.guard.progress.attempts > 1 {
                 self.emit_success(attempt, None, None, limits.allowed);
@@ -94,6 +108,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         // One reading ends both the attempt and the call.
         let now = wants_all.then(|| self.now());
         let began = if wants_all { self.guard.began(slot) } else { None };
+        if let Some(since) = flows_since {
+            self.guard.leave_out(slot, since);
+        }
         self.guard.report_success(slot, at);
         if wants_all || self.guard.progress.attempts > 1 {
             self.emit_success(attempt, began, now, limits.allowed);

@@ -208,12 +208,14 @@ where
     }
 
     /// Removes the limits of an attempt whose stream now flows. The time until now is its latency.
+    /// Returns the time if the upstream needs it at the end of the stream.
     #[cfg(feature = "stream")]
-    pub(crate) fn lift_limits(&mut self, slot: usize) {
+    pub(crate) fn lift_limits(&mut self, slot: usize) -> Option<u64> {
         if self.engine.resumes_at != 0 {
             self.learn_from(slot);
             self.engine.resumes_at = 0;
         }
+        self.engine.guard.times_attempts().then(|| self.engine.now())
     }
 
     /// Returns true if the token now stops the attempt in flight.

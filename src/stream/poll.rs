@@ -126,7 +126,8 @@ where
             *this.flowing = true;
             // Content has come and met the limits.
             this.pending.as_mut().drop_sleep();
-            this.call.lift_limits(0);
+            let now = this.call.lift_limits(0);
+            this.call.policy.flow_since(now);
         }
     }
 
@@ -139,7 +140,7 @@ where
             this.call.lift_limits(0);
         }
         let attempts = this.call.attempts();
-        this.call.succeeded_at(0, attempts, None);
+        this.call.succeeded_as_stream(0, attempts);
     }
 
     /// Ends a failed attempt. Returns `None` while the next attempt is awaited.
@@ -169,7 +170,10 @@ where
             }
         }
         match this.call.failed(0, ended) {
-            Ok(_) => this.state.set(State::Between),
+            Ok(_) => {
+                this.call.policy.flow_since(None);
+                this.state.set(State::Between);
+            }
             Err(gave_up) => return Some(Err(gave_up)),
         }
         marker.map(Ok)

@@ -7,6 +7,8 @@ use super::held::{Admit, Held, HeldPermit, end, enter, give_back, reserve, resum
 use super::lending::{self, Lending, Taken};
 use super::payment::Payment;
 use super::{Endpoint, Parts, Slot};
+#[cfg(feature = "stream")]
+use crate::breaker::Breaker;
 use crate::breaker::{Open, Outcome, Owner, Ticket, Transition};
 use crate::cooldown::Cooldown;
 use crate::observe::{CallKind, Event, EventKind};
@@ -273,6 +275,25 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         breaker.refusal_within(delay, &Owned(&self.target))
     }
 
+    /// Returns true if the breaker counts slow attempts.
+    #[cfg(feature = "stream")]
+    pub(crate) fn times_attempts(&self) -> bool {
+        let breaker = self.target.parts().and_then(|parts| parts.breaker.as_ref());
+        breaker.is_some_and(Breaker::times_calls)
+    }
+
+    /// Leaves the time since `since` out of the latency of the attempt: since then its stream flows.
+    #[cold]
+    pub(crate) fn leave_out(&mut self, slot: usize, since: u64) {
+        let now = nanos(self.target.timer().now());
+        if let Some(Held::Admitted { ticket, .. }) = self.slots[slot].held() {
+            if let Some(began) = ticket.began() {
+                let flowed = now.saturating_sub(since);
+                *ticket = ticket.starting_at(began.saturating_add(flowed));
+            }
+        }
+    }
+
     /// Reports that an attempt succeeded. `at` is the end of the attempt if known. For a success at
     /// the first poll `at` may be the start of that poll.
     #[inline(never)] // compiled once for all call sites
@@ -371,8 +392,8 @@ impl<X: Endpoint, const N: usize> Drop for Guard<X, N> {
 
 /// Returns what tells the cost of a call from that of another one. Without a quota no cost counts.
 #[inline]
-fn cost_of(target: &impl Endpoint, parts: &Parts) -> CostKey {
-    if parts.quota.is_some() { target.demand().cost.key() } else { CostKey::NONE }
+fn cost_of(target: &impl Endpoint, parts: &Parts) -> Option<CostKey> {
+    parts.quota.is_some().then(|| target.demand().cost.key())
 }
 
 /// A target in its role as the owner of its breaker.

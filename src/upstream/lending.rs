@@ -8,16 +8,45 @@ use crate::quota::CostKey;
 thread_local! {
     /// The innermost attempt on an upstream that this thread polls.
     static INNERMOST: Innermost = const {
-        Innermost { upstream: Cell::new(0), offer: Cell::new(Offer::NONE) }
+        Innermost {
+            upstream: Cell::new(0),
+            held: Cell::new(Held::Nothing),
+            payment: Cell::new(Payment::NONE),
+            cost: Cell::new(CostKey::NONE),
+            is_changed: Cell::new(false),
+        }
     };
     /// The attempts around the innermost one. The outermost is first.
     static OUTER: RefCell<Vec<(usize, Offer)>> = const { RefCell::new(Vec::new()) };
 }
 
+/// An [`Offer`] in parts: a poll writes only those that count.
 struct Innermost {
     /// The address of the upstream's parts, or 0 if this thread polls no attempt on an upstream.
     upstream: Cell<usize>,
-    offer: Cell<Offer>,
+    held: Cell<Held>,
+    payment: Cell<Payment>,
+    cost: Cell<CostKey>,
+    is_changed: Cell<bool>,
+}
+
+impl Innermost {
+    fn get(&self) -> Offer {
+        Offer {
+            held: self.held.get(),
+            payment: self.payment.get(),
+            cost: self.cost.get(),
+            is_changed: self.is_changed.get(),
+        }
+    }
+
+    fn set(&self, offer: Offer) {
+        let Offer { held, payment, cost, is_changed } = offer;
+        self.held.set(held);
+        self.payment.set(payment);
+        self.cost.set(cost);
+        self.is_changed.set(is_changed);
+    }
 }
 
 /// The admission of an attempt that this thread polls, and the payment for the attempt.
@@ -27,15 +56,6 @@ struct Offer {
     payment: Payment,
     cost: CostKey,
     is_changed: bool,
-}
-
-impl Offer {
-    const NONE: Self = Self {
-        held: Held::Nothing,
-        payment: Payment::NONE,
-        cost: CostKey::NONE,
-        is_changed: false,
-    };
 }
 
 /// A guard that offers the admission of an attempt to the calls within the attempt. It lives while
@@ -50,10 +70,11 @@ pub(crate) struct Lending<'g> {
 }
 
 impl<'g> Lending<'g> {
+    /// `cost` is the cost of the attempt if the upstream has a quota.
     #[inline]
     pub(super) fn new(
         parts: &Parts,
-        cost: CostKey,
+        cost: Option<CostKey>,
         held: &'g mut Held,
         payment: &'g mut Payment,
     ) -> Option<Self> {
@@ -62,10 +83,27 @@ impl<'g> Lending<'g> {
             if is_inner && !push(innermost) {
                 return None;
             }
-            innermost.offer.set(Offer { held: *held, payment: *payment, cost, is_changed: false });
+            innermost.held.set(*held);
+            innermost.payment.set(*payment);
+            if let Some(cost) = cost {
+                innermost.cost.set(cost);
+            }
             innermost.upstream.set(address(parts));
             Some(Self { held, payment, is_inner })
         })
+    }
+
+    /// Takes back what calls within the attempt have changed, and the attempt around this one.
+    #[cold]
+    #[inline(never)]
+    fn change_back(&mut self, innermost: &Innermost) {
+        if innermost.is_changed.take() {
+            *self.held = innermost.held.get();
+            *self.payment = innermost.payment.get();
+        }
+        if self.is_inner {
+            pop(innermost);
+        }
     }
 }
 
@@ -73,14 +111,9 @@ impl Drop for Lending<'_> {
     #[inline]
     fn drop(&mut self) {
         INNERMOST.with(|innermost| {
-            let offer = innermost.offer.get();
-            if offer.is_changed {
-                *self.held = offer.held;
-                *self.payment = offer.payment;
-            }
             innermost.upstream.set(0);
-            if self.is_inner {
-                pop(innermost);
+            if innermost.is_changed.get() || self.is_inner {
+                self.change_back(innermost);
             }
         });
     }
@@ -88,15 +121,19 @@ impl Drop for Lending<'_> {
 
 /// Puts the innermost attempt on the stack. Returns false if the thread ends and has no stack.
 #[cold]
+#[inline(never)]
 fn push(innermost: &Innermost) -> bool {
-    let attempt = (innermost.upstream.get(), innermost.offer.get());
-    OUTER.try_with(|outer| outer.borrow_mut().push(attempt)).is_ok()
+    let attempt = (innermost.upstream.get(), innermost.get());
+    let is_pushed = OUTER.try_with(|outer| outer.borrow_mut().push(attempt)).is_ok();
+    if is_pushed {
+        innermost.is_changed.set(false);
+    }
+    is_pushed
 }
 
-#[cold]
 fn pop(innermost: &Innermost) {
     if let Ok(Some((upstream, offer))) = OUTER.try_with(|outer| outer.borrow_mut().pop()) {
-        innermost.offer.set(offer);
+        innermost.set(offer);
         innermost.upstream.set(upstream);
     }
 }
@@ -125,9 +162,9 @@ fn change<R>(parts: &Parts, mut change: impl FnMut(&mut Offer) -> Option<R>) -> 
     let upstream = address(parts);
     INNERMOST.with(|innermost| {
         if innermost.upstream.get() == upstream {
-            let mut offer = innermost.offer.get();
+            let mut offer = innermost.get();
             let changed = change(&mut offer);
-            innermost.offer.set(offer);
+            innermost.set(offer);
             if changed.is_some() {
                 return changed;
             }
@@ -154,8 +191,10 @@ pub(super) enum Taken {
 }
 
 /// Takes the admission of the innermost attempt on this upstream, unless another call has it.
+///
+/// `cost` is the cost of the call if the upstream has a quota.
 #[cold]
-pub(super) fn take(parts: &Parts, cost: CostKey) -> Option<Taken> {
+pub(super) fn take(parts: &Parts, cost: Option<CostKey>) -> Option<Taken> {
     change(parts, |offer| {
         let Held::Admitted { ticket, reserved } = offer.held else { return Some(None) };
         if reserved.is_lent() {
@@ -168,7 +207,7 @@ pub(super) fn take(parts: &Parts, cost: CostKey) -> Option<Taken> {
             Taken::Answered(taken, offer.payment)
         } else if reserved.was_lent() {
             Taken::Unanswered(taken)
-        } else if offer.cost != cost {
+        } else if cost.is_some_and(|cost| offer.cost != cost) {
             Taken::OtherCost(taken, offer.cost)
         } else {
             Taken::Admission(taken)
@@ -182,14 +221,14 @@ pub(super) fn take(parts: &Parts, cost: CostKey) -> Option<Taken> {
 #[cold]
 pub(super) fn give_back(
     parts: &Parts,
-    cost: CostKey,
+    cost: Option<CostKey>,
     held: Held,
     payment: Option<Payment>,
 ) -> bool {
     let Held::Admitted { ticket, reserved } = held else { return false };
     let give = |offer: &mut Offer| {
         let Held::Admitted { reserved: lent, .. } = offer.held else { return None };
-        if !lent.is_lent() || offer.cost != cost {
+        if !lent.is_lent() || cost.is_some_and(|cost| offer.cost != cost) {
             return None;
         }
         let answered = payment.is_some() || reserved.is_answered();

@@ -12,8 +12,8 @@ use resile::observe::{Event, EventKind, HeldBy};
 use resile::stream::{Part, Resumption};
 use resile::{
     AdaptiveTimeout, Alternative, Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown,
-    Cut, FallbackPolicy, GaveUp, HedgePolicy, Jitter, Never, RetryPolicy, StopReason, Upstream,
-    Verdict, fallback, hedge, retry, retry_stream,
+    Cut, FallbackPolicy, GaveUp, Health, HedgePolicy, Jitter, Never, RetryPolicy, StopReason,
+    Upstream, Verdict, fallback, hedge, retry, retry_stream,
 };
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -241,6 +241,57 @@ async fn the_learned_latency_of_a_stream_is_the_time_to_content() {
         .await
         .unwrap_err();
     assert_eq!(gave_up.cut(), Some(Cut::AttemptTimeout(limit)));
+}
+
+/// Yields content after `first`, and then flows for a minute.
+fn flowing(
+    first: Duration,
+) -> impl FnMut(Attempt) -> std::future::Ready<Result<Steps, &'static str>> {
+    move |_| {
+        let items = stream::unfold(0, move |n| async move {
+            sleep(if n == 0 { first } else { 6 * SECOND }).await;
+            (n <= 10).then_some((Ok(n), n + 1))
+        });
+        ready(Ok(items.boxed()))
+    }
+}
+
+/// Creates an upstream whose breaker opens if half of four attempts take more than ten seconds.
+fn timed() -> Upstream {
+    let breaker = Breaker::new().without_consecutive().without_failure_rate();
+    let breaker = breaker.with_window(SECOND * 3_600);
+    Upstream::new("host").with_breaker(breaker.with_slow_rate(10 * SECOND, 0.5, 4))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_is_as_slow_as_its_first_content() {
+    for (first, is_open) in [(1_100 * MS, false), (11 * SECOND, true)] {
+        let host = timed();
+        for _ in 0..6 {
+            let call = retry_stream(flowing(first), ONCE, Never).on(&host);
+            let _outcome = call.try_collect::<Vec<_>>().await;
+        }
+        assert_eq!(host.breaker().unwrap().state() == State::Open, is_open, "{first:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_breaks_off_is_no_slower_than_its_first_content() {
+    let host = timed();
+    for _ in 0..6 {
+        let open = |_| {
+            let items = stream::unfold(0, |n| async move {
+                sleep(SECOND * if n == 0 { 1 } else { 60 }).await;
+                Some((if n == 0 { Ok(1) } else { Err("reset") }, n + 1))
+            });
+            ready(Ok(items.boxed()))
+        };
+        let classify = |_: &&str| Verdict::fatal().with_health(Health::Healthy);
+        let policy = ONCE.with_classifier(classify);
+        let call = retry_stream(open, policy, Never).on(&host);
+        assert!(call.try_collect::<Vec<u32>>().await.is_err());
+    }
+    assert_eq!(host.breaker().unwrap().state(), State::Closed);
 }
 
 /// Attempt n takes the n-th latency and returns the n-th outcome.
