@@ -22,6 +22,15 @@
 //!
 //! A fallback hides an outage of the first choice. Watch the events of the fallback.
 //!
+//! # The budget
+//!
+//! A fallback with a name alone, `.on("ask")`, pays nothing: each alternative has an upstream with a
+//! budget of its own, and its first attempt there is no retry. A fallback on an
+//! [`Upstream`](crate::Upstream) says that all alternatives send to that upstream. The second
+//! alternative is then a further request for the same answer, so the budget of that upstream pays for
+//! it like for a retry. A spent budget ends such a fallback after its first alternative. Otherwise a
+//! fallback over three models would triple the load on a provider that is down.
+//!
 //! # Order of the layers
 //!
 //! Put the fallback outermost, around one retry for each alternative. Each retry runs on its own

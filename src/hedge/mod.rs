@@ -109,7 +109,9 @@ use crate::policy::{AsPolicy, Attempt};
 /// # }
 /// ```
 ///
-/// A retry can hedge each of its attempts. The retry then reads the verdict of the hedge:
+/// A retry can hedge each of its attempts. The retry then reads the verdict of the hedge. Give both
+/// the same upstream: an attempt and the first request of its hedge
+/// [share one admission](crate::upstream#calls-within-calls).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -4,16 +4,14 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::held::{Admit, Held, HeldPermit, end, enter, give_back, reserve, resume};
-use super::lending::{self, Lending, Taken};
+use super::lending;
 use super::payment::Payment;
-use super::{Endpoint, Parts, Slot};
-#[cfg(feature = "stream")]
-use crate::breaker::Breaker;
+use super::{Endpoint, Slot};
 use crate::breaker::{Open, Outcome, Owner, Ticket, Transition};
 use crate::cooldown::Cooldown;
 use crate::observe::{CallKind, Event, EventKind};
 use crate::policy::StopReason;
-use crate::quota::{CostKey, Demand, Reserved};
+use crate::quota::Reserved;
 use crate::time::{Timer, nanos};
 use crate::verdict::{Health, Verdict};
 
@@ -81,71 +79,6 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     pub(crate) fn leave_queue(&mut self, slot: usize) {
         if let Some(Held::Queued { .. } | Held::InLine(_)) = self.slots[slot].held() {
             self.forget(slot);
-        }
-    }
-
-    /// Offers the admission of the attempt in `slot` to the calls within the attempt, while the
-    /// result lives.
-    #[inline]
-    pub(crate) fn lend(&mut self, slot: usize) -> Option<Lending<'_>> {
-        if X::ALONE {
-            return None;
-        }
-        let parts = self.target.parts()?;
-        let cost = cost_of(&self.target, parts);
-        Lending::new(parts, cost, self.slots[slot].held()?, &mut self.progress.payment)
-    }
-
-    /// Returns true if a call within the attempt in `slot` has taken its admission.
-    pub(crate) fn is_lent(&mut self, slot: usize) -> bool {
-        self.reserved_of(slot).is_some_and(Reserved::is_lent)
-    }
-
-    /// Returns true if a call within the attempt in `slot` has sent its request.
-    pub(crate) fn was_lent(&mut self, slot: usize) -> bool {
-        self.reserved_of(slot).is_some_and(Reserved::was_lent)
-    }
-
-    fn reserved_of(&mut self, slot: usize) -> Option<Reserved> {
-        match self.slots[slot].held() {
-            Some(Held::Admitted { reserved, .. }) => Some(*reserved),
-            _ => None,
-        }
-    }
-
-    /// Ends the attempt in `slot` because its future was dropped. The attempt around this call gets an
-    /// admission back that it has lent, if this thread polls or drops that attempt. Otherwise the
-    /// attempt does not count.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn abandon(&mut self, slot: usize) {
-        if lending::is_within_any() {
-            if let (Some(parts), Some(held)) = (self.target.parts(), self.slots[slot].held()) {
-                let cost = cost_of(&self.target, parts);
-                if held.is_nested() && lending::give_back(parts, cost, *held, None) {
-                    *held = Held::Nothing;
-                }
-            }
-        }
-        self.forget(slot);
-    }
-
-    /// Sets the start of the attempt unless the start is known.
-    #[inline]
-    pub(crate) fn note_began(&mut self, slot: usize, now: u64) {
-        if let Some(Held::Admitted { ticket, .. }) = self.slots[slot].held() {
-            if ticket.began().is_none() {
-                *ticket = ticket.starting_at(now);
-            }
-        }
-    }
-
-    /// Returns the start of the attempt if known.
-    #[inline]
-    pub(crate) fn began(&mut self, slot: usize) -> Option<u64> {
-        match self.slots[slot].held() {
-            Some(Held::Admitted { ticket, .. }) => ticket.began(),
-            _ => None,
         }
     }
 }
@@ -236,62 +169,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         Admit::Go
     }
 
-    /// Takes the admission of the attempt around this call if that attempt runs on the same upstream
-    /// and has sent nothing yet. Returns false if the attempt in `slot` must ask the upstream.
-    #[cold]
-    #[inline(never)]
-    fn take_inward(&mut self, slot: usize) -> bool {
-        let Some(parts) = self.target.parts() else { return false };
-        let Some(held) = self.slots[slot].held() else { return false };
-        if held.is_some() {
-            return false; // the attempt waits in a queue
-        }
-        match lending::take(parts, cost_of(&self.target, parts)) {
-            None => return false,
-            Some(Taken::Admission(moved)) => *held = moved,
-            Some(Taken::Answered(before, payment)) => {
-                *held = before.map_reserved(Reserved::unnested);
-                let own = mem::replace(&mut self.progress.payment, payment);
-                self.report_success(slot, None);
-                self.progress.payment = own;
-                return false;
-            }
-            Some(Taken::Unanswered(before)) => {
-                give_back(before, parts, &self.target.demand());
-                return false;
-            }
-            Some(Taken::OtherCost(before, cost)) => {
-                let demand = Demand { cost: cost.tokens(), ..Demand::default() };
-                give_back(before.map_reserved(Reserved::unsent), parts, &demand);
-                return false;
-            }
-        }
-        true
-    }
-
     /// Returns the breaker's refusal of an attempt after `delay` if that refusal is certain.
     pub(crate) fn refusal_within(&self, delay: Duration) -> Option<Open> {
         let breaker = self.target.parts()?.breaker.as_ref()?;
         breaker.refusal_within(delay, &Owned(&self.target))
-    }
-
-    /// Returns true if the breaker counts slow attempts.
-    #[cfg(feature = "stream")]
-    pub(crate) fn times_attempts(&self) -> bool {
-        let breaker = self.target.parts().and_then(|parts| parts.breaker.as_ref());
-        breaker.is_some_and(Breaker::times_calls)
-    }
-
-    /// Leaves the time since `since` out of the latency of the attempt: since then its stream flows.
-    #[cold]
-    pub(crate) fn leave_out(&mut self, slot: usize, since: u64) {
-        let now = nanos(self.target.timer().now());
-        if let Some(Held::Admitted { ticket, .. }) = self.slots[slot].held() {
-            if let Some(began) = ticket.began() {
-                let flowed = now.saturating_sub(since);
-                *ticket = ticket.starting_at(began.saturating_add(flowed));
-            }
-        }
     }
 
     /// Reports that an attempt succeeded. `at` is the end of the attempt if known. For a success at
@@ -321,20 +202,6 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             breaker.settle(ticket, Outcome::HEALTHY, at, &Owned(&self.target));
         }
         true
-    }
-
-    /// Gives the admission of a good answer back to the attempt around this call that has lent it.
-    /// Returns true if this call has nothing to report.
-    #[cold]
-    #[inline(never)]
-    fn has_moved(&self, ticket: Ticket, reserved: Reserved) -> bool {
-        let Some(parts) = self.target.parts() else { return false };
-        // A hedge never gives its cost back.
-        let is_hedge = self.progress.kind == CallKind::Hedge;
-        let payment = if is_hedge { Payment::NONE } else { self.progress.payment };
-        let held = Held::Admitted { ticket, reserved };
-        let cost = cost_of(&self.target, parts);
-        reserved.is_lent() || lending::give_back(parts, cost, held, Some(payment))
     }
 
     /// Reports a failed attempt. `at` is the end of the attempt if known.
@@ -388,12 +255,6 @@ impl<X: Endpoint, const N: usize> Drop for Guard<X, N> {
             self.refund();
         }
     }
-}
-
-/// Returns what tells the cost of a call from that of another one. Without a quota no cost counts.
-#[inline]
-fn cost_of(target: &impl Endpoint, parts: &Parts) -> Option<CostKey> {
-    parts.quota.is_some().then(|| target.demand().cost.key())
 }
 
 /// A target in its role as the owner of its breaker.

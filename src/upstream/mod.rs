@@ -21,6 +21,25 @@
 //! | one attempt, no retry | [`UPSTREAM.call(future, classifier)`](Upstream::call) |
 //! | one attempt, by hand | [`UPSTREAM.admit(&token)`](Upstream::admit), then [`settle`](crate::Admission::settle) |
 //!
+//! # Calls within calls
+//!
+//! An attempt may make a call on the same upstream: a retry of hedges, a fallback of retries, or
+//! [`Upstream::call`] within a retry. Such a call sends the request of the attempt, so it takes the
+//! admission of the attempt and does not ask for another one. The request has one permit, one
+//! reservation and one report, and its success makes one deposit. A further request within the same
+//! attempt, such as a hedge or a second call, is admitted and counted by itself.
+//!
+//! * The call reports its failures. A good answer goes back to the attempt, which reports what it
+//!   makes of the answer. A call that is dropped gives its admission back to the attempt too, so an
+//!   attempt timeout around a hanging call counts as a failure.
+//! * Two upstreams are the same if they are one value: a reference, an `Arc` and a handle of a
+//!   [`Keyed`](crate::Keyed) lead to it. Equal names do not count.
+//! * A call at [another cost](Upstream::at_cost) is another request. The attempt gives its admission
+//!   back, and the call is admitted at its own cost.
+//! * The attempt knows only the calls that its own polls drive. A spawned task, an attempt of a
+//!   [`Run`](crate::Run) begun with [`next`](crate::Run::next) and an
+//!   [`Admission`](crate::Admission) by hand are requests of their own.
+//!
 //! # Two upstreams
 //!
 //! A call runs on one upstream. A second `.on(…)` does not compile. If a host has its own
@@ -31,7 +50,9 @@ mod account;
 mod at_cost;
 mod guard;
 mod held;
+mod latency;
 mod lending;
+mod nested;
 mod parts;
 mod payment;
 mod settlement;

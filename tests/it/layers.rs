@@ -58,6 +58,19 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
     (&["SystemTime"], &["http/", "llm/"]),
 ];
 
+#[test]
+fn the_design_names_each_room_once() {
+    let design = include_str!("../../DESIGN.md");
+    let tree = design.split("\n## The tree\n").nth(1).unwrap();
+    let tree = tree.split("\n## ").next().unwrap();
+    let rows = tree.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let mut named: Vec<_> = rows.map(|(room, _)| room).collect();
+    named.sort_unstable();
+    let mut rooms: Vec<_> = TABLE.iter().map(|(room, ..)| *room).collect();
+    rooms.sort_unstable();
+    assert_eq!(named, rooms);
+}
+
 /// Returns the code of a file, without comments and without the inline tests at its end.
 fn code(source: &str) -> String {
     let code = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();

@@ -1,0 +1,48 @@
+use super::held::Held;
+use super::{Endpoint, Guard, Slot};
+#[cfg(feature = "stream")]
+use crate::breaker::Breaker;
+use crate::time::{Timer, nanos};
+
+/// The start of an attempt, from which its latency counts.
+impl<X: Endpoint, const N: usize> Guard<X, N> {
+    /// Sets the start of the attempt unless the start is known.
+    #[inline]
+    pub(crate) fn note_began(&mut self, slot: usize, now: u64) {
+        if let Some(Held::Admitted { ticket, .. }) = self.slots[slot].held() {
+            if ticket.began().is_none() {
+                *ticket = ticket.starting_at(now);
+            }
+        }
+    }
+
+    /// Returns the start of the attempt if known.
+    #[inline]
+    pub(crate) fn began(&mut self, slot: usize) -> Option<u64> {
+        match self.slots[slot].held() {
+            Some(Held::Admitted { ticket, .. }) => ticket.began(),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the breaker counts slow attempts.
+    #[cfg(feature = "stream")]
+    pub(crate) fn times_attempts(&self) -> bool {
+        let breaker = self.target.parts().and_then(|parts| parts.breaker.as_ref());
+        breaker.is_some_and(Breaker::times_calls)
+    }
+}
+
+impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
+    /// Leaves the time since `since` out of the latency of the attempt: since then its stream flows.
+    #[cold]
+    pub(crate) fn leave_out(&mut self, slot: usize, since: u64) {
+        let now = nanos(self.target.timer().now());
+        if let Some(Held::Admitted { ticket, .. }) = self.slots[slot].held() {
+            if let Some(began) = ticket.began() {
+                let flowed = now.saturating_sub(since);
+                *ticket = ticket.starting_at(began.saturating_add(flowed));
+            }
+        }
+    }
+}

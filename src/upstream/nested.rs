@@ -1,0 +1,114 @@
+use std::mem;
+
+use super::held::{Held, give_back};
+use super::lending::{self, Lending, Taken};
+use super::payment::Payment;
+use super::{Endpoint, Guard, Parts, Slot};
+use crate::breaker::Ticket;
+use crate::observe::CallKind;
+use crate::quota::{CostKey, Demand, Reserved};
+use crate::time::Timer;
+
+/// The admission of an attempt with calls within it.
+impl<X: Endpoint, const N: usize> Guard<X, N> {
+    /// Offers the admission of the attempt in `slot` to the calls within the attempt, while the
+    /// result lives.
+    #[inline]
+    pub(crate) fn lend(&mut self, slot: usize) -> Option<Lending<'_>> {
+        if X::ALONE {
+            return None;
+        }
+        let parts = self.target.parts()?;
+        let cost = cost_of(&self.target, parts);
+        Lending::new(parts, cost, self.slots[slot].held()?, &mut self.progress.payment)
+    }
+
+    /// Returns true if a call within the attempt in `slot` has taken its admission.
+    pub(crate) fn is_lent(&mut self, slot: usize) -> bool {
+        self.reserved_of(slot).is_some_and(Reserved::is_lent)
+    }
+
+    /// Returns true if a call within the attempt in `slot` has sent its request.
+    pub(crate) fn was_lent(&mut self, slot: usize) -> bool {
+        self.reserved_of(slot).is_some_and(Reserved::was_lent)
+    }
+
+    fn reserved_of(&mut self, slot: usize) -> Option<Reserved> {
+        match self.slots[slot].held() {
+            Some(Held::Admitted { reserved, .. }) => Some(*reserved),
+            _ => None,
+        }
+    }
+
+    /// Ends the attempt in `slot` because its future was dropped. The attempt around this call gets an
+    /// admission back that it has lent, if this thread polls or drops that attempt. Otherwise the
+    /// attempt does not count.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn abandon(&mut self, slot: usize) {
+        if lending::is_within_any() {
+            if let (Some(parts), Some(held)) = (self.target.parts(), self.slots[slot].held()) {
+                let cost = cost_of(&self.target, parts);
+                if held.is_nested() && lending::give_back(parts, cost, *held, None) {
+                    *held = Held::Nothing;
+                }
+            }
+        }
+        self.forget(slot);
+    }
+
+    /// Gives the admission of a good answer back to the attempt around this call that has lent it.
+    /// Returns true if this call has nothing to report.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn has_moved(&self, ticket: Ticket, reserved: Reserved) -> bool {
+        let Some(parts) = self.target.parts() else { return false };
+        // A hedge never gives its cost back.
+        let is_hedge = self.progress.kind == CallKind::Hedge;
+        let payment = if is_hedge { Payment::NONE } else { self.progress.payment };
+        let held = Held::Admitted { ticket, reserved };
+        let cost = cost_of(&self.target, parts);
+        reserved.is_lent() || lending::give_back(parts, cost, held, Some(payment))
+    }
+}
+
+impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
+    /// Takes the admission of the attempt around this call if that attempt runs on the same upstream
+    /// and has sent nothing yet. Returns false if the attempt in `slot` must ask the upstream.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn take_inward(&mut self, slot: usize) -> bool {
+        let Some(parts) = self.target.parts() else { return false };
+        let Some(held) = self.slots[slot].held() else { return false };
+        if held.is_some() {
+            return false; // the attempt waits in a queue
+        }
+        match lending::take(parts, cost_of(&self.target, parts)) {
+            None => return false,
+            Some(Taken::Admission(moved)) => *held = moved,
+            Some(Taken::Answered(before, payment)) => {
+                *held = before.map_reserved(Reserved::unnested);
+                let own = mem::replace(&mut self.progress.payment, payment);
+                self.report_success(slot, None);
+                self.progress.payment = own;
+                return false;
+            }
+            Some(Taken::Unanswered(before)) => {
+                give_back(before, parts, &self.target.demand());
+                return false;
+            }
+            Some(Taken::OtherCost(before, cost)) => {
+                let demand = Demand { cost: cost.tokens(), ..Demand::default() };
+                give_back(before.map_reserved(Reserved::unsent), parts, &demand);
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Returns what tells the cost of a call from that of another one. Without a quota no cost counts.
+#[inline]
+fn cost_of(target: &impl Endpoint, parts: &Parts) -> Option<CostKey> {
+    parts.quota.is_some().then(|| target.demand().cost.key())
+}
