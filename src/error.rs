@@ -5,6 +5,8 @@ use std::fmt;
 use crate::bulkhead::Full;
 use crate::classify::Classify;
 use crate::timeout::Elapsed;
+use crate::upstream::NotError;
+use crate::upstream::markers::Operation;
 use crate::verdict::{Cut, Health, Verdict};
 
 /// An error of the operation, or a refusal by an adapter around it. Use it instead of your own
@@ -73,6 +75,25 @@ impl<E: std::error::Error> std::error::Error for Error<E> {
         match self {
             Self::Operation(error) => error.source(),
             Self::Elapsed(_) | Self::Full(_) => None,
+        }
+    }
+}
+
+/// Prints the error around an error that is not an `Error`, such as an `anyhow::Error`.
+impl<E: NotError<M>, M> NotError<Operation<M>> for Error<E> {
+    fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Operation(error) => error.explain(f),
+            Self::Elapsed(elapsed) => write!(f, "{elapsed}"),
+            Self::Full(full) => write!(f, "{full}"),
+        }
+    }
+
+    fn as_error(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Operation(error) => error.as_error(),
+            Self::Elapsed(elapsed) => Some(elapsed),
+            Self::Full(full) => Some(full),
         }
     }
 }

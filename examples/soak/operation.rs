@@ -43,6 +43,8 @@ impl fmt::Display for Down {
     }
 }
 
+impl std::error::Error for Down {}
+
 impl From<Elapsed> for Down {
     fn from(_: Elapsed) -> Self {
         Self::new(Word::Transient)

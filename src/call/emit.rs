@@ -56,10 +56,12 @@ where
     ) {
         // An attempt that was cut has no error, and `last` is the error of an earlier attempt.
         match self.last.as_ref().filter(|_| cut.is_none()) {
-            Some(last) => X::Describe::with(last, |error| {
-                self.emit(make(AttemptFailure { error, cut, verdict }));
+            Some(last) => X::Describe::with(last, |error, source| {
+                self.emit(make(AttemptFailure { error, source, cut, verdict }));
             }),
-            None => self.emit(make(AttemptFailure { error: None, cut, verdict })),
+            None => {
+                self.emit(make(AttemptFailure { error: None, source: None, cut, verdict }));
+            }
         }
     }
 

@@ -19,6 +19,7 @@ mod close;
 mod emit;
 mod end;
 mod engine;
+mod explain;
 mod gave_up;
 mod nesting;
 mod pending;

@@ -10,7 +10,7 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::CallKind;
 use crate::policy::{AsPolicy, StopReason};
-use crate::upstream::{NoUpstream, Target, TargetFor};
+use crate::upstream::{NoUpstream, Target, TargetFor, Via};
 
 pin_project! {
     /// A future that tries alternatives in order. Made by [`fallback`](crate::fallback()).
@@ -53,12 +53,15 @@ impl<'a, A, F, Fut, E, P, K: Cancel> Fallback<'a, A, F, Fut, E, P, K> {
     ///
     /// Call this once, before the first poll.
     #[inline]
-    pub fn on<Y: TargetFor<E>>(self, target: Y) -> Fallback<'a, A, F, Fut, E, P, K, Y> {
+    pub fn on<Y: Target, M>(self, target: Y) -> Fallback<'a, A, F, Fut, E, P, K, Via<Y, M>>
+    where
+        Via<Y, M>: TargetFor<E>,
+    {
         let Self { op, alternatives, call, .. } = self;
         Fallback {
             op,
             alternatives,
-            call: call.on(target),
+            call: call.on(Via::new(target)),
             state: State::Between,
             pending: Pending::none(),
         }

@@ -17,7 +17,7 @@ use crate::classify::Classify;
 use crate::observe::{CallKind, EventKind};
 use crate::policy::{AsPolicy, Attempt, StopReason};
 use crate::time::nanos;
-use crate::upstream::{NoUpstream, Target, TargetFor};
+use crate::upstream::{NoUpstream, Target, TargetFor, Via};
 
 /// The number of slots: one for the first attempt and one for each hedge.
 const SLOTS: usize = MOST as usize + 1;
@@ -79,8 +79,11 @@ impl<F, Fut, E, P, K: Cancel> Hedge<F, Fut, E, P, K> {
     ///
     /// Call this once, before the first poll.
     #[inline]
-    pub fn on<Y: TargetFor<E>>(self, target: Y) -> Hedge<F, Fut, E, P, K, Y> {
-        Hedge::of(self.op, self.call.on(target), self.pace)
+    pub fn on<Y: Target, M>(self, target: Y) -> Hedge<F, Fut, E, P, K, Via<Y, M>>
+    where
+        Via<Y, M>: TargetFor<E>,
+    {
+        Hedge::of(self.op, self.call.on(Via::new(target)), self.pace)
     }
 }
 

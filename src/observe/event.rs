@@ -1,3 +1,4 @@
+use std::error::Error;
 use std::fmt;
 use std::panic::Location;
 use std::time::Duration;
@@ -189,8 +190,15 @@ pub enum EventKind<'a> {
 #[derive(Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct AttemptFailure<'a> {
-    /// The error. `None` without an error and for a call without an upstream or a name.
+    /// The words of the error and of its [sources](Error::source), each text once.
+    ///
+    /// The user, the query and the fragment of each URL are cut. `None` without an error and for a
+    /// call without an upstream or a name.
     pub error: Option<&'a dyn fmt::Display>,
+    /// The error as a value, to count it by a downcast.
+    ///
+    /// `None` without an error, and for an error whose type is no [`Error`] and contains none.
+    pub source: Option<&'a (dyn Error + 'static)>,
     /// The timeout or the end of the stream. `None` if the attempt returned an error.
     pub cut: Option<Cut>,
     /// The classification. `None` if the classifier has no verdict or was not asked.

@@ -8,6 +8,8 @@ mod log;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod one_line;
+mod urls;
+mod words;
 
 pub use self::log::Log;
 #[cfg(feature = "metrics")]
@@ -15,6 +17,7 @@ pub use self::metrics::Metrics;
 pub use event::{AttemptFailure, Call, CallKind, Event, EventKind, HeldBy};
 pub use gauges::Gauges;
 pub(crate) use one_line::OneLine;
+pub(crate) use words::{Chain, Words, append};
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::CallKind;
 use crate::policy::{AsPolicy, Attempt, RetryPolicy};
-use crate::upstream::{NoUpstream, Target, TargetFor};
+use crate::upstream::{NoUpstream, Target, TargetFor, Via};
 
 pin_project! {
     /// The future of [`retry`](crate::retry()): a call with retries under a policy.
@@ -52,10 +52,13 @@ impl<F, Fut, E, P, K: Cancel> Retry<F, Fut, E, P, K> {
     ///
     /// Use this method once, before the first poll.
     #[inline]
-    pub fn on<Y: TargetFor<E>>(self, target: Y) -> Retry<F, Fut, E, P, K, Y> {
+    pub fn on<Y: Target, M>(self, target: Y) -> Retry<F, Fut, E, P, K, Via<Y, M>>
+    where
+        Via<Y, M>: TargetFor<E>,
+    {
         Retry {
             op: self.op,
-            call: self.call.on(target),
+            call: self.call.on(Via::new(target)),
             state: State::Unstarted,
             pending: Pending::none(),
         }

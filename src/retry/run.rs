@@ -11,7 +11,7 @@ use crate::classify::Classify;
 use crate::observe::CallKind;
 use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 use crate::quota::{Limits, Report, Usage};
-use crate::upstream::{NoUpstream, Target, TargetFor};
+use crate::upstream::{NoUpstream, Target, TargetFor, Via};
 
 /// A retry loop written by the caller, for operations that borrow `&mut` state.
 ///
@@ -89,8 +89,11 @@ impl<E, P, K: Cancel> Run<E, P, K> {
     /// Makes the run on an [`Upstream`](crate::Upstream) shared with other calls, or names the run.
     ///
     /// Call this once, before the first attempt. The total timeout counts from this call.
-    pub fn on<Y: TargetFor<E>>(self, target: Y) -> Run<E, P, K, Y> {
-        let mut call = self.call.on(target);
+    pub fn on<Y: Target, M>(self, target: Y) -> Run<E, P, K, Via<Y, M>>
+    where
+        Via<Y, M>: TargetFor<E>,
+    {
+        let mut call = self.call.on(Via::new(target));
         call.engine.note_start();
         Run { call, has_succeeded: false, failed: 0 }
     }

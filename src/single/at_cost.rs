@@ -7,7 +7,7 @@ use crate::call::{CallState, GaveUp};
 use crate::cancel::{Cancel, Never};
 use crate::classify::{Always, Classify};
 use crate::observe::CallKind;
-use crate::upstream::{AtCost, TargetFor};
+use crate::upstream::{AtCost, TargetFor, Via};
 
 /// Single attempts at a cost.
 impl<X> AtCost<'_, X> {
@@ -17,7 +17,7 @@ impl<X> AtCost<'_, X> {
     ///
     /// [`GaveUp`] if the attempt failed, was refused or timed out.
     #[track_caller]
-    pub fn call<F, T, E, C>(
+    pub fn call<F, T, E, C, R>(
         self,
         future: F,
         classifier: C,
@@ -25,9 +25,9 @@ impl<X> AtCost<'_, X> {
     where
         F: Future<Output = Result<T, E>>,
         C: Classify<E>,
-        Self: TargetFor<E>,
+        Via<Self, R>: TargetFor<E>,
     {
-        Single::new(self, future, classifier)
+        Single::new(Via::new(self), future, classifier)
     }
 
     /// Waits for the admission of one attempt at this cost. See

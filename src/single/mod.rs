@@ -8,7 +8,6 @@ mod rules;
 pub use admission::Admission;
 
 use std::convert::Infallible;
-use std::fmt;
 use std::sync::Arc;
 
 use crate::call::{CallState, GaveUp};
@@ -16,7 +15,7 @@ use crate::cancel::{Cancel, Never};
 use crate::classify::{Always, Classify};
 use crate::observe::CallKind;
 use crate::time::Timer;
-use crate::upstream::Upstream;
+use crate::upstream::{Explained, Upstream, Via};
 use future::Single;
 use rules::OneAttempt;
 
@@ -51,17 +50,17 @@ impl<M: Timer> Upstream<M> {
     /// # }
     /// ```
     #[track_caller]
-    pub fn call<F, T, E, C>(
+    pub fn call<F, T, E, C, R>(
         &self,
         future: F,
         classifier: C,
     ) -> impl Future<Output = Result<T, GaveUp<E>>>
     where
         F: Future<Output = Result<T, E>>,
-        E: fmt::Display,
+        E: Explained<R>,
         C: Classify<E>,
     {
-        Single::new(self, future, classifier)
+        Single::new(Via::new(self), future, classifier)
     }
 
     /// Waits for the admission of one attempt that the caller makes.

@@ -7,7 +7,7 @@ use super::{Part, Resumption};
 use crate::call::{CallState, Pending, PendingOf, Renewed};
 use crate::cancel::Cancel;
 use crate::observe::CallKind;
-use crate::upstream::{NoUpstream, Target, TargetFor};
+use crate::upstream::{NoUpstream, Target, TargetFor, Via};
 
 pin_project! {
     /// A stream that is opened again under its policy. Made by
@@ -87,9 +87,13 @@ impl<F, Fut, S, T, E, P, K: Cancel, Q, A> RetryStream<F, Fut, S, T, E, P, K, NoU
     ///
     /// Call this method once, before the first poll. Each opening of the stream is one attempt. The
     /// attempt ends with the stream. An error in mid-stream counts like an error of `open`.
-    pub fn on<Y: TargetFor<E>>(self, target: Y) -> RetryStream<F, Fut, S, T, E, P, K, Y, Q, A> {
+    #[expect(clippy::type_complexity, reason = "a stream is generic over all its closures")]
+    pub fn on<Y: Target, M>(self, target: Y) -> RetryStream<F, Fut, S, T, E, P, K, Via<Y, M>, Q, A>
+    where
+        Via<Y, M>: TargetFor<E>,
+    {
         let Self { open, parts, resumption, call, held, rules, flowing, complete, .. } = self;
-        let (call, state, pending) = (call.on(target), State::Unstarted, Pending::none());
+        let (call, state, pending) = (call.on(Via::new(target)), State::Unstarted, Pending::none());
         RetryStream {
             open,
             parts,

@@ -1,7 +1,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::wrapper::Wrapper;
-use super::{Endpoint, Name, Observed, Parts};
+use super::{Endpoint, Name, Observed, Parts, Target};
 use crate::observe::{Event, Observe};
 use crate::quota::{Cost, Demand, Standing};
 
@@ -54,7 +54,7 @@ impl<'c, X> AtCost<'c, X> {
     }
 
     /// Returns this target with an additional observer for one call.
-    pub const fn observed_by<O: Observe + ?Sized>(self, observer: &O) -> Observed<'_, Self, O> {
+    pub const fn observed_by<O: Observe + ?Sized>(self, observer: &O) -> Observed<Self, &O> {
         Observed::new(self, observer)
     }
 }
@@ -66,6 +66,8 @@ impl<X: Endpoint> Wrapper for AtCost<'_, X> {
         &self.target
     }
 }
+
+impl<X: Target> Target for AtCost<'_, X> {}
 
 impl<X: Endpoint> Endpoint for AtCost<'_, X> {
     type Timer = X::Timer;

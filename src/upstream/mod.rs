@@ -48,6 +48,7 @@
 
 mod account;
 mod at_cost;
+mod explain;
 mod guard;
 mod held;
 mod latency;
@@ -62,14 +63,16 @@ mod wrapper;
 
 pub use at_cost::AtCost;
 pub use shared::{Resource, Shared};
+pub use explain::{Explained, markers};
 pub use target::{NoUpstream, Target, TargetFor};
-pub use wrapper::{Debugged, Observed};
+pub use wrapper::{Debugged, Displayed, Observed, Via};
 
 pub(crate) use guard::{Guard, Owned};
 pub(crate) use held::Admit;
 pub(crate) use parts::{Name, Parts};
 pub(crate) use payment::Paused;
-pub(crate) use target::{Describe, Endpoint, Slot};
+pub(crate) use explain::{Describe, NotError};
+pub(crate) use target::{Endpoint, Slot};
 
 use std::fmt;
 use std::mem;
@@ -282,8 +285,14 @@ impl<M> Upstream<M> {
     pub fn observed_by<'a, O: Observe + ?Sized>(
         &'a self,
         observer: &'a O,
-    ) -> Observed<'a, &'a Self, O> {
+    ) -> Observed<&'a Self, &'a O> {
         Observed::new(self, observer)
+    }
+
+    /// Returns the upstream for a call whose log prints the `Display` of errors, without their
+    /// sources. For an error type that is no `Error`.
+    pub const fn display(&self) -> Displayed<&Self> {
+        Displayed::new(self)
     }
 
     /// Returns the upstream for a call whose error type has no `Display`. The log then prints the

@@ -1,5 +1,6 @@
-use std::fmt;
+use std::sync::Arc;
 
+use super::explain::{Describe, Inferred, Undescribed};
 use super::held::Held;
 use super::{Name, Parts, Upstream};
 use crate::observe::{Event, Log, Observe};
@@ -10,15 +11,44 @@ use crate::time::{DEFAULT_TIMER, DefaultSleep, DefaultTimer, Timer, default_read
 ///
 /// A name alone, as in `.on("weather")`, shares nothing with other calls. The log then prints the
 /// name and the error.
+///
+/// An `Upstream` by value is not a target. Each call would then have a budget and a breaker of its
+/// own, which protect nothing:
+///
+/// ```compile_fail,E0277
+/// # use resile::{Budget, Never, RetryPolicy, Upstream, retry};
+/// # async fn fetch() -> std::io::Result<()> { Ok(()) }
+/// let upstream = Upstream::new("weather").with_budget(Budget::new());
+/// let call = retry(|_| fetch(), RetryPolicy::new(), Never).on(upstream);
+/// ```
+///
+/// A reference is one:
+///
+/// ```
+/// # use resile::{Budget, Never, RetryPolicy, Upstream, retry};
+/// # async fn fetch() -> std::io::Result<()> { Ok(()) }
+/// let upstream = Upstream::new("weather").with_budget(Budget::new());
+/// let call = retry(|_| fetch(), RetryPolicy::new(), Never).on(&upstream);
+/// # drop(call);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a call cannot run on a `{Self}`",
+    label = "not a target of calls",
+    note = "an `Upstream` by value is not a target: each call would have a budget and a breaker of its own",
+    note = "keep the upstream in a `static`, an `Arc` or a `Keyed`, and pass `&UPSTREAM`, a clone of the `Arc`, or a name such as \"weather\""
+)]
 pub trait Target: Endpoint {}
 
-impl<X: Endpoint> Target for X {}
+impl<X: Endpoint> Target for &X {}
+impl<X: Endpoint> Target for Arc<X> {}
+impl Target for &'static str {}
+impl Target for NoUpstream {}
 
 /// A [`Target`] of calls with errors of type `E`: it has a timer and can print the error. Sealed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a target for calls with errors of type `{E}`",
     note = "a target is `&Upstream`, `Arc<Upstream>`, `&LazyLock<Upstream>`, or a name such as \"weather\"",
-    note = "the log prints the error with `Display`: for an error with only `Debug`, call `.on(upstream.debug())`",
+    note = "the log prints the chain of an `Error`: for an error with only `Display` call `.on(upstream.display())`, with only `Debug` `.on(upstream.debug())`",
     note = "without the feature `tokio` (on wasm32-unknown-unknown: `browser`), set a timer with `Upstream::with_timer`"
 )]
 pub trait TargetFor<E: ?Sized>:
@@ -32,7 +62,8 @@ pub trait TargetFor<E: ?Sized>:
 }
 
 impl<E: ?Sized, X> TargetFor<E> for X where
-    X: Endpoint<
+    X: Target
+        + Endpoint<
             Timer: Timer<Sleep = <X as Endpoint>::Sleep>,
             Sleep: Future<Output = ()>,
             Describe: Describe<E>,
@@ -40,17 +71,17 @@ impl<E: ?Sized, X> TargetFor<E> for X where
 {
 }
 
-pub(crate) use sealed::{Describe, Endpoint, Slot};
+pub(crate) use sealed::{Endpoint, Slot};
 
 mod sealed {
-    use super::{Demand, Event, Held, Name, Parts, fmt};
+    use super::{Demand, Event, Held, Name, Parts};
 
     /// The questions that a call asks its target.
     pub trait Endpoint {
         type Timer;
         /// The sleep future of the timer.
         type Sleep;
-        /// A [`Describe`] for the errors that the log can print.
+        /// The way to print errors.
         type Describe;
         /// The storage for everything that one attempt holds at the target.
         type Slot: Slot;
@@ -74,11 +105,6 @@ mod sealed {
         fn observe(&self, event: &Event<'_>);
     }
 
-    /// Passes the printable form of an error to the log.
-    pub trait Describe<E: ?Sized> {
-        fn with<R>(error: &E, use_words: impl FnOnce(Option<&dyn fmt::Display>) -> R) -> R;
-    }
-
     /// The storage for everything that one attempt holds at its target.
     pub trait Slot: Default {
         fn held(&mut self) -> Option<&mut Held>;
@@ -97,39 +123,6 @@ mod sealed {
         fn held(&mut self) -> Option<&mut Held> {
             Some(self)
         }
-    }
-}
-
-/// Prints errors with `Display`. An observer uses the format `{:#}`.
-#[derive(Debug)]
-pub struct ByDisplay;
-
-/// Prints errors with `Debug`.
-#[derive(Debug)]
-pub struct ByDebug;
-
-/// Prints no error.
-#[derive(Debug)]
-pub struct Undescribed;
-
-impl<E: fmt::Display> Describe<E> for ByDisplay {
-    #[inline]
-    fn with<R>(error: &E, use_words: impl FnOnce(Option<&dyn fmt::Display>) -> R) -> R {
-        use_words(Some(error))
-    }
-}
-
-impl<E: fmt::Debug> Describe<E> for ByDebug {
-    #[inline]
-    fn with<R>(error: &E, use_words: impl FnOnce(Option<&dyn fmt::Display>) -> R) -> R {
-        use_words(Some(&format_args!("{error:?}")))
-    }
-}
-
-impl<E> Describe<E> for Undescribed {
-    #[inline]
-    fn with<R>(_: &E, use_words: impl FnOnce(Option<&dyn fmt::Display>) -> R) -> R {
-        use_words(None)
     }
 }
 
@@ -195,7 +188,7 @@ impl Endpoint for NoUpstream {
 impl Endpoint for &'static str {
     type Timer = DefaultTimer;
     type Sleep = DefaultSleep;
-    type Describe = ByDisplay;
+    type Describe = Inferred;
     type Slot = ();
 
     shares_nothing!();
@@ -213,7 +206,7 @@ impl Endpoint for &'static str {
 impl<M: Timer> Endpoint for Upstream<M> {
     type Timer = M;
     type Sleep = M::Sleep;
-    type Describe = ByDisplay;
+    type Describe = Inferred;
     type Slot = Held;
 
     #[inline]

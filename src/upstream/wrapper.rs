@@ -1,8 +1,10 @@
 use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
-use super::target::ByDebug;
-use super::{Endpoint, Name, Parts};
+use super::explain::{By, ByDebug, ByDisplay};
+use super::{Endpoint, Name, Parts, Target};
 use crate::observe::{Event, Observe};
 use crate::quota::Demand;
 
@@ -63,20 +65,22 @@ macro_rules! pointers {
 
 pointers!(&X, Arc<X>, LazyLock<X>);
 
-/// An upstream with an additional observer for one call. Created by
-/// [`Upstream::observed_by`](crate::Upstream::observed_by).
-pub struct Observed<'a, X, O: ?Sized> {
+/// A target for calls with errors that are printed as the marker `M` says. Made by `.on(target)`.
+///
+/// The compiler infers the [marker](crate::upstream::markers). Name this type only to store a call.
+pub struct Via<X, M> {
     target: X,
-    observer: &'a O,
+    marker: PhantomData<fn() -> M>,
 }
 
-impl<'a, X, O: ?Sized> Observed<'a, X, O> {
-    pub(super) const fn new(target: X, observer: &'a O) -> Self {
-        Self { target, observer }
+impl<X, M> Via<X, M> {
+    #[inline]
+    pub(crate) const fn new(target: X) -> Self {
+        Self { target, marker: PhantomData }
     }
 }
 
-impl<X: Endpoint, O: ?Sized> Wrapper for Observed<'_, X, O> {
+impl<X: Endpoint, M> Wrapper for Via<X, M> {
     type Inner = X;
     #[inline]
     fn inner(&self) -> &X {
@@ -84,7 +88,73 @@ impl<X: Endpoint, O: ?Sized> Wrapper for Observed<'_, X, O> {
     }
 }
 
-impl<X: Endpoint, O: Observe + ?Sized> Endpoint for Observed<'_, X, O> {
+impl<X: Target, M> Target for Via<X, M> {}
+
+impl<X: Endpoint, M> Endpoint for Via<X, M> {
+    type Timer = X::Timer;
+    type Sleep = X::Sleep;
+    type Describe = By<X::Describe, M>;
+    type Slot = X::Slot;
+    const ALONE: bool = X::ALONE;
+    forward!(timer, observer, demand);
+}
+
+impl<X: fmt::Debug, M> fmt::Debug for Via<X, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Via").field(&self.target).finish()
+    }
+}
+
+/// An upstream with an additional observer for one call. Made by
+/// [`Upstream::observed_by`](crate::Upstream::observed_by).
+///
+/// # Examples
+///
+/// A call that borrows nothing and can be spawned:
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use resile::observe::Event;
+/// use resile::upstream::Observed;
+/// use resile::{Never, RetryPolicy, Upstream, retry};
+/// use std::sync::Arc;
+///
+/// let upstream = Arc::new(Upstream::named("weather"));
+/// let progress = Arc::new(|event: &Event<'_>| println!("{event}"));
+/// let target = Observed::new(upstream, progress);
+/// # async fn fetch() -> std::io::Result<u32> { Ok(18) }
+/// let call = retry(|_| fetch(), RetryPolicy::new(), Never).on(target);
+/// assert_eq!(tokio::spawn(call).await.unwrap().unwrap(), 18);
+/// # }
+/// ```
+pub struct Observed<X, P> {
+    target: X,
+    observer: P,
+}
+
+impl<X, P> Observed<X, P> {
+    /// Creates a target from another one and a pointer to an observer: `&O` or `Arc<O>`. Use this
+    /// for an `Arc<Upstream>`.
+    pub const fn new(target: X, observer: P) -> Self
+    where
+        P: Deref<Target: Observe>,
+    {
+        Self { target, observer }
+    }
+}
+
+impl<X: Endpoint, P> Wrapper for Observed<X, P> {
+    type Inner = X;
+    #[inline]
+    fn inner(&self) -> &X {
+        &self.target
+    }
+}
+
+impl<X: Target, P: Deref<Target: Observe>> Target for Observed<X, P> {}
+
+impl<X: Endpoint, P: Deref<Target: Observe>> Endpoint for Observed<X, P> {
     type Timer = X::Timer;
     type Sleep = X::Sleep;
     type Describe = X::Describe;
@@ -107,45 +177,61 @@ impl<X: Endpoint, O: Observe + ?Sized> Endpoint for Observed<'_, X, O> {
     }
 }
 
-/// An upstream for calls with errors that have only `Debug`. Created by
-/// [`Upstream::debug`](crate::Upstream::debug).
-#[derive(Clone, Copy, Debug)]
-pub struct Debugged<X> {
-    target: X,
-}
-
-impl<X> Debugged<X> {
-    pub(super) const fn new(target: X) -> Self {
-        Self { target }
-    }
-
-    /// Returns this upstream with an additional observer for one call.
-    pub const fn observed_by<O: Observe + ?Sized>(self, observer: &O) -> Observed<'_, Self, O> {
-        Observed::new(self, observer)
-    }
-}
-
-impl<X: Endpoint> Wrapper for Debugged<X> {
-    type Inner = X;
-    #[inline]
-    fn inner(&self) -> &X {
-        &self.target
-    }
-}
-
-impl<X: Endpoint> Endpoint for Debugged<X> {
-    type Timer = X::Timer;
-    type Sleep = X::Sleep;
-    type Describe = ByDebug;
-    type Slot = X::Slot;
-    forward!(timer, observer, demand);
-}
-
-impl<X, O: ?Sized> fmt::Debug for Observed<'_, X, O>
-where
-    X: fmt::Debug,
-{
+impl<X: fmt::Debug, P> fmt::Debug for Observed<X, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Observed").field("target", &self.target).finish_non_exhaustive()
     }
+}
+
+macro_rules! ways {
+    ($($(#[$doc:meta])* $name:ident, $way:ty;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name<X> {
+            target: X,
+        }
+
+        impl<X> $name<X> {
+            /// Creates a target from another one. Use this for an `Arc<Upstream>` or a name.
+            pub const fn new(target: X) -> Self {
+                Self { target }
+            }
+
+            /// Returns this target with an additional observer for one call.
+            pub const fn observed_by<O: Observe + ?Sized>(
+                self,
+                observer: &O,
+            ) -> Observed<Self, &O> {
+                Observed::new(self, observer)
+            }
+        }
+
+        impl<X: Endpoint> Wrapper for $name<X> {
+            type Inner = X;
+            #[inline]
+            fn inner(&self) -> &X {
+                &self.target
+            }
+        }
+
+        impl<X: Target> Target for $name<X> {}
+
+        impl<X: Endpoint> Endpoint for $name<X> {
+            type Timer = X::Timer;
+            type Sleep = X::Sleep;
+            type Describe = $way;
+            type Slot = X::Slot;
+            const ALONE: bool = X::ALONE;
+            forward!(timer, observer, demand);
+        }
+    )*};
+}
+
+ways! {
+    /// A target whose log prints the `Debug` of errors. Made by
+    /// [`Upstream::debug`](crate::Upstream::debug).
+    Debugged, ByDebug;
+    /// A target whose log prints the `Display` of errors. Made by
+    /// [`Upstream::display`](crate::Upstream::display).
+    Displayed, ByDisplay;
 }

@@ -50,6 +50,8 @@ impl std::fmt::Display for Refused {
     }
 }
 
+impl std::error::Error for Refused {}
+
 pub(crate) fn aws() -> RetryPolicy<fn(&Refused) -> Verdict> {
     RetryPolicy::aws().with_classifier(|refused: &Refused| refused.0)
 }

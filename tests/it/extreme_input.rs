@@ -186,11 +186,12 @@ fn trap_13_sleeps_that_end_at_once_yield() {
         Err::<(), _>(Down(1))
     };
     assert!(
-        drive_for(10, retry(|_| fails(), &policy, Never).on(instant()), &ManualTimer::new())
+        drive_for(10, retry(|_| fails(), &policy, Never).on(&instant()), &ManualTimer::new())
             .is_none()
     );
     assert!(calls.replace(0) <= 320);
-    let mut run = Run::new(&policy, Never).on(instant());
+    let instant_upstream = instant();
+    let mut run = Run::new(&policy, Never).on(&instant_upstream);
     let endless = async { while run.attempt(fails()).await.unwrap().is_none() {} };
     assert!(drive_for(10, endless, &ManualTimer::new()).is_none());
     assert!(calls.replace(0) <= 320);
@@ -199,7 +200,7 @@ fn trap_13_sleeps_that_end_at_once_yield() {
         async { failed.await.map(|()| stream::empty::<Result<u32, Down>>()) }
     };
     let endless =
-        async { retry_stream(open, &policy, Never).on(instant()).for_each(|_| async {}).await };
+        async { retry_stream(open, &policy, Never).on(&instant()).for_each(|_| async {}).await };
     assert!(drive_for(10, endless, &ManualTimer::new()).is_none());
     assert!(calls.get() <= 320);
 }

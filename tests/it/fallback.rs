@@ -139,7 +139,8 @@ fn the_token_ends_the_alternative_in_flight_and_starts_no_other() {
         async move { if index == 0 { Err("first") } else { pending::<Result<(), _>>().await } }
     };
     let timer = ManualTimer::new();
-    let mut call = pin!(fallback(&[1, 2, 3], op, &policy, &token).on(models(&timer)));
+    let models = models(&timer);
+    let mut call = pin!(fallback(&[1, 2, 3], op, &policy, &token).on(&models));
     assert!(poll(call.as_mut()).is_pending());
     token.cancel();
     let Poll::Ready(Err(none)) = poll(call.as_mut()) else { panic!("the call was cancelled") };
@@ -172,7 +173,7 @@ fn every_alternative_gets_an_equal_share_of_the_time() {
         }
     };
     let none =
-        drive(&timer, fallback(&[1, 2, 3], op, &policy, Never).on(models(&timer))).unwrap_err();
+        drive(&timer, fallback(&[1, 2, 3], op, &policy, Never).on(&models(&timer))).unwrap_err();
     assert_eq!(*shares.borrow(), [10 * SECOND; 3]);
     // The last alternative ends at the deadline itself. Its ready result takes precedence over the
     // deadline.

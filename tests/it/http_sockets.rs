@@ -59,6 +59,8 @@ impl fmt::Display for CallError {
     }
 }
 
+impl std::error::Error for CallError {}
+
 async fn get(client: &reqwest::Client, address: SocketAddr) -> Result<String, CallError> {
     let response =
         client.get(format!("http://{address}/")).send().await.map_err(CallError::Unanswered)?;

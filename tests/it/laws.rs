@@ -30,6 +30,8 @@ impl fmt::Display for Failed {
     }
 }
 
+impl std::error::Error for Failed {}
+
 fn classify(failed: &Failed) -> Option<Verdict> {
     failed.0
 }

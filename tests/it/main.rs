@@ -6,6 +6,7 @@ mod script;
 mod aws;
 mod backoff;
 mod cancel;
+mod causes;
 mod chaos;
 mod classify;
 mod clock_limits_and_reentry;

@@ -445,7 +445,7 @@ fn only_total_timeouts_and_observers_of_all_events_read_the_clock() {
         let outcome = if listening {
             drive(call.on(feed.observed_by(&all)), &timer.hands)
         } else {
-            drive(call.on(feed), &timer.hands)
+            drive(call.on(&feed), &timer.hands)
         };
         assert_eq!((outcome.unwrap(), timer.sleeps.into_inner()), (1, 0));
         timer.reads.into_inner()

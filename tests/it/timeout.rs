@@ -1,5 +1,6 @@
 //! The postfix method `.timeout(limit)`.
 
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -12,8 +13,8 @@ use super::script::{CountingTimer, Down, Script, Step, drive, poll};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Creates an upstream on this clock.
-fn clocked<M: Timer>(timer: &M) -> Upstream<&M> {
-    Upstream::new("clock").with_timer(timer)
+fn clocked<M: Timer>(timer: &M) -> Arc<Upstream<&M>> {
+    Arc::new(Upstream::new("clock").with_timer(timer))
 }
 
 #[test]

@@ -38,6 +38,8 @@ impl fmt::Display for WithVerdict {
     }
 }
 
+impl std::error::Error for WithVerdict {}
+
 fn verdict_of(error: &WithVerdict) -> Verdict {
     error.0
 }

@@ -138,3 +138,5 @@ impl fmt::Display for ToolError {
         f.write_str(why)
     }
 }
+
+impl std::error::Error for ToolError {}

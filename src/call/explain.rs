@@ -1,0 +1,28 @@
+use std::error::Error;
+use std::fmt;
+
+use super::GaveUp;
+use crate::observe::append;
+use crate::upstream::NotError;
+use crate::upstream::markers::Within;
+
+/// Prints the error of a call within a call. A `GaveUp<anyhow::Error>` is not an `Error`.
+impl<E: NotError<M>, M> NotError<Within<M>> for GaveUp<E> {
+    fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct Last<'a, E, M>(&'a E, std::marker::PhantomData<M>);
+        impl<E: NotError<M>, M> fmt::Display for Last<'_, E, M> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.explain(f)
+            }
+        }
+        let mut line = self.to_string();
+        if let Some(last) = self.last() {
+            append(&mut line, &Last(last, std::marker::PhantomData).to_string());
+        }
+        f.write_str(&line)
+    }
+
+    fn as_error(&self) -> Option<&(dyn Error + 'static)> {
+        self.last()?.as_error()
+    }
+}

@@ -1,0 +1,126 @@
+use std::error::Error;
+use std::fmt::{self, Write as _};
+
+use super::urls;
+
+/// An error with its sources, each text once: "request failed: connection refused".
+///
+/// Many errors repeat the text of their source. Such a text is left out.
+pub(crate) struct Chain<'a>(pub(crate) &'a (dyn Error + 'static));
+
+/// The most sources that are printed. An error may be its own source.
+const MOST: usize = 32;
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = String::new();
+        write!(line, "{:#}", self.0)?; // anyhow's own chain, and a status without its hint
+        let sources = std::iter::successors(self.0.source(), |error| Error::source(*error));
+        for source in sources.take(MOST) {
+            append(&mut line, &format!("{source:#}"));
+        }
+        f.write_str(&line)
+    }
+}
+
+/// Appends the text of a source unless the line has it already.
+pub(crate) fn append(line: &mut String, text: &str) {
+    if text.is_empty() || has_words(line, text) {
+        return;
+    }
+    if !line.is_empty() {
+        line.push_str(": ");
+    }
+    line.push_str(text);
+}
+
+/// Returns whether `line` has `text` as whole words: "shutdown" does not have "down".
+fn has_words(line: &str, text: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(text).any(|(at, _)| {
+        let (before, after) = (&line[..at], &line[at + text.len()..]);
+        let begins = !text.starts_with(is_word) || !before.ends_with(is_word);
+        let ends = !text.ends_with(is_word) || !after.starts_with(is_word);
+        begins && ends
+    })
+}
+
+/// Words made by a function, without the secrets of their URLs.
+pub(crate) struct Words<F>(F);
+
+impl<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result> Words<F> {
+    pub(crate) const fn new(write: F) -> Self {
+        Self(write)
+    }
+}
+
+impl<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result> fmt::Display for Words<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct Raw<'a, F>(&'a F);
+        impl<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result> fmt::Display for Raw<'_, F> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                (self.0)(f)
+            }
+        }
+        f.write_str(&urls::without_secrets(&Raw(&self.0).to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Layer(&'static str, Option<Box<Layer>>);
+
+    impl fmt::Display for Layer {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl Error for Layer {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            self.1.as_deref().map(|source| source as &(dyn Error + 'static))
+        }
+    }
+
+    fn chain(texts: &[&'static str]) -> String {
+        let layer = texts.iter().rev().fold(None, |source, text| {
+            Some(Box::new(Layer(text, source)))
+        });
+        Chain(&*layer.unwrap()).to_string()
+    }
+
+    #[test]
+    fn each_text_of_a_chain_is_printed_once() {
+        assert_eq!(chain(&["request failed", "refused"]), "request failed: refused");
+        assert_eq!(chain(&["request failed: refused", "refused"]), "request failed: refused");
+        assert_eq!(chain(&["a", "a", "b", "a: b"]), "a: b");
+        assert_eq!(chain(&["", "b", ""]), "b");
+        // A part of a word is another word.
+        assert_eq!(chain(&["shutdown", "down"]), "shutdown: down");
+        assert_eq!(chain(&["it is down", "down"]), "it is down");
+    }
+
+    /// An error that is its own source.
+    #[derive(Debug)]
+    struct Circle;
+
+    impl fmt::Display for Circle {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("circle")
+        }
+    }
+
+    impl Error for Circle {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&Circle)
+        }
+    }
+
+    #[test]
+    fn an_error_may_be_its_own_source() {
+        assert_eq!(Chain(&Circle).to_string(), "circle");
+    }
+}

@@ -1,0 +1,256 @@
+//! The words of an error for the log. The way to get them is inferred from the type of the error.
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::error::Error;
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::observe::{Chain, Words};
+
+/// An error that the log can print: its own words and those of its sources. Sealed.
+///
+/// `M` is a marker, one of [`markers`]. The compiler infers it. It is implemented for:
+///
+/// * each `Error`,
+/// * `anyhow::Error`, `eyre::Report` and other types that convert to `&dyn Error` by `AsRef`,
+/// * `Box<dyn Error>`, with or without `Send` and `Sync`,
+/// * `&str`, `String`, `Cow<str>` and integers,
+/// * [`GaveUp`](crate::GaveUp) and [`resile::Error`](crate::Error) of these.
+///
+/// For other types choose the words: [`Upstream::display`](crate::Upstream::display) or
+/// [`Upstream::debug`](crate::Upstream::debug).
+#[diagnostic::on_unimplemented(
+    message = "the log cannot print errors of type `{Self}`",
+    label = "the error is neither an `Error` nor a text",
+    note = "implement `std::error::Error` for it, or choose its words: `.on(upstream.display())` prints its `Display`, `.on(upstream.debug())` its `Debug`",
+    note = "for a name or an `Arc<Upstream>`: `.on(Displayed::new(\"weather\"))` or `.on(Debugged::new(arc))`, both in `resile::upstream`"
+)]
+pub trait Explained<M>: Explain<M> {}
+
+impl<E: Explain<M> + ?Sized, M> Explained<M> for E {}
+
+pub(crate) use sealed::{Explain, NotError};
+
+mod sealed {
+    use super::{Error, fmt};
+
+    /// Prints an error with all of its sources.
+    #[diagnostic::on_unimplemented(
+        message = "the log cannot print errors of type `{Self}`",
+        label = "the error is neither an `Error` nor a text",
+        note = "implement `std::error::Error` for it, or choose its words: `.on(upstream.display())` prints its `Display`, `.on(upstream.debug())` its `Debug`",
+        note = "for a name or an `Arc<Upstream>`: `.on(Displayed::new(\"weather\"))` or `.on(Debugged::new(arc))`, both in `resile::upstream`"
+    )]
+    pub trait Explain<M> {
+        fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+        /// Returns the error as a value, for observers.
+        fn as_error(&self) -> Option<&(dyn Error + 'static)>;
+    }
+
+    /// An [`Explain`] for a type that is no `Error`. Kept apart, so that no type has two markers.
+    pub trait NotError<M> {
+        fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+        fn as_error(&self) -> Option<&(dyn Error + 'static)>;
+    }
+}
+
+/// The markers of [`Explained`]. The compiler infers them. Name one only to write down the type of
+/// a call, as in `Run<io::Error, RetryPolicy, Never, Via<&'static Upstream, ByError>>`.
+pub mod markers {
+    use std::marker::PhantomData;
+
+    /// The error is an `Error`.
+    #[derive(Debug)]
+    pub struct ByError;
+
+    /// The error is no `Error`, but can be printed as `M` says.
+    #[derive(Debug)]
+    pub struct Not<M>(PhantomData<M>);
+
+    /// The error converts to `&dyn Error` by `AsRef`, as `anyhow::Error` does.
+    #[derive(Debug)]
+    pub struct ByReference;
+
+    /// The error is a `Box<dyn Error>`.
+    #[derive(Debug)]
+    pub struct ByBox;
+
+    /// The error is a text or an integer.
+    #[derive(Debug)]
+    pub struct ByText;
+
+    /// The error is a [`GaveUp`](crate::GaveUp) of an error with the marker `M`.
+    #[derive(Debug)]
+    pub struct Within<M>(PhantomData<M>);
+
+    /// The error is a [`resile::Error`](crate::Error) of an error with the marker `M`.
+    #[derive(Debug)]
+    pub struct Operation<M>(PhantomData<M>);
+
+    /// The caller chose the words by `display()` or `debug()`.
+    #[derive(Debug)]
+    pub struct Chosen;
+}
+
+use markers::{ByBox, ByError, ByReference, ByText, Chosen, Not};
+
+impl<E: Error + 'static> Explain<ByError> for E {
+    fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Chain(self))
+    }
+
+    fn as_error(&self) -> Option<&(dyn Error + 'static)> {
+        Some(self)
+    }
+}
+
+impl<E: NotError<M>, M> Explain<Not<M>> for E {
+    fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        NotError::explain(self, f)
+    }
+
+    fn as_error(&self) -> Option<&(dyn Error + 'static)> {
+        NotError::as_error(self)
+    }
+}
+
+/// An `Arc<dyn Error + Send + Sync>` is an `Error` and has only the first of these `AsRef`, and so
+/// it has one marker and not two.
+impl<E> NotError<ByReference> for E
+where
+    E: AsRef<dyn Error + Send + Sync> + AsRef<dyn Error>,
+{
+    fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let error: &(dyn Error + 'static) = self.as_ref();
+        write!(f, "{}", Chain(error))
+    }
+
+    fn as_error(&self) -> Option<&(dyn Error + 'static)> {
+        Some(self.as_ref())
+    }
+}
+
+macro_rules! boxes {
+    ($($dynamic:ty),*) => {$(
+        impl NotError<ByBox> for Box<$dynamic> {
+            fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}", Chain(&**self))
+            }
+
+            fn as_error(&self) -> Option<&(dyn Error + 'static)> {
+                Some(&**self)
+            }
+        }
+    )*};
+}
+
+boxes!(dyn Error, dyn Error + Send, dyn Error + Send + Sync);
+
+macro_rules! texts {
+    ($($text:ty),*) => {$(
+        impl NotError<ByText> for $text {
+            fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{self}")
+            }
+
+            fn as_error(&self) -> Option<&(dyn Error + 'static)> {
+                None
+            }
+        }
+    )*};
+}
+
+texts!(&str, String, Cow<'_, str>);
+texts!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
+
+/// A way to find the words of an error: [`Inferred`], [`ByDisplay`] or [`ByDebug`].
+pub trait Way<E: ?Sized, M> {
+    fn explain(error: &E, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+
+    fn as_error(_: &E) -> Option<&(dyn Error + 'static)> {
+        None
+    }
+}
+
+/// The type of the error says how to print it.
+#[derive(Debug)]
+pub struct Inferred;
+
+/// Prints errors with `Display`, in the format `{:#}`.
+#[derive(Debug)]
+pub struct ByDisplay;
+
+/// Prints errors with `Debug`.
+#[derive(Debug)]
+pub struct ByDebug;
+
+impl<E: Explain<M>, M> Way<E, M> for Inferred {
+    fn explain(error: &E, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        error.explain(f)
+    }
+
+    fn as_error(error: &E) -> Option<&(dyn Error + 'static)> {
+        error.as_error()
+    }
+}
+
+impl<E: fmt::Display> Way<E, Chosen> for ByDisplay {
+    fn explain(error: &E, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{error:#}")
+    }
+}
+
+impl<E: fmt::Debug> Way<E, Chosen> for ByDebug {
+    fn explain(error: &E, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{error:?}")
+    }
+}
+
+/// Passes the words of an error, and the error as a value, to the log.
+pub trait Describe<E: ?Sized> {
+    fn with<R>(error: &E, tell: impl FnOnce(WordsOf<'_>, Value<'_>) -> R) -> R;
+}
+
+/// The words of an error, if it has some.
+type WordsOf<'a> = Option<&'a dyn fmt::Display>;
+
+/// An error as a value, if it is known as one.
+type Value<'a> = Option<&'a (dyn Error + 'static)>;
+
+/// The [`Way`] `W` with the marker `M`.
+#[derive(Debug)]
+pub struct By<W, M>(PhantomData<(W, M)>);
+
+impl<E, W: Way<E, M>, M> Describe<E> for By<W, M> {
+    #[inline]
+    fn with<R>(error: &E, tell: impl FnOnce(WordsOf<'_>, Value<'_>) -> R) -> R {
+        let words = Words::new(|f| W::explain(error, f));
+        tell(Some(&words), W::as_error(error))
+    }
+}
+
+/// Prints no error.
+#[derive(Debug)]
+pub struct Undescribed;
+
+impl<E> Describe<E> for Undescribed {
+    #[inline]
+    fn with<R>(_: &E, tell: impl FnOnce(WordsOf<'_>, Value<'_>) -> R) -> R {
+        tell(None, None)
+    }
+}
+
+/// A call whose attempt is made by hand has no error to print.
+macro_rules! describe_no_error {
+    ($($way:ty),*) => {$(
+        impl Describe<Infallible> for $way {
+            #[inline]
+            fn with<R>(_: &Infallible, tell: impl FnOnce(WordsOf<'_>, Value<'_>) -> R) -> R {
+                tell(None, None)
+            }
+        }
+    )*};
+}
+
+describe_no_error!(Inferred, ByDisplay, ByDebug);
