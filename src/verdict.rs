@@ -13,7 +13,7 @@ use crate::time::nanos;
 /// |---|---|---|
 /// | May the same request be sent again? | retry, stream, hedge, fallback | [`is_again`](Self::is_again) |
 /// | How is the upstream? | breaker, cooldown, metrics | [`health`](Self::health) |
-/// | When may the request be sent again? | retry, cooldown, breaker | [`hint`](Self::hint) |
+/// | When may the request be sent again? | retry, hedge, cooldown, breaker | [`wait`](Self::wait) |
 ///
 /// The questions are independent. After a 500 on a `POST`, the request must not be sent again and
 /// the upstream is failing. After a 404, the request must not be sent again and the upstream is
@@ -39,8 +39,10 @@ use crate::time::nanos;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[must_use = "a verdict does nothing until it is returned"]
 pub struct Verdict {
-    /// The hint in nanoseconds, or `NO_HINT`.
-    hint: u64,
+    /// The wait in nanoseconds, or `NO_WAIT`.
+    wait: u64,
+    /// True if the classifier chose the wait, and the upstream asked for none.
+    own_wait: bool,
     again: bool,
     health: Health,
     /// True if the caller's own usage limit caused a throttling.
@@ -48,7 +50,7 @@ pub struct Verdict {
     unsure: bool,
 }
 
-const NO_HINT: u64 = u64::MAX;
+const NO_WAIT: u64 = u64::MAX;
 
 /// The health of an upstream as far as one attempt shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,7 +108,8 @@ impl Verdict {
     /// unknown.
     pub const fn fatal() -> Self {
         Self {
-            hint: NO_HINT,
+            wait: NO_WAIT,
+            own_wait: false,
             again: false,
             health: Health::Unknown,
             own_limit: false,
@@ -114,11 +117,43 @@ impl Verdict {
         }
     }
 
-    /// Adds a hint: the request may be sent again no earlier than `wait` from now. Saturates at 584
-    /// years.
+    /// Adds a hint: the upstream asked for a wait of `wait` from now. It replaces an earlier wait.
+    /// Saturates at 584 years.
+    ///
+    /// Use this only for a wait that the upstream stated, because the log then prints "asked to
+    /// wait". For a wait of your own use [`at_least`](Self::at_least).
     pub const fn after(mut self, wait: Duration) -> Self {
-        let hint = nanos(wait);
-        self.hint = if hint == NO_HINT { NO_HINT - 1 } else { hint };
+        self.wait = limited(wait);
+        self.own_wait = false;
+        self
+    }
+
+    /// Sets the shortest wait that the classifier itself demands. A wait that is set already and is
+    /// not shorter stays. Saturates at 584 years.
+    ///
+    /// A call waits as for a [hint](Self::after), and the policy's hint cap applies. Only the log
+    /// and the messages differ: they print "waiting at least".
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::Verdict;
+    /// use std::time::Duration;
+    ///
+    /// const TWO: Duration = Duration::from_secs(2);
+    /// let busy = Verdict::overloaded().at_least(TWO);
+    /// assert_eq!((busy.hint(), busy.wait()), (None, Some(TWO)));
+    ///
+    /// const NINE: Duration = Duration::from_secs(9);
+    /// let told = Verdict::overloaded().after(NINE).at_least(TWO);
+    /// assert_eq!((told.hint(), told.wait()), (Some(NINE), Some(NINE)));
+    /// ```
+    pub const fn at_least(mut self, wait: Duration) -> Self {
+        let wait = limited(wait);
+        if self.wait == NO_WAIT || self.wait < wait {
+            self.wait = wait;
+            self.own_wait = true;
+        }
         self
     }
 
@@ -181,21 +216,35 @@ impl Verdict {
     }
 
     /// Returns the wait that the upstream asked for, or `None` if it asked for none.
+    ///
+    /// The wait that a call respects is [`wait`](Self::wait).
     #[must_use]
     pub const fn hint(&self) -> Option<Duration> {
-        match self.hint {
-            NO_HINT => None,
-            hint => Some(Duration::from_nanos(hint)),
+        if self.own_wait { None } else { self.wait() }
+    }
+
+    /// Returns the shortest wait before the request may be sent again: the [hint](Self::hint) of the
+    /// upstream, or the classifier's own [floor](Self::at_least). `None` if neither is set.
+    #[must_use]
+    pub const fn wait(&self) -> Option<Duration> {
+        match self.wait {
+            NO_WAIT => None,
+            wait => Some(Duration::from_nanos(wait)),
         }
     }
 
-    /// Returns the hint, but `None` for a hint of zero.
+    /// Returns the wait, but `None` for a wait of zero.
     #[inline]
-    pub(crate) const fn hint_to_wait(&self) -> Option<Duration> {
-        match self.hint {
-            NO_HINT | 0 => None,
-            hint => Some(Duration::from_nanos(hint)),
+    pub(crate) const fn positive_wait(&self) -> Option<Duration> {
+        match self.wait {
+            NO_WAIT | 0 => None,
+            wait => Some(Duration::from_nanos(wait)),
         }
+    }
+
+    /// Returns the classifier's own floor, but `None` for a floor of zero and for a hint.
+    pub(crate) const fn floor(&self) -> Option<Duration> {
+        if self.own_wait { self.positive_wait() } else { None }
     }
 }
 
@@ -206,9 +255,15 @@ impl fmt::Debug for Verdict {
             .field("health", &self.health)
             .field("own_limit", &self.own_limit)
             .field("unsure", &self.unsure)
-            .field("hint", &self.hint())
+            .field(if self.own_wait { "floor" } else { "hint" }, &self.wait())
             .finish()
     }
+}
+
+/// Returns a wait in nanoseconds, which is never `NO_WAIT`.
+const fn limited(wait: Duration) -> u64 {
+    let wait = nanos(wait);
+    if wait == NO_WAIT { NO_WAIT - 1 } else { wait }
 }
 
 /// The cause that ended an attempt before it returned an error of its own.

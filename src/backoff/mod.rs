@@ -243,7 +243,7 @@ const fn cap_for(base: Duration) -> Duration {
 
 /// An endless iterator over the delays of a [`Backoff`] without jitter. Made by
 /// [`Backoff::schedule`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
     backoff: Backoff,
     retry: u32,

@@ -9,7 +9,7 @@ use crate::observe::EventKind;
 use crate::policy::{Rules, StopReason};
 use crate::time::Timer;
 use crate::upstream::{Endpoint, Paused, TargetFor};
-use crate::verdict::{Cut, Verdict};
+use crate::verdict::{Cut, Health, Verdict};
 
 /// The end of a call without success.
 impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
@@ -26,7 +26,7 @@ where
             Some(verdict) if !verdict.is_again() => StopReason::Fatal,
             Some(_) => reason,
         };
-        self.end(reason, classified, classified.verdict.and_then(|verdict| verdict.hint_to_wait()))
+        self.end(reason, classified, classified.verdict.and_then(|verdict| verdict.positive_wait()))
     }
 
     #[cold]
@@ -56,8 +56,8 @@ where
             Some(cut) => Some(classified_cut::<E>(classifier, cut)),
         };
         let left = || {
-            let hint = self.engine.guard.paused().and(verdict)?.hint_to_wait()?;
-            Some(hint.saturating_sub(Duration::from_nanos(self.engine.delay)))
+            let wait = self.engine.guard.paused().and(verdict)?.positive_wait()?;
+            Some(wait.saturating_sub(Duration::from_nanos(self.engine.delay)))
         };
         let retry_after = if reason == StopReason::Budget { left() } else { retry_after };
         self.close(reason, verdict, cut, retry_after)
@@ -111,7 +111,18 @@ where
         cut: Option<Cut>,
         retry_after: Option<Duration>,
     ) -> GaveUp<E> {
-        let facts = self.engine.close(reason, verdict, cut, retry_after);
+        // The caller dropped the attempts before, and the upstream may have executed them.
+        let is_unknown = verdict.is_none() && self.attempts() > 0;
+        let last = if is_unknown && reason != StopReason::Unclassified {
+            let dropped = classified_cut::<E>(self.policy.rules().classifier(), Cut::Deadline);
+            let unknown = Verdict::transient().with_health(Health::Unknown);
+            Some(if dropped.is_again() { unknown } else { unknown.not_again() })
+        } else {
+            verdict
+        };
+        let mut facts = self.engine.close(reason, cut, retry_after);
+        facts.verdict = reason.verdict(last, facts.retry_after);
+        facts.is_floor = facts.retry_after.is_some_and(|after| reason.is_floor(verdict, after));
         let Facts { attempts, elapsed, retry_after, too_large, .. } = facts;
         if self.engine.guard.target.listens() {
             let error_type = cut.map_or(std::any::type_name::<E>(), |cut| cut.as_str());
@@ -138,13 +149,13 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         }
     }
 
-    /// Gives back everything that the call holds. Returns the facts about its end.
+    /// Gives back everything that the call holds. Returns the facts about its end, apart from those
+    /// of the verdict.
     #[cold]
     #[inline(never)]
     fn close(
         &mut self,
         reason: StopReason,
-        verdict: Option<Verdict>,
         cut: Option<Cut>,
         retry_after: Option<Duration>,
     ) -> Facts {
@@ -158,7 +169,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             elapsed: Duration::from_nanos(self.elapsed()),
             retry_after: retry_after.filter(|after| !after.is_zero()),
             too_large: (reason == StopReason::TooLarge).then(|| self.guard.too_large()).flatten(),
-            verdict,
+            verdict: None,
+            is_floor: false,
             cut,
             upstream: self.guard.target.owned_name(),
         }

@@ -135,7 +135,7 @@ where
     pub(crate) fn failed(&mut self, slot: usize, ended: Ended) -> Result<u64, GaveUp<E>> {
         let classified = self.classified(slot, self.attempts(), ended);
         let Classified { verdict, cut, attempt } = classified;
-        let hint = verdict.and_then(|verdict| verdict.hint_to_wait());
+        let hint = verdict.and_then(|verdict| verdict.positive_wait());
         let timer = self.engine.guard.target.timer();
         let delay = match self.policy.decide(attempt, verdict, |range| timer.draw_within(range)) {
             Decision::Stop(reason) => return Err(self.end(reason, classified, hint)),

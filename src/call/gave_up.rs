@@ -36,21 +36,24 @@ use crate::verdict::{Cut, Verdict};
 /// ```
 pub struct GaveUp<E>(Box<Inner<E>>);
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Inner<E> {
     pub(super) facts: Facts,
     pub(super) last: Option<E>,
 }
 
 /// Everything but the last error.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) reason: StopReason,
     pub(super) attempts: u32,
     pub(super) elapsed: Duration,
     pub(super) retry_after: Option<Duration>,
     pub(super) too_large: Option<TooLarge>,
+    /// What the call tells an outer call. The classifier's verdict may differ.
     pub(super) verdict: Option<Verdict>,
+    /// True if `retry_after` is the classifier's own floor.
+    pub(super) is_floor: bool,
     pub(super) cut: Option<Cut>,
     pub(super) upstream: Option<Name>,
 }
@@ -83,10 +86,55 @@ impl<E> GaveUp<E> {
         self.0.facts.elapsed
     }
 
-    /// Returns the verdict on the last attempt that failed.
+    /// Returns the verdict on the whole call, for an outer call that sends it again.
     ///
-    /// `None` means that no attempt failed or that the classifier had no verdict. An outer layer
-    /// can use this verdict instead of classifying the error again.
+    /// The classifier of an outer call is `|gave_up: &GaveUp<E>| gave_up.verdict()`. The verdict
+    /// depends on the reason and on the last failure:
+    ///
+    /// | [`reason`](Self::reason) | after a failure | without a failure |
+    /// |---|---|---|
+    /// | `Fatal` | the classifier's verdict, which forbids sending the request again | |
+    /// | `Unclassified` | `None` | |
+    /// | `Attempts`, `Alternatives`, `HintTooLong` | the classifier's verdict | may be sent again, health unknown |
+    /// | `Deadline`, `Budget`, `Open`, `Full` | the classifier's verdict | may be sent again, health unknown |
+    /// | `TooLarge`, `Partial`, `Cancelled` | the classifier's verdict, but [not again](Verdict::not_again) | not again, health unknown |
+    ///
+    /// A call that was refused before its first attempt did not reach the upstream. So a breaker of
+    /// the outer call does not count it. An attempt of a [`Run`](crate::Run) that the caller dropped
+    /// may have reached it: then the classifier's verdict on a [cut](Cut) says whether the request
+    /// may be sent again. The [wait](Verdict::wait) is at least
+    /// [`retry_after`](Self::retry_after) if that is known. A wait that the upstream did not ask
+    /// for is a [floor](Verdict::at_least). Observers of this call get the classifier's verdict.
+    ///
+    /// # Examples
+    ///
+    /// An outer call waits until the breaker of the inner call lets an attempt through:
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// use resile::{Always, Breaker, GaveUp, RetryPolicy, Upstream, Verdict};
+    /// use resile::{Never, retry};
+    /// use std::io;
+    ///
+    /// static STORE: Upstream =
+    ///     Upstream::new("store").with_breaker(Breaker::new());
+    ///
+    /// # for _ in 0..5 {
+    /// #     STORE.try_admit().unwrap().settle(&Verdict::transient());
+    /// # }
+    /// # async fn get() -> io::Result<u32> { Ok(7) }
+    /// // The breaker is open.
+    /// let refused = STORE.call(get(), Always).await.unwrap_err();
+    /// let verdict = refused.verdict().unwrap();
+    /// assert!(verdict.is_again() && verdict.wait().is_some());
+    ///
+    /// let policy = RetryPolicy::patient()
+    ///     .with_classifier(|gave_up: &GaveUp<io::Error>| gave_up.verdict());
+    /// let answer = retry(|_| STORE.call(get(), Always), policy, Never).await;
+    /// assert_eq!(answer.unwrap(), 7);
+    /// # }
+    /// ```
     #[must_use]
     pub const fn verdict(&self) -> Option<Verdict> {
         self.0.facts.verdict
@@ -121,9 +169,10 @@ impl<E> GaveUp<E> {
     /// Returns the recommended wait from the end of this call to the next call.
     ///
     /// The wait saturates at 584 years. It is known in these cases:
-    /// * The upstream asked for a wait with the last error and the call did not wait. Either the
-    ///   wait was above the hint cap or the time left, or no attempt or budget was left, or the
-    ///   token was cancelled before the wait. A call cancelled during the wait has no such value.
+    /// * The upstream asked for a wait with the last error, or the classifier
+    ///   [demands](Verdict::at_least) one, and the call did not wait. Either the wait was above the
+    ///   hint cap or the time left, or no attempt or budget was left, or the token was cancelled
+    ///   before the wait. A call cancelled during the wait has no such value.
     /// * The reason is [`StopReason::Open`]. The breaker will let calls through after the wait.
     /// * The reason is [`StopReason::Deadline`] and a cooldown or a quota holds the next attempt for
     ///   longer than the time left.
@@ -193,6 +242,15 @@ impl<E: Clone> Clone for GaveUp<E> {
     }
 }
 
+/// Compares the errors and all facts, the [`elapsed`](GaveUp::elapsed) time included.
+impl<E: PartialEq> PartialEq for GaveUp<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<E: Eq> Eq for GaveUp<E> {}
+
 impl<E: fmt::Debug> fmt::Debug for GaveUp<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GaveUp")
@@ -231,7 +289,11 @@ impl<E> fmt::Display for GaveUp<E> {
             write!(f, " (last failure: {cut})")?;
         }
         if let Some(after) = self.retry_after() {
-            write!(f, " (try again in {after:.1?})")?;
+            if self.0.facts.is_floor {
+                write!(f, " (wait at least {after:.1?} before the next call)")?;
+            } else {
+                write!(f, " (try again in {after:.1?})")?;
+            }
         }
         Ok(())
     }

@@ -61,7 +61,7 @@ where
         let classified = this.call.classified(number as usize - 1, number, ended);
         let verdict = classified.verdict;
         if verdict.is_some_and(|verdict| {
-            verdict.health() == Health::Throttling || verdict.hint().is_some()
+            verdict.health() == Health::Throttling || verdict.wait().is_some()
         }) {
             this.pace.stop();
         }

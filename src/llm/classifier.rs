@@ -26,7 +26,7 @@ use crate::verdict::{Health, Verdict};
 ///
 /// | setting | default | why |
 /// |---|---|---|
-/// | overload floor | 2 s | quick retries keep an overloaded provider overloaded. The floor counts as a hint, and only if the provider gave none |
+/// | overload floor | 2 s | quick retries keep an overloaded provider overloaded. The floor counts as a [wait](Verdict::wait) of the classifier, and only if the provider asked for none |
 /// | text | not read | words may quote an answer that this call did not get, and a wrong guess repeats the call: see [`with_text`](Self::with_text) |
 ///
 /// # Examples
@@ -124,9 +124,9 @@ impl Classifier {
             Some(floor)
                 if failure.kind() == Kind::Overloaded
                     && verdict.is_again()
-                    && verdict.hint().is_none() =>
+                    && verdict.wait().is_none() =>
             {
-                verdict.after(floor)
+                verdict.at_least(floor)
             }
             _ => verdict,
         }

@@ -235,6 +235,26 @@ impl Failure {
     }
 }
 
+/// Compares all facts. Two sources are equal if they are the same object, as in a clone.
+impl PartialEq for Failure {
+    fn eq(&self, other: &Self) -> bool {
+        let (one, two) = (&*self.0, &*other.0);
+        let is_same_source = match (&one.source, &two.source) {
+            (Some(one), Some(two)) => Arc::ptr_eq(one, two),
+            (one, two) => one.is_none() && two.is_none(),
+        };
+        is_same_source
+            && (one.kind, one.scope, one.retryable, one.instructed, one.wait)
+                == (two.kind, two.scope, two.retryable, two.instructed, two.wait)
+            && (one.rule, one.phase, one.status, one.tokens)
+                == (two.rule, two.phase, two.status, two.tokens)
+            && (&one.code, &one.error_type, &one.message, &one.provider)
+                == (&two.code, &two.error_type, &two.message, &two.provider)
+    }
+}
+
+impl Eq for Failure {}
+
 /// Writes the kind, the rule and all raw facts for logs.
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -34,7 +34,7 @@ use super::{headers, numbers, wait};
 /// assert_eq!(failure.kind(), Kind::RateLimit);
 /// assert_eq!(failure.wait(), Some(Duration::from_millis(11_500)));
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a reply does nothing until it is classified"]
 pub struct Reply<'a> {
     status: Option<u16>,

@@ -234,6 +234,15 @@ impl HeldBy {
 }
 
 impl AttemptFailure<'_> {
+    /// Prints the failure without a wait.
+    fn fmt_cause(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.cut, self.error) {
+            (Some(cut), _) => write!(f, "{cut}"),
+            (None, Some(error)) => write!(f, "{}", OneLine(error)), // anyhow's chain in one line
+            (None, None) => f.write_str("error not shown (name the call by `.on(\"…\")`)"),
+        }
+    }
+
     /// Returns the health of the upstream as shown by this attempt.
     #[must_use]
     pub fn health(&self) -> Health {
@@ -245,14 +254,12 @@ impl AttemptFailure<'_> {
 /// timeout or the end of the stream.
 impl fmt::Display for AttemptFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.cut, self.error) {
-            (Some(cut), _) => cut.fmt(f)?,
-            (None, Some(error)) => OneLine(error).fmt(f)?, // anyhow's chain in one line
-            (None, None) => f.write_str("error not shown (name the call by `.on(\"…\")`)")?,
-        }
-        match self.verdict.and_then(|verdict| verdict.hint()) {
-            Some(hint) => write!(f, " (asked to wait {hint:.1?})"),
-            None => Ok(()),
+        self.fmt_cause(f)?;
+        let Some(verdict) = self.verdict else { return Ok(()) };
+        match (verdict.hint(), verdict.floor()) {
+            (Some(hint), _) => write!(f, " (asked to wait {hint:.1?})"),
+            (None, Some(floor)) => write!(f, " (waiting at least {floor:.1?})"),
+            (None, None) => Ok(()),
         }
     }
 }
@@ -316,11 +323,18 @@ impl fmt::Display for Event<'_> {
                 }
                 let has_cause = failure.cut.is_some() || failure.error.is_some();
                 if has_cause {
-                    write!(f, ": {failure}")?;
+                    f.write_str(": ")?;
+                    match failure.verdict.and_then(|verdict| verdict.floor()) {
+                        Some(_) => failure.fmt_cause(f)?, // nothing waits any more
+                        None => failure.fmt(f)?,
+                    }
                 }
                 // `failure` has printed its own hint.
                 let printed = failure.verdict.filter(|_| has_cause).and_then(|it| it.hint());
                 match retry_after.filter(|after| printed != Some(*after)) {
+                    Some(after) if reason.is_floor(failure.verdict, after) => {
+                        write!(f, ", wait at least {after:.1?} before the next call")
+                    }
                     Some(after) => write!(f, ", try again in {after:.1?}"),
                     None => Ok(()),
                 }

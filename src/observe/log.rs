@@ -135,7 +135,7 @@ mod write {
                 }
                 EventKind::GaveUp { reason, attempts, failure, retry_after, .. } => Self {
                     attempt: Some(attempts),
-                    hint: retry_after,
+                    hint: retry_after.filter(|after| !reason.is_floor(failure.verdict, *after)),
                     health: failure.verdict.map(|verdict| verdict.health().as_str()),
                     reason: Some(reason.as_str()),
                     ..fields

@@ -37,7 +37,9 @@ pub enum StopReason {
     /// The cost was larger than the burst of the quota. No wait helps. The numbers are in
     /// [`GaveUp::too_large`](crate::GaveUp::too_large).
     TooLarge,
-    /// The upstream asked for a longer wait than the policy allows.
+    /// The wait before the next attempt was above the policy's
+    /// [hint cap](crate::RetryPolicy::with_hint_cap). The upstream asked for the wait, or the
+    /// classifier [demands](Verdict::at_least) it.
     HintTooLong,
     /// All alternatives of a [fallback](crate::fallback()) were tried.
     Alternatives,
@@ -74,6 +76,36 @@ impl StopReason {
     pub(crate) fn is_evident(self, cut: Option<Cut>) -> bool {
         matches!(self, Self::Attempts | Self::Alternatives) || cut == Some(Cut::Deadline)
     }
+
+    /// Returns whether the wait of `after` that ends a call is the floor of the classifier. `verdict`
+    /// is the classifier's. Otherwise the upstream or one of its parts named the wait.
+    pub(crate) fn is_floor(self, verdict: Option<Verdict>, after: Duration) -> bool {
+        let floor = verdict.and_then(|verdict| verdict.floor());
+        self != Self::Open && floor.is_some_and(|floor| after <= floor)
+    }
+
+    /// Returns what a call that ended for this reason tells an outer call. `last` is the
+    /// classifier's verdict on the last failure, and `retry_after` is the wait before the next call.
+    /// [`GaveUp::verdict`](crate::GaveUp::verdict) has the table.
+    pub(crate) fn verdict(
+        self,
+        last: Option<Verdict>,
+        retry_after: Option<Duration>,
+    ) -> Option<Verdict> {
+        let is_final = matches!(self, Self::TooLarge | Self::Partial | Self::Cancelled);
+        let verdict = match (self, last) {
+            (Self::Fatal | Self::Unclassified, last) => return last,
+            // The upstream was not asked. So nothing speaks against the request, and nothing is
+            // known of the health.
+            (_, None) => Verdict::transient().with_health(Health::Unknown),
+            (_, Some(last)) => last,
+        };
+        let verdict = if is_final { verdict.not_again() } else { verdict };
+        Some(match retry_after {
+            Some(after) => verdict.at_least(after),
+            None => verdict,
+        })
+    }
 }
 
 impl fmt::Display for StopReason {
@@ -87,7 +119,7 @@ impl fmt::Display for StopReason {
             Self::Open => "the circuit breaker is open",
             Self::Full => "the bulkhead or the queue is full",
             Self::TooLarge => "the cost is above the quota's burst",
-            Self::HintTooLong => "the upstream asked for a longer wait than the policy allows",
+            Self::HintTooLong => "the wait is above the policy's hint cap",
             Self::Alternatives => "no alternatives left",
             Self::Partial => "part of the answer was already delivered",
             Self::Cancelled => "cancelled",
@@ -109,11 +141,12 @@ impl<C> RetryPolicy<C> {
     /// 2. If the request must not be sent again, stop as [`StopReason::Fatal`].
     /// 3. After the last attempt stop as [`StopReason::Attempts`]. An [unsure](Verdict::is_unsure)
     ///    verdict may have [fewer attempts](RetryPolicy::with_unsure_attempts).
-    /// 4. If the hint is above the hint cap, stop as [`StopReason::HintTooLong`].
+    /// 4. If the [wait](Verdict::wait) of the verdict is above the hint cap, stop as [`StopReason::HintTooLong`].
     /// 5. If the delay leaves no time for another attempt, stop as [`StopReason::Deadline`].
     /// 6. Otherwise retry after the delay.
     ///
-    /// The delay is that of the backoff, or the hint with its jitter if that is longer. After a
+    /// The delay is that of the backoff, or the hint with its jitter if that is longer. The
+    /// classifier's own [floor](Verdict::at_least) counts as a hint throughout. After a
     /// throttling it may have [a backoff of its own](RetryPolicy::with_throttled_backoff). A
     /// [margin](RetryPolicy::with_hint_margin) cuts the hint, which then has no jitter. The jitter
     /// of a hint is positive, and zero with `Jitter::None`. It is at most the backoff's delay without
@@ -157,7 +190,7 @@ impl<C> RetryPolicy<C> {
             _ => &self.backoff,
         };
         let mut delay = backoff.delay(retry, failed.delay(), &mut draw);
-        if let Some(hint) = verdict.hint_to_wait() {
+        if let Some(hint) = verdict.positive_wait() {
             if hint > self.hint_cap {
                 return Decision::Stop(StopReason::HintTooLong);
             }

@@ -1,3 +1,5 @@
+use std::ptr;
+
 use super::Estimate;
 
 /// The cost of a call before it is sent, as far as the caller knows it.
@@ -20,6 +22,17 @@ pub struct Cost<'a> {
     max_output: Option<u32>,
     estimate: Option<&'a Estimate>,
 }
+
+/// Two costs with estimates are equal if the estimates are the same object.
+impl PartialEq for Cost<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { input, max_output, estimate } = *self;
+        (input, max_output) == (other.input, other.max_output)
+            && estimate.map(ptr::from_ref) == other.estimate.map(ptr::from_ref)
+    }
+}
+
+impl Eq for Cost<'_> {}
 
 impl<'a> Cost<'a> {
     /// Creates the cost of one request with an unknown number of tokens.

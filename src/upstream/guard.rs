@@ -215,7 +215,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
         let owned = Owned(&self.target);
         let outcome = verdict.map_or(Outcome { health: Health::Unknown, hint: None }, |verdict| {
-            Outcome { health: verdict.health(), hint: verdict.hint() }
+            Outcome { health: verdict.health(), hint: verdict.wait() }
         });
         let is_refused = outcome.health == Health::Throttling;
         // The timer may panic. `held` is then still set, and the guard's drop gives it back.

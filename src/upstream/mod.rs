@@ -80,7 +80,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::adaptive::AdaptiveTimeout;
-use crate::breaker::{Advice, Breaker, Snapshot};
+use crate::breaker::{Advice, Breaker, Snapshot, State};
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
@@ -341,6 +341,25 @@ impl<M: Timer> Upstream<M> {
     #[must_use]
     pub fn quota_level(&self, dimension: Dimension) -> Option<i64> {
         self.quota()?.level(dimension, self.now())
+    }
+
+    /// Returns the state of the breaker. `None` without a breaker.
+    ///
+    /// An open breaker becomes half-open only when a call arrives after its open time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::breaker::State;
+    /// use resile::{Breaker, Upstream};
+    ///
+    /// let store = Upstream::new("store").with_breaker(Breaker::new());
+    /// assert_eq!(store.state(), Some(State::Closed));
+    /// assert_eq!(Upstream::new("plain").state(), None);
+    /// ```
+    #[must_use]
+    pub fn state(&self) -> Option<State> {
+        Some(self.breaker()?.state())
     }
 
     /// Returns a snapshot of the breaker. `None` without a breaker.

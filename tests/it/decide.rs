@@ -53,7 +53,7 @@ proptest! {
         let decision = decide();
         prop_assert_eq!(decision, decide());
 
-        let hint = verdict.and_then(|verdict| verdict.hint()).filter(|hint| !hint.is_zero());
+        let hint = verdict.and_then(|verdict| verdict.wait()).filter(|hint| !hint.is_zero());
         let late = |wait: Duration| failed.remaining().is_some_and(|left| wait >= left);
         match decision {
             _ if verdict.is_none() => prop_assert_eq!(decision, Decision::Stop(StopReason::Unclassified)),

@@ -70,7 +70,7 @@ fn gave_up_prints_the_elapsed_time_and_the_hint() {
     assert_eq!(words(&policy), "script: gave up after 2 attempts in 1.5s (try again in 9.0s)");
     assert_eq!(
         words(&policy),
-        "script: gave up after 1 attempt, the upstream asked for a longer wait than the policy allows (try again in 9.0s)"
+        "script: gave up after 1 attempt, the wait is above the policy's hint cap (try again in 9.0s)"
     );
 }
 
@@ -137,6 +137,21 @@ fn gave_up_converts_by_the_question_mark_operator() {
     assert_eq!((boxed.reason(), boxed.attempts()), (StopReason::Attempts, 2));
     let inner = boxed.into_last().unwrap().into_inner().downcast::<Own>().unwrap();
     assert!(matches!(*inner, Own::Connection(_)));
+}
+
+/// Outcomes can be compared, if the errors of the operation can.
+#[tokio::test(start_paused = true)]
+async fn outcomes_can_be_compared() {
+    let policy = || RetryPolicy::new().with_attempts(2).with_backoff(Backoff::none());
+    assert_eq!(retry(|_| async { Ok::<_, Down>(7) }, policy(), Never).await, Ok(7));
+    let call = |number| retry(move |_| async move { Err::<u32, _>(Down(number)) }, policy(), Never);
+    let (one, two) = (call(1).await.unwrap_err(), call(2).await.unwrap_err());
+    assert_eq!(one, one.clone());
+    assert_ne!(one, two);
+    assert_eq!(one.clone().map(|_| Down(2)), two);
+    assert_ne!(call(1).on("named").await.unwrap_err(), one);
+    let other = retry(|_| async { Err::<u32, _>(Down(1)) }, policy().with_attempts(1), Never);
+    assert_ne!(other.await.unwrap_err(), one);
 }
 
 /// `GaveUp` also has the verdict on the last error and the name of the upstream.

@@ -19,6 +19,7 @@ mod drop_at_every_await;
 mod error;
 mod extreme_input;
 mod fallback;
+mod floors;
 mod guide;
 mod hedge;
 mod http;

@@ -40,6 +40,11 @@ assert_impl_all!(TripReason: Copy, Debug, Eq);
 assert_impl_all!(Full: Copy, Error, Send, Sync);
 assert_impl_all!(Elapsed: Copy, Error, Eq, Hash, Send, Sync);
 assert_impl_all!(GaveUp<io::Error>: Error, Send, Sync, Unpin);
+assert_impl_all!(GaveUp<Full>: Clone, Eq);
+assert_impl_all!(Cost<'static>: Copy, Debug, Eq);
+assert_impl_all!(resile::llm::Failure: Clone, Error, Eq);
+assert_impl_all!(resile::llm::Reply<'static>: Copy, Eq);
+assert_impl_all!(resile::Schedule: Clone, PartialEq);
 assert_impl_all!(ManualTimer: Clone, Debug, Default, Send, Sync);
 assert_impl_all!(Run<io::Error, RetryPolicy, CancellationToken>: Debug, Send, Sync);
 assert_impl_all!(Run<io::Error, Arc<RetryPolicy>, Drain<CancellationToken>, Arc<Upstream>>: Debug, Send, Sync);
@@ -363,4 +368,5 @@ fn futures_and_parts_keep_their_sizes() {
     assert!(large.is_empty(), "too large: {large:?} of {sizes:?}");
     assert_eq!(size_of::<Elapsed>(), 24); // the limit, and the kind of timeout
     assert_eq!(size_of::<Never>(), 0);
+    assert_eq!(size_of::<Verdict>(), 16);
 }

@@ -167,6 +167,22 @@ fn retries_are_warnings_and_recovery_is_debug() {
     );
 }
 
+/// The field `hint` is a wait that the upstream asked for.
+#[test]
+fn a_floor_is_no_field_of_the_log() {
+    for (verdict, expected) in [
+        (Verdict::throttled().at_least(SECOND * 2), None),
+        (Verdict::throttled().after(SECOND * 2), Some("2s")),
+    ] {
+        let policy = POLICY.with_attempts(2).with_classifier(move |_: &Down| verdict);
+        let seen = records(&[Step::Fail], &policy);
+        assert_eq!(seen.len(), 2);
+        for (_, fields) in seen {
+            assert_eq!(fields.get("hint").map(String::as_str), expected, "{fields:?}");
+        }
+    }
+}
+
 #[test]
 fn giving_up_is_a_warning() {
     let classified = POLICY.with_classifier(|error: &Down| match error.0 {
@@ -191,7 +207,7 @@ fn giving_up_is_a_warning() {
             ),
             log_record(
                 Level::WARN,
-                "feed: gave up after 2 of 3 attempts, the upstream asked for a longer wait than the policy allows: \
+                "feed: gave up after 2 of 3 attempts, the wait is above the policy's hint cap: \
                  down, 2 (asked to wait 60.0s)",
                 &[
                     ("upstream", "\"feed\""),

@@ -187,7 +187,7 @@ fn the_classifier_reads_words_only_if_it_was_told_to() {
     assert!(!reads.classify_dyn(&busy).unwrap().is_again());
     let inner = Layer("no", Some("HTTP 529".into()));
     let verdict = reads.classify_dyn(&inner).unwrap();
-    assert_eq!(verdict.hint(), reads.overload_floor());
+    assert_eq!((verdict.hint(), verdict.wait()), (None, reads.overload_floor()));
     // A known type counts before any words.
     let known = layer(Failure::from_text(500, ""));
     assert!(reads.classify_dyn(&known).unwrap().is_again());

@@ -1,0 +1,172 @@
+//! Waits that the classifier demands, and waits that the upstream asked for.
+
+use std::future::ready;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use resile::breaker::State;
+use resile::llm::{Classifier, Failure};
+use resile::observe::Event;
+use resile::{
+    Attempt, Backoff, Breaker, Classify, Cooldown, Decision, Health, Jitter, ManualTimer, Never,
+    RetryPolicy, StopReason, Upstream, Verdict, retry,
+};
+
+use super::script::drive;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Returns the lines and the error of a call that an overloaded provider refuses twice.
+fn lines<E: std::fmt::Display + Clone>(
+    error: &E,
+    classifier: impl Classify<E>,
+    cap: Duration,
+) -> (Vec<String>, String) {
+    let timer = ManualTimer::new();
+    let upstream = Upstream::new("model").with_timer(timer.clone());
+    let seen = Mutex::new(Vec::new());
+    let observer = |event: &Event<'_>| {
+        if matches!(event.kind.as_str(), "waiting" | "gave_up") {
+            seen.lock().unwrap().push(event.to_string());
+        }
+    };
+    let backoff = Backoff::fixed(SECOND / 4).with_jitter(Jitter::None);
+    let policy = RetryPolicy::new().with_attempts(2).with_backoff(backoff).with_hint_cap(cap);
+    let policy = policy.with_classifier(classifier);
+    let op = |_| ready(Err::<(), E>(error.clone()));
+    let call = retry(op, policy, Never).on(upstream.observed_by(&observer));
+    let gave_up = drive(call, &timer).unwrap_err();
+    (seen.into_inner().unwrap(), gave_up.to_string())
+}
+
+/// The provider of this failure asked for nothing. The wait of two seconds is the classifier's.
+#[test]
+fn nobody_is_said_to_have_asked_for_a_floor() {
+    let failure = Failure::from_text(529, "overloaded");
+    assert_eq!(failure.wait(), None);
+    let (seen, gave_up) = lines(&failure, Classifier::new(), SECOND * 9);
+    assert_eq!(
+        seen,
+        [
+            "model: attempt 1 of 2 failed, retrying in 2.0s: \
+             the provider is overloaded (status 529) (waiting at least 2.0s)",
+            "model: gave up after 2 of 2 attempts: \
+             the provider is overloaded (status 529), \
+             wait at least 2.0s before the next call",
+        ]
+    );
+    assert_eq!(
+        gave_up,
+        "model: gave up after 2 attempts in 2.0s (wait at least 2.0s before the next call)"
+    );
+    // A floor above the hint cap ends the call, and nobody is blamed.
+    let (_, gave_up) = lines(&failure, Classifier::new(), SECOND);
+    assert_eq!(
+        gave_up,
+        "model: gave up after 1 attempt, the wait is above the policy's hint cap \
+         (wait at least 2.0s before the next call)"
+    );
+}
+
+#[test]
+fn a_wait_that_was_asked_for_is_said_to_be() {
+    let asked = |_: &&str| Verdict::overloaded().after(SECOND * 2);
+    let (seen, gave_up) = lines(&"busy", asked, SECOND * 9);
+    assert_eq!(
+        seen,
+        [
+            "model: attempt 1 of 2 failed, retrying in 2.0s: busy (asked to wait 2.0s)",
+            "model: gave up after 2 of 2 attempts: busy (asked to wait 2.0s)",
+        ]
+    );
+    assert_eq!(gave_up, "model: gave up after 2 attempts in 2.0s (try again in 2.0s)");
+}
+
+/// Puts `verdict` on an attempt and returns the hold of the cooldown and the time until the breaker
+/// admits again.
+fn effects(verdict: Verdict) -> (Option<Duration>, Option<Duration>) {
+    let timer = ManualTimer::new();
+    let open = Backoff::fixed(SECOND).with_jitter(Jitter::None);
+    let upstream = Upstream::new("any")
+        .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO))
+        .with_breaker(Breaker::new().with_consecutive(1).with_open_time(open))
+        .with_timer(timer);
+    upstream.try_admit().unwrap().settle(&verdict);
+    let refused = upstream.breaker().is_some_and(|breaker| breaker.state() == State::Open);
+    let refusal = if refused { upstream.try_admit().err() } else { None };
+    (upstream.held(), refusal.and_then(|gave_up| gave_up.retry_after()))
+}
+
+fn wait() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        (0..20_000_u64).prop_map(Duration::from_millis),
+        Just(Duration::ZERO),
+        Just(Duration::MAX),
+        any::<Duration>(),
+    ]
+}
+
+fn verdict() -> impl Strategy<Value = Verdict> {
+    prop_oneof![
+        Just(Verdict::transient()),
+        Just(Verdict::throttled()),
+        Just(Verdict::overloaded()),
+        Just(Verdict::transient().with_health(Health::Unknown)),
+        Just(Verdict::fatal()),
+    ]
+}
+
+proptest! {
+    /// A floor has the effects of a hint: on the policy, the cooldown and the breaker.
+    #[test]
+    fn a_floor_works_like_a_hint(
+        verdict in verdict(), wait in wait(), number in 1..5_u32, cap in wait(),
+        left in prop::option::of(wait()), draw in any::<u64>(),
+    ) {
+        let (floor, hint) = (verdict.at_least(wait), verdict.after(wait));
+        prop_assert_eq!((floor.wait(), floor.hint()), (hint.wait(), None));
+        prop_assert_eq!(hint.hint(), hint.wait());
+        prop_assert_eq!((floor.health(), floor.is_again()), (hint.health(), hint.is_again()));
+        let failed = Attempt::new(number).with_remaining(left);
+        let policy = RetryPolicy::new().with_hint_cap(cap);
+        let decide = |verdict| {
+            policy.decide(failed, Some(verdict), |range| draw.clamp(*range.start(), *range.end()))
+        };
+        prop_assert_eq!(decide(floor), decide(hint));
+        prop_assert_eq!(effects(floor), effects(hint));
+    }
+
+    /// A floor lengthens a wait and never shortens it. A hint replaces every wait.
+    #[test]
+    fn a_floor_is_the_least_wait(verdict in verdict(), hint in wait(), floor in wait()) {
+        let both = verdict.after(hint).at_least(floor);
+        prop_assert_eq!(both.wait(), verdict.after(hint.max(floor)).wait());
+        let is_asked = verdict.after(hint).wait() >= verdict.after(floor).wait();
+        prop_assert_eq!(both.hint().is_some(), is_asked);
+        prop_assert_eq!(verdict.at_least(floor).after(hint), verdict.after(hint));
+        prop_assert_eq!(both.at_least(floor), both);
+    }
+
+    /// The floor of the classifier for an overload counts only if the provider asked for nothing.
+    #[test]
+    fn the_overload_floor_yields_to_a_hint(seconds in 1..100_u32, floor in 1..100_u32) {
+        let classifier = Classifier::new().with_overload_floor(SECOND * floor);
+        let told = Failure::from_text(529, &format!("overloaded, try again in {seconds}s"));
+        let verdict = classifier.verdict(&told);
+        prop_assert_eq!((verdict.hint(), verdict.wait()), (Some(SECOND * seconds), Some(SECOND * seconds)));
+        let verdict = classifier.verdict(&Failure::from_text(529, "overloaded"));
+        prop_assert_eq!((verdict.hint(), verdict.wait()), (None, Some(SECOND * floor)));
+    }
+}
+
+/// A policy treats a floor above its hint cap like a hint above it.
+#[test]
+fn a_floor_above_the_hint_cap_ends_the_call() {
+    let policy = RetryPolicy::new().with_hint_cap(SECOND);
+    let decide = |verdict| policy.decide(Attempt::new(1), Some(verdict), |range| *range.start());
+    let floor = decide(Verdict::transient().at_least(SECOND * 2));
+    assert_eq!(floor, Decision::Stop(StopReason::HintTooLong));
+    assert_ne!(floor, decide(Verdict::transient().at_least(SECOND)));
+    assert!(!StopReason::HintTooLong.to_string().contains("asked"));
+}
