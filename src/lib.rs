@@ -33,7 +33,7 @@ mod policy;
 pub mod quota;
 pub mod retry;
 mod signal;
-mod single;
+pub mod single;
 #[cfg(feature = "stream")]
 pub mod stream;
 mod sync;
@@ -62,7 +62,7 @@ pub use hedge::{Hedge, HedgePolicy, hedge};
 pub use keyed::Keyed;
 pub use policy::{AsPolicy, Attempt, Decision, RetryPolicy, StopReason};
 pub use retry::{Retry, Run, retry};
-pub use single::Admission;
+pub use single::{Admission, Single};
 #[cfg(feature = "stream")]
 pub use stream::{RetryStream, retry_stream};
 #[cfg(all(feature = "tokio", not(all(target_family = "wasm", target_os = "unknown"))))]

@@ -33,7 +33,7 @@ pub(crate) use begin::Begin;
 pub(crate) use end::{Classified, Ended};
 pub(crate) use engine::Engine;
 pub(crate) use pending::{Pending, PendingOf};
-pub(crate) use policy::{CallPolicy, Counted, Limits, NO_LIMIT, Plain, Renewed};
+pub(crate) use policy::{CallPolicy, Counted, Limits, NO_LIMIT, Plain, Renewed, limit_of};
 
 use std::panic::Location;
 
@@ -81,6 +81,26 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
         let Self { policy, token, engine, .. } = self;
         let engine = Engine::new(target, engine.guard.progress.kind, engine.site);
         CallState { policy, token, engine, last: None }
+    }
+
+    /// Replaces the token, before the first attempt.
+    #[inline]
+    pub(crate) fn with_token<L>(self, token: L) -> CallState<E, P, L, X, N> {
+        let Self { policy, engine, last, .. } = self;
+        CallState { policy, token, engine, last }
+    }
+
+    /// Replaces the policy.
+    #[inline]
+    pub(crate) fn with_policy<Q>(self, policy: Q) -> CallState<E, Q, K, X, N> {
+        self.map_policy(|_| policy)
+    }
+
+    /// Replaces the policy by what `map` makes of it.
+    #[inline]
+    pub(crate) fn map_policy<Q>(self, map: impl FnOnce(P) -> Q) -> CallState<E, Q, K, X, N> {
+        let Self { policy, token, engine, last } = self;
+        CallState { policy: map(policy), token, engine, last }
     }
 
     /// Returns the number of attempts begun.

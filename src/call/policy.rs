@@ -96,7 +96,7 @@ pub(crate) trait CallPolicy {
 
 /// Converts a limit to nanoseconds. A given limit is never `NO_LIMIT`.
 #[inline]
-const fn limit_of(limit: Option<Duration>) -> u64 {
+pub(crate) const fn limit_of(limit: Option<Duration>) -> u64 {
     match limit {
         None => NO_LIMIT,
         Some(limit) => {

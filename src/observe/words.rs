@@ -86,9 +86,8 @@ mod tests {
     }
 
     fn chain(texts: &[&'static str]) -> String {
-        let layer = texts.iter().rev().fold(None, |source, text| {
-            Some(Box::new(Layer(text, source)))
-        });
+        let layer =
+            texts.iter().rev().fold(None, |source, text| Some(Box::new(Layer(text, source))));
         Chain(&*layer.unwrap()).to_string()
     }
 

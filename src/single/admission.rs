@@ -1,26 +1,14 @@
 use std::convert::Infallible;
 use std::fmt;
-use std::future::poll_fn;
-use std::pin::pin;
 
-use super::rules::OneAttempt;
-use crate::call::{CallState, GaveUp, Pending};
+use super::rules::{OneAttempt, Untimed};
+use crate::call::{CallState, GaveUp};
 use crate::cancel::{Cancel, Never};
 use crate::classify::Always;
 use crate::observe::CallKind;
 use crate::quota::{Limits, Report, Usage};
 use crate::upstream::TargetFor;
 use crate::verdict::Verdict;
-
-/// Waits for the admission of the one attempt of `call`.
-pub(super) async fn admit<K: Cancel, X: TargetFor<Infallible>>(
-    call: CallState<Infallible, OneAttempt<Always>, K, X>,
-) -> Result<Admission<X, K>, GaveUp<Infallible>> {
-    let mut admission = Admission { call };
-    let mut pending = pin!(Pending::none());
-    poll_fn(|cx| admission.call.poll_between(0, pending.as_mut(), cx)).await?;
-    Ok(admission)
-}
 
 /// An admitted attempt on an [`Upstream`](crate::Upstream), made by the caller.
 ///
@@ -29,19 +17,29 @@ pub(super) async fn admit<K: Cancel, X: TargetFor<Infallible>>(
 /// not sent, call [`withdraw`](Self::withdraw).
 #[must_use = "a dropped admission reports nothing: call `succeeded` or `settle`"]
 pub struct Admission<X: TargetFor<Infallible>, K = Never> {
-    call: CallState<Infallible, OneAttempt<Always>, K, X>,
+    call: CallState<Infallible, Rules, K, X>,
 }
+
+/// The rules after the admission: no limit cuts an attempt that the caller makes.
+type Rules = OneAttempt<Always, Untimed>;
+
+const RULES: Rules = OneAttempt { classifier: Always, limits: Untimed };
 
 impl<X: TargetFor<Infallible>> Admission<X> {
     #[track_caller]
     pub(super) fn at_once(target: X) -> Result<Self, GaveUp<Infallible>> {
-        let mut call = CallState::new(CallKind::Single, OneAttempt(Always), Never).on(target);
+        let mut call = CallState::new(CallKind::Single, RULES, Never).on(target);
         call.begin_now(0)?;
         Ok(Self { call })
     }
 }
 
 impl<X: TargetFor<Infallible>, K: Cancel> Admission<X, K> {
+    /// Creates the admission of a call whose attempt has begun.
+    pub(super) fn of<P>(call: CallState<Infallible, P, K, X>) -> Self {
+        Self { call: call.with_policy(RULES) }
+    }
+
     /// Reports that the attempt succeeded.
     #[inline]
     pub fn succeeded(mut self) {

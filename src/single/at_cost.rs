@@ -1,12 +1,9 @@
 use std::convert::Infallible;
 
-use super::admission::{self, Admission};
-use super::future::Single;
-use super::rules::OneAttempt;
-use crate::call::{CallState, GaveUp};
+use super::{Admission, Admitting, Single};
+use crate::call::GaveUp;
 use crate::cancel::{Cancel, Never};
-use crate::classify::{Always, Classify};
-use crate::observe::CallKind;
+use crate::classify::Classify;
 use crate::upstream::{AtCost, TargetFor, Via};
 
 /// Single attempts at a cost.
@@ -15,13 +12,9 @@ impl<X> AtCost<'_, X> {
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] if the attempt failed, was refused or timed out.
+    /// [`GaveUp`] if the attempt failed, was refused, timed out or was cancelled.
     #[track_caller]
-    pub fn call<F, T, E, C, R>(
-        self,
-        future: F,
-        classifier: C,
-    ) -> impl Future<Output = Result<T, GaveUp<E>>>
+    pub fn call<F, T, E, C, R>(self, future: F, classifier: C) -> Single<F, E, C, Via<Self, R>>
     where
         F: Future<Output = Result<T, E>>,
         C: Classify<E>,
@@ -37,14 +30,11 @@ impl<X> AtCost<'_, X> {
     ///
     /// [`GaveUp`] if the attempt is refused.
     #[track_caller]
-    pub fn admit<K: Cancel>(
-        self,
-        token: K,
-    ) -> impl Future<Output = Result<Admission<Self, K>, GaveUp<Infallible>>>
+    pub fn admit<K: Cancel>(self, token: K) -> Admitting<Self, K>
     where
         Self: TargetFor<Infallible>,
     {
-        admission::admit(CallState::new(CallKind::Single, OneAttempt(Always), token).on(self))
+        Admitting::new(self, token)
     }
 
     /// Admits one attempt at this cost without a wait. See

@@ -1,45 +1,102 @@
+use std::fmt;
+use std::iter;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
-use super::rules::OneAttempt;
+use super::rules::{Limits, OneAttempt, Timeouts, Untimed};
 use crate::call::{CallState, Ended, GaveUp, Pending, PendingOf};
-use crate::cancel::Never;
+use crate::cancel::{Cancel, Never};
 use crate::classify::Classify;
 use crate::observe::CallKind;
 use crate::policy::StopReason;
-use crate::upstream::TargetFor;
+use crate::upstream::{Target, TargetFor};
 
 pin_project! {
-    /// The future of [`Upstream::call`](crate::Upstream::call).
-    pub(super) struct Single<F, E, C, X>
+    /// The future of [`Upstream::call`](crate::Upstream::call): one attempt without a retry.
+    #[must_use = "futures do nothing unless `.await`ed or polled"]
+    pub struct Single<F, E, C, X, K = Never, L = Untimed>
     where
-        X: TargetFor<E>,
+        X: Target,
+        K: Cancel,
     {
         // `None` after its end. Declared before `call`: it drops before the permit is released.
         #[pin]
         future: Option<F>,
-        call: CallState<E, OneAttempt<C>, Never, X>,
+        call: CallState<E, OneAttempt<C, L>, K, X>,
         has_begun: bool,
         #[pin]
-        pending: PendingOf<X, Never>,
+        pending: PendingOf<X, K>,
     }
 }
 
 impl<F, E, C, X: TargetFor<E>> Single<F, E, C, X> {
     #[track_caller]
     pub(super) fn new(target: X, future: F, classifier: C) -> Self {
-        let call = CallState::new(CallKind::Single, OneAttempt(classifier), Never).on(target);
+        let rules = OneAttempt { classifier, limits: Untimed };
+        let call = CallState::new(CallKind::Single, rules, Never).on(target);
         Self { call, has_begun: false, future: Some(future), pending: Pending::none() }
     }
 }
 
-impl<F, T, E, C, X> Future for Single<F, E, C, X>
+impl<F, E, C, X: Target, L> Single<F, E, C, X, Never, L> {
+    /// Sets the token that cancels the call, before the first poll.
+    ///
+    /// The token ends the wait for the admission and drops an attempt in flight.
+    /// [`Drain(token)`](crate::Drain) lets an attempt in flight finish. The call ends as
+    /// [`StopReason::Cancelled`].
+    pub fn with_token<K: Cancel>(self, token: K) -> Single<F, E, C, X, K, L> {
+        Single {
+            future: self.future,
+            call: self.call.with_token(token),
+            has_begun: false,
+            pending: Pending::none(),
+        }
+    }
+}
+
+/// Limits, before the first poll. Each replaces an earlier value of the same setting.
+impl<F, E, C, X: Target, K: Cancel, L: Limits> Single<F, E, C, X, K, L> {
+    /// Sets the total timeout: the limit on the wait for the admission and the attempt together.
+    ///
+    /// The time counts from the first poll. At the limit the attempt is dropped and the call ends
+    /// as [`StopReason::Deadline`]. A wait that is known to be longer ends the call at once. Zero
+    /// allows one poll.
+    pub fn with_total_timeout(self, limit: Duration) -> Single<F, E, C, X, K, Timeouts> {
+        self.with_timeouts(|timeouts| timeouts.with_total(limit))
+    }
+
+    /// Sets the attempt timeout: the limit on the attempt alone, without the wait for its
+    /// admission.
+    ///
+    /// At the limit the attempt is dropped, [classified](Classify::classify_cut) and reported to
+    /// the upstream. A shorter limit learned by an
+    /// [adaptive timeout](crate::AdaptiveTimeout) applies first.
+    pub fn with_attempt_timeout(self, limit: Duration) -> Single<F, E, C, X, K, Timeouts> {
+        self.with_timeouts(|timeouts| timeouts.with_attempt(limit))
+    }
+
+    fn with_timeouts(
+        self,
+        set: impl FnOnce(Timeouts) -> Timeouts,
+    ) -> Single<F, E, C, X, K, Timeouts> {
+        let call = self.call.map_policy(|OneAttempt { classifier, limits }| OneAttempt {
+            classifier,
+            limits: set(limits.get()),
+        });
+        Single { future: self.future, call, has_begun: false, pending: Pending::none() }
+    }
+}
+
+impl<F, T, E, C, X, K, L> Future for Single<F, E, C, X, K, L>
 where
     F: Future<Output = Result<T, E>>,
     C: Classify<E>,
     X: TargetFor<E>,
+    K: Cancel,
+    L: Limits,
 {
     type Output = Result<T, GaveUp<E>>;
 
@@ -79,11 +136,13 @@ where
     }
 }
 
-impl<F, T, E, C, X> Single<F, E, C, X>
+impl<F, T, E, C, X, K, L> Single<F, E, C, X, K, L>
 where
     F: Future<Output = Result<T, E>>,
     C: Classify<E>,
     X: TargetFor<E>,
+    K: Cancel,
+    L: Limits,
 {
     /// Polls an attempt that needs a full admission, or that was pending.
     #[inline(never)]
@@ -120,11 +179,18 @@ where
     }
 
     #[cold]
-    fn end(call: &mut CallState<E, OneAttempt<C>, Never, X>, ended: Ended) -> GaveUp<E> {
-        match ended {
-            Ended::Deadline => call.give_up(StopReason::Deadline, None),
-            Ended::Cancelled => call.give_up(StopReason::Cancelled, None),
-            ended => call.failed_for_good(0, ended, StopReason::Attempts),
-        }
+    fn end(call: &mut CallState<E, OneAttempt<C, L>, K, X>, ended: Ended) -> GaveUp<E> {
+        let reason = match ended {
+            Ended::Deadline => StopReason::Deadline,
+            Ended::Cancelled => StopReason::Cancelled,
+            ended => return call.failed_for_good(0, ended, StopReason::Attempts),
+        };
+        call.cut_by_call(iter::once(0), reason)
+    }
+}
+
+impl<F, E, C, X: Target, K: Cancel, L> fmt::Debug for Single<F, E, C, X, K, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Single").field("attempts", &self.call.attempts()).finish_non_exhaustive()
     }
 }

@@ -1,23 +1,26 @@
 //! Single attempts on an upstream, without a retry: [`Upstream::call`] and [`Upstream::admit`].
+//!
+//! The guide has a chapter on [load](crate::guide::load).
 
 mod admission;
+mod admitting;
 mod at_cost;
 mod future;
 mod rules;
 
 pub use admission::Admission;
+pub use admitting::Admitting;
+pub use future::Single;
+pub use rules::{Limits, Timeouts, Untimed};
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use crate::call::{CallState, GaveUp};
+use crate::call::GaveUp;
 use crate::cancel::{Cancel, Never};
-use crate::classify::{Always, Classify};
-use crate::observe::CallKind;
+use crate::classify::Classify;
 use crate::time::Timer;
 use crate::upstream::{Explained, Upstream, Via};
-use future::Single;
-use rules::OneAttempt;
 
 impl<M: Timer> Upstream<M> {
     /// Runs `future` as one attempt on the upstream.
@@ -26,9 +29,15 @@ impl<M: Timer> Upstream<M> {
     /// the cooldown. There is no retry and the attempt takes no budget token. With an
     /// [adaptive timeout](Self::with_adaptive_timeout) the attempt times out at the learned limit.
     ///
+    /// The returned future takes a [token](Single::with_token), a
+    /// [total timeout](Single::with_total_timeout) and an
+    /// [attempt timeout](Single::with_attempt_timeout). Without a token or a total timeout nothing
+    /// but the upstream limits the wait for the admission, and a cooldown may hold the attempt for
+    /// minutes.
+    ///
     /// # Errors
     ///
-    /// [`GaveUp`] if the attempt failed, was refused or timed out.
+    /// [`GaveUp`] if the attempt failed, was refused, timed out or was cancelled.
     ///
     /// # Cancel safety
     ///
@@ -47,14 +56,20 @@ impl<M: Timer> Upstream<M> {
     ///
     /// # async fn get() -> std::io::Result<u32> { Ok(7) }
     /// assert_eq!(STORE.call(get(), Always).await.unwrap(), 7);
+    ///
+    /// use std::time::Duration;
+    /// use tokio_util::sync::CancellationToken;
+    ///
+    /// let token = CancellationToken::new();
+    /// let call = STORE
+    ///     .call(get(), Always)
+    ///     .with_token(&token)
+    ///     .with_total_timeout(Duration::from_secs(5));
+    /// assert_eq!(call.await.unwrap(), 7);
     /// # }
     /// ```
     #[track_caller]
-    pub fn call<F, T, E, C, R>(
-        &self,
-        future: F,
-        classifier: C,
-    ) -> impl Future<Output = Result<T, GaveUp<E>>>
+    pub fn call<F, T, E, C, R>(&self, future: F, classifier: C) -> Single<F, E, C, Via<&Self, R>>
     where
         F: Future<Output = Result<T, E>>,
         E: Explained<R>,
@@ -66,7 +81,7 @@ impl<M: Timer> Upstream<M> {
     /// Waits for the admission of one attempt that the caller makes.
     ///
     /// The admission asks the token, the cooldown, the bulkhead, the quota and the breaker in this
-    /// order.
+    /// order. [`with_max_wait`](Admitting::with_max_wait) limits the wait.
     ///
     /// # Errors
     ///
@@ -96,11 +111,8 @@ impl<M: Timer> Upstream<M> {
     /// # }
     /// ```
     #[track_caller]
-    pub fn admit<K: Cancel>(
-        &self,
-        token: K,
-    ) -> impl Future<Output = Result<Admission<&Self, K>, GaveUp<Infallible>>> {
-        admission::admit(CallState::new(CallKind::Single, OneAttempt(Always), token).on(self))
+    pub fn admit<K: Cancel>(&self, token: K) -> Admitting<&Self, K> {
+        Admitting::new(self, token)
     }
 
     /// Does the work of [`admit`](Self::admit) and returns an admission that borrows nothing.
@@ -109,11 +121,8 @@ impl<M: Timer> Upstream<M> {
     ///
     /// See [`admit`](Self::admit).
     #[track_caller]
-    pub fn admit_owned<K: Cancel>(
-        self: Arc<Self>,
-        token: K,
-    ) -> impl Future<Output = Result<Admission<Arc<Self>, K>, GaveUp<Infallible>>> {
-        admission::admit(CallState::new(CallKind::Single, OneAttempt(Always), token).on(self))
+    pub fn admit_owned<K: Cancel>(self: Arc<Self>, token: K) -> Admitting<Arc<Self>, K> {
+        Admitting::new(self, token)
     }
 
     /// Admits one attempt that the caller makes, without a wait.

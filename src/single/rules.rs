@@ -1,22 +1,27 @@
 use std::time::Duration;
 
-use crate::call::CallPolicy;
+use crate::call::{CallPolicy, NO_LIMIT, limit_of};
 use crate::policy::Rules;
 
-/// The rules of a single attempt: no retry, and no timeout except the learned limit.
-pub(super) struct OneAttempt<C>(pub(super) C);
+/// The rules of a single attempt: no retry, and the limits `L`.
+pub(super) struct OneAttempt<C, L> {
+    pub(super) classifier: C,
+    pub(super) limits: L,
+}
 
-impl<C> Rules for OneAttempt<C> {
+impl<C, L: Limits> Rules for OneAttempt<C, L> {
     type Classifier = C;
 
     #[inline]
     fn classifier(&self) -> &C {
-        &self.0
+        &self.classifier
     }
 
     #[inline]
     fn timeouts(&self) -> (Option<Duration>, Option<Duration>) {
-        (None, None)
+        let limit = |limit| (limit != NO_LIMIT).then(|| Duration::from_nanos(limit));
+        let Timeouts { total, attempt } = self.limits.get();
+        (limit(total), limit(attempt))
     }
 
     #[inline]
@@ -30,11 +35,80 @@ impl<C> Rules for OneAttempt<C> {
     }
 }
 
-impl<C> CallPolicy for OneAttempt<C> {
+impl<C, L: Limits> CallPolicy for OneAttempt<C, L> {
     type Rules = Self;
 
     #[inline]
     fn rules(&self) -> &Self {
         self
+    }
+
+    #[inline]
+    fn total_timeout(&self) -> u64 {
+        self.limits.get().total
+    }
+
+    #[inline]
+    fn attempt_timeout(&self) -> u64 {
+        self.limits.get().attempt
+    }
+
+    #[inline]
+    fn has_timeouts(&self) -> bool {
+        let Timeouts { total, attempt } = self.limits.get();
+        total != NO_LIMIT || attempt != NO_LIMIT
+    }
+}
+
+/// The limits of a [`Single`](super::Single) call: [`Untimed`] or [`Timeouts`]. Sealed.
+///
+/// A call without timeouts stores none.
+pub trait Limits: sealed::Sealed {}
+
+impl<L: sealed::Sealed> Limits for L {}
+
+/// No limits. The default of a [`Single`](super::Single) call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Untimed;
+
+/// A total timeout, an attempt timeout, or both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// In nanoseconds, or `NO_LIMIT`.
+    total: u64,
+    attempt: u64,
+}
+
+impl Timeouts {
+    pub(super) const NONE: Self = Self { total: NO_LIMIT, attempt: NO_LIMIT };
+
+    pub(super) const fn with_total(self, limit: Duration) -> Self {
+        Self { total: limit_of(Some(limit)), ..self }
+    }
+
+    pub(super) const fn with_attempt(self, limit: Duration) -> Self {
+        Self { attempt: limit_of(Some(limit)), ..self }
+    }
+}
+
+mod sealed {
+    use super::{Timeouts, Untimed};
+
+    pub trait Sealed {
+        fn get(&self) -> Timeouts;
+    }
+
+    impl Sealed for Untimed {
+        #[inline]
+        fn get(&self) -> Timeouts {
+            Timeouts::NONE
+        }
+    }
+
+    impl Sealed for Timeouts {
+        #[inline]
+        fn get(&self) -> Timeouts {
+            *self
+        }
     }
 }

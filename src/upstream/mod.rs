@@ -62,16 +62,16 @@ mod target;
 mod wrapper;
 
 pub use at_cost::AtCost;
-pub use shared::{Resource, Shared};
 pub use explain::{Explained, markers};
+pub use shared::{Resource, Shared};
 pub use target::{NoUpstream, Target, TargetFor};
 pub use wrapper::{Debugged, Displayed, Observed, Via};
 
+pub(crate) use explain::{Describe, NotError};
 pub(crate) use guard::{Guard, Owned};
 pub(crate) use held::Admit;
 pub(crate) use parts::{Name, Parts};
 pub(crate) use payment::Paused;
-pub(crate) use explain::{Describe, NotError};
 pub(crate) use target::{Endpoint, Slot};
 
 use std::fmt;

@@ -54,7 +54,8 @@ macro_rules! words {
         let upstream = Upstream::new("feed").with_timer(&timer);
         let $upstream = &upstream;
         let target = Observed::new($target, &observer);
-        let outcome = drive(retry(|_| async { Err::<(), _>($error) }, ONCE, Never).on(target), &timer);
+        let outcome =
+            drive(retry(|_| async { Err::<(), _>($error) }, ONCE, Never).on(target), &timer);
         assert!(outcome.is_err());
         seen.into_inner()
     }};

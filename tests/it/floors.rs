@@ -13,12 +13,14 @@ use resile::{
     RetryPolicy, StopReason, Upstream, Verdict, retry,
 };
 
+use resile::upstream::Explained;
+
 use super::script::drive;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Returns the lines and the error of a call that an overloaded provider refuses twice.
-fn lines<E: std::fmt::Display + Clone>(
+fn lines<E: Explained<M> + Clone, M>(
     error: &E,
     classifier: impl Classify<E>,
     cap: Duration,

@@ -266,6 +266,25 @@ fn a_single_call_dropped_at_any_await_returns_everything() {
 }
 
 #[test]
+fn a_single_call_with_limits_dropped_at_any_await_returns_everything() {
+    drop_at_every_await([1, 0], &async |scene: &Scene| {
+        let call = scene.upstream.call(scene.play(), classify as Classifier);
+        let call = call.with_token(&scene.token).with_total_timeout(SECOND * 7);
+        call.with_attempt_timeout(SECOND * 3).await.map_err(drop)
+    });
+    drop_at_every_await([1, 0], &async |scene: &Scene| {
+        let admitting = scene.upstream.admit(Drain(&scene.token)).with_max_wait(SECOND * 7);
+        let admission = admitting.await.map_err(drop)?;
+        let outcome = scene.play_adapted().await;
+        match &outcome {
+            Ok(_) => admission.succeeded(),
+            Err(error) => admission.settle(&classify(error)),
+        }
+        outcome.map_err(drop)
+    });
+}
+
+#[test]
 fn an_admission_by_hand_dropped_at_any_await_returns_everything() {
     drop_at_every_await([1, 0], &async |scene: &Scene| {
         let admission = scene.upstream.admit(&scene.token).await.map_err(drop)?;
