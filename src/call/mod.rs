@@ -33,6 +33,8 @@ pub(crate) use begin::Begin;
 pub(crate) use end::{Classified, Ended};
 pub(crate) use engine::Engine;
 pub(crate) use pending::{Pending, PendingOf};
+#[cfg(feature = "stream")]
+pub(crate) use policy::Flowing;
 pub(crate) use policy::{CallPolicy, Counted, Limits, NO_LIMIT, Plain, Renewed, limit_of};
 
 use std::panic::Location;

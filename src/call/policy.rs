@@ -154,21 +154,12 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Counted<P> {
 pub(crate) struct Renewed<P> {
     policy: P,
     excluded: u64,
-    /// The time at which the stream of the attempt began to flow, or `NO_LIMIT`.
-    flows_since: u64,
     spent: u32,
 }
 
 impl<P> Renewed<P> {
     pub(crate) const fn new(policy: P) -> Self {
-        Self { policy, excluded: 0, flows_since: NO_LIMIT, spent: 0 }
-    }
-
-    /// Sets the time at which the stream of the attempt began to flow. `None` is for an attempt
-    /// without content, and for an upstream that does not need the time.
-    #[cfg(feature = "stream")]
-    pub(crate) fn flow_since(&mut self, now: Option<u64>) {
-        self.flows_since = now.unwrap_or(NO_LIMIT);
+        Self { policy, excluded: 0, spent: 0 }
     }
 
     /// Restarts the total timeout: the time up to `elapsed` no longer counts.
@@ -197,8 +188,45 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Renewed<P> {
     fn spent(&self) -> u32 {
         self.spent
     }
+}
+
+/// A [`Renewed`] policy that knows when the stream of the attempt began to flow.
+#[cfg(feature = "stream")]
+pub(crate) struct Flowing<P> {
+    pub(crate) renewed: Renewed<P>,
+    since: Option<u64>,
+}
+
+#[cfg(feature = "stream")]
+impl<P> Flowing<P> {
+    pub(crate) const fn new(policy: P) -> Self {
+        Self { renewed: Renewed::new(policy), since: None }
+    }
+
+    /// Sets the time of the first content, on the timer. `None` is for an attempt without content,
+    /// and for an upstream that does not need the time.
+    pub(crate) const fn flow_since(&mut self, now: Option<u64>) {
+        self.since = now;
+    }
+}
+
+#[cfg(feature = "stream")]
+impl<P: AsPolicy<Policy: Rules>> CallPolicy for Flowing<P> {
+    type Rules = P::Policy;
+
+    fn rules(&self) -> &P::Policy {
+        self.renewed.rules()
+    }
+
+    fn excluded(&self) -> u64 {
+        self.renewed.excluded()
+    }
+
+    fn spent(&self) -> u32 {
+        self.renewed.spent()
+    }
 
     fn flows_since(&self) -> Option<u64> {
-        (self.flows_since != NO_LIMIT).then_some(self.flows_since)
+        self.since
     }
 }

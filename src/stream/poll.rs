@@ -164,9 +164,9 @@ where
                 Resumption::Resume => {}
             }
             let (elapsed, attempts) = (this.call.engine.elapsed(), this.call.attempts());
-            this.call.policy.exclude(elapsed);
+            this.call.policy.renewed.exclude(elapsed);
             if this.rules.renews {
-                this.call.policy.renew(attempts.saturating_sub(1));
+                this.call.policy.renewed.renew(attempts.saturating_sub(1));
             }
         }
         match this.call.failed(0, ended) {

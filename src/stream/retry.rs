@@ -4,7 +4,7 @@ use std::fmt;
 use pin_project_lite::pin_project;
 
 use super::{Part, Resumption};
-use crate::call::{CallState, Pending, PendingOf, Renewed};
+use crate::call::{CallState, Flowing, Pending, PendingOf};
 use crate::cancel::Cancel;
 use crate::observe::CallKind;
 use crate::upstream::{NoUpstream, Target, TargetFor, Via};
@@ -26,7 +26,7 @@ pin_project! {
         // Declared before `call`: the stream is dropped before its permits are released.
         #[pin]
         pub(super) state: State<Fut, S>,
-        pub(super) call: CallState<E, Renewed<P>, K, X>,
+        pub(super) call: CallState<E, Flowing<P>, K, X>,
         // The wait for the limits until content comes.
         #[pin]
         pub(super) pending: PendingOf<X, K>,
@@ -71,7 +71,7 @@ impl<F, Fut, S, T, E, P, K: Cancel> RetryStream<F, Fut, S, T, E, P, K> {
             open,
             parts: |_| Part::Content,
             resumption: |_| Resumption::Fail,
-            call: CallState::new(CallKind::Stream, Renewed::new(policy), token),
+            call: CallState::new(CallKind::Stream, Flowing::new(policy), token),
             state: State::Unstarted,
             pending: Pending::none(),
             held: VecDeque::new(),
