@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::{pending, ready};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream};
@@ -565,6 +566,28 @@ async fn a_flattened_fallback_has_the_reason_of_the_last_inner_call() {
 }
 
 /// Each alternative on a shared upstream is an attempt on that upstream.
+#[tokio::test(start_paused = true)]
+async fn a_fallback_by_name_pays_for_no_alternative() {
+    let budget = || Budget::new().with_capacity(1);
+    let hosts = [1, 2, 3].map(|_| Arc::new(Upstream::new("model").with_budget(budget())));
+    let ask = |it: Alternative<'_, Arc<Upstream>>| {
+        let host = it.value().clone();
+        async move { retry(|_| ready(Err::<(), _>("down")), ONCE, Never).on(host).await }
+    };
+    let gave_up = fallback(&hosts, ask, FallbackPolicy::new(), Never).on("ask").await.unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Alternatives, 3));
+    assert!(hosts.iter().all(|host| host.budget().unwrap().available() == 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fallback_on_an_upstream_pays_for_each_further_alternative() {
+    let host = Upstream::new("provider").with_budget(Budget::new().with_capacity(1));
+    let ask = |_: Alternative<'_, u32>| ready(Err::<(), _>("down"));
+    let call = fallback(&[1, 2, 3], ask, FallbackPolicy::new(), Never).on(&host);
+    let gave_up = call.await.unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Budget, 2));
+}
+
 #[tokio::test(start_paused = true)]
 async fn alternatives_on_one_upstream_are_attempts_on_it() {
     let region = guarded(2);
