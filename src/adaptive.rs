@@ -137,7 +137,7 @@ impl AdaptiveTimeout {
         self
     }
 
-    /// Sets the shortest limit.
+    /// Sets the shortest limit. A lower [ceiling](Self::with_ceiling) wins over it.
     #[must_use]
     pub const fn with_floor(mut self, floor: Duration) -> Self {
         self.floor = floor;
@@ -175,6 +175,12 @@ impl AdaptiveTimeout {
     pub const fn with_samples(mut self, samples: u32) -> Self {
         self.samples = if samples == 0 { 1 } else { samples };
         self
+    }
+
+    /// Returns the floor and the ceiling.
+    #[cfg(feature = "serde")]
+    pub(crate) const fn bounds(&self) -> (Duration, Duration) {
+        (self.floor, self.ceiling)
     }
 
     /// Returns the limit of a call that begins now, by the knowledge of the last call.

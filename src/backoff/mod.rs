@@ -118,7 +118,8 @@ impl Backoff {
         self
     }
 
-    /// Sets the longest delay, jitter included. The cap does not apply to an upstream's hint.
+    /// Sets the longest delay, jitter included. A base above the cap counts as the cap, so that
+    /// delays do not grow. The cap does not apply to an upstream's hint.
     #[must_use]
     pub const fn with_cap(mut self, cap: Duration) -> Self {
         self.cap = cap;

@@ -63,6 +63,8 @@ pub use transition::Transition;
 
 pub(crate) use self::core::{Outcome, Owner};
 pub(crate) use error::Open;
+#[cfg(feature = "serde")]
+pub(crate) use settings::{DEFAULT_CALLS, DEFAULT_PROBES_SHARE};
 pub(crate) use ticket::Ticket;
 
 use std::fmt;

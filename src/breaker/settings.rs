@@ -8,6 +8,12 @@ use crate::backoff::{Backoff, Jitter};
 /// The default jitter of growing open times.
 pub(super) const OPEN_JITTER: Jitter = Jitter::Proportional(0.2);
 
+/// The smallest number of calls of the default failure rate.
+pub(crate) const DEFAULT_CALLS: u32 = 20;
+
+/// The default share of probes that must pass.
+pub(crate) const DEFAULT_PROBES_SHARE: f64 = 0.6;
+
 /// The settings of a breaker.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
@@ -64,7 +70,7 @@ impl Settings {
     pub(super) const fn new() -> Self {
         Self {
             consecutive: Some(10),
-            failure_rate: Some(Rate { share: 0.5, of_at_least: 20 }),
+            failure_rate: Some(Rate { share: 0.5, of_at_least: DEFAULT_CALLS }),
             slow_rate: None,
             slow_limit: u64::MAX,
             slot: Slot::of(Duration::from_secs(10)),
@@ -72,7 +78,7 @@ impl Settings {
                 .with_cap(Duration::from_secs(60))
                 .with_jitter(OPEN_JITTER),
             hint_cap: Duration::from_secs(5 * 60),
-            probes: Probes::of(5, 0.6),
+            probes: Probes::of(5, DEFAULT_PROBES_SHARE),
             lease: Duration::from_secs(30),
         }
     }

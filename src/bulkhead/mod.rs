@@ -131,7 +131,8 @@ impl Bulkhead {
     }
 
     /// Limits the time that a call on an [`Upstream`](crate::Upstream) waits in the queue. The call
-    /// then ends with [`StopReason::Full`](crate::StopReason::Full).
+    /// then ends with [`StopReason::Full`](crate::StopReason::Full). The limit has no effect with a
+    /// queue of 0. With a limit of zero no call waits, whatever the length of the queue.
     pub const fn with_max_wait(mut self, limit: Duration) -> Self {
         self.max_wait = nanos(limit);
         self

@@ -26,6 +26,7 @@ use std::time::Duration;
 use jiff::fmt::friendly::SpanPrinter;
 use serde::{Deserializer, Serializer};
 
+use super::place::Place;
 use super::visit::DurationVisitor;
 
 /// Reads a duration.
@@ -35,9 +36,8 @@ use super::visit::DurationVisitor;
 /// Returns an error if the value is not text, not a duration or negative. The error names the value
 /// and the valid form.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let read =
-        deserializer.deserialize_str(DurationVisitor { setting: "the value", optional: false })?;
-    Ok(read.unwrap_or_default())
+    let visitor = DurationVisitor::required(Place::alone("the value"));
+    Ok(deserializer.deserialize_str(visitor)?.unwrap_or_default())
 }
 
 /// Writes a duration. It reads back exactly to the nanosecond.
@@ -61,7 +61,7 @@ pub(super) fn text_or_none(limit: Duration) -> String {
 
 /// Durations as text for fields of type `Option<Duration>`.
 pub mod option {
-    use super::{Deserializer, Duration, DurationVisitor, Serializer, text};
+    use super::{Deserializer, Duration, DurationVisitor, Place, Serializer, text};
 
     /// Reads a duration. Reads `"none"` and null as `None`.
     ///
@@ -72,7 +72,8 @@ pub mod option {
     pub fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Duration>, D::Error> {
-        deserializer.deserialize_option(DurationVisitor { setting: "the value", optional: true })
+        let visitor = DurationVisitor::optional(Place::alone("the value"));
+        deserializer.deserialize_option(visitor)
     }
 
     /// Writes the duration or, for `None`, the null of the format.

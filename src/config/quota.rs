@@ -1,102 +1,65 @@
 use std::fmt;
-use std::time::Duration;
 
+use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, MapAccess, Unexpected, Visitor};
-use serde::{Deserialize, Deserializer};
 
-use super::settings::{Reader, Settings, settings};
-use super::visit::{DurationVisitor, IntegerVisitor, NumberVisitor};
-use crate::quota::{Charge, Estimate, Quota, Rate};
+use super::place::Place;
+use super::rate::RateVisitor;
+use super::settings::{Changed, Found, Reader, Settings, settings};
+use super::visit::{IntegerVisitor, NumberVisitor};
+use crate::quota::{Charge, Estimate, Quota};
 
 settings! {
     /// Reads a quota. A missing setting keeps its value from [`Quota::new`].
     ///
-    /// * `requests`, `input`, `output`, `tokens`: a map of `count`, `per` (a duration) and
-    ///   optionally `burst`.
+    /// * `requests`, `input`, `output`, `tokens`: a rate such as `"500/min"`, or a map of `count`,
+    ///   `per` (a duration) and optionally `burst`. The units of the text are `s`, `sec`, `second`,
+    ///   `m`, `min`, `minute`, `h`, `hour`, `d` and `day`. `"10_000/s"` and `"500 per minute"` are
+    ///   rates too.
     /// * `concurrency`, `queue`: whole numbers.
     /// * `charge`: the name of a preset of [`Charge`] in lower case, or a map of `like` (such a
-    ///   name), `output_weight`, `cache_read_weight`, `cache_write_weight` and `default_maximum`.
+    ///   name), `output_weight`, `cache_read_weight`, `cache_write_weight` and `default_maximum`. A
+    ///   `default_maximum` for a preset that does not charge the most output is an error.
     /// * `estimate`: a map of `quantile` and `samples`.
     ///
     /// # Examples
     ///
     /// ```
-    /// use resile::quota::{Dimension, Quota};
+    /// use resile::quota::{Dimension, Quota, Rate};
     ///
     /// let quota: Quota = serde_json::from_str(
     ///     r#"{
-    ///         "requests": { "count": 4000, "per": "1m" },
+    ///         "requests": "4000/min",
     ///         "tokens": { "count": 400000, "per": "1m", "burst": 66000 },
     ///         "concurrency": 64,
     ///         "charge": { "like": "bedrock", "output_weight": 5 }
     ///     }"#,
     /// )?;
+    /// assert_eq!(quota.rate(Dimension::Requests), Some(Rate::per_minute(4_000)));
     /// assert_eq!(quota.rate(Dimension::Tokens).unwrap().burst(), 66_000);
     /// assert_eq!(quota.charge().output_weight(), 5.0);
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     Quota, "a quota", Quota::new(), {
-        "requests": Reader::<RateSettings>::NEW => |quota, rate| quota.with_requests(rate),
-        "input": Reader::<RateSettings>::NEW => |quota, rate| quota.with_input(rate),
-        "output": Reader::<RateSettings>::NEW => |quota, rate| quota.with_output(rate),
-        "tokens": Reader::<RateSettings>::NEW => |quota, rate| quota.with_tokens(rate),
-        "concurrency": IntegerVisitor::of("`concurrency`", 1)
+        "requests": RateVisitor => |quota, rate| quota.with_requests(rate),
+        "input": RateVisitor => |quota, rate| quota.with_input(rate),
+        "output": RateVisitor => |quota, rate| quota.with_output(rate),
+        "tokens": RateVisitor => |quota, rate| quota.with_tokens(rate),
+        "concurrency": IntegerVisitor::from_1
             => |quota, limit| quota.with_concurrency(limit),
-        "queue": IntegerVisitor::of("`queue`", 0) => |quota, waiting| quota.with_queue(waiting),
+        "queue": IntegerVisitor::from_0 => |quota, waiting| quota.with_queue(waiting),
         "charge": ChargeVisitor => |quota, charge| quota.with_charge(charge),
-        "estimate": std::marker::PhantomData::<Estimate>
+        "estimate": Reader::<Changed<Estimate>>::at
             => |quota, estimate| quota.with_estimate(estimate),
     }
 
     /// Reads `quantile` and `samples`. A missing setting keeps its value from [`Estimate::new`].
     Estimate, "an estimate", Estimate::new(), {
-        "quantile": NumberVisitor {
-            right: "`quantile` to be a number from 0 to 1", least: 0.0, most: 1.0
-        } => |estimate, quantile| estimate.with_quantile(quantile),
-        "samples": IntegerVisitor::of("`samples`", 1)
+        "quantile": NumberVisitor::share => |estimate, quantile| estimate.with_quantile(quantile),
+        "samples": IntegerVisitor::from_1
             => |estimate, samples| estimate.with_samples(samples),
     }
 }
-
-#[derive(Default)]
-struct RateSettings {
-    count: Option<u32>,
-    per: Option<Duration>,
-    burst: Option<u32>,
-}
-
-impl Settings for RateSettings {
-    type Made = Rate;
-    const WHAT: &'static str = "a rate";
-    const NAMES: &'static [&'static str] = &["count", "per", "burst"];
-
-    fn start() -> Self {
-        Self::default()
-    }
-
-    fn set<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
-        match name {
-            "count" => self.count = Some(map.next_value_seed(IntegerVisitor::of("`count`", 1))?),
-            "per" => self.per = map.next_value_seed(DurationVisitor::required("per"))?,
-            _ => self.burst = Some(map.next_value_seed(IntegerVisitor::of("`burst`", 1))?),
-        }
-        Ok(())
-    }
-
-    fn finish<E: Error>(self) -> Result<Rate, E> {
-        let count = self.count.ok_or_else(|| E::missing_field("count"))?;
-        let per = self.per.ok_or_else(|| E::missing_field("per"))?;
-        if per.is_zero() {
-            let right = "`per` to be a duration above 0";
-            return Err(E::invalid_value(Unexpected::Str("0s"), &right));
-        }
-        let rate = Rate::new(count, per);
-        Ok(self.burst.map_or(rate, |burst| rate.with_burst(burst)))
-    }
-}
-
-/// Reads the name of a preset, or a map of settings.
-struct ChargeVisitor;
 
 const PRESETS: [(&str, Charge); 7] = [
     ("actual", Charge::ACTUAL),
@@ -108,7 +71,40 @@ const PRESETS: [(&str, Charge); 7] = [
     ("groq", Charge::GROQ),
 ];
 
-impl<'de> DeserializeSeed<'de> for ChargeVisitor {
+/// Returns the names of the presets that `is_meant` selects.
+fn names(is_meant: impl Fn(&Charge) -> bool) -> String {
+    let meant = PRESETS.iter().filter(|(_, charge)| is_meant(charge));
+    meant.map(|(name, _)| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+}
+
+/// Reads the name of a preset.
+struct PresetVisitor<'a>(Place<'a>);
+
+impl<'de> DeserializeSeed<'de> for PresetVisitor<'_> {
+    type Value = (&'static str, Charge);
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for PresetVisitor<'_> {
+    type Value = (&'static str, Charge);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to be one of {}", self.0, names(|_| true))
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
+        let preset = PRESETS.into_iter().find(|(preset, _)| *preset == name);
+        preset.ok_or_else(|| E::invalid_value(Unexpected::Str(name), &self))
+    }
+}
+
+/// Reads the name of a preset, or a map of settings.
+struct ChargeVisitor<'a>(Place<'a>);
+
+impl<'de> DeserializeSeed<'de> for ChargeVisitor<'_> {
     type Value = Charge;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Charge, D::Error> {
@@ -116,13 +112,12 @@ impl<'de> DeserializeSeed<'de> for ChargeVisitor {
     }
 }
 
-impl<'de> Visitor<'de> for ChargeVisitor {
+impl<'de> Visitor<'de> for ChargeVisitor<'_> {
     type Value = Charge;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("`charge` to be ")?;
-        PRESETS.iter().try_for_each(|(name, _)| write!(f, "\"{name}\", "))?;
-        write!(f, "or a map of `{}`", ChargeSettings::NAMES.join("`, `"))
+        PresetVisitor(self.0).expecting(f)?;
+        write!(f, ", or a map of `{}`", ChargeSettings::NAMES.join("`, `"))
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Charge, E> {
@@ -134,22 +129,13 @@ impl<'de> Visitor<'de> for ChargeVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Charge, A::Error> {
-        Reader::<ChargeSettings>::NEW.visit_map(map)
-    }
-}
-
-/// A preset by its name.
-struct Preset(Charge);
-
-impl<'de> Deserialize<'de> for Preset {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(ChargeVisitor).map(Preset)
+        Reader::<ChargeSettings>::at(self.0).visit_map(map)
     }
 }
 
 #[derive(Default)]
 struct ChargeSettings {
-    like: Charge,
+    like: Option<(&'static str, Charge)>,
     output: Option<f64>,
     cache_reads: Option<f64>,
     cache_writes: Option<f64>,
@@ -166,32 +152,23 @@ impl Settings for ChargeSettings {
         Self::default()
     }
 
-    fn set<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
-        let weight = |right: &'static str| NumberVisitor { right, least: 0.0, most: 1_000_000.0 };
-        match name {
-            "like" => self.like = map.next_value::<Preset>()?.0,
-            "output_weight" => {
-                let right = "`output_weight` to be a number from 0 to 1000000";
-                self.output = Some(map.next_value_seed(weight(right))?);
-            }
+    fn set<'de, A: MapAccess<'de>>(&mut self, at: Place<'_>, map: &mut A) -> Result<(), A::Error> {
+        match at.name {
+            "like" => self.like = Some(map.next_value_seed(PresetVisitor(at))?),
+            "output_weight" => self.output = Some(map.next_value_seed(NumberVisitor::weight(at))?),
             "cache_read_weight" => {
-                let right = "`cache_read_weight` to be a number from 0 to 1000000";
-                self.cache_reads = Some(map.next_value_seed(weight(right))?);
+                self.cache_reads = Some(map.next_value_seed(NumberVisitor::weight(at))?);
             }
             "cache_write_weight" => {
-                let right = "`cache_write_weight` to be a number from 0 to 1000000";
-                self.cache_writes = Some(map.next_value_seed(weight(right))?);
+                self.cache_writes = Some(map.next_value_seed(NumberVisitor::weight(at))?);
             }
-            _ => {
-                let maximum = IntegerVisitor::of("`default_maximum`", 0);
-                self.default_maximum = Some(map.next_value_seed(maximum)?);
-            }
+            _ => self.default_maximum = Some(map.next_value_seed(IntegerVisitor::from_0(at))?),
         }
         Ok(())
     }
 
-    fn finish<E: Error>(self) -> Result<Charge, E> {
-        let mut charge = self.like;
+    fn finish<E: Error>(self, found: &Found<'_>) -> Result<Charge, E> {
+        let (name, mut charge) = self.like.unwrap_or_default();
         if let Some(weight) = self.output {
             charge = charge.with_output_weight(weight);
         }
@@ -202,6 +179,14 @@ impl Settings for ChargeSettings {
             charge = charge.with_cache_write_weight(weight);
         }
         if let Some(tokens) = self.default_maximum {
+            if found.has(&["like"]) && !charge.reserves_maximum() {
+                let right = names(Charge::reserves_maximum);
+                return Err(found.contradiction(
+                    ("like", &format!("\"{name}\"")),
+                    ("default_maximum", &tokens.to_string()),
+                    &format!("a preset that charges the most output at the start: {right}"),
+                ));
+            }
             charge = charge.with_default_maximum(tokens);
         }
         Ok(charge)

@@ -1,7 +1,10 @@
 use serde::de::{Error, MapAccess};
 use serde::{Deserialize, Deserializer};
 
-use super::settings::{Settings, read};
+use super::parts::BulkheadSettings;
+use super::place::Place;
+use super::settings::{Changed, Found, Reader, Settings, read};
+use super::visit::NameVisitor;
 use crate::adaptive::AdaptiveTimeout;
 use crate::breaker::Breaker;
 use crate::budget::Budget;
@@ -62,21 +65,30 @@ impl Settings for UpstreamSettings {
         Self::default()
     }
 
-    fn set<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
-        match name {
-            "name" => self.name = Some(map.next_value()?),
-            "budget" => self.budget = Some(map.next_value()?),
-            "breaker" => self.breaker = Some(map.next_value()?),
-            "cooldown" => self.cooldown = Some(map.next_value()?),
-            "bulkhead" => self.bulkhead = Some(map.next_value()?),
-            "quota" => self.quota = Some(map.next_value()?),
-            _ => self.adaptive = Some(map.next_value()?),
+    fn set<'de, A: MapAccess<'de>>(&mut self, at: Place<'_>, map: &mut A) -> Result<(), A::Error> {
+        match at.name {
+            "name" => self.name = Some(map.next_value_seed(NameVisitor(at))?),
+            "budget" => self.budget = Some(map.next_value_seed(Reader::<Changed<Budget>>::at(at))?),
+            "breaker" => {
+                self.breaker = Some(map.next_value_seed(Reader::<Changed<Breaker>>::at(at))?)
+            }
+            "cooldown" => {
+                self.cooldown = Some(map.next_value_seed(Reader::<Changed<Cooldown>>::at(at))?)
+            }
+            "bulkhead" => {
+                self.bulkhead = Some(map.next_value_seed(Reader::<BulkheadSettings>::at(at))?)
+            }
+            "quota" => self.quota = Some(map.next_value_seed(Reader::<Changed<Quota>>::at(at))?),
+            _ => {
+                self.adaptive =
+                    Some(map.next_value_seed(Reader::<Changed<AdaptiveTimeout>>::at(at))?)
+            }
         }
         Ok(())
     }
 
-    fn finish<E: Error>(self) -> Result<Upstream, E> {
-        let mut upstream = Upstream::named(self.name.ok_or_else(|| E::missing_field("name"))?);
+    fn finish<E: Error>(self, found: &Found<'_>) -> Result<Upstream, E> {
+        let mut upstream = Upstream::named(found.required("name", self.name)?);
         if let Some(budget) = self.budget {
             upstream = upstream.with_budget(budget);
         }

@@ -5,24 +5,23 @@ use std::fmt;
 use std::time::Duration;
 
 use jiff::fmt::friendly::SpanParser;
-use serde::de::value::MapAccessDeserializer;
+use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, MapAccess, Unexpected, Visitor};
-use serde::{Deserialize, Deserializer};
 
-use crate::backoff::{Backoff, Jitter};
+use super::place::Place;
 
 /// Reads a duration. If `optional`, reads `"none"` and null as `None`.
-pub(super) struct DurationVisitor {
-    pub(super) setting: &'static str,
-    pub(super) optional: bool,
+pub(super) struct DurationVisitor<'a> {
+    at: Place<'a>,
+    optional: bool,
 }
 
-impl<'de> Visitor<'de> for DurationVisitor {
+impl<'de> Visitor<'de> for DurationVisitor<'_> {
     type Value = Option<Duration>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { setting, optional } = self;
-        write!(f, "`{setting}` to be a duration of 0 or more in h, m, s, ms, us or ns")?;
+        let Self { at, optional } = self;
+        write!(f, "{at} to be a duration of 0 or more in h, m, s, ms, us or ns")?;
         write!(
             f,
             ", such as \"1.5s\", \"500ms\" or \"2m 30s\"{}",
@@ -53,18 +52,18 @@ impl<'de> Visitor<'de> for DurationVisitor {
     }
 }
 
-impl DurationVisitor {
+impl<'a> DurationVisitor<'a> {
     /// Creates a visitor that also accepts `"none"` and null.
-    pub(super) const fn optional(setting: &'static str) -> Self {
-        Self { setting, optional: true }
+    pub(super) const fn optional(at: Place<'a>) -> Self {
+        Self { at, optional: true }
     }
 
-    pub(super) const fn required(setting: &'static str) -> Self {
-        Self { setting, optional: false }
+    pub(super) const fn required(at: Place<'a>) -> Self {
+        Self { at, optional: false }
     }
 }
 
-impl<'de> DeserializeSeed<'de> for DurationVisitor {
+impl<'de> DeserializeSeed<'de> for DurationVisitor<'_> {
     type Value = Option<Duration>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -78,26 +77,37 @@ impl<'de> DeserializeSeed<'de> for DurationVisitor {
 
 /// Reads a whole number of at least `least`.
 #[derive(Clone, Copy)]
-pub(super) struct IntegerVisitor {
-    pub(super) setting: &'static str,
-    pub(super) least: u32,
+pub(super) struct IntegerVisitor<'a> {
+    at: Place<'a>,
+    /// A remark on the setting.
+    remark: &'static str,
+    least: u32,
 }
 
-impl IntegerVisitor {
-    pub(super) const ATTEMPTS: Self = Self { setting: "`attempts` (the first included)", least: 1 };
+impl<'a> IntegerVisitor<'a> {
+    pub(super) const fn from_0(at: Place<'a>) -> Self {
+        Self { at, remark: "", least: 0 }
+    }
 
-    pub(super) const UNSURE_ATTEMPTS: Self = Self::of("`unsure_attempts`", 1);
+    pub(super) const fn from_1(at: Place<'a>) -> Self {
+        Self { at, remark: "", least: 1 }
+    }
 
-    pub(super) const fn of(setting: &'static str, least: u32) -> Self {
-        Self { setting, least }
+    pub(super) const fn optional_from_1(at: Place<'a>) -> OptionalVisitor<Self> {
+        OptionalVisitor(Self::from_1(at))
+    }
+
+    pub(super) const fn attempts(at: Place<'a>) -> Self {
+        Self { at, remark: " (the first included)", least: 1 }
     }
 }
 
-impl Visitor<'_> for IntegerVisitor {
+impl Visitor<'_> for IntegerVisitor<'_> {
     type Value = u32;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} to be a whole number from {} to {}", self.setting, self.least, u32::MAX)
+        let Self { at, remark, least } = self;
+        write!(f, "{at}{remark} to be a whole number from {least} to {}", u32::MAX)
     }
 
     fn visit_u64<E: Error>(self, n: u64) -> Result<u32, E> {
@@ -113,7 +123,7 @@ impl Visitor<'_> for IntegerVisitor {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for IntegerVisitor {
+impl<'de> DeserializeSeed<'de> for IntegerVisitor<'_> {
     type Value = u32;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u32, D::Error> {
@@ -121,10 +131,11 @@ impl<'de> DeserializeSeed<'de> for IntegerVisitor {
     }
 }
 
-/// Reads a value of the inner visitor. Reads `"none"` and null as `None`.
+/// Reads a value of the inner visitor. Reads `"none"` and null as `None`, and names `"none"` in each
+/// error.
 pub(super) struct OptionalVisitor<V>(pub(super) V);
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for OptionalVisitor<V> {
+impl<'de, V: Visitor<'de> + Copy> Visitor<'de> for OptionalVisitor<V> {
     type Value = Option<V::Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -144,12 +155,23 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for OptionalVisitor<V> {
         Ok(None)
     }
 
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_f64<E: Error>(self, n: f64) -> Result<Self::Value, E> {
+        let made = self.0.visit_f64::<E>(n);
+        made.map(Some).map_err(|_| E::invalid_value(Unexpected::Float(n), &self))
+    }
+
     fn visit_u64<E: Error>(self, n: u64) -> Result<Self::Value, E> {
-        self.0.visit_u64(n).map(Some)
+        let made = self.0.visit_u64::<E>(n);
+        made.map(Some).map_err(|_| E::invalid_value(Unexpected::Unsigned(n), &self))
     }
 
     fn visit_i64<E: Error>(self, n: i64) -> Result<Self::Value, E> {
-        self.0.visit_i64(n).map(Some)
+        let made = self.0.visit_i64::<E>(n);
+        made.map(Some).map_err(|_| E::invalid_value(Unexpected::Signed(n), &self))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
@@ -157,7 +179,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for OptionalVisitor<V> {
     }
 }
 
-impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for OptionalVisitor<V> {
+impl<'de, V: Visitor<'de> + Copy> DeserializeSeed<'de> for OptionalVisitor<V> {
     type Value = Option<V::Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -166,17 +188,18 @@ impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for OptionalVisitor<V> {
 }
 
 /// Reads a number from `least` to `most`.
-pub(super) struct NumberVisitor {
-    pub(super) right: &'static str,
-    pub(super) least: f64,
-    pub(super) most: f64,
+pub(super) struct NumberVisitor<'a> {
+    at: Place<'a>,
+    right: &'static str,
+    least: f64,
+    most: f64,
 }
 
-impl Visitor<'_> for NumberVisitor {
+impl Visitor<'_> for NumberVisitor<'_> {
     type Value = f64;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.right)
+        write!(f, "{} to be {}", self.at, self.right)
     }
 
     fn visit_f64<E: Error>(self, n: f64) -> Result<f64, E> {
@@ -199,12 +222,25 @@ impl Visitor<'_> for NumberVisitor {
     }
 }
 
-impl NumberVisitor {
-    pub(super) const FACTOR: Self =
-        Self { right: "`factor` to be a finite number of 1 or more", least: 1.0, most: f64::MAX };
+impl<'a> NumberVisitor<'a> {
+    pub(super) const fn share(at: Place<'a>) -> Self {
+        Self { at, right: "a number from 0 to 1", least: 0.0, most: 1.0 }
+    }
+
+    pub(super) const fn factor(at: Place<'a>) -> Self {
+        Self { at, right: "a finite number of 1 or more", least: 1.0, most: f64::MAX }
+    }
+
+    pub(super) const fn weight(at: Place<'a>) -> Self {
+        Self { at, right: "a number from 0 to 1000000", least: 0.0, most: 1_000_000.0 }
+    }
+
+    pub(super) const fn tokens(at: Place<'a>) -> Self {
+        Self { at, right: "a number from 0 to 4294967295", least: 0.0, most: 4_294_967_295.0 }
+    }
 }
 
-impl<'de> DeserializeSeed<'de> for NumberVisitor {
+impl<'de> DeserializeSeed<'de> for NumberVisitor<'_> {
     type Value = f64;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<f64, D::Error> {
@@ -212,94 +248,52 @@ impl<'de> DeserializeSeed<'de> for NumberVisitor {
     }
 }
 
-/// The constructor of a named curve. Its argument is the base delay.
-pub(super) struct DelayCurveVisitor(pub(super) fn(Duration) -> Backoff);
+/// Reads true or false.
+pub(super) struct FlagVisitor<'a>(pub(super) Place<'a>);
 
-/// The curves that cannot be configured and their error messages.
-pub(super) const CODE_ONLY_CURVES: [(&str, &str); 2] = [
-    ("steps", "`curve` cannot be \"steps\" in a configuration: use `Backoff::steps` in code"),
-    ("custom", "`curve` cannot be \"custom\" in a configuration: use `Backoff::custom` in code"),
-];
-
-impl<'de> Deserialize<'de> for DelayCurveVisitor {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(CurveVisitor)
-    }
-}
-
-struct CurveVisitor;
-
-impl Visitor<'_> for CurveVisitor {
-    type Value = DelayCurveVisitor;
+impl Visitor<'_> for FlagVisitor<'_> {
+    type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "`curve` to be \"none\", \"fixed\", \"linear\", \"exponential\" or \"fibonacci\"",
-        )
+        write!(f, "{} to be true or false", self.0)
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<DelayCurveVisitor, E> {
-        Ok(DelayCurveVisitor(match name {
-            "none" => |_| Backoff::none(),
-            "fixed" => Backoff::fixed,
-            "linear" => Backoff::linear,
-            "exponential" => Backoff::exponential,
-            "fibonacci" => Backoff::fibonacci,
-            _ => {
-                let in_code = CODE_ONLY_CURVES.iter().find(|(curve, _)| *curve == name);
-                return Err(in_code.map_or_else(
-                    || E::invalid_value(Unexpected::Str(name), &self),
-                    |(_, why)| E::custom(why),
-                ));
-            }
-        }))
+    fn visit_bool<E: Error>(self, flag: bool) -> Result<bool, E> {
+        Ok(flag)
     }
 }
 
-/// Reads `"none"`, `"full"`, `"equal"`, `"decorrelated"` or a map: `{ "proportional": 0.5 }`.
-impl<'de> Deserialize<'de> for Jitter {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(JitterVisitor)
+impl<'de> DeserializeSeed<'de> for FlagVisitor<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_bool(self)
     }
 }
 
-struct JitterVisitor;
+/// Reads a name.
+pub(super) struct NameVisitor<'a>(pub(super) Place<'a>);
 
-impl<'de> Visitor<'de> for JitterVisitor {
-    type Value = Jitter;
+impl Visitor<'_> for NameVisitor<'_> {
+    type Value = String;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("`jitter` to be \"none\", \"full\", \"equal\", \"decorrelated\" or { \"proportional\": 0.5 }")
+        write!(f, "{} to be text, such as \"search\"", self.0)
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<Jitter, E> {
-        match name {
-            "none" => Ok(Jitter::None),
-            "full" => Ok(Jitter::Full),
-            "equal" => Ok(Jitter::Equal),
-            "decorrelated" => Ok(Jitter::Decorrelated),
-            _ => Err(E::invalid_value(Unexpected::Str(name), &self)),
-        }
+    fn visit_str<E: Error>(self, name: &str) -> Result<String, E> {
+        Ok(name.to_owned())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Jitter, A::Error> {
-        let ProportionalVisitor { proportional } =
-            Deserialize::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(Jitter::Proportional(proportional))
+    fn visit_string<E: Error>(self, name: String) -> Result<String, E> {
+        Ok(name)
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ProportionalVisitor {
-    #[serde(deserialize_with = "proportional")]
-    proportional: f64,
-}
+impl<'de> DeserializeSeed<'de> for NameVisitor<'_> {
+    type Value = String;
 
-fn proportional<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    deserializer.deserialize_f64(NumberVisitor {
-        right: "`proportional` to be a number from 0 to 1",
-        least: 0.0,
-        most: 1.0,
-    })
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
+        deserializer.deserialize_string(self)
+    }
 }

@@ -149,7 +149,8 @@ impl Cooldown {
         self
     }
 
-    /// Sets the hold after a refusal without a hint. With zero such a refusal holds no calls.
+    /// Sets the hold after a refusal without a hint. With zero such a refusal holds no calls. A hold
+    /// above the [cap](Self::with_cap) counts as the cap.
     pub const fn with_default_hold(mut self, hold: Duration) -> Self {
         self.gate.settings_mut().default_hold = hold;
         self

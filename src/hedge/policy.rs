@@ -65,7 +65,9 @@ impl Default for HedgePolicy {
 impl<C> HedgePolicy<C> {
     /// Sets the delay between the start of an attempt and the next hedge.
     ///
-    /// With zero, all hedges start as soon as the first attempt is pending.
+    /// With zero, all hedges start as soon as the first attempt is pending. With a delay that is not
+    /// below the total timeout and the attempt timeout, no hedge starts: the call ends at the
+    /// earlier one.
     pub const fn with_delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self

@@ -106,6 +106,16 @@ use crate::verdict::Verdict;
 /// * `jitter` is `"none"`, `"full"`, `"equal"`, `"decorrelated"` or `{ "proportional": 0.5 }`. The
 ///   default is none for `"fixed"` and full for a curve that grows.
 ///
+/// Two settings that contradict each other are an error that names both:
+///
+/// * an `attempt_timeout` above the `total_timeout`,
+/// * a `base` above the `cap` of the same backoff,
+/// * a backoff whose shortest first delay is not below the `total_timeout`, so that no retry begins,
+/// * more `unsure_attempts` than `attempts`.
+///
+/// A default contradicts nothing. With one attempt the last two are no error, because the policy
+/// makes no retry anyway. A policy that contradicts itself in code is written as it is.
+///
 /// The classifier is not written, because it is code. After reading a policy, set its classifier by
 /// [`with_classifier`](Self::with_classifier).
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -12,8 +12,8 @@ impl<C> RetryPolicy<C> {
 
     /// Sets the maximum number of attempts for a call whose last verdict
     /// [is unsure](crate::Verdict::is_unsure), if that is fewer than
-    /// [`attempts`](Self::with_attempts). The first attempt counts. 0 means 1. The default is no
-    /// limit of its own, as are 65,535 and more.
+    /// [`attempts`](Self::with_attempts). The first attempt counts. 0 means 1. A higher number than
+    /// `attempts` has no effect. The default is no limit of its own, as are 65,535 and more.
     ///
     /// # Examples
     ///
@@ -49,6 +49,10 @@ impl<C> RetryPolicy<C> {
     }
 
     /// Sets the delays between attempts.
+    ///
+    /// If the first delay is not below the [total timeout](Self::with_total_timeout), no retry
+    /// begins: the call ends after its first failure, because no time would be left for another
+    /// attempt.
     pub const fn with_backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
@@ -111,7 +115,8 @@ impl<C> RetryPolicy<C> {
     ///
     /// A hint below the delay counts as the delay. A hint above the delay plus the margin is cut to
     /// that sum. The hint gets no jitter of its own, because the backoff's delay has one. Without a
-    /// margin a hint is the shortest delay. The [hint cap](Self::with_hint_cap) applies first.
+    /// margin a hint is the shortest delay. The [hint cap](Self::with_hint_cap) applies first, so a
+    /// margin above the cap cuts no hint.
     pub const fn with_hint_margin(mut self, margin: Duration) -> Self {
         self.hint_margin = Some(margin);
         self

@@ -89,7 +89,8 @@ impl Charge {
         self
     }
 
-    /// Sets the most output of a request that does not limit its output.
+    /// Sets the most output of a request that does not limit its output. Without
+    /// [`with_maximum_reserved`](Self::with_maximum_reserved) the number has no effect.
     pub const fn with_default_maximum(mut self, tokens: u32) -> Self {
         self.default_maximum = tokens;
         self

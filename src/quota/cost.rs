@@ -7,6 +7,11 @@ use super::Estimate;
 /// Every attempt costs one request. The cost adds tokens. Missing numbers are estimated from the
 /// usage of recent calls: see [`Estimate`].
 ///
+/// A cost above a burst of the quota never fits, so the call ends at once with
+/// [`StopReason::TooLarge`](crate::StopReason::TooLarge) and sends nothing.
+/// [`GaveUp::too_large`](crate::GaveUp::too_large) returns both numbers. Send less, or set a larger
+/// burst.
+///
 /// # Examples
 ///
 /// ```

@@ -107,28 +107,63 @@ fn policies_are_read() {
 
 #[test]
 fn an_error_names_the_setting_its_value_and_the_accepted_values() {
-    let whole = |setting: &str, least: u32| {
-        format!("expected `{setting}` to be a whole number from {least} to 4294967295")
+    let whole = |setting: &str, place: &str, least: u32| {
+        format!("expected `{setting}` of {place} to be a whole number from {least} to 4294967295")
     };
-    let share = "expected `share` to be a number from 0 to 1";
+    let share = "expected `share` of `failure_rate` of `breaker` to be a number from 0 to 1";
     let table = [
         ("{}", "missing field `name`".to_owned()),
         (r#"{ "name": "x", "limit": 1 }"#, "unknown field `limit`, expected one of `name`, `budget`, `breaker`, `cooldown`, `bulkhead`, `quota`, `adaptive_timeout`".to_owned()),
         (r#"{ "name": "x", "name": "y" }"#, "duplicate field `name`".to_owned()),
         ("[]", "invalid type: sequence, expected an upstream to be a map of `name`, `budget`, `breaker`, `cooldown`, `bulkhead`, `quota`, `adaptive_timeout`".to_owned()),
-        (r#"{ "name": "x", "budget": { "capacity": -1 } }"#, format!("invalid value: integer `-1`, {}", whole("capacity", 0))),
-        (r#"{ "name": "x", "budget": { "deposit": -1 } }"#, "invalid value: floating point `-1.0`, expected `deposit` to be a number from 0 to 4294967295".to_owned()),
-        (r#"{ "name": "x", "breaker": { "consecutive": 0 } }"#, format!("invalid value: integer `0`, {}", whole("consecutive", 1))),
-        (r#"{ "name": "x", "breaker": { "consecutive": "many" } }"#, format!("invalid value: string \"many\", {}, or \"none\"", whole("consecutive", 1))),
+        (r#"{ "name": "x", "budget": { "capacity": -1 } }"#, format!("invalid value: integer `-1`, {}", whole("capacity", "`budget`", 0))),
+        (r#"{ "name": "x", "budget": { "deposit": -1 } }"#, "invalid value: floating point `-1.0`, expected `deposit` of `budget` to be a number from 0 to 4294967295".to_owned()),
+        (r#"{ "name": "x", "breaker": { "consecutive": 0 } }"#, format!("invalid value: integer `0`, {}, or \"none\"", whole("consecutive", "`breaker`", 1))),
+        (r#"{ "name": "x", "breaker": { "consecutive": "many" } }"#, format!("invalid value: string \"many\", {}, or \"none\"", whole("consecutive", "`breaker`", 1))),
         (r#"{ "name": "x", "breaker": { "failure_rate": { "share": 2, "of": 3 } } }"#, format!("invalid value: floating point `2.0`, {share}")),
-        (r#"{ "name": "x", "breaker": { "failure_rate": { "share": 0.5 } } }"#, "missing field `of`".to_owned()),
-        (r#"{ "name": "x", "breaker": { "failure_rate": { "share": 0.5, "of": 3, "limit": "1s" } } }"#, "unknown field `limit`, expected `share` or `of`".to_owned()),
-        (r#"{ "name": "x", "breaker": { "slow_rate": { "share": 0.5, "of": 3 } } }"#, "missing field `limit`".to_owned()),
-        (r#"{ "name": "x", "bulkhead": {} }"#, "missing field `limit`".to_owned()),
-        (r#"{ "name": "x", "cooldown": { "cap": 5 } }"#, r#"invalid type: integer `5`, expected `cap` to be a duration of 0 or more in h, m, s, ms, us or ns, such as "1.5s", "500ms" or "2m 30s""#.to_owned()),
+        (r#"{ "name": "x", "breaker": { "failure_rate": { "share": 0.5 } } }"#, "missing field `of` of `failure_rate` of `breaker`".to_owned()),
+        (r#"{ "name": "x", "breaker": { "failure_rate": { "share": 0.5, "of": 3, "limit": "1s" } } }"#, "unknown field `limit` of `failure_rate` of `breaker`, expected one of `share`, `of`".to_owned()),
+        (r#"{ "name": "x", "breaker": { "slow_rate": { "share": 0.5, "of": 3 } } }"#, "missing field `limit` of `slow_rate` of `breaker`".to_owned()),
+        (r#"{ "name": "x", "bulkhead": {} }"#, "missing field `limit` of `bulkhead`".to_owned()),
+        (r#"{ "name": 5 }"#, r#"invalid type: integer `5`, expected `name` to be text, such as "search""#.to_owned()),
+        (r#"{ "name": "x", "budget": { "refund_on_success": "yes" } }"#, r#"invalid type: string "yes", expected `refund_on_success` of `budget` to be true or false"#.to_owned()),
+        (r#"{ "name": "x", "breaker": { "open_time": "5s" } }"#, r#"invalid type: string "5s", expected `open_time` of `breaker` to be a map of `curve`, `base`, `factor`, `cap`, `jitter`"#.to_owned()),
+        (r#"{ "name": "x", "cooldown": { "cap": 5 } }"#, r#"invalid type: integer `5`, expected `cap` of `cooldown` to be a duration of 0 or more in h, m, s, ms, us or ns, such as "1.5s", "500ms" or "2m 30s""#.to_owned()),
     ];
     for (text, message) in table {
         assert_eq!(wrong::<Upstream>(text), message, "{text}");
+    }
+}
+
+/// The short forms have the defaults of [`Breaker::new`]: 20 calls, and the share 0.6 of the probes.
+#[test]
+fn a_failure_rate_may_be_a_share_and_probes_a_number() {
+    let read = |text: &str| format!("{:?}", from_str::<Breaker>(text).unwrap());
+    let new = || Breaker::new();
+    for (text, meant) in [
+        (r#"{ "failure_rate": 0.25 }"#, new().with_failure_rate(0.25, 20)),
+        (r#"{ "failure_rate": 0 }"#, new().with_failure_rate(0.0, 20)),
+        (r#"{ "failure_rate": 1 }"#, new().with_failure_rate(1.0, 20)),
+        (r#"{ "failure_rate": 0.5, "probes": 5 }"#, new()),
+        (r#"{ "probes": 1 }"#, new().with_probes(1.0, 1)),
+        (r#"{ "probes": 10 }"#, new().with_probes(0.6, 10)),
+        (r#"{ "failure_rate": null }"#, new().without_failure_rate()),
+    ] {
+        assert_eq!(read(text), format!("{meant:?}"), "{text}");
+    }
+    let rate = "expected `failure_rate` to be a share from 0 to 1, such as 0.5, or a map of `share`, `of`, or \"none\"";
+    let probes =
+        "expected `probes` to be a whole number from 1, such as 3, or a map of `share`, `of`";
+    for (text, message) in [
+        (r#"{ "failure_rate": 50 }"#, format!("invalid value: integer `50`, {rate}")),
+        (r#"{ "failure_rate": -1 }"#, format!("invalid value: integer `-1`, {rate}")),
+        (r#"{ "failure_rate": 1.5 }"#, format!("invalid value: floating point `1.5`, {rate}")),
+        (r#"{ "failure_rate": "50%" }"#, format!("invalid value: string \"50%\", {rate}")),
+        (r#"{ "probes": 0 }"#, format!("invalid value: integer `0`, {probes}")),
+        (r#"{ "probes": 4294967296 }"#, format!("invalid value: integer `4294967296`, {probes}")),
+        (r#"{ "probes": 0.6 }"#, format!("invalid type: floating point `0.6`, {probes}")),
+    ] {
+        assert_eq!(wrong::<Breaker>(text), message, "{text}");
     }
 }
 

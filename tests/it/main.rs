@@ -12,6 +12,8 @@ mod classify;
 mod clock_limits_and_reentry;
 mod compose;
 mod config;
+mod config_errors;
+mod contradictions;
 mod deadline;
 mod decide;
 mod draws;

@@ -172,13 +172,16 @@ fn unknown_and_duplicate_settings_are_errors() {
     );
     assert_eq!(
         wrong_backoff(r#""max": "1s""#),
-        "unknown field `max`, expected one of `curve`, `base`, `factor`, `cap`, `jitter`"
+        "unknown field `max` of `backoff`, expected one of `curve`, `base`, `factor`, `cap`, `jitter`"
     );
     assert_eq!(
         wrong_backoff(r#""jitter": { "share": 0.5 }"#),
-        "unknown field `share`, expected `proportional`"
+        "unknown field `share` of `jitter` of `backoff`, expected `proportional`"
     );
-    assert_eq!(wrong_backoff(r#""jitter": {}"#), "missing field `proportional`");
+    assert_eq!(
+        wrong_backoff(r#""jitter": {}"#),
+        "missing field `proportional` of `jitter` of `backoff`"
+    );
     assert_eq!(wrong(r#"{ "attempts": 5, "attempts": 6 }"#), "duplicate field `attempts`");
 }
 
@@ -225,11 +228,13 @@ fn bad_durations_are_errors() {
         );
         assert_eq!(
             wrong_backoff(&format!(r#""cap": {value:?}"#)),
-            format!("invalid value: string {value:?}, expected `cap` {right}, or \"none\"")
+            format!(
+                "invalid value: string {value:?}, expected `cap` of `backoff` {right}, or \"none\""
+            )
         );
         assert_eq!(
             wrong_backoff(&format!(r#""base": {value:?}"#)),
-            format!("invalid value: string {value:?}, expected `base` {right}")
+            format!("invalid value: string {value:?}, expected `base` of `backoff` {right}")
         );
     }
     assert_eq!(
@@ -246,17 +251,17 @@ fn bad_durations_are_errors() {
     );
     assert_eq!(
         wrong_backoff(r#""base": null"#),
-        format!("invalid type: null, expected `base` {right}")
+        format!("invalid type: null, expected `base` of `backoff` {right}")
     );
     assert_eq!(
         wrong_backoff(r#""base": "none""#),
-        format!("invalid value: string \"none\", expected `base` {right}")
+        format!("invalid value: string \"none\", expected `base` of `backoff` {right}")
     );
 }
 
 #[test]
 fn bad_factors_and_shares_are_errors() {
-    let factor = "expected `factor` to be a finite number of 1 or more";
+    let factor = "expected `factor` of `backoff` to be a finite number of 1 or more";
     assert_eq!(
         wrong_backoff(r#""factor": 0.5"#),
         format!("invalid value: floating point `0.5`, {factor}")
@@ -267,7 +272,7 @@ fn bad_factors_and_shares_are_errors() {
     );
     assert_eq!(wrong_backoff(r#""factor": "2""#), format!("invalid type: string \"2\", {factor}"));
 
-    let share = "expected `proportional` to be a number from 0 to 1";
+    let share = "expected `proportional` of `jitter` of `backoff` to be a number from 0 to 1";
     let of = |value: &str| wrong_backoff(&format!(r#""jitter": {{ "proportional": {value} }}"#));
     assert_eq!(of("1.5"), format!("invalid value: floating point `1.5`, {share}"));
     assert_eq!(of("-1"), format!("invalid value: floating point `-1.0`, {share}"));
@@ -295,14 +300,14 @@ fn a_factor_of_nan_or_infinity_is_an_error() {
 
 #[test]
 fn unknown_names_are_errors() {
-    let curve = r#"expected `curve` to be "none", "fixed", "linear", "exponential" or "fibonacci""#;
+    let curve = r#"expected `curve` of `backoff` to be "none", "fixed", "linear", "exponential" or "fibonacci""#;
     assert_eq!(
         wrong_backoff(r#""curve": "quadratic""#),
         format!("invalid value: string \"quadratic\", {curve}")
     );
     assert_eq!(wrong_backoff(r#""curve": 2"#), format!("invalid type: integer `2`, {curve}"));
 
-    let jitter = r#"expected `jitter` to be "none", "full", "equal", "decorrelated" or { "proportional": 0.5 }"#;
+    let jitter = r#"expected `jitter` of `backoff` to be "none", "full", "equal", "decorrelated" or { "proportional": 0.5 }"#;
     assert_eq!(
         wrong_backoff(r#""jitter": "some""#),
         format!("invalid value: string \"some\", {jitter}")
@@ -358,52 +363,80 @@ fn jitters() -> impl Strategy<Value = Jitter> {
     ]
 }
 
+/// Backoffs without a contradiction.
 fn backoffs() -> impl Strategy<Value = Backoff> {
-    let curves = prop_oneof![
-        Just(Backoff::none()),
-        durations().prop_map(Backoff::fixed),
-        durations().prop_map(Backoff::linear),
-        durations().prop_map(Backoff::exponential),
-        durations().prop_map(Backoff::fibonacci),
+    const CURVES: [fn(Duration) -> Backoff; 5] = [
+        |_| Backoff::none(),
+        Backoff::fixed,
+        Backoff::linear,
+        Backoff::exponential,
+        Backoff::fibonacci,
     ];
-    let backoffs =
-        (curves, proptest::option::of(1.0..=f64::MAX), proptest::option::of(durations()));
-    (backoffs, proptest::option::of(jitters())).prop_map(|((mut backoff, factor, cap), jitter)| {
+    let factors = proptest::option::of(1.0..=f64::MAX);
+    let caps = proptest::option::of(durations());
+    let backoffs = (proptest::sample::select(&CURVES), durations(), factors, caps);
+    (backoffs, proptest::option::of(jitters())).prop_map(|((curve, base, factor, cap), jitter)| {
+        let mut backoff = curve(base);
         if let Some(factor) = factor {
             backoff = backoff.with_factor(factor);
         }
         if let Some(cap) = cap {
-            backoff = backoff.with_cap(cap);
+            backoff = backoff.with_cap(cap.max(base));
         }
         jitter.map_or(backoff, |jitter| backoff.with_jitter(jitter))
     })
 }
 
+/// Policies without a contradiction.
 fn policies() -> impl Strategy<Value = RetryPolicy> {
     let attempt_timeouts = prop_oneof![
-        Just(RetryPolicy::new()),
-        Just(
-            RetryPolicy::new()
-                .with_learned_attempt_timeout()
-                .with_attempt_timeout(Duration::from_secs(9))
-        ),
-        durations().prop_map(|limit| RetryPolicy::new().with_attempt_timeout(limit)),
+        Just((None, false)),
+        Just((Some(Duration::from_secs(9)), true)),
+        durations().prop_map(|limit| (Some(limit), false)),
     ];
     let attempts = (any::<u32>(), any::<u32>());
     let throttled = (proptest::option::of(backoffs()), any::<bool>());
     let hints = (durations(), proptest::option::of(durations()));
     let timeouts = (proptest::option::of(durations()), attempt_timeouts);
     (attempts, timeouts, hints, backoffs(), throttled).prop_map(
-        |((attempts, unsure), (total_timeout, policy), (cap, margin), backoff, throttled)| {
-            let policy = policy.with_attempts(attempts).with_unsure_attempts(unsure % 0x1_0001);
+        |((attempts, unsure), (total, (attempt, learned)), hints, backoff, throttled)| {
+            let unsure = if unsure % 2 == 0 { u32::MAX } else { unsure % 0x1_0001 };
+            let policy = RetryPolicy::new().with_attempts(attempts);
+            let policy = match unsure {
+                u32::MAX => policy,
+                _ => policy.with_unsure_attempts(unsure.min(policy.attempts())),
+            };
+            let (cap, margin) = hints;
             let policy = policy.with_hint_cap(cap).with_backoff(backoff);
-            let policy = total_timeout.map_or(policy, |limit| policy.with_total_timeout(limit));
             let policy = margin.map_or(policy, |margin| policy.with_hint_margin(margin));
-            let (backoff, pauses) = throttled;
-            let policy = if pauses { policy.with_pause_when_spent() } else { policy };
-            backoff.map_or(policy, |backoff| policy.with_throttled_backoff(backoff))
+            let policy = if throttled.1 { policy.with_pause_when_spent() } else { policy };
+            let policy =
+                throttled.0.map_or(policy, |backoff| policy.with_throttled_backoff(backoff));
+
+            let first = |backoff: Backoff| backoff.schedule().next().unwrap();
+            let delay = first(backoff).max(throttled.0.map_or(Duration::ZERO, first));
+            let total = total.filter(|total| *total > delay);
+            let policy = total.map_or(policy, |limit| policy.with_total_timeout(limit));
+            let policy = if learned { policy.with_learned_attempt_timeout() } else { policy };
+            attempt.map_or(policy, |limit| {
+                policy.with_attempt_timeout(total.map_or(limit, |total| limit.min(total)))
+            })
         },
     )
+}
+
+/// A policy is written as it is. The contradiction is found by the reader.
+#[test]
+fn a_written_contradiction_is_named_by_the_reader() {
+    let second = Duration::from_secs(1);
+    let policy = RetryPolicy::new().with_total_timeout(second).with_attempt_timeout(second * 2);
+    let error = from_value::<RetryPolicy>(to_value(policy).unwrap()).unwrap_err().to_string();
+    assert!(error.starts_with("contradictory settings: `attempt_timeout` is 2s and"), "{error}");
+    for preset in
+        [RetryPolicy::new(), RetryPolicy::patient(), RetryPolicy::none(), RetryPolicy::aws()]
+    {
+        assert_eq!(from_value::<RetryPolicy>(to_value(preset).unwrap()).unwrap(), preset);
+    }
 }
 
 proptest! {
@@ -453,7 +486,10 @@ fn a_list_is_not_a_policy() {
         );
     }
     let jitter = wrong_backoff(r#""jitter": [0.5]"#);
-    assert!(jitter.starts_with("invalid type: sequence, expected `jitter` to be"), "{jitter}");
+    assert!(
+        jitter.starts_with("invalid type: sequence, expected `jitter` of `backoff` to be"),
+        "{jitter}"
+    );
 }
 
 fn draw(range: std::ops::RangeInclusive<u64>) -> u64 {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use proptest::prelude::*;
 use resile::Upstream;
 use resile::quota::{Charge, Dimension, Estimate, Quota, Rate};
 use serde_json::from_str;
@@ -64,21 +65,21 @@ fn the_settings_of_a_charge_replace_those_of_its_preset_in_any_order() {
 
 #[test]
 fn an_error_names_the_setting_its_value_and_the_accepted_values() {
-    let presets = r#"`charge` to be "actual", "anthropic", "bedrock", "openai", "azure", "cerebras", "groq", or a map of `like`, `output_weight`, `cache_read_weight`, `cache_write_weight`, `default_maximum`"#;
+    let presets = r#"`charge` to be one of "actual", "anthropic", "bedrock", "openai", "azure", "cerebras", "groq", or a map of `like`, `output_weight`, `cache_read_weight`, `cache_write_weight`, `default_maximum`"#;
     let table = [
-        (r#"{ "requests": {} }"#, "missing field `count`".to_owned()),
-        (r#"{ "requests": { "count": 1 } }"#, "missing field `per`".to_owned()),
+        (r#"{ "requests": {} }"#, "missing field `count` of `requests`".to_owned()),
+        (r#"{ "requests": { "count": 1 } }"#, "missing field `per` of `requests`".to_owned()),
         (
             r#"{ "requests": { "count": 0, "per": "1s" } }"#,
-            "invalid value: integer `0`, expected `count` to be a whole number from 1 to 4294967295".to_owned(),
+            "invalid value: integer `0`, expected `count` of `requests` to be a whole number from 1 to 4294967295".to_owned(),
         ),
         (
             r#"{ "requests": { "count": 1, "per": "0s" } }"#,
-            "invalid value: string \"0s\", expected `per` to be a duration above 0".to_owned(),
+            "invalid value: string \"0s\", expected `per` of `requests` to be a duration above 0".to_owned(),
         ),
         (
             r#"{ "tokens": { "count": 5, "per": "1s", "burst": 0 } }"#,
-            "invalid value: integer `0`, expected `burst` to be a whole number from 1 to 4294967295".to_owned(),
+            "invalid value: integer `0`, expected `burst` of `tokens` to be a whole number from 1 to 4294967295".to_owned(),
         ),
         (
             r#"{ "charge": "claude" }"#,
@@ -86,11 +87,15 @@ fn an_error_names_the_setting_its_value_and_the_accepted_values() {
         ),
         (
             r#"{ "charge": { "output_weight": -1 } }"#,
-            "invalid value: floating point `-1.0`, expected `output_weight` to be a number from 0 to 1000000".to_owned(),
+            "invalid value: floating point `-1.0`, expected `output_weight` of `charge` to be a number from 0 to 1000000".to_owned(),
+        ),
+        (
+            r#"{ "charge": { "like": { "output_weight": 5 } } }"#,
+            r#"invalid type: map, expected `like` of `charge` to be one of "actual", "anthropic", "bedrock", "openai", "azure", "cerebras", "groq""#.to_owned(),
         ),
         (
             r#"{ "estimate": { "quantile": 2 } }"#,
-            "invalid value: floating point `2.0`, expected `quantile` to be a number from 0 to 1".to_owned(),
+            "invalid value: floating point `2.0`, expected `quantile` of `estimate` to be a number from 0 to 1".to_owned(),
         ),
         (
             r#"{ "rate": 5 }"#,
@@ -100,4 +105,91 @@ fn an_error_names_the_setting_its_value_and_the_accepted_values() {
     for (text, message) in table {
         assert_eq!(read(text).unwrap_err(), message, "{text}");
     }
+}
+
+/// A unit of the short form of a rate.
+type Unit = (&'static str, fn(u32) -> Rate);
+
+const UNITS: [Unit; 10] = [
+    ("s", Rate::per_second),
+    ("sec", Rate::per_second),
+    ("second", Rate::per_second),
+    ("m", Rate::per_minute),
+    ("min", Rate::per_minute),
+    ("minute", Rate::per_minute),
+    ("h", Rate::per_hour),
+    ("hour", Rate::per_hour),
+    ("d", Rate::per_day),
+    ("day", Rate::per_day),
+];
+
+/// Writes a number with an underscore before each group of three digits.
+fn grouped(n: u32) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push('_');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+proptest! {
+    #[test]
+    fn a_rate_may_be_text_in_every_dimension(
+        count in 1..=u32::MAX, unit in proptest::sample::select(&UNITS), dimension in 0..4_usize,
+    ) {
+        let dimension = Dimension::ALL[dimension];
+        let (name, rate) = unit;
+        for text in [
+            format!("{count}/{name}"),
+            format!("{}/{name}", grouped(count)),
+            format!("{count} / {name}"),
+            format!("{count} per {name}"),
+        ] {
+            let quota = read(&format!(r#"{{ "{}": "{text}" }}"#, dimension.as_str()));
+            prop_assert_eq!(quota.unwrap().rate(dimension), Some(rate(count)), "{}", text);
+        }
+    }
+
+    #[test]
+    fn any_text_is_a_rate_or_an_error_that_names_the_setting(text in "[0-9_ /a-z-]{0,12}") {
+        let document = serde_json::json!({ "tokens": text });
+        match serde_json::from_value::<Quota>(document) {
+            Ok(quota) => prop_assert!(quota.rate(Dimension::Tokens).unwrap().count() > 0),
+            Err(error) => prop_assert!(error.to_string().contains("expected `tokens`"), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn the_error_of_a_rate_names_the_setting_and_shows_an_example() {
+    let right = "expected `requests` to be a rate above 0 per s, min, h or day, such as \"500/min\", or a map of `count`, `per`, `burst`";
+    for wrong in [
+        "",
+        "500",
+        "/min",
+        "500/",
+        "500/week",
+        "0/min",
+        "-5/min",
+        "1.5/s",
+        "5e3/s",
+        "10,000/min",
+        "_5/s",
+        "5_/s",
+        "_/s",
+        "4294967296/s",
+        "500/min/s",
+        "500 per",
+        "500/MIN",
+        "five/min",
+    ] {
+        let message = read(&format!(r#"{{ "requests": "{wrong}" }}"#)).unwrap_err();
+        assert_eq!(message, format!("invalid value: string \"{wrong}\", {right}"));
+    }
+    let message = read(r#"{ "requests": 500 }"#).unwrap_err();
+    assert_eq!(message, format!("invalid type: integer `500`, {right}"));
 }
