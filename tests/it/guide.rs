@@ -146,3 +146,39 @@ fn pictures_of_the_guide_are_whole() {
         assert!(!svg.contains(" id="), "{picture}: an id, which another picture may have");
     }
 }
+
+/// Returns the text without the breaks of its lines.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The programs of the chapter print the text of the block that follows.
+#[test]
+fn the_errors_of_the_configuration_chapter_are_those_of_the_code() {
+    use resile::{RetryPolicy, Upstream};
+    use serde_json::from_str;
+
+    let page = read("docs/guide/configuration.md");
+    let blocks = blocks(&page);
+    let mut counts = Vec::new();
+    for pair in blocks.windows(2) {
+        let [(program, lines), (output, printed)] = pair else { unreachable!() };
+        if (*program, *output) != ("rust", "text") {
+            continue;
+        }
+        let mut errors = Vec::new();
+        let mut text = None;
+        for line in lines {
+            if let Some((_, rest)) = line.split_once("r#\"") {
+                text = Some(rest.split_once("\"#").unwrap().0);
+            } else if line.contains("from_str::<RetryPolicy>") {
+                errors.push(from_str::<RetryPolicy>(text.unwrap()).unwrap_err().to_string());
+            } else if line.contains("from_str::<Upstream>") {
+                errors.push(from_str::<Upstream>(text.unwrap()).unwrap_err().to_string());
+            }
+        }
+        assert_eq!(unwrapped(&printed.join(" ")), unwrapped(&errors.join(" ")));
+        counts.push(errors.len());
+    }
+    assert_eq!(counts, [3, 1], "the numbers of errors");
+}
