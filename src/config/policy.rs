@@ -96,7 +96,7 @@ fn check_delay<E: Error>(
         return Ok(());
     };
     let shortest = backoff.delay(1, Duration::ZERO, |range| *range.start());
-    // The base of a backoff without a base of its own is a default.
+    // A base with the value of the default may be the default, which contradicts nothing.
     let is_default = backoff.unjittered(1) == RetryPolicy::new().backoff().unjittered(1);
     if shortest < total || shortest.is_zero() || is_default || !found.has(&[name]) {
         return Ok(());

@@ -98,8 +98,8 @@ impl<'a, T: Settings> Reader<'a, T> {
         Self { around: Some(place), settings: PhantomData }
     }
 
-    /// Creates an error that begins with `fault`, the name of a setting and its place.
-    fn fault<E: Error>(&self, fault: &str, name: &str, more: fmt::Arguments<'_>) -> E {
+    /// Creates the error of a `fault`: its setting, the maps around it, and `more`.
+    fn fault<E: Error>(&self, fault: &str, name: &str, more: &str) -> E {
         let around = self.around.map_or_else(String::new, |around| format!(" of {around}"));
         E::custom(format_args!("{fault} `{name}`{around}{more}"))
     }
@@ -131,12 +131,12 @@ impl<'de, T: Settings> Visitor<'de> for Reader<'_, T> {
                 if self.around.is_none() {
                     return Err(A::Error::unknown_field(&name, T::NAMES));
                 }
-                let (one_of, all) = (if T::NAMES.len() > 1 { "one of " } else { "" }, T::NAMES);
-                let right = format_args!(", expected {one_of}`{}`", all.join("`, `"));
-                return Err(self.fault("unknown field", &name, right));
+                let one_of = if T::NAMES.len() > 1 { "one of " } else { "" };
+                let right = format!(", expected {one_of}`{}`", T::NAMES.join("`, `"));
+                return Err(self.fault("unknown field", &name, &right));
             };
             if names.contains(&known) {
-                return Err(self.fault("duplicate field", known, format_args!("")));
+                return Err(self.fault("duplicate field", known, ""));
             }
             names.push(known);
             settings.set(Place { name: known, around: self.around.as_ref() }, &mut map)?;

@@ -70,18 +70,18 @@ impl Settings for UpstreamSettings {
             "name" => self.name = Some(map.next_value_seed(NameVisitor(at))?),
             "budget" => self.budget = Some(map.next_value_seed(Reader::<Changed<Budget>>::at(at))?),
             "breaker" => {
-                self.breaker = Some(map.next_value_seed(Reader::<Changed<Breaker>>::at(at))?)
+                self.breaker = Some(map.next_value_seed(Reader::<Changed<Breaker>>::at(at))?);
             }
             "cooldown" => {
-                self.cooldown = Some(map.next_value_seed(Reader::<Changed<Cooldown>>::at(at))?)
+                self.cooldown = Some(map.next_value_seed(Reader::<Changed<Cooldown>>::at(at))?);
             }
             "bulkhead" => {
-                self.bulkhead = Some(map.next_value_seed(Reader::<BulkheadSettings>::at(at))?)
+                self.bulkhead = Some(map.next_value_seed(Reader::<BulkheadSettings>::at(at))?);
             }
             "quota" => self.quota = Some(map.next_value_seed(Reader::<Changed<Quota>>::at(at))?),
             _ => {
                 self.adaptive =
-                    Some(map.next_value_seed(Reader::<Changed<AdaptiveTimeout>>::at(at))?)
+                    Some(map.next_value_seed(Reader::<Changed<AdaptiveTimeout>>::at(at))?);
             }
         }
         Ok(())

@@ -138,18 +138,18 @@ fn an_error_names_the_setting_its_value_and_the_accepted_values() {
 /// The short forms have the defaults of [`Breaker::new`]: 20 calls, and the share 0.6 of the probes.
 #[test]
 fn a_failure_rate_may_be_a_share_and_probes_a_number() {
-    let read = |text: &str| format!("{:?}", from_str::<Breaker>(text).unwrap());
-    let new = || Breaker::new();
+    let shown = |breaker: Breaker| format!("{breaker:?}");
+    let new = Breaker::new;
     for (text, meant) in [
-        (r#"{ "failure_rate": 0.25 }"#, new().with_failure_rate(0.25, 20)),
-        (r#"{ "failure_rate": 0 }"#, new().with_failure_rate(0.0, 20)),
-        (r#"{ "failure_rate": 1 }"#, new().with_failure_rate(1.0, 20)),
-        (r#"{ "failure_rate": 0.5, "probes": 5 }"#, new()),
-        (r#"{ "probes": 1 }"#, new().with_probes(1.0, 1)),
-        (r#"{ "probes": 10 }"#, new().with_probes(0.6, 10)),
-        (r#"{ "failure_rate": null }"#, new().without_failure_rate()),
+        (r#"{ "failure_rate": 0.25 }"#, shown(new().with_failure_rate(0.25, 20))),
+        (r#"{ "failure_rate": 0 }"#, shown(new().with_failure_rate(0.0, 20))),
+        (r#"{ "failure_rate": 1 }"#, shown(new().with_failure_rate(1.0, 20))),
+        (r#"{ "failure_rate": 0.5, "probes": 5 }"#, shown(new())),
+        (r#"{ "probes": 1 }"#, shown(new().with_probes(1.0, 1))),
+        (r#"{ "probes": 10 }"#, shown(new().with_probes(0.6, 10))),
+        (r#"{ "failure_rate": null }"#, shown(new().without_failure_rate())),
     ] {
-        assert_eq!(read(text), format!("{meant:?}"), "{text}");
+        assert_eq!(shown(from_str(text).unwrap()), meant, "{text}");
     }
     let rate = "expected `failure_rate` to be a share from 0 to 1, such as 0.5, or a map of `share`, `of`, or \"none\"";
     let probes =
