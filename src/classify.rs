@@ -1,15 +1,44 @@
 //! Classification of errors, shared by all parts of a call.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::verdict::{Cut, Verdict};
 
-/// A classifier of errors of type `E`.
+/// A classifier of errors of type `E`, and of attempts that were cut.
 ///
 /// A closure such as `|e: &MyError| e.is_transient()` is a classifier. It may return a `bool` (true
 /// is [`Verdict::transient`], false is [`Verdict::fatal`]), a [`Verdict`] or an `Option<Verdict>`
 /// (`None` is no opinion). A pair of classifiers asks the second one if the first one has no
 /// opinion. A classifier can be passed by value, in an `Arc` or as `&dyn Classify<E>`.
+///
+/// # Cut attempts
+///
+/// A timeout, a deadline or the end of a broken stream cuts an attempt. There is no error then, but
+/// the upstream may have executed the whole request. [`classify_cut`](Self::classify_cut) is the
+/// classifier's opinion on such an attempt. The opinion is stated, or it is a default:
+///
+/// | classifier | opinion on a cut | the request is sent again |
+/// |---|---|---|
+/// | [`http::Classifier`](https://docs.rs/resile/latest/resile/http/struct.Classifier.html) | stated | if it is idempotent |
+/// | [`llm::Classifier`](https://docs.rs/resile/latest/resile/llm/struct.Classifier.html) | stated | yes |
+/// | [`cut_is(verdict)`](ClassifyExt::cut_is) | stated | as `verdict` says |
+/// | [`Always`], a closure that returns `bool` | default | yes: a failure that may pass is the closure's only subject |
+/// | a closure that returns `Verdict` or `Option<Verdict>` | default | no |
+/// | an implementation of `Classify` without `classify_cut` | default | no |
+///
+/// A pair asks both members about a cut. If one of them states that the request must not be sent
+/// again, that counts, whatever the order. Otherwise the first stated opinion counts, and then the
+/// stricter default. The same holds for an error that tells of a cut, such as
+/// [`Error::Elapsed`](crate::Error::Elapsed): a member that protects the request counts, even if the
+/// member before it would send every error again. A call that ends by a default ends as
+/// [`Unclassified`](crate::StopReason::Unclassified), and its [`GaveUp`](crate::GaveUp) names
+/// [`cut_is`](ClassifyExt::cut_is) as the remedy.
+///
+/// So a request under `http::Classifier::non_idempotent()` is not repeated after a cut, even if
+/// other classifiers or a closure with a `Verdict` stand around it. A closure that returns `bool`
+/// is the exception. Its answer is about one error, and it cannot show which classifier gave it. So
+/// do not ask a classifier in such a closure. Return its verdict instead.
 ///
 /// # Examples
 ///
@@ -41,35 +70,50 @@ pub trait Classify<E: ?Sized> {
 
     /// Returns the verdict on an attempt that was cut before it returned an error.
     ///
-    /// The upstream may have executed the whole request. The default returns `None` for no opinion.
-    /// The attempt is then repeated and its upstream counts as failing.
+    /// The upstream may have executed the whole request. So by default the request is not sent
+    /// again, and its upstream counts as failing. A pair replaces this default by a stated opinion
+    /// of its other member. Every verdict that an implementation returns is stated, unless it comes
+    /// from the default of another classifier. `None` has the effect of the default.
     fn classify_cut(&self, cut: Cut) -> Option<Verdict> {
         let _ = cut;
-        None
+        Some(CUT)
     }
+}
 
-    /// Adds a verdict on attempts that were cut. A closure alone has no opinion on such attempts.
+/// The default for a cut attempt: the request may have been executed.
+pub(crate) const CUT: Verdict = Verdict::transient().not_again().cut_default();
+
+/// A method of every [classifier](Classify).
+pub trait ClassifyExt: Sized {
+    /// States the verdict on attempts that were cut.
+    ///
+    /// If the classifier itself states that a cut request must not be sent again, that remains.
+    /// [`http::Classifier::assume_idempotent`](https://docs.rs/resile/latest/resile/http/struct.Classifier.html#method.assume_idempotent)
+    /// lifts such a statement.
     ///
     /// # Examples
     ///
-    /// A booking that timed out may have been executed:
+    /// A read may be sent again after a timeout. A booking that timed out may have been executed:
     ///
     /// ```
-    /// use resile::{Classify, RetryPolicy, Verdict};
+    /// use resile::{ClassifyExt, RetryPolicy, Verdict};
     /// use std::io;
     ///
-    /// let refused = |e: &io::Error| e.kind() == io::ErrorKind::ConnectionRefused;
-    /// let classifier = refused.cut_is(Verdict::transient().not_again());
-    /// let policy = RetryPolicy::new().with_classifier(classifier);
-    /// # let _ = policy;
+    /// fn busy(e: &io::Error) -> Option<Verdict> {
+    ///     (e.kind() == io::ErrorKind::WouldBlock).then(Verdict::throttled)
+    /// }
+    /// let read = RetryPolicy::new()
+    ///     .with_classifier(busy.cut_is(Verdict::transient()));
+    /// let booking = RetryPolicy::new()
+    ///     .with_classifier(busy.cut_is(Verdict::transient().not_again()));
+    /// # let _ = (read, booking);
     /// ```
-    fn cut_is(self, verdict: Verdict) -> CutIs<Self>
-    where
-        Self: Sized,
-    {
-        CutIs { classifier: self, verdict }
+    fn cut_is(self, verdict: Verdict) -> CutIs<Self> {
+        CutIs { classifier: self, verdict: verdict.stated().on_cut() }
     }
 }
+
+impl<C> ClassifyExt for C {}
 
 impl<E: ?Sized, F, V> Classify<E> for F
 where
@@ -80,17 +124,30 @@ where
     fn classify(&self, error: &E) -> Option<Verdict> {
         self(error).verdict()
     }
+
+    #[inline]
+    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
+        Some(V::CUT)
+    }
 }
 
 impl<E: ?Sized, A: Classify<E>, B: Classify<E>> Classify<E> for (A, B) {
     #[inline]
     fn classify(&self, error: &E) -> Option<Verdict> {
-        self.0.classify(error).or_else(|| self.1.classify(error))
+        match self.0.classify(error) {
+            Some(first) if !first.is_again() && first.is_stated() => Some(first),
+            // The second one may know that the error tells of a cut.
+            first => match (first, self.1.classify(error)) {
+                (Some(first), Some(second)) => Some(first.or(second)),
+                (first, second) => first.or(second),
+            },
+        }
     }
 
     #[inline]
     fn classify_cut(&self, cut: Cut) -> Option<Verdict> {
-        self.0.classify_cut(cut).or_else(|| self.1.classify_cut(cut))
+        let on_cut = |verdict: Option<Verdict>| verdict.unwrap_or(CUT).on_cut();
+        Some(on_cut(self.0.classify_cut(cut)).or(on_cut(self.1.classify_cut(cut))))
     }
 }
 
@@ -106,17 +163,28 @@ impl<E: ?Sized, C: Classify<E> + ?Sized> Classify<E> for Arc<C> {
     }
 }
 
-/// This implementation covers references to `dyn Classify` only. A reference to a closure is itself
-/// a closure. An implementation for every `&C` would overlap with the one for closures.
-impl<E: ?Sized> Classify<E> for &(dyn Classify<E> + Send + Sync) {
-    fn classify(&self, error: &E) -> Option<Verdict> {
-        (**self).classify(error)
-    }
+/// Implements the trait for references to `dyn Classify` only. A reference to a closure is itself a
+/// closure. An implementation for every `&C` would overlap with the one for closures.
+macro_rules! references {
+    ($($object:ty),*) => {$(
+        impl<E: ?Sized> Classify<E> for &$object {
+            fn classify(&self, error: &E) -> Option<Verdict> {
+                (**self).classify(error)
+            }
 
-    fn classify_cut(&self, cut: Cut) -> Option<Verdict> {
-        (**self).classify_cut(cut)
-    }
+            fn classify_cut(&self, cut: Cut) -> Option<Verdict> {
+                (**self).classify_cut(cut)
+            }
+        }
+    )*};
 }
+
+references!(
+    (dyn Classify<E> + '_),
+    (dyn Classify<E> + Send + '_),
+    (dyn Classify<E> + Sync + '_),
+    (dyn Classify<E> + Send + Sync + '_)
+);
 
 /// A return type of classifying closures: `bool`, [`Verdict`] or `Option<Verdict>`. Sealed.
 #[diagnostic::on_unimplemented(
@@ -124,11 +192,17 @@ impl<E: ?Sized> Classify<E> for &(dyn Classify<E> + Send + Sync) {
     note = "`true` means that the same request may be sent again"
 )]
 pub trait Opinion: sealed::Sealed {
+    /// The default for a cut attempt.
+    #[doc(hidden)]
+    const CUT: Verdict;
+
     #[doc(hidden)]
     fn verdict(self) -> Option<Verdict>;
 }
 
 impl Opinion for bool {
+    const CUT: Verdict = Verdict::transient().cut_default();
+
     #[inline]
     fn verdict(self) -> Option<Verdict> {
         Some(if self { Verdict::transient() } else { Verdict::fatal() })
@@ -136,6 +210,8 @@ impl Opinion for bool {
 }
 
 impl Opinion for Verdict {
+    const CUT: Verdict = CUT;
+
     #[inline]
     fn verdict(self) -> Option<Verdict> {
         Some(self)
@@ -143,6 +219,8 @@ impl Opinion for Verdict {
 }
 
 impl Opinion for Option<Verdict> {
+    const CUT: Verdict = CUT;
+
     #[inline]
     fn verdict(self) -> Option<Verdict> {
         self
@@ -166,22 +244,85 @@ impl<E: ?Sized> Classify<E> for Always {
     fn classify(&self, _: &E) -> Option<Verdict> {
         Some(Verdict::transient())
     }
+
+    #[inline]
+    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
+        Some(Verdict::transient().cut_default())
+    }
 }
 
-/// A classifier with a verdict on attempts that were cut. Made by [`Classify::cut_is`].
+/// A classifier with a verdict on attempts that were cut. Made by [`ClassifyExt::cut_is`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutIs<C> {
     classifier: C,
     verdict: Verdict,
 }
 
+impl<C> CutIs<C> {
+    /// Returns the verdict on a cut of which the inner classifier has the opinion `inner`.
+    #[inline]
+    fn over(&self, inner: Option<Verdict>) -> Verdict {
+        match inner {
+            Some(inner) if inner.is_stated() && !inner.is_again() => inner,
+            _ => self.verdict,
+        }
+    }
+}
+
 impl<E: ?Sized, C: Classify<E>> Classify<E> for CutIs<C> {
     #[inline]
     fn classify(&self, error: &E) -> Option<Verdict> {
-        self.classifier.classify(error)
+        match self.classifier.classify(error) {
+            // An error that tells of a cut, such as `Error::Elapsed`.
+            Some(inner) if inner.is_on_cut() => Some(self.over(Some(inner))),
+            inner => inner,
+        }
     }
 
+    fn classify_cut(&self, cut: Cut) -> Option<Verdict> {
+        Some(self.over(self.classifier.classify_cut(cut)))
+    }
+}
+
+/// A classifier of an error type of your own. It asks a ready-made classifier about the parts of the
+/// error, and keeps the opinion of that classifier on cut attempts. Made by `over` of
+/// [`http::Classifier`](https://docs.rs/resile/latest/resile/http/struct.Classifier.html#method.over)
+/// and
+/// [`llm::Classifier`](https://docs.rs/resile/latest/resile/llm/struct.Classifier.html#method.over).
+#[derive(Clone, Copy)]
+#[must_use = "a classifier does nothing until it is asked"]
+pub struct Over<C, F> {
+    classifier: C,
+    map: F,
+    /// What `classifier` says about a cut.
+    cut: Verdict,
+}
+
+impl<C, F> Over<C, F> {
+    #[cfg(feature = "http")]
+    pub(crate) const fn new(classifier: C, cut: Verdict, map: F) -> Self {
+        Self { classifier, map, cut: cut.stated().on_cut() }
+    }
+}
+
+impl<C: fmt::Debug, F> fmt::Debug for Over<C, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Over").field("classifier", &self.classifier).finish_non_exhaustive()
+    }
+}
+
+impl<E: ?Sized, C, F, V> Classify<E> for Over<C, F>
+where
+    F: Fn(&C, &E) -> V,
+    V: Opinion,
+{
+    #[inline]
+    fn classify(&self, error: &E) -> Option<Verdict> {
+        (self.map)(&self.classifier, error).verdict()
+    }
+
+    #[inline]
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
-        Some(self.verdict)
+        Some(self.cut)
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::bulkhead::Full;
-use crate::classify::Classify;
+use crate::classify::{CUT, Classify};
 use crate::timeout::Elapsed;
 use crate::upstream::NotError;
 use crate::upstream::markers::Operation;
@@ -103,15 +103,12 @@ impl<E: NotError<M>, M> NotError<Operation<M>> for Error<E> {
 /// | variant | verdict |
 /// |---|---|
 /// | `Operation` | the verdict of the inner classifier |
-/// | `Elapsed` | the inner classifier's [`classify_cut`](Classify::classify_cut), or transient if it has no opinion |
+/// | `Elapsed` | the inner classifier's [`classify_cut`](Classify::classify_cut), because the upstream may have executed an attempt that was cut |
 /// | `Full` | the request may be sent again, and the health is unknown: the upstream was not called |
 ///
-/// The upstream may have executed an attempt that was cut. Therefore wrap a classifier that knows
-/// whether the request may be repeated, such as
-/// [`http::Classifier`](https://docs.rs/resile/latest/resile/http/struct.Classifier.html). Pass this
-/// classifier by value, in a pair or in an `Arc`. A closure has no opinion on attempts that were cut,
-/// even if it calls such a classifier inside. Use [`cut_is`](Classify::cut_is) to give a closure an
-/// opinion.
+/// In a pair of two `ClassifyOperation`s both members are asked about `Elapsed` and `Full`, as a
+/// pair of their inner classifiers would be about a cut. So `Elapsed` is not repeated if one of them
+/// wraps `http::Classifier::non_idempotent()`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassifyOperation<C>(pub C);
 
@@ -121,9 +118,11 @@ impl<E, C: Classify<E>> Classify<Error<E>> for ClassifyOperation<C> {
             Error::Operation(error) => self.0.classify(error),
             Error::Elapsed(elapsed) => {
                 let cut = Cut::AttemptTimeout(elapsed.limit());
-                Some(self.0.classify_cut(cut).unwrap_or(Verdict::transient()))
+                Some(self.0.classify_cut(cut).unwrap_or(CUT).on_cut())
             }
-            Error::Full(_) => Some(Verdict::transient().with_health(Health::Unknown)),
+            Error::Full(_) => {
+                Some(Verdict::transient().with_health(Health::Unknown).unsent_default())
+            }
         }
     }
 

@@ -49,7 +49,7 @@ pub use budget::{Budget, Withdrawal};
 pub use bulkhead::Bulkhead;
 pub use call::{Boxed, GaveUp, Source};
 pub use cancel::{Cancel, Drain, Never};
-pub use classify::{Always, Classify, CutIs, Opinion};
+pub use classify::{Always, Classify, ClassifyExt, CutIs, Opinion, Over};
 #[cfg(feature = "serde")]
 pub use config::duration;
 pub use cooldown::Cooldown;

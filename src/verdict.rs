@@ -1,6 +1,7 @@
 //! The classification of failures: repeatability, upstream health and wait.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use crate::time::nanos;
@@ -36,7 +37,7 @@ use crate::time::nanos;
 /// let missing = Verdict::fatal().with_health(Health::Healthy);
 /// assert_eq!((missing.is_again(), missing.health()), (false, Health::Healthy));
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy)]
 #[must_use = "a verdict does nothing until it is returned"]
 pub struct Verdict {
     /// The wait in nanoseconds, or `NO_WAIT`.
@@ -48,9 +49,24 @@ pub struct Verdict {
     /// True if the caller's own usage limit caused a throttling.
     own_limit: bool,
     unsure: bool,
+    ground: Ground,
 }
 
 const NO_WAIT: u64 = u64::MAX;
+
+/// The ground of a verdict, for composed classifiers. It is no part of the three answers, so equal
+/// verdicts may have different grounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ground {
+    /// The classifier said this of an error.
+    Stated,
+    /// The classifier said this of a cut attempt.
+    Cut,
+    /// Nobody said anything of a cut attempt.
+    CutDefault,
+    /// Nobody said anything of a request that was not sent.
+    UnsentDefault,
+}
 
 /// The health of an upstream as far as one attempt shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -114,6 +130,7 @@ impl Verdict {
             health: Health::Unknown,
             own_limit: false,
             unsure: false,
+            ground: Ground::Stated,
         }
     }
 
@@ -160,7 +177,7 @@ impl Verdict {
     /// Forbids sending the request again and keeps the rest of the verdict.
     pub const fn not_again(mut self) -> Self {
         self.again = false;
-        self
+        self.stated()
     }
 
     /// Marks the verdict as unsure: little of the failure was known, for example only a status with
@@ -248,6 +265,87 @@ impl Verdict {
     }
 }
 
+/// How the verdicts of composed classifiers combine.
+impl Verdict {
+    /// Returns this verdict as a statement on an error.
+    pub(crate) const fn stated(mut self) -> Self {
+        self.ground = Ground::Stated;
+        self
+    }
+
+    /// Returns this verdict as one on a cut attempt. A default stays a default.
+    pub(crate) const fn on_cut(mut self) -> Self {
+        self.ground = match self.ground {
+            Ground::Stated | Ground::Cut => Ground::Cut,
+            Ground::CutDefault | Ground::UnsentDefault => Ground::CutDefault,
+        };
+        self
+    }
+
+    /// Returns this verdict as the default for a cut attempt.
+    pub(crate) const fn cut_default(mut self) -> Self {
+        self.ground = Ground::CutDefault;
+        self
+    }
+
+    /// Returns this verdict as the default for a request that was not sent.
+    pub(crate) const fn unsent_default(mut self) -> Self {
+        self.ground = Ground::UnsentDefault;
+        self
+    }
+
+    /// Returns whether the classifier stated this verdict.
+    pub(crate) const fn is_stated(self) -> bool {
+        matches!(self.ground, Ground::Stated | Ground::Cut)
+    }
+
+    /// Returns whether this verdict is about a cut attempt.
+    pub(crate) const fn is_on_cut(self) -> bool {
+        matches!(self.ground, Ground::Cut | Ground::CutDefault)
+    }
+
+    /// Combines this verdict with that of the second classifier of a pair, on the same failure.
+    pub(crate) const fn or(self, second: Self) -> Self {
+        if second.overrides(self) { second } else { self }
+    }
+
+    /// Returns whether this verdict replaces that of the first classifier of a pair.
+    ///
+    /// Only one classifier may know that an error tells of a cut. A verdict that protects a cut
+    /// request therefore replaces any statement that does not. A default that protects it yields
+    /// only to a statement on cuts.
+    const fn overrides(self, first: Self) -> bool {
+        match (self.ground, self.again) {
+            (Ground::Cut, false) => first.again || !first.is_stated(),
+            (Ground::Cut, true) => !first.is_stated(),
+            (Ground::CutDefault, false) => first.again && !matches!(first.ground, Ground::Cut),
+            (Ground::CutDefault, true) => matches!(first.ground, Ground::UnsentDefault),
+            (Ground::Stated, _) => first.again && !first.is_stated(),
+            (Ground::UnsentDefault, _) => false,
+        }
+    }
+
+    /// Returns the parts that count for equality.
+    const fn answers(self) -> (u64, bool, bool, Health, bool, bool) {
+        (self.wait, self.own_wait, self.again, self.health, self.own_limit, self.unsure)
+    }
+}
+
+impl PartialEq for Verdict {
+    fn eq(&self, other: &Self) -> bool {
+        self.answers() == other.answers()
+    }
+}
+
+impl Eq for Verdict {}
+
+impl Hash for Verdict {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.answers().hash(state);
+    }
+}
+
+#[expect(clippy::missing_fields_in_debug, reason = "equal verdicts look equal")]
 impl fmt::Debug for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verdict")

@@ -18,12 +18,13 @@ where
     K: Cancel,
     X: TargetFor<E>,
 {
-    /// Ends the call after a failure. `reason` applies only if the verdict allows a retry.
+    /// Ends the call after a failure. `reason` applies unless the classifier states that the request
+    /// must not be sent again.
     #[cold]
     pub(crate) fn end_after(&mut self, classified: Classified, reason: StopReason) -> GaveUp<E> {
         let reason = match classified.verdict {
             None => StopReason::Unclassified,
-            Some(verdict) if !verdict.is_again() => StopReason::Fatal,
+            Some(verdict) if !verdict.is_again() && classified.is_stated => StopReason::Fatal,
             Some(_) => reason,
         };
         self.end(reason, classified, classified.verdict.and_then(|verdict| verdict.positive_wait()))
@@ -37,7 +38,9 @@ where
         classified: Classified,
         retry_after: Option<Duration>,
     ) -> GaveUp<E> {
-        let Classified { verdict, cut, .. } = classified;
+        let Classified { verdict, cut, is_stated, .. } = classified;
+        let by_default = reason == StopReason::Fatal && !is_stated;
+        let reason = if by_default { StopReason::Unclassified } else { reason };
         self.close(reason, verdict, cut, retry_after)
     }
 
@@ -55,6 +58,7 @@ where
             None => self.last.as_ref().and_then(|last| classifier.classify(last)),
             Some(cut) => Some(classified_cut::<E>(classifier, cut)),
         };
+        let verdict = verdict.map(Verdict::stated);
         let left = || {
             let wait = self.engine.guard.paused().and(verdict)?.positive_wait()?;
             Some(wait.saturating_sub(Duration::from_nanos(self.engine.delay)))
@@ -91,7 +95,7 @@ where
             return self.give_up(reason, None);
         }
         let cut = Cut::Deadline;
-        let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut);
+        let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut).stated();
         let total = self.policy.total_timeout().saturating_sub(self.policy.excluded());
         let enough = total.min(self.policy.attempt_timeout()) / 2;
         if !X::ALONE {

@@ -4,7 +4,7 @@ use super::engine::remaining;
 use super::{CallPolicy, CallState, Engine, GaveUp, NO_LIMIT, wait_end};
 use crate::budget::Cause;
 use crate::cancel::Cancel;
-use crate::classify::Classify;
+use crate::classify::{CUT, Classify};
 use crate::observe::{EventKind, HeldBy};
 use crate::policy::{Attempt, Decision, Rules, StopReason};
 use crate::time::{Timer, nanos};
@@ -46,6 +46,8 @@ impl Ended {
 pub(crate) struct Classified {
     pub(crate) verdict: Option<Verdict>,
     pub(crate) cut: Option<Cut>,
+    /// False for the default of a classifier without an opinion on cuts.
+    pub(super) is_stated: bool,
     attempt: Attempt,
 }
 
@@ -76,9 +78,12 @@ where
             None => self.last.as_ref().and_then(|error| classifier.classify(error)),
             Some(cut) => Some(classified_cut::<E>(classifier, cut)),
         };
+        let is_stated = verdict.is_none_or(Verdict::is_stated);
+        // An outer layer may pass the verdict on. For that layer it is a fact.
+        let verdict = verdict.map(Verdict::stated);
         let (total, flows_since) = (self.policy.total_timeout(), self.policy.flows_since());
         let ended = self.engine.ended(slot, number, verdict, total, flows_since);
-        let failed = Classified { verdict, cut, attempt: ended.attempt };
+        let failed = Classified { verdict, cut, is_stated, attempt: ended.attempt };
         if self.engine.guard.target.listens() {
             self.emit_failure(&failed, ended.latency);
         }
@@ -88,7 +93,7 @@ where
     #[cold]
     #[inline(never)]
     fn emit_failure(&self, failed: &Classified, latency: Option<Duration>) {
-        let Classified { verdict, cut, attempt } = *failed;
+        let Classified { verdict, cut, attempt, .. } = *failed;
         let latency = latency.filter(|_| self.engine.guard.target.wants_all());
         self.emit_with_failure(cut, verdict, &|failure| EventKind::Failed {
             attempt,
@@ -100,7 +105,7 @@ where
     #[cold]
     #[inline(never)]
     fn emit_wait(&self, failed: &Classified, delay: Duration) {
-        let Classified { verdict, cut, attempt } = *failed;
+        let Classified { verdict, cut, attempt, .. } = *failed;
         let resumes_at = match self.engine.resumes_at {
             0 => None,
             at => Some(Duration::from_nanos(at)),
@@ -134,7 +139,7 @@ where
     #[inline(never)]
     pub(crate) fn failed(&mut self, slot: usize, ended: Ended) -> Result<u64, GaveUp<E>> {
         let classified = self.classified(slot, self.attempts(), ended);
-        let Classified { verdict, cut, attempt } = classified;
+        let Classified { verdict, cut, attempt, .. } = classified;
         let hint = verdict.and_then(|verdict| verdict.positive_wait());
         let timer = self.engine.guard.target.timer();
         let delay = match self.policy.decide(attempt, verdict, |range| timer.draw_within(range)) {
@@ -269,7 +274,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     }
 }
 
-/// Classifies a cut. If the classifier has no opinion, the request may be sent again.
+/// Classifies a cut. If the classifier returns `None`, the request is not sent again.
 pub(super) fn classified_cut<E>(classifier: &impl Classify<E>, cut: Cut) -> Verdict {
-    classifier.classify_cut(cut).unwrap_or(Verdict::transient())
+    classifier.classify_cut(cut).unwrap_or(CUT)
 }

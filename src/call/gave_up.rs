@@ -94,7 +94,7 @@ impl<E> GaveUp<E> {
     /// | [`reason`](Self::reason) | after a failure | without a failure |
     /// |---|---|---|
     /// | `Fatal` | the classifier's verdict, which forbids sending the request again | |
-    /// | `Unclassified` | `None` | |
+    /// | `Unclassified` | `None`. After a cut without an opinion of the classifier: not again | |
     /// | `Attempts`, `Alternatives`, `HintTooLong` | the classifier's verdict | may be sent again, health unknown |
     /// | `Deadline`, `Budget`, `Open`, `Full` | the classifier's verdict | may be sent again, health unknown |
     /// | `TooLarge`, `Partial`, `Cancelled` | the classifier's verdict, but [not again](Verdict::not_again) | not again, health unknown |
@@ -283,7 +283,7 @@ impl<E> fmt::Display for GaveUp<E> {
         match self.too_large() {
             Some(too_large) => write!(f, ", {too_large}")?,
             None if self.reason().is_evident(self.cut()) => {}
-            None => write!(f, ", {}", self.reason())?,
+            None => write!(f, ", {}", self.reason().in_words(self.verdict()))?,
         }
         if let Some(cut) = self.cut() {
             write!(f, " (last failure: {cut})")?;

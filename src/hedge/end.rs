@@ -67,7 +67,8 @@ where
         }
         let is_over = this.first.is_none() && this.hedges.is_empty();
         if is_over || !verdict.is_some_and(|verdict| verdict.is_again()) {
-            return Poll::Ready(self.end_after(classified));
+            let reason = if is_over { StopReason::Attempts } else { StopReason::Fatal };
+            return Poll::Ready(self.end_after(classified, reason));
         }
         Poll::Pending
     }
@@ -75,10 +76,11 @@ where
     pub(super) fn end_after(
         mut self: Pin<&mut Self>,
         classified: Classified,
+        reason: StopReason,
     ) -> Result<T, GaveUp<E>> {
         *self.as_mut().project().state = State::Done;
         self.as_mut().drop_losers(None);
-        Err(self.project().call.end_after(classified, StopReason::Attempts))
+        Err(self.project().call.end_after(classified, reason))
     }
 
     /// Drops the attempts in flight and records their latencies.

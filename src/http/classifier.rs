@@ -2,19 +2,20 @@ use std::time::Duration;
 
 use ::http::{Method, Response, StatusCode, response::Parts};
 
-use super::StatusError;
-use crate::classify::Classify;
+use super::failure::Outcome;
+use super::{Failure, StatusError};
+use crate::classify::{Classify, Opinion, Over};
 use crate::verdict::{Cut, Health, Verdict};
 
 /// A classifier of HTTP answers by status and idempotency. The [table](super) gives the reasons.
 ///
-/// The classifier has an opinion on every [`StatusError`] and on attempts that were cut
-/// ([`classify_cut`](Classify::classify_cut)). A request that is not idempotent is not sent again
-/// after a timeout. A closure around this classifier loses the opinion on cut attempts. Pass the
-/// classifier itself.
+/// The classifier has an opinion on every [`Failure`] and [`StatusError`], and on attempts that were
+/// cut ([`classify_cut`](Classify::classify_cut)). A request that is not idempotent is not sent again
+/// after a timeout. Pass the classifier itself, and for an error type of your own use
+/// [`over`](Self::over). Both keep this opinion.
 ///
 /// To treat a status differently, put your own classifier first:
-/// `(mine, Classifier::idempotent())`.
+/// `(mine, Classifier::idempotent())`. The opinion on cuts stays.
 ///
 /// # Health
 ///
@@ -133,13 +134,69 @@ impl Classifier {
         if self.idempotent { verdict } else { verdict.not_again() }
     }
 
-    /// Returns the verdict on a request that failed without an answer.
+    /// Returns the verdict on a request that may have reached the server, but has no answer: a reset,
+    /// a truncated answer or a timeout. In case of doubt use this verdict.
+    pub const fn unanswered(&self) -> Verdict {
+        self.unless_repeatable(Verdict::transient())
+    }
+
+    /// Returns the verdict on a request for which no connection was made. The server did not see the
+    /// request, so any request may be sent again.
+    pub const fn not_sent(&self) -> Verdict {
+        Verdict::transient()
+    }
+
+    /// Makes a classifier for an error type of your own. `map` finds the part of the error that this
+    /// classifier knows, and asks it. The opinion on cut attempts remains that of this classifier.
     ///
-    /// Pass false for `reached` only if no connection was made. With `reqwest`, pass
-    /// `!error.is_connect()`. Pass true for a reset, a truncated answer or a timeout, and in case
-    /// of doubt. Some of the request may then have reached the server.
-    pub const fn unanswered(&self, reached: bool) -> Verdict {
-        if reached { self.unless_repeatable(Verdict::transient()) } else { Verdict::transient() }
+    /// An operation with the error [`Failure`] needs no such classifier.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::http::{Classifier, Failure};
+    /// use resile::{Classify, Cut};
+    ///
+    /// enum CallError {
+    ///     Http(Failure),
+    ///     NoToken,
+    /// }
+    ///
+    /// let post = Classifier::non_idempotent()
+    ///     .over(|post, error: &CallError| match error {
+    ///         CallError::Http(failure) => post.classify(failure),
+    ///         CallError::NoToken => None,
+    ///     });
+    /// assert!(!post.classify_cut(Cut::Deadline).unwrap().is_again());
+    /// # let refused = ::http::Response::builder().status(429).body("").unwrap();
+    /// # let refused = CallError::Http(Failure::check(refused).unwrap_err());
+    /// # assert!(post.classify(&refused).unwrap().is_again());
+    /// # assert!(post.classify(&CallError::NoToken).is_none());
+    /// ```
+    pub const fn over<E, F, V>(self, map: F) -> Over<Self, F>
+    where
+        E: ?Sized,
+        F: Fn(&Self, &E) -> V,
+        V: Opinion,
+    {
+        Over::new(self, self.unanswered(), map)
+    }
+}
+
+/// Has no opinion on a request that could not be built or was redirected too often.
+impl Classify<Failure> for Classifier {
+    fn classify(&self, failure: &Failure) -> Option<Verdict> {
+        Some(match failure.outcome() {
+            Outcome::Refused(refused) => self.verdict(refused.status(), refused.retry_after()),
+            Outcome::NotSent => self.not_sent(),
+            Outcome::Unanswered => self.unanswered(),
+            Outcome::Cut => self.unanswered().on_cut(),
+            Outcome::Impossible => return None,
+        })
+    }
+
+    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
+        Some(self.unanswered())
     }
 }
 
@@ -149,7 +206,7 @@ impl Classify<StatusError> for Classifier {
     }
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
-        Some(self.unanswered(true))
+        Some(self.unanswered())
     }
 }
 
@@ -162,7 +219,7 @@ impl Classify<Parts> for Classifier {
     }
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
-        Some(self.unanswered(true))
+        Some(self.unanswered())
     }
 }
 
@@ -175,6 +232,6 @@ impl<B> Classify<Response<B>> for Classifier {
     }
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
-        Some(self.unanswered(true))
+        Some(self.unanswered())
     }
 }

@@ -115,7 +115,8 @@ pub(crate) fn answered(headers: &HeaderMap) -> Option<SystemTime> {
 
 /// An error for a 4xx or 5xx answer with the wait that the answer asks for.
 ///
-/// Include it in your own error enum with `#[from]`. The rest of the answer is yours to read.
+/// [`Failure`](super::Failure) also has the start of the body, and holds the cause if there is no
+/// answer. Use a `StatusError` if the rest of the answer is yours to read.
 ///
 /// # Examples
 ///
@@ -166,6 +167,12 @@ impl StatusError {
             return Err(Self { status, retry_after: hint(headers, now) });
         }
         Ok(())
+    }
+
+    /// Creates an error without a wait.
+    #[cfg(feature = "reqwest")]
+    pub(super) const fn of(status: StatusCode) -> Self {
+        Self { status, retry_after: None }
     }
 
     /// Returns the status, which is 4xx or 5xx.

@@ -29,8 +29,8 @@
 //! | 511 Network Authentication Required | no | no | unknown | a network on the way requires a login (RFC 6585 §6): the server never saw the request, and a repetition does not log in |
 //! | any other 5xx | yes | no | failing | treated as 500, as RFC 9110 §15 says |
 //! | any other answer | no | no | healthy | the request is at fault, or there is no failure |
-//! | none: never connected | yes | yes | failing | no server saw the request, see [`Classifier::unanswered`] |
-//! | none: reset, cut off, timed out | yes | no | failing | the request may have been executed |
+//! | none: never connected | yes | yes | failing | no server saw the request, see [`Classifier::not_sent`] |
+//! | none: reset, cut off, timed out | yes | no | failing | the request may have been executed, see [`Classifier::unanswered`] |
 //!
 //! The verdict also carries the wait from [`Retry-After`](retry_after) as a minimum for the delay.
 //! A wait above the policy's hint cap ends the call.
@@ -53,7 +53,7 @@
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() {
-//! use resile::http::{Classifier, StatusError};
+//! use resile::http::{Classifier, Failure};
 //! use resile::{Attempt, Never, RetryPolicy, retry};
 //!
 //! const POLICY: RetryPolicy<Classifier> =
@@ -68,10 +68,9 @@
 //! #     };
 //! #     answer.body("hello").unwrap()
 //! # }
-//! async fn get(attempt: Attempt) -> Result<&'static str, StatusError> {
+//! async fn get(attempt: Attempt) -> Result<&'static str, Failure> {
 //!     // The first answer is 503 with `Retry-After: 20`.
-//!     let response = send(attempt).await;
-//!     StatusError::check(response.status(), response.headers())?;
+//!     let response = Failure::check(send(attempt).await)?;
 //!     Ok(response.into_body())
 //! }
 //!
@@ -81,21 +80,25 @@
 //! # }
 //! ```
 //!
-//! For `reqwest` with timeouts, failures without an answer and your own error type, see
-//! `examples/quickstart`.
+//! With `reqwest` (feature `reqwest`) `http::error_for_status(response).await?` takes the place of
+//! [`Failure::check`]. The example `client` is a whole program.
 
 mod classifier;
 mod error;
+mod failure;
 mod limits;
 #[cfg(feature = "reqwest")]
 pub(crate) mod reqwest;
 mod service_limit;
 pub(crate) mod span;
 
+#[cfg(feature = "reqwest")]
+pub use self::reqwest::error_for_status;
 pub use classifier::Classifier;
 pub use error::{StatusError, retry_after, retry_after_secs};
 #[cfg(feature = "llm")]
 pub(crate) use error::{answered, wall_clock};
+pub use failure::Failure;
 pub use limits::{learn, limits};
 #[cfg(feature = "llm")]
 pub(crate) use service_limit::ServiceLimit;

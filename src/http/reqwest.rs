@@ -1,13 +1,105 @@
-use reqwest::Error;
+use reqwest::{Error, Response};
 
-use super::Classifier;
+use super::failure::{Outcome, READ};
+use super::{Classifier, Failure, StatusError};
 use crate::classify::Classify;
 use crate::verdict::{Cut, Verdict};
 
+/// Returns answers other than 4xx and 5xx unchanged and turns the others into a [`Failure`].
+///
+/// The failure keeps the wait of `Retry-After` and the start of the body. Reading the body stops
+/// after 1 KiB. The rest is dropped, and the connection with it. If a body breaks off, the part that
+/// arrived counts. A browser hands over whole bodies only, so there the body is read to its end.
+///
+/// The function runs within the attempt, so the attempt timeout limits it. A body that stays silent
+/// for longer becomes a cut attempt, and its status is lost.
+///
+/// The headers do not reach a quota. For that call [`learn`](super::learn) before this function.
+///
+/// # Errors
+///
+/// Returns a [`Failure`] for 4xx and 5xx.
+///
+/// # Cancel safety
+///
+/// Dropping the future drops the answer.
+///
+/// # Examples
+///
+/// ```
+/// use resile::http::{self, Classifier, Failure};
+/// use resile::{Never, RetryPolicy, retry};
+///
+/// async fn get(client: &reqwest::Client) -> Result<String, Failure> {
+///     let answer = client.get("https://api.example/v1").send().await?;
+///     Ok(http::error_for_status(answer).await?.text().await?)
+/// }
+///
+/// # async fn run(client: reqwest::Client) -> anyhow::Result<()> {
+/// let policy = RetryPolicy::new().with_classifier(Classifier::idempotent());
+/// let body = retry(|_| get(&client), policy, Never).await?;
+/// # let _ = body;
+/// # Ok(())
+/// # }
+/// ```
+pub async fn error_for_status(answer: Response) -> Result<Response, Failure> {
+    match StatusError::check(answer.status(), answer.headers()) {
+        Ok(()) => Ok(answer),
+        Err(refused) => Err(Failure::refused(refused, &start(answer).await)),
+    }
+}
+
+/// Reads the body until its end, or until [`READ`] bytes have arrived.
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+async fn start(mut answer: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    while body.len() <= READ {
+        match answer.chunk().await {
+            Ok(Some(chunk)) => {
+                let left = (READ + 1).saturating_sub(body.len());
+                body.extend_from_slice(chunk.get(..left).unwrap_or(&chunk));
+            }
+            Ok(None) | Err(_) => break,
+        }
+    }
+    body
+}
+
+/// Reads the body. There `reqwest` has no chunks.
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+async fn start(answer: Response) -> Vec<u8> {
+    let body = answer.bytes().await.unwrap_or_default();
+    body.iter().copied().take(READ + 1).collect()
+}
+
+/// Converts an error of `send()` or of reading a body, so `?` works on both. The URL of the error
+/// loses its query, its fragment and its credentials, because they may hold a key.
+///
+/// An error made by `Response::error_for_status` keeps its status, but it has no `Retry-After`. Use
+/// [`error_for_status`] instead.
+impl From<Error> for Failure {
+    fn from(mut error: Error) -> Self {
+        if let Some(url) = error.url_mut() {
+            url.set_query(None);
+            url.set_fragment(None);
+            // Both fail only for a URL that cannot have credentials.
+            let _ = url.set_username("");
+            let _ = url.set_password(None);
+        }
+        let outcome = match error.status() {
+            Some(status) => Outcome::Refused(StatusError::of(status)),
+            None if error.is_builder() || error.is_redirect() => Outcome::Impossible,
+            None if is_connect(&error) => Outcome::NotSent,
+            None => Outcome::Unanswered,
+        };
+        Self::caused(outcome, error.into())
+    }
+}
+
 /// Classifies an error of `reqwest`, by its status if `Response::error_for_status` made the error.
 ///
-/// The error does not hold the headers. A `Retry-After` is therefore lost. To read `Retry-After`,
-/// make a [`StatusError`](super::StatusError) from the response.
+/// The error does not hold the headers. A `Retry-After` is therefore lost. To keep it, use
+/// [`error_for_status`] of this module.
 ///
 /// Has no opinion on a request that cannot be built or was redirected too often.
 impl Classify<Error> for Classifier {
@@ -17,12 +109,13 @@ impl Classify<Error> for Classifier {
         }
         Some(match error.status() {
             Some(status) => self.verdict(status, None),
-            None => self.unanswered(!is_connect(error)),
+            None if is_connect(error) => self.not_sent(),
+            None => self.unanswered(),
         })
     }
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
-        Some(self.unanswered(true))
+        Some(self.unanswered())
     }
 }
 

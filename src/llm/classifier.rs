@@ -5,8 +5,8 @@ use super::failure::Failure;
 use super::kind::Kind;
 use super::known::Known;
 use super::report;
-use crate::classify::Classify;
-use crate::verdict::{Health, Verdict};
+use crate::classify::{Classify, Opinion, Over};
+use crate::verdict::{Cut, Health, Verdict};
 
 /// Classifies errors that are a [`Failure`] or have a known error among their sources.
 ///
@@ -117,6 +117,38 @@ impl Classifier {
         self
     }
 
+    /// Makes a classifier for an error type of your own, such as that of an SDK. `map` finds the
+    /// failure in the error, and asks this classifier. A closure alone has no opinion on cut
+    /// attempts, so it does not repeat them. This classifier repeats them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::llm::{Classifier, Failure};
+    /// use resile::{Classify, Cut};
+    ///
+    /// /// The error of an SDK.
+    /// struct SdkError {
+    ///     status: u16,
+    ///     body: String,
+    /// }
+    ///
+    /// let classifier = Classifier::new().over(|llm, error: &SdkError| {
+    ///     llm.verdict(&Failure::from_text(error.status, &error.body))
+    /// });
+    /// let busy = SdkError { status: 529, body: "overloaded".into() };
+    /// assert!(classifier.classify(&busy).unwrap().is_again());
+    /// assert!(classifier.classify_cut(Cut::Deadline).unwrap().is_again());
+    /// ```
+    pub const fn over<E, F, V>(self, map: F) -> Over<Self, F>
+    where
+        E: ?Sized,
+        F: Fn(&Self, &E) -> V,
+        V: Opinion,
+    {
+        Over::new(self, CUT, map)
+    }
+
     /// Returns the verdict on a failure.
     pub fn verdict(&self, failure: &Failure) -> Verdict {
         let verdict = failure.verdict();
@@ -138,7 +170,7 @@ impl Classifier {
     pub fn classify_dyn(&self, error: &(dyn Error + 'static)) -> Option<Verdict> {
         let verdict = |known| match known {
             Known::Failure(failure) => self.verdict(failure),
-            Known::Elapsed(_) => Verdict::transient(),
+            Known::Elapsed(_) => CUT.on_cut(),
             Known::Full => Verdict::transient().with_health(Health::Unknown),
             Known::Transport(error) => self.verdict(&Failure::from_transport(error)),
         };
@@ -148,8 +180,15 @@ impl Classifier {
     }
 }
 
+/// The verdict on a cut attempt. A question to a model may be asked again.
+const CUT: Verdict = Verdict::transient();
+
 impl<E: Error + 'static> Classify<E> for Classifier {
     fn classify(&self, error: &E) -> Option<Verdict> {
         self.classify_dyn(error)
+    }
+
+    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
+        Some(CUT)
     }
 }

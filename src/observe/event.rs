@@ -317,7 +317,7 @@ impl fmt::Display for Event<'_> {
                 match too_large {
                     Some(too_large) => write!(f, ", {too_large}")?,
                     None if has_spare || !reason.is_evident(failure.cut) => {
-                        write!(f, ", {reason}")?;
+                        write!(f, ", {}", reason.in_words(failure.verdict))?;
                     }
                     None => {}
                 }

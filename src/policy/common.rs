@@ -67,9 +67,9 @@ macro_rules! common_settings {
             #[doc = concat!("Sets the timeout of each ", $attempt, ".")]
             ///
             /// The time counts from the first pending poll. At the limit the attempt is dropped and
-            /// classified by [`classify_cut`](crate::Classify::classify_cut). By default the
-            /// request may then be sent again. Zero allows one poll. An attempt timeout above the
-            /// total timeout has no effect, because the call ends at its total timeout first.
+            /// classified by [`classify_cut`](crate::Classify::classify_cut): see the
+            /// [table](crate::Classify#cut-attempts). Zero allows one poll. An attempt timeout above
+            /// the total timeout has no effect, because the call ends at its total timeout first.
             pub const fn with_attempt_timeout(mut self, limit: Duration) -> Self {
                 self.attempt_timeout = Some(limit);
                 self

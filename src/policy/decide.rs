@@ -21,7 +21,8 @@ pub enum Decision {
 pub enum StopReason {
     /// The request must not be sent again according to the classifier.
     Fatal,
-    /// The classifier had no verdict on the last error.
+    /// The classifier had no verdict on the last error, or no opinion on an attempt that was cut.
+    /// Such an attempt is not repeated. [`cut_is`](crate::ClassifyExt::cut_is) states an opinion.
     Unclassified,
     /// No further attempt was allowed.
     Attempts,
@@ -106,12 +107,15 @@ impl StopReason {
             None => verdict,
         })
     }
-}
 
-impl fmt::Display for StopReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+    /// Returns the reason in words. A call that ends as unclassified has a verdict if the verdict is
+    /// a default for a cut attempt.
+    pub(crate) fn in_words(self, verdict: Option<Verdict>) -> &'static str {
+        match self {
             Self::Fatal => "the request must not be sent again",
+            Self::Unclassified if verdict.is_some() => {
+                "the classifier has no opinion on a cut attempt (add one with `cut_is`)"
+            }
             Self::Unclassified => "the classifier has no verdict on the error",
             Self::Attempts => "no further attempt is allowed",
             Self::Deadline => "not enough time left",
@@ -123,7 +127,13 @@ impl fmt::Display for StopReason {
             Self::Alternatives => "no alternatives left",
             Self::Partial => "part of the answer was already delivered",
             Self::Cancelled => "cancelled",
-        })
+        }
+    }
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.in_words(None))
     }
 }
 

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use resile::breaker::State;
+use resile::observe::Event;
 use resile::{
-    Always, Classify, Cut, Health, ManualTimer, Never, RetryPolicy, StopReason, Verdict, retry,
+    Always, Breaker, Classify, ClassifyExt, Cut, Health, ManualTimer, Never, RetryPolicy,
+    StopReason, Upstream, Verdict, retry,
 };
 
 use super::decide::verdicts;
@@ -48,43 +51,109 @@ fn a_call_without_an_opinion_ends_as_unclassified() {
     );
 }
 
-/// A closure has no opinion on cuts without `cut_is`. Pairs, `Arc` and references keep an opinion.
+/// The default of a closure is that of its return type. Pairs, `Arc` and references keep an opinion,
+/// and a statement wins over a default.
 #[test]
 fn opinions_on_cuts_compose() {
-    let silent = |_: &Down| true;
-    let once = silent.cut_is(Verdict::transient().not_again());
+    let (again, not_again) = (Some(Verdict::transient()), Some(Verdict::transient().not_again()));
+    let (plain, silent) = (|_: &Down| true, |_: &Down| None::<Verdict>);
+    let verdict = |_: &Down| Verdict::transient();
+    let (once, twice) = (plain.cut_is(not_again.unwrap()), silent.cut_is(again.unwrap()));
     let shared: Arc<dyn Classify<Down> + Send + Sync> = Arc::new(once);
-    let by_reference: &(dyn Classify<Down> + Send + Sync) = &once;
+    let (erased, by_reference): (&dyn Classify<Down>, &(dyn Classify<Down> + Send + Sync)) =
+        (&once, &once);
     for cut in CUTS {
         let of = |classifier: &dyn Classify<Down>| classifier.classify_cut(cut);
-        assert_eq!((of(&silent), of(&Always), of(&(silent, Always))), (None, None, None));
-        let expected = Some(Verdict::transient().not_again());
-        assert_eq!(
-            (of(&once), of(&(silent, once)), of(&(once, silent))),
-            (expected, expected, expected)
-        );
-        assert_eq!((of(&shared), of(&by_reference)), (expected, expected));
-        assert_eq!((of(&(by_reference, Always)), of(&Arc::new(once))), (expected, expected));
-        let twice = once.cut_is(Verdict::fatal());
-        assert_eq!(
-            (of(&twice), of(&(once, twice))),
-            (Some(Verdict::fatal()), expected),
-            "the outermost `cut_is` wins, and the first of a pair wins"
-        );
+        assert_eq!([of(&plain), of(&Always), of(&(plain, Always))], [again; 3]);
+        assert_eq!([of(&silent), of(&verdict), of(&Own(false))], [not_again; 3]);
+        assert_eq!([of(&(plain, silent)), of(&(verdict, Always))], [not_again; 2]);
+        assert_eq!([of(&once), of(&(silent, once)), of(&(once, twice))], [not_again; 3]);
+        assert_eq!([of(&(twice, once)), of(&((twice, plain), Arc::new(once)))], [not_again; 2]);
+        assert_eq!([of(&shared), of(&erased), of(&by_reference)], [not_again; 3]);
+        assert_eq!([of(&(by_reference, Always)), of(&(Always, erased))], [not_again; 2]);
+        assert_eq!([of(&twice), of(&(silent, twice)), of(&(twice, verdict))], [again; 3]);
+        assert_eq!(of(&Own(true)), None);
+        assert_eq!([of(&(Own(true), plain)), of(&(twice, Own(true)))], [not_again, again]);
+
+        // A statement that protects the request remains. A default does not.
+        let healthy = Verdict::fatal().with_health(Health::Healthy);
+        assert_eq!(of(&once.cut_is(Verdict::transient())), not_again);
+        assert_eq!(of(&(plain, once).cut_is(Verdict::transient())), not_again);
+        assert_eq!([of(&silent.cut_is(healthy)), of(&twice.cut_is(healthy))], [Some(healthy); 2]);
     }
     let error =
         [once.classify(&Down(1)), shared.classify(&Down(1)), by_reference.classify(&Down(1))];
     assert_eq!(error, [Some(Verdict::transient()); 3]);
 }
 
+/// A classifier without `classify_cut`, or one that returns `None` there.
+struct Own(bool);
+
+impl Classify<Down> for Own {
+    fn classify(&self, _: &Down) -> Option<Verdict> {
+        Some(Verdict::transient())
+    }
+
+    fn classify_cut(&self, cut: Cut) -> Option<Verdict> {
+        struct Default;
+        impl Classify<Down> for Default {
+            fn classify(&self, _: &Down) -> Option<Verdict> {
+                None
+            }
+        }
+        if self.0 { None } else { Default.classify_cut(cut) }
+    }
+}
+
+/// Defaults and statements with equal answers are equal, also for a `HashSet`.
+#[test]
+fn the_ground_of_a_verdict_is_no_part_of_it() {
+    let stated = Verdict::transient().not_again();
+    let default = (|_: &Down| stated).classify_cut(Cut::Deadline).unwrap();
+    assert_eq!(stated, default);
+    assert_eq!(format!("{stated:?}"), format!("{default:?}"));
+    assert_eq!(std::collections::HashSet::from([stated, default]).len(), 1);
+}
+
+/// A call that a default ends says so and names the remedy. The breaker counts the cut.
+#[test]
+fn a_cut_without_an_opinion_ends_the_call_and_names_the_remedy() {
+    let (script, timer) = (Script::new(&[Step::Hang]), ManualTimer::new());
+    let upstream = Upstream::new("web")
+        .with_breaker(Breaker::new().with_consecutive(1))
+        .with_timer(timer.clone());
+    let policy = RetryPolicy::new()
+        .with_attempt_timeout(Duration::from_secs(1))
+        .with_classifier(|_: &Down| Verdict::transient());
+    let events = std::cell::RefCell::new(Vec::new());
+    let observer = |event: &Event<'_>| events.borrow_mut().push(event.to_string());
+    let call = retry(|_| script.play(), policy, Never).on(upstream.observed_by(&observer));
+    let gave_up = drive(call, &timer).unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Unclassified, 1));
+    assert_eq!(gave_up.verdict(), Some(Verdict::transient().not_again()));
+    let words = "the classifier has no opinion on a cut attempt (add one with `cut_is`)";
+    assert_eq!(
+        gave_up.to_string(),
+        format!(
+            "web: gave up after 1 attempt in 1.0s, {words} (last failure: did not finish within 1s)"
+        )
+    );
+    assert_eq!(
+        events.into_inner().last().unwrap(),
+        &format!("web: gave up after 1 of 3 attempts, {words}: did not finish within 1s")
+    );
+    assert_eq!(upstream.breaker().unwrap().state(), State::Open);
+}
+
 proptest! {
-    /// The first opinion counts. The second classifier is asked only if the first has none.
+    /// The first opinion counts. The second classifier is asked too if the first would send the
+    /// request again, because the error may tell of a cut.
     #[test]
     fn a_pair_takes_the_first_opinion(first in prop::option::of(verdicts()), second in prop::option::of(verdicts())) {
         let asked = std::cell::Cell::new(false);
         let both = (|_: &Down| first, |_: &Down| { asked.set(true); second });
         prop_assert_eq!(both.classify(&Down(1)), first.or(second));
-        prop_assert_eq!(asked.get(), first.is_none());
+        prop_assert_eq!(asked.get(), first.is_none_or(|first| first.is_again()));
     }
 
     #[test]

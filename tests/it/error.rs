@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use resile::timeout::Elapsed;
 use resile::{
-    Backoff, Bulkhead, Classify, ClassifyOperation, Cut, Error, GaveUp, Health, ManualTimer, Never,
-    ResilienceExt, RetryPolicy, StopReason, Verdict, retry,
+    Backoff, Bulkhead, Classify, ClassifyExt, ClassifyOperation, Cut, Error, GaveUp, Health,
+    ManualTimer, Never, ResilienceExt, RetryPolicy, StopReason, Verdict, retry,
 };
 
 use super::script::{Down, Script, Step, clock, drive};
@@ -331,7 +331,13 @@ fn classify_operation_classifies_the_operation_and_retries_a_refusal() {
     let lifted = ClassifyOperation(|error: &Down| (error.0 > 1).then(Verdict::throttled));
     assert_eq!(lifted.classify(&Error::Operation(Down(2))), Some(Verdict::throttled()));
     assert_eq!(lifted.classify(&Error::Operation(Down(1))), None);
-    assert_eq!(lifted.classify(&elapsed().into()), Some(Verdict::transient()));
+    assert_eq!(lifted.classify(&elapsed().into()), Some(Verdict::transient().not_again()));
+    assert_eq!(
+        lifted.cut_is(Verdict::transient()).classify(&elapsed().into()),
+        Some(Verdict::transient())
+    );
+    let plain = ClassifyOperation(|error: &Down| error.0 > 1);
+    assert_eq!(plain.classify(&elapsed().into()), Some(Verdict::transient()));
     let full = Bulkhead::new(0).try_acquire().unwrap_err();
     assert_eq!(
         lifted.classify(&full.into()),
@@ -362,12 +368,12 @@ fn classify_operation_asks_the_classifier_about_cuts() {
         ClassifyOperation(std::sync::Arc::new(Classifier::non_idempotent())).classify(&error),
         Some(once)
     );
-    assert_eq!(ClassifyOperation(no_opinion).classify(&error), Some(Verdict::transient()));
+    assert_eq!(ClassifyOperation(no_opinion).classify(&error), Some(once));
     for cut in [Cut::AttemptTimeout(SECOND), Cut::Deadline, Cut::Stream] {
         let of = |classifier: &dyn Classify<Union>| classifier.classify_cut(cut);
         assert_eq!(of(&ClassifyOperation(Classifier::non_idempotent())), Some(once));
         assert_eq!(of(&ClassifyOperation((no_opinion, Classifier::non_idempotent()))), Some(once));
-        assert_eq!(of(&ClassifyOperation(no_opinion)), None);
+        assert_eq!(of(&ClassifyOperation(no_opinion)), Some(once));
     }
 }
 

@@ -172,12 +172,12 @@ async fn an_error_of_reqwest_is_classified_by_how_far_the_request_came() {
     assert_eq!(get.classify(&unbuilt), None);
     // Nothing was sent, so the request may be sent again in any case.
     let refused = refused().await;
-    assert_eq!(get.classify(&refused), Some(get.unanswered(false)));
-    assert_eq!(post.classify(&refused), Some(post.unanswered(false)));
+    assert_eq!(get.classify(&refused), Some(get.not_sent()));
+    assert_eq!(post.classify(&refused), Some(post.not_sent()));
     assert!(post.classify(&refused).unwrap().is_again());
     let cut = Cut::AttemptTimeout(Duration::from_secs(1));
     let of = |classifier: &Classifier| Classify::<reqwest::Error>::classify_cut(classifier, cut);
-    assert_eq!(of(&get), Some(get.unanswered(true)));
-    assert_eq!(of(&post), Some(post.unanswered(true)));
+    assert_eq!(of(&get), Some(get.unanswered()));
+    assert_eq!(of(&post), Some(post.unanswered()));
     assert!(!of(&post).unwrap().is_again());
 }

@@ -11,7 +11,9 @@ use hyper_util::rt::TokioIo;
 use resile::breaker::State;
 use resile::http::{Classifier, StatusError};
 use resile::observe::Event;
-use resile::{Breaker, ManualTimer, Never, RetryPolicy, StopReason, Upstream, Verdict, retry};
+use resile::{
+    Breaker, Classify, ManualTimer, Never, RetryPolicy, StopReason, Upstream, Verdict, retry,
+};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -71,7 +73,7 @@ async fn get(client: &reqwest::Client, address: SocketAddr) -> Result<String, Ca
 fn classify(error: &CallError) -> Verdict {
     match error {
         CallError::Status(refused) => POST.verdict(refused.status(), refused.retry_after()),
-        CallError::Unanswered(error) => POST.unanswered(!error.is_connect()),
+        CallError::Unanswered(error) => POST.classify(error).expect("a verdict"),
     }
 }
 

@@ -12,9 +12,9 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use resile::breaker::State;
 use resile::{
-    AsPolicy, Attempt, Breaker, Budget, Bulkhead, Cooldown, Cut, FallbackPolicy, GaveUp, Health,
-    HedgePolicy, ManualTimer, RetryPolicy, Run, StopReason, Upstream, Verdict, fallback, hedge,
-    retry, retry_stream,
+    AsPolicy, Attempt, Breaker, Budget, Bulkhead, ClassifyExt, Cooldown, Cut, CutIs,
+    FallbackPolicy, GaveUp, Health, HedgePolicy, ManualTimer, RetryPolicy, Run, StopReason,
+    Upstream, Verdict, fallback, hedge, retry, retry_stream,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -32,8 +32,11 @@ impl fmt::Display for Failed {
 
 impl std::error::Error for Failed {}
 
-fn classify(failed: &Failed) -> Option<Verdict> {
-    failed.0
+type Classifier = CutIs<fn(&Failed) -> Option<Verdict>>;
+
+fn classifier() -> Classifier {
+    let classify: fn(&Failed) -> Option<Verdict> = |failed| failed.0;
+    classify.cut_is(Verdict::transient())
 }
 
 const TRANSIENT: Failed = Failed(Some(Verdict::transient()));
@@ -157,7 +160,7 @@ impl World {
         }
     }
 
-    fn retry_policy(&self) -> RetryPolicy<fn(&Failed) -> Option<Verdict>> {
+    fn retry_policy(&self) -> RetryPolicy<Classifier> {
         let backoff = resile::Backoff::fixed(SECOND);
         let mut policy = RetryPolicy::new().with_attempts(ATTEMPTS).with_backoff(backoff);
         if let Some(limit) = self.limits.total {
@@ -166,7 +169,7 @@ impl World {
         if let Some(limit) = self.limits.attempt {
             policy = policy.with_attempt_timeout(limit);
         }
-        policy.with_classifier(classify)
+        policy.with_classifier(classifier())
     }
 
     async fn call(&self, shell: Shell) -> Outcome {
@@ -209,7 +212,7 @@ impl World {
                 if let Some(limit) = self.limits.attempt {
                     policy = policy.with_attempt_timeout(limit);
                 }
-                hedge(|_| self.attempt(), policy.with_classifier(classify), token)
+                hedge(|_| self.attempt(), policy.with_classifier(classifier()), token)
                     .on(upstream)
                     .await
             }
@@ -221,12 +224,12 @@ impl World {
                 if let Some(limit) = self.limits.attempt {
                     policy = policy.with_attempt_timeout(limit);
                 }
-                let policy = policy.with_classifier(classify);
+                let policy = policy.with_classifier(classifier());
                 fallback(&[(); ATTEMPTS as usize], |_| self.attempt(), policy, token)
                     .on(upstream)
                     .await
             }
-            Call => upstream.call(self.attempt(), classify).await,
+            Call => upstream.call(self.attempt(), classifier()).await,
         }
     }
 

@@ -14,6 +14,7 @@ mod compose;
 mod config;
 mod config_errors;
 mod contradictions;
+mod cut_requests;
 mod deadline;
 mod decide;
 mod draws;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use resile::observe::{Event, EventKind, HeldBy};
 use resile::{
-    Attempt, Backoff, Budget, Cut, ManualTimer, Never, RetryPolicy, Run, StopReason, Upstream,
-    Verdict, retry,
+    Attempt, Backoff, Budget, ClassifyExt, Cut, ManualTimer, Never, RetryPolicy, Run, StopReason,
+    Upstream, Verdict, retry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -63,7 +63,10 @@ async fn a_pause_ends_like_any_other_wait() {
 /// The error names the attempt before the pause, also if its timeout cut it.
 #[tokio::test(start_paused = true)]
 async fn the_error_names_the_attempt_before_the_pause() {
-    let policy = aws().with_pause_when_spent().with_attempt_timeout(SECOND * 3);
+    let policy = aws()
+        .with_classifier((|refused: &Refused| refused.0).cut_is(Verdict::transient()))
+        .with_pause_when_spent()
+        .with_attempt_timeout(SECOND * 3);
     let upstream = on(Budget::aws().with_capacity(14));
     // The first attempt fails, and the second one hangs.
     let hangs = |attempt: Attempt| async move {

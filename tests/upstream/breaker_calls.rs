@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use resile::breaker::{State, TripReason};
 use resile::{
-    Always, Backoff, Breaker, Classify, Cooldown, Cut, GaveUp, Health, HedgePolicy, Jitter,
+    Always, Backoff, Breaker, ClassifyExt, Cooldown, Cut, GaveUp, Health, HedgePolicy, Jitter,
     ManualTimer, Never, RetryPolicy, Run, StopReason, Timer, TokioTimer, Upstream, Verdict, hedge,
     retry,
 };

@@ -10,8 +10,9 @@ use std::time::Duration;
 use resile::observe::{Event, EventKind, Observe};
 use resile::quota::{Cost, Quota, Rate};
 use resile::{
-    AdaptiveTimeout, Attempt, Backoff, Breaker, Bulkhead, Classify, Cooldown, Cut, GaveUp, Health,
-    ManualTimer, Never, RetryPolicy, Run, StopReason, Timer, Upstream, Verdict, retry,
+    AdaptiveTimeout, Attempt, Backoff, Breaker, Bulkhead, Classify, ClassifyExt, Cooldown, Cut,
+    GaveUp, Health, ManualTimer, Never, RetryPolicy, Run, StopReason, Timer, Upstream, Verdict,
+    retry,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -12,9 +12,9 @@ use resile::quota::{Cost, Quota, Rate};
 use resile::stream::{Part, Resumption};
 use resile::upstream::Observed;
 use resile::{
-    Alternative, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, Cut,
-    FallbackPolicy, GaveUp, Health, Jitter, Never, RetryPolicy, Run, StopReason, Upstream, Verdict,
-    fallback, retry, retry_stream,
+    Alternative, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, ClassifyExt,
+    Cooldown, Cut, FallbackPolicy, GaveUp, Health, Jitter, Never, RetryPolicy, Run, StopReason,
+    Upstream, Verdict, fallback, retry, retry_stream,
 };
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;

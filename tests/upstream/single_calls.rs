@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use resile::quota::{Cost, Quota, Rate};
 use resile::upstream::{Via, markers};
 use resile::{
-    AdaptiveTimeout, Admission, Always, Breaker, Bulkhead, Cancel, Classify, Cooldown, Cut, Drain,
-    GaveUp, Never, StopReason, Upstream, Verdict,
+    AdaptiveTimeout, Admission, Always, Breaker, Bulkhead, Cancel, ClassifyExt, Cooldown, Cut,
+    Drain, GaveUp, Never, StopReason, Upstream, Verdict,
 };
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;

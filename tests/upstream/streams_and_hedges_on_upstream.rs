@@ -12,9 +12,9 @@ use resile::breaker::State;
 use resile::observe::{Event, EventKind, HeldBy};
 use resile::stream::{Part, Resumption};
 use resile::{
-    AdaptiveTimeout, Alternative, Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown,
-    Cut, FallbackPolicy, GaveUp, Health, HedgePolicy, Jitter, Never, RetryPolicy, StopReason,
-    Upstream, Verdict, fallback, hedge, retry, retry_stream,
+    AdaptiveTimeout, Alternative, Attempt, Backoff, Breaker, Budget, Bulkhead, ClassifyExt,
+    Cooldown, Cut, FallbackPolicy, GaveUp, Health, HedgePolicy, Jitter, Never, RetryPolicy,
+    StopReason, Upstream, Verdict, fallback, hedge, retry, retry_stream,
 };
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;

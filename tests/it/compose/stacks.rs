@@ -8,9 +8,10 @@ use resile::breaker::State;
 use resile::observe::{Event, EventKind};
 use resile::stream::Part;
 use resile::{
-    Always, Attempt, Backoff, Breaker, Budget, Bulkhead, ClassifyOperation, Cooldown, Cut, Error,
-    FallbackPolicy, GaveUp, HedgePolicy, Jitter, Never, ResilienceExt, RetryPolicy, StopReason,
-    StreamResilienceExt, Upstream, Verdict, fallback, hedge, retry, retry_stream,
+    Always, Attempt, Backoff, Breaker, Budget, Bulkhead, ClassifyExt, ClassifyOperation, Cooldown,
+    Cut, CutIs, Error, FallbackPolicy, GaveUp, HedgePolicy, Jitter, Never, ResilienceExt,
+    RetryPolicy, StopReason, StreamResilienceExt, Upstream, Verdict, fallback, hedge, retry,
+    retry_stream,
 };
 use tokio::time::{Instant, sleep};
 
@@ -18,7 +19,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Backoff = Backoff::fixed(Duration::from_secs(60)).with_jitter(Jitter::None);
 
 type CallError = Error<&'static str>;
-type Classifier = ClassifyOperation<fn(&&'static str) -> Verdict>;
+type Classifier = CutIs<ClassifyOperation<fn(&&'static str) -> Verdict>>;
 
 fn classify_text(error: &&'static str) -> Verdict {
     match *error {
@@ -28,7 +29,10 @@ fn classify_text(error: &&'static str) -> Verdict {
     }
 }
 
-const CLASSIFIER: Classifier = ClassifyOperation(classify_text);
+fn classifier() -> Classifier {
+    let classify: fn(&&'static str) -> Verdict = classify_text;
+    ClassifyOperation(classify).cut_is(Verdict::transient())
+}
 
 fn policy() -> RetryPolicy<Classifier> {
     let backoff = Backoff::fixed(SECOND).with_jitter(Jitter::None);
@@ -36,7 +40,7 @@ fn policy() -> RetryPolicy<Classifier> {
         .with_attempts(4)
         .with_backoff(backoff)
         .with_total_timeout(SECOND * 50)
-        .with_classifier(CLASSIFIER)
+        .with_classifier(classifier())
 }
 
 /// Returns the given answer at once, or stays pending for ever.
@@ -71,7 +75,7 @@ async fn nested_calls_on_two_upstreams_work_together() {
                 polled.set(polled.get() + 1);
                 ask(answer).await
             };
-            host.call(counted.timeout(SECOND * 5), CLASSIFIER).await
+            host.call(counted.timeout(SECOND * 5), classifier()).await
         };
         retry(op, &policy, Never).on(&all_hosts)
     };
@@ -173,7 +177,7 @@ async fn a_breaker_belongs_inside_a_bulkhead() {
     let _also = both.bulkhead().unwrap().try_acquire().unwrap();
     for _ in 0..2 {
         let guarded = async {
-            inside.call(ask(Some(Ok(1))), CLASSIFIER).await.map_err(|e| e.into_last().unwrap())
+            inside.call(ask(Some(Ok(1))), classifier()).await.map_err(|e| e.into_last().unwrap())
         };
         assert!(matches!(guarded.limited_by(&own).await, Err(Error::Full(_))));
         let limited = || ask(Some(Ok(1))).limited_by(&own);
@@ -183,7 +187,7 @@ async fn a_breaker_belongs_inside_a_bulkhead() {
         ));
         // `ClassifyOperation` knows that the upstream was not called.
         assert!(matches!(
-            lifted.call(limited(), CLASSIFIER).await.unwrap_err().last(),
+            lifted.call(limited(), classifier()).await.unwrap_err().last(),
             Some(Error::Full(_))
         ));
         assert_eq!(

@@ -1,0 +1,245 @@
+use std::error::Error;
+use std::fmt::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::{Response, StatusCode};
+
+use super::StatusError;
+use crate::observe::OneLine;
+use crate::timeout::Elapsed;
+
+/// The number of bytes that are kept of a body.
+pub(super) const READ: usize = 1024;
+
+/// The number of characters that `Display` shows of a body or a cause.
+const SHOWN: usize = 200;
+
+/// A failed HTTP request: a 4xx or 5xx answer, or the cause if there is no answer.
+///
+/// This is the error type for an operation over HTTP. [`Classifier`](super::Classifier) classifies
+/// it, with the wait of the answer's `Retry-After`. Use
+/// [`http::error_for_status`](super::error_for_status) for `reqwest`, and [`check`](Self::check) for
+/// other clients. A `reqwest::Error` is converted by `?`. For the errors of another client use
+/// [`unanswered`](Self::unanswered) and [`not_sent`](Self::not_sent).
+///
+/// `Display` writes one line: "503 Service Unavailable, retry after 2s: overloaded", or "no answer:"
+/// and the innermost cause. It shows at most 200 characters of the body, and escapes control
+/// characters. The alternate form (`{:#}`) omits the wait, because a log line prints the hint of the
+/// verdict. The [`source`](Error::source) is the cause. A failure is one pointer in size.
+///
+/// # Examples
+///
+/// ```
+/// use resile::http::{Classifier, Failure};
+/// use resile::{Classify, Verdict};
+/// use std::time::Duration;
+///
+/// let answer = http::Response::builder()
+///     .status(503)
+///     .header("retry-after", "2")
+///     .body("Come back later.")
+///     .unwrap();
+/// let failure = Failure::check(answer).unwrap_err();
+/// assert_eq!(
+///     failure.to_string(),
+///     "503 Service Unavailable, retry after 2s: Come back later."
+/// );
+/// let verdict = Classifier::idempotent().classify(&failure);
+/// let two = Duration::from_secs(2);
+/// assert_eq!(verdict, Some(Verdict::overloaded().after(two)));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Failure(Box<Inner>);
+
+#[derive(Clone, Debug)]
+struct Inner {
+    outcome: Outcome,
+    body: String,
+    source: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+/// What became of the request.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Outcome {
+    /// The server answered 4xx or 5xx.
+    Refused(StatusError),
+    /// No connection was made.
+    NotSent,
+    /// The request may have reached the server.
+    Unanswered,
+    /// A limit of the operation cut the request, which may have reached the server.
+    Cut,
+    /// No request of this kind gets an answer.
+    #[cfg_attr(not(feature = "reqwest"), expect(dead_code, reason = "other clients do not tell"))]
+    Impossible,
+}
+
+impl Failure {
+    /// Returns answers other than 4xx and 5xx unchanged and turns the others into a failure.
+    ///
+    /// The failure keeps the first KiB of the body. This function does not read a body, so limit the
+    /// size where you read it.
+    ///
+    /// # Errors
+    ///
+    /// Returns a failure for 4xx and 5xx.
+    pub fn check<B: AsRef<[u8]>>(answer: Response<B>) -> Result<Response<B>, Self> {
+        match StatusError::check(answer.status(), answer.headers()) {
+            Ok(()) => Ok(answer),
+            Err(refused) => Err(Self::refused(refused, answer.body().as_ref())),
+        }
+    }
+
+    /// Creates a failure of a request that may have reached the server: a reset, a truncated answer
+    /// or a timeout. In case of doubt use this function. Only an idempotent request is sent again.
+    #[must_use]
+    pub fn unanswered(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::caused(Outcome::Unanswered, cause.into())
+    }
+
+    /// Creates a failure of a request for which no connection was made. The server did not see the
+    /// request, so any request may be sent again.
+    #[must_use]
+    pub fn not_sent(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::caused(Outcome::NotSent, cause.into())
+    }
+
+    pub(super) fn refused(refused: StatusError, body: &[u8]) -> Self {
+        let (outcome, body) = (Outcome::Refused(refused), text(body));
+        Self(Box::new(Inner { outcome, body, source: None }))
+    }
+
+    pub(super) fn caused(outcome: Outcome, cause: Box<dyn Error + Send + Sync>) -> Self {
+        let source = Some(Arc::from(cause));
+        Self(Box::new(Inner { outcome, body: String::new(), source }))
+    }
+
+    pub(super) const fn outcome(&self) -> Outcome {
+        self.0.outcome
+    }
+
+    /// Returns the status of the answer, which is 4xx or 5xx. `None` means that there is no answer.
+    #[must_use]
+    pub const fn status(&self) -> Option<StatusCode> {
+        match &self.0.outcome {
+            Outcome::Refused(refused) => Some(refused.status()),
+            _ => None,
+        }
+    }
+
+    /// Returns the wait that the answer asks for. See [`retry_after`](super::retry_after).
+    #[must_use]
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match &self.0.outcome {
+            Outcome::Refused(refused) => refused.retry_after(),
+            _ => None,
+        }
+    }
+
+    /// Returns the first KiB of the answer's body, or an empty text without an answer.
+    ///
+    /// Bytes that are not UTF-8 are replaced by U+FFFD. A character that the limit cuts is left out.
+    /// The text may have control characters.
+    #[must_use]
+    pub fn body(&self) -> &str {
+        &self.0.body
+    }
+
+    /// Returns whether the server certainly did not see the request, because no connection was made.
+    #[must_use]
+    pub const fn is_not_sent(&self) -> bool {
+        matches!(self.0.outcome, Outcome::NotSent)
+    }
+}
+
+/// Returns the start of a body as text.
+fn text(body: &[u8]) -> String {
+    let (start, is_cut) = match body.get(..READ) {
+        Some(start) => (start, body.len() > READ),
+        None => (body, false),
+    };
+    // A character has at most four bytes. The rest of a character at the end is no error of its own.
+    let whole = |start: &[u8]| match std::str::from_utf8(start) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        _ => start.len(),
+    };
+    let mut end = start.len();
+    if is_cut {
+        let tail = start.len().saturating_sub(4);
+        let boundary = |at: &usize| start.get(*at).is_some_and(|byte| byte & 0xC0 != 0x80);
+        if let Some(at) = (tail..start.len()).rev().find(boundary) {
+            end = at + start.get(at..).map_or(0, whole);
+        }
+    }
+    String::from_utf8_lossy(start.get(..end).unwrap_or_default()).into_owned()
+}
+
+/// Prints the first [`SHOWN`] characters of a text in one line.
+struct Short<'t>(&'t str);
+
+impl fmt::Display for Short<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut left = SHOWN;
+        for (at, word) in self.0.split_whitespace().enumerate() {
+            if at > 0 {
+                f.write_char(' ')?;
+                left = left.saturating_sub(1);
+            }
+            let count = word.chars().count();
+            if count > left {
+                let end = word.char_indices().nth(left).map_or(word.len(), |(end, _)| end);
+                return write!(f, "{}…", OneLine(&word[..end]));
+            }
+            OneLine(word).fmt(f)?;
+            left -= count;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0.outcome {
+            Outcome::Refused(refused) => {
+                refused.fmt(f)?; // passes the alternate form on
+                let body = self.0.body.trim();
+                return if body.is_empty() { Ok(()) } else { write!(f, ": {}", Short(body)) };
+            }
+            Outcome::NotSent => f.write_str("no connection")?,
+            Outcome::Unanswered | Outcome::Cut | Outcome::Impossible => f.write_str("no answer")?,
+        }
+        match self.root() {
+            Some(root) => write!(f, ": {}", Short(&root.to_string())),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Failure {
+    /// Returns the innermost cause. A chain that does not end is followed for a while.
+    fn root(&self) -> Option<&(dyn Error + 'static)> {
+        std::iter::successors(self.source(), |&error| error.source()).take(64).last()
+    }
+}
+
+impl Error for Failure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        let source = self.0.source.as_deref()?;
+        Some(source)
+    }
+}
+
+impl From<StatusError> for Failure {
+    fn from(refused: StatusError) -> Self {
+        Self::refused(refused, &[])
+    }
+}
+
+/// Converts a timeout, so an operation under [`timeout`](crate::ResilienceExt::timeout) may have this
+/// error. The request may have reached the server.
+impl From<Elapsed> for Failure {
+    fn from(elapsed: Elapsed) -> Self {
+        Self::caused(Outcome::Cut, elapsed.into())
+    }
+}
