@@ -14,14 +14,13 @@
 //! resile = { version = "0.1", features = ["reqwest", "serde"] }
 //! serde = { version = "1", features = ["derive"] }
 //! serde_json = "1"
-//! thiserror = "2"
 //! tokio = { version = "1", features = ["io-util", "macros", "net", "rt-multi-thread", "signal"] }
 //! tokio-util = "0.7"
 //! tracing-subscriber = "0.3"
 //! ```
 
-use resile::http::{Classifier, StatusError};
-use resile::{Classify, RetryPolicy, Upstream, Verdict, retry};
+use resile::http::{Classifier, Failure, error_for_status};
+use resile::{RetryPolicy, Upstream, retry};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
@@ -42,31 +41,10 @@ struct Config {
     policy: RetryPolicy,
 }
 
-/// An error of one attempt.
-#[derive(Debug, thiserror::Error)]
-enum CallError {
-    /// The server answered 4xx or 5xx.
-    #[error(transparent)]
-    Status(#[from] StatusError),
-    /// The answer is missing or incomplete.
-    #[error(transparent)]
-    Unanswered(#[from] reqwest::Error),
-}
-
-/// Classifies an error. A GET is idempotent, so it may be sent again.
-fn classify(error: &CallError) -> Option<Verdict> {
-    const GET: Classifier = Classifier::idempotent();
-    match error {
-        CallError::Status(refused) => GET.classify(refused),
-        CallError::Unanswered(error) => GET.classify(error),
-    }
-}
-
-/// Makes one attempt.
-async fn get(http: &reqwest::Client, url: &str) -> Result<String, CallError> {
-    let response = http.get(url).send().await?;
-    StatusError::check(response.status(), response.headers())?;
-    Ok(response.text().await?)
+/// Makes one attempt. A `Failure` keeps the `Retry-After` of an answer.
+async fn get(http: &reqwest::Client, url: &str) -> Result<String, Failure> {
+    let answer = error_for_status(http.get(url).send().await?).await?;
+    Ok(answer.text().await?)
 }
 
 #[tokio::main]
@@ -74,7 +52,8 @@ async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt::init(); // each retry logs one line
 
     let Config { upstream, policy } = serde_json::from_str(CONFIG)?;
-    let policy = policy.with_classifier(classify);
+    // A GET may be sent again.
+    let policy = policy.with_classifier(Classifier::idempotent());
     // Retries at two levels multiply, so the client makes none.
     let http = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never()).build()?;
     let token = CancellationToken::new();

@@ -4,7 +4,7 @@
 //
 // A chapter needs the features of the items in its links. Without these features a link to the
 // chapter leads to the table of features.
-#![cfg_attr(not(feature = "http"), doc = "[`classifying`]: crate#features")]
+#![cfg_attr(not(feature = "reqwest"), doc = "[`classifying`]: crate#features")]
 #![cfg_attr(not(feature = "tokio"), doc = "[`timeouts`]: crate#features")]
 #![cfg_attr(not(feature = "serde"), doc = "[`configuration`]: crate#features")]
 #![cfg_attr(not(feature = "stream"), doc = "[`streams`]: crate#features")]
@@ -19,12 +19,14 @@
 #![doc = ""]
 #![doc = include_str!("../docs/guide/guide.md")]
 
-#[cfg_attr(not(feature = "http"), doc = "[`classifying`]: crate#features")]
+#[cfg_attr(not(feature = "reqwest"), doc = "[`classifying`]: crate#features")]
+#[cfg_attr(feature = "http", doc = "[`Failure`]: crate::http::Failure")]
+#[cfg_attr(not(feature = "http"), doc = "[`Failure`]: crate#features")]
 #[doc = ""]
 #[doc = include_str!("../docs/guide/first_call.md")]
 pub mod first_call {}
 
-#[cfg(feature = "http")]
+#[cfg(feature = "reqwest")]
 #[cfg_attr(not(feature = "tokio"), doc = "[`timeouts`]: crate#features")]
 #[doc = ""]
 #[doc = include_str!("../docs/guide/classifying.md")]
@@ -34,9 +36,11 @@ pub mod classifying {}
 #[doc = include_str!("../docs/guide/timeouts.md")]
 pub mod timeouts {}
 
-#[cfg_attr(not(feature = "http"), doc = "[`classifying`]: crate#features")]
+#[cfg_attr(not(feature = "reqwest"), doc = "[`classifying`]: crate#features")]
 #[cfg_attr(not(feature = "serde"), doc = "[`configuration`]: crate#features")]
 #[cfg_attr(not(feature = "reqwest"), doc = "[`quotas`]: crate#features")]
+#[cfg_attr(feature = "http", doc = "[`Failure`]: crate::http::Failure")]
+#[cfg_attr(not(feature = "http"), doc = "[`Failure`]: crate#features")]
 #[doc = ""]
 #[doc = include_str!("../docs/guide/load.md")]
 #[doc = ""]
@@ -138,7 +142,7 @@ pub mod testing {}
 #[doc = include_str!("../docs/guide/runtimes.md")]
 pub mod runtimes {}
 
-#[cfg_attr(not(feature = "http"), doc = "[`classifying`]: crate#features")]
+#[cfg_attr(not(feature = "reqwest"), doc = "[`classifying`]: crate#features")]
 #[doc = ""]
 #[doc = include_str!("../docs/guide/migrating.md")]
 pub mod migrating {}

@@ -12,27 +12,25 @@
 mod panel;
 mod server;
 
-use std::error::Error;
-use std::iter::successors;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use resile::http::{Classifier, StatusError};
+use resile::http::{Classifier, Failure, error_for_status};
 use resile::observe::Event;
 use resile::{
-    Backoff, Breaker, Budget, Classify, Cooldown, Jitter, RetryPolicy, StopReason, Upstream,
-    Verdict, retry,
+    Backoff, Breaker, Budget, Cooldown, Jitter, RetryPolicy, StopReason, Upstream, retry,
 };
 use tokio_util::sync::CancellationToken;
 
 use panel::Panel;
 
 /// The limits and delays of a call. A policy is plain data and can come from a configuration file.
-const POLICY: RetryPolicy = RetryPolicy::new()
+const POLICY: RetryPolicy<Classifier> = RetryPolicy::new()
     .with_attempts(6)
     .with_attempt_timeout(LIMIT) // leaves time for the attempt after one that hangs
     .with_total_timeout(Duration::from_secs(15))
-    .with_backoff(BACKOFF);
+    .with_backoff(BACKOFF)
+    .with_classifier(Classifier::idempotent()); // a GET may be sent again
 
 const LIMIT: Duration = Duration::from_secs(1);
 
@@ -49,36 +47,10 @@ static GREETER: Upstream = Upstream::new("greeter")
     .with_breaker(Breaker::new())
     .with_cooldown(Cooldown::new());
 
-/// An error of one attempt.
-#[derive(Debug, thiserror::Error)]
-enum CallError {
-    /// The server answered 4xx or 5xx.
-    #[error(transparent)]
-    Status(#[from] StatusError),
-    /// The answer is missing or incomplete.
-    #[error("no answer: {}", root(.0))]
-    Unanswered(#[from] reqwest::Error),
-}
-
-/// Classifies an error. A GET is idempotent, so it may be sent again.
-fn classify(error: &CallError) -> Option<Verdict> {
-    const GET: Classifier = Classifier::idempotent();
-    match error {
-        CallError::Status(refused) => GET.classify(refused),
-        CallError::Unanswered(error) => GET.classify(error),
-    }
-}
-
-/// Returns the innermost source of an error.
-fn root(error: &reqwest::Error) -> &dyn Error {
-    successors(Some(error as &dyn Error), |&error| error.source()).last().unwrap_or(error)
-}
-
-/// Makes one attempt.
-async fn greeting(client: &reqwest::Client, url: &str) -> Result<String, CallError> {
-    let response = client.get(url).send().await?;
-    StatusError::check(response.status(), response.headers())?;
-    Ok(response.text().await?)
+/// Makes one attempt. A `Failure` keeps the `Retry-After` of an answer.
+async fn greeting(client: &reqwest::Client, url: &str) -> Result<String, Failure> {
+    let answer = error_for_status(client.get(url).send().await?).await?;
+    Ok(answer.text().await?)
 }
 
 #[tokio::main]
@@ -108,9 +80,8 @@ async fn main() -> anyhow::Result<ExitCode> {
 
     // Without the panel, write `.on(&GREETER)`.
     let shown = |event: &Event<'_>| panel.show(event, LIMIT);
-    let outcome = retry(|_| greeting(&client, &url), POLICY.with_classifier(classify), &token)
-        .on(GREETER.observed_by(&shown))
-        .await;
+    let outcome =
+        retry(|_| greeting(&client, &url), POLICY, &token).on(GREETER.observed_by(&shown)).await;
 
     // The budget allows this many more retries.
     let left = GREETER.budget().map_or(0, Budget::available);

@@ -19,9 +19,10 @@ const SHOWN: usize = 200;
 ///
 /// This is the error type for an operation over HTTP. [`Classifier`](super::Classifier) classifies
 /// it, with the wait of the answer's `Retry-After`. Use
-/// [`http::error_for_status`](super::error_for_status) for `reqwest`, and [`check`](Self::check) for
-/// other clients. A `reqwest::Error` is converted by `?`. For the errors of another client use
-/// [`unanswered`](Self::unanswered) and [`not_sent`](Self::not_sent).
+/// [`http::error_for_status`](https://docs.rs/resile/latest/resile/http/fn.error_for_status.html)
+/// for `reqwest`, and [`check`](Self::check) for other clients. A `reqwest::Error` is converted by
+/// `?`. For the errors of another client use [`unanswered`](Self::unanswered) and
+/// [`not_sent`](Self::not_sent).
 ///
 /// `Display` writes one line: "503 Service Unavailable, retry after 2s: overloaded", or "no answer:"
 /// and the innermost cause. It shows at most 200 characters of the body, and escapes control

@@ -19,8 +19,10 @@ use crate::verdict::{Cut, Health, Verdict};
 /// Without a known error there is no opinion and the call ends as
 /// [`Unclassified`](crate::StopReason::Unclassified). Add your own classifier for such errors:
 /// `(Classifier::new(), mine)`. [`resile::Error<Failure>`](crate::Error) is known. For
-/// `anyhow::Error` use `|e: &anyhow::Error| Classifier::new().classify_dyn(e.as_ref())`. The
-/// [guide](crate::guide::sdks) has classifiers for the errors of SDKs.
+/// `anyhow::Error` use `Classifier::new().over(|llm, e: &anyhow::Error| llm.classify_dyn(e.as_ref()))`.
+/// The [guide](crate::guide::sdks) has classifiers for the errors of SDKs.
+///
+/// A question to a model may be asked again, so an attempt that was cut is repeated.
 ///
 /// # Defaults
 ///

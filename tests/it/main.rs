@@ -26,6 +26,7 @@ mod floors;
 mod guide;
 mod hedge;
 mod http;
+mod http_failure;
 mod http_limits;
 mod http_sockets;
 mod laws;

@@ -54,8 +54,8 @@ fn failure(error: &OpenAIError) -> Option<Failure> {
     }
 }
 
-fn classify(error: &OpenAIError) -> Option<Verdict> {
-    Some(Classifier::new().verdict(&failure(error)?))
+fn classify(llm: &Classifier, error: &OpenAIError) -> Option<Verdict> {
+    Some(llm.verdict(&failure(error)?))
 }
 
 /// One attempt.
@@ -79,7 +79,8 @@ async fn main() -> anyhow::Result<()> {
         reqwest::Client::builder().retry(reqwest::retry::never()).build()?;
     let model = client(http, OpenAIConfig::new());
     let question = "It is 8 °C and it rains in Paris. What do I wear?";
-    let policy = llm::interactive().with_classifier(classify);
+    let classifier = Classifier::new().over(classify);
+    let policy = llm::interactive().with_classifier(classifier);
     println!("{}", retry(|_| ask(&model, question), policy, Never).await?);
     Ok(())
 }

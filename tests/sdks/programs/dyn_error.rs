@@ -4,8 +4,11 @@ use resile::llm::{self, Classifier};
 use resile::{Never, StopReason, Verdict, retry};
 
 /// The last resort: the words of the error.
-fn classify(error: &Box<dyn Error + Send + Sync>) -> Option<Verdict> {
-    Classifier::new().with_text().classify_dyn(&**error)
+fn classify(
+    llm: &Classifier,
+    error: &Box<dyn Error + Send + Sync>,
+) -> Option<Verdict> {
+    llm.classify_dyn(&**error)
 }
 
 /// One attempt. The library keeps nothing of the answer but its words.
@@ -15,7 +18,8 @@ async fn ask() -> Result<&'static str, Box<dyn Error + Send + Sync>> {
 
 #[tokio::main]
 async fn main() {
-    let policy = llm::interactive().with_classifier(classify);
+    let classifier = Classifier::new().with_text().over(classify);
+    let policy = llm::interactive().with_classifier(classifier);
     let gave_up = retry(|_| ask(), policy, Never).await.unwrap_err();
     assert_eq!(gave_up.reason(), StopReason::Fatal); // this 429 does not pass
 }

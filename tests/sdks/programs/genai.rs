@@ -41,8 +41,8 @@ fn failure(error: &Error) -> Option<Failure> {
     }
 }
 
-fn classify(error: &Error) -> Option<Verdict> {
-    Some(Classifier::new().verdict(&failure(error)?))
+fn classify(llm: &Classifier, error: &Error) -> Option<Verdict> {
+    Some(llm.verdict(&failure(error)?))
 }
 
 /// One attempt.
@@ -69,7 +69,8 @@ async fn main() -> anyhow::Result<()> {
         reqwest::Client::builder().retry(reqwest::retry::never()).build()?;
     let client = Client::builder().with_reqwest(http).build()?;
     let question = "It is 8 °C and it rains in Paris. What do I wear?";
-    let policy = llm::interactive().with_classifier(classify);
+    let classifier = Classifier::new().over(classify);
+    let policy = llm::interactive().with_classifier(classifier);
     println!("{}", retry(|_| ask(&client, question), policy, Never).await?);
     Ok(())
 }

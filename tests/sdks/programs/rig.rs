@@ -35,8 +35,8 @@ fn failure(error: &ProviderError) -> Option<Failure> {
     }
 }
 
-fn classify(error: &ProviderError) -> Option<Verdict> {
-    Some(Classifier::new().verdict(&failure(error)?))
+fn classify(llm: &Classifier, error: &ProviderError) -> Option<Verdict> {
+    Some(llm.verdict(&failure(error)?))
 }
 
 /// One attempt.
@@ -49,7 +49,8 @@ async fn ask(model: &OpenAI, question: &str) -> Result<String, ProviderError> {
 async fn main() -> anyhow::Result<()> {
     let model = OpenAI::from_env()?;
     let question = "It is 8 °C and it rains in Paris. What do I wear?";
-    let policy = llm::interactive().with_classifier(classify);
+    let classifier = Classifier::new().over(classify);
+    let policy = llm::interactive().with_classifier(classifier);
     println!("{}", retry(|_| ask(&model, question), policy, Never).await?);
     Ok(())
 }

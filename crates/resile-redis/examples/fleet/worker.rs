@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use resile::fleet::State;
-use resile::http::{Classifier, StatusError};
+use resile::http::{Classifier, Failure, error_for_status};
 use resile::quota::Quota;
-use resile::{Budget, Classify, Cooldown, Never, RetryPolicy, Upstream, Verdict, retry};
+use resile::{Budget, Cooldown, Never, RetryPolicy, Upstream, retry};
 use resile_redis::Fleet;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -63,30 +63,10 @@ impl Job {
     }
 }
 
-/// An error of one attempt.
-#[derive(Debug, thiserror::Error)]
-enum CallError {
-    /// The provider answered 4xx or 5xx.
-    #[error(transparent)]
-    Status(#[from] StatusError),
-    /// The answer is missing.
-    #[error(transparent)]
-    Unanswered(#[from] reqwest::Error),
-}
-
-/// Classifies an error. A GET is idempotent, so it may be sent again.
-fn classify(error: &CallError) -> Option<Verdict> {
-    const GET: Classifier = Classifier::idempotent();
-    match error {
-        CallError::Status(refused) => GET.classify(refused),
-        CallError::Unanswered(error) => GET.classify(error),
-    }
-}
-
 /// Makes one attempt.
-async fn get(http: &reqwest::Client, job: &Job) -> Result<(), CallError> {
-    let response = http.get(&job.provider).header(PROCESS, job.process).send().await?;
-    Ok(StatusError::check(response.status(), response.headers())?)
+async fn get(http: &reqwest::Client, job: &Job) -> Result<(), Failure> {
+    let answer = http.get(&job.provider).header(PROCESS, job.process).send().await?;
+    error_for_status(answer).await.map(drop)
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -125,7 +105,7 @@ async fn work(job: &Rc<Job>, upstream: &Arc<Upstream>) -> anyhow::Result<(usize,
     let policy = RetryPolicy::new()
         .with_attempt_timeout(Duration::from_secs(1))
         .with_total_timeout(PATIENCE)
-        .with_classifier(classify);
+        .with_classifier(Classifier::idempotent());
     let answered = Rc::new(std::cell::Cell::new(0));
     let (began, mut at, mut made) = (Instant::now(), Duration::ZERO, 0);
     let tasks = tokio::task::LocalSet::new();

@@ -1,0 +1,369 @@
+//! `http::Failure` and `http::error_for_status`, with real bytes over real sockets.
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
+
+use ::http::{Response, StatusCode};
+use proptest::prelude::*;
+use resile::http::{Classifier, Failure, StatusError, error_for_status};
+use resile::timeout::Elapsed;
+use resile::{
+    Backoff, Classify, ManualTimer, Never, ResilienceExt, RetryPolicy, StopReason, Upstream,
+    Verdict, retry,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::Notify;
+
+use super::script::advance_past_sleeps;
+
+const SECOND: Duration = Duration::from_secs(1);
+const GET: Classifier = Classifier::idempotent();
+const POST: Classifier = Classifier::non_idempotent();
+
+/// What a connection does after the request.
+#[derive(Clone)]
+enum Does {
+    /// Sends these bytes and closes the connection.
+    Answer(Vec<u8>),
+    /// Sends these bytes, then `x` for ever.
+    Endless(&'static str),
+    /// Resets the connection.
+    Reset,
+    /// Sends these bytes and keeps silent.
+    Silent(&'static str),
+}
+
+const HELLO: &str = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
+
+fn text(answer: &str) -> Does {
+    Does::Answer(answer.as_bytes().to_vec())
+}
+
+/// Starts a server. The n-th connection does the n-th of `script`. Later ones say hello. Returns the
+/// address, the number of requests, and a signal for the end of an endless answer.
+async fn serve(script: &[Does]) -> (SocketAddr, Arc<AtomicU32>, Arc<Notify>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (requests, ended) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
+    let mut script = script.to_vec().into_iter();
+    let (counted, end) = (requests.clone(), ended.clone());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let does = script.next().unwrap_or_else(|| text(HELLO));
+            tokio::spawn(answer(stream, does, counted.clone(), end.clone()));
+        }
+    });
+    (address, requests, ended)
+}
+
+async fn answer(mut stream: TcpStream, does: Does, requests: Arc<AtomicU32>, end: Arc<Notify>) {
+    let mut request = Vec::new();
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        if stream.read_buf(&mut request).await.unwrap_or(0) == 0 {
+            return;
+        }
+    }
+    requests.fetch_add(1, SeqCst);
+    match does {
+        Does::Answer(bytes) => {
+            let _ = stream.write_all(&bytes).await;
+        }
+        Does::Endless(head) => {
+            let _ = stream.write_all(head.as_bytes()).await;
+            while stream.write_all(&[b'x'; 4096]).await.is_ok() {}
+            end.notify_one();
+        }
+        Does::Reset => {
+            #[allow(deprecated, reason = "`set_zero_linger` needs tokio 1.50; zero does not block")]
+            let _ = stream.set_linger(Some(Duration::ZERO));
+        }
+        Does::Silent(head) => {
+            let _ = stream.write_all(head.as_bytes()).await;
+            std::future::pending().await
+        }
+    }
+}
+
+fn client() -> reqwest::Client {
+    reqwest::Client::builder()
+        .no_proxy()
+        .pool_max_idle_per_host(0)
+        .retry(reqwest::retry::never())
+        .build()
+        .unwrap()
+}
+
+/// The operation that the guide teaches.
+async fn send(client: &reqwest::Client, address: SocketAddr) -> Result<String, Failure> {
+    let request = client.post(format!("http://{address}/book?key=secret"));
+    Ok(error_for_status(request.send().await?).await?.text().await?)
+}
+
+async fn failure_of(does: Does) -> Failure {
+    let (address, ..) = serve(&[does]).await;
+    send(&client(), address).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn a_refusal_keeps_its_status_its_hint_and_its_body() {
+    let body = "{\"error\": \"busy\"}";
+    let head = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 2\r\ncontent-length: 17\r\n\r\n";
+    let failure = failure_of(text(&format!("{head}{body}"))).await;
+    assert_eq!(failure.status(), Some(StatusCode::SERVICE_UNAVAILABLE));
+    assert_eq!(failure.retry_after(), Some(SECOND * 2));
+    assert_eq!(failure.body(), body);
+    assert!(failure.source().is_none() && !failure.is_not_sent());
+    assert_eq!(GET.classify(&failure), Some(Verdict::overloaded().after(SECOND * 2)));
+    assert_eq!(POST.classify(&failure), Some(Verdict::overloaded().not_again().after(SECOND * 2)));
+    let words = "503 Service Unavailable, retry after 2s: {\"error\": \"busy\"}";
+    assert_eq!(failure.to_string(), words);
+    assert_eq!(format!("{failure:#}"), words.replace(", retry after 2s", ""));
+}
+
+#[tokio::test]
+async fn a_hint_may_be_a_date() {
+    let failure = failure_of(text(
+        "HTTP/1.1 429 Too Many Requests\r\ndate: Fri, 31 Dec 1999 23:59:50 GMT\r\n\
+         retry-after: Fri, 31 Dec 1999 23:59:59 GMT\r\ncontent-length: 0\r\n\r\n",
+    ))
+    .await;
+    assert_eq!(failure.retry_after(), Some(SECOND * 9));
+    assert_eq!(POST.classify(&failure), Some(Verdict::throttled().after(SECOND * 9)));
+    assert_eq!(failure.to_string(), "429 Too Many Requests, retry after 9s");
+}
+
+/// The hint is honoured: the retry waits for it.
+#[tokio::test]
+async fn a_retry_waits_for_the_hint() {
+    let busy = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 20\r\ncontent-length: 0\r\n\r\n";
+    let ((address, requests, _), timer) = (serve(&[text(busy)]).await, ManualTimer::new());
+    let (client, hands) = (client(), advance_past_sleeps(&timer));
+    let policy = RetryPolicy::new().with_classifier(POST);
+    let upstream = Upstream::new("local").with_timer(&timer);
+    let answer = retry(|_| send(&client, address), policy, Never).on(&upstream).await;
+    hands.abort();
+    assert_eq!((answer.unwrap().as_str(), requests.load(SeqCst)), ("hello", 2));
+    assert!((20..=22).contains(&resile::Timer::now(&timer).as_secs()));
+}
+
+#[tokio::test]
+async fn a_good_answer_is_untouched() {
+    let (address, ..) = serve(&[]).await;
+    let answer = client().get(format!("http://{address}/")).send().await.unwrap();
+    let answer = error_for_status(answer).await.unwrap();
+    assert_eq!((answer.status(), answer.content_length()), (StatusCode::OK, Some(5)));
+    assert_eq!(answer.text().await.unwrap(), "hello");
+    let (address, ..) = serve(&[text("HTTP/1.1 304 Not Modified\r\netag: x\r\n\r\n")]).await;
+    let answer = client().get(format!("http://{address}/")).send().await.unwrap();
+    assert_eq!(error_for_status(answer).await.unwrap().headers()["etag"], "x");
+}
+
+/// An endless body ends after its first KiB, and the connection with it.
+#[tokio::test]
+async fn the_body_of_a_refusal_is_read_no_further_than_its_first_kib() {
+    for head in [
+        "HTTP/1.1 500 Internal Server Error\r\ncontent-length: 10000000\r\n\r\n",
+        "HTTP/1.1 500 Internal Server Error\r\n\r\n",
+    ] {
+        let (address, _, ended) = serve(&[Does::Endless(head)]).await;
+        let failure = send(&client(), address).await.unwrap_err();
+        assert_eq!(failure.body(), "x".repeat(1024));
+        assert_eq!(failure.to_string(), format!("500 Internal Server Error: {}…", "x".repeat(200)));
+        // The connection is gone, or the server would wait for its reader for ever.
+        tokio::time::timeout(SECOND * 30, ended.notified()).await.expect("the answer ends");
+    }
+}
+
+/// A reset within the body of a refusal leaves the status and the part that arrived.
+#[tokio::test]
+async fn a_refusal_that_breaks_off_is_still_a_refusal() {
+    let head = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 3\r\ncontent-length: 99\r\n\r\nslow";
+    let failure = failure_of(text(head)).await;
+    assert_eq!((failure.body(), failure.retry_after()), ("slow", Some(SECOND * 3)));
+    assert!(POST.classify(&failure).unwrap().is_again());
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_utf_8_is_readable_and_cannot_forge_a_line() {
+    let mut answer = b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec();
+    answer.extend(b"\xff caf\xc3\xa9\nWARN forged\x1b[31m\r\n\xe2\x80\xa8next");
+    let failure = failure_of(Does::Answer(answer)).await;
+    assert!(failure.body().starts_with("\u{fffd} café\nWARN forged"), "{:?}", failure.body());
+    assert_eq!(failure.to_string(), "400 Bad Request: \u{fffd} café WARN forged\\u{1b}[31m next");
+}
+
+/// A refused connection is no request, so even a POST is sent again.
+#[tokio::test]
+async fn a_refused_connection_is_not_sent_and_a_post_is_repeated() {
+    // The port is bound but does not listen, so connections are refused.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let (client, address) = (client(), socket.local_addr().unwrap());
+    let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(POST);
+    let gave_up = retry(|_| send(&client, address), policy, Never).await.unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Attempts, 3));
+    let failure = gave_up.into_last().unwrap();
+    assert!(failure.is_not_sent() && failure.status().is_none());
+    assert_eq!(POST.classify(&failure), Some(Verdict::transient()));
+    let words = failure.to_string();
+    assert!(words.starts_with("no connection: ") && words.contains("refused"), "{words}");
+    assert!(failure.source().unwrap().is::<reqwest::Error>());
+    assert_no_secret(&failure);
+}
+
+/// A reset after the request may be a lost answer. A POST is sent once, a GET is sent again.
+#[tokio::test]
+async fn a_reset_after_the_request_is_not_repeated_for_a_post() {
+    let cut = "HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nhel";
+    for does in [Does::Reset, text(cut), Does::Answer(Vec::new())] {
+        for (classifier, sends) in [(POST, 1), (GET, 2)] {
+            let (address, requests, _) = serve(std::slice::from_ref(&does)).await;
+            let client = client();
+            let policy =
+                RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(classifier);
+            let outcome = retry(|_| send(&client, address), policy, Never).await;
+            assert_eq!(requests.load(SeqCst), sends);
+            let Err(gave_up) = outcome else { continue };
+            assert_eq!(gave_up.reason(), StopReason::Fatal);
+            let failure = gave_up.into_last().unwrap();
+            assert!(!failure.is_not_sent() && failure.status().is_none());
+            assert!(failure.to_string().starts_with("no answer: "), "{failure}");
+            assert_no_secret(&failure);
+        }
+    }
+}
+
+/// The attempt timeout limits the reading of a body, and the cut counts as one.
+#[tokio::test]
+async fn a_silent_body_is_cut_by_the_attempt_timeout() {
+    let silent = Does::Silent("HTTP/1.1 503 Service Unavailable\r\n\r\nbus");
+    for (classifier, sends) in [(POST, 1), (GET, 2)] {
+        let (address, requests, _) = serve(std::slice::from_ref(&silent)).await;
+        let client = client();
+        let policy = RetryPolicy::new()
+            .with_attempt_timeout(SECOND)
+            .with_backoff(Backoff::none())
+            .with_classifier(classifier);
+        let outcome = retry(|_| send(&client, address), policy, Never).await;
+        assert_eq!((outcome.is_ok(), requests.load(SeqCst)), (sends == 2, sends));
+    }
+}
+
+fn assert_no_secret(failure: &Failure) {
+    let mut words = format!("{failure} {failure:#} {failure:?}");
+    let mut next = failure.source();
+    while let Some(error) = next {
+        words += &format!(" {error} {error:?}");
+        next = error.source();
+    }
+    assert!(!words.contains("secret") && !words.contains("key="), "{words}");
+}
+
+/// The URL of an error loses what may be a key. The rest says where the request went.
+#[tokio::test]
+async fn a_url_in_an_error_has_no_query_and_no_credentials() {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    let url = format!("http://key=secret:secret@{address}/v1/book?key=secret#secret");
+    let failure = Failure::from(client().get(url).send().await.unwrap_err());
+    assert_no_secret(&failure);
+    let cause = failure.source().unwrap().to_string();
+    assert!(cause.contains(&format!("http://{address}/v1/book")), "{cause}");
+}
+
+/// A request that cannot be built is no fault of the server, and no repetition helps.
+#[tokio::test]
+async fn a_request_that_cannot_be_built_has_no_verdict() {
+    let failure = Failure::from(client().get("no url").send().await.unwrap_err());
+    assert_eq!((GET.classify(&failure), failure.status()), (None, None));
+    assert!(!failure.is_not_sent());
+}
+
+/// An error of `Response::error_for_status` keeps its status.
+#[tokio::test]
+async fn an_error_of_the_client_keeps_its_status() {
+    let (address, ..) = serve(&[text("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")]).await;
+    let answer = client().get(format!("http://{address}/")).send().await.unwrap();
+    let failure = Failure::from(answer.error_for_status().unwrap_err());
+    assert_eq!(failure.status(), Some(StatusCode::NOT_FOUND));
+    assert_eq!(failure.to_string(), "404 Not Found");
+    assert_eq!(
+        GET.classify(&failure),
+        GET.classify(
+            &StatusError::check(StatusCode::NOT_FOUND, &::http::HeaderMap::new()).unwrap_err()
+        )
+    );
+}
+
+/// Another client says itself whether the request was sent. A timeout of the operation counts as one
+/// that was.
+#[test]
+fn a_failure_of_another_client_has_a_cause_and_a_verdict() {
+    let lost = Failure::unanswered("connection reset");
+    assert_eq!(lost.to_string(), "no answer: connection reset");
+    assert_eq!(lost.source().unwrap().to_string(), "connection reset");
+    assert_eq!(POST.classify(&lost), Some(POST.unanswered()));
+    assert_eq!(GET.classify(&lost), Some(GET.unanswered()));
+    let refused = Failure::not_sent(std::io::Error::other("refused"));
+    assert_eq!(refused.to_string(), "no connection: refused");
+    assert!(refused.is_not_sent());
+    assert_eq!(POST.classify(&refused), Some(POST.not_sent()));
+    assert_eq!(size_of::<Failure>(), size_of::<usize>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_of_the_operation_is_a_failure() {
+    let call = std::future::pending::<Result<(), Failure>>().timeout(SECOND);
+    let failure = call.await.unwrap_err();
+    assert!(failure.source().unwrap().is::<Elapsed>());
+    assert_eq!(POST.classify(&failure), Some(POST.unanswered()));
+    assert_eq!(GET.classify(&failure), Some(GET.unanswered()));
+}
+
+proptest! {
+    /// For any status and body: a good answer is untouched, and of a refusal the status, the verdict
+    /// and the start of the body remain.
+    #[test]
+    fn check_agrees_with_the_status_error(code in 100_u16..1000, body in prop::collection::vec(any::<u8>(), 0..3000), wait in any::<Option<u32>>()) {
+        let mut answer = Response::builder().status(code);
+        if let Some(wait) = wait {
+            answer = answer.header("retry-after", wait);
+        }
+        let answer = answer.body(body.clone()).unwrap();
+        let refused = StatusError::check(answer.status(), answer.headers());
+        match (Failure::check(answer), refused) {
+            (Ok(answer), Ok(())) => prop_assert_eq!(answer.into_body(), body),
+            (Err(failure), Err(refused)) => {
+                prop_assert_eq!(failure.status(), Some(refused.status()));
+                prop_assert_eq!(failure.retry_after(), refused.retry_after());
+                prop_assert_eq!(POST.classify(&failure), POST.classify(&refused));
+                prop_assert_eq!(failure.body().is_empty(), body.is_empty());
+            }
+            (failure, refused) => prop_assert!(false, "{failure:?} {refused:?}"),
+        }
+    }
+
+    /// Text stays text: the start ends between two characters and has at most 1 KiB.
+    #[test]
+    fn the_start_of_a_body_ends_between_characters(body in "[a-zé€😀]{0,900}") {
+        let answer = Response::builder().status(500).body(body.clone()).unwrap();
+        let failure = Failure::check(answer).unwrap_err();
+        let start = failure.body();
+        prop_assert!(body.starts_with(start) && start.len() <= 1024);
+        prop_assert!(start.len() == body.len() || start.len() > 1020);
+    }
+
+    /// One short line, whatever the server sends.
+    #[test]
+    fn a_failure_is_one_short_line(body in any::<String>(), code in 400_u16..600) {
+        let answer = Response::builder().status(code).body(body).unwrap();
+        let line = Failure::check(answer).unwrap_err().to_string();
+        prop_assert!(!line.chars().any(|c| c.is_control() || "\u{2028}\u{2029}".contains(c)), "{line:?}");
+        prop_assert!(line.len() < 3000, "{}", line.len());
+    }
+}
