@@ -95,14 +95,8 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
     /// Replaces the policy.
     #[inline]
     pub(crate) fn with_policy<Q>(self, policy: Q) -> CallState<E, Q, K, X, N> {
-        self.map_policy(|_| policy)
-    }
-
-    /// Replaces the policy by what `map` makes of it.
-    #[inline]
-    pub(crate) fn map_policy<Q>(self, map: impl FnOnce(P) -> Q) -> CallState<E, Q, K, X, N> {
-        let Self { policy, token, engine, last } = self;
-        CallState { policy: map(policy), token, engine, last }
+        let Self { token, engine, last, .. } = self;
+        CallState { policy, token, engine, last }
     }
 
     /// Returns the number of attempts begun.

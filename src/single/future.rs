@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
-use super::rules::{Limits, OneAttempt, Timeouts, Untimed};
+use super::rules::{OneAttempt, Timeouts};
 use crate::call::{CallState, Ended, GaveUp, Pending, PendingOf};
 use crate::cancel::{Cancel, Never};
 use crate::classify::Classify;
@@ -17,7 +17,7 @@ use crate::upstream::{Target, TargetFor};
 pin_project! {
     /// The future of [`Upstream::call`](crate::Upstream::call): one attempt without a retry.
     #[must_use = "futures do nothing unless `.await`ed or polled"]
-    pub struct Single<F, E, C, X, K = Never, L = Untimed>
+    pub struct Single<F, E, C, X, K = Never>
     where
         X: Target,
         K: Cancel,
@@ -25,7 +25,7 @@ pin_project! {
         // `None` after its end. Declared before `call`: it drops before the permit is released.
         #[pin]
         future: Option<F>,
-        call: CallState<E, OneAttempt<C, L>, K, X>,
+        call: CallState<E, OneAttempt<C, Timeouts>, K, X>,
         has_begun: bool,
         #[pin]
         pending: PendingOf<X, K>,
@@ -35,19 +35,19 @@ pin_project! {
 impl<F, E, C, X: TargetFor<E>> Single<F, E, C, X> {
     #[track_caller]
     pub(super) fn new(target: X, future: F, classifier: C) -> Self {
-        let rules = OneAttempt { classifier, limits: Untimed };
+        let rules = OneAttempt { classifier, limits: Timeouts::NONE };
         let call = CallState::new(CallKind::Single, rules, Never).on(target);
         Self { call, has_begun: false, future: Some(future), pending: Pending::none() }
     }
 }
 
-impl<F, E, C, X: Target, L> Single<F, E, C, X, Never, L> {
+impl<F, E, C, X: Target> Single<F, E, C, X> {
     /// Sets the token that cancels the call, before the first poll.
     ///
     /// The token ends the wait for the admission and drops an attempt in flight.
     /// [`Drain(token)`](crate::Drain) lets an attempt in flight finish. The call ends as
     /// [`StopReason::Cancelled`].
-    pub fn with_token<K: Cancel>(self, token: K) -> Single<F, E, C, X, K, L> {
+    pub fn with_token<K: Cancel>(self, token: K) -> Single<F, E, C, X, K> {
         Single {
             future: self.future,
             call: self.call.with_token(token),
@@ -58,14 +58,15 @@ impl<F, E, C, X: Target, L> Single<F, E, C, X, Never, L> {
 }
 
 /// Limits, before the first poll. Each replaces an earlier value of the same setting.
-impl<F, E, C, X: Target, K: Cancel, L: Limits> Single<F, E, C, X, K, L> {
+impl<F, E, C, X: Target, K: Cancel> Single<F, E, C, X, K> {
     /// Sets the total timeout: the limit on the wait for the admission and the attempt together.
     ///
     /// The time counts from the first poll. At the limit the attempt is dropped and the call ends
     /// as [`StopReason::Deadline`]. A wait that is known to be longer ends the call at once. Zero
     /// allows one poll.
-    pub fn with_total_timeout(self, limit: Duration) -> Single<F, E, C, X, K, Timeouts> {
-        self.with_timeouts(|timeouts| timeouts.with_total(limit))
+    pub const fn with_total_timeout(mut self, limit: Duration) -> Self {
+        self.call.policy.limits = self.call.policy.limits.with_total(limit);
+        self
     }
 
     /// Sets the attempt timeout: the limit on the attempt alone, without the wait for its
@@ -74,29 +75,18 @@ impl<F, E, C, X: Target, K: Cancel, L: Limits> Single<F, E, C, X, K, L> {
     /// At the limit the attempt is dropped, [classified](Classify::classify_cut) and reported to
     /// the upstream. A shorter limit learned by an
     /// [adaptive timeout](crate::AdaptiveTimeout) applies first.
-    pub fn with_attempt_timeout(self, limit: Duration) -> Single<F, E, C, X, K, Timeouts> {
-        self.with_timeouts(|timeouts| timeouts.with_attempt(limit))
-    }
-
-    fn with_timeouts(
-        self,
-        set: impl FnOnce(Timeouts) -> Timeouts,
-    ) -> Single<F, E, C, X, K, Timeouts> {
-        let call = self.call.map_policy(|OneAttempt { classifier, limits }| OneAttempt {
-            classifier,
-            limits: set(limits.get()),
-        });
-        Single { future: self.future, call, has_begun: false, pending: Pending::none() }
+    pub const fn with_attempt_timeout(mut self, limit: Duration) -> Self {
+        self.call.policy.limits = self.call.policy.limits.with_attempt(limit);
+        self
     }
 }
 
-impl<F, T, E, C, X, K, L> Future for Single<F, E, C, X, K, L>
+impl<F, T, E, C, X, K> Future for Single<F, E, C, X, K>
 where
     F: Future<Output = Result<T, E>>,
     C: Classify<E>,
     X: TargetFor<E>,
     K: Cancel,
-    L: Limits,
 {
     type Output = Result<T, GaveUp<E>>;
 
@@ -120,13 +110,14 @@ where
                 future.poll(cx)
             };
             let Poll::Ready(outcome) = polled else { return self.poll_in_flight(cx) };
-            this.future.set(None);
             return Poll::Ready(match outcome {
                 Ok(value) => {
+                    this.future.set(None);
                     this.call.succeeded_at_once(0);
                     Ok(value)
                 }
                 Err(error) => {
+                    this.call.dropping(0, || this.future.set(None));
                     this.call.note_error(error);
                     Err(this.call.failed_for_good(0, Ended::Error, StopReason::Attempts))
                 }
@@ -136,13 +127,12 @@ where
     }
 }
 
-impl<F, T, E, C, X, K, L> Single<F, E, C, X, K, L>
+impl<F, T, E, C, X, K> Single<F, E, C, X, K>
 where
     F: Future<Output = Result<T, E>>,
     C: Classify<E>,
     X: TargetFor<E>,
     K: Cancel,
-    L: Limits,
 {
     /// Polls an attempt that needs a full admission, or that was pending.
     #[inline(never)]
@@ -179,7 +169,7 @@ where
     }
 
     #[cold]
-    fn end(call: &mut CallState<E, OneAttempt<C, L>, K, X>, ended: Ended) -> GaveUp<E> {
+    fn end(call: &mut CallState<E, OneAttempt<C, Timeouts>, K, X>, ended: Ended) -> GaveUp<E> {
         let reason = match ended {
             Ended::Deadline => StopReason::Deadline,
             Ended::Cancelled => StopReason::Cancelled,
@@ -189,7 +179,7 @@ where
     }
 }
 
-impl<F, E, C, X: Target, K: Cancel, L> fmt::Debug for Single<F, E, C, X, K, L> {
+impl<F, E, C, X: Target, K: Cancel> fmt::Debug for Single<F, E, C, X, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Single").field("attempts", &self.call.attempts()).finish_non_exhaustive()
     }

@@ -11,7 +11,6 @@ mod rules;
 pub use admission::Admission;
 pub use admitting::Admitting;
 pub use future::Single;
-pub use rules::{Limits, Timeouts, Untimed};
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -60,21 +60,17 @@ impl<C, L: Limits> CallPolicy for OneAttempt<C, L> {
     }
 }
 
-/// The limits of a [`Single`](super::Single) call: [`Untimed`] or [`Timeouts`]. Sealed.
-///
-/// A call without timeouts stores none.
-pub trait Limits: sealed::Sealed {}
+/// The limits of a single attempt.
+pub(super) trait Limits {
+    fn get(&self) -> Timeouts;
+}
 
-impl<L: sealed::Sealed> Limits for L {}
+/// No limits, in no space.
+pub(super) struct Untimed;
 
-/// No limits. The default of a [`Single`](super::Single) call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Untimed;
-
-/// A total timeout, an attempt timeout, or both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
-    /// In nanoseconds, or `NO_LIMIT`.
+/// A total timeout and an attempt timeout, in nanoseconds or `NO_LIMIT`.
+#[derive(Clone, Copy)]
+pub(super) struct Timeouts {
     total: u64,
     attempt: u64,
 }
@@ -91,24 +87,16 @@ impl Timeouts {
     }
 }
 
-mod sealed {
-    use super::{Timeouts, Untimed};
-
-    pub trait Sealed {
-        fn get(&self) -> Timeouts;
+impl Limits for Untimed {
+    #[inline]
+    fn get(&self) -> Timeouts {
+        Timeouts::NONE
     }
+}
 
-    impl Sealed for Untimed {
-        #[inline]
-        fn get(&self) -> Timeouts {
-            Timeouts::NONE
-        }
-    }
-
-    impl Sealed for Timeouts {
-        #[inline]
-        fn get(&self) -> Timeouts {
-            *self
-        }
+impl Limits for Timeouts {
+    #[inline]
+    fn get(&self) -> Timeouts {
+        *self
     }
 }

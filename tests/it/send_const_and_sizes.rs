@@ -347,7 +347,7 @@ fn futures_and_parts_keep_their_sizes() {
         ("its wait", wait, 232),
         ("a run on an upstream", size_of_val(&run_on), 120),
         ("its attempt", attempt_on, 200),
-        ("a call without a retry", size_of_val(&UPSTREAM.call(one(), Always)), 208),
+        ("a call without a retry", size_of_val(&UPSTREAM.call(one(), Always)), 224),
         ("an admission", size_of_val(&UPSTREAM.try_admit().unwrap()), 72),
         ("a hedge", size_of_val(&hedge(|_| one(), HedgePolicy::new(), &token)), 376),
         (
