@@ -9,7 +9,7 @@ use futures_util::future::pending;
 use resile::bulkhead::Full;
 use resile::quota::{self, Dimension, Limit, Limits, Usage};
 use resile::timeout::Elapsed;
-use resile::{Classify, GaveUp, Timer, Verdict};
+use resile::{Classify, Cut, GaveUp, Timer, Verdict};
 
 use crate::dice::Dice;
 use crate::fuse::Injected;
@@ -99,6 +99,10 @@ impl Classify<Down> for Judge<'_> {
             Word::Unknown => return None,
         })
     }
+
+    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
+        Some(Verdict::transient())
+    }
 }
 
 /// The classifier of calls around other calls.
@@ -106,6 +110,10 @@ impl Classify<GaveUp<Down>> for Judge<'_> {
     fn classify(&self, gave_up: &GaveUp<Down>) -> Option<Verdict> {
         self.0.fuse.pass(PANICS);
         gave_up.verdict().or(Some(Verdict::transient().unsure()))
+    }
+
+    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
+        Some(Verdict::transient())
     }
 }
 

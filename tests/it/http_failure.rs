@@ -49,9 +49,10 @@ async fn serve(script: &[Does]) -> (SocketAddr, Arc<AtomicU32>, Arc<Notify>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (requests, ended) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
-    let mut script = script.to_vec().into_iter();
+    let script = script.to_vec();
     let (counted, end) = (requests.clone(), ended.clone());
     tokio::spawn(async move {
+        let mut script = script.into_iter();
         while let Ok((stream, _)) = listener.accept().await {
             let does = script.next().unwrap_or_else(|| text(HELLO));
             tokio::spawn(answer(stream, does, counted.clone(), end.clone()));
@@ -83,7 +84,7 @@ async fn answer(mut stream: TcpStream, does: Does, requests: Arc<AtomicU32>, end
         }
         Does::Silent(head) => {
             let _ = stream.write_all(head.as_bytes()).await;
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }
@@ -254,13 +255,11 @@ async fn a_silent_body_is_cut_by_the_attempt_timeout() {
 }
 
 fn assert_no_secret(failure: &Failure) {
-    let mut words = format!("{failure} {failure:#} {failure:?}");
-    let mut next = failure.source();
-    while let Some(error) = next {
-        words += &format!(" {error} {error:?}");
-        next = error.source();
+    let chain = std::iter::successors(Some(failure as &dyn Error), |&error| error.source());
+    for error in chain {
+        let words = format!("{error} {error:#} {error:?}");
+        assert!(!words.contains("secret") && !words.contains("key="), "{words}");
     }
-    assert!(!words.contains("secret") && !words.contains("key="), "{words}");
 }
 
 /// The URL of an error loses what may be a key. The rest says where the request went.
