@@ -8,8 +8,8 @@
 /// With the feature `tokio`, `CancellationToken` of `tokio-util` and `&CancellationToken` are
 /// tokens. An `Option` of a token is a token too. `None` never stops the call.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a cancellation token: implement `resile::Cancel` for it",
-    note = "pass `Never`, a `CancellationToken` or a `&CancellationToken`"
+    message = "`{Self}` is not a cancellation token: pass `Never`, a `CancellationToken` or a `&CancellationToken`",
+    note = "or implement `resile::Cancel` for a token of your own"
 )]
 pub trait Cancel {
     /// The future returned by [`cancelled`](Cancel::cancelled).

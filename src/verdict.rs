@@ -39,6 +39,7 @@ use crate::time::nanos;
 /// ```
 #[derive(Clone, Copy)]
 #[must_use = "a verdict does nothing until it is returned"]
+#[expect(clippy::struct_excessive_bools, reason = "independent answers, one byte each")]
 pub struct Verdict {
     /// The wait in nanoseconds, or `NO_WAIT`.
     wait: u64,
@@ -353,7 +354,8 @@ impl fmt::Debug for Verdict {
             .field("health", &self.health)
             .field("own_limit", &self.own_limit)
             .field("unsure", &self.unsure)
-            .field(if self.own_wait { "floor" } else { "hint" }, &self.wait())
+            .field("wait", &self.wait())
+            .field("own_wait", &self.own_wait)
             .finish()
     }
 }

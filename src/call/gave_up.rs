@@ -305,10 +305,16 @@ impl<E: Source> Error for GaveUp<E> {
     }
 }
 
-/// A type that can be the source of an error: every error, and [`Boxed`]. Sealed.
+/// A type that can be the source of an error: every [`Error`], and [`Boxed`]. Sealed.
+///
+/// An `anyhow::Error`, a `Box<dyn Error>` and a `String` are no sources because they are not errors
+/// themselves. For these call [`GaveUp::into_boxed`].
+// An implementation for these types beside the one for errors would overlap with it: their crates
+// may make them errors. Of a message for `?` the compiler prints the label alone.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an `Error`, so `GaveUp<{Self}>` is not an `Error` either",
-    note = "for `anyhow::Error`, `Box<dyn Error + Send + Sync>` and `String` call `.map_err(GaveUp::into_boxed)`"
+    label = "call `.map_err(GaveUp::into_boxed)`, or implement `Error` for a type of your own",
+    note = "`anyhow::Error`, `Box<dyn Error>` and `String` are not errors themselves, so they need `.map_err(GaveUp::into_boxed)`"
 )]
 pub trait Source: fmt::Debug + sealed::Sealed {
     #[doc(hidden)]
@@ -321,6 +327,8 @@ mod sealed {
     impl Sealed for super::Boxed {}
 }
 
+// Otherwise the compiler names `std::error::Error`, which cannot be implemented for these types.
+#[diagnostic::do_not_recommend]
 impl<E: Error + 'static> Source for E {
     fn as_source(&self) -> &(dyn Error + 'static) {
         self

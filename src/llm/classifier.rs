@@ -185,6 +185,8 @@ impl Classifier {
 /// The verdict on a cut attempt. A question to a model may be asked again.
 const CUT: Verdict = Verdict::transient();
 
+// Otherwise the compiler names `Error`, which cannot be implemented for `anyhow::Error`.
+#[diagnostic::do_not_recommend]
 impl<E: Error + 'static> Classify<E> for Classifier {
     fn classify(&self, error: &E) -> Option<Verdict> {
         self.classify_dyn(error)

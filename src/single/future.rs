@@ -32,7 +32,7 @@ pin_project! {
     }
 }
 
-impl<F, E, C, X: TargetFor<E>> Single<F, E, C, X> {
+impl<F, E, C, X: Target> Single<F, E, C, X> {
     #[track_caller]
     pub(super) fn new(target: X, future: F, classifier: C) -> Self {
         let rules = OneAttempt { classifier, limits: Timeouts::NONE };

@@ -32,7 +32,7 @@ impl<M: Timer> Upstream<M> {
     /// [total timeout](Single::with_total_timeout) and an
     /// [attempt timeout](Single::with_attempt_timeout). Without a token or a total timeout nothing
     /// but the upstream limits the wait for the admission, and a cooldown may hold the attempt for
-    /// minutes.
+    /// minutes. The log prints the errors, so `E` needs `Display`.
     ///
     /// # Errors
     ///

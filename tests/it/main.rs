@@ -17,6 +17,7 @@ mod contradictions;
 mod cut_requests;
 mod deadline;
 mod decide;
+mod diagnostics;
 mod draws;
 mod drop_at_every_await;
 mod error;

@@ -10,7 +10,6 @@ use proptest::prelude::*;
 use resile::observe::{Event, EventKind};
 use resile::quota::{Cost, Quota, Rate};
 use resile::stream::{Part, Resumption};
-use resile::upstream::Observed;
 use resile::{
     Alternative, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, ClassifyExt,
     Cooldown, Cut, FallbackPolicy, GaveUp, Health, Jitter, Never, RetryPolicy, Run, StopReason,
@@ -236,10 +235,9 @@ async fn events_have_the_verdict_of_the_classifier() {
     };
     let told = Verdict::transient().after(SECOND * 3);
     let (shut, fragile) = (open(), fragile());
-    let observed = |upstream| -> Observed<_, _> { Upstream::observed_by(upstream, &observer) };
     let op = |_| ready(Answer::Err("down"));
     for upstream in [&shut, &fragile] {
-        retry(op, policy(Some(told)), Never).on(observed(upstream)).await.unwrap_err();
+        retry(op, policy(Some(told)), Never).on(upstream.observed_by(&observer)).await.unwrap_err();
     }
     let seen = seen.into_inner().unwrap();
     assert_eq!((seen[0].0, seen[1].0), (None, Some(told)));

@@ -35,7 +35,7 @@ const COST: Cost<'static> = Cost::input(60).with_max_output(0);
 /// An upstream at which a call stays at `place`, and what another call occupies there.
 struct Scene {
     upstream: &'static Upstream,
-    _taken: Option<Admission<&'static Upstream>>,
+    taken: Option<Admission<&'static Upstream>>,
 }
 
 impl Scene {
@@ -55,13 +55,13 @@ impl Scene {
             Place::InLine => upstream.at_cost(COST).try_admit().unwrap().succeeded(),
             Place::InFlight => {}
         }
-        Self { upstream, _taken: taken }
+        Self { upstream, taken }
     }
 
     /// Checks that the ended call has left nothing behind.
     fn check(self, place: Place) {
-        let Self { upstream, _taken } = self;
-        drop(_taken);
+        let Self { upstream, taken } = self;
+        drop(taken);
         let bulkhead = upstream.bulkhead().unwrap();
         assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0), "{place:?}");
     }
