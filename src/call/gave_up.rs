@@ -117,14 +117,12 @@ impl<E> GaveUp<E> {
     /// use resile::{Never, retry};
     /// use std::io;
     ///
-    /// static STORE: Upstream =
-    ///     Upstream::new("store").with_breaker(Breaker::new());
+    /// static STORE: Upstream = Upstream::new("store")
+    ///     .with_breaker(Breaker::new().with_consecutive(1));
     ///
-    /// # for _ in 0..5 {
-    /// #     STORE.try_admit().unwrap().settle(&Verdict::transient());
-    /// # }
     /// # async fn get() -> io::Result<u32> { Ok(7) }
-    /// // The breaker is open.
+    /// // One failure opens the breaker.
+    /// STORE.try_admit().unwrap().settle(&Verdict::transient());
     /// let refused = STORE.call(get(), Always).await.unwrap_err();
     /// let verdict = refused.verdict().unwrap();
     /// assert!(verdict.is_again() && verdict.wait().is_some());

@@ -28,7 +28,7 @@ use crate::verdict::{Cut, Health, Verdict};
 ///
 /// | setting | default | why |
 /// |---|---|---|
-/// | overload floor | 2 s | quick retries keep an overloaded provider overloaded. The floor counts as a [wait](Verdict::wait) of the classifier, and only if the provider asked for none |
+/// | overload floor | 2 s | quick retries keep an overloaded provider overloaded. The floor is a [floor](Verdict::at_least) of the verdict, and counts only if the provider asked for no wait |
 /// | text | not read | words may quote an answer that this call did not get, and a wrong guess repeats the call: see [`with_text`](Self::with_text) |
 ///
 /// # Examples
