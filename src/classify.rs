@@ -1,5 +1,6 @@
 //! Classification of errors, shared by all parts of a call.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -78,6 +79,15 @@ pub trait Classify<E: ?Sized> {
         let _ = cut;
         Some(CUT)
     }
+
+    /// Returns the type of `error` in one word, such as `503` or `rate_limit`. Logs and spans have it
+    /// as `error.type`, so it must have few values.
+    ///
+    /// The default returns `None`. The type is then the name of the Rust type.
+    fn error_type<'e>(&self, error: &'e E) -> Option<Cow<'e, str>> {
+        let _ = error;
+        None
+    }
 }
 
 /// The default for a cut attempt: the request may have been executed.
@@ -149,6 +159,10 @@ impl<E: ?Sized, A: Classify<E>, B: Classify<E>> Classify<E> for (A, B) {
         let on_cut = |verdict: Option<Verdict>| verdict.unwrap_or(CUT).on_cut();
         Some(on_cut(self.0.classify_cut(cut)).or(on_cut(self.1.classify_cut(cut))))
     }
+
+    fn error_type<'e>(&self, error: &'e E) -> Option<Cow<'e, str>> {
+        self.0.error_type(error).or_else(|| self.1.error_type(error))
+    }
 }
 
 impl<E: ?Sized, C: Classify<E> + ?Sized> Classify<E> for Arc<C> {
@@ -160,6 +174,10 @@ impl<E: ?Sized, C: Classify<E> + ?Sized> Classify<E> for Arc<C> {
     #[inline]
     fn classify_cut(&self, cut: Cut) -> Option<Verdict> {
         (**self).classify_cut(cut)
+    }
+
+    fn error_type<'e>(&self, error: &'e E) -> Option<Cow<'e, str>> {
+        (**self).error_type(error)
     }
 }
 
@@ -174,6 +192,10 @@ macro_rules! references {
 
             fn classify_cut(&self, cut: Cut) -> Option<Verdict> {
                 (**self).classify_cut(cut)
+            }
+
+            fn error_type<'e>(&self, error: &'e E) -> Option<Cow<'e, str>> {
+                (**self).error_type(error)
             }
         }
     )*};
@@ -281,6 +303,10 @@ impl<E: ?Sized, C: Classify<E>> Classify<E> for CutIs<C> {
 
     fn classify_cut(&self, cut: Cut) -> Option<Verdict> {
         Some(self.over(self.classifier.classify_cut(cut)))
+    }
+
+    fn error_type<'e>(&self, error: &'e E) -> Option<Cow<'e, str>> {
+        self.classifier.error_type(error)
     }
 }
 

@@ -1,5 +1,6 @@
 //! A ready-made error type for operations under adapters.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::bulkhead::Full;
@@ -128,5 +129,13 @@ impl<E, C: Classify<E>> Classify<Error<E>> for ClassifyOperation<C> {
 
     fn classify_cut(&self, cut: Cut) -> Option<Verdict> {
         self.0.classify_cut(cut)
+    }
+
+    fn error_type<'e>(&self, error: &'e Error<E>) -> Option<Cow<'e, str>> {
+        match error {
+            Error::Operation(error) => self.0.error_type(error),
+            Error::Elapsed(_) => Some(Cow::Borrowed("timeout")),
+            Error::Full(_) => Some(Cow::Borrowed("full")),
+        }
     }
 }

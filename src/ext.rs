@@ -36,7 +36,7 @@ pub trait ResilienceExt: Future + Sized {
     ///     std::future::pending().await
     /// }
     /// let error = hangs().timeout(Duration::from_secs(30)).await.unwrap_err();
-    /// assert_eq!(error.to_string(), "not finished within 30s");
+    /// assert_eq!(error.to_string(), "did not finish within 30s");
     /// # }
     /// ```
     #[inline]

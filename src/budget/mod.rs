@@ -257,6 +257,11 @@ impl Budget {
         (whole(self.prices.failed), whole(self.prices.throttled))
     }
 
+    /// Returns true if the budget cannot pay for a retry after a failure.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.capacity == 0 || self.left.load(Ordering::Relaxed) < self.cost(Cause::Failed)
+    }
+
     /// Gives back the cost of a retry that did not begin.
     #[cold]
     pub(crate) fn refund(&self, cause: Cause) {

@@ -161,6 +161,11 @@ impl Bulkhead {
         count(self.state.load(Ordering::Relaxed))
     }
 
+    /// Returns true if a permit is free. No call waits then.
+    pub(crate) fn has_room(&self) -> bool {
+        self.in_flight() < self.limit
+    }
+
     /// Returns the number of waiters now.
     #[must_use]
     pub fn waiting(&self) -> u32 {

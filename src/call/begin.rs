@@ -8,7 +8,7 @@ use crate::classify::Classify;
 use crate::observe::{CallKind, EventKind, HeldBy};
 use crate::policy::{Attempt, Rules, StopReason};
 use crate::time::{Timer, nanos};
-use crate::upstream::{Admit, Endpoint, TargetFor};
+use crate::upstream::{Admit, Endpoint, Refuser, TargetFor};
 
 /// The answer to a call that wants to begin its next attempt.
 #[derive(Clone, Copy)]
@@ -149,7 +149,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// Returns true if the next attempt begins after a wait.
     #[inline]
     fn must_wait(&self) -> bool {
-        self.resumes_at != 0 || self.guard.progress.must_yield
+        self.resumes_at != 0 || self.guard.progress.must_yield()
     }
 
     /// Does the work of [`CallState::begin`] after the check of the token.
@@ -184,12 +184,13 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         let now = self.clock_runs().then(|| self.started.saturating_add(elapsed));
         let mut has_moved = false;
         match self.guard.admit(slot, now, waker) {
-            Admit::Go => {}
+            Admit::Go => self.guard.progress.set_refuser(None),
             Admit::Moved => has_moved = true,
             Admit::Hold(delay) => return self.hold(delay, waker.is_some(), limits),
             Admit::Queued { until, is_new } => {
                 self.note_start();
                 if is_new {
+                    self.refused(Refuser::Bulkhead, StopReason::Full);
                     self.emit_held(HeldBy::Bulkhead, None, limits.allowed);
                 }
                 let until = until.min(self.ends_at(limits.total));
@@ -198,14 +199,17 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             Admit::InLine { asks_at, earliest, is_new } => {
                 return self.wait_in_line(slot, asks_at, earliest, is_new, limits);
             }
-            Admit::Refused { reason, retry_after } => return Begin::End(reason, retry_after),
+            Admit::Refused { by, reason, retry_after } => {
+                self.refused(by, reason);
+                return Begin::End(reason, retry_after);
+            }
         }
         let number = self.guard.progress.attempts.saturating_add(1);
         let left = remaining(limits.total, elapsed);
         let attempt = Attempt::of_call(number, elapsed, self.delay, left);
         // A hedge is reported even to an observer that wants only trouble.
         if self.guard.target.wants_all()
-            || (self.guard.progress.kind == CallKind::Hedge && !attempt.is_first())
+            || (self.guard.progress.kind() == CallKind::Hedge && !attempt.is_first())
         {
             // The attempt around this call has reported the reservation.
             let reserved = if has_moved { None } else { self.guard.reserved(slot) };
@@ -218,10 +222,21 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         Begin::Go(attempt)
     }
 
+    /// Notes that a part refuses the attempt or makes it wait.
+    #[cold]
+    fn refused(&mut self, by: Refuser, reason: StopReason) {
+        self.guard.progress.set_refuser(Some(by));
+        // No strain is behind a cost above the burst. The breaker has its own events.
+        if reason != StopReason::TooLarge && by != Refuser::Breaker {
+            self.guard.note_limit(by.part());
+        }
+    }
+
     /// Prepares the wait for a cooldown. A hold that reaches the deadline ends the call at once.
     #[cold]
     #[inline(never)]
     fn hold(&mut self, delay: Duration, may_wait: bool, limits: Limits) -> Begin {
+        self.refused(Refuser::Cooldown, StopReason::Deadline);
         self.note_start();
         let now = self.now();
         let left = remaining(limits.total, now.saturating_sub(self.started));
@@ -232,7 +247,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             self.emit_held(HeldBy::Cooldown, Some(delay), limits.allowed);
             self.resumes_at = wait_end(now, nanos(delay));
             // A timer's sleep may end at once. The call then yields before it asks again.
-            self.guard.progress.must_yield = true;
+            self.guard.progress.set_must_yield(true);
         }
         Begin::Hold(delay)
     }
@@ -251,6 +266,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         self.note_start();
         let now = self.now();
         let ends_at = self.ends_at(limits.total);
+        if is_new {
+            self.refused(Refuser::Quota, StopReason::Deadline);
+        }
         if earliest >= ends_at {
             self.guard.leave_queue(slot);
             let wait = Duration::from_nanos(earliest.saturating_sub(now));

@@ -5,7 +5,7 @@ use super::gave_up::{Facts, Inner};
 use super::{CallPolicy, CallState, Engine, GaveUp};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::observe::EventKind;
+use crate::observe::{AttemptFailure, EventKind};
 use crate::policy::{Rules, StopReason};
 use crate::time::Timer;
 use crate::upstream::{Endpoint, Paused, TargetFor};
@@ -127,9 +127,8 @@ where
         let mut facts = self.engine.close(reason, cut, retry_after);
         facts.verdict = reason.verdict(last, facts.retry_after);
         facts.is_floor = facts.retry_after.is_some_and(|after| reason.is_floor(verdict, after));
-        let Facts { attempts, elapsed, retry_after, too_large, .. } = facts;
+        let Facts { attempts, elapsed, retry_after, too_large, no_room, .. } = facts;
         if self.engine.guard.target.listens() {
-            let error_type = cut.map_or(std::any::type_name::<E>(), |cut| cut.as_str());
             self.emit_with_failure(cut, verdict, &|failure| EventKind::GaveUp {
                 reason,
                 attempts,
@@ -137,7 +136,8 @@ where
                 failure,
                 retry_after,
                 too_large,
-                error_type,
+                no_room,
+                error_type: error_type(reason, &failure),
             });
         }
         GaveUp::new(Inner { facts, last: self.last.take() })
@@ -173,10 +173,23 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             elapsed: Duration::from_nanos(self.elapsed()),
             retry_after: retry_after.filter(|after| !after.is_zero()),
             too_large: (reason == StopReason::TooLarge).then(|| self.guard.too_large()).flatten(),
+            no_room: (reason == StopReason::Full).then(|| self.guard.no_room()).flatten(),
             verdict: None,
             is_floor: false,
             cut,
             upstream: self.guard.target.owned_name(),
         }
+    }
+}
+
+/// Returns the type of the error of a call in few words, for the `error.type` of OpenTelemetry.
+fn error_type<'a>(reason: StopReason, failure: &AttemptFailure<'a>) -> &'a str {
+    match (reason, failure.error_type) {
+        // The caller ended the call, whatever had failed before.
+        (StopReason::Cancelled, _) => "cancelled",
+        (_, Some(error_type)) => error_type,
+        // An attempt made by hand: its error is not known here.
+        (StopReason::Fatal | StopReason::Unclassified | StopReason::Attempts, None) => "_OTHER",
+        (reason, None) => reason.as_str(),
     }
 }

@@ -21,11 +21,12 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         let upstream = target.name();
         let (is_part, has_attempts) = upstream.map(nesting::is_part).unwrap_or_default();
         let call = Call {
-            kind: self.guard.progress.kind,
+            kind: self.guard.progress.kind(),
+            number: self.guard.progress.number(target.parts().map(|parts| &parts.calls)),
             site: self.site,
             allowed,
             is_part,
-            counts_attempts: !has_attempts && self.guard.progress.kind != CallKind::Fallback,
+            counts_attempts: !has_attempts && self.guard.progress.kind() != CallKind::Fallback,
         };
         let gauges = target.parts().map(|parts| parts.gauges(|| self.now())).unwrap_or_default();
         target.observe(&Event { upstream, call: Some(call), kind, gauges });
@@ -55,14 +56,16 @@ where
         make: &dyn for<'f> Fn(AttemptFailure<'f>) -> EventKind<'f>,
     ) {
         // An attempt that was cut has no error, and `last` is the error of an earlier attempt.
-        match self.last.as_ref().filter(|_| cut.is_none()) {
-            Some(last) => X::Describe::with(last, |error, source| {
-                self.emit(make(AttemptFailure { error, source, cut, verdict }));
-            }),
-            None => {
-                self.emit(make(AttemptFailure { error: None, source: None, cut, verdict }));
-            }
-        }
+        let Some(last) = self.last.as_ref().filter(|_| cut.is_none()) else {
+            let error_type = cut.as_ref().map(Cut::as_str);
+            let none = AttemptFailure { error_type, cut, verdict, ..AttemptFailure::default() };
+            return self.emit(make(none));
+        };
+        let named = self.policy.rules().classifier().error_type(last);
+        let error_type = Some(named.as_deref().unwrap_or(std::any::type_name::<E>()));
+        X::Describe::with(last, |error, source| {
+            self.emit(make(AttemptFailure { error, source, error_type, cut, verdict }));
+        });
     }
 
     /// Emits `Nested` if the call runs within an attempt of another call.
@@ -70,7 +73,7 @@ where
     /// This is called before any other event of the call. It has an effect only once.
     #[cold]
     pub(crate) fn note_nesting(&mut self) {
-        if std::mem::replace(&mut self.engine.guard.progress.is_nesting_noted, true) {
+        if self.engine.guard.progress.note_nesting() {
             return;
         }
         if let Some(outer) = nesting::outer() {

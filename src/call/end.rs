@@ -238,7 +238,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     fn set_wait(&mut self, failed: Attempt, delay: Duration) {
         self.delay = nanos(delay);
         // Failures without delay must not keep other tasks from running.
-        self.guard.progress.must_yield = self.guard.progress.attempts % 32 == 0;
+        let attempts = self.guard.progress.attempts;
+        self.guard.progress.set_must_yield(attempts % 32 == 0);
         if !delay.is_zero() {
             self.note_start();
             // The reading of the failure, or the one that has just started the clock.

@@ -76,7 +76,7 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
     pub(super) fn polled(&self) -> Polled {
         let is_counted = !X::ALONE && self.guard.target.wants_all();
         let upstream = if is_counted { self.guard.target.name() } else { None };
-        let kind = self.guard.progress.kind;
+        let kind = self.guard.progress.kind();
         // A retry within these calls is intended: it is not reported as nested.
         let is_frame = matches!(kind, CallKind::Hedge | CallKind::Fallback | CallKind::Single);
         Polled::enter((!is_frame).then_some(self.site), upstream, kind != CallKind::Fallback)

@@ -2,7 +2,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use crate::observe::OneLine;
+use crate::observe::{NoRoom, OneLine};
 use crate::policy::StopReason;
 use crate::quota::TooLarge;
 use crate::upstream::Name;
@@ -50,6 +50,7 @@ pub(super) struct Facts {
     pub(super) elapsed: Duration,
     pub(super) retry_after: Option<Duration>,
     pub(super) too_large: Option<TooLarge>,
+    pub(super) no_room: Option<NoRoom>,
     /// What the call tells an outer call. The classifier's verdict may differ.
     pub(super) verdict: Option<Verdict>,
     /// True if `retry_after` is the classifier's own floor.
@@ -280,6 +281,9 @@ impl<E> fmt::Display for GaveUp<E> {
         }
         match self.too_large() {
             Some(too_large) => write!(f, ", {too_large}")?,
+            None if self.0.facts.no_room.is_some() => {
+                self.0.facts.no_room.map_or(Ok(()), |no_room| write!(f, ", {no_room}"))?;
+            }
             None if self.reason().is_evident(self.cut()) => {}
             None => write!(f, ", {}", self.reason().in_words(self.verdict()))?,
         }

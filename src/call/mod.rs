@@ -81,7 +81,7 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
     #[inline]
     pub(crate) fn on<Y: Target, const M: usize>(self, target: Y) -> CallState<E, P, K, Y, M> {
         let Self { policy, token, engine, .. } = self;
-        let engine = Engine::new(target, engine.guard.progress.kind, engine.site);
+        let engine = Engine::new(target, engine.guard.progress.kind(), engine.site);
         CallState { policy, token, engine, last: None }
     }
 

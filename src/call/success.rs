@@ -122,7 +122,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     fn settle_usage(&mut self, slot: usize, report: &Report, allowed: u32) {
         let Some((before, charged)) = self.guard.note_report(slot, report) else { return };
         if self.guard.target.wants_all() {
-            let attempt = match self.guard.progress.kind {
+            let attempt = match self.guard.progress.kind() {
                 CallKind::Hedge => u32::try_from(slot).unwrap_or(u32::MAX).saturating_add(1),
                 _ => self.guard.progress.attempts,
             };

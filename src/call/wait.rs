@@ -11,7 +11,7 @@ use crate::classify::Classify;
 use crate::policy::{Attempt, Rules, StopReason};
 use crate::quota::Collecting;
 use crate::time::Timer;
-use crate::upstream::{Endpoint, TargetFor};
+use crate::upstream::{Endpoint, Refuser, TargetFor};
 
 /// The cause that ended a wait.
 enum WokenBy {
@@ -62,7 +62,8 @@ where
             }
             pending.as_mut().drop_sleep();
             // Yields even after a delay: a timer's sleep may end at once.
-            if std::mem::take(&mut self.engine.guard.progress.must_yield) {
+            if self.engine.guard.progress.must_yield() {
+                self.engine.guard.progress.set_must_yield(false);
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -76,10 +77,10 @@ where
                         WokenBy::Time if until >= self.ends_at() => StopReason::Deadline,
                         WokenBy::Time if asks_again => {
                             // A timer's sleep may end too early. The call yields before it asks.
-                            self.engine.guard.progress.must_yield = true;
+                            self.engine.guard.progress.set_must_yield(true);
                             continue;
                         }
-                        WokenBy::Time => StopReason::Full,
+                        WokenBy::Time => self.engine.waited_too_long(),
                     };
                     return Poll::Ready(Err(self.give_up(reason, None)));
                 }
@@ -264,6 +265,10 @@ where
             match stop {
                 _ if left > 0 => self.engine.guard.target.timer().park(Duration::from_nanos(left)),
                 None => self.engine.resumes_at = 0,
+                Some(StopReason::Full) => {
+                    let full = self.engine.waited_too_long();
+                    return Err(self.give_up(full, None));
+                }
                 Some(stop) => return Err(self.give_up(stop, None)),
             }
         }
@@ -271,6 +276,13 @@ where
 }
 
 impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
+    /// Notes that the attempt waited for the longest time in the bulkhead's queue.
+    #[cold]
+    fn waited_too_long(&mut self) -> StopReason {
+        self.guard.progress.set_refuser(Some(Refuser::BulkheadWait));
+        StopReason::Full
+    }
+
     /// Returns the limit that ended at `resumes_at`: the call's deadline or the attempt's timeout,
     /// `own` of the policy or learned.
     #[cold]

@@ -17,7 +17,7 @@ use crate::classify::Classify;
 use crate::observe::{CallKind, EventKind};
 use crate::policy::{AsPolicy, Attempt, StopReason};
 use crate::time::nanos;
-use crate::upstream::{NoUpstream, Target, TargetFor, Via};
+use crate::upstream::{NoUpstream, Refuser, Target, TargetFor, Via};
 
 /// The number of slots: one for the first attempt and one for each hedge.
 const SLOTS: usize = MOST as usize + 1;
@@ -256,6 +256,7 @@ where
         let slot = this.call.attempts() as usize;
         let waited = this.pace.take(now);
         this.call.set_delay(waited);
+        this.call.engine.guard.progress.set_refuser(None);
         if slot < SLOTS && this.call.engine.guard.pay() {
             if let Begin::Go(attempt) = this.call.begin(slot, None) {
                 this.pace.began(now);
@@ -267,7 +268,8 @@ where
         }
         this.call.engine.guard.refund();
         this.pace.denied(now);
-        this.call.emit(EventKind::Denied { attempts: this.call.attempts() });
+        let by = this.call.engine.guard.progress.refuser().map(Refuser::part);
+        this.call.emit(EventKind::Denied { attempts: this.call.attempts(), by });
     }
 
     /// Times out the oldest attempt in flight.

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::time::Duration;
 
 use ::http::{Method, Response, StatusCode, response::Parts};
@@ -208,6 +209,11 @@ impl Classify<StatusError> for Classifier {
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.unanswered())
     }
+
+    /// Returns the status, such as "503".
+    fn error_type<'e>(&self, refused: &'e StatusError) -> Option<Cow<'e, str>> {
+        Some(Cow::Owned(refused.status().as_str().to_owned()))
+    }
 }
 
 /// Has no opinion on an answer that is neither 4xx nor 5xx.
@@ -221,6 +227,11 @@ impl Classify<Parts> for Classifier {
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.unanswered())
     }
+
+    /// Returns the status, such as "503".
+    fn error_type<'e>(&self, parts: &'e Parts) -> Option<Cow<'e, str>> {
+        Some(Cow::Borrowed(parts.status.as_str()))
+    }
 }
 
 /// Has no opinion on an answer that is neither 4xx nor 5xx.
@@ -233,5 +244,10 @@ impl<B> Classify<Response<B>> for Classifier {
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.unanswered())
+    }
+
+    /// Returns the status, such as "503".
+    fn error_type<'e>(&self, response: &'e Response<B>) -> Option<Cow<'e, str>> {
+        Some(Cow::Owned(response.status().as_str().to_owned()))
     }
 }

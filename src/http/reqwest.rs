@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use reqwest::{Error, Response};
 
 use super::failure::{Outcome, READ};
@@ -116,6 +118,16 @@ impl Classify<Error> for Classifier {
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.unanswered())
+    }
+
+    /// Returns the status, such as "503", or `timeout` or `connect`.
+    fn error_type<'e>(&self, error: &'e Error) -> Option<Cow<'e, str>> {
+        match error.status() {
+            Some(status) => Some(Cow::Owned(status.as_str().to_owned())),
+            None if error.is_timeout() => Some(Cow::Borrowed("timeout")),
+            None if is_connect(error) => Some(Cow::Borrowed("connect")),
+            None => None,
+        }
     }
 }
 

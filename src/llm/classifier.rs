@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::error::Error;
 use std::time::Duration;
 
@@ -194,5 +195,15 @@ impl<E: Error + 'static> Classify<E> for Classifier {
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
         Some(CUT)
+    }
+
+    /// Returns the word of the [kind](Kind::as_str), such as `rate_limit`.
+    fn error_type<'e>(&self, error: &'e E) -> Option<Cow<'e, str>> {
+        Some(Cow::Borrowed(match Known::first(error)? {
+            Known::Failure(failure) => failure.kind().as_str(),
+            Known::Elapsed(_) => Kind::Timeout.as_str(),
+            Known::Full => "full",
+            Known::Transport(error) => Failure::from_transport(error).kind().as_str(),
+        }))
     }
 }

@@ -4,6 +4,7 @@ use std::panic::Location;
 use std::time::Duration;
 
 use super::gauges::Gauges;
+use super::no_room::NoRoom;
 use super::one_line::OneLine;
 use crate::breaker::Transition;
 use crate::fleet;
@@ -35,6 +36,9 @@ pub struct Call {
     pub kind: CallKind,
     /// The call site in the source.
     pub site: &'static Location<'static>,
+    /// The number that tells this call apart from others on its upstream. It counts the calls with
+    /// events, up to 65,535, and starts again at 1. Calls without an upstream have one count together.
+    pub number: u16,
     /// The number of attempts that the policy allows. For a fallback, the number of alternatives.
     pub allowed: u32,
     /// True if the call runs within an attempt or an alternative of another call on the same
@@ -141,6 +145,8 @@ pub enum EventKind<'a> {
     Denied {
         /// The number of attempts started so far.
         attempts: u32,
+        /// The part of the upstream that denied it. `None` if the call was about to end.
+        by: Option<HeldBy>,
     },
     /// An attempt in flight was dropped because another attempt ended the call.
     #[non_exhaustive]
@@ -176,9 +182,38 @@ pub enum EventKind<'a> {
         retry_after: Option<Duration>,
         /// The numbers of a cost above a quota, if that is the reason.
         too_large: Option<TooLarge>,
-        /// The type name of the operation's error. If the last attempt was cut, the word of
-        /// [`Cut::as_str`].
-        error_type: &'static str,
+        /// The queue that was full, if that is the reason.
+        no_room: Option<NoRoom>,
+        /// The type of the error in one word.
+        ///
+        /// It is `cancelled` if the caller ended the call. Otherwise it is that of the last
+        /// [failure](AttemptFailure::error_type). Without a failure it is the word of the reason,
+        /// such as `open`.
+        error_type: &'a str,
+    },
+    /// A part of the upstream begins to make calls wait or to refuse them.
+    ///
+    /// No further event says so until [`Relieved`](Self::Relieved).
+    #[non_exhaustive]
+    Limiting {
+        /// The part.
+        by: HeldBy,
+        /// The capacity of the budget or the limit of the bulkhead.
+        limit: Option<u32>,
+        /// The hold of a cooldown.
+        hold: Option<Duration>,
+    },
+    /// A part of the upstream has room again. For ten seconds it made no call wait and refused none.
+    ///
+    /// The event comes with the next report of an attempt.
+    #[non_exhaustive]
+    Relieved {
+        /// The part.
+        by: HeldBy,
+        /// The time from the first wait or refusal to the last one, or to the end of the hold.
+        lasted: Duration,
+        /// The number of waits and refusals, at most 1,048,575.
+        times: u64,
     },
     /// The upstream's breaker made a transition.
     Breaker(Transition),
@@ -199,13 +234,18 @@ pub struct AttemptFailure<'a> {
     ///
     /// `None` without an error, and for an error whose type is no [`Error`] and contains none.
     pub source: Option<&'a (dyn Error + 'static)>,
+    /// The type of the error in one word.
+    ///
+    /// It is what the classifier says ([`Classify::error_type`](crate::Classify::error_type)), or
+    /// the name of the Rust type. For a cut attempt it is the word of [`Cut::as_str`].
+    pub error_type: Option<&'a str>,
     /// The timeout or the end of the stream. `None` if the attempt returned an error.
     pub cut: Option<Cut>,
     /// The classification. `None` if the classifier has no verdict or was not asked.
     pub verdict: Option<Verdict>,
 }
 
-/// The part of an upstream for which an attempt waits.
+/// The part of an upstream for which an attempt waits, or that refuses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HeldBy {
@@ -218,10 +258,13 @@ pub enum HeldBy {
     /// The upstream's spent budget, for a policy that
     /// [pauses](crate::RetryPolicy::with_pause_when_spent) then.
     Budget,
+    /// The upstream's open breaker. No attempt waits for it.
+    Breaker,
 }
 
 impl HeldBy {
-    /// Returns a stable word for logs and metrics: `cooldown`, `bulkhead`, `quota`, `budget`.
+    /// Returns a stable word for logs and metrics: `cooldown`, `bulkhead`, `quota`, `budget`,
+    /// `breaker`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -229,13 +272,14 @@ impl HeldBy {
             Self::Bulkhead => "bulkhead",
             Self::Quota => "quota",
             Self::Budget => "budget",
+            Self::Breaker => "breaker",
         }
     }
 }
 
 impl AttemptFailure<'_> {
     /// Prints the failure without a wait.
-    fn fmt_cause(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    pub(super) fn fmt_cause(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.cut, self.error) {
             (Some(cut), _) => write!(f, "{cut}"),
             (None, Some(error)) => write!(f, "{}", OneLine(error)), // anyhow's chain in one line
@@ -264,92 +308,12 @@ impl fmt::Display for AttemptFailure<'_> {
     }
 }
 
-impl fmt::Display for Event<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(name) = self.upstream {
-            write!(f, "{}: ", OneLine(name))?;
-        }
-        let allowed = self.call.map_or(0, |call| call.allowed);
-        let is_fallback = self.call.is_some_and(|call| call.kind == CallKind::Fallback);
-        let attempt = if is_fallback { "alternative" } else { "attempt" };
-        match self.kind {
-            EventKind::Nested { outer } => {
-                write!(f, "this call runs within an attempt of the call at {outer}: ")?;
-                f.write_str("their attempts multiply")
-            }
-            EventKind::Started { attempt: started, .. } => {
-                write!(f, "{attempt} {} of {allowed} starts", started.number())
-            }
-            EventKind::Held { attempt: number, by, delay } => {
-                write!(f, "{attempt} {number} of {allowed} waits ")?;
-                delay.map_or(Ok(()), |delay| write!(f, "{delay:.1?} "))?;
-                write!(f, "for the {}", by.as_str())
-            }
-            EventKind::Settled { attempt: number, before, charged } => {
-                write!(f, "{attempt} {number} of {allowed} used {charged} tokens, ")?;
-                write!(f, "{before} were reserved")
-            }
-            EventKind::Failed { attempt: failed, failure, .. } => {
-                write!(f, "{attempt} {} of {allowed} failed: {failure}", failed.number())
-            }
-            EventKind::Waiting { attempt: failed, failure, delay, .. } => {
-                write!(f, "{attempt} {} of {allowed} failed, ", failed.number())?;
-                match is_fallback {
-                    true => write!(f, "trying the next: {failure}"),
-                    false if delay.is_zero() => write!(f, "retrying at once: {failure}"),
-                    false => write!(f, "retrying in {delay:.1?}: {failure}"),
-                }
-            }
-            EventKind::Denied { attempts } => {
-                write!(f, "hedge not started after attempt {attempts} of {allowed}: ")?;
-                f.write_str("the budget is spent or the upstream did not admit it")
-            }
-            EventKind::Lost { attempt: lost } => {
-                write!(f, "attempt {lost} of {allowed} dropped: another attempt ended the call")
-            }
-            EventKind::Succeeded { attempt: number, .. } => {
-                write!(f, "{attempt} {number} of {allowed} succeeded")
-            }
-            EventKind::GaveUp { reason, attempts, failure, retry_after, too_large, .. } => {
-                write!(f, "gave up after {attempts} of {allowed} {attempt}s")?;
-                // A hedge may end before all of its attempts have started.
-                let has_spare = reason == StopReason::Attempts && attempts < allowed;
-                match too_large {
-                    Some(too_large) => write!(f, ", {too_large}")?,
-                    None if has_spare || !reason.is_evident(failure.cut) => {
-                        write!(f, ", {}", reason.in_words(failure.verdict))?;
-                    }
-                    None => {}
-                }
-                let has_cause = failure.cut.is_some() || failure.error.is_some();
-                if has_cause {
-                    f.write_str(": ")?;
-                    match failure.verdict.and_then(|verdict| verdict.floor()) {
-                        Some(_) => failure.fmt_cause(f)?, // nothing waits any more
-                        None => failure.fmt(f)?,
-                    }
-                }
-                // `failure` has printed its own hint.
-                let printed = failure.verdict.filter(|_| has_cause).and_then(|it| it.hint());
-                match retry_after.filter(|after| printed != Some(*after)) {
-                    Some(after) if reason.is_floor(failure.verdict, after) => {
-                        write!(f, ", wait at least {after:.1?} before the next call")
-                    }
-                    Some(after) => write!(f, ", try again in {after:.1?}"),
-                    None => Ok(()),
-                }
-            }
-            EventKind::Breaker(transition) => transition.fmt(f),
-            EventKind::Fleet(status) => write!(f, "fleet {status}"),
-        }
-    }
-}
-
 impl fmt::Debug for AttemptFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let error = self.error.map(|error| format!("{error:#}"));
+        let error = self.error.map(ToString::to_string);
         f.debug_struct("AttemptFailure")
             .field("error", &error)
+            .field("error_type", &self.error_type)
             .field("cut", &self.cut)
             .field("verdict", &self.verdict)
             .finish()
@@ -373,7 +337,7 @@ impl fmt::Debug for EventKind<'_> {
 
 impl EventKind<'_> {
     /// Returns a stable word for logs: `nested`, `started`, `held`, `settled`, `failed`, `waiting`,
-    /// `denied`, `lost`, `succeeded`, `gave_up`, `breaker`, `fleet`.
+    /// `denied`, `lost`, `succeeded`, `gave_up`, `limiting`, `relieved`, `breaker`, `fleet`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -387,6 +351,8 @@ impl EventKind<'_> {
             Self::Lost { .. } => "lost",
             Self::Succeeded { .. } => "succeeded",
             Self::GaveUp { .. } => "gave_up",
+            Self::Limiting { .. } => "limiting",
+            Self::Relieved { .. } => "relieved",
             Self::Breaker(_) => "breaker",
             Self::Fleet(_) => "fleet",
         }

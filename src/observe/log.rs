@@ -8,12 +8,34 @@ use super::{Event, Observe};
 ///
 /// | level | event |
 /// |---|---|
-/// | WARN | a retry; giving up after a retry, or for a reason other than the error itself; a breaker that opens or is isolated; a fleet in safe mode; nested calls, once for each pair of call sites |
-/// | INFO | a breaker that closes; a fleet whose store answers |
-/// | DEBUG | a call that recovered; a final error of a first attempt, because the caller gets it; refusals by an open breaker or a full bulkhead; cancellation; waits for admission; hedges |
+/// | WARN | a retry; giving up after a retry, or for a reason other than the error itself; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, once at its start; a breaker that opens or is isolated; a fleet in safe mode; nested calls, once for each pair of call sites |
+/// | INFO | the end of such a budget, bulkhead, quota or cooldown, after ten seconds without a further wait or refusal; a breaker that closes; a fleet whose store answers |
+/// | DEBUG | a call that recovered; a final error of a first attempt, because the caller gets it; each refusal and each wait between these lines; cancellation; hedges |
 ///
-/// Fields, if known: `upstream`, `at` (the call site), `attempt`, `attempts_allowed`, `delay`,
-/// `hint`, `health`, `reason`.
+/// Fields, if known:
+///
+/// | field | value |
+/// |---|---|
+/// | `upstream` | the name |
+/// | `at` | the call site |
+/// | `call` | a number that tells the calls at one site apart |
+/// | `attempt`, `attempts_allowed` | numbers |
+/// | `delay_ms` | the delay before the retry, the wait for admission, the hold of a cooldown or the open time of a breaker, in milliseconds |
+/// | `hint_ms` | the wait that the upstream asked for |
+/// | `retry_after_ms` | the recommended wait before the next call |
+/// | `elapsed_ms` | the time since the start of the call, or the length of a strain on a part |
+/// | `error.message` | the error with its sources |
+/// | `error.type` | its type in one word: see [`AttemptFailure::error_type`](super::AttemptFailure::error_type) |
+/// | `health` | the [health](crate::Health) of the upstream |
+/// | `reason` | the reason for giving up or for opening |
+/// | `by` | the part that makes calls wait or refuses them |
+/// | `times` | the number of waits and refusals |
+///
+/// # Secrets
+///
+/// The user, the query and the fragment of each URL in an error are cut: `https://…@host/path?…`.
+/// To see them, read [`AttemptFailure::source`](super::AttemptFailure::source) in an observer of your
+/// own, or the error that the call returns. Other secrets in the words of an error are not known.
 ///
 /// # Spans
 ///
@@ -62,15 +84,17 @@ impl Observe for Log {
 #[cfg(feature = "tracing")]
 mod write {
     use std::collections::BTreeSet;
+    use std::fmt;
     use std::panic::Location;
     use std::sync::{Mutex, PoisonError};
+    use std::time::Duration;
 
     use tracing::{Level, Span};
 
     use super::Event;
     use crate::breaker::Transition;
     use crate::fleet::State;
-    use crate::observe::{CallKind, EventKind};
+    use crate::observe::{AttemptFailure, CallKind, EventKind, HeldBy, OneLine};
     use crate::policy::StopReason;
 
     /// Records the event on the span. Writes the event to the log if its kind is logged.
@@ -92,58 +116,132 @@ mod write {
                 target: "resile",
                 upstream = event.upstream,
                 at = event.call.map(|call| tracing::field::display(call.site)),
+                call = event.call.map(|call| call.number),
                 attempt = fields.attempt,
                 attempts_allowed = event.call.map(|call| call.allowed),
-                delay = fields.delay.map(tracing::field::debug),
-                hint = fields.hint.map(tracing::field::debug),
+                delay_ms = fields.delay.map(ms),
+                hint_ms = fields.hint.map(ms),
+                retry_after_ms = fields.retry_after.map(ms),
+                elapsed_ms = fields.elapsed.map(ms),
+                error.message = fields.message().map(tracing::field::display),
+                error.type = fields.error_type,
                 health = fields.health,
                 reason = fields.reason,
+                by = fields.by,
+                times = fields.times,
                 "{event}"
             );
         }};
     }
     use line;
 
-    #[derive(Default)]
-    struct Fields {
-        attempt: Option<u32>,
-        delay: Option<std::time::Duration>,
-        hint: Option<std::time::Duration>,
-        health: Option<&'static str>,
-        reason: Option<&'static str>,
+    /// Returns whole milliseconds, at most `u64::MAX`.
+    fn ms(time: Duration) -> u64 {
+        u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
     }
 
-    impl Fields {
-        fn of(event: &Event<'_>) -> Self {
+    /// Returns a time of a call. It is zero if the clock of the call did not run.
+    fn known(elapsed: Duration) -> Option<Duration> {
+        Some(elapsed).filter(|elapsed| !elapsed.is_zero())
+    }
+
+    #[derive(Default)]
+    struct Fields<'a> {
+        attempt: Option<u32>,
+        delay: Option<Duration>,
+        hint: Option<Duration>,
+        retry_after: Option<Duration>,
+        elapsed: Option<Duration>,
+        failure: Option<AttemptFailure<'a>>,
+        error_type: Option<&'a str>,
+        health: Option<&'static str>,
+        reason: Option<&'static str>,
+        by: Option<&'static str>,
+        times: Option<u64>,
+    }
+
+    impl<'a> Fields<'a> {
+        fn of(event: &Event<'a>) -> Self {
             let fields = Self::default();
             match event.kind {
                 EventKind::Started { attempt, .. } => {
                     Self { attempt: Some(attempt.number()), ..fields }
                 }
-                EventKind::Held { attempt, delay, .. } => {
-                    Self { attempt: Some(attempt), delay, ..fields }
+                EventKind::Held { attempt, delay, by } => {
+                    Self { attempt: Some(attempt), delay, by: Some(by.as_str()), ..fields }
                 }
-                EventKind::Waiting { attempt, failure, delay, .. } => Self {
-                    attempt: Some(attempt.number()),
-                    delay: Some(delay),
-                    hint: failure.verdict.and_then(|verdict| verdict.hint()),
-                    health: Some(failure.health().as_str()),
-                    ..fields
-                },
-                EventKind::Denied { attempts } | EventKind::Succeeded { attempts, .. } => {
-                    Self { attempt: Some(attempts), ..fields }
+                EventKind::Waiting { attempt, failure, delay, .. } => {
+                    let is_fallback = event.call.is_some_and(|it| it.kind == CallKind::Fallback);
+                    Self {
+                        attempt: Some(attempt.number()),
+                        // A fallback goes on at once.
+                        delay: Some(delay).filter(|_| !is_fallback),
+                        hint: failure.verdict.and_then(|verdict| verdict.hint()),
+                        elapsed: known(attempt.elapsed()),
+                        error_type: failure.error_type,
+                        failure: Some(failure),
+                        health: Some(failure.health().as_str()),
+                        ..fields
+                    }
                 }
-                EventKind::GaveUp { reason, attempts, failure, retry_after, .. } => Self {
+                EventKind::Denied { attempts, by } => {
+                    Self { attempt: Some(attempts), by: by.map(HeldBy::as_str), ..fields }
+                }
+                EventKind::Succeeded { attempts, elapsed, .. } => {
+                    Self { attempt: Some(attempts), elapsed: known(elapsed), ..fields }
+                }
+                EventKind::GaveUp {
+                    reason,
+                    attempts,
+                    failure,
+                    retry_after,
+                    elapsed,
+                    error_type,
+                    ..
+                } => Self {
                     attempt: Some(attempts),
-                    hint: retry_after.filter(|after| !reason.is_floor(failure.verdict, *after)),
+                    retry_after: retry_after
+                        .filter(|after| !reason.is_floor(failure.verdict, *after)),
+                    elapsed: known(elapsed),
+                    error_type: Some(error_type),
+                    failure: Some(failure),
                     health: failure.verdict.map(|verdict| verdict.health().as_str()),
                     reason: Some(reason.as_str()),
+                    ..fields
+                },
+                EventKind::Limiting { by, hold, .. } => {
+                    Self { by: Some(by.as_str()), delay: hold, ..fields }
+                }
+                EventKind::Relieved { by, lasted, times } => Self {
+                    by: Some(by.as_str()),
+                    elapsed: Some(lasted),
+                    times: Some(times),
                     ..fields
                 },
                 EventKind::Breaker(Transition::Opened { reason, duration, .. }) => {
                     Self { delay: Some(duration), reason: Some(reason.as_str()), ..fields }
                 }
                 _ => fields,
+            }
+        }
+
+        /// Returns the words of the error, or those of the cut.
+        fn message(&self) -> Option<Message<'a>> {
+            let failure = self.failure?;
+            let is_known = failure.cut.is_some() || failure.error.is_some();
+            is_known.then_some(Message(failure))
+        }
+    }
+
+    /// Prints a failure without its hint, which has a field of its own.
+    struct Message<'a>(AttemptFailure<'a>);
+
+    impl fmt::Display for Message<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            match (self.0.cut, self.0.error) {
+                (Some(cut), _) => cut.fmt(f),
+                (None, Some(error)) => OneLine(error).fmt(f),
+                (None, None) => Ok(()),
             }
         }
     }
@@ -155,9 +253,15 @@ mod write {
                 is_new_pair(outer, inner).then_some(Level::WARN)?
             }
             EventKind::Waiting { .. }
+            | EventKind::Limiting { .. }
             | EventKind::Breaker(Transition::Opened { .. } | Transition::Isolated) => Level::WARN,
-            EventKind::GaveUp { reason, attempts, .. } => match reason {
-                StopReason::Open | StopReason::Full | StopReason::Cancelled => Level::DEBUG,
+            EventKind::GaveUp { reason, attempts, failure, .. } => match reason {
+                // The part that refuses has lines of its own, at its start and at its end.
+                StopReason::Open
+                | StopReason::Full
+                | StopReason::Budget
+                | StopReason::Cancelled => Level::DEBUG,
+                StopReason::Deadline if attempts == 0 && failure.cut.is_none() => Level::DEBUG,
                 StopReason::Fatal | StopReason::Unclassified if attempts <= 1 => Level::DEBUG,
                 _ => Level::WARN,
             },
@@ -166,7 +270,7 @@ mod write {
                 State::Shared => Level::INFO,
                 _ => Level::DEBUG,
             },
-            EventKind::Breaker(Transition::Closed) => Level::INFO,
+            EventKind::Breaker(Transition::Closed) | EventKind::Relieved { .. } => Level::INFO,
             EventKind::Started { attempt, .. } => {
                 let is_hedge = event.call.is_some_and(|call| call.kind == CallKind::Hedge)
                     && !attempt.is_first();

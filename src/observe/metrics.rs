@@ -6,10 +6,10 @@ use ::metrics::{
     histogram,
 };
 
-use super::{CallKind, Event, EventKind, Observe};
+use super::{CallKind, Event, EventKind, HeldBy, Observe};
 use crate::breaker::{State, Transition};
 use crate::fleet;
-use crate::verdict::Cut;
+use crate::verdict::{Cut, Health};
 
 /// An observer that publishes events through the `metrics` facade. Usage:
 /// `Upstream::new("weather").with_observer(&(Log, Metrics))`.
@@ -19,13 +19,14 @@ use crate::verdict::Cut;
 ///
 /// | series | kind | labels | value |
 /// |---|---|---|---|
-/// | `resile_calls_total` | counter | `outcome`: `ok`, or the reason for giving up, as [`StopReason::as_str`](crate::StopReason::as_str) | calls that ended |
+/// | `resile_calls_total` | counter | `outcome`: `ok`, or the reason for giving up, as [`StopReason::as_str`](crate::StopReason::as_str); `health`: that of the last verdict, `healthy` after a success | calls that ended |
 /// | `resile_call_duration_seconds` | histogram | `outcome` | duration of these calls, waits included |
 /// | `resile_attempts_total` | counter | `outcome`: `ok`, or the [health](crate::Health) of the verdict; `timeout` or `truncated` if the attempt was [cut](crate::Cut) | attempts that ended |
 /// | `resile_attempt_duration_seconds` | histogram | `outcome` | duration of these attempts |
 /// | `resile_retries_total` | counter | `health` | retries that were scheduled |
 /// | `resile_wait_duration_seconds` | histogram | `before`: `retry`, `cooldown`, `quota` | delays before retries, and waits of a known length for admission |
 /// | `resile_held_total` | counter | `by`: `cooldown`, `bulkhead`, `quota`, `budget` | waits of attempts for their admission |
+/// | `resile_limiting` | gauge | `by`: as above | 1 while a part makes calls wait or refuses them, until ten seconds after the last of them |
 /// | `resile_hedges_total` | counter | `event`: `started`, `won`, `lost`, `denied` | hedges, by what happened to them |
 /// | `resile_nested_total` | counter | | calls made within an attempt of another call |
 /// | `resile_breaker_transitions_total` | counter | `to`: `open`, `half_open`, `closed`, `isolated` | transitions of the breaker |
@@ -106,11 +107,17 @@ fn publish(event: &Event<'_>, name: &SharedString) {
             time("resile_attempt_duration_seconds", "outcome", outcome, took);
         }
     };
-    let call_ended = |outcome: &'static str, took: Duration| {
+    let call_ended = |outcome: &'static str, health: Health, took: Duration| {
         if !is_part {
-            count("resile_calls_total", "outcome", outcome);
+            let (upstream, health) = (name.clone(), health.as_str());
+            let series = "resile_calls_total";
+            counter!(series, "upstream" => upstream, "outcome" => outcome, "health" => health)
+                .increment(1);
             time("resile_call_duration_seconds", "outcome", outcome, took);
         }
+    };
+    let limiting = |by: HeldBy, value: f64| {
+        gauge!("resile_limiting", "upstream" => name.clone(), "by" => by.as_str()).set(value);
     };
     let is_hedge = event.call.is_some_and(|call| call.kind == CallKind::Hedge);
     match event.kind {
@@ -154,14 +161,14 @@ fn publish(event: &Event<'_>, name: &SharedString) {
                 count("resile_hedges_total", "event", "won");
             }
             attempt_ended("ok", latency);
-            call_ended("ok", elapsed);
+            call_ended("ok", Health::Healthy, elapsed);
         }
         EventKind::GaveUp { reason, elapsed, failure, .. } => {
             // An attempt cut by the deadline of the call has no `Failed` event.
             if failure.cut == Some(Cut::Deadline) {
                 attempt_ended(Cut::Deadline.as_str(), None);
             }
-            call_ended(reason.as_str(), elapsed);
+            call_ended(reason.as_str(), failure.health(), elapsed);
         }
         EventKind::Breaker(transition) => {
             let to = match transition {
@@ -172,6 +179,8 @@ fn publish(event: &Event<'_>, name: &SharedString) {
             };
             count("resile_breaker_transitions_total", "to", to);
         }
+        EventKind::Limiting { by, .. } => limiting(by, 1.0),
+        EventKind::Relieved { by, .. } => limiting(by, 0.0),
         EventKind::Fleet(status) => {
             count("resile_fleet_transitions_total", "to", status.state.as_str());
         }
@@ -217,7 +226,7 @@ fn gauges(event: &Event<'_>, name: &SharedString) {
 
 /// Describes every series to the recorder installed at that time.
 fn describe() {
-    describe_counter!("resile_calls_total", "Calls that ended, by outcome.");
+    describe_counter!("resile_calls_total", "Calls that ended, by outcome and health.");
     describe_histogram!(
         "resile_call_duration_seconds",
         Unit::Seconds,
@@ -242,6 +251,7 @@ fn describe() {
         "resile_held_total",
         "Waits of attempts for a cooldown, a bulkhead, a quota or a budget."
     );
+    describe_gauge!("resile_limiting", "1 while a part makes calls wait or refuses them.");
     describe_counter!("resile_hedges_total", "Hedges that started, won, lost or were denied.");
     describe_counter!("resile_nested_total", "Calls made within an attempt of another call.");
     describe_counter!("resile_breaker_transitions_total", "Transitions of the breaker.");

@@ -7,7 +7,9 @@ mod gauges;
 mod log;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod no_room;
 mod one_line;
+mod sentence;
 mod urls;
 mod words;
 
@@ -16,6 +18,7 @@ pub use self::log::Log;
 pub use self::metrics::Metrics;
 pub use event::{AttemptFailure, Call, CallKind, Event, EventKind, HeldBy};
 pub use gauges::Gauges;
+pub use no_room::NoRoom;
 pub(crate) use one_line::OneLine;
 pub(crate) use words::{Chain, Words, append};
 

@@ -1,6 +1,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::task::coop::{Unconstrained, unconstrained};
 use tokio::time::Instant;
 
@@ -9,7 +10,13 @@ use super::Timer;
 /// The clock of tokio, including the paused clock of tokio's tests.
 ///
 /// Reading the clock and parking work on any thread. Sleeping requires a tokio runtime with time
-/// enabled. tokio rounds sleeps up to the next millisecond.
+/// enabled. tokio rounds sleeps up to the next millisecond. On a thread without a runtime use
+/// [`ThreadTimer`](crate::ThreadTimer) with
+/// [`Upstream::with_timer`](crate::Upstream::with_timer).
+///
+/// # Panics
+///
+/// Sleeping panics on a thread without a tokio runtime. The message names the remedy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TokioTimer;
@@ -48,6 +55,12 @@ impl Timer for TokioTimer {
 /// Sleeps until `at`. `None` is an instant beyond the range of the clock.
 #[inline]
 fn sleep_until(at: Option<Instant>) -> Unconstrained<tokio::time::Sleep> {
+    assert!(
+        Handle::try_current().is_ok(),
+        "a delay or a timeout needs a tokio runtime, and this thread is in none: run the call in a \
+         runtime, or give its upstream another clock, as in \
+         `Upstream::new(\"…\").with_timer(ThreadTimer::new())`",
+    );
     // Leaves room for tokio's own rounding.
     let at = at.filter(|at| at.checked_add(Duration::from_secs(1)).is_some());
     unconstrained(tokio::time::sleep_until(at.unwrap_or_else(far_future)))

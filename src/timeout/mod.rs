@@ -47,7 +47,7 @@ impl Elapsed {
 impl fmt::Display for Elapsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let missed = match self.missed {
-            Missed::Finish => "not finished",
+            Missed::Finish => "did not finish",
             #[cfg(feature = "stream")]
             Missed::Item => "no item",
             #[cfg(feature = "stream")]

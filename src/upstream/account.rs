@@ -1,7 +1,9 @@
 use super::payment::{Paused, Payment};
+use super::progress::Refuser;
 use super::{Endpoint, Guard};
 use crate::budget::{Budget, Cause};
-use crate::observe::CallKind;
+use crate::observe::{CallKind, HeldBy};
+use crate::time::Timer;
 use crate::verdict::Cut;
 
 /// The payments of a call to the budget of its target.
@@ -22,7 +24,10 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     /// Takes the cost of the next attempt from the budget unless the call already holds it. Returns
     /// false if the budget has too few tokens left. Without a budget every attempt is free.
     #[inline]
-    pub(crate) fn pay(&mut self) -> bool {
+    pub(crate) fn pay(&mut self) -> bool
+    where
+        X: Endpoint<Timer: Timer>,
+    {
         let mut payment = self.progress.payment;
         if !X::ALONE && !payment.is_held() {
             if payment.is_spent() {
@@ -30,7 +35,11 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
                 payment = Payment::due(Cause::Failed);
             }
             let Some(budget) = self.budget() else { return true };
-            let Some(tokens) = budget.take(payment.cause()) else { return false };
+            let Some(tokens) = budget.take(payment.cause()) else {
+                self.progress.set_refuser(Some(Refuser::Budget));
+                self.note_limit(HeldBy::Budget);
+                return false;
+            };
             tokens.spend(); // the payment stands for the tokens from here
             self.progress.payment = payment.held();
         }
@@ -74,7 +83,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     #[inline]
     pub(super) fn deposit(&self) {
         let payment = self.progress.payment;
-        let is_retry = payment.is_spent() && self.progress.kind != CallKind::Hedge;
+        let is_retry = payment.is_spent() && self.progress.kind() != CallKind::Hedge;
         match self.budget() {
             Some(budget) if is_retry => budget.deposit_for(payment.cause()),
             Some(budget) => budget.deposit(),

@@ -4,12 +4,11 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::held::{Admit, Held, HeldPermit, end, enter, give_back, reserve, resume};
-use super::lending;
-use super::payment::Payment;
-use super::{Endpoint, Slot};
+use super::progress::{Progress, Refuser};
+use super::{Endpoint, Slot, lending, limits};
 use crate::breaker::{Open, Outcome, Owner, Ticket, Transition};
 use crate::cooldown::Cooldown;
-use crate::observe::{CallKind, Event, EventKind};
+use crate::observe::{CallKind, Event, EventKind, HeldBy};
 use crate::policy::StopReason;
 use crate::quota::Reserved;
 use crate::time::{Timer, nanos};
@@ -25,28 +24,10 @@ pub(crate) struct Guard<X: Endpoint, const N: usize> {
     pub(crate) progress: Progress,
 }
 
-/// The progress of a call, packed into one word.
-pub(crate) struct Progress {
-    /// The number of attempts begun.
-    pub(crate) attempts: u32,
-    pub(crate) kind: CallKind,
-    /// True if the call must yield to other tasks before the next attempt.
-    pub(crate) must_yield: bool,
-    /// True after the check for a nested call.
-    pub(crate) is_nesting_noted: bool,
-    pub(super) payment: Payment,
-}
-
 impl<X: Endpoint, const N: usize> Guard<X, N> {
     #[inline]
     pub(crate) fn new(target: X, kind: CallKind) -> Self {
-        let progress = Progress {
-            attempts: 0,
-            kind,
-            must_yield: false,
-            is_nesting_noted: false,
-            payment: Payment::default(),
-        };
+        let progress = Progress::new(kind);
         Self { target, slots: std::array::from_fn(|_| X::Slot::default()), progress }
     }
 
@@ -158,6 +139,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                         give_back(mem::take(held), parts, &self.target.demand());
                     }
                     return Admit::Refused {
+                        by: Refuser::Breaker,
                         reason: StopReason::Open,
                         retry_after: open.retry_after(),
                     };
@@ -182,6 +164,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if self.settle_success(slot, at) {
             self.deposit();
         }
+        self.relieve();
     }
 
     /// Returns false if another call reports the request of the attempt, or has reported it.
@@ -227,6 +210,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if let Some(cooldown) = parts.cooldown.as_ref().filter(|_| is_refused) {
             cooldown.hold(now, outcome.hint);
         }
+        let cooldown = parts.cooldown.as_ref().filter(|_| is_refused);
+        let new_hold = cooldown.and_then(|cooldown| cooldown.remaining(now));
         *held = Held::Nothing;
         let _permit = parts.bulkhead.as_ref().map(HeldPermit);
         if let Some(quota) = &parts.quota {
@@ -240,6 +225,29 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
         if let Some(breaker) = &parts.breaker {
             breaker.settle(ticket, outcome, at, &owned);
+        }
+        if new_hold.is_some() {
+            limits::note(&self.target, HeldBy::Cooldown, new_hold);
+        }
+        self.relieve();
+    }
+}
+
+impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
+    /// Notes that a part makes an attempt wait or refuses it.
+    #[cold]
+    pub(crate) fn note_limit(&self, by: HeldBy) {
+        limits::note(&self.target, by, None);
+    }
+
+    /// Ends the strains that have ended. Called after each report.
+    #[inline]
+    fn relieve(&self) {
+        if X::ALONE {
+            return;
+        }
+        if let Some(parts) = self.target.parts().filter(|parts| parts.strains.is_any()) {
+            limits::relieve(&self.target, parts);
         }
     }
 }

@@ -3,6 +3,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::Parts;
+use super::progress::Refuser;
 use crate::breaker::{Owner, Ticket};
 use crate::bulkhead::{self, Bulkhead};
 use crate::policy::StopReason;
@@ -24,7 +25,13 @@ pub(crate) enum Admit {
     /// it. Its cost cannot fit before `earliest`.
     InLine { asks_at: u64, earliest: u64, is_new: bool },
     /// A part of the upstream refuses the attempt.
-    Refused { reason: StopReason, retry_after: Option<Duration> },
+    Refused { by: Refuser, reason: StopReason, retry_after: Option<Duration> },
+}
+
+impl Admit {
+    const fn full(by: Refuser) -> Self {
+        Self::Refused { by, reason: StopReason::Full, retry_after: None }
+    }
 }
 
 /// The things that one attempt holds at an upstream.
@@ -103,7 +110,7 @@ pub(super) fn resume(
     if bulkhead.max_wait() != u64::MAX && owner.now() >= until {
         bulkhead.give_up(*ticket);
         *held = Held::Nothing;
-        return Some(Admit::Refused { reason: StopReason::Full, retry_after: None });
+        return Some(Admit::full(Refuser::BulkheadWait));
     }
     Some(Admit::Queued { until, is_new: false })
 }
@@ -125,7 +132,11 @@ pub(super) fn enter(
     if let Some(open) =
         parts.breaker.as_ref().and_then(|breaker| breaker.refusal_within(Duration::ZERO, owner))
     {
-        return Some(Admit::Refused { reason: StopReason::Open, retry_after: open.retry_after() });
+        return Some(Admit::Refused {
+            by: Refuser::Breaker,
+            reason: StopReason::Open,
+            retry_after: open.retry_after(),
+        });
     }
     match waker.map(|waker| bulkhead.enqueue(waker)) {
         Some(Ok(bulkhead::Entry::In)) => {
@@ -137,7 +148,7 @@ pub(super) fn enter(
             *held = Held::Queued { ticket, since };
             Some(Admit::Queued { until: since.saturating_add(bulkhead.max_wait()), is_new: true })
         }
-        Some(Err(_)) | None => Some(Admit::Refused { reason: StopReason::Full, retry_after: None }),
+        Some(Err(_)) | None => Some(Admit::full(Refuser::Bulkhead)),
     }
 }
 
@@ -170,6 +181,7 @@ pub(super) fn reserve(
                 {
                     give_back(mem::take(held), parts, demand);
                     return Err(Admit::Refused {
+                        by: Refuser::Breaker,
                         reason: StopReason::Open,
                         retry_after: open.retry_after(),
                     });
@@ -191,11 +203,14 @@ pub(super) fn reserve(
             return Err(Admit::InLine { asks_at, earliest, is_new });
         }
         Ask::NotBefore(at) => Admit::Refused {
+            by: Refuser::Quota,
             reason: StopReason::Deadline,
             retry_after: Some(Duration::from_nanos(at.saturating_sub(now))),
         },
-        Ask::Full => Admit::Refused { reason: StopReason::Full, retry_after: None },
-        Ask::TooLarge(_) => Admit::Refused { reason: StopReason::TooLarge, retry_after: None },
+        Ask::Full => Admit::full(Refuser::Quota),
+        Ask::TooLarge(_) => {
+            Admit::Refused { by: Refuser::Quota, reason: StopReason::TooLarge, retry_after: None }
+        }
     };
     give_back(mem::take(held), parts, demand);
     Err(refused)

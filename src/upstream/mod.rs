@@ -53,11 +53,14 @@ mod guard;
 mod held;
 mod latency;
 mod lending;
+mod limits;
 mod nested;
 mod parts;
 mod payment;
+mod progress;
 mod settlement;
 mod shared;
+mod strain;
 mod target;
 mod wrapper;
 
@@ -72,6 +75,7 @@ pub(crate) use guard::{Guard, Owned};
 pub(crate) use held::Admit;
 pub(crate) use parts::{Name, Parts};
 pub(crate) use payment::Paused;
+pub(crate) use progress::Refuser;
 pub(crate) use target::{Endpoint, Slot};
 
 use std::fmt;
@@ -84,7 +88,7 @@ use crate::breaker::{Advice, Breaker, Snapshot, State};
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
-use crate::observe::Observe;
+use crate::observe::{HeldBy, Observe};
 use crate::quota::{Cost, Dimension, Quota};
 use crate::time::{DEFAULT_TIMER, DefaultTimer, Seeded, Timer, nanos};
 use parts::Observer;
@@ -323,6 +327,10 @@ impl<M: Timer> Upstream<M> {
     pub fn hold(&self, after: Duration) {
         if let Some(cooldown) = self.cooldown() {
             cooldown.hold(self.now(), Some(after));
+            let hold = cooldown.remaining(self.now());
+            if hold.is_some() {
+                limits::note(self, HeldBy::Cooldown, hold);
+            }
         }
     }
 
@@ -402,8 +410,8 @@ impl<M: Timer> Upstream<M> {
 
 impl<M> fmt::Debug for Upstream<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Parts { name, observer, budget, breaker, cooldown, bulkhead, quota, adaptive, fleet } =
-            &self.parts;
+        let Parts { name, observer, budget, breaker, cooldown, bulkhead, quota, .. } = &self.parts;
+        let Parts { adaptive, fleet, .. } = &self.parts;
         f.debug_struct("Upstream")
             .field("name", name)
             .field("observer", observer)

@@ -64,7 +64,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     pub(super) fn has_moved(&self, ticket: Ticket, reserved: Reserved) -> bool {
         let Some(parts) = self.target.parts() else { return false };
         // A hedge never gives its cost back.
-        let is_hedge = self.progress.kind == CallKind::Hedge;
+        let is_hedge = self.progress.kind() == CallKind::Hedge;
         let payment = if is_hedge { Payment::NONE } else { self.progress.payment };
         let held = Held::Admitted { ticket, reserved };
         let cost = cost_of(&self.target, parts);

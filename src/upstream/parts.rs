@@ -2,7 +2,9 @@ use std::fmt;
 use std::mem;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU16;
 
+use super::strain::Strains;
 use crate::adaptive::AdaptiveTimeout;
 use crate::breaker::Breaker;
 use crate::budget::Budget;
@@ -24,6 +26,9 @@ pub struct Parts {
     pub(crate) quota: Option<Quota>,
     pub(crate) adaptive: Option<AdaptiveTimeout>,
     pub(crate) fleet: fleet::Cell,
+    pub(super) strains: Strains,
+    /// The number of the latest call with an event.
+    pub(crate) calls: AtomicU16,
 }
 
 impl Parts {
@@ -38,6 +43,8 @@ impl Parts {
             quota: None,
             adaptive: None,
             fleet: fleet::Cell::new(),
+            strains: Strains::new(),
+            calls: AtomicU16::new(0),
         }
     }
 

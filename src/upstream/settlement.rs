@@ -1,5 +1,9 @@
+use std::time::Duration;
+
 use super::held::Held;
-use super::{Endpoint, Guard, Slot, lending};
+use super::progress::Refuser;
+use super::{Endpoint, Guard, Parts, Slot, lending};
+use crate::observe::NoRoom;
 use crate::quota::{Report, TooLarge};
 use crate::time::{Timer, nanos};
 
@@ -27,6 +31,23 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     #[cold]
     pub(crate) fn too_large(&self) -> Option<TooLarge> {
         self.target.parts()?.quota.as_ref()?.excess(&self.target.demand().cost)
+    }
+
+    /// Returns the queue that had no room for the latest attempt.
+    #[cold]
+    pub(crate) fn no_room(&self) -> Option<NoRoom> {
+        let Parts { bulkhead, quota, .. } = self.target.parts()?;
+        Some(match self.progress.refuser()? {
+            Refuser::Bulkhead => {
+                let bulkhead = bulkhead.as_ref()?;
+                NoRoom::Bulkhead { in_flight: bulkhead.limit(), queued: bulkhead.waiting() }
+            }
+            Refuser::BulkheadWait => {
+                NoRoom::BulkheadWait { limit: Duration::from_nanos(bulkhead.as_ref()?.max_wait()) }
+            }
+            Refuser::Quota => NoRoom::Quota { queued: quota.as_ref()?.waiting() },
+            Refuser::Budget | Refuser::Cooldown | Refuser::Breaker => return None,
+        })
     }
 
     /// Ends the attempt in `slot` as if its request had never been sent.

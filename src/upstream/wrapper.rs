@@ -173,7 +173,10 @@ impl<X: Endpoint, P: Deref<Target: Observe>> Endpoint for Observed<X, P> {
 
     fn observe(&self, event: &Event<'_>) {
         self.target.observe(event);
-        self.observer.observe(event);
+        // The target may listen although this observer does not.
+        if self.observer.is_enabled() {
+            self.observer.observe(event);
+        }
     }
 }
 

@@ -66,7 +66,8 @@ fn a_first_attempt_that_panics_counts() {
 #[test]
 fn a_held_call_reports_its_nesting_first() {
     let timer = ManualTimer::new();
-    let upstream = upstream(&timer).with_cooldown(Cooldown::new());
+    // Its own observer would get the event of the hold.
+    let upstream = upstream(&timer).with_cooldown(Cooldown::new()).with_observer(&());
     upstream.hold(SECOND);
     let events = RefCell::new(vec![]);
     let (policy, outer) = (RetryPolicy::new(), RetryPolicy::none());
@@ -77,7 +78,7 @@ fn a_held_call_reports_its_nesting_first() {
         retry(|_| async { inner().await.map_err(|_| Down(1)) }, &outer, Never).on(clock(&timer)),
         &timer,
     );
-    assert_eq!(events.into_inner()[..2], ["nested", "held"]);
+    assert_eq!(events.into_inner()[..3], ["nested", "limiting", "held"]);
 }
 
 #[test]

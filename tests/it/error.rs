@@ -293,7 +293,7 @@ fn elapsed_converts_into_common_error_types() {
     assert!(anyhow::Error::from(elapsed).is::<Elapsed>());
     assert!(Boxed::from(elapsed).is::<Elapsed>());
     assert!(matches!(Own::from(elapsed), Own::Slow(inner) if inner == elapsed));
-    assert_eq!(Error::<io::Error>::from(elapsed).to_string(), "not finished within 1s");
+    assert_eq!(Error::<io::Error>::from(elapsed).to_string(), "did not finish within 1s");
     assert!(elapsed.source().is_none());
 }
 

@@ -96,9 +96,9 @@ fn calls_attempts_retries_waits_and_tokens_are_published() {
         ("resile_call_duration_seconds{outcome=attempts}", "[0.5]"),
         ("resile_call_duration_seconds{outcome=fatal}", "[0.25]"),
         ("resile_call_duration_seconds{outcome=ok}", "[0.0, 0.5]"),
-        ("resile_calls_total{outcome=attempts}", "1"),
-        ("resile_calls_total{outcome=fatal}", "1"),
-        ("resile_calls_total{outcome=ok}", "2"),
+        ("resile_calls_total{health=failing,outcome=attempts}", "1"),
+        ("resile_calls_total{health=unknown,outcome=fatal}", "1"),
+        ("resile_calls_total{health=healthy,outcome=ok}", "2"),
         ("resile_retries_total{health=failing}", "4"),
         ("resile_retries_total{health=throttling}", "1"),
         ("resile_wait_duration_seconds{before=retry}", "[0.25, 0.25, 0.25, 0.25, 0.25]"),
@@ -141,7 +141,7 @@ fn attempts_and_calls_have_their_own_durations() {
         ("resile_attempts_total{outcome=ok}", "2"),
         ("resile_attempts_total{outcome=timeout}", "1"),
         ("resile_call_duration_seconds{outcome=ok}", "[11.0, 7.0]"),
-        ("resile_calls_total{outcome=ok}", "2"),
+        ("resile_calls_total{health=healthy,outcome=ok}", "2"),
         ("resile_retries_total{health=failing}", "2"),
         ("resile_wait_duration_seconds{before=retry}", "[1.0, 1.0]"),
     ]);
@@ -161,8 +161,8 @@ fn cut_attempts_are_published() {
     });
     let published = published(&recorder);
     assert_eq!(published["resile_attempts_total{outcome=timeout}"], "3");
-    assert_eq!(published["resile_calls_total{outcome=attempts}"], "1");
-    assert_eq!(published["resile_calls_total{outcome=deadline}"], "1");
+    assert_eq!(published["resile_calls_total{health=failing,outcome=attempts}"], "1");
+    assert_eq!(published["resile_calls_total{health=failing,outcome=deadline}"], "1");
 }
 
 #[test]
@@ -208,6 +208,7 @@ fn a_quota_publishes_its_levels_and_its_tokens() {
         published.into_iter().filter(|(name, _)| name.contains("quota")).collect();
     let expected = all([
         ("resile_held_total{by=quota}", "1"),
+        ("resile_limiting{by=quota}", "1"),
         ("resile_quota_in_flight{}", "0"),
         ("resile_quota_level{dimension=requests}", "0"),
         ("resile_quota_level{dimension=tokens}", "0"),
@@ -550,7 +551,10 @@ fn a_call_outside_an_attempt_counts_separately() {
         // No attempt is left, so the run ends again without a new attempt.
         run.next().await.unwrap_err();
     };
-    assert_eq!(counted(after_its_end), ["weather attempts failing 1", "weather calls attempts 2"]);
+    // The second end has no verdict, and so another health.
+    let ends =
+        ["weather attempts failing 1", "weather calls attempts 1", "weather calls attempts 1"];
+    assert_eq!(counted(after_its_end), ends);
 }
 
 #[test]

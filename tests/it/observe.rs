@@ -242,7 +242,10 @@ fn a_call_without_a_budget_token_does_not_wait() {
     let (script, timer, events) =
         (Script::new(&[Step::Fail]), ManualTimer::new(), RefCell::new(Vec::new()));
     let feed = feed(&timer).with_budget(Budget::new().with_capacity(0));
-    let observer = |event: &Event<'_>| events.borrow_mut().push(short(event));
+    // The event of the budget itself belongs to no call.
+    let observer = |event: &Event<'_>| {
+        events.borrow_mut().extend(event.call.map(|_| short(event)));
+    };
     drive(retry(|_| script.play(), &STEADY, Never).on(feed.observed_by(&observer)), &timer)
         .unwrap_err();
     assert_eq!(events.borrow().len(), 3, "{events:?}");
@@ -485,7 +488,7 @@ fn events_print_readable_messages() {
     // A call that is held and then cut, and a call that is refused.
     let held =
         feed.with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO));
-    let held = held.with_breaker(Breaker::new());
+    let held = held.with_breaker(Breaker::new()).with_observer(&());
     held.hold(SECOND * 3);
     let hangs = || std::future::pending::<Result<(), Down>>();
     let limited = STEADY.with_attempts(1).with_attempt_timeout(SECOND);
@@ -495,6 +498,7 @@ fn events_print_readable_messages() {
     assert_eq!(
         events.take(),
         [
+            "feed: cooldown: all calls wait 3.0s, the upstream asked for fewer requests",
             "feed: attempt 1 of 1 waits 3.0s for the cooldown",
             "feed: attempt 1 of 1 starts",
             "feed: attempt 1 of 1 failed: did not finish within 1s",

@@ -105,7 +105,13 @@ async fn a_pause_is_reported_as_held_by_the_budget() {
     assert_eq!(HeldBy::Budget.as_str(), "budget");
     assert_eq!(
         seen.into_inner().unwrap(),
-        [("started", None), ("failed", None), ("held", held), ("gave_up", None)]
+        [
+            ("started", None),
+            ("failed", None),
+            ("limiting", None),
+            ("held", held),
+            ("gave_up", None)
+        ]
     );
 }
 

@@ -113,7 +113,7 @@ fn elapsed_converts_into_an_io_error() {
     let refused = drive(hangs.timeout(SECOND).on(clocked(&timer)), &timer).unwrap_err();
     assert_eq!(
         (refused.kind(), refused.to_string()),
-        (std::io::ErrorKind::TimedOut, "not finished within 1s".into())
+        (std::io::ErrorKind::TimedOut, "did not finish within 1s".into())
     );
     assert!(refused.get_ref().unwrap().is::<Elapsed>());
 }
@@ -125,6 +125,6 @@ proptest! {
         let refused = drive(std::future::pending::<Result<(), Late>>().timeout(limit).on(clocked(&timer)), &timer).unwrap_err();
         prop_assert_eq!(refused.0.limit(), limit);
         prop_assert_eq!(timer.now(), limit);
-        prop_assert_eq!(refused.0.to_string(), format!("not finished within {limit:?}"));
+        prop_assert_eq!(refused.0.to_string(), format!("did not finish within {limit:?}"));
     }
 }

@@ -1,7 +1,8 @@
 //! The output of `Log` to `tracing`.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Once;
 use std::time::Duration;
@@ -13,8 +14,9 @@ use resile::fleet::State;
 use resile::observe::{Event, Log};
 use resile::quota::{Cost, Quota, Rate};
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, HedgePolicy,
-    Jitter, ManualTimer, Never, RetryPolicy, Upstream, Verdict, fallback, hedge, retry,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, ClassifyExt, Cooldown, FallbackPolicy,
+    HedgePolicy, Jitter, ManualTimer, Never, RetryPolicy, Upstream, Verdict, fallback, hedge,
+    retry,
 };
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -29,6 +31,8 @@ type LogRecord = (Level, BTreeMap<&'static str, String>);
 thread_local! {
     /// The records logged by this thread's calls.
     static LOGGED: RefCell<Vec<LogRecord>> = const { RefCell::new(Vec::new()) };
+    /// The fields of these records that are numbers.
+    static NUMBERS: RefCell<BTreeSet<&'static str>> = const { RefCell::new(BTreeSet::new()) };
     /// The fields recorded on this thread's spans.
     static RECORDED: RefCell<BTreeMap<&'static str, String>> = const { RefCell::new(BTreeMap::new()) };
 }
@@ -38,7 +42,7 @@ struct Capture;
 /// Captures the records of the whole process, separately for each thread. A subscriber for one
 /// thread would depend on other tests. `tracing` asks only the thread that reaches a call site
 /// first whether a subscriber is interested.
-fn capture() {
+pub(super) fn capture() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         ::tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Capture))
@@ -55,6 +59,11 @@ fn logged() -> usize {
 struct Fields<'f>(&'f mut BTreeMap<&'static str, String>);
 
 impl Visit for Fields<'_> {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        NUMBERS.with_borrow_mut(|numbers| numbers.insert(field.name()));
+        self.record_debug(field, &value);
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.0.insert(field.name(), format!("{value:?}"));
     }
@@ -99,19 +108,27 @@ fn records(steps: &'static [Step], policy: &RetryPolicy<impl Classify<Down>>) ->
     records
 }
 
-/// Takes the records of this thread without the call site, and checks the call site.
+/// Takes the records of this thread without the call site, the number of the call, the error and
+/// the time, and checks them.
 fn taken() -> Vec<LogRecord> {
     let mut records = LOGGED.take();
     for (_, fields) in &mut records {
         if let Some(at) = fields.remove("at") {
-            assert!(at.starts_with(&format!("{}:", file!())), "{at}");
+            assert!(at.starts_with("tests/it/"), "{at}");
+            assert_ne!(fields.remove("call").unwrap().parse(), Ok(0_u16));
         }
+        // These have tests of their own.
+        if let Some(error) = fields.remove("error.message") {
+            assert!(fields["message"].contains(&error), "{error}: {fields:?}");
+        }
+        fields.remove("error.type");
+        fields.remove("elapsed_ms");
     }
     records
 }
 
 /// Returns the levels and messages of the records.
-fn messages() -> Vec<(Level, String)> {
+pub(super) fn messages() -> Vec<(Level, String)> {
     taken()
         .into_iter()
         .map(|(level, mut fields)| (level, fields.remove("message").unwrap()))
@@ -154,7 +171,7 @@ fn retries_are_warnings_and_recovery_is_debug() {
                     ("upstream", "\"feed\""),
                     ("attempt", "1"),
                     ("attempts_allowed", "3"),
-                    ("delay", "1s"),
+                    ("delay_ms", "1000"),
                     ("health", "\"failing\""),
                 ]
             ),
@@ -200,8 +217,8 @@ fn giving_up_is_a_warning() {
                     ("upstream", "\"feed\""),
                     ("attempt", "1"),
                     ("attempts_allowed", "3"),
-                    ("delay", "20s"),
-                    ("hint", "20s"),
+                    ("delay_ms", "20000"),
+                    ("hint_ms", "20000"),
                     ("health", "\"throttling\""),
                 ]
             ),
@@ -213,7 +230,7 @@ fn giving_up_is_a_warning() {
                     ("upstream", "\"feed\""),
                     ("attempt", "2"),
                     ("attempts_allowed", "3"),
-                    ("hint", "60s"),
+                    ("retry_after_ms", "60000"),
                     ("health", "\"throttling\""),
                     ("reason", "\"hint_too_long\""),
                 ]
@@ -369,7 +386,7 @@ fn a_breaker_logs_the_start_and_the_end_of_an_outage() {
     // The fields give the reason and the open time. There is no call and no call site.
     (0..2).for_each(|_| call(&down));
     let records = LOGGED.take();
-    let fields = [("upstream", "\"feed\""), ("delay", "30s"), ("reason", "\"consecutive\"")];
+    let fields = [("upstream", "\"feed\""), ("delay_ms", "30000"), ("reason", "\"consecutive\"")];
     assert_eq!(records[1], log_record(Level::WARN, opened, &fields));
 }
 
@@ -384,12 +401,17 @@ fn refusals_cancellations_and_holds_are_debug() {
 
     feed.hold(SECOND * 2);
     drive(succeeds().on(&feed), &timer).unwrap();
-    assert_eq!(messages(), [debug("feed: attempt 1 of 3 waits 2.0s for the cooldown")]);
+    let held = "feed: cooldown: all calls wait 2.0s, the upstream asked for fewer requests";
+    let waits = debug("feed: attempt 1 of 3 waits 2.0s for the cooldown");
+    assert_eq!(messages(), [warn(held), waits]);
     let permit = feed.bulkhead().unwrap().try_acquire().unwrap();
     drive(succeeds().on(&feed), &timer).unwrap_err();
     assert_eq!(
         messages(),
-        [debug("feed: gave up after 0 of 3 attempts, the bulkhead or the queue is full")]
+        [
+            warn("feed: bulkhead full: 1 in flight, 0 queued, further calls wait or are refused"),
+            debug("feed: gave up after 0 of 3 attempts, bulkhead full: 1 in flight, 0 queued"),
+        ]
     );
     drop(permit);
 
@@ -405,12 +427,18 @@ fn refusals_cancellations_and_holds_are_debug() {
         [warn("feed: attempt 1 of 3 failed, retrying in 1.0s: down, 1"), gave_up]
     );
 
-    // An empty budget and a timeout are warnings.
+    // The start of an empty budget and a timeout are warnings.
     let poor = Upstream::new("feed").with_budget(Budget::new().with_capacity(0)).with_timer(&timer);
     drive(retry(|_| script.play(), POLICY, Never).on(&poor), &timer).unwrap_err();
     assert_eq!(
         messages(),
-        [warn("feed: gave up after 1 of 3 attempts, the retry budget is spent: down, 2")]
+        [
+            warn(
+                "feed: retry budget spent: 0 of 0 tokens left, \
+                 failed calls end without a retry until calls succeed"
+            ),
+            debug("feed: gave up after 1 of 3 attempts, the retry budget is spent: down, 2"),
+        ]
     );
     let hangs = |_| std::future::pending::<Result<(), Down>>();
     drive(retry(hangs, POLICY.with_total_timeout(SECOND), Never).on(&poor), &timer).unwrap_err();
@@ -434,9 +462,10 @@ async fn hedges_are_debug_and_failed_alternatives_are_warnings() {
     assert_eq!(messages(), [started, debug("feed: attempt 2 of 2 succeeded")]);
     let poor = Upstream::new("feed").with_budget(Budget::new().with_capacity(0));
     hedge(op, HedgePolicy::new().with_delay(SECOND * 5), Never).on(&poor).await.unwrap();
-    let denied = "feed: hedge not started after attempt 1 of 2: \
-                  the budget is spent or the upstream did not admit it";
-    assert_eq!(messages(), [debug(denied)]);
+    let spent = "feed: retry budget spent: 0 of 0 tokens left, \
+                 failed calls end without a retry until calls succeed";
+    let denied = "feed: hedge not started after attempt 1 of 2: the retry budget is spent";
+    assert_eq!(messages(), [warn(spent), debug(denied)]);
 
     let answer = |it: resile::Alternative<'_, u32>| {
         let (value, last) = (*it.value(), it.is_last());
@@ -467,6 +496,148 @@ fn nested_calls_are_logged_once_for_each_pair_of_call_sites() {
     // The same inner call site in another outer call is another pair.
     drive(retry(|_| inner(), POLICY, Never).on("outer"), &ManualTimer::new()).unwrap();
     assert_eq!(taken().len(), 1);
+}
+
+/// Numbers are numbers, not texts. The error and its type have fields of their own.
+#[test]
+fn the_fields_of_a_line_can_be_queried() {
+    capture();
+    NUMBERS.take();
+    let timer = ManualTimer::new();
+    let classify = |error: &Down| match error.0 {
+        1 => Verdict::throttled().after(SECOND * 20),
+        _ => Verdict::throttled().after(SECOND * 60),
+    };
+    let script = Script::new(&[Step::Fail]);
+    let feed = Upstream::new("feed").with_timer(&timer);
+    let backoff = Backoff::none().with_jitter(Jitter::None);
+    let policy = POLICY.with_classifier(classify).with_backoff(backoff);
+    let call = || retry(|_| script.play(), policy, Never).on(&feed);
+    drive(call(), &timer).unwrap_err();
+    let records = LOGGED.take();
+    let field = |at: usize, name: &str| records[at].1.get(name).cloned().unwrap_or_default();
+    let error_type = format!("{:?}", std::any::type_name::<Down>());
+    for (at, expected) in [
+        (0, [("delay_ms", "20000"), ("hint_ms", "20000"), ("error.message", "down, 1")]),
+        (1, [("elapsed_ms", "20000"), ("retry_after_ms", "60000"), ("error.message", "down, 2")]),
+    ] {
+        for (name, value) in expected {
+            assert_eq!(field(at, name), value, "{name}");
+        }
+        assert_eq!((field(at, "call"), field(at, "error.type")), ("1".into(), error_type.clone()));
+    }
+    let numbers = ["attempt", "attempts_allowed", "call", "delay_ms", "elapsed_ms", "hint_ms"];
+    let numbers = numbers.into_iter().chain(["retry_after_ms"]);
+    assert_eq!(NUMBERS.take(), numbers.collect());
+    // Another call at this site has another number.
+    drive(call(), &timer).unwrap_err();
+    assert_eq!(LOGGED.take()[0].1["call"], "2");
+}
+
+/// A classifier that names the types of its errors.
+struct Names;
+
+impl Classify<Down> for Names {
+    fn classify(&self, error: &Down) -> Option<Verdict> {
+        (error.0 != 9).then(Verdict::transient)
+    }
+
+    fn error_type<'e>(&self, _: &'e Down) -> Option<Cow<'e, str>> {
+        Some("503".into())
+    }
+}
+
+#[test]
+fn the_type_of_an_error_is_one_true_word() {
+    let timer = ManualTimer::new();
+    let policy = POLICY.with_attempts(1);
+    let recorded = |call: &mut dyn FnMut()| {
+        capture();
+        let span = ::tracing::info_span!("ask", error.type = Empty);
+        span.in_scope(call);
+        RECORDED.take().remove("error.type").unwrap_or_default().replace('"', "")
+    };
+    let feed = || Upstream::new("feed").with_timer(&timer);
+    let fails = |_| async { Err::<(), _>(Down(1)) };
+    let ends = |upstream: &Upstream<&ManualTimer>, token: &CancellationToken| {
+        recorded(&mut || {
+            drive(retry(fails, policy.with_classifier(Names), token).on(upstream), &timer)
+                .unwrap_err();
+        })
+    };
+    let (token, cancelled) = (CancellationToken::new(), CancellationToken::new());
+    cancelled.cancel();
+    assert_eq!(ends(&feed(), &token), "503");
+    assert_eq!(ends(&feed(), &cancelled), "cancelled");
+    let isolated = feed().with_breaker(Breaker::new());
+    let _isolation = isolated.isolate();
+    assert_eq!(ends(&isolated, &token), "open");
+    assert_eq!(ends(&feed().with_bulkhead(Bulkhead::new(0)), &token), "full");
+    let small = Quota::new().with_tokens(Rate::per_second(1).with_burst(1));
+    let small = feed().with_quota(small);
+    let too_large = recorded(&mut || {
+        let call = retry(fails, policy.with_classifier(Names), Never);
+        drive(call.on(small.at_cost(Cost::input(2))), &timer).unwrap_err();
+    });
+    assert_eq!(too_large, "too_large");
+    // The budget ends the call, but the error is why it failed.
+    let poor = feed().with_budget(Budget::new().with_capacity(0));
+    let spent = recorded(&mut || {
+        drive(retry(fails, POLICY.with_classifier(Names), Never).on(&poor), &timer).unwrap_err();
+    });
+    assert_eq!(spent, "503");
+    let hangs = recorded(&mut || {
+        let hangs = |_| std::future::pending::<Result<(), Down>>();
+        let policy = policy.with_classifier(Names).with_attempt_timeout(SECOND);
+        drive(retry(hangs, policy, Never).on(&feed()), &timer).unwrap_err();
+    });
+    assert_eq!(hangs, "timeout");
+    let by_hand = recorded(&mut || feed().try_admit().unwrap().settle(&Verdict::transient()));
+    assert_eq!(by_hand, "_OTHER");
+    // Every way to pass a classifier keeps its words.
+    let down = Down(1);
+    let names = Some(Cow::Borrowed("503"));
+    assert_eq!((|_: &Down| true, Names).error_type(&down), names);
+    assert_eq!((Names, |_: &Down| true).error_type(&down), names);
+    assert_eq!(std::sync::Arc::new(Names).error_type(&down), names);
+    assert_eq!(Names.cut_is(Verdict::fatal()).error_type(&down), names);
+    let by_reference: &(dyn Classify<Down> + Send + Sync) = &Names;
+    assert_eq!(by_reference.error_type(&down), names);
+    let operation = resile::Error::Operation(down);
+    assert_eq!(resile::ClassifyOperation(Names).error_type(&operation), names);
+    assert_eq!((|_: &Down| true).error_type(&down), None);
+}
+
+#[test]
+fn a_hedge_names_the_true_end_and_the_part_that_denied_it() {
+    capture();
+    let feed = Upstream::new("feed").with_timer(ManualTimer::new());
+    let fails = |_| async { Err::<(), _>(Down(1)) };
+    let call = hedge(fails, HedgePolicy::new(), Never).on(&feed);
+    drive(call, &ManualTimer::new()).unwrap_err();
+    let ended = "feed: gave up after 1 of 2 attempts, no attempt was left in flight: down, 1";
+    assert_eq!(messages(), [warn(ended)]);
+
+    let denied = |upstream: Upstream, limit: &str| {
+        let timer = ManualTimer::new();
+        let upstream = upstream.with_timer(&timer);
+        let slow = |_| {
+            let sleep = resile::Timer::sleep(&timer, SECOND * 5);
+            async move {
+                sleep.await;
+                Ok::<_, Down>(())
+            }
+        };
+        drive(hedge(slow, HedgePolicy::new(), Never).on(&upstream), &timer).unwrap();
+        let denied = format!("feed: hedge not started after attempt 1 of 2: {limit}");
+        let lines = messages();
+        assert!(lines.contains(&debug(&denied)), "{lines:?}");
+    };
+    let feed = || Upstream::new("feed");
+    denied(feed().with_budget(Budget::new().with_capacity(0)), "the retry budget is spent");
+    denied(feed().with_bulkhead(Bulkhead::new(1)), "the bulkhead is full");
+    let one = Quota::new().with_requests(Rate::per_minute(1).with_burst(1));
+    denied(feed().with_quota(one), "the quota is used up");
 }
 
 /// The caller's span gets fields with OpenTelemetry's names, if it declares them.
@@ -513,7 +684,11 @@ async fn waits_and_refusals_of_a_quota_are_named() {
     let ask = |cost| retry(down, RetryPolicy::new(), Never).on(feed.at_cost(Cost::input(cost)));
     ask(100).await.unwrap();
     ask(50).await.unwrap();
-    assert_eq!(messages(), [debug("feed: attempt 1 of 3 waits 500.0ms for the quota")]);
+    let used_up = "feed: quota used up: 1 queued, further calls wait or are refused";
+    assert_eq!(
+        messages(),
+        [warn(used_up), debug("feed: attempt 1 of 3 waits 500.0ms for the quota")]
+    );
 
     let error = ask(101).await.unwrap_err();
     let message = "feed: gave up after 0 of 3 attempts, the cost of 101 tokens is above the quota's burst of 100";

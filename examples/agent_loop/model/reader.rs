@@ -88,7 +88,10 @@ impl Reader {
     ) -> Result<Option<impl AsRef<[u8]> + std::ops::Deref<Target = [u8]> + use<>>, Failure> {
         let chunk = tokio::time::timeout_at(self.deadline, self.answer.chunk());
         let late = |_| {
-            io::Error::new(io::ErrorKind::TimedOut, format!("not finished within {:?}", self.limit))
+            io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("did not finish within {:?}", self.limit),
+            )
         };
         Ok(chunk.await.map_err(late)??)
     }

@@ -352,7 +352,7 @@ async fn a_stream_under_limits_is_retried() {
     let call = retry_stream(open, &policy, Never).on(upstream.observed_by(&observer));
     let call = call.with_parts(|item| if *item == 0 { Part::Preamble } else { Part::Content });
     assert_eq!(call.try_collect::<Vec<_>>().await.unwrap(), [0, 1, 2]);
-    assert_eq!(seen.take(), ["not finished within 5s", "no item within 3s", "x", "down"]);
+    assert_eq!(seen.take(), ["did not finish within 5s", "no item within 3s", "x", "down"]);
     assert_eq!(began.elapsed().as_secs(), 5 + 1 + 3 + 1 + 1 + 1);
     assert_eq!((upstream.budget().unwrap().available(), bulkhead.in_flight()), (6, 0));
     // Failures during the stream count like failures to open it. The complete stream ends the

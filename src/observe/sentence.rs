@@ -1,0 +1,175 @@
+//! The words of an event in one line.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::event::{CallKind, Event, EventKind, HeldBy};
+use super::one_line::OneLine;
+use crate::policy::StopReason;
+
+impl fmt::Display for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = self.upstream {
+            write!(f, "{}: ", OneLine(name))?;
+        }
+        let allowed = self.call.map_or(0, |call| call.allowed);
+        let is_fallback = self.call.is_some_and(|call| call.kind == CallKind::Fallback);
+        let attempt = if is_fallback { "alternative" } else { "attempt" };
+        match self.kind {
+            EventKind::Nested { outer } => {
+                write!(f, "this call runs within an attempt of the call at {outer}: ")?;
+                f.write_str("their attempts multiply")
+            }
+            EventKind::Started { attempt: started, .. } => {
+                write!(f, "{attempt} {} of {allowed} starts", started.number())
+            }
+            EventKind::Held { attempt: number, by, delay } => {
+                write!(f, "{attempt} {number} of {allowed} waits ")?;
+                delay.map_or(Ok(()), |delay| write!(f, "{delay:.1?} "))?;
+                write!(f, "for the {}", by.as_str())
+            }
+            EventKind::Settled { attempt: number, before, charged } => {
+                write!(f, "{attempt} {number} of {allowed} used {charged} tokens, ")?;
+                write!(f, "{before} were reserved")
+            }
+            EventKind::Failed { attempt: failed, failure, .. } => {
+                write!(f, "{attempt} {} of {allowed} failed: {failure}", failed.number())
+            }
+            EventKind::Waiting { attempt: failed, failure, delay, .. } => {
+                write!(f, "{attempt} {} of {allowed} failed, ", failed.number())?;
+                match is_fallback {
+                    true => write!(f, "trying the next: {failure}"),
+                    false if delay.is_zero() => write!(f, "retrying at once: {failure}"),
+                    false => write!(f, "retrying in {delay:.1?}: {failure}"),
+                }
+            }
+            EventKind::Denied { attempts, by } => {
+                write!(f, "hedge not started after attempt {attempts} of {allowed}: ")?;
+                f.write_str(match by {
+                    Some(HeldBy::Budget) => "the retry budget is spent",
+                    Some(HeldBy::Bulkhead) => "the bulkhead is full",
+                    Some(HeldBy::Quota) => "the quota is used up",
+                    Some(HeldBy::Cooldown) => "a cooldown holds calls",
+                    Some(HeldBy::Breaker) => "the circuit breaker is open",
+                    None => "the call is about to end",
+                })
+            }
+            EventKind::Lost { attempt: lost } => {
+                write!(f, "attempt {lost} of {allowed} dropped: another attempt ended the call")
+            }
+            EventKind::Succeeded { attempt: number, .. } => {
+                write!(f, "{attempt} {number} of {allowed} succeeded")
+            }
+            EventKind::GaveUp {
+                reason,
+                attempts,
+                failure,
+                retry_after,
+                too_large,
+                no_room,
+                ..
+            } => {
+                write!(f, "gave up after {attempts} of {allowed} {attempt}s")?;
+                let has_spare = reason == StopReason::Attempts && attempts < allowed;
+                let is_hedge = self.call.is_some_and(|call| call.kind == CallKind::Hedge);
+                match (too_large, no_room) {
+                    (Some(too_large), _) => write!(f, ", {too_large}")?,
+                    (None, Some(no_room)) => write!(f, ", {no_room}")?,
+                    _ if has_spare && is_hedge => f.write_str(", no attempt was left in flight")?,
+                    _ if has_spare => {
+                        f.write_str(", an unsure verdict allows no further attempt")?;
+                    }
+                    _ if !reason.is_evident(failure.cut) => {
+                        write!(f, ", {}", reason.in_words(failure.verdict))?;
+                    }
+                    _ => {}
+                }
+                let has_cause = failure.cut.is_some() || failure.error.is_some();
+                if has_cause {
+                    f.write_str(": ")?;
+                    match failure.verdict.and_then(|verdict| verdict.floor()) {
+                        Some(_) => failure.fmt_cause(f)?, // nothing waits any more
+                        None => failure.fmt(f)?,
+                    }
+                }
+                // `failure` has printed its own hint.
+                let printed = failure.verdict.filter(|_| has_cause).and_then(|it| it.hint());
+                match retry_after.filter(|after| printed != Some(*after)) {
+                    Some(after) if reason.is_floor(failure.verdict, after) => {
+                        write!(f, ", wait at least {after:.1?} before the next call")
+                    }
+                    Some(after) => write!(f, ", try again in {after:.1?}"),
+                    None => Ok(()),
+                }
+            }
+            EventKind::Limiting { by, limit, hold } => self.write_limiting(f, by, limit, hold),
+            EventKind::Relieved { by, lasted, times } => write_relieved(f, by, lasted, times),
+            EventKind::Breaker(transition) => transition.fmt(f),
+            EventKind::Fleet(status) => write!(f, "fleet {status}"),
+        }
+    }
+}
+
+impl Event<'_> {
+    /// Writes that a part begins to limit calls, with its numbers and what it means for calls.
+    fn write_limiting(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        by: HeldBy,
+        limit: Option<u32>,
+        hold: Option<Duration>,
+    ) -> fmt::Result {
+        let gauges = &self.gauges;
+        match by {
+            HeldBy::Budget => {
+                let (left, capacity) = (gauges.tokens.unwrap_or(0), limit.unwrap_or(0));
+                write!(f, "retry budget spent: {left} of {capacity} tokens left, ")?;
+                f.write_str("failed calls end without a retry until calls succeed")
+            }
+            HeldBy::Bulkhead => {
+                let (in_flight, queued) = (limit.unwrap_or(0), gauges.waiting.unwrap_or(0));
+                write!(f, "bulkhead full: {in_flight} in flight, {queued} queued, ")?;
+                f.write_str("further calls wait or are refused")
+            }
+            HeldBy::Quota => {
+                let queued = gauges.quota.map_or(0, |levels| levels.waiting);
+                write!(f, "quota used up: {queued} queued, further calls wait or are refused")
+            }
+            HeldBy::Cooldown => {
+                f.write_str("cooldown: all calls wait")?;
+                hold.map_or(Ok(()), |hold| write!(f, " {hold:.1?}"))?;
+                f.write_str(", the upstream asked for fewer requests")
+            }
+            HeldBy::Breaker => f.write_str("the circuit breaker is open"),
+        }
+    }
+}
+
+/// Writes that a part has room again, since when it had none and what that meant for calls.
+fn write_relieved(
+    f: &mut fmt::Formatter<'_>,
+    by: HeldBy,
+    lasted: Duration,
+    times: u64,
+) -> fmt::Result {
+    f.write_str(match by {
+        HeldBy::Budget => "retry budget pays again: spent",
+        HeldBy::Bulkhead => "bulkhead has room again: full",
+        HeldBy::Quota => "quota has units again: used up",
+        HeldBy::Cooldown => "cooldown over: held calls",
+        HeldBy::Breaker => "breaker: refused calls",
+    })?;
+    if lasted.is_zero() {
+        f.write_str(" for a moment")?;
+    } else {
+        write!(f, " for {lasted:.1?}")?;
+    }
+    let (one, many) = match by {
+        HeldBy::Budget => ("retry not made", "retries not made"),
+        HeldBy::Cooldown => ("wait", "waits"),
+        HeldBy::Bulkhead | HeldBy::Quota | HeldBy::Breaker => {
+            ("wait or refusal", "waits or refusals")
+        }
+    };
+    write!(f, ", {times} {}", if times == 1 { one } else { many })
+}

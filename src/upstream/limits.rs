@@ -1,0 +1,74 @@
+//! The start and the end of the strains on the parts of an upstream, reported to its observer.
+
+use std::time::Duration;
+
+use super::{Endpoint, Parts};
+use crate::budget::Budget;
+use crate::bulkhead::Bulkhead;
+use crate::observe::{Event, EventKind, HeldBy};
+use crate::time::{Timer, nanos};
+
+const PARTS: [HeldBy; 4] = [HeldBy::Budget, HeldBy::Bulkhead, HeldBy::Quota, HeldBy::Cooldown];
+
+impl Parts {
+    /// Returns whether a part has room for a call at `now`.
+    fn has_room(&self, by: HeldBy, now: u64) -> bool {
+        match by {
+            HeldBy::Budget => self.budget.as_ref().is_none_or(|budget| !budget.is_spent()),
+            HeldBy::Bulkhead => self.bulkhead.as_ref().is_none_or(Bulkhead::has_room),
+            HeldBy::Quota => self.quota.as_ref().is_none_or(|quota| quota.waiting() == 0),
+            HeldBy::Cooldown => self.cooldown.as_ref().is_none_or(|cooldown| {
+                cooldown.is_free() || cooldown.remaining(now).is_none() && cooldown.is_free()
+            }),
+            HeldBy::Breaker => false,
+        }
+    }
+
+    /// Returns the limit of a part, for the start of its strain.
+    fn limit(&self, by: HeldBy) -> Option<u32> {
+        match by {
+            HeldBy::Budget => self.budget.as_ref().map(Budget::capacity),
+            HeldBy::Bulkhead => self.bulkhead.as_ref().map(Bulkhead::limit),
+            HeldBy::Quota | HeldBy::Cooldown | HeldBy::Breaker => None,
+        }
+    }
+}
+
+/// Notes that a part makes a call wait or refuses it. With a `hold`, that a cooldown holds all calls
+/// for this time.
+#[cold]
+#[inline(never)]
+pub(super) fn note<X: Endpoint<Timer: Timer>>(target: &X, by: HeldBy, hold: Option<Duration>) {
+    let Some(parts) = target.parts().filter(|_| target.listens()) else { return };
+    let now = nanos(target.timer().now());
+    let times = u64::from(hold.is_none());
+    let hold = match &parts.cooldown {
+        Some(cooldown) if by == HeldBy::Cooldown => hold.or_else(|| cooldown.remaining(now)),
+        _ => hold,
+    };
+    let until = now.saturating_add(nanos(hold.unwrap_or_default()));
+    if parts.strains.note(by, now / MS, until / MS, times) {
+        emit(target, parts, now, EventKind::Limiting { by, limit: parts.limit(by), hold });
+    }
+}
+
+/// Ends each strain of a part that has had room for a while.
+#[cold]
+#[inline(never)]
+pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
+    let now = nanos(target.timer().now());
+    for by in PARTS {
+        if parts.has_room(by, now) {
+            if let Some((lasted, times)) = parts.strains.end(by, now / MS) {
+                emit(target, parts, now, EventKind::Relieved { by, lasted, times });
+            }
+        }
+    }
+}
+
+const MS: u64 = 1_000_000;
+
+fn emit<X: Endpoint>(target: &X, parts: &Parts, now: u64, kind: EventKind<'_>) {
+    let gauges = parts.gauges(|| now);
+    target.observe(&Event { upstream: target.name(), call: None, kind, gauges });
+}

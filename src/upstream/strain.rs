@@ -1,0 +1,177 @@
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::observe::HeldBy;
+use crate::sync::AtomicU64;
+
+/// The strain on the parts of an upstream: which of them make calls wait or refuse them, since when
+/// and how often. An observer gets an event for the start and one for the end of each strain.
+///
+/// A strain ends only after [`QUIET`] without a wait or a refusal. A part at its limit would
+/// otherwise begin and end a strain with every few calls.
+#[derive(Debug)]
+pub(crate) struct Strains {
+    /// The number of strains. Modulo 2^64, as an end may be counted before its start.
+    active: AtomicU64,
+    strains: [Strain; 4],
+}
+
+/// The time without a wait or a refusal after which a strain has ended.
+const QUIET: u64 = 10_000; // ms
+
+#[derive(Debug)]
+struct Strain {
+    /// The start in milliseconds plus 1, and below it the number of waits and refusals. 0 without a
+    /// strain.
+    word: AtomicU64,
+    /// The time of the latest wait or refusal, or the end of the latest hold, in milliseconds.
+    last: AtomicU64,
+}
+
+const TIMES_BITS: u32 = 20;
+const TIMES: u64 = (1 << TIMES_BITS) - 1;
+/// The largest start: the times beside it are those of 557 years.
+const LATEST: u64 = (1 << (u64::BITS - TIMES_BITS)) - 2;
+
+impl Strain {
+    const fn new() -> Self {
+        Self { word: AtomicU64::new(0), last: AtomicU64::new(0) }
+    }
+
+    /// Counts `times` waits or refusals. `until` is the time at which the last of them ends. Returns
+    /// true for exactly one call of each strain, the one that begins it.
+    fn note(&self, now: u64, until: u64, times: u64) -> bool {
+        // Before the word: an end that sees the old word sees the new time, or its exchange fails.
+        self.last.fetch_max(until, Ordering::AcqRel);
+        let mut word = self.word.load(Ordering::Acquire);
+        loop {
+            let next = match word {
+                0 => (now.min(LATEST) + 1) << TIMES_BITS | times.min(TIMES),
+                _ => word & !TIMES | (word & TIMES).saturating_add(times).min(TIMES),
+            };
+            match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return word == 0,
+                Err(seen) => word = seen,
+            }
+        }
+    }
+
+    /// Ends the strain after a quiet time. Returns its length and its number of waits and refusals
+    /// to exactly one caller.
+    fn end(&self, now: u64) -> Option<(Duration, u64)> {
+        let word = self.word.load(Ordering::Acquire);
+        let last = self.last.load(Ordering::Acquire);
+        if word == 0 || now < last.saturating_add(QUIET) {
+            return None;
+        }
+        self.word.compare_exchange(word, 0, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        let began = (word >> TIMES_BITS) - 1;
+        Some((Duration::from_millis(last.saturating_sub(began)), word & TIMES))
+    }
+}
+
+impl Strains {
+    pub(super) const fn new() -> Self {
+        let strains = [const { Strain::new() }; 4];
+        Self { active: AtomicU64::new(0), strains }
+    }
+
+    /// Returns whether a part is under strain.
+    #[inline]
+    pub(super) fn is_any(&self) -> bool {
+        self.active.load(Ordering::Relaxed) != 0
+    }
+
+    pub(super) fn note(&self, by: HeldBy, now: u64, until: u64, times: u64) -> bool {
+        let Some(strain) = self.of(by) else { return false };
+        let begins = strain.note(now, until, times);
+        if begins {
+            self.active.fetch_add(1, Ordering::Relaxed);
+        }
+        begins
+    }
+
+    pub(super) fn end(&self, by: HeldBy, now: u64) -> Option<(Duration, u64)> {
+        let ended = self.of(by)?.end(now)?;
+        self.active.fetch_sub(1, Ordering::Relaxed);
+        Some(ended)
+    }
+
+    /// Returns the strain of a part. The breaker has its own events.
+    fn of(&self, by: HeldBy) -> Option<&Strain> {
+        let index = match by {
+            HeldBy::Budget => 0,
+            HeldBy::Bulkhead => 1,
+            HeldBy::Quota => 2,
+            HeldBy::Cooldown => 3,
+            HeldBy::Breaker => return None,
+        };
+        self.strains.get(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BY: HeldBy = HeldBy::Quota;
+
+    #[test]
+    fn a_strain_begins_once_and_ends_once_after_a_quiet_time() {
+        let strains = Strains::new();
+        assert!(!strains.is_any());
+        assert_eq!(strains.end(BY, 0), None);
+        assert!(strains.note(BY, 0, 0, 1));
+        assert!(strains.is_any());
+        for now in 1..150 {
+            assert!(!strains.note(BY, now, now, 1));
+        }
+        assert_eq!(strains.end(BY, 149 + QUIET - 1), None);
+        let ended = Some((Duration::from_millis(149), 150));
+        assert_eq!(strains.end(BY, 149 + QUIET), ended);
+        assert_eq!((strains.end(BY, 149 + QUIET), strains.is_any()), (None, false));
+        assert!(strains.note(BY, 20_000, 20_000, 1));
+    }
+
+    #[test]
+    fn numbers_saturate() {
+        let strains = Strains::new();
+        assert!(strains.note(BY, u64::MAX, u64::MAX, u64::MAX));
+        assert!(!strains.note(BY, u64::MAX, u64::MAX, u64::MAX));
+        let (lasted, times) = strains.end(BY, u64::MAX).unwrap();
+        assert_eq!((lasted > Duration::ZERO, times), (true, TIMES));
+    }
+
+    /// Each strain has one start and one end, in turn, with any number of threads.
+    #[test]
+    fn no_start_and_no_end_is_lost_or_doubled() {
+        let strains = Strains::new();
+        let count = |threads: u64| {
+            let ends = std::sync::Mutex::new(Vec::new());
+            let begun = AtomicU64::new(0);
+            std::thread::scope(|scope| {
+                for thread in 0..threads {
+                    let (strains, ends, begun) = (&strains, &ends, &begun);
+                    scope.spawn(move || {
+                        for step in 0..2_000 {
+                            let now = (step * threads + thread) * QUIET;
+                            if strains.note(BY, now, 0, 1) {
+                                begun.fetch_add(1, Ordering::Relaxed);
+                            }
+                            if let Some((_, times)) = strains.end(BY, u64::MAX) {
+                                ends.lock().unwrap().push(times);
+                            }
+                        }
+                    });
+                }
+            });
+            ends.lock().unwrap().extend(strains.end(BY, u64::MAX).map(|(_, times)| times));
+            let ends = ends.into_inner().unwrap();
+            assert_eq!(ends.len() as u64, begun.into_inner());
+            assert_eq!(ends.iter().sum::<u64>(), threads * 2_000);
+            assert!(!strains.is_any());
+        };
+        count(1);
+        count(4);
+    }
+}

@@ -1,0 +1,161 @@
+//! Parts at their limits: one line at the start of a strain, one at its end, and no flood between.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use ::tracing::Level;
+use futures_util::future::join_all;
+use resile::observe::{Event, EventKind, HeldBy};
+use resile::quota::{Cost, Quota, Rate};
+use resile::{
+    Backoff, Budget, Bulkhead, Cooldown, Jitter, ManualTimer, Never, RetryPolicy, Upstream,
+    Verdict, retry,
+};
+
+use super::script::{Down, drive};
+use super::tracing::{capture, messages};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+const POLICY: RetryPolicy =
+    RetryPolicy::new().with_backoff(Backoff::fixed(SECOND).with_jitter(Jitter::None));
+
+/// Returns the lines above DEBUG, without those of retries.
+fn lines() -> Vec<String> {
+    let loud = messages().into_iter().filter(|(level, _)| *level <= Level::INFO);
+    let lines = loud.map(|(level, message)| format!("{level} {message}"));
+    lines.filter(|line| !line.contains("retrying")).collect()
+}
+
+#[test]
+fn a_spent_budget_is_two_lines_for_a_thousand_calls() {
+    capture();
+    let timer = ManualTimer::new();
+    let feed = Upstream::new("feed").with_budget(Budget::new()).with_timer(&timer);
+    let down = AtomicU32::new(1_000);
+    let call = || {
+        let op = |_| {
+            let fails =
+                down.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+            async move { fails.map_or(Ok(()), |left| Err(Down(left))) }
+        };
+        let _ = drive(retry(op, POLICY, Never).on(&feed), &timer);
+    };
+    while down.load(Ordering::Relaxed) > 0 {
+        call();
+    }
+    let loud = messages();
+    let warnings = loud.iter().filter(|(level, _)| *level == Level::WARN).count();
+    // Four calls are retried twice and give up. One line says that the budget is spent.
+    assert_eq!(warnings, 8 + 4 + 1);
+    let spent = "retry budget spent: 0 of 8 tokens left, \
+                 failed calls end without a retry until calls succeed";
+    assert!(loud.contains(&(Level::WARN, format!("feed: {spent}"))));
+    // A full token is there after ten successes, and the strain is over after ten quiet seconds.
+    (0..10).for_each(|_| call());
+    assert_eq!(lines(), [""; 0]);
+    timer.advance(SECOND * 10);
+    call();
+    let over = lines();
+    assert_eq!(over.len(), 1, "{over:?}");
+    assert!(over[0].starts_with("INFO feed: retry budget pays again: spent for "), "{over:?}");
+    assert!(over[0].ends_with(" retries not made"), "{over:?}");
+}
+
+#[test]
+fn a_cooldown_is_two_lines_for_all_calls_that_wait() {
+    capture();
+    let timer = ManualTimer::new();
+    let feed = Upstream::new("feed").with_cooldown(Cooldown::new()).with_timer(&timer).with_seed(1);
+    let classify = |_: &Down| Verdict::throttled().after(SECOND * 20);
+    let once = AtomicU32::new(0);
+    let call = || {
+        let first = once.fetch_add(1, Ordering::Relaxed) == 0;
+        let op = move |attempt: resile::Attempt| async move {
+            if first && attempt.is_first() { Err(Down(1)) } else { Ok(()) }
+        };
+        retry(op, POLICY.with_classifier(classify), Never).on(&feed)
+    };
+    drive(join_all((0..40).map(|_| call())), &timer);
+    let waits = messages();
+    let held = waits.iter().filter(|(_, line)| line.contains("for the cooldown")).count();
+    assert!(held > 40, "{held} waits");
+    let starts = "feed: cooldown: all calls wait 20.0s, the upstream asked for fewer requests";
+    let loud: Vec<_> = waits.iter().filter(|(level, _)| *level <= Level::INFO).collect();
+    assert!(loud.len() == 2 && loud.contains(&&(Level::WARN, starts.into())), "{loud:?}");
+    timer.advance(SECOND * 30);
+    drive(call(), &timer).unwrap();
+    let over = lines();
+    assert!(over.len() == 1 && over[0].starts_with("INFO feed: cooldown over: held calls for 2"));
+    assert!(over[0].ends_with(&format!(", {held} waits")), "{over:?} for {held}");
+}
+
+#[test]
+fn a_full_bulkhead_and_a_used_up_quota_are_two_lines_each() {
+    capture();
+    let timer = ManualTimer::new();
+    let bulkhead = Bulkhead::new(1).with_queue(2);
+    let feed = Upstream::new("feed").with_bulkhead(bulkhead).with_timer(&timer);
+    let slow = || {
+        let op = |_| {
+            let sleep = resile::Timer::sleep(&timer, SECOND);
+            async move {
+                sleep.await;
+                Ok::<_, Infallible>(())
+            }
+        };
+        retry(op, RetryPolicy::none(), Never).on(&feed)
+    };
+    for _ in 0..3 {
+        drive(join_all((0..10).map(|_| slow())), &timer);
+    }
+    let full = "feed: bulkhead full: 1 in flight, 1 queued, further calls wait or are refused";
+    assert_eq!(lines(), [format!("WARN {full}")]);
+    timer.advance(SECOND * 10);
+    drive(slow(), &timer).unwrap();
+    let over = "INFO feed: bulkhead has room again: full for 6.0s, 27 waits or refusals";
+    assert_eq!(lines(), [over]);
+
+    let quota = Quota::new().with_requests(Rate::per_second(1).with_burst(1));
+    let feed = Upstream::new("feed").with_quota(quota).with_timer(&timer);
+    let quick = || {
+        let op = |_| async { Ok::<_, Infallible>(()) };
+        retry(op, RetryPolicy::none(), Never).on(feed.at_cost(Cost::default()))
+    };
+    drive(join_all((0..5).map(|_| quick())), &timer);
+    let used_up = "WARN feed: quota used up: 1 queued, further calls wait or are refused";
+    assert_eq!(lines(), [used_up]);
+    timer.advance(SECOND * 20);
+    drive(quick(), &timer).unwrap();
+    let over = "INFO feed: quota has units again: used up for a moment, 4 waits or refusals";
+    assert_eq!(lines(), [over]);
+}
+
+/// The events have the part and its numbers.
+#[test]
+fn a_strain_has_two_events() {
+    let (timer, seen) = (ManualTimer::new(), RefCell::new(Vec::new()));
+    let observer = |event: &Event<'_>| match event.kind {
+        EventKind::Limiting { by, limit, hold, .. } => {
+            seen.borrow_mut().push(format!("{by:?} {limit:?} {hold:?} {}", event.call.is_none()));
+        }
+        EventKind::Relieved { by, lasted, times, .. } => {
+            seen.borrow_mut().push(format!("{by:?} {lasted:?} {times}"));
+        }
+        _ => {}
+    };
+    let feed = Upstream::new("feed").with_budget(Budget::new().with_capacity(1)).with_timer(&timer);
+    let target = || feed.observed_by(&observer);
+    let fails = || retry(|_| async { Err::<(), _>("down") }, POLICY, Never).on(target());
+    drive(fails(), &timer).unwrap_err();
+    timer.advance(SECOND * 3);
+    drive(fails(), &timer).unwrap_err();
+    for _ in 0..20 {
+        timer.advance(SECOND);
+        drive(retry(|_| async { Ok::<_, &str>(()) }, POLICY, Never).on(target()), &timer).unwrap();
+    }
+    assert_eq!(seen.into_inner(), ["Budget Some(1) None true", "Budget 3s 2"]);
+    assert_eq!(HeldBy::Breaker.as_str(), "breaker");
+}
