@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -9,7 +10,6 @@ use crate::sync::AtomicU64;
 ///
 /// A strain ends only after [`QUIET`] without a wait or a refusal. A part at its limit would
 /// otherwise begin and end a strain with every few calls.
-#[derive(Debug)]
 pub(crate) struct Strains {
     /// The number of strains. Modulo 2^64, as an end may be counted before its start.
     active: AtomicU64,
@@ -19,7 +19,6 @@ pub(crate) struct Strains {
 /// The time without a wait or a refusal after which a strain has ended.
 const QUIET: u64 = 10_000; // ms
 
-#[derive(Debug)]
 struct Strain {
     /// The start in milliseconds plus 1, and below it the number of waits and refusals. 0 without a
     /// strain.
@@ -107,6 +106,12 @@ impl Strains {
             HeldBy::Breaker => return None,
         };
         self.strains.get(index)
+    }
+}
+
+impl fmt::Debug for Strains {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Strains").field("is_any", &self.is_any()).finish_non_exhaustive()
     }
 }
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use resile::observe::{Event, EventKind};
 use resile::upstream::{Debugged, Displayed, Observed};
 use resile::{
-    Always, Backoff, FallbackPolicy, ManualTimer, Never, RetryPolicy, Run, Upstream, fallback,
-    retry,
+    Always, Backoff, Classify, FallbackPolicy, ManualTimer, Never, RetryPolicy, Run, Upstream,
+    fallback, http, llm, retry,
 };
 
 use super::script::drive;
@@ -184,4 +184,27 @@ fn the_secrets_of_a_url_are_cut() {
     assert_eq!(words!(anyhow::anyhow!(url)).0, cut);
     assert_eq!(words!(url, |upstream| upstream.display()).0, cut);
     assert_eq!(words!(url, |upstream| upstream.debug()).0, format!("\"{cut}\""));
+}
+
+/// The ready classifiers name the types of errors in few words.
+#[test]
+fn the_classifiers_name_the_types_of_errors() {
+    let refused = |status: u16| {
+        let status = ::http::StatusCode::from_u16(status).unwrap();
+        http::StatusError::check(status, &::http::HeaderMap::new()).unwrap_err()
+    };
+    let by_status = http::Classifier::idempotent();
+    assert_eq!(by_status.error_type(&refused(503)).as_deref(), Some("503"));
+    let response = ::http::Response::builder().status(404).body(()).unwrap();
+    assert_eq!(by_status.error_type(&response).as_deref(), Some("404"));
+
+    let by_kind = llm::Classifier::new();
+    let failure = llm::Failure::from_text(401, "Incorrect API key provided");
+    assert_eq!(by_kind.error_type(&failure).as_deref(), Some("auth"));
+    let full = resile::Error::<llm::Failure>::from(
+        resile::Bulkhead::new(0).try_acquire().map(drop).unwrap_err(),
+    );
+    assert_eq!(by_kind.error_type(&full).as_deref(), Some("full"));
+    let unknown = std::fmt::Error;
+    assert_eq!(by_kind.error_type(&unknown), None);
 }

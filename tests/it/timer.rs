@@ -99,3 +99,17 @@ fn a_token_that_never_cancels_is_not_waited_on() {
     assert!(matches!(poll(call.as_mut()), Poll::Ready(Ok(2))));
     assert_eq!(timer.sleepers(), 0);
 }
+
+/// A delay needs a runtime. The text of the panic names what to do without one.
+#[test]
+fn a_retry_outside_of_a_runtime_panics_with_the_remedy() {
+    let call = std::thread::spawn(|| {
+        let script = Script::new(&[Step::Fail]);
+        let mut call = Box::pin(retry(|_| script.play(), RetryPolicy::new(), Never));
+        let _ = poll(call.as_mut());
+    });
+    let panic = call.join().unwrap_err();
+    let text = panic.downcast_ref::<&str>().copied().unwrap_or_default();
+    assert!(text.contains("ThreadTimer") && text.contains("with_timer"), "{text}");
+    assert!(text.contains("needs a tokio runtime"), "{text}");
+}
