@@ -23,6 +23,7 @@ use crate::verdict::{Cut, Verdict};
 /// |---|---|---|
 /// | [`http::Classifier`](https://docs.rs/resile/latest/resile/http/struct.Classifier.html) | stated | if it is idempotent |
 /// | [`llm::Classifier`](https://docs.rs/resile/latest/resile/llm/struct.Classifier.html) | stated | yes |
+/// | [`Over`], made by `over` of these two | stated | as they say |
 /// | [`cut_is(verdict)`](ClassifyExt::cut_is) | stated | as `verdict` says |
 /// | [`Always`], a closure that returns `bool` | default | yes: a failure that may pass is the closure's only subject |
 /// | a closure that returns `Verdict` or `Option<Verdict>` | default | no |

@@ -12,11 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
+use proptest::prelude::*;
 use resile::http::{Classifier, Failure};
 use resile::stream::{Part, Resumption};
 use resile::timeout::Elapsed;
 use resile::{
-    Always, Classify, ClassifyExt, ClassifyOperation, Cut, Error, FallbackPolicy, GaveUp,
+    Always, Classify, ClassifyExt, ClassifyOperation, Cut, Error, FallbackPolicy, GaveUp, Health,
     HedgePolicy, ManualTimer, Never, ResilienceExt, RetryPolicy, Run, StreamResilienceExt,
     Upstream, Verdict, fallback, hedge, llm, retry, retry_stream,
 };
@@ -414,4 +415,101 @@ fn a_hedge_before_the_cut_is_a_duplicate_and_no_repetition() {
     let upstream = Upstream::new("web").with_timer(timer.clone());
     drop(drive(hedge(op, policy, Never).on(&upstream), &timer));
     assert_eq!(sent.get(), 2);
+}
+
+/// A composition of classifiers. A leaf is one of [`LEAVES`].
+#[derive(Clone, Debug)]
+enum Tree {
+    Leaf(usize),
+    Pair(Box<Tree>, Box<Tree>),
+    CutIs(Box<Tree>, bool),
+    Forwards(Box<Tree>),
+}
+
+type Shared = Arc<dyn Classify<Error<Failure>> + Send + Sync>;
+
+const LEAVES: usize = 7;
+
+fn leaf(index: usize) -> Shared {
+    match index {
+        0 => Arc::new(ClassifyOperation(POST)),
+        1 => Arc::new(ClassifyOperation(Classifier::idempotent())),
+        2 => Arc::new(ClassifyOperation(|_: &Failure| true)),
+        3 => Arc::new(ClassifyOperation(|_: &Failure| Verdict::throttled())),
+        4 => Arc::new(|_: &Error<Failure>| true),
+        5 => Arc::new(|_: &Error<Failure>| None::<Verdict>),
+        _ => Arc::new(Always),
+    }
+}
+
+impl Tree {
+    fn build(&self) -> Shared {
+        match self {
+            Self::Leaf(index) => leaf(*index),
+            Self::Pair(first, second) => Arc::new((first.build(), second.build())),
+            Self::CutIs(inner, true) => Arc::new(inner.build().cut_is(Verdict::transient())),
+            Self::CutIs(inner, false) => {
+                Arc::new(inner.build().cut_is(Verdict::transient().not_again()))
+            }
+            Self::Forwards(inner) => Arc::new(Forwards(inner.build())),
+        }
+    }
+
+    /// Returns whether a classifier within states that a cut request must not be sent again.
+    fn protects(&self) -> bool {
+        match self {
+            Self::Leaf(index) => *index == 0,
+            Self::Pair(first, second) => first.protects() || second.protects(),
+            Self::CutIs(inner, again) => !again || inner.protects(),
+            Self::Forwards(inner) => inner.protects(),
+        }
+    }
+}
+
+fn tree() -> impl Strategy<Value = Tree> {
+    (0..LEAVES).prop_map(Tree::Leaf).prop_recursive(5, 24, 2, |inner| {
+        let boxed = || inner.clone().prop_map(Box::new);
+        prop_oneof![
+            4 => (boxed(), boxed()).prop_map(|(first, second)| Tree::Pair(first, second)),
+            1 => (boxed(), any::<bool>()).prop_map(|(inner, again)| Tree::CutIs(inner, again)),
+            1 => boxed().prop_map(Tree::Forwards),
+        ]
+    })
+}
+
+proptest! {
+    /// One statement protects the request wherever it stands, also if the cut is an error. The
+    /// upstream counts as failing.
+    #[test]
+    fn a_statement_protects_the_request_wherever_it_stands(tree in tree()) {
+        let classifier = tree.build();
+        for cut in [Cut::AttemptTimeout(SECOND), Cut::Deadline, Cut::Stream] {
+            let verdict = classifier.classify_cut(cut).unwrap();
+            prop_assert!(!(verdict.is_again() && tree.protects()), "{:?}", verdict);
+            prop_assert_eq!(verdict.health(), Health::Failing);
+        }
+    }
+
+    /// A stated `cut_is` decides only for cuts, so the errors need a classifier that knows them.
+    #[test]
+    fn a_classifier_protects_the_request_after_its_own_timeout_wherever_it_stands(
+        mut trees in prop::collection::vec(0..LEAVES, 1..6),
+        at in any::<prop::sample::Index>(),
+        rightwards in any::<bool>(),
+    ) {
+        trees.insert(at.index(trees.len() + 1), 0);
+        let leaves = trees.into_iter().map(leaf);
+        let pair = |first: Shared, second: Shared| Arc::new((first, second)) as Shared;
+        let classifier = if rightwards {
+            leaves.rev().reduce(|second, first| pair(first, second))
+        } else {
+            leaves.reduce(pair)
+        };
+        let timer = ManualTimer::new();
+        let hangs = pending::<Result<(), Error<Failure>>>()
+            .timeout(SECOND)
+            .on(Upstream::new("web").with_timer(timer.clone()));
+        let elapsed = drive(hangs, &timer).unwrap_err();
+        prop_assert!(!classifier.unwrap().classify(&elapsed).unwrap().is_again());
+    }
 }

@@ -13,6 +13,7 @@ fn the_program_ends() {
 #[test]
 fn words_without_knowledge_are_no_opinion() {
     for words in ["no such prompt", "line 429", "rate limit", "127.0.0.1:503"] {
-        assert_eq!(classify(&words.into()), None, "{words}");
+        let llm = Classifier::new().with_text();
+        assert_eq!(classify(&llm, &words.into()), None, "{words}");
     }
 }
