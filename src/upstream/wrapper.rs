@@ -88,7 +88,8 @@ impl<X: Endpoint, M> Wrapper for Via<X, M> {
     }
 }
 
-impl<X: Target, M> Target for Via<X, M> {}
+// `on` checks the target. A second check would report the same mistake once more.
+impl<X: Endpoint, M> Target for Via<X, M> {}
 
 impl<X: Endpoint, M> Endpoint for Via<X, M> {
     type Timer = X::Timer;

@@ -506,9 +506,8 @@ proptest! {
             leaves.reduce(pair)
         };
         let timer = ManualTimer::new();
-        let hangs = pending::<Result<(), Error<Failure>>>()
-            .timeout(SECOND)
-            .on(Upstream::new("web").with_timer(timer.clone()));
+        let web = Upstream::new("web").with_timer(timer.clone());
+        let hangs = pending::<Result<(), Error<Failure>>>().timeout(SECOND).on(&web);
         let elapsed = drive(hangs, &timer).unwrap_err();
         prop_assert!(!classifier.unwrap().classify(&elapsed).unwrap().is_again());
     }
