@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use ::tracing::Level;
 use resile::{
-    Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, GaveUp, Jitter, ManualTimer,
-    Never, RetryPolicy, Timer, Upstream, Verdict, fallback, retry,
+    Backoff, Breaker, Budget, Bulkhead, ClassifyExt, Cooldown, FallbackPolicy, GaveUp, Jitter,
+    ManualTimer, Never, RetryPolicy, Timer, Upstream, Verdict, fallback, retry,
 };
 
 use super::script::drive;
@@ -111,7 +111,7 @@ fn an_operator_reads_what_failed_since_when_and_what_was_done() {
             Service::Hangs => std::future::pending().await,
         }
     };
-    let policy = POLICY.with_classifier(classify);
+    let policy = POLICY.with_classifier(classify.cut_is(Verdict::transient()));
     let answer = || {
         let op = |alternative: resile::Alternative<'_, bool>| {
             let is_service = *alternative.value();
