@@ -1,6 +1,7 @@
 //! A quota that keeps calls below the rate limits of a provider.
 //!
-//! The guide has a chapter on [quotas](crate::guide::quotas).
+//! The guide has a chapter on
+//! [quotas](https://docs.rs/resile/latest/resile/guide/quotas/index.html).
 //!
 //! A provider limits requests, tokens and concurrent requests. A program that finds its limit by
 //! 429s wastes requests, and many providers count a refused request too. A [`Quota`] counts like
