@@ -85,20 +85,22 @@ where
         let ended = self.engine.ended(slot, number, verdict, total, flows_since);
         let failed = Classified { verdict, cut, is_stated, attempt: ended.attempt };
         if self.engine.guard.target.listens() {
-            self.emit_failure(&failed, ended.latency);
+            self.emit_failure(&failed, ended);
         }
         failed
     }
 
     #[cold]
     #[inline(never)]
-    fn emit_failure(&self, failed: &Classified, latency: Option<Duration>) {
-        let Classified { verdict, cut, attempt, .. } = *failed;
+    fn emit_failure(&self, failed: &Classified, ended: Ending) {
+        let Classified { verdict, cut, .. } = *failed;
+        let Ending { attempt, latency, is_counted } = ended;
         let latency = latency.filter(|_| self.engine.guard.target.wants_all());
         self.emit_with_failure(cut, verdict, &|failure| EventKind::Failed {
             attempt,
             failure,
             latency,
+            is_counted,
         });
     }
 
@@ -169,12 +171,13 @@ where
     #[cold]
     pub(crate) fn settle(&mut self, slot: usize, verdict: Verdict) {
         let ended = self.engine.ended(slot, self.attempts(), Some(verdict), NO_LIMIT, None);
-        let Ending { attempt, latency } = ended;
+        let Ending { attempt, latency, is_counted } = ended;
         let verdict = Some(verdict);
         self.emit_with_failure(None, verdict, &|failure| EventKind::Failed {
             attempt,
             failure,
             latency,
+            is_counted,
         });
         let reason = if verdict.is_some_and(|verdict| verdict.is_again()) {
             StopReason::Attempts
@@ -200,10 +203,13 @@ where
 }
 
 /// The facts about an attempt that has just ended.
+#[derive(Clone, Copy)]
 struct Ending {
     attempt: Attempt,
     /// The time since the start of the attempt, if both are known.
     latency: Option<Duration>,
+    /// False if a call within the attempt has reported it.
+    is_counted: bool,
 }
 
 impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
@@ -223,6 +229,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         let left = remaining(total, elapsed);
         let attempt = Attempt::of_call(number, elapsed, self.delay, left);
         let began = if X::ALONE { None } else { self.guard.began(slot) };
+        let is_counted = X::ALONE || !self.guard.is_lent(slot);
         if !X::ALONE {
             if let Some(since) = flows_since {
                 self.guard.leave_out(slot, since);
@@ -230,7 +237,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             self.guard.report(slot, verdict, now);
         }
         let took = |began: u64| Some(Duration::from_nanos(now?.saturating_sub(began)));
-        Ending { attempt, latency: began.and_then(took) }
+        Ending { attempt, latency: began.and_then(took), is_counted }
     }
 
     /// Sets the delay after `failed`, an attempt without success.

@@ -125,6 +125,9 @@ pub enum EventKind<'a> {
         /// The duration of the attempt. `None` if its start is unknown or if no observer wants
         /// all events.
         latency: Option<Duration>,
+        /// True if the upstream counts this failure. False if a call within the attempt on the same
+        /// upstream has reported it.
+        is_counted: bool,
     },
     /// The next attempt will start after a delay, which may be zero. Follows `Failed`.
     #[non_exhaustive]

@@ -59,6 +59,7 @@ use crate::verdict::{Cut, Health};
 ///   a fallback contains retries.
 /// * `resile_attempts_total` and `resile_attempt_duration_seconds` count only the attempts of the
 ///   outer call. If the outer call is a fallback, they count the attempts of the calls within it.
+/// * `resile_quota_refused_total` counts each request that was refused once.
 /// * The other series count the events of every level.
 ///
 /// A call is recognised as a part only while an attempt of the outer call is polled. So a call
@@ -140,9 +141,9 @@ fn publish(event: &Event<'_>, name: &SharedString) {
                 time("resile_wait_duration_seconds", "before", by.as_str(), delay);
             }
         }
-        EventKind::Failed { failure, latency, .. } => {
+        EventKind::Failed { failure, latency, is_counted, .. } => {
             let own_limit = failure.verdict.is_some_and(|verdict| verdict.is_own_limit());
-            if own_limit && event.gauges.quota.is_some() {
+            if own_limit && is_counted && event.gauges.quota.is_some() {
                 counter!("resile_quota_refused_total", "upstream" => name.clone()).increment(1);
             }
             let outcome = failure.cut.map_or(failure.health().as_str(), |cut| cut.as_str());

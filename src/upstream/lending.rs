@@ -3,14 +3,16 @@ use std::cell::{Cell, RefCell};
 use super::Parts;
 use super::held::Held;
 use super::payment::Payment;
-use crate::quota::CostKey;
+use crate::breaker::Ticket;
+use crate::quota::{CostKey, Reserved};
 
 thread_local! {
     /// The innermost attempt on an upstream that this thread polls.
     static INNERMOST: Innermost = const {
         Innermost {
             upstream: Cell::new(0),
-            held: Cell::new(Held::Nothing),
+            ticket: Cell::new(Ticket::NONE),
+            reserved: Cell::new(Reserved::NONE),
             payment: Cell::new(Payment::NONE),
             cost: Cell::new(CostKey::NONE),
             is_changed: Cell::new(false),
@@ -24,16 +26,25 @@ thread_local! {
 struct Innermost {
     /// The address of the upstream's parts, or 0 if this thread polls no attempt on an upstream.
     upstream: Cell<usize>,
-    held: Cell<Held>,
+    ticket: Cell<Ticket>,
+    reserved: Cell<Reserved>,
     payment: Cell<Payment>,
     cost: Cell<CostKey>,
     is_changed: Cell<bool>,
 }
 
 impl Innermost {
+    fn write(&self, upstream: usize, ticket: Ticket, reserved: Reserved, payment: Payment) {
+        self.ticket.set(ticket);
+        self.reserved.set(reserved);
+        self.payment.set(payment);
+        self.upstream.set(upstream);
+    }
+
     fn get(&self) -> Offer {
         Offer {
-            held: self.held.get(),
+            ticket: self.ticket.get(),
+            reserved: self.reserved.get(),
             payment: self.payment.get(),
             cost: self.cost.get(),
             is_changed: self.is_changed.get(),
@@ -41,8 +52,9 @@ impl Innermost {
     }
 
     fn set(&self, offer: Offer) {
-        let Offer { held, payment, cost, is_changed } = offer;
-        self.held.set(held);
+        let Offer { ticket, reserved, payment, cost, is_changed } = offer;
+        self.ticket.set(ticket);
+        self.reserved.set(reserved);
         self.payment.set(payment);
         self.cost.set(cost);
         self.is_changed.set(is_changed);
@@ -52,10 +64,17 @@ impl Innermost {
 /// The admission of an attempt that this thread polls, and the payment for the attempt.
 #[derive(Clone, Copy)]
 struct Offer {
-    held: Held,
+    ticket: Ticket,
+    reserved: Reserved,
     payment: Payment,
     cost: CostKey,
     is_changed: bool,
+}
+
+impl Offer {
+    const fn held(self) -> Held {
+        Held::Admitted { ticket: self.ticket, reserved: self.reserved }
+    }
 }
 
 /// A guard that offers the admission of an attempt to the calls within the attempt. It lives while
@@ -78,19 +97,16 @@ impl<'g> Lending<'g> {
         held: &'g mut Held,
         payment: &'g mut Payment,
     ) -> Option<Self> {
-        INNERMOST.with(|innermost| {
-            let is_inner = innermost.upstream.get() != 0;
-            if is_inner && !push(innermost) {
-                return None;
-            }
-            innermost.held.set(*held);
-            innermost.payment.set(*payment);
-            if let Some(cost) = cost {
-                innermost.cost.set(cost);
-            }
-            innermost.upstream.set(address(parts));
-            Some(Self { held, payment, is_inner })
-        })
+        let Held::Admitted { ticket, reserved } = *held else { return None };
+        let is_inner = match offer(address(parts), ticket, reserved, *payment) {
+            Place::Outermost => false,
+            Place::Inner => true,
+            Place::Nowhere => return None,
+        };
+        if let Some(cost) = cost {
+            INNERMOST.with(|innermost| innermost.cost.set(cost));
+        }
+        Some(Self { held, payment, is_inner })
     }
 
     /// Takes back what calls within the attempt have changed, and the attempt around this one.
@@ -98,7 +114,7 @@ impl<'g> Lending<'g> {
     #[inline(never)]
     fn change_back(&mut self, innermost: &Innermost) {
         if innermost.is_changed.take() {
-            *self.held = innermost.held.get();
+            *self.held = innermost.get().held();
             *self.payment = innermost.payment.get();
         }
         if self.is_inner {
@@ -119,16 +135,42 @@ impl Drop for Lending<'_> {
     }
 }
 
-/// Puts the innermost attempt on the stack. Returns false if the thread ends and has no stack.
+/// The place of an attempt among those that this thread polls.
+enum Place {
+    Outermost,
+    Inner,
+    /// The thread ends, so it has no stack any more.
+    Nowhere,
+}
+
+/// Makes an attempt the innermost one.
+///
+/// The arguments are words in registers. Copied inline, a wide load of the words that the admission
+/// has just written would stall the processor for longer than all of this takes.
+#[inline(never)]
+fn offer(upstream: usize, ticket: Ticket, reserved: Reserved, payment: Payment) -> Place {
+    INNERMOST.with(|innermost| {
+        if innermost.upstream.get() != 0 {
+            return offer_within(upstream, ticket, reserved, payment);
+        }
+        innermost.write(upstream, ticket, reserved, payment);
+        Place::Outermost
+    })
+}
+
+/// Makes an attempt the innermost one, within another one.
 #[cold]
 #[inline(never)]
-fn push(innermost: &Innermost) -> bool {
-    let attempt = (innermost.upstream.get(), innermost.get());
-    let is_pushed = OUTER.try_with(|outer| outer.borrow_mut().push(attempt)).is_ok();
-    if is_pushed {
+fn offer_within(upstream: usize, ticket: Ticket, reserved: Reserved, payment: Payment) -> Place {
+    INNERMOST.with(|innermost| {
+        let around = (innermost.upstream.get(), innermost.get());
+        if OUTER.try_with(|outer| outer.borrow_mut().push(around)).is_err() {
+            return Place::Nowhere;
+        }
         innermost.is_changed.set(false);
-    }
-    is_pushed
+        innermost.write(upstream, ticket, reserved, payment);
+        Place::Inner
+    })
 }
 
 fn pop(innermost: &Innermost) {
@@ -196,13 +238,12 @@ pub(super) enum Taken {
 #[cold]
 pub(super) fn take(parts: &Parts, cost: Option<CostKey>) -> Option<Taken> {
     change(parts, |offer| {
-        let Held::Admitted { ticket, reserved } = offer.held else { return Some(None) };
+        let (taken, reserved) = (offer.held(), offer.reserved);
         if reserved.is_lent() {
             return Some(None);
         }
-        offer.held = Held::Admitted { ticket, reserved: reserved.lent() };
+        offer.reserved = reserved.lent();
         offer.is_changed = true;
-        let taken = Held::Admitted { ticket, reserved };
         Some(Some(if reserved.is_answered() {
             Taken::Answered(taken, offer.payment)
         } else if reserved.was_lent() {
@@ -227,12 +268,12 @@ pub(super) fn give_back(
 ) -> bool {
     let Held::Admitted { ticket, reserved } = held else { return false };
     let give = |offer: &mut Offer| {
-        let Held::Admitted { reserved: lent, .. } = offer.held else { return None };
+        let lent = offer.reserved;
         if !lent.is_lent() || cost.is_some_and(|cost| offer.cost != cost) {
             return None;
         }
         let answered = payment.is_some() || reserved.is_answered();
-        offer.held = Held::Admitted { ticket, reserved: reserved.back(lent, answered) };
+        (offer.ticket, offer.reserved) = (ticket, reserved.back(lent, answered));
         offer.payment = payment.filter(|payment| payment.is_spent()).unwrap_or(offer.payment);
         offer.is_changed = true;
         Some(())

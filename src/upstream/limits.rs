@@ -17,9 +17,10 @@ impl Parts {
             HeldBy::Budget => self.budget.as_ref().is_none_or(|budget| !budget.is_spent()),
             HeldBy::Bulkhead => self.bulkhead.as_ref().is_none_or(Bulkhead::has_room),
             HeldBy::Quota => self.quota.as_ref().is_none_or(|quota| quota.waiting() == 0),
-            HeldBy::Cooldown => self.cooldown.as_ref().is_none_or(|cooldown| {
-                cooldown.is_free() || cooldown.remaining(now).is_none() && cooldown.is_free()
-            }),
+            HeldBy::Cooldown => self
+                .cooldown
+                .as_ref()
+                .is_none_or(|cooldown| cooldown.is_free() || cooldown.remaining(now).is_none()),
             HeldBy::Breaker => false,
         }
     }

@@ -223,6 +223,21 @@ fn a_quota_publishes_its_levels_and_its_tokens() {
 }
 
 #[test]
+fn a_refusal_of_a_call_within_a_call_is_published_once() {
+    let quota = Quota::new().with_requests(Rate::per_minute(60));
+    let weather = published_as("weather").with_quota(quota);
+    let refused = |_: &Down| Verdict::throttled();
+    let passed = |gave_up: &resile::GaveUp<Down>| gave_up.verdict();
+    let recorder = recorded(async {
+        let inner = || async { weather.call(async { Err::<(), _>(Down(1)) }, refused).await };
+        let policy = RetryPolicy::none().with_classifier(passed);
+        retry(|_| inner(), policy, Never).on(&weather).await
+    });
+    let published = published(&recorder);
+    assert_eq!(published["resile_quota_refused_total{}"], "1");
+}
+
+#[test]
 fn a_breaker_publishes_its_transitions() {
     let open = Backoff::fixed(SECOND * 30).with_jitter(Jitter::None);
     let breaker = Breaker::new().with_consecutive(1).with_open_time(open).with_probes(1.0, 1);
