@@ -29,8 +29,8 @@ use crate::verdict::{Cut, Verdict};
 /// | a closure that returns `Verdict` or `Option<Verdict>` | default | no |
 /// | an implementation of `Classify` without `classify_cut` | default | no |
 ///
-/// A pair asks both members about a cut. If one of them states that the request must not be sent
-/// again, that counts, whatever the order. Otherwise the first stated opinion counts, and then the
+/// A pair asks both members about a cut. A stated "not again" of either member counts, in any order.
+/// Otherwise the first stated opinion counts, and then the
 /// stricter default. The same holds for an error that tells of a cut, such as
 /// [`Error::Elapsed`](crate::Error::Elapsed): a member that protects the request counts, even if the
 /// member before it would send every error again. A call that ends by a default ends as
@@ -321,7 +321,7 @@ impl<E: ?Sized, C: Classify<E>> Classify<E> for CutIs<C> {
 pub struct Over<C, F> {
     classifier: C,
     map: F,
-    /// What `classifier` says about a cut.
+    /// The opinion of `classifier` on a cut.
     cut: Verdict,
 }
 

@@ -266,7 +266,7 @@ impl Verdict {
     }
 }
 
-/// How the verdicts of composed classifiers combine.
+/// The combination of the verdicts of composed classifiers.
 impl Verdict {
     /// Returns this verdict as a statement on an error.
     pub(crate) const fn stated(mut self) -> Self {

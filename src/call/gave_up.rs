@@ -51,7 +51,7 @@ pub(super) struct Facts {
     pub(super) retry_after: Option<Duration>,
     pub(super) too_large: Option<TooLarge>,
     pub(super) no_room: Option<NoRoom>,
-    /// What the call tells an outer call. The classifier's verdict may differ.
+    /// The verdict for an outer call. The classifier's own verdict may differ.
     pub(super) verdict: Option<Verdict>,
     /// True if `retry_after` is the classifier's own floor.
     pub(super) is_floor: bool,

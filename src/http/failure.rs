@@ -60,7 +60,7 @@ struct Inner {
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-/// What became of the request.
+/// The end of the request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Outcome {
     /// The server answered 4xx or 5xx.

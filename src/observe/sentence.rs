@@ -145,7 +145,7 @@ impl Event<'_> {
     }
 }
 
-/// Writes that a part has room again, since when it had none and what that meant for calls.
+/// Writes that a part has room again, with the time without room and the calls that met it.
 fn write_relieved(
     f: &mut fmt::Formatter<'_>,
     by: HeldBy,
