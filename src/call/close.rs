@@ -8,7 +8,7 @@ use crate::classify::Classify;
 use crate::observe::{AttemptFailure, EventKind};
 use crate::policy::{Rules, StopReason};
 use crate::time::Timer;
-use crate::upstream::{Endpoint, Paused, TargetFor};
+use crate::upstream::{Describe, Endpoint, Paused, TargetFor};
 use crate::verdict::{Cut, Health, Verdict};
 
 /// The end of a call without success.
@@ -140,7 +140,7 @@ where
                 error_type: error_type(reason, &failure),
             });
         }
-        GaveUp::new(Inner { facts, last: self.last.take() })
+        GaveUp::new(Inner { facts, last: self.last.take(), writer: X::Describe::writer() })
     }
 }
 

@@ -2,16 +2,17 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use crate::observe::{NoRoom, OneLine};
+use crate::observe::{NoRoom, OneLine, Words};
 use crate::policy::StopReason;
 use crate::quota::TooLarge;
-use crate::upstream::Name;
+use crate::upstream::{Name, Writer};
 use crate::verdict::{Cut, Verdict};
 
 /// The error of a call that gave up: the reason, the effort and the last error of the operation.
 ///
 /// `Display` prints only this error. The last error of the operation is the
-/// [`source`](Error::source). A `GaveUp` is one pointer in size. Only a call that gives up pays for
+/// [`source`](Error::source). On an upstream or with a name the alternate form (`{:#}`) adds the last
+/// error with its sources in one line, for a log of your own. A `GaveUp` is one pointer in size. Only a call that gives up pays for
 /// the allocation.
 ///
 /// # With `anyhow` and `Box<dyn Error>`
@@ -36,10 +37,12 @@ use crate::verdict::{Cut, Verdict};
 /// ```
 pub struct GaveUp<E>(Box<Inner<E>>);
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub(super) struct Inner<E> {
     pub(super) facts: Facts,
     pub(super) last: Option<E>,
+    /// Writes `last`, if the target of the call can print it.
+    pub(super) writer: Option<Writer<E>>,
 }
 
 /// Everything but the last error.
@@ -189,8 +192,8 @@ impl<E> GaveUp<E> {
 
     /// Applies `map` to the error.
     pub fn map<F>(self, map: impl FnOnce(E) -> F) -> GaveUp<F> {
-        let Inner { facts, last } = *self.0;
-        GaveUp::new(Inner { facts, last: last.map(map) })
+        let Inner { facts, last, .. } = *self.0;
+        GaveUp::new(Inner { facts, last: last.map(map), writer: None })
     }
 
     /// Boxes the error. `?` then converts the result into `anyhow::Error` and `Box<dyn Error>`.
@@ -215,7 +218,7 @@ impl<E> GaveUp<GaveUp<E>> {
     /// * If it ended for another reason, such as its total timeout, they are its own.
     #[must_use]
     pub fn flatten(self) -> GaveUp<E> {
-        let Inner { facts, last } = *self.0;
+        let Inner { facts, last, .. } = *self.0;
         let by_inner = facts.cut.is_none()
             && matches!(
                 facts.reason,
@@ -224,14 +227,16 @@ impl<E> GaveUp<GaveUp<E>> {
                     | StopReason::Attempts
                     | StopReason::Alternatives
             );
-        let Some(inner) = last else { return GaveUp::new(Inner { facts, last: None }) };
+        let Some(inner) = last else {
+            return GaveUp::new(Inner { facts, last: None, writer: None });
+        };
         let inner = *inner.0;
         if by_inner {
             let (attempts, elapsed) = (facts.attempts, facts.elapsed);
             let facts = Facts { attempts, elapsed, ..inner.facts };
-            return GaveUp::new(Inner { facts, last: inner.last });
+            return GaveUp::new(Inner { facts, ..inner });
         }
-        GaveUp::new(Inner { facts, last: inner.last })
+        GaveUp::new(Inner { facts, ..inner })
     }
 }
 
@@ -244,7 +249,7 @@ impl<E: Clone> Clone for GaveUp<E> {
 /// Compares the errors and all facts, the [`elapsed`](GaveUp::elapsed) time included.
 impl<E: PartialEq> PartialEq for GaveUp<E> {
     fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
+        self.0.facts == other.0.facts && self.0.last == other.0.last
     }
 }
 
@@ -297,7 +302,12 @@ impl<E> fmt::Display for GaveUp<E> {
                 write!(f, " (try again in {after:.1?})")?;
             }
         }
-        Ok(())
+        match (&self.0.last, self.0.writer) {
+            (Some(last), Some(writer)) if f.alternate() && self.cut().is_none() => {
+                write!(f, ": {}", OneLine(Words::new(|f| writer(last, f))))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -199,6 +199,20 @@ impl Classify<Failure> for Classifier {
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.unanswered())
     }
+
+    /// Returns the status, such as "503", or without an answer `connect`, `no_answer` or `timeout`.
+    fn error_type<'e>(&self, failure: &'e Failure) -> Option<Cow<'e, str>> {
+        let word = match failure.outcome() {
+            Outcome::Refused(refused) => {
+                return Some(Cow::Owned(refused.status().as_str().to_owned()));
+            }
+            Outcome::NotSent => "connect",
+            Outcome::Unanswered => "no_answer",
+            Outcome::Cut => "timeout",
+            Outcome::Impossible => return None,
+        };
+        Some(Cow::Borrowed(word))
+    }
 }
 
 impl Classify<StatusError> for Classifier {

@@ -21,9 +21,9 @@ use crate::observe::{Chain, Words};
 /// For other types choose the words: [`Upstream::display`](crate::Upstream::display) or
 /// [`Upstream::debug`](crate::Upstream::debug).
 #[diagnostic::on_unimplemented(
-    message = "the log cannot print errors of type `{Self}`",
+    message = "the log cannot print errors of type `{Self}`: implement `Error` for it, or call `.on(upstream.display())` or `.on(upstream.debug())`",
     label = "the error is neither an `Error` nor a text",
-    note = "implement `std::error::Error` for it, or choose its words: `.on(upstream.display())` prints its `Display`, `.on(upstream.debug())` its `Debug`",
+    note = "`.on(upstream.display())` prints the `Display` of the error, and `.on(upstream.debug())` its `Debug`",
     note = "for a name or an `Arc<Upstream>`: `.on(Displayed::new(\"weather\"))` or `.on(Debugged::new(arc))`, both in `resile::upstream`"
 )]
 pub trait Explained<M>: Explain<M> {}
@@ -37,9 +37,9 @@ mod sealed {
 
     /// Prints an error with all of its sources.
     #[diagnostic::on_unimplemented(
-        message = "the log cannot print errors of type `{Self}`",
+        message = "the log cannot print errors of type `{Self}`: implement `Error` for it, or call `.on(upstream.display())` or `.on(upstream.debug())`",
         label = "the error is neither an `Error` nor a text",
-        note = "implement `std::error::Error` for it, or choose its words: `.on(upstream.display())` prints its `Display`, `.on(upstream.debug())` its `Debug`",
+        note = "`.on(upstream.display())` prints the `Display` of the error, and `.on(upstream.debug())` its `Debug`",
         note = "for a name or an `Arc<Upstream>`: `.on(Displayed::new(\"weather\"))` or `.on(Debugged::new(arc))`, both in `resile::upstream`"
     )]
     pub trait Explain<M> {
@@ -207,8 +207,14 @@ impl<E: fmt::Debug> Way<E, Chosen> for ByDebug {
     }
 }
 
+/// A function that writes an error with all of its sources.
+pub(crate) type Writer<E> = fn(&E, &mut fmt::Formatter<'_>) -> fmt::Result;
+
 /// Passes the words of an error, and the error as a value, to the log.
 pub trait Describe<E: ?Sized> {
+    /// Returns the function that writes an error, if there is one.
+    fn writer() -> Option<Writer<E>>;
+
     fn with<R>(error: &E, tell: impl FnOnce(WordsOf<'_>, Value<'_>) -> R) -> R;
 }
 
@@ -224,6 +230,11 @@ pub struct By<W, M>(PhantomData<(W, M)>);
 
 impl<E, W: Way<E, M>, M> Describe<E> for By<W, M> {
     #[inline]
+    fn writer() -> Option<Writer<E>> {
+        Some(W::explain)
+    }
+
+    #[inline]
     fn with<R>(error: &E, tell: impl FnOnce(WordsOf<'_>, Value<'_>) -> R) -> R {
         let words = Words::new(|f| W::explain(error, f));
         tell(Some(&words), W::as_error(error))
@@ -236,6 +247,11 @@ pub struct Undescribed;
 
 impl<E> Describe<E> for Undescribed {
     #[inline]
+    fn writer() -> Option<Writer<E>> {
+        None
+    }
+
+    #[inline]
     fn with<R>(_: &E, tell: impl FnOnce(WordsOf<'_>, Value<'_>) -> R) -> R {
         tell(None, None)
     }
@@ -245,6 +261,11 @@ impl<E> Describe<E> for Undescribed {
 macro_rules! describe_no_error {
     ($($way:ty),*) => {$(
         impl Describe<Infallible> for $way {
+            #[inline]
+            fn writer() -> Option<Writer<Infallible>> {
+                None
+            }
+
             #[inline]
             fn with<R>(_: &Infallible, tell: impl FnOnce(WordsOf<'_>, Value<'_>) -> R) -> R {
                 tell(None, None)

@@ -70,7 +70,7 @@ pub use shared::{Resource, Shared};
 pub use target::{NoUpstream, Target, TargetFor};
 pub use wrapper::{Debugged, Displayed, Observed, Via};
 
-pub(crate) use explain::{Describe, NotError};
+pub(crate) use explain::{Describe, NotError, Writer};
 pub(crate) use guard::{Guard, Owned};
 pub(crate) use held::Admit;
 pub(crate) use parts::{Name, Parts};

@@ -32,7 +32,7 @@ use crate::time::{DEFAULT_TIMER, DefaultSleep, DefaultTimer, Timer, default_read
 /// # drop(call);
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "a call cannot run on a `{Self}`",
+    message = "a call cannot run on a `{Self}`: a target is `&Upstream`, `Arc<Upstream>`, `&LazyLock<Upstream>` or a name",
     label = "not a target of calls",
     note = "an `Upstream` by value is not a target: each call would have a budget and a breaker of its own",
     note = "keep the upstream in a `static`, an `Arc` or a `Keyed`, and pass `&UPSTREAM`, a clone of the `Arc`, or a name such as \"weather\""

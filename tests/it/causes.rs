@@ -208,3 +208,17 @@ fn the_classifiers_name_the_types_of_errors() {
     let unknown = std::fmt::Error;
     assert_eq!(by_kind.error_type(&unknown), None);
 }
+
+#[test]
+fn the_alternate_form_of_a_gave_up_has_the_last_error_and_its_sources() {
+    let timer = ManualTimer::new();
+    let weather = Upstream::new("weather").with_timer(timer.clone());
+    let op = |_| std::future::ready(Err::<(), _>(layer()));
+    let gave_up = drive(retry(op, RetryPolicy::none(), Never).on(&weather), &timer).unwrap_err();
+    let short = "weather: gave up after 1 attempt";
+    assert_eq!(gave_up.to_string(), short);
+    assert_eq!(
+        format!("{gave_up:#}"),
+        format!("{short}: {}", "request failed: connection refused")
+    );
+}

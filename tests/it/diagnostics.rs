@@ -30,7 +30,8 @@ async fn number() -> u32 { 1 }
 ";
 
 const INTO_BOXED: &str = "call `.map_err(GaveUp::into_boxed)`";
-const DEBUG: &str = "implement `Display`, or call `.on(upstream.debug())`";
+const WORDS: &str =
+    "implement `Error` for it, or call `.on(upstream.display())` or `.on(upstream.debug())`";
 const TARGET: &str = "a target is `&Upstream`, `Arc<Upstream>`";
 const TOKEN: &str = "pass `Never`, a `CancellationToken` or a `&CancellationToken`";
 
@@ -55,12 +56,13 @@ const MISTAKES: &[(&str, &str, &str, usize)] = &[
         "implement `Error` for a type of your own",
         1,
     ),
-    ("()", "let _ = retry(|_| own(), P, Never).on(&UP).await;", DEBUG, 2),
-    ("()", "let _ = retry(|_| own(), P, Never).on(\"name\").await;", DEBUG, 2),
-    ("()", "let _ = hedge(|_| own(), HedgePolicy::new(), Never).on(&UP).await;", DEBUG, 2),
-    ("()", "let _ = UP.call(own(), Always).await;", DEBUG, 1),
-    ("()", "let _ = UP.at_cost(quota::Cost::new()).call(own(), Always).await;", DEBUG, 1),
+    ("()", "let _ = retry(|_| own(), P, Never).on(&UP).await;", WORDS, 2),
+    ("()", "let _ = retry(|_| own(), P, Never).on(\"name\").await;", WORDS, 2),
+    ("()", "let _ = hedge(|_| own(), HedgePolicy::new(), Never).on(&UP).await;", WORDS, 2),
+    ("()", "let _ = UP.call(own(), Always).await;", WORDS, 2),
+    ("()", "let _ = UP.at_cost(quota::Cost::new()).call(own(), Always).await;", WORDS, 2),
     ("()", "let _ = retry(|_| words(), P, Never).on(Some(&UP));", TARGET, 1),
+    ("()", "let _ = retry(|_| words(), P, Never).on(Upstream::new(\"own\")).await;", TARGET, 1),
     ("()", "let _ = retry(|_| words(), P, ());", TOKEN, 2),
     ("()", "let _ = UP.admit(Arc::new(Never));", TOKEN, 1),
     (
