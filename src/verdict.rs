@@ -55,7 +55,7 @@ pub struct Verdict {
 
 const NO_WAIT: u64 = u64::MAX;
 
-/// The ground of a verdict, for composed classifiers. It is no part of the three answers, so equal
+/// The ground of a verdict, for composed classifiers. It is not part of the three answers, so equal
 /// verdicts may have different grounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ground {
@@ -178,7 +178,7 @@ impl Verdict {
     /// Forbids sending the request again and keeps the rest of the verdict.
     pub const fn not_again(mut self) -> Self {
         self.again = false;
-        self.stated()
+        self.as_fact()
     }
 
     /// Marks the verdict as unsure: little of the failure was known, for example only a status with
@@ -271,6 +271,15 @@ impl Verdict {
     /// Returns this verdict as a statement on an error.
     pub(crate) const fn stated(mut self) -> Self {
         self.ground = Ground::Stated;
+        self
+    }
+
+    /// Returns this verdict as a statement. A verdict on a cut attempt stays one.
+    pub(crate) const fn as_fact(mut self) -> Self {
+        self.ground = match self.ground {
+            Ground::Stated | Ground::UnsentDefault => Ground::Stated,
+            Ground::Cut | Ground::CutDefault => Ground::Cut,
+        };
         self
     }
 

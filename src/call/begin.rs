@@ -190,6 +190,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             Admit::Queued { until, is_new } => {
                 self.note_start();
                 if is_new {
+                    self.guard.contend();
                     self.refused(Refuser::Bulkhead, StopReason::Full);
                     self.emit_held(HeldBy::Bulkhead, None, limits.allowed);
                 }
@@ -267,6 +268,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         let now = self.now();
         let ends_at = self.ends_at(limits.total);
         if is_new {
+            self.guard.contend();
             self.refused(Refuser::Quota, StopReason::Deadline);
         }
         if earliest >= ends_at {

@@ -58,7 +58,7 @@ where
             None => self.last.as_ref().and_then(|last| classifier.classify(last)),
             Some(cut) => Some(classified_cut::<E>(classifier, cut)),
         };
-        let verdict = verdict.map(Verdict::stated);
+        let verdict = verdict.map(Verdict::as_fact);
         let left = || {
             let wait = self.engine.guard.paused().and(verdict)?.positive_wait()?;
             Some(wait.saturating_sub(Duration::from_nanos(self.engine.delay)))
@@ -95,7 +95,7 @@ where
             return self.give_up(reason, None);
         }
         let cut = Cut::Deadline;
-        let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut).stated();
+        let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut).as_fact();
         let total = self.policy.total_timeout().saturating_sub(self.policy.excluded());
         let enough = total.min(self.policy.attempt_timeout()) / 2;
         if !X::ALONE {

@@ -29,6 +29,12 @@ pub(crate) enum Ended {
 }
 
 impl Ended {
+    /// Returns true if a limit or the token ended the attempt.
+    #[inline]
+    pub(crate) const fn is_cut(self) -> bool {
+        !matches!(self, Self::Error)
+    }
+
     /// Returns the cut for the classifier. An error and a cancelled call are not cuts.
     #[inline]
     fn cut(self) -> Option<Cut> {
@@ -80,7 +86,7 @@ where
         };
         let is_stated = verdict.is_none_or(Verdict::is_stated);
         // An outer layer may pass the verdict on. For that layer it is a fact.
-        let verdict = verdict.map(Verdict::stated);
+        let verdict = verdict.map(Verdict::as_fact);
         let (total, flows_since) = (self.policy.total_timeout(), self.policy.flows_since());
         let ended = self.engine.ended(slot, number, verdict, total, flows_since);
         let failed = Classified { verdict, cut, is_stated, attempt: ended.attempt };

@@ -9,7 +9,7 @@ use crate::upstream::{Endpoint, Guard};
 
 /// The part of a call's state that depends on its target alone.
 ///
-/// The policy, the token and the error are no part of its type. So its functions are compiled once
+/// The policy, the token and the error are not part of its type. So its functions are compiled once
 /// for each kind of target, and not again for each call site. Times are in nanoseconds, for up to
 /// 584 years.
 pub(crate) struct Engine<X: Endpoint, const N: usize> {

@@ -2,7 +2,7 @@ use std::error::Error;
 use std::fmt;
 
 use super::GaveUp;
-use crate::observe::append;
+use crate::observe::{append, text_of};
 use crate::upstream::NotError;
 use crate::upstream::markers::Within;
 
@@ -15,9 +15,10 @@ impl<E: NotError<M>, M> NotError<Within<M>> for GaveUp<E> {
                 self.0.explain(f)
             }
         }
-        let mut line = self.to_string();
+        let mut line = text_of(format_args!("{self}"));
         if let Some(last) = self.last() {
-            append(&mut line, &Last(last, std::marker::PhantomData).to_string());
+            let last = Last(last, std::marker::PhantomData);
+            append(&mut line, &text_of(format_args!("{last}")));
         }
         f.write_str(&line)
     }

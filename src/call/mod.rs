@@ -122,11 +122,13 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
     }
 
     /// Drops the future of the attempt in `slot` by `drop`, before the end of the attempt is reported.
-    /// A call within the attempt then gives an admission back that it has taken.
+    /// A call within the attempt then gives its admission back. `is_cut` is true if a limit ended the
+    /// attempt.
     #[inline]
-    pub(crate) fn dropping(&mut self, slot: usize, drop: impl FnOnce()) {
+    pub(crate) fn dropping(&mut self, slot: usize, is_cut: bool, drop: impl FnOnce()) {
         let guard = &mut self.engine.guard;
-        let _lending = if !X::ALONE && guard.is_lent(slot) { guard.lend(slot) } else { None };
+        let is_lent = !X::ALONE && guard.is_lent(slot);
+        let _lending = if is_lent { guard.lend_to_drop(slot, is_cut) } else { None };
         drop();
     }
 

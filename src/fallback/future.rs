@@ -114,7 +114,7 @@ where
                 StateProj::Done => panic!("`Fallback` polled after completion"),
             };
             // Drop the attempt before its outcome is reported and before the next attempt is made.
-            this.call.dropping(0, || this.state.set(State::Done));
+            this.call.dropping(0, ended.is_cut(), || this.state.set(State::Done));
             this.pending.as_mut().drop_sleep();
             this.call.ended(0, ended)?;
             this.state.set(State::Between);

@@ -112,12 +112,12 @@ where
         *this.state = State::Done;
         let mut slots = Vec::with_capacity(1 + this.hedges.len());
         if this.first.is_some() {
-            this.call.dropping(0, || this.first.set(None));
+            this.call.dropping(0, true, || this.first.set(None));
             slots.push(0);
         }
         for joined in std::mem::take(this.hedges) {
             let slot = joined.number as usize - 1;
-            this.call.dropping(slot, || drop(joined));
+            this.call.dropping(slot, true, || drop(joined));
             slots.push(slot);
         }
         Err(this.call.cut_by_call(slots.into_iter(), reason))

@@ -136,7 +136,7 @@ where
         if let Some(first) = this.first.as_mut().as_pin_mut() {
             let polled = this.call.poll_within(0, || first.poll(cx));
             if let Poll::Ready(outcome) = polled {
-                this.call.dropping(0, || this.first.set(None));
+                this.call.dropping(0, false, || this.first.set(None));
                 if let Poll::Ready(outcome) = self.as_mut().settle(1, outcome) {
                     return Poll::Ready(outcome);
                 }
@@ -182,7 +182,7 @@ where
                 let this = self.as_mut().project();
                 let ended = this.hedges.remove(from);
                 let number = ended.number;
-                this.call.dropping(slot, || drop(ended));
+                this.call.dropping(slot, false, || drop(ended));
                 if let Poll::Ready(outcome) = self.as_mut().settle(number, outcome) {
                     return Poll::Ready(outcome);
                 }
@@ -277,12 +277,12 @@ where
     fn cut_oldest(mut self: Pin<&mut Self>, own: u64) -> Option<Result<T, GaveUp<E>>> {
         let mut this = self.as_mut().project();
         let number = if this.first.is_some() {
-            this.call.dropping(0, || this.first.set(None));
+            this.call.dropping(0, true, || this.first.set(None));
             1
         } else {
             let joined = this.hedges.remove(0);
             let number = joined.number;
-            this.call.dropping(number as usize - 1, || drop(joined));
+            this.call.dropping(number as usize - 1, true, || drop(joined));
             number
         };
         match self.fail(number, Ended::TimedOut(own)) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ::http::{Response, StatusCode};
 
 use super::StatusError;
-use crate::observe::OneLine;
+use crate::observe::{OneLine, text_of};
 use crate::timeout::Elapsed;
 
 /// The number of bytes that are kept of a body.
@@ -160,7 +160,7 @@ fn text(body: &[u8]) -> String {
         Some(start) => (start, body.len() > READ),
         None => (body, false),
     };
-    // A character has at most four bytes. The rest of a character at the end is no error of its own.
+    // A character has at most four bytes. The rest of a character at the end is not a separate error.
     let whole = |start: &[u8]| match std::str::from_utf8(start) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
         _ => start.len(),
@@ -211,7 +211,7 @@ impl fmt::Display for Failure {
             Outcome::Unanswered | Outcome::Cut | Outcome::Impossible => f.write_str("no answer")?,
         }
         match self.root() {
-            Some(root) => write!(f, ": {}", Short(&root.to_string())),
+            Some(root) => write!(f, ": {}", Short(&text_of(format_args!("{root}")))),
             None => Ok(()),
         }
     }

@@ -92,6 +92,7 @@ impl From<Error> for Failure {
             Some(status) => Outcome::Refused(StatusError::of(status)),
             None if error.is_builder() || error.is_redirect() => Outcome::Impossible,
             None if is_connect(&error) => Outcome::NotSent,
+            None if error.is_timeout() => Outcome::Cut,
             None => Outcome::Unanswered,
         };
         Self::caused(outcome, error.into())
@@ -112,6 +113,7 @@ impl Classify<Error> for Classifier {
         Some(match error.status() {
             Some(status) => self.verdict(status, None),
             None if is_connect(error) => self.not_sent(),
+            None if error.is_timeout() => self.unanswered().on_cut(),
             None => self.unanswered(),
         })
     }
@@ -120,13 +122,14 @@ impl Classify<Error> for Classifier {
         Some(self.unanswered())
     }
 
-    /// Returns the status, such as "503", or `timeout` or `connect`.
+    /// Returns the status, such as "503", or `connect`, `timeout` or `no_answer`.
     fn error_type<'e>(&self, error: &'e Error) -> Option<Cow<'e, str>> {
         match error.status() {
             Some(status) => Some(Cow::Owned(status.as_str().to_owned())),
-            None if error.is_timeout() => Some(Cow::Borrowed("timeout")),
             None if is_connect(error) => Some(Cow::Borrowed("connect")),
-            None => None,
+            None if error.is_timeout() => Some(Cow::Borrowed("timeout")),
+            None if error.is_builder() || error.is_redirect() => None,
+            None => Some(Cow::Borrowed("no_answer")),
         }
     }
 }

@@ -258,8 +258,8 @@ pub enum HeldBy {
     Bulkhead,
     /// The queue of the upstream's quota.
     Quota,
-    /// The upstream's spent budget, for a policy that
-    /// [pauses](crate::RetryPolicy::with_pause_when_spent) then.
+    /// The upstream's spent budget. An attempt waits for it only under a policy that
+    /// [pauses](crate::RetryPolicy::with_pause_when_spent).
     Budget,
     /// The upstream's open breaker. No attempt waits for it.
     Breaker,

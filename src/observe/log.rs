@@ -8,8 +8,8 @@ use super::{Event, Observe};
 ///
 /// | level | event |
 /// |---|---|
-/// | WARN | a retry; giving up after a retry, or for a reason other than the error itself; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, once at its start; a breaker that opens or is isolated; a fleet in safe mode; nested calls, once for each pair of call sites |
-/// | INFO | the end of such a budget, bulkhead, quota or cooldown, after ten seconds without a further wait or refusal; a breaker that closes; a fleet whose store answers |
+/// | WARN | a retry; giving up after a retry, unless a part of the upstream refused it; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, once at its start; a breaker that opens or is isolated; a fleet in safe mode; nested calls, once for each pair of call sites |
+/// | INFO | the end of such a budget, bulkhead, quota or cooldown, at the first report after ten seconds without a further wait or refusal; a breaker that closes; a fleet whose store answers |
 /// | DEBUG | a call that recovered; a final error of a first attempt, because the caller gets it; each refusal and each wait between these lines; cancellation; hedges |
 ///
 /// Fields, if known:
@@ -18,7 +18,7 @@ use super::{Event, Observe};
 /// |---|---|
 /// | `upstream` | the name |
 /// | `at` | the call site |
-/// | `call` | a number that tells the calls at one site apart |
+/// | `call` | a number that tells the calls on one upstream apart |
 /// | `attempt`, `attempts_allowed` | numbers |
 /// | `delay_ms` | the delay before the retry, the wait for admission, the hold of a cooldown or the open time of a breaker, in milliseconds |
 /// | `hint_ms` | the wait that the upstream asked for |

@@ -26,7 +26,7 @@ use crate::verdict::{Cut, Health};
 /// | `resile_retries_total` | counter | `health` | retries that were scheduled |
 /// | `resile_wait_duration_seconds` | histogram | `before`: `retry`, `cooldown`, `quota` | delays before retries, and waits of a known length for admission |
 /// | `resile_held_total` | counter | `by`: `cooldown`, `bulkhead`, `quota`, `budget` | waits of attempts for their admission |
-/// | `resile_limiting` | gauge | `by`: as above | 1 while a part makes calls wait or refuses them, until ten seconds after the last of them |
+/// | `resile_limiting` | gauge | `by`: as above | 1 while a part makes calls wait or refuses them, until the first report ten seconds after the last of them |
 /// | `resile_hedges_total` | counter | `event`: `started`, `won`, `lost`, `denied` | hedges, by what happened to them |
 /// | `resile_nested_total` | counter | | calls made within an attempt of another call |
 /// | `resile_breaker_transitions_total` | counter | `to`: `open`, `half_open`, `closed`, `isolated` | transitions of the breaker |

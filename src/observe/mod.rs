@@ -20,7 +20,7 @@ pub use event::{AttemptFailure, Call, CallKind, Event, EventKind, HeldBy};
 pub use gauges::Gauges;
 pub use no_room::NoRoom;
 pub(crate) use one_line::OneLine;
-pub(crate) use words::{Chain, Words, append};
+pub(crate) use words::{Chain, Words, append, text_of};
 
 use std::sync::Arc;
 

@@ -124,7 +124,7 @@ impl Event<'_> {
             HeldBy::Budget => {
                 let (left, capacity) = (gauges.tokens.unwrap_or(0), limit.unwrap_or(0));
                 write!(f, "retry budget spent: {left} of {capacity} tokens left, ")?;
-                f.write_str("failed calls end without a retry until calls succeed")
+                f.write_str("retries and hedges are not made until calls succeed")
             }
             HeldBy::Bulkhead => {
                 let (in_flight, queued) = (limit.unwrap_or(0), gauges.waiting.unwrap_or(0));
@@ -145,31 +145,21 @@ impl Event<'_> {
     }
 }
 
-/// Writes that a part has room again, with the time without room and the calls that met it.
+/// Writes that a part has room again, with the number of calls that found it without room and the
+/// time from the first of them to the last.
 fn write_relieved(
     f: &mut fmt::Formatter<'_>,
     by: HeldBy,
     lasted: Duration,
     times: u64,
 ) -> fmt::Result {
-    f.write_str(match by {
-        HeldBy::Budget => "retry budget pays again: spent",
-        HeldBy::Bulkhead => "bulkhead has room again: full",
-        HeldBy::Quota => "quota has units again: used up",
-        HeldBy::Cooldown => "cooldown over: held calls",
-        HeldBy::Breaker => "breaker: refused calls",
-    })?;
-    if lasted.is_zero() {
-        f.write_str(" for a moment")?;
-    } else {
-        write!(f, " for {lasted:.1?}")?;
-    }
-    let (one, many) = match by {
-        HeldBy::Budget => ("retry not made", "retries not made"),
-        HeldBy::Cooldown => ("wait", "waits"),
-        HeldBy::Bulkhead | HeldBy::Quota | HeldBy::Breaker => {
-            ("wait or refusal", "waits or refusals")
-        }
+    let (words, one, many) = match by {
+        HeldBy::Budget => ("retry budget pays again", "retry not made", "retries not made"),
+        HeldBy::Bulkhead => ("bulkhead has room again", "wait or refusal", "waits or refusals"),
+        HeldBy::Quota => ("quota has units again", "wait or refusal", "waits or refusals"),
+        HeldBy::Cooldown => ("cooldown over", "wait", "waits"),
+        HeldBy::Breaker => ("breaker admits again", "refusal", "refusals"),
     };
-    write!(f, ", {times} {}", if times == 1 { one } else { many })
+    write!(f, "{words}: {times} {}", if times == 1 { one } else { many })?;
+    if lasted.is_zero() { Ok(()) } else { write!(f, " within {lasted:.1?}") }
 }

@@ -1,4 +1,4 @@
-//! URLs in the texts of errors. Their secrets do not belong into a log.
+//! URLs in the texts of errors. Their secrets do not belong in a log.
 
 use std::borrow::Cow;
 
@@ -22,9 +22,36 @@ pub(super) fn without_secrets(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// Appends a URL, which begins behind its `://`.
-fn push_url(kept: &mut String, url: &str) {
-    let of_host = url.find(['/', '?', '#']).unwrap_or(url.len());
+/// Appends a URL, which begins behind its `://`. Another URL may stand in its path or after a comma,
+/// as in a list of nodes.
+fn push_url(kept: &mut String, mut url: &str) {
+    while let Some(at) = url.find("://") {
+        if url[..at].contains(['?', '#']) && !is_torn(url) {
+            break; // it is a part of the query
+        }
+        let (first, second) = url.split_at(at + 3);
+        // The scheme of the second URL ends the first one.
+        let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+        let (first, scheme) = first.split_at(first[..at].trim_end_matches(is_scheme).len());
+        push_one(kept, first);
+        kept.push_str(scheme);
+        url = second;
+    }
+    push_one(kept, url);
+}
+
+/// Returns true if a password with an unescaped `/`, `?` or `#` seems to end the authority. A port
+/// has digits only.
+fn is_torn(url: &str) -> bool {
+    let authority = url.split(['/', '?', '#']).next().unwrap_or_default();
+    let after = authority.split_once(':').map_or("", |(_, after)| after);
+    !authority.contains('@') && after.contains(|c: char| !c.is_ascii_digit()) && url.contains('@')
+}
+
+/// Appends a URL without another one in it.
+fn push_one(kept: &mut String, url: &str) {
+    let from = if is_torn(url) { url.rfind('@').unwrap_or(0) } else { 0 };
+    let of_host = url[from..].find(['/', '?', '#']).map_or(url.len(), |at| from + at);
     let (authority, path) = url.split_at(of_host);
     match authority.rsplit_once('@') {
         Some((_, host)) => {
@@ -78,7 +105,12 @@ mod tests {
             ("is https://host/a?", "is https://host/a?"),
             ("\"https://h/?k=s\" and <https://h/?k=s>", "\"https://h/?…\" and <https://h/?…>"),
             ("https://proxy/?u=https://h/?k=s x", "https://proxy/?… x"),
+            ("amqp://u:s@a,amqp://u:s@b:5672", "amqp://…@a,amqp://…@b:5672"),
+            ("https://proxy/https://u:s@h/x", "https://proxy/https://…@h/x"),
+            ("invalid: redis://:s/s@host", "invalid: redis://…@host"),
+            ("invalid: redis://:s#s@host:1/0", "invalid: redis://…@host:1/0"),
             ("://", "://"),
+            ("a://b://c://", "a://b://c://"),
         ];
         for (text, expected) in cases {
             assert_eq!(without_secrets(text), expected);
@@ -98,6 +130,15 @@ mod tests {
             prop_assert!(!kept.contains("s3cret"), "{kept}");
             let at = format!("https://…@host{path}?…");
             prop_assert!(kept.contains(&at) || before.contains("://"), "{kept}");
+        }
+
+        /// No password of a list of nodes survives.
+        #[test]
+        fn no_password_of_a_list_survives(hosts in proptest::collection::vec("[a-z]{1,5}(:[0-9]{1,4})?", 1..4)) {
+            let nodes: Vec<_> = hosts.iter().map(|host| format!("redis://u:s3cret@{host}")).collect();
+            let kept = without_secrets(&nodes.join(",")).into_owned();
+            prop_assert!(!kept.contains("s3cret"), "{kept}");
+            prop_assert!(hosts.iter().all(|host| kept.contains(host.as_str())), "{kept}");
         }
 
         #[test]

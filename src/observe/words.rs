@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::{self, Write as _};
 
@@ -13,13 +14,24 @@ const MOST: usize = 32;
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut line = String::new();
-        write!(line, "{:#}", self.0)?; // anyhow's own chain, and a status without its hint
+        // The alternate form is anyhow's own chain, and a status without its hint.
+        let mut line = text_of(format_args!("{:#}", self.0));
         let sources = std::iter::successors(self.0.source(), |error| Error::source(*error));
         for source in sources.take(MOST) {
-            append(&mut line, &format!("{source:#}"));
+            append(&mut line, &text_of(format_args!("{source:#}")));
         }
         f.write_str(&line)
+    }
+}
+
+/// Returns the words without the secrets of their URLs. An error whose `Display` fails has the words
+/// that it has written until then.
+pub(crate) fn text_of(words: fmt::Arguments<'_>) -> String {
+    let mut text = String::new();
+    let _ = text.write_fmt(words);
+    match urls::without_secrets(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(text) => text,
     }
 }
 
@@ -62,7 +74,7 @@ impl<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result> fmt::Display for Words<F> {
                 (self.0)(f)
             }
         }
-        f.write_str(&urls::without_secrets(&Raw(&self.0).to_string()))
+        f.write_str(&text_of(format_args!("{}", Raw(&self.0))))
     }
 }
 

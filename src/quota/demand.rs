@@ -1,4 +1,4 @@
-use super::Cost;
+use super::{Cost, CostKey};
 
 /// The priority and the group of a call that waits for a quota.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,4 +14,12 @@ pub struct Standing {
 pub struct Demand<'a> {
     pub(crate) cost: Cost<'a>,
     pub(crate) standing: Standing,
+}
+
+impl Demand<'_> {
+    /// Returns the demand for a reservation that another call has made. Its standing does not matter
+    /// any more.
+    pub(crate) fn of(cost: CostKey) -> Self {
+        Self { cost: cost.tokens(), standing: Standing::default() }
+    }
 }

@@ -18,8 +18,12 @@ enum Stage {
     Waiting,
     /// The request may have been sent.
     Sent,
+    /// The request may have been sent, with the admission of the attempt around its call.
+    Taken,
     /// A call within the attempt has taken the admission, and reports it.
     Lent,
+    /// The same, and another call within the attempt waits for an admission of its own.
+    Contended,
     /// A call within the attempt has sent the request, and the answer was good.
     Answered,
     /// A call within the attempt has sent the request, and was dropped before an answer.
@@ -126,7 +130,17 @@ impl Reserved {
     /// Returns true if a call within the attempt holds the admission now or has reported it.
     #[inline]
     pub(crate) const fn is_lent(self) -> bool {
-        matches!(self.stage, Stage::Lent)
+        matches!(self.stage, Stage::Lent | Stage::Contended)
+    }
+
+    /// Returns true if another call within the attempt waits meanwhile.
+    pub(crate) const fn is_contended(self) -> bool {
+        matches!(self.stage, Stage::Contended)
+    }
+
+    /// Returns true for an admission that a call has taken from the attempt around it.
+    pub(crate) const fn is_taken(self) -> bool {
+        matches!(self.stage, Stage::Taken)
     }
 
     #[inline]
@@ -134,10 +148,15 @@ impl Reserved {
         matches!(self.stage, Stage::Answered)
     }
 
+    /// Returns true if the call that sent the request was dropped before an answer.
+    pub(crate) const fn is_unanswered(self) -> bool {
+        matches!(self.stage, Stage::Unanswered)
+    }
+
     /// Returns true if a call within the attempt has taken the admission, even if it is back.
     #[inline]
     pub(crate) const fn was_lent(self) -> bool {
-        matches!(self.stage, Stage::Lent | Stage::Answered | Stage::Unanswered)
+        self.is_lent() || matches!(self.stage, Stage::Answered | Stage::Unanswered)
     }
 
     /// Returns true if the request concerns another call on the upstream too.
@@ -152,7 +171,7 @@ impl Reserved {
         self.output & NESTED != 0
     }
 
-    /// Returns the admission as a call holds it that is no part of another call.
+    /// Returns the admission for a call that is not within another call.
     pub(crate) const fn unnested(self) -> Self {
         Self { output: self.output & !NESTED, stage: Stage::Sent, ..self }
     }
@@ -162,13 +181,23 @@ impl Reserved {
         Self { stage: Stage::Lent, ..self }
     }
 
+    /// Returns the admission as the call holds it that has taken it.
+    pub(crate) const fn taken(self) -> Self {
+        Self { stage: Stage::Taken, ..self }
+    }
+
+    /// Returns what the attempt keeps while another call within it waits.
+    pub(crate) const fn contended(self) -> Self {
+        Self { stage: Stage::Contended, ..self }
+    }
+
     /// Returns the admission as an attempt within another attempt on the upstream holds it.
     pub(crate) const fn nested(self) -> Self {
         Self { output: self.output | NESTED, ..self }
     }
 
-    /// Returns the admission as the attempt gets it back that has `lent` it. `answered` is true if the
-    /// request had a good answer, and false if its call was dropped.
+    /// Returns the admission as it goes back to the attempt that has `lent` it. `answered` is true if
+    /// the request had a good answer, and false if its call was dropped.
     pub(crate) const fn back(self, lent: Self, answered: bool) -> Self {
         let output = self.output & !NESTED | lent.output & NESTED;
         let stage = if answered { Stage::Answered } else { Stage::Unanswered };

@@ -160,7 +160,7 @@ where
     fn follow(self: Pin<&mut Self>, ended: Ended, cx: &mut Context<'_>) -> Result<(), GaveUp<E>> {
         let mut this = self.project();
         // Drops the attempt before its end is reported and before the next attempt is created.
-        this.call.dropping(0, || this.state.set(State::Done));
+        this.call.dropping(0, ended.is_cut(), || this.state.set(State::Done));
         this.pending.as_mut().drop_sleep();
         let elapsed = this.call.ended(0, ended)?;
         let begun = this.call.begin_after_failure(0, cx.waker(), elapsed)?;

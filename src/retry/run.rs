@@ -365,7 +365,8 @@ where
             this.operation.as_mut().as_pin_mut().expect("`Run::attempt` polled after completion");
         let outcome = ready!(call.poll_attempt(0, operation, this.pending.as_mut(), cx));
         // Drop the operation before its outcome is reported.
-        call.dropping(0, || this.operation.set(None));
+        let is_cut = outcome.as_ref().is_err_and(|ended| ended.is_cut());
+        call.dropping(0, is_cut, || this.operation.set(None));
         *this.phase = Phase::Done;
         Poll::Ready(match outcome {
             Ok(value) => {

@@ -117,7 +117,7 @@ where
                     Ok(value)
                 }
                 Err(error) => {
-                    this.call.dropping(0, || this.future.set(None));
+                    this.call.dropping(0, false, || this.future.set(None));
                     this.call.note_error(error);
                     Err(this.call.failed_for_good(0, Ended::Error, StopReason::Attempts))
                 }
@@ -149,7 +149,8 @@ where
         let future =
             this.future.as_mut().as_pin_mut().expect("`Upstream::call` polled after completion");
         let outcome = ready!(this.call.poll_attempt(0, future, this.pending, cx));
-        this.call.dropping(0, || this.future.set(None));
+        let is_cut = outcome.as_ref().is_err_and(|ended| ended.is_cut());
+        this.call.dropping(0, is_cut, || this.future.set(None));
         Poll::Ready(match outcome {
             Ok(value) => {
                 this.call.succeeded(0, 1);
@@ -164,7 +165,7 @@ where
     fn poll_in_flight(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
         let mut this = self.project();
         let ended = ready!(this.call.poll_limits(0, this.pending, cx));
-        this.call.dropping(0, || this.future.set(None));
+        this.call.dropping(0, true, || this.future.set(None));
         Poll::Ready(Err(Self::end(this.call, ended)))
     }
 

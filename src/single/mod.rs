@@ -32,7 +32,8 @@ impl<M: Timer> Upstream<M> {
     /// [total timeout](Single::with_total_timeout) and an
     /// [attempt timeout](Single::with_attempt_timeout). Without a token or a total timeout nothing
     /// but the upstream limits the wait for the admission, and a cooldown may hold the attempt for
-    /// minutes. The log prints the errors, so `E` needs `Display`.
+    /// minutes. The log prints the errors, so `E` is an `Error`, a
+    /// text or the like: see [`Explained`].
     ///
     /// # Errors
     ///

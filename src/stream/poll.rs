@@ -148,7 +148,7 @@ where
         let mut this = self.project();
         // The failed stream is dropped before the failure is reported and before the next stream is
         // opened.
-        this.call.dropping(0, || this.state.set(State::Done));
+        this.call.dropping(0, ended.is_cut(), || this.state.set(State::Done));
         this.pending.as_mut().drop_sleep();
         this.held.clear();
         if matches!(ended, Ended::Deadline | Ended::Cancelled) {

@@ -48,7 +48,7 @@ mod sealed {
         fn as_error(&self) -> Option<&(dyn Error + 'static)>;
     }
 
-    /// An [`Explain`] for a type that is no `Error`. Kept apart, so that no type has two markers.
+    /// An [`Explain`] for a type that is not an `Error`. Kept apart, so that no type has two markers.
     pub trait NotError<M> {
         fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
         fn as_error(&self) -> Option<&(dyn Error + 'static)>;
@@ -64,7 +64,7 @@ pub mod markers {
     #[derive(Debug)]
     pub struct ByError;
 
-    /// The error is no `Error`, but can be printed as `M` says.
+    /// The error is not an `Error`, but can be printed as `M` says.
     #[derive(Debug)]
     pub struct Not<M>(PhantomData<M>);
 

@@ -10,7 +10,7 @@ use crate::breaker::{Open, Outcome, Owner, Ticket, Transition};
 use crate::cooldown::Cooldown;
 use crate::observe::{CallKind, Event, EventKind, HeldBy};
 use crate::policy::StopReason;
-use crate::quota::Reserved;
+use crate::quota::{CostKey, Demand, Reserved};
 use crate::time::{Timer, nanos};
 use crate::verdict::{Health, Verdict};
 
@@ -161,15 +161,21 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     /// the first poll `at` may be the start of that poll.
     #[inline(never)] // compiled once for all call sites
     pub(crate) fn report_success(&mut self, slot: usize, at: Option<u64>) {
-        if self.settle_success(slot, at) {
+        if self.settle_success(slot, at, None) {
             self.deposit();
         }
         self.relieve();
     }
 
-    /// Returns false if another call reports the request of the attempt, or has reported it.
+    /// Returns false if another call reports the request of the attempt, or has reported it. `cost` is
+    /// the cost of the reservation if another call made it.
     #[inline]
-    fn settle_success(&mut self, slot: usize, at: Option<u64>) -> bool {
+    pub(super) fn settle_success(
+        &mut self,
+        slot: usize,
+        at: Option<u64>,
+        cost: Option<CostKey>,
+    ) -> bool {
         let Some(parts) = self.target.parts() else { return true };
         let Some(held) = self.slots[slot].held() else { return true };
         let Held::Admitted { ticket, reserved } = *held else { return true };
@@ -179,7 +185,11 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
         let _permit = parts.bulkhead.as_ref().map(HeldPermit);
         if let Some(quota) = &parts.quota {
-            end(quota, &self.target.demand(), reserved);
+            let demand = match cost {
+                None => self.target.demand(),
+                Some(cost) => Demand::of(cost),
+            };
+            end(quota, &demand, reserved);
         }
         if let Some(breaker) = &parts.breaker {
             breaker.settle(ticket, Outcome::HEALTHY, at, &Owned(&self.target));
@@ -213,7 +223,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let cooldown = parts.cooldown.as_ref().filter(|_| is_refused);
         let new_hold = cooldown.and_then(|cooldown| cooldown.remaining(now));
         *held = Held::Nothing;
-        let _permit = parts.bulkhead.as_ref().map(HeldPermit);
+        let permit = parts.bulkhead.as_ref().map(HeldPermit);
         if let Some(quota) = &parts.quota {
             let demand = self.target.demand();
             match verdict.filter(|_| is_refused) {
@@ -226,6 +236,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if let Some(breaker) = &parts.breaker {
             breaker.settle(ticket, outcome, at, &owned);
         }
+        drop(permit); // an end of a strain asks for room
         if new_hold.is_some() {
             limits::note(&self.target, HeldBy::Cooldown, new_hold);
         }

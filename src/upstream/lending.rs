@@ -16,6 +16,7 @@ thread_local! {
             payment: Cell::new(Payment::NONE),
             cost: Cell::new(CostKey::NONE),
             is_changed: Cell::new(false),
+            is_cut: Cell::new(false),
         }
     };
     /// The attempts around the innermost one. The outermost is first.
@@ -31,6 +32,7 @@ struct Innermost {
     payment: Cell<Payment>,
     cost: Cell<CostKey>,
     is_changed: Cell<bool>,
+    is_cut: Cell<bool>,
 }
 
 impl Innermost {
@@ -48,16 +50,18 @@ impl Innermost {
             payment: self.payment.get(),
             cost: self.cost.get(),
             is_changed: self.is_changed.get(),
+            is_cut: self.is_cut.get(),
         }
     }
 
     fn set(&self, offer: Offer) {
-        let Offer { ticket, reserved, payment, cost, is_changed } = offer;
+        let Offer { ticket, reserved, payment, cost, is_changed, is_cut } = offer;
         self.ticket.set(ticket);
         self.reserved.set(reserved);
         self.payment.set(payment);
         self.cost.set(cost);
         self.is_changed.set(is_changed);
+        self.is_cut.set(is_cut);
     }
 }
 
@@ -69,6 +73,8 @@ struct Offer {
     payment: Payment,
     cost: CostKey,
     is_changed: bool,
+    /// True while the attempt is dropped because a limit cut it.
+    is_cut: bool,
 }
 
 impl Offer {
@@ -113,6 +119,7 @@ impl<'g> Lending<'g> {
     #[cold]
     #[inline(never)]
     fn change_back(&mut self, innermost: &Innermost) {
+        innermost.is_cut.set(false);
         if innermost.is_changed.take() {
             *self.held = innermost.get().held();
             *self.payment = innermost.payment.get();
@@ -128,7 +135,7 @@ impl Drop for Lending<'_> {
     fn drop(&mut self) {
         INNERMOST.with(|innermost| {
             innermost.upstream.set(0);
-            if innermost.is_changed.get() || self.is_inner {
+            if innermost.is_changed.get() || innermost.is_cut.get() || self.is_inner {
                 self.change_back(innermost);
             }
         });
@@ -168,6 +175,7 @@ fn offer_within(upstream: usize, ticket: Ticket, reserved: Reserved, payment: Pa
             return Place::Nowhere;
         }
         innermost.is_changed.set(false);
+        innermost.is_cut.set(false);
         innermost.write(upstream, ticket, reserved, payment);
         Place::Inner
     })
@@ -178,6 +186,12 @@ fn pop(innermost: &Innermost) {
         innermost.set(offer);
         innermost.upstream.set(upstream);
     }
+}
+
+/// Notes that the innermost attempt is dropped because a limit cut it.
+#[cold]
+pub(super) fn note_cut() {
+    INNERMOST.with(|innermost| innermost.is_cut.set(true));
 }
 
 /// Returns the identity of an upstream: the address of its parts. The call that offers an admission
@@ -195,28 +209,28 @@ pub(super) fn is_within_any() -> bool {
 /// Returns true while this thread polls an attempt on this upstream.
 #[cold]
 pub(super) fn is_within(parts: &Parts) -> bool {
-    change(parts, |_| Some(())).is_some()
+    find(parts, |_| Some(())).is_some()
 }
 
-/// Applies `change` to the attempts on this upstream, from the innermost one to the outermost one,
-/// until it returns a value.
-fn change<R>(parts: &Parts, mut change: impl FnMut(&mut Offer) -> Option<R>) -> Option<R> {
+/// Asks the attempts on this upstream, from the innermost one to the outermost one, until `ask`
+/// returns a value. `ask` may change the offer of an attempt.
+fn find<R>(parts: &Parts, mut ask: impl FnMut(&mut Offer) -> Option<R>) -> Option<R> {
     let upstream = address(parts);
     INNERMOST.with(|innermost| {
         if innermost.upstream.get() == upstream {
             let mut offer = innermost.get();
-            let changed = change(&mut offer);
-            innermost.set(offer);
-            if changed.is_some() {
-                return changed;
+            let found = ask(&mut offer);
+            if found.is_some() {
+                innermost.set(offer);
+                return found;
             }
         }
-        let find = |outer: &RefCell<Vec<(usize, Offer)>>| {
+        let outer = |outer: &RefCell<Vec<(usize, Offer)>>| {
             let mut outer = outer.borrow_mut();
             let same = outer.iter_mut().rev().filter(|(of, _)| *of == upstream);
-            same.map(|(_, offer)| offer).find_map(&mut change)
+            same.map(|(_, offer)| offer).find_map(&mut ask)
         };
-        OUTER.try_with(find).ok().flatten()
+        OUTER.try_with(outer).ok().flatten()
     })
 }
 
@@ -225,9 +239,9 @@ pub(super) enum Taken {
     /// The call sends the request for which this admission was given.
     Admission(Held),
     /// The request of this admission has had its good answer, so the call sends another one.
-    Answered(Held, Payment),
+    Answered(Held, Payment, CostKey),
     /// The call that sent the request of this admission was dropped, so the call sends another one.
-    Unanswered(Held),
+    Unanswered(Held, CostKey),
     /// The call sends a request of another cost, so this admission is given back.
     OtherCost(Held, CostKey),
 }
@@ -237,28 +251,46 @@ pub(super) enum Taken {
 /// `cost` is the cost of the call if the upstream has a quota.
 #[cold]
 pub(super) fn take(parts: &Parts, cost: Option<CostKey>) -> Option<Taken> {
-    change(parts, |offer| {
-        let (taken, reserved) = (offer.held(), offer.reserved);
+    let take = |offer: &mut Offer| {
+        let (held, reserved) = (offer.held(), offer.reserved);
         if reserved.is_lent() {
             return Some(None);
         }
         offer.reserved = reserved.lent();
         offer.is_changed = true;
         Some(Some(if reserved.is_answered() {
-            Taken::Answered(taken, offer.payment)
+            Taken::Answered(held, offer.payment, offer.cost)
         } else if reserved.was_lent() {
-            Taken::Unanswered(taken)
+            Taken::Unanswered(held, offer.cost)
         } else if cost.is_some_and(|cost| offer.cost != cost) {
-            Taken::OtherCost(taken, offer.cost)
+            Taken::OtherCost(held, offer.cost)
         } else {
-            Taken::Admission(taken)
+            Taken::Admission(held.map_reserved(Reserved::taken))
         }))
-    })
-    .flatten()
+    };
+    find(parts, take).flatten()
+}
+
+/// Notes that a call waits for an admission of its own while another call has that of the attempt.
+/// The admission then does not go back: it would keep the permit for which the call waits.
+#[cold]
+pub(super) fn contend(parts: &Parts) {
+    find(parts, |offer| {
+        if !offer.reserved.is_lent() {
+            return None;
+        }
+        offer.reserved = offer.reserved.contended();
+        offer.is_changed = true;
+        Some(())
+    });
 }
 
 /// Gives an admission back to the innermost attempt on this upstream that has lent one of this cost.
-/// Returns false if there is none. `payment` is that of the request if the answer was good.
+/// Returns false if there is none. `payment` is that of a request with a good answer.
+///
+/// Without an answer only the admission of the attempt itself goes back: another request of the
+/// attempt may have failed, and is reported already. If the attempt was cut, any admission goes back,
+/// so that the cut counts.
 #[cold]
 pub(super) fn give_back(
     parts: &Parts,
@@ -267,16 +299,20 @@ pub(super) fn give_back(
     payment: Option<Payment>,
 ) -> bool {
     let Held::Admitted { ticket, reserved } = held else { return false };
+    let answered = payment.is_some() || reserved.is_answered();
     let give = |offer: &mut Offer| {
         let lent = offer.reserved;
         if !lent.is_lent() || cost.is_some_and(|cost| offer.cost != cost) {
             return None;
         }
-        let answered = payment.is_some() || reserved.is_answered();
+        let is_wanted = answered || reserved.is_taken() || reserved.was_lent();
+        if !offer.is_cut && (lent.is_contended() || !is_wanted) {
+            return Some(false);
+        }
         (offer.ticket, offer.reserved) = (ticket, reserved.back(lent, answered));
         offer.payment = payment.filter(|payment| payment.is_spent()).unwrap_or(offer.payment);
         offer.is_changed = true;
-        Some(())
+        Some(true)
     };
-    change(parts, give).is_some()
+    find(parts, give).unwrap_or(false)
 }

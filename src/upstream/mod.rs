@@ -36,9 +36,11 @@
 //!   [`Keyed`](crate::Keyed) lead to it. Equal names do not count.
 //! * A call at [another cost](Upstream::at_cost) is another request. The attempt gives its admission
 //!   back, and the call is admitted at its own cost.
-//! * The attempt knows only the calls that its own polls drive. A spawned task, an attempt of a
-//!   [`Run`](crate::Run) begun with [`next`](crate::Run::next) and an
-//!   [`Admission`](crate::Admission) by hand are requests of their own.
+//! * Calls at once in one attempt are a request each, and only the first of them takes the admission.
+//! * The attempt knows only the calls that its own polls drive. A task that it spawns is another
+//!   request. An attempt of a [`Run`](crate::Run) begun with [`next`](crate::Run::next) and an
+//!   [`Admission`](crate::Admission) by hand lend nothing, because the caller polls them. Within an
+//!   attempt they take its admission like any call.
 //!
 //! # Two upstreams
 //!
@@ -294,7 +296,7 @@ impl<M> Upstream<M> {
     }
 
     /// Returns the upstream for a call whose log prints the `Display` of errors, without their
-    /// sources. For an error type that is no `Error`.
+    /// sources. For an error type that is not an `Error`.
     pub const fn display(&self) -> Displayed<&Self> {
         Displayed::new(self)
     }

@@ -23,6 +23,18 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         Lending::new(parts, cost, self.slots[slot].held()?, &mut self.progress.payment)
     }
 
+    /// Offers the admission while the future of the attempt is dropped, if a call within the attempt
+    /// has taken it. `is_cut` is true if a limit ended the attempt.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn lend_to_drop(&mut self, slot: usize, is_cut: bool) -> Option<Lending<'_>> {
+        let lending = self.lend(slot)?;
+        if is_cut {
+            lending::note_cut();
+        }
+        Some(lending)
+    }
+
     /// Returns true if a call within the attempt in `slot` has taken its admission.
     pub(crate) fn is_lent(&mut self, slot: usize) -> bool {
         self.reserved_of(slot).is_some_and(Reserved::is_lent)
@@ -37,6 +49,14 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         match self.slots[slot].held() {
             Some(Held::Admitted { reserved, .. }) => Some(*reserved),
             _ => None,
+        }
+    }
+
+    /// Notes that this call waits, for the attempt around it.
+    #[cold]
+    pub(crate) fn contend(&self) {
+        if let Some(parts) = self.target.parts().filter(|_| lending::is_within_any()) {
+            lending::contend(parts);
         }
     }
 
@@ -68,6 +88,11 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         let payment = if is_hedge { Payment::NONE } else { self.progress.payment };
         let held = Held::Admitted { ticket, reserved };
         let cost = cost_of(&self.target, parts);
+        if reserved.is_unanswered() {
+            // The attempt has its success from elsewhere. Nothing is known about the request.
+            give_back(held, parts, &self.target.demand());
+            return true;
+        }
         reserved.is_lent() || lending::give_back(parts, cost, held, Some(payment))
     }
 }
@@ -86,20 +111,21 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         match lending::take(parts, cost_of(&self.target, parts)) {
             None => return false,
             Some(Taken::Admission(moved)) => *held = moved,
-            Some(Taken::Answered(before, payment)) => {
+            Some(Taken::Answered(before, payment, cost)) => {
                 *held = before.map_reserved(Reserved::unnested);
                 let own = mem::replace(&mut self.progress.payment, payment);
-                self.report_success(slot, None);
+                if self.settle_success(slot, None, Some(cost)) {
+                    self.deposit();
+                }
                 self.progress.payment = own;
                 return false;
             }
-            Some(Taken::Unanswered(before)) => {
-                give_back(before, parts, &self.target.demand());
+            Some(Taken::Unanswered(before, cost)) => {
+                give_back(before, parts, &Demand::of(cost));
                 return false;
             }
             Some(Taken::OtherCost(before, cost)) => {
-                let demand = Demand { cost: cost.tokens(), ..Demand::default() };
-                give_back(before.map_reserved(Reserved::unsent), parts, &demand);
+                give_back(before.map_reserved(Reserved::unsent), parts, &Demand::of(cost));
                 return false;
             }
         }

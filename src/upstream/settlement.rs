@@ -81,7 +81,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if let Some(limits) = report.limits {
             quota.learn(reserved, &limits, now);
         }
-        let usage = report.usage?;
+        // A call within the attempt has charged and ended the reservation.
+        let usage = report.usage.filter(|_| !reserved.is_lent())?;
         Some(quota.charge_usage(&self.target.demand().cost, reserved, usage, now))
     }
 }

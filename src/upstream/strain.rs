@@ -64,6 +64,12 @@ impl Strain {
             return None;
         }
         self.word.compare_exchange(word, 0, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        // A new hold that counts nothing leaves the word alone. Then the strain goes on, unless
+        // another one has begun.
+        if self.last.load(Ordering::Acquire) != last {
+            let goes_on = self.word.compare_exchange(0, word, Ordering::AcqRel, Ordering::Relaxed);
+            return goes_on.err().map(|_| (Duration::ZERO, word & TIMES));
+        }
         let began = (word >> TIMES_BITS) - 1;
         Some((Duration::from_millis(last.saturating_sub(began)), word & TIMES))
     }

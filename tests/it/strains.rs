@@ -51,7 +51,7 @@ fn a_spent_budget_is_two_lines_for_a_thousand_calls() {
     // Four calls are retried twice and give up. One line says that the budget is spent.
     assert_eq!(warnings, 8 + 4 + 1);
     let spent = "retry budget spent: 0 of 8 tokens left, \
-                 failed calls end without a retry until calls succeed";
+                 retries and hedges are not made until calls succeed";
     assert!(loud.contains(&(Level::WARN, format!("feed: {spent}"))));
     // A full token is there after ten successes, and the strain is over after ten quiet seconds.
     (0..10).for_each(|_| call());
@@ -60,8 +60,8 @@ fn a_spent_budget_is_two_lines_for_a_thousand_calls() {
     call();
     let over = lines();
     assert_eq!(over.len(), 1, "{over:?}");
-    assert!(over[0].starts_with("INFO feed: retry budget pays again: spent for "), "{over:?}");
-    assert!(over[0].ends_with(" retries not made"), "{over:?}");
+    assert!(over[0].starts_with("INFO feed: retry budget pays again: "), "{over:?}");
+    assert!(over[0].contains(" retries not made"), "{over:?}");
 }
 
 #[test]
@@ -88,8 +88,8 @@ fn a_cooldown_is_two_lines_for_all_calls_that_wait() {
     timer.advance(SECOND * 30);
     drive(call(), &timer).unwrap();
     let over = lines();
-    assert!(over.len() == 1 && over[0].starts_with("INFO feed: cooldown over: held calls for 2"));
-    assert!(over[0].ends_with(&format!(", {held} waits")), "{over:?} for {held}");
+    let over_in = format!("INFO feed: cooldown over: {held} waits within 2");
+    assert!(over.len() == 1 && over[0].starts_with(&over_in), "{over:?} for {held}");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_full_bulkhead_and_a_used_up_quota_are_two_lines_each() {
     assert_eq!(lines(), [format!("WARN {full}")]);
     timer.advance(SECOND * 10);
     drive(slow(), &timer).unwrap();
-    let over = "INFO feed: bulkhead has room again: full for 6.0s, 27 waits or refusals";
+    let over = "INFO feed: bulkhead has room again: 27 waits or refusals within 6.0s";
     assert_eq!(lines(), [over]);
 
     let quota = Quota::new().with_requests(Rate::per_second(1).with_burst(1));
@@ -129,7 +129,7 @@ fn a_full_bulkhead_and_a_used_up_quota_are_two_lines_each() {
     assert_eq!(lines(), [used_up]);
     timer.advance(SECOND * 20);
     drive(quick(), &timer).unwrap();
-    let over = "INFO feed: quota has units again: used up for a moment, 4 waits or refusals";
+    let over = "INFO feed: quota has units again: 4 waits or refusals";
     assert_eq!(lines(), [over]);
 }
 

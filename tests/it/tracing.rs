@@ -437,7 +437,7 @@ fn refusals_cancellations_and_holds_are_debug() {
         [
             warn(
                 "feed: retry budget spent: 0 of 0 tokens left, \
-                 failed calls end without a retry until calls succeed"
+                 retries and hedges are not made until calls succeed"
             ),
             debug("feed: gave up after 1 of 3 attempts, the retry budget is spent: down, 2"),
         ]
@@ -465,7 +465,7 @@ async fn hedges_are_debug_and_failed_alternatives_are_warnings() {
     let poor = Upstream::new("feed").with_budget(Budget::new().with_capacity(0));
     hedge(op, HedgePolicy::new().with_delay(SECOND * 5), Never).on(&poor).await.unwrap();
     let spent = "feed: retry budget spent: 0 of 0 tokens left, \
-                 failed calls end without a retry until calls succeed";
+                 retries and hedges are not made until calls succeed";
     let denied = "feed: hedge not started after attempt 1 of 2: the retry budget is spent";
     assert_eq!(messages(), [warn(spent), debug(denied)]);
 

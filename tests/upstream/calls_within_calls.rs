@@ -593,6 +593,67 @@ fn a_call_after_a_dropped_one_is_another_request() {
 }
 
 #[test]
+fn a_failure_among_calls_at_once_is_counted_once() {
+    for order in [true, false] {
+        let script = if order { [Fail, Hang] } else { [Hang, Fail] };
+        let world = World::new(&script, 2);
+        let outcome = finish_here(in_an_attempt(&world, || async {
+            let one = world.outer.call(send(&world), Always);
+            let two = world.outer.call(send(&world), Always);
+            futures_util::future::try_join(one, two).await.map(|(one, _)| one).map_err(last)
+        }));
+        assert_eq!(outcome, Err(Down));
+        let books = books(&world.outer);
+        assert_eq!((books.charged, books.held, books.counted.1), (2, 0, 1 + u64::from(!order)));
+    }
+}
+
+#[test]
+fn a_call_does_not_wait_for_the_permit_of_its_own_attempt() {
+    let world = World::new(&[Succeed, Succeed], 1);
+    let outcome = finish_here(in_an_attempt(&world, || async {
+        let one = world.outer.call(send(&world), Always);
+        let two = world.outer.call(send(&world), Always);
+        let (one, two) = futures_util::future::join(one, two).await;
+        one.and(two).map_err(last)
+    }));
+    assert_eq!(outcome, Ok(7));
+    let expected = Books { charged: 2, counted: (2, 0), paid: -2, held: 0 };
+    assert_eq!(books(&world.outer), expected);
+}
+
+#[test]
+fn an_attempt_with_its_success_from_elsewhere_leaves_its_request_uncounted() {
+    let world = World::new(&[Hang], 1);
+    let outcome = finish_here(in_an_attempt(&world, || async {
+        let mut call = world.outer.call(send(&world), Always).boxed_local();
+        assert!(poll(&mut call).is_none());
+        drop(call);
+        Ok(1)
+    }));
+    assert_eq!(outcome, Ok(1));
+    assert_eq!(books(&world.outer), Books { charged: 1, counted: (0, 0), paid: 0, held: 0 });
+}
+
+#[test]
+fn a_usage_after_the_report_of_its_request_changes_nothing() {
+    let host = Upstream::new("host")
+        .with_quota(Quota::new().with_tokens(Rate::per_hour(100_000)))
+        .with_timer(ManualTimer::new());
+    let (dear, cheap) =
+        (Cost::input(500).with_max_output(1_000), Cost::input(50).with_max_output(100));
+    let op = |_| async {
+        let failed = host.at_cost(cheap).call(async { Err::<u32, _>(Down) }, Always).await;
+        assert!(failed.is_err());
+        assert!(resile::quota::record(Usage::new().with_input(400).with_output(40)));
+        Ok::<_, Down>(7)
+    };
+    let call = retry(op, RetryPolicy::none(), resile::Never).on(host.at_cost(dear));
+    assert_eq!(finish_here(call.boxed_local()).map_err(last), Ok(7));
+    assert_eq!(host.quota_level(Dimension::Tokens), Some(100_000 - 150));
+}
+
+#[test]
 fn a_spawned_call_is_another_request() {
     let world = World::new(&[Succeed], 2);
     let spawned: RefCell<Option<LocalBoxFuture<'_, Outcome>>> = RefCell::new(None);
