@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use resile::http::{Classifier, Failure, StatusError, error_for_status};
 use resile::timeout::Elapsed;
 use resile::{
-    Backoff, Classify, ManualTimer, Never, ResilienceExt, RetryPolicy, StopReason, Upstream,
-    Verdict, retry,
+    Always, Backoff, Classify, ManualTimer, Never, ResilienceExt, RetryPolicy, StopReason,
+    Upstream, Verdict, retry,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -252,6 +252,25 @@ async fn a_silent_body_is_cut_by_the_attempt_timeout() {
         let outcome = retry(|_| send(&client, address), policy, Never).await;
         assert_eq!((outcome.is_ok(), requests.load(SeqCst)), (sends == 2, sends));
     }
+}
+
+/// The client's own timeout is a cut too: no classifier before the one of a POST repeats the request.
+#[tokio::test]
+async fn a_timeout_of_the_client_is_a_cut() {
+    let silent = Does::Silent("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhel");
+    let (address, requests, _) = serve(&[silent]).await;
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .retry(reqwest::retry::never())
+        .timeout(SECOND / 4)
+        .build()
+        .unwrap();
+    let policy = RetryPolicy::new().with_backoff(Backoff::none());
+    let policy = policy.with_classifier((Always, POST));
+    let gave_up = retry(|_| send(&client, address), policy, Never).await.unwrap_err();
+    assert_eq!((gave_up.reason(), requests.load(SeqCst)), (StopReason::Fatal, 1));
+    let failure = gave_up.last().unwrap();
+    assert_eq!(POST.error_type(failure).as_deref(), Some("timeout"));
 }
 
 fn assert_no_secret(failure: &Failure) {

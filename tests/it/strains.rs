@@ -159,3 +159,27 @@ fn a_strain_has_two_events() {
     assert_eq!(seen.into_inner(), ["Budget Some(1) None true", "Budget 3s 2"]);
     assert_eq!(HeldBy::Breaker.as_str(), "breaker");
 }
+
+#[test]
+fn a_strain_ends_on_an_upstream_that_only_fails() {
+    capture();
+    let timer = ManualTimer::new();
+    let bulkhead = Bulkhead::new(1).with_queue(2);
+    let feed = Upstream::new("feed").with_bulkhead(bulkhead).with_timer(&timer);
+    let fails = || {
+        let op = |_| {
+            let sleep = resile::Timer::sleep(&timer, SECOND);
+            async move {
+                sleep.await;
+                Err::<(), _>(Down(1))
+            }
+        };
+        retry(op, RetryPolicy::none(), Never).on(&feed)
+    };
+    drive(join_all((0..3).map(|_| fails())), &timer);
+    let loud = || lines().into_iter().filter(|line| line.contains("bulkhead")).collect::<Vec<_>>();
+    assert_eq!(loud().len(), 1);
+    timer.advance(SECOND * 10);
+    drive(fails(), &timer).unwrap_err();
+    assert_eq!(loud().len(), 1);
+}
