@@ -1,5 +1,5 @@
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{self, Ordering};
 use std::time::Duration;
 
 use crate::observe::HeldBy;
@@ -11,8 +11,9 @@ use crate::sync::AtomicU64;
 /// A strain ends only after [`QUIET`] without a wait or a refusal. A part at its limit would
 /// otherwise begin and end a strain with every few calls.
 pub(crate) struct Strains {
-    /// The number of strains. Modulo 2^64, as an end may be counted before its start.
-    active: AtomicU64,
+    /// The number of strains. Modulo 2^64, as an end may be counted before its start. Each report reads
+    /// it as a hint, so it is not a subject of a model and is always the standard library's.
+    active: atomic::AtomicU64,
     strains: [Strain; 4],
 }
 
@@ -78,7 +79,7 @@ impl Strain {
 impl Strains {
     pub(super) const fn new() -> Self {
         let strains = [const { Strain::new() }; 4];
-        Self { active: AtomicU64::new(0), strains }
+        Self { active: atomic::AtomicU64::new(0), strains }
     }
 
     /// Returns whether a part is under strain.
