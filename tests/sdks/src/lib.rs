@@ -210,7 +210,7 @@ where
     });
     let upstream = Upstream::new("local").with_timer(&timer);
     let policy = llm::interactive().without_total_timeout().with_classifier(&classify);
-    let (answer, reason, attempts) = match retry(|_| ask(), &policy, Never).on(&upstream).await {
+    let (answer, reason, attempts) = match retry(|_| ask(), &policy, Never).on(upstream.display()).await {
         Ok(answer) => (Some(answer), None, 0),
         Err(gave_up) => (None, Some(gave_up.reason()), gave_up.attempts()),
     };
