@@ -210,10 +210,11 @@ where
     });
     let upstream = Upstream::new("local").with_timer(&timer);
     let policy = llm::interactive().without_total_timeout().with_classifier(&classify);
-    let (answer, reason, attempts) = match retry(|_| ask(), &policy, Never).on(upstream.display()).await {
-        Ok(answer) => (Some(answer), None, 0),
-        Err(gave_up) => (None, Some(gave_up.reason()), gave_up.attempts()),
-    };
+    let (answer, reason, attempts) =
+        match retry(|_| ask(), &policy, Never).on(upstream.display()).await {
+            Ok(answer) => (Some(answer), None, 0),
+            Err(gave_up) => (None, Some(gave_up.reason()), gave_up.attempts()),
+        };
     hands.abort();
     let waited = timer.now();
     Seen { answer, reason, attempts, failures: failures.into_inner().unwrap(), waited }
