@@ -7,7 +7,7 @@ mod backoff;
 pub mod breaker;
 mod budget;
 pub mod bulkhead;
-mod call;
+mod engine;
 mod cancel;
 #[cfg(feature = "chaos")]
 pub mod chaos;
@@ -33,7 +33,7 @@ mod policy;
 pub mod quota;
 pub mod retry;
 mod signal;
-pub mod single;
+pub mod call;
 #[cfg(feature = "stream")]
 pub mod stream;
 mod sync;
@@ -47,7 +47,7 @@ pub use backoff::{Backoff, Jitter, Schedule};
 pub use breaker::Breaker;
 pub use budget::{Budget, Withdrawal};
 pub use bulkhead::Bulkhead;
-pub use call::{Boxed, GaveUp, Source};
+pub use engine::{Boxed, GaveUp, Source};
 pub use cancel::{Cancel, Drain, Never};
 pub use classify::{Always, Classify, ClassifyExt, CutIs, Opinion, Over};
 #[cfg(feature = "serde")]
@@ -62,7 +62,7 @@ pub use hedge::{Hedge, HedgePolicy, hedge};
 pub use keyed::Keyed;
 pub use policy::{AsPolicy, Attempt, Decision, RetryPolicy, StopReason};
 pub use retry::{Retry, Run, retry};
-pub use single::{Admission, Single};
+pub use call::{Admission, Call};
 #[cfg(feature = "stream")]
 pub use stream::{RetryStream, retry_stream};
 #[cfg(all(feature = "tokio", not(all(target_family = "wasm", target_os = "unknown"))))]

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use super::{Alternative, FallbackPolicy};
-use crate::call::{CallState, Counted, GaveUp, Pending, PendingOf};
+use crate::engine::{CallState, Counted, GaveUp, Pending, PendingOf};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::CallKind;

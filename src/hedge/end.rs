@@ -3,7 +3,7 @@ use std::task::Poll;
 
 use super::HedgePolicy;
 use super::future::{Hedge, State, delay};
-use crate::call::{Classified, Ended, GaveUp};
+use crate::engine::{Classified, Ended, GaveUp};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::EventKind;

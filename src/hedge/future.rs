@@ -9,7 +9,7 @@ use super::HedgePolicy;
 use super::pace::Pace;
 use super::policy::MOST;
 use crate::adaptive::AdaptiveTimeout;
-use crate::call::{
+use crate::engine::{
     Begin, CallPolicy, CallState, Ended, GaveUp, NO_LIMIT, Pending, PendingOf, Plain,
 };
 use crate::cancel::Cancel;

@@ -1,4 +1,4 @@
-use crate::call::NO_LIMIT;
+use crate::engine::NO_LIMIT;
 
 /// The schedule of the hedges. Times are readings of the timer in nanoseconds.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
-use crate::call::{CallState, Ended, GaveUp, Pending, PendingOf, Plain};
+use crate::engine::{CallState, Ended, GaveUp, Pending, PendingOf, Plain};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::CallKind;

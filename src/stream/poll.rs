@@ -6,7 +6,7 @@ use futures_core::stream::FusedStream;
 
 use super::retry::{RetryStream, State, StateProj};
 use super::{Part, Resumption};
-use crate::call::{Ended, GaveUp};
+use crate::engine::{Ended, GaveUp};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::policy::{AsPolicy, Attempt, RetryPolicy, StopReason};

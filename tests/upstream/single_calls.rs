@@ -236,7 +236,7 @@ async fn the_first_poll_comes_before_the_limits_and_after_the_token() {
 /// The types can be named, and the calls can be spawned.
 #[tokio::test(start_paused = true)]
 async fn single_calls_have_names_and_can_be_spawned() {
-    type Call = resile::Single<
+    type Call = resile::Call<
         std::future::Ready<Answer>,
         &'static str,
         Always,
@@ -246,7 +246,7 @@ async fn single_calls_have_names_and_can_be_spawned() {
     let scene = Scene::new(Place::InFlight);
     let call: Call = scene.upstream.call(ready(Ok(7)), Always).with_token(CancellationToken::new());
     assert_eq!(tokio::spawn(call).await.unwrap(), Ok(7));
-    let waits: resile::single::Admitting<&'static Upstream> = scene.upstream.admit(Never);
+    let waits: resile::call::Admitting<&'static Upstream> = scene.upstream.admit(Never);
     assert!(tokio::spawn(waits).await.unwrap().is_ok());
 }
 

@@ -1,4 +1,4 @@
-//! The laws of calls and policies, and of the sources themselves, one file for each subject.
+//! The laws of calls and policies, one file for each subject.
 
 #[path = "../support/script.rs"]
 mod script;
@@ -24,15 +24,12 @@ mod error;
 mod extreme_input;
 mod fallback;
 mod floors;
-mod guide;
 mod hedge;
 mod http;
 mod http_failure;
 mod http_limits;
 mod http_sockets;
 mod laws;
-mod layers;
-mod links;
 mod metrics;
 mod nested;
 mod night;

@@ -114,7 +114,7 @@ fn taken() -> Vec<LogRecord> {
     let mut records = LOGGED.take();
     for (_, fields) in &mut records {
         if let Some(at) = fields.remove("at") {
-            assert!(at.starts_with("tests/it/"), "{at}");
+            assert!(at.starts_with("tests/calls/"), "{at}");
             assert_ne!(fields.remove("call").unwrap().parse(), Ok(0_u16));
         }
         // These have tests of their own.

@@ -1,7 +1,7 @@
 use std::convert::Infallible;
 
-use super::{Admission, Admitting, Single};
-use crate::call::GaveUp;
+use super::{Admission, Admitting, Call};
+use crate::engine::GaveUp;
 use crate::cancel::{Cancel, Never};
 use crate::classify::Classify;
 use crate::upstream::{AtCost, TargetFor, Via};
@@ -14,13 +14,13 @@ impl<X> AtCost<'_, X> {
     ///
     /// [`GaveUp`] if the attempt failed, was refused, timed out or was cancelled.
     #[track_caller]
-    pub fn call<F, T, E, C, R>(self, future: F, classifier: C) -> Single<F, E, C, Via<Self, R>>
+    pub fn call<F, T, E, C, R>(self, future: F, classifier: C) -> Call<F, E, C, Via<Self, R>>
     where
         F: Future<Output = Result<T, E>>,
         C: Classify<E>,
         Via<Self, R>: TargetFor<E>,
     {
-        Single::new(Via::new(self), future, classifier)
+        Call::new(Via::new(self), future, classifier)
     }
 
     /// Waits for the admission of one attempt at this cost. See

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use super::rules::{OneAttempt, Timeouts};
-use crate::call::{CallState, Ended, GaveUp, Pending, PendingOf};
+use crate::engine::{CallState, Ended, GaveUp, Pending, PendingOf};
 use crate::cancel::{Cancel, Never};
 use crate::classify::Classify;
 use crate::observe::CallKind;
@@ -17,7 +17,7 @@ use crate::upstream::{Target, TargetFor};
 pin_project! {
     /// The future of [`Upstream::call`](crate::Upstream::call): one attempt without a retry.
     #[must_use = "futures do nothing unless `.await`ed or polled"]
-    pub struct Single<F, E, C, X, K = Never>
+    pub struct Call<F, E, C, X, K = Never>
     where
         X: Target,
         K: Cancel,
@@ -32,7 +32,7 @@ pin_project! {
     }
 }
 
-impl<F, E, C, X: Target> Single<F, E, C, X> {
+impl<F, E, C, X: Target> Call<F, E, C, X> {
     #[track_caller]
     pub(super) fn new(target: X, future: F, classifier: C) -> Self {
         let rules = OneAttempt { classifier, limits: Timeouts::NONE };
@@ -41,14 +41,14 @@ impl<F, E, C, X: Target> Single<F, E, C, X> {
     }
 }
 
-impl<F, E, C, X: Target> Single<F, E, C, X> {
+impl<F, E, C, X: Target> Call<F, E, C, X> {
     /// Sets the token that cancels the call, before the first poll.
     ///
     /// The token ends the wait for the admission and drops an attempt in flight.
     /// [`Drain(token)`](crate::Drain) lets an attempt in flight finish. The call ends as
     /// [`StopReason::Cancelled`].
-    pub fn with_token<K: Cancel>(self, token: K) -> Single<F, E, C, X, K> {
-        Single {
+    pub fn with_token<K: Cancel>(self, token: K) -> Call<F, E, C, X, K> {
+        Call {
             future: self.future,
             call: self.call.with_token(token),
             has_begun: false,
@@ -58,7 +58,7 @@ impl<F, E, C, X: Target> Single<F, E, C, X> {
 }
 
 /// Limits, before the first poll. Each replaces an earlier value of the same setting.
-impl<F, E, C, X: Target, K: Cancel> Single<F, E, C, X, K> {
+impl<F, E, C, X: Target, K: Cancel> Call<F, E, C, X, K> {
     /// Sets the total timeout: the limit on the wait for the admission and the attempt together.
     ///
     /// The time counts from the first poll. At the limit the attempt is dropped and the call ends
@@ -81,7 +81,7 @@ impl<F, E, C, X: Target, K: Cancel> Single<F, E, C, X, K> {
     }
 }
 
-impl<F, T, E, C, X, K> Future for Single<F, E, C, X, K>
+impl<F, T, E, C, X, K> Future for Call<F, E, C, X, K>
 where
     F: Future<Output = Result<T, E>>,
     C: Classify<E>,
@@ -127,7 +127,7 @@ where
     }
 }
 
-impl<F, T, E, C, X, K> Single<F, E, C, X, K>
+impl<F, T, E, C, X, K> Call<F, E, C, X, K>
 where
     F: Future<Output = Result<T, E>>,
     C: Classify<E>,
@@ -180,8 +180,8 @@ where
     }
 }
 
-impl<F, E, C, X: Target, K: Cancel> fmt::Debug for Single<F, E, C, X, K> {
+impl<F, E, C, X: Target, K: Cancel> fmt::Debug for Call<F, E, C, X, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Single").field("attempts", &self.call.attempts()).finish_non_exhaustive()
+        f.debug_struct("Call").field("attempts", &self.call.attempts()).finish_non_exhaustive()
     }
 }

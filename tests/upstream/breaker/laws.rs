@@ -13,7 +13,7 @@ use resile::breaker::{State, Transition, TripReason};
 use resile::observe::{Event, EventKind};
 use resile::{Backoff, Breaker, Health, Jitter, ManualTimer, Upstream, Verdict};
 
-use super::guard::{Guard, Permit, guard};
+use crate::guard::{Guard, Permit, guard};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use resile::breaker::{Advice, State};
 use resile::{Backoff, Jitter, ManualTimer, Verdict};
 
-use super::guard::{Permit, guard};
+use crate::guard::{Permit, guard};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Outcome {

@@ -10,8 +10,8 @@ use resile::{
     retry,
 };
 
-use super::guard::guard;
-use super::script::{drive, poll};
+use crate::guard::guard;
+use crate::script::{drive, poll};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -8,7 +8,7 @@ use pin_project_lite::pin_project;
 
 use super::admission::Admission;
 use super::rules::{OneAttempt, Timeouts};
-use crate::call::{CallState, GaveUp, Pending, PendingOf};
+use crate::engine::{CallState, GaveUp, Pending, PendingOf};
 use crate::cancel::{Cancel, Never};
 use crate::classify::Always;
 use crate::observe::CallKind;

@@ -9,8 +9,8 @@ use resile::{
     Backoff, Breaker, Jitter, ManualTimer, Never, RetryPolicy, StopReason, Upstream, retry,
 };
 
-use super::breaker_advice_model::{Outcome, outcome, settle};
-use super::guard::{Guard, guard};
+use super::advice_model::{Outcome, outcome, settle};
+use crate::guard::{Guard, guard};
 
 const SECOND: Duration = Duration::from_secs(1);
 

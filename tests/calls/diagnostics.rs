@@ -4,7 +4,7 @@
 //! version, and `cargo test` alone does not:
 //!
 //! ```sh
-//! cargo test --test it diagnostics -- --ignored
+//! cargo test --test calls diagnostics -- --ignored
 //! ```
 
 use std::fmt::Write as _;

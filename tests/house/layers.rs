@@ -27,14 +27,14 @@ const TABLE: &[(&str, u8, &[&str])] = &[
     ("breaker", 2, &[]),
     ("observe", 3, &[]),
     ("upstream", 4, &[]),
-    ("call", 5, &[]),
+    ("engine", 5, &[]),
     ("timeout", 5, &[]),
     ("chaos", 5, &[]),
     ("retry", 6, &[]),
     ("hedge", 6, &[]),
     ("fallback", 6, &[]),
     ("stream", 6, &[]),
-    ("single", 6, &[]),
+    ("call", 6, &[]),
     ("error", 6, &[]),
     ("http", 6, &[]),
     ("config", 7, &[]),
@@ -334,7 +334,7 @@ fn faults_are_detected() {
         ),
         ("backoff/mod.rs", "fn f() {}\n#[cfg(test)]\nmod tests { use crate::retry::retry; }"),
         ("time/tokio.rs", "let now = tokio::time::Instant::now();"),
-        ("stream/mod.rs", "use crate::call::CallState;"),
+        ("stream/mod.rs", "use crate::engine::CallState;"),
         ("llm/body/prose.rs", "use super::super::Kind;"),
         ("retry/mod.rs", "pub(crate) fn instantly() {} fn hyperhttp() { hyperhttp::x() }"),
     ];
@@ -347,8 +347,8 @@ fn faults_are_detected() {
         ("classify.rs", "use crate::observe::Observe;"),
         ("verdict.rs", "use crate::classify::Classify;"),
         ("budget.rs", "use crate::backoff::Backoff;"),
-        ("upstream/mod.rs", "use crate::call::CallState;"),
-        ("call/mod.rs", "use crate::retry::Retry;"),
+        ("upstream/mod.rs", "use crate::engine::CallState;"),
+        ("engine/mod.rs", "use crate::retry::Retry;"),
         ("retry/mod.rs", "use crate::hedge::hedge;"),
         ("http/mod.rs", "use crate::llm::Failure;"),
         (
@@ -366,7 +366,7 @@ fn faults_are_detected() {
         ("http/mod.rs", "serde_json::from_str(x)"),
         ("policy/mod.rs", "#[derive(serde::Serialize)]"),
         ("backoff/jitter.rs", "use rand::RngExt;"),
-        ("call/mod.rs", "use std::time::{Duration, Instant};"),
+        ("engine/mod.rs", "use std::time::{Duration, Instant};"),
         ("observe/mod.rs", "let now = std::time::SystemTime::now();"),
     ];
     for (file, source) in faulty {
@@ -383,24 +383,24 @@ fn circles_are_detected() {
         folders(&found)[0].circles().join(" ")
     };
     let parent = (
-        "call/mod.rs",
+        "engine/mod.rs",
         "mod begin;\nmod end;\npub(crate) use begin::Begin;\npub use self::end::{End, Ended};",
     );
-    let begin = ("call/begin.rs", "use super::{CallState, Ended};");
-    assert_eq!(circle(&[parent, begin, ("call/end.rs", "use super::{CallState, end::End};")]), "");
+    let begin = ("engine/begin.rs", "use super::{CallState, Ended};");
+    assert_eq!(circle(&[parent, begin, ("engine/end.rs", "use super::{CallState, end::End};")]), "");
     for back in [
         "use super::begin::X;",
         "use super::{Begin, CallState};",
         "use super::{CallState, begin::{X, Y}};",
-        "crate::call::Begin",
+        "crate::engine::Begin",
     ] {
-        assert_eq!(circle(&[begin, ("call/end.rs", back), parent]), "begin end", "{back}");
+        assert_eq!(circle(&[begin, ("engine/end.rs", back), parent]), "begin end", "{back}");
     }
     let three = [
         parent,
         begin,
-        ("call/end.rs", "use super::other::X;"),
-        ("call/other.rs", "use super::Begin;"),
+        ("engine/end.rs", "use super::other::X;"),
+        ("engine/other.rs", "use super::Begin;"),
     ];
     assert_eq!(circle(&three), "begin end other");
 }

@@ -16,7 +16,7 @@ use resile::quota::{Cost, Dimension, Quota, Rate};
 use resile::{ManualTimer, Never, RetryPolicy, Upstream, retry};
 use tokio::net::TcpListener;
 
-use super::script::advance_past_sleeps;
+use crate::script::advance_past_sleeps;
 
 /// Starts a server that gives these answers in their order.
 async fn serve(answers: Vec<Response<Full<Bytes>>>) -> SocketAddr {

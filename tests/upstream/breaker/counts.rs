@@ -5,7 +5,7 @@ use std::time::Duration;
 use resile::breaker::State;
 use resile::{Admission, ManualTimer, Verdict};
 
-use super::guard::guard;
+use crate::guard::guard;
 
 const SECOND: Duration = Duration::from_secs(1);
 

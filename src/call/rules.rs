@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::call::{CallPolicy, NO_LIMIT, limit_of};
+use crate::engine::{CallPolicy, NO_LIMIT, limit_of};
 use crate::policy::Rules;
 
 /// The rules of a single attempt: no retry, and the limits `L`.

@@ -9,7 +9,7 @@ use resile::quota::{
     Charge, Cost, Dimension, Estimate, Limit, Limits, Quota, Rate, Reservation, Usage,
 };
 
-use super::quota_model::{Answer, Held, Model, is_same};
+use super::model::{Answer, Held, Model, is_same};
 
 #[derive(Clone, Copy, Debug)]
 enum Step {

@@ -14,7 +14,7 @@ use resile::{
     StopReason, Timer, Upstream, Verdict, retry,
 };
 
-use super::guard::guard;
+use crate::guard::guard;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -2,7 +2,7 @@ use std::convert::Infallible;
 use std::fmt;
 
 use super::rules::{OneAttempt, Untimed};
-use crate::call::{CallState, GaveUp};
+use crate::engine::{CallState, GaveUp};
 use crate::cancel::{Cancel, Never};
 use crate::classify::Always;
 use crate::observe::CallKind;

@@ -1,0 +1,161 @@
+//! The engine under every call. Only the engine waits, classifies, charges the budget and reports.
+//!
+//! A shell (`retry`, `Run`, `retry_stream`, `hedge`, `fallback`, `Upstream::call`) owns its
+//! attempts and has its own rules. A [`CallState`] holds everything else. The steps of one attempt:
+//!
+//! 1. `poll_between` waits for the delay and then asks `begin`.
+//! 2. `begin` checks the token, the attempts, the deadline and the budget. Then `admit` asks the
+//!    target: cooldown, bulkhead, quota, breaker. The answer is a [`Begin`]: go, wait or end the call.
+//! 3. `poll_attempt` polls the attempt. While the attempt is pending, `poll_limits` may cut it.
+//! 4. `succeeded` reports a success to the target and the observer.
+//! 5. `ended` takes every other end, an [`Ended`]. `failed` classifies and reports the failure. It
+//!    then takes a budget token and sets the next delay. `close` ends the call with a [`GaveUp`].
+//!
+//! Most calls succeed at their first poll. For them `begin_first` and `succeeded_at_once` do less.
+//! After `failed` a retry without a delay begins by `begin_after_failure`, which checks less.
+
+mod begin;
+mod close;
+mod emit;
+mod end;
+mod engine;
+mod explain;
+mod gave_up;
+mod nesting;
+mod pending;
+mod policy;
+mod success;
+mod wait;
+
+pub use gave_up::{Boxed, GaveUp, Source};
+
+pub(crate) use begin::Begin;
+pub(crate) use end::{Classified, Ended};
+pub(crate) use engine::Engine;
+pub(crate) use pending::{Pending, PendingOf};
+#[cfg(feature = "stream")]
+pub(crate) use policy::Flowing;
+pub(crate) use policy::{CallPolicy, Counted, Limits, NO_LIMIT, Plain, Renewed, limit_of};
+
+use std::panic::Location;
+
+use nesting::Polled;
+
+use crate::adaptive::AdaptiveTimeout;
+use crate::observe::CallKind;
+use crate::policy::Rules;
+use crate::upstream::{NoUpstream, Target};
+
+/// The state of a call, apart from its attempts.
+///
+/// What depends on the type of the policy, the token or the error is here, and the rest is in its
+/// [`Engine`].
+pub(crate) struct CallState<E, P, K, X: Target, const N: usize = 1> {
+    pub(crate) policy: P,
+    pub(crate) token: K,
+    pub(crate) engine: Engine<X, N>,
+    last: Option<E>,
+}
+
+const UNKNOWN: u64 = u64::MAX;
+/// The largest start time. Later readings are cut to this value: elapsed times are then unknown.
+const LATEST: u64 = UNKNOWN - 1;
+
+/// Returns the end of a wait that begins at `now`. Never 0 or `NO_LIMIT`: both mean "no wait".
+#[inline]
+fn wait_end(now: u64, delay: u64) -> u64 {
+    now.saturating_add(delay).clamp(1, NO_LIMIT - 1)
+}
+
+impl<E, P, K> CallState<E, P, K, NoUpstream> {
+    #[inline]
+    #[track_caller]
+    pub(crate) fn new(kind: CallKind, policy: P, token: K) -> Self {
+        let engine = Engine::new(NoUpstream, kind, Location::caller());
+        Self { policy, token, engine, last: None }
+    }
+}
+
+impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
+    /// Sends the call to `target`, before its first attempt.
+    #[inline]
+    pub(crate) fn on<Y: Target, const M: usize>(self, target: Y) -> CallState<E, P, K, Y, M> {
+        let Self { policy, token, engine, .. } = self;
+        let engine = Engine::new(target, engine.guard.progress.kind(), engine.site);
+        CallState { policy, token, engine, last: None }
+    }
+
+    /// Replaces the token, before the first attempt.
+    #[inline]
+    pub(crate) fn with_token<L>(self, token: L) -> CallState<E, P, L, X, N> {
+        let Self { policy, engine, last, .. } = self;
+        CallState { policy, token, engine, last }
+    }
+
+    /// Replaces the policy.
+    #[inline]
+    pub(crate) fn with_policy<Q>(self, policy: Q) -> CallState<E, Q, K, X, N> {
+        let Self { token, engine, last, .. } = self;
+        CallState { policy, token, engine, last }
+    }
+
+    /// Returns the number of attempts begun.
+    #[inline]
+    pub(crate) const fn attempts(&self) -> u32 {
+        self.engine.guard.progress.attempts
+    }
+
+    /// Sets the delay before the next attempt.
+    pub(crate) const fn set_delay(&mut self, delay: u64) {
+        self.engine.delay = delay;
+    }
+
+    /// Leaves the queue after the caller dropped the wait for an attempt. A delay continues.
+    pub(crate) fn leave_queue(&mut self, slot: usize) {
+        self.engine.guard.leave_queue(slot);
+    }
+
+    /// Forgets the attempt in flight after the caller dropped it. The upstream does not count it.
+    pub(crate) fn drop_attempt(&mut self, slot: usize) {
+        self.engine.guard.abandon(slot);
+        self.engine.resumes_at = 0;
+    }
+
+    /// Drops the future of the attempt in `slot` by `drop`, before the end of the attempt is reported.
+    /// A call within the attempt then gives its admission back. `is_cut` is true if a limit ended the
+    /// attempt.
+    #[inline]
+    pub(crate) fn dropping(&mut self, slot: usize, is_cut: bool, drop: impl FnOnce()) {
+        let guard = &mut self.engine.guard;
+        let is_lent = !X::ALONE && guard.is_lent(slot);
+        let _lending = if is_lent { guard.lend_to_drop(slot, is_cut) } else { None };
+        drop();
+    }
+
+    /// Does the work of [`Engine::polled`] for an attempt from [`begin_first`](Self::begin_first),
+    /// in a call that is not [nested](Self::is_nested).
+    #[inline]
+    pub(crate) fn polled_outermost(&self) -> Polled {
+        Polled::outermost(self.engine.site)
+    }
+
+    /// Returns true within an attempt of another call.
+    #[inline]
+    pub(crate) fn is_nested() -> bool {
+        nesting::outer().is_some()
+    }
+}
+
+impl<E, P: CallPolicy, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
+    /// Returns the deadline of the call on the timer, or `NO_LIMIT`.
+    #[inline]
+    pub(crate) fn ends_at(&self) -> u64 {
+        self.engine.ends_at(self.policy.total_timeout())
+    }
+
+    /// Returns the upstream's adaptive timeout if the policy uses learned limits.
+    #[inline]
+    pub(crate) fn learns(&self) -> Option<&AdaptiveTimeout> {
+        self.engine.learns(self.policy.rules().is_learned())
+    }
+}
