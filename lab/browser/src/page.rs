@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 
 use plotters::prelude::RGBColor;
+use storm::catalogue::CLAIMS;
+use storm::claims::{Check, Size};
+use storm::tally::Tally;
 use wasm_bindgen::prelude::wasm_bindgen;
 
-use crate::catalogue::CLAIMS;
-use crate::claims::{Check, Size};
 use crate::scene::{AT_ONCE, Line, NO_RETRY, World, defaults, run};
-use crate::tally::Tally;
 use crate::{picture, slider, words};
 
 /// A slider.

@@ -3,9 +3,9 @@
 #![expect(clippy::cast_precision_loss, reason = "pixels")]
 
 use plotters::prelude::RGBColor;
+use storm::plots::style::{BLACK_INK, BLUE, Drawn, Frame, GRAY, GREEN, VERMILION, panel, picture};
+use storm::plots::{curve, dashed, over_time};
 
-use crate::plots::style::{BLACK_INK, BLUE, Drawn, Frame, GRAY, GREEN, VERMILION, panel, picture};
-use crate::plots::{curve, dashed, over_time};
 use crate::scene::{CAPACITY, END, Line, TRIGGER, World};
 
 /// The colours of the lines. The first line is the reader's.

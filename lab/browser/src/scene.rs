@@ -9,11 +9,10 @@ use rand::rngs::ChaCha8Rng;
 use resile::{
     Backoff, Breaker, Budget, ManualTimer, Never, RetryPolicy, StopReason, Timer, Upstream, retry,
 };
+use storm::claims::sim::{Series, drive_arrivals, exponential, seeded};
+use storm::claims::storm::Server;
 
-use crate::claims::sim::{Series, drive_arrivals, exponential, seeded};
-use crate::claims::storm::Server;
-
-pub(crate) use crate::claims::storm::CAPACITY;
+pub(crate) use storm::claims::storm::CAPACITY;
 
 /// The length of a run in seconds.
 pub(crate) const END: usize = 260;

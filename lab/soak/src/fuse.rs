@@ -30,7 +30,7 @@ impl Fuse {
             return;
         }
         let passage = self.passages.fetch_add(1, Relaxed);
-        if mixed(self.seed ^ mixed(passage)) % bound == 0 {
+        if mixed(self.seed ^ mixed(passage)).is_multiple_of(bound) {
             resume_unwind(Box::new(Injected));
         }
     }

@@ -130,7 +130,7 @@ pub(crate) fn no_idle_permit(world: &World) -> Result<(), Broken> {
 /// Checks that each breaker closes again after some good calls, and that each host admits calls.
 pub(crate) fn recovers(world: &World) -> Result<(), Broken> {
     world.fuse.arm(false);
-    let far = Duration::from_secs(3_600);
+    let far = Duration::from_hours(1);
     world.advance(far);
     for host in &world.hosts {
         let (upstream, name) = (&host.upstream, host.upstream.name());

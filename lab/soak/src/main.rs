@@ -2,7 +2,7 @@
 //! it with:
 //!
 //! ```text
-//! cargo run --release --example soak -- --calls 10000000
+//! cargo run --release --manifest-path lab/Cargo.toml --bin soak -- --calls 10000000
 //! ```
 
 mod call;
@@ -127,7 +127,7 @@ impl Soak<'_> {
     fn check(&self) -> Result<(), laws::Broken> {
         let checks = self.checks.fetch_add(1, Relaxed);
         laws::at_rest(self.world)?;
-        if checks % RECOVERS_EACH == 0 { laws::recovers(self.world) } else { Ok(()) }
+        if checks.is_multiple_of(RECOVERS_EACH) { laws::recovers(self.world) } else { Ok(()) }
     }
 
     fn report(

@@ -149,6 +149,6 @@ impl World {
     /// Returns whether a host is down now. Each host is down for an eighth of all spans of 2 s.
     pub(crate) fn is_down(&self, host: usize) -> bool {
         let span = self.now().as_secs() / 2;
-        mixed(self.seed ^ mixed(span << 3 | host as u64)) % 8 == 0
+        mixed(self.seed ^ mixed(span << 3 | host as u64)).is_multiple_of(8)
     }
 }

@@ -1,24 +1,24 @@
-//! The list of the claims. The example `storm` runs it in a terminal, and the page of
-//! `examples/browser` runs it in a browser.
+//! The list of the claims. The program `storm` runs it in a terminal, and the page of `lab/browser`
+//! runs it in a browser.
 
 use crate::claims::{self, Check, Progress, Size};
 use crate::plots::{self, Drawn};
 
 /// A published claim and its models.
-pub(crate) struct Claim {
-    pub(crate) name: &'static str,
-    pub(crate) title: &'static str,
-    pub(crate) run: fn(Size, Progress<'_>) -> Outcome,
+pub struct Claim {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub run: fn(Size, Progress<'_>) -> Outcome,
 }
 
 /// The result of a claim.
-pub(crate) struct Outcome {
-    pub(crate) checks: Vec<Check>,
+pub struct Outcome {
+    pub checks: Vec<Check>,
     /// The picture as SVG.
-    pub(crate) picture: Option<Drawn<String>>,
+    pub picture: Option<Drawn<String>>,
 }
 
-pub(crate) const CLAIMS: [Claim; 12] = [
+pub const CLAIMS: [Claim; 12] = [
     Claim {
         name: "jitter",
         title: "1  Jitter while 100 clients change one row (Brooker 2015)",

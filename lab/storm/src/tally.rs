@@ -6,7 +6,7 @@ use crate::claims::{Check, Verdict};
 
 /// The rows so far, by verdict.
 #[derive(Default)]
-pub(crate) struct Tally {
+pub struct Tally {
     hold: usize,
     /// The rows by name: their claim and their own name.
     outcome_only: Vec<String>,
@@ -14,7 +14,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn add(&mut self, claim: &str, checks: &[Check]) {
+    pub fn add(&mut self, claim: &str, checks: &[Check]) {
         for check in checks {
             let name = || format!("{claim}: {}", check.what().trim_start());
             match check.verdict() {
@@ -26,12 +26,12 @@ impl Tally {
     }
 
     /// Returns true if a row fails.
-    pub(crate) fn fails(&self) -> bool {
+    pub fn fails(&self) -> bool {
         !self.fail.is_empty()
     }
 
     /// Returns each row that does not hold, with its verdict and its name.
-    pub(crate) fn named(&self) -> impl Iterator<Item = String> {
+    pub fn named(&self) -> impl Iterator<Item = String> {
         let verdicts = [(Verdict::OutcomeOnly, &self.outcome_only), (Verdict::Fails, &self.fail)];
         verdicts.into_iter().flat_map(|(verdict, names)| {
             names.iter().map(move |name| format!("{}: {name}", verdict.name()))

@@ -16,7 +16,7 @@ fn at_once(cost: Cost<'_>) -> f64 {
     started.len() as f64
 }
 
-pub(crate) fn checks() -> Vec<Check> {
+pub fn checks() -> Vec<Check> {
     let cost = Cost::input(500);
     let limited = cost.with_max_output(1_000);
     // 2,000,000 / 64,500 and 2,000,000 / 1,500.

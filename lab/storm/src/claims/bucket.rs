@@ -30,20 +30,20 @@ enum Event {
 /// The figures of one run, in percent of all calls. The level of the buckets is the mean at the
 /// calls of the second half, as a share of the capacity.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Measured {
-    pub(crate) f: f64,
-    pub(crate) success: f64,
-    pub(crate) load: f64,
+pub struct Measured {
+    pub f: f64,
+    pub success: f64,
+    pub load: f64,
     retries: u32,
     level: f64,
 }
 
 #[derive(Debug)]
-pub(crate) struct Bucket {
+pub struct Bucket {
     /// The figures by failure rate: without retries, with three, and with three from a bucket.
-    pub(crate) none: Vec<Measured>,
-    pub(crate) three: Vec<Measured>,
-    pub(crate) saved: Vec<Measured>,
+    pub none: Vec<Measured>,
+    pub three: Vec<Measured>,
+    pub saved: Vec<Measured>,
     /// The figures of the default budget of the crate at low failure rates.
     default: Vec<Measured>,
     /// The figures at total failure, by the capacity of the buckets.
@@ -126,7 +126,7 @@ const BETWEEN: [f64; 10] = [0.03, 0.075, 0.15, 0.20, 0.30, 0.40, 0.60, 0.70, 0.8
 const RESERVES: [(&str, u32); 3] =
     [("500 tokens at 5 (AWS)", 100), ("10 tokens above 5 (gRPC)", 4), ("5 tokens", SMALL)];
 
-pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Bucket {
+pub fn measure(size: Size, progress: Progress<'_>) -> Bucket {
     let until = size.pick(20, 100);
     let mut rates: Vec<f64> = TABLE.iter().map(|row| row.0).collect();
     if size == Size::Full {
@@ -159,7 +159,7 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Bucket {
     Bucket { none, three, saved, default, spent, levels: next(near.len()) }
 }
 
-pub(crate) fn checks(measured: &Bucket, size: Size) -> Vec<Check> {
+pub fn checks(measured: &Bucket, size: Size) -> Vec<Check> {
     // The noise in percentage points: failures are random here and in the source, and more failures
     // mean more noise. A fifth of the calls has more than twice the noise and five times the share
     // of the initial reserve.

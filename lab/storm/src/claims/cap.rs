@@ -11,16 +11,16 @@ use super::Published::{AtMost, Below, Between};
 use super::sim::{on_all_cores, seeded};
 use super::{Check, Progress, Size};
 
-pub(crate) const CAP: Duration = Duration::from_secs(30);
-pub(crate) const CLIENTS: usize = 1_000;
+pub const CAP: Duration = Duration::from_secs(30);
+pub const CLIENTS: usize = 1_000;
 const RETRY: u32 = 12;
 const BACKOFF: Backoff = Backoff::exponential(Duration::from_secs(1)).with_cap(CAP);
 
 /// The delays before the twelfth retry of clients that failed every time.
 #[derive(Debug)]
-pub(crate) struct Spread {
-    pub(crate) name: &'static str,
-    pub(crate) delays: Vec<Duration>,
+pub struct Spread {
+    pub name: &'static str,
+    pub delays: Vec<Duration>,
 }
 
 /// A formula for a delay.
@@ -59,7 +59,7 @@ impl Formula {
 }
 
 /// Counts the delays in each tenth of a second up to the cap. The last slot begins at the cap.
-pub(crate) fn slots(delays: &[Duration]) -> Vec<u32> {
+pub fn slots(delays: &[Duration]) -> Vec<u32> {
     let mut slots = vec![0; (CAP.as_millis() / 100) as usize + 1];
     for delay in delays {
         let last = slots.len() - 1;
@@ -68,7 +68,7 @@ pub(crate) fn slots(delays: &[Duration]) -> Vec<u32> {
     slots
 }
 
-pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Spread> {
+pub fn measure(size: Size, progress: Progress<'_>) -> Vec<Spread> {
     let draws = size.pick(10_000, 100_000);
     on_all_cores(FORMULAS.len(), progress, |job| {
         let ((name, formula), mut rng) = (FORMULAS[job], seeded(job as u64));
@@ -76,7 +76,7 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Spread> {
     })
 }
 
-pub(crate) fn checks(spreads: &[Spread]) -> Vec<Check> {
+pub fn checks(spreads: &[Spread]) -> Vec<Check> {
     let mut checks = Vec::new();
     for (Spread { name, delays }, (_, formula)) in spreads.iter().zip(FORMULAS) {
         let fullest =

@@ -13,7 +13,7 @@ const INDENT: &str = "      ";
 /// A published figure with its tolerance, or a published bound. It prints exactly the range that it
 /// accepts.
 #[derive(Clone, Debug)]
-pub(crate) enum Published {
+pub enum Published {
     /// A figure and its tolerance in percent of the figure.
     Percent(f64, f64),
     /// A figure and its tolerance in the unit of the figure. A tolerance of 0 is exact.
@@ -31,11 +31,11 @@ pub(crate) enum Published {
 }
 
 /// A measured figure, the number of its printed decimals, and its unit.
-pub(crate) type Figure<'a> = (f64, usize, &'a str);
+pub(super) type Figure<'a> = (f64, usize, &'a str);
 
 /// The verdict on a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// The measured figure is within the tolerance of the published one.
     Holds,
     /// The figure is outside the tolerance, but the conclusion of the claim holds.
@@ -46,7 +46,7 @@ pub(crate) enum Verdict {
 
 /// A row: one statement with its published and its measured figure.
 #[derive(Debug)]
-pub(crate) struct Check {
+pub struct Check {
     what: String,
     published: Published,
     /// The figure as printed, without its unit.
@@ -86,7 +86,7 @@ impl Published {
     }
 
     /// Returns the published figure with its tolerance and its unit.
-    pub(crate) fn text(&self, unit: &str) -> String {
+    pub fn text(&self, unit: &str) -> String {
         // Published figures are printed with all their decimals.
         match self {
             Self::Percent(published, percent) => format!("{published}{unit} ± {percent} %"),
@@ -105,7 +105,7 @@ impl Published {
 
 impl Verdict {
     /// Returns the verdict in words.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Holds => "holds",
             Self::OutcomeOnly => "outcome only",
@@ -116,12 +116,12 @@ impl Verdict {
 
 impl Check {
     /// The largest width of a row in columns.
-    pub(crate) const WIDTH: usize = 80;
+    pub const WIDTH: usize = 80;
     /// The names of the [cells](Self::cells).
-    pub(crate) const COLUMNS: [&str; 4] = ["claim", "published", "measured", "verdict"];
+    pub const COLUMNS: [&str; 4] = ["claim", "published", "measured", "verdict"];
 
     /// Compares a measured figure with the published one.
-    pub(crate) fn new(
+    pub fn new(
         what: impl Into<String>,
         published: Published,
         (measured, decimals, unit): Figure<'_>,
@@ -137,12 +137,12 @@ impl Check {
     }
 
     /// Marks the expected figure as this project's own, since no source states it.
-    pub(crate) fn ours(self) -> Self {
+    pub fn ours(self) -> Self {
         Self { sourced: false, ..self }
     }
 
     /// Compares two texts, which must be equal.
-    pub(crate) fn text(
+    pub fn text(
         what: impl Into<String>,
         published: impl Into<String>,
         measured: impl Into<String>,
@@ -153,17 +153,17 @@ impl Check {
 
     /// Accepts a figure outside its tolerance if the conclusion still holds. `reason` is a
     /// sentence.
-    pub(crate) fn or_outcome(self, accepts: Published, reason: impl Into<String>) -> Self {
+    pub fn or_outcome(self, accepts: Published, reason: impl Into<String>) -> Self {
         Self { outcome: Some(Outcome { accepts, reason: reason.into() }), ..self }
     }
 
     /// Returns the name of the row.
-    pub(crate) fn what(&self) -> &str {
+    pub fn what(&self) -> &str {
         &self.what
     }
 
     /// Compares the printed figures.
-    pub(crate) fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> Verdict {
         let same = |outcome: &Outcome| outcome.accepts.accepts(&self.measured);
         if self.published.accepts(&self.measured) {
             Verdict::Holds
@@ -176,7 +176,7 @@ impl Check {
 
     /// Returns the cells of the row: the claim, the published figure, the measured figure and the
     /// verdict.
-    pub(crate) fn cells(&self) -> [String; 4] {
+    pub fn cells(&self) -> [String; 4] {
         let published = self.published.text(&self.unit);
         let published = if self.sourced { published } else { format!("ours: {published}") };
         let measured = format!("{}{}", self.measured, self.unit);
@@ -185,7 +185,7 @@ impl Check {
 
     /// Returns the words for a figure outside its tolerance: the conclusion, and the reason if it
     /// holds.
-    pub(crate) fn note(&self) -> Option<String> {
+    pub fn note(&self) -> Option<String> {
         let verdict = self.verdict();
         let outcome = self.outcome.as_ref().filter(|_| verdict != Verdict::Holds)?;
         let accepted = outcome.accepts.text(&self.unit);
@@ -196,7 +196,7 @@ impl Check {
     }
 
     /// Returns the header of the table.
-    pub(crate) fn header() -> String {
+    pub fn header() -> String {
         let [what, published, measured, verdict] = Self::COLUMNS;
         row(what, published, measured, verdict)
     }

@@ -163,19 +163,19 @@ const HOARD: Client = Client {
 
 /// The runs of one client with several seeds.
 #[derive(Debug)]
-pub(crate) struct Line {
-    pub(crate) name: &'static str,
+pub struct Line {
+    pub name: &'static str,
     /// The mean of all seeds for each second.
-    pub(crate) arrived: Vec<f64>,
-    pub(crate) good: Vec<f64>,
+    pub arrived: Vec<f64>,
+    pub good: Vec<f64>,
     /// The successes of each seed.
     runs: Vec<Series>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Collapse {
-    pub(crate) spike: Vec<Line>,
-    pub(crate) ramp: Vec<Line>,
+pub struct Collapse {
+    pub spike: Vec<Line>,
+    pub ramp: Vec<Line>,
 }
 
 /// The number of runs behind each published mean.
@@ -222,7 +222,7 @@ fn lines(
     lines.map(line).collect()
 }
 
-pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Collapse {
+pub fn measure(size: Size, progress: Progress<'_>) -> Collapse {
     // A collapse depends on chance, and its end varies by seconds, so many runs are needed.
     let (spikes, ramps) = size.pick((10, 15), (600, 600));
     Collapse {
@@ -235,7 +235,7 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Collapse {
     }
 }
 
-pub(crate) fn checks(measured: &Collapse, size: Size) -> Vec<Check> {
+pub fn checks(measured: &Collapse, size: Size) -> Vec<Check> {
     let mut checks = spikes(&measured.spike, size);
     checks.extend(ramps(&measured.ramp, size));
     checks

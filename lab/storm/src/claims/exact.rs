@@ -80,7 +80,7 @@ fn whole_jobs(attempts: u32, jobs: u32) -> f64 {
     whole / f64::from(jobs)
 }
 
-pub(crate) fn checks(size: Size) -> Vec<Check> {
+pub fn checks(size: Size) -> Vec<Check> {
     let (at, returned, stop) = before_the_deadline();
     let mut checks = vec![
         Check::new(

@@ -139,23 +139,23 @@ impl Scene {
 }
 
 #[derive(Debug)]
-pub(crate) struct Line {
-    pub(crate) name: &'static str,
+pub struct Line {
+    pub name: &'static str,
     /// The requests that reached the provider, and the requests that it served, for each second.
-    pub(crate) load: Vec<f64>,
-    pub(crate) good: Vec<f64>,
+    pub load: Vec<f64>,
+    pub good: Vec<f64>,
     /// The refusals per success.
-    pub(crate) wasted: f64,
+    pub wasted: f64,
     /// The time at which the last agent finished, in seconds.
-    pub(crate) finished: f64,
+    pub finished: f64,
 }
 
 /// The futures of the agents in a run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Crowd {
-    pub(crate) agents: usize,
+pub struct Crowd {
+    pub agents: usize,
     /// The size of one future in bytes, with its waits and its attempt in flight.
-    pub(crate) future: usize,
+    pub future: usize,
 }
 
 fn run(kind: Kind, processes: usize, seed: u64) -> (Line, Crowd) {
@@ -186,7 +186,7 @@ fn run(kind: Kind, processes: usize, seed: u64) -> (Line, Crowd) {
 }
 
 /// Runs one fleet with its cooldowns on this thread, to measure its time and memory.
-pub(crate) fn alone(size: Size) -> Crowd {
+pub fn alone(size: Size) -> Crowd {
     run(Kind::Cooldown, size.pick(10, 100), 8).1
 }
 
@@ -210,7 +210,7 @@ impl Line {
     }
 }
 
-pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
+pub fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
     // The end of the last agent varies by seconds, so the full size takes several seeds.
     let (processes, seeds) = size.pick((10, 2), (100, 32));
     let runs = on_all_cores(KINDS.len() * seeds, progress, |job| {
@@ -219,7 +219,7 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
     runs.chunks(seeds).map(Line::of).collect()
 }
 
-pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
+pub fn checks(lines: &[Line], size: Size) -> Vec<Check> {
     let [hint, jitter, cooldown] = lines else { unreachable!("three lines") };
     let limit = RATE * size.pick(10.0, 100.0);
     let later = |than: &Line| 100.0 * (cooldown.finished / than.finished - 1.0);

@@ -46,10 +46,10 @@ const KINDS: [(&str, Kind); 4] = [
 ];
 
 #[derive(Debug)]
-pub(crate) struct Line {
-    pub(crate) name: &'static str,
+pub struct Line {
+    pub name: &'static str,
     /// The latency of each request in milliseconds, sorted.
-    pub(crate) latencies: Vec<f64>,
+    pub latencies: Vec<f64>,
     /// The additional calls in percent of the first attempts.
     extra: f64,
     /// The number of calls with an error.
@@ -125,7 +125,7 @@ fn run(kind: Kind, requests: usize, seed: u64) -> Chunk {
     Chunk { latencies, calls: calls.get(), failed: failed.get() }
 }
 
-pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
+pub fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
     let (chunks, requests) = size.pick((2, 30), (80, CHUNK));
     let runs = on_all_cores(KINDS.len() * chunks, progress, |job| {
         run(KINDS[job / chunks].1, requests, (job % chunks) as u64)
@@ -148,13 +148,13 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
 
 impl Line {
     /// Returns the latency that a share `q` of the requests do not exceed.
-    pub(crate) fn quantile(&self, q: f64) -> f64 {
+    pub fn quantile(&self, q: f64) -> f64 {
         let rank = (q * self.latencies.len() as f64).ceil() as usize;
         self.latencies[rank.clamp(1, self.latencies.len()) - 1]
     }
 }
 
-pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
+pub fn checks(lines: &[Line], size: Size) -> Vec<Check> {
     let [none, fixed, budget, adaptive] = lines else { unreachable!("four lines") };
     // Few requests do not show the far tail, so the quick size compares the near tail.
     let (q, name) = size.pick((0.9, "p90"), (0.999, "p99.9"));

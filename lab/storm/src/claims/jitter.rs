@@ -33,17 +33,17 @@ const KINDS: [(&str, Backoff); 5] = [
 
 /// The cost of one kind of delay, by the number of clients.
 #[derive(Debug)]
-pub(crate) struct Line {
-    pub(crate) name: &'static str,
-    pub(crate) points: Vec<Point>,
+pub struct Line {
+    pub name: &'static str,
+    pub points: Vec<Point>,
 }
 
 /// The means of several seeds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Point {
-    pub(crate) clients: usize,
-    pub(crate) writes: f64,
-    pub(crate) seconds: f64,
+pub struct Point {
+    pub clients: usize,
+    pub writes: f64,
+    pub seconds: f64,
 }
 
 #[derive(Clone, Copy)]
@@ -102,7 +102,7 @@ fn run(backoff: Backoff, count: usize, seed: u64) -> (u32, Duration) {
     (writes, agenda.now())
 }
 
-pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
+pub fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
     let seeds = size.pick(10, 100);
     let counts: &[usize] = size.pick(&[20, 50, PUBLISHED], &[10, 25, 50, 75, PUBLISHED, 150, 200]);
     let jobs: Vec<_> = KINDS
@@ -122,7 +122,7 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
     lines.map(|(&(name, _), points)| Line { name, points: points.to_vec() }).collect()
 }
 
-pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
+pub fn checks(lines: &[Line], size: Size) -> Vec<Check> {
     let at = |name: &str| {
         let line = lines.iter().find(|line| line.name == name).expect("a kind");
         *line

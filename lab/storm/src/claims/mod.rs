@@ -4,7 +4,7 @@
 //! Each claim is a module. Its `measure` runs the models and returns figures, and its `checks`
 //! compares these figures with the published ones. A claim checks the bad outcome without the
 //! remedy and the good one with the remedy, as a model without collapses proves nothing. The
-//! example prints and plots the same rows that `tests/claims` asserts.
+//! program prints and plots the same rows that the tests assert.
 //!
 //! A [`Check`] takes the published figure with its tolerance ([`Published`]). It prints both and
 //! accepts nothing else. If the figure differs and the conclusion still holds, the row says
@@ -18,27 +18,27 @@
 )]
 
 mod account;
-pub(crate) mod bedrock;
-pub(crate) mod bucket;
-pub(crate) mod cap;
+pub mod bedrock;
+pub mod bucket;
+pub mod cap;
 mod check;
-pub(crate) mod collapse;
-pub(crate) mod exact;
-pub(crate) mod fleet;
-pub(crate) mod hedge;
-pub(crate) mod jitter;
-pub(crate) mod neighbour;
-pub(crate) mod priority;
-pub(crate) mod quota;
-pub(crate) mod sim;
-pub(crate) mod storm;
+pub mod collapse;
+pub mod exact;
+pub mod fleet;
+pub mod hedge;
+pub mod jitter;
+pub mod neighbour;
+pub mod priority;
+pub mod quota;
+pub mod sim;
+pub mod storm;
 mod ways;
 
-pub(crate) use check::{Check, Published, Verdict};
+pub use check::{Check, Published, Verdict};
 
 /// The size of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Size {
+pub enum Size {
     /// Fewer seeds or shorter runs, with wider tolerances in print. It takes seconds in a debug
     /// build.
     Quick,
@@ -48,7 +48,7 @@ pub(crate) enum Size {
 
 impl Size {
     /// Returns the value for this size.
-    pub(crate) fn pick<T>(self, quick: T, full: T) -> T {
+    pub fn pick<T>(self, quick: T, full: T) -> T {
         match self {
             Self::Quick => quick,
             Self::Full => full,
@@ -57,4 +57,4 @@ impl Size {
 }
 
 /// A function that receives the finished share of the models of a claim, from 0 to 1.
-pub(crate) type Progress<'a> = &'a (dyn Fn(f64) + Sync);
+pub type Progress<'a> = &'a (dyn Fn(f64) + Sync);

@@ -21,7 +21,7 @@ use super::{Check, Progress, Size};
 const USERS: usize = 10;
 const GREEDY: usize = 0;
 /// The time after which tokens are counted.
-const WARM: Duration = Duration::from_secs(60);
+const WARM: Duration = Duration::from_mins(1);
 
 struct Scene {
     has_groups: bool,
@@ -58,7 +58,7 @@ impl Scene {
 
 /// The share of the tokens that the greedy user and the poorest user get, in percent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shares {
+pub struct Shares {
     greedy: f64,
     least: f64,
 }
@@ -92,7 +92,7 @@ fn run(has_groups: bool, until: Duration, seed: u64) -> Shares {
     }
 }
 
-pub(crate) fn measure(size: Size, progress: Progress<'_>) -> [Shares; 2] {
+pub fn measure(size: Size, progress: Progress<'_>) -> [Shares; 2] {
     let (until, seeds) = size.pick((900, 1), (1_800, 16));
     let runs = on_all_cores(2 * seeds, progress, |job| {
         run(job >= seeds, Duration::from_secs(until), (job % seeds) as u64)
@@ -103,7 +103,7 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> [Shares; 2] {
     })
 }
 
-pub(crate) fn checks([alone, groups]: [Shares; 2], size: Size) -> Vec<Check> {
+pub fn checks([alone, groups]: [Shares; 2], size: Size) -> Vec<Check> {
     let chance = size.pick(5.0, 2.0);
     vec![
         Check::new("no groups: greedy user", PlusMinus(52.6, chance), (alone.greedy, 1, " %")),

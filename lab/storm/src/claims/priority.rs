@@ -18,7 +18,7 @@ use super::{Check, Progress, Size};
 const AGENTS: usize = 512;
 const STEPS: u8 = 30;
 const RATE: u32 = 10;
-const END: Duration = Duration::from_secs(600);
+const END: Duration = Duration::from_mins(10);
 /// The mean time of a call in seconds.
 const TAKES: f64 = 0.5;
 
@@ -76,10 +76,10 @@ impl Scene {
 }
 
 #[derive(Debug)]
-pub(crate) struct Line {
-    pub(crate) name: &'static str,
+pub struct Line {
+    pub name: &'static str,
     /// The agents that have finished by each second.
-    pub(crate) finished: Vec<f64>,
+    pub finished: Vec<f64>,
     /// The calls of the mean agent.
     calls: f64,
 }
@@ -102,7 +102,7 @@ fn run(order: Order, burst: u32, seed: u64) -> (Series, f64) {
     (scene.finished.into_inner(), f64::from(scene.calls.get()) / AGENTS as f64)
 }
 
-pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
+pub fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
     let seeds = size.pick(1, 16);
     let runs = on_all_cores(LINES.len() * seeds, progress, |job| {
         let (_, order, burst) = LINES[job / seeds];
@@ -123,7 +123,7 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
     LINES.iter().zip(runs.chunks(seeds)).map(line).collect()
 }
 
-pub(crate) fn checks(lines: &[Line]) -> Vec<Check> {
+pub fn checks(lines: &[Line]) -> Vec<Check> {
     let mut checks = Vec::new();
     for (line, (_, order, burst)) in lines.iter().zip(LINES) {
         let finished = line.finished.last().copied().unwrap_or_default();

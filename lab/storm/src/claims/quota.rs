@@ -33,11 +33,11 @@ const WAYS: [(&str, Way); 7] = [
 const SHARED: [(&str, Way); 3] = [WAYS[0], WAYS[4], WAYS[5]];
 
 #[derive(Debug)]
-pub(crate) struct Line {
-    pub(crate) name: &'static str,
+pub struct Line {
+    pub name: &'static str,
     /// The tokens used and the calls refused for each second.
-    pub(crate) used: Vec<f64>,
-    pub(crate) refused: Vec<f64>,
+    pub used: Vec<f64>,
+    pub refused: Vec<f64>,
     /// The share of the limit used after the start, in percent.
     share: f64,
     /// The refusals per success.
@@ -46,10 +46,10 @@ pub(crate) struct Line {
 
 /// The ways at each provider.
 #[derive(Debug)]
-pub(crate) struct Measured {
+pub struct Measured {
     mean: MeanCall,
-    pub(crate) actual: Vec<Line>,
-    pub(crate) maximum: Vec<Line>,
+    pub actual: Vec<Line>,
+    pub maximum: Vec<Line>,
     shared: Vec<Line>,
 }
 
@@ -71,7 +71,7 @@ impl Line {
     }
 }
 
-pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Measured {
+pub fn measure(size: Size, progress: Progress<'_>) -> Measured {
     // A quota has about two refusals in half an hour, so the full size takes several seeds.
     let (until, seeds) = size.pick((600, 1), (1_800, 16));
     let mean = MeanCall::new();
@@ -90,7 +90,7 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Measured {
     }
 }
 
-pub(crate) fn checks(measured: &Measured, size: Size) -> Vec<Check> {
+pub fn checks(measured: &Measured, size: Size) -> Vec<Check> {
     // The reduced form has one seed and few refusals, most of them in the first minute.
     let (few, less, some) = size.pick((0.01, 0.007, 3.0), (0.0, 0.0, 0.0));
     let used = |share| AtLeast(share, some);

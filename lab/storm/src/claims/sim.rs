@@ -17,7 +17,7 @@ use resile::{ManualTimer, Timer};
 use super::Progress;
 
 /// Events in order of time. Events of the same time keep the order of their creation.
-pub(crate) struct Agenda<E> {
+pub struct Agenda<E> {
     now: Duration,
     made: u64,
     ahead: BinaryHeap<Reverse<Entry<E>>>,
@@ -28,22 +28,28 @@ struct Entry<E> {
     event: E,
 }
 
+impl<E> Default for Agenda<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<E> Agenda<E> {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self { now: Duration::ZERO, made: 0, ahead: BinaryHeap::new() }
     }
 
-    pub(crate) fn now(&self) -> Duration {
+    pub fn now(&self) -> Duration {
         self.now
     }
 
-    pub(crate) fn after(&mut self, delay: Duration, event: E) {
+    pub fn after(&mut self, delay: Duration, event: E) {
         self.made += 1;
         self.ahead.push(Reverse(Entry { key: (self.now + delay, self.made), event }));
     }
 
     /// Returns the next event before `end` and advances the time to that event.
-    pub(crate) fn next_before(&mut self, end: Duration) -> Option<E> {
+    pub fn next_before(&mut self, end: Duration) -> Option<E> {
         let Reverse(entry) = self.ahead.pop()?;
         self.now = entry.key.0;
         (self.now < end).then_some(entry.event)
@@ -70,22 +76,22 @@ impl<E> PartialEq for Entry<E> {
 
 impl<E> Eq for Entry<E> {}
 
-pub(crate) fn seeded(seed: u64) -> ChaCha8Rng {
+pub fn seeded(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
 }
 
-pub(crate) fn seconds(seconds: f64) -> Duration {
+pub fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
 /// Draws an exponential delay by the inverse of its distribution function.
-pub(crate) fn exponential(mean: f64, rng: &mut ChaCha8Rng) -> Duration {
+pub fn exponential(mean: f64, rng: &mut ChaCha8Rng) -> Duration {
     seconds(-mean * (1.0 - rng.random::<f64>()).ln())
 }
 
 /// Runs jobs 0, 1, 2, … on all cores and reports the finished share to `progress`. The results are
 /// in order.
-pub(crate) fn on_all_cores<R: Send>(
+pub fn on_all_cores<R: Send>(
     jobs: usize,
     progress: Progress<'_>,
     job: impl Fn(usize) -> R + Sync,
@@ -117,18 +123,18 @@ pub(crate) fn on_all_cores<R: Send>(
 
 /// A count for each second.
 #[derive(Clone, Debug)]
-pub(crate) struct Series(Vec<u32>);
+pub struct Series(Vec<u32>);
 
 impl Series {
-    pub(crate) fn new(seconds: u64) -> Self {
+    pub fn new(seconds: u64) -> Self {
         Self(vec![0; seconds as usize])
     }
 
-    pub(crate) fn count(&mut self, at: Duration) {
+    pub fn count(&mut self, at: Duration) {
         self.add(at, 1);
     }
 
-    pub(crate) fn add(&mut self, at: Duration, more: u32) {
+    pub fn add(&mut self, at: Duration, more: u32) {
         if let Some(count) = self.0.get_mut(at.as_secs() as usize) {
             *count += more;
         }
@@ -138,17 +144,17 @@ impl Series {
         self.0.len()
     }
 
-    pub(crate) fn sum(&self) -> f64 {
+    pub fn sum(&self) -> f64 {
         self.0.iter().copied().map(f64::from).sum()
     }
 
-    pub(crate) fn mean(&self, over: Range<usize>) -> f64 {
+    pub fn mean(&self, over: Range<usize>) -> f64 {
         let length = over.len();
         f64::from(self.0[over].iter().sum::<u32>()) / length as f64
     }
 
     /// Returns the mean of several series for each second.
-    pub(crate) fn average<'a>(all: impl IntoIterator<Item = &'a Self>) -> Vec<f64> {
+    pub fn average<'a>(all: impl IntoIterator<Item = &'a Self>) -> Vec<f64> {
         let (mut sums, mut count) = (Vec::new(), 0.0_f64);
         for series in all {
             sums.resize(series.0.len().max(sums.len()), 0.0);
@@ -159,21 +165,21 @@ impl Series {
     }
 }
 
-pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
+pub fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     let (count, sum) =
         values.into_iter().fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
     sum / count
 }
 
 /// Draws a standard normal variable by the method of Box and Muller.
-pub(crate) fn standard_normal(rng: &mut ChaCha8Rng) -> f64 {
+pub fn standard_normal(rng: &mut ChaCha8Rng) -> f64 {
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     let angle = std::f64::consts::TAU * rng.random::<f64>();
     radius * angle.cos()
 }
 
 /// Draws the absolute value of a normal variable.
-pub(crate) fn normal(mean: f64, deviation: f64, rng: &mut ChaCha8Rng) -> Duration {
+pub fn normal(mean: f64, deviation: f64, rng: &mut ChaCha8Rng) -> Duration {
     seconds((mean + deviation * standard_normal(rng)).abs())
 }
 
@@ -188,14 +194,14 @@ impl Wake for Woken {
 }
 
 /// Polls all futures to their end, and advances the clock whenever all of them wait for it.
-pub(crate) fn drive<F: Future>(timer: &ManualTimer, futures: impl IntoIterator<Item = F>) {
+pub fn drive<F: Future>(timer: &ManualTimer, futures: impl IntoIterator<Item = F>) {
     let now = timer.now();
     drive_arrivals(timer, Duration::MAX, futures.into_iter().map(|future| (now, future)));
 }
 
 /// Polls futures from their arrival to their end. Each comes with the time of its arrival, in
 /// order. The clock advances whenever all of them wait for it. At `end` the others are dropped.
-pub(crate) fn drive_arrivals<F: Future>(
+pub fn drive_arrivals<F: Future>(
     timer: &ManualTimer,
     end: Duration,
     arrivals: impl IntoIterator<Item = (Duration, F)>,

@@ -20,7 +20,7 @@ use super::{Check, Progress, Published, Size};
 const TIMEOUT: Duration = Duration::from_secs(1);
 const OUTAGE: Range<Duration> = Duration::from_secs(30)..Duration::from_secs(40);
 /// The requests that the server can handle in a second.
-pub(crate) const CAPACITY: f64 = 300.0;
+pub const CAPACITY: f64 = 300.0;
 const ONCE_MORE: RetryPolicy = RetryPolicy::new().with_attempts(2).with_backoff(Backoff::none());
 
 /// The policy of the calls, with their budget and their breaker.
@@ -65,7 +65,7 @@ struct Measured {
 }
 
 /// A server with a queue.
-pub(crate) struct Server {
+pub struct Server {
     /// The time at which the queue is empty.
     free_at: Duration,
     /// The time in which the server stands still.
@@ -73,12 +73,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn new(outage: Range<Duration>) -> Self {
+    pub fn new(outage: Range<Duration>) -> Self {
         Self { free_at: Duration::ZERO, outage }
     }
 
     /// Adds a request at `now` that takes `work`. Returns the time until its end.
-    pub(crate) fn take(&mut self, now: Duration, work: Duration) -> Duration {
+    pub fn take(&mut self, now: Duration, work: Duration) -> Duration {
         let start = self.free_at.max(now);
         let start = if self.outage.contains(&start) { self.outage.end } else { start };
         self.free_at = start + work;
@@ -220,12 +220,12 @@ const OURS: (f64, Client) = (280.0, DEFAULTS);
 
 /// The runs of one row with several seeds.
 #[derive(Debug)]
-pub(crate) struct Line {
-    pub(crate) rate: f64,
-    pub(crate) name: &'static str,
+pub struct Line {
+    pub rate: f64,
+    pub name: &'static str,
     /// The mean of all seeds for each second.
-    pub(crate) good: Vec<f64>,
-    pub(crate) load: Vec<f64>,
+    pub good: Vec<f64>,
+    pub load: Vec<f64>,
     /// The first second after the outage that begins five seconds with a mean goodput of at least
     /// nine tenths of the arrivals.
     recovered: Vec<Option<usize>>,
@@ -292,7 +292,7 @@ fn soon(series: &[f64]) -> f64 {
     mean(series[45..60].iter().copied())
 }
 
-pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
+pub fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
     // Every recovery comes in little more than half of the time.
     let (until, seeds) = size.pick((360, 1), (600, 20));
     let models: Vec<_> =
@@ -305,7 +305,7 @@ pub(crate) fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
     lines.map(|((rate, client), runs)| Line::of(*rate, client.name, until, runs)).collect()
 }
 
-pub(crate) fn checks(lines: &[Line], size: Size) -> Vec<Check> {
+pub fn checks(lines: &[Line], size: Size) -> Vec<Check> {
     let mut checks = Vec::new();
     for (line, row) in lines.iter().zip(TABLE) {
         let check =

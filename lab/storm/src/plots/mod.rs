@@ -3,13 +3,13 @@
 #![expect(clippy::cast_precision_loss, reason = "pixels")]
 
 mod quota;
-pub(crate) mod style;
+pub mod style;
 
 use plotters::prelude::{IntoLogRange, RGBColor, SeriesLabelPosition as At};
 
 use crate::claims::{bucket, cap, collapse, fleet, hedge, jitter, storm};
-pub(crate) use quota::{priority, quota};
-pub(crate) use style::Drawn;
+pub use quota::{priority, quota};
+pub use style::Drawn;
 use style::{
     BLACK_INK, BLUE, Curve, Frame, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILION, panel, picture,
 };
@@ -17,7 +17,7 @@ use style::{
 const TWO: (u32, u32) = (960, 380);
 const ONE: (u32, u32) = (760, 400);
 
-pub(crate) fn curve(
+pub fn curve(
     name: &str,
     colour: RGBColor,
     points: impl IntoIterator<Item = (f64, f64)>,
@@ -25,7 +25,7 @@ pub(crate) fn curve(
     Curve { name, colour, dashed: false, points: points.into_iter().collect() }
 }
 
-pub(crate) fn dashed(
+pub fn dashed(
     name: &str,
     colour: RGBColor,
     points: impl IntoIterator<Item = (f64, f64)>,
@@ -34,7 +34,7 @@ pub(crate) fn dashed(
 }
 
 /// Returns the means of `some` seconds each, as points in their middle.
-pub(crate) fn over_time(values: &[f64], some: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
+pub fn over_time(values: &[f64], some: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
     let middle = move |at: usize| (at * some) as f64 + some as f64 / 2.0;
     values
         .chunks_exact(some)
@@ -42,7 +42,7 @@ pub(crate) fn over_time(values: &[f64], some: usize) -> impl Iterator<Item = (f6
         .map(move |(at, some)| (middle(at), some.iter().sum::<f64>() / some.len() as f64))
 }
 
-pub(crate) fn jitter(lines: &[jitter::Line]) -> Drawn<String> {
+pub fn jitter(lines: &[jitter::Line]) -> Drawn<String> {
     let colours = [GRAY, VERMILION, SKY, BLUE, GREEN];
     let most = lines[0].points.last().map_or(1, |point| point.clients) as f64;
     let curves = |of: fn(&jitter::Point) -> f64| {
@@ -87,7 +87,7 @@ pub(crate) fn jitter(lines: &[jitter::Line]) -> Drawn<String> {
     })
 }
 
-pub(crate) fn cap(spreads: &[cap::Spread]) -> Drawn<String> {
+pub fn cap(spreads: &[cap::Spread]) -> Drawn<String> {
     picture((960, 560), (2, 3), |areas| {
         for (area, spread) in areas.iter().zip(spreads) {
             // Draws the outline of steps of half a second. The last slot begins at the cap.
@@ -119,7 +119,7 @@ pub(crate) fn cap(spreads: &[cap::Spread]) -> Drawn<String> {
     })
 }
 
-pub(crate) fn bucket(measured: &bucket::Bucket) -> Drawn<String> {
+pub fn bucket(measured: &bucket::Bucket) -> Drawn<String> {
     let lines = [
         ("no retry", GRAY, &measured.none),
         ("3 retries", VERMILION, &measured.three),
@@ -149,7 +149,7 @@ pub(crate) fn bucket(measured: &bucket::Bucket) -> Drawn<String> {
     })
 }
 
-pub(crate) fn collapse(measured: &collapse::Collapse) -> Drawn<String> {
+pub fn collapse(measured: &collapse::Collapse) -> Drawn<String> {
     let colour = |name: &str| match name {
         "no retry" => GRAY,
         "3 attempts at once" => VERMILION,
@@ -176,7 +176,7 @@ pub(crate) fn collapse(measured: &collapse::Collapse) -> Drawn<String> {
     })
 }
 
-pub(crate) fn storm(lines: &[storm::Line]) -> Drawn<String> {
+pub fn storm(lines: &[storm::Line]) -> Drawn<String> {
     let picked = [
         ("one retry", VERMILION),
         ("one retry, budget filled by requests", ORANGE),
@@ -209,7 +209,7 @@ pub(crate) fn storm(lines: &[storm::Line]) -> Drawn<String> {
     })
 }
 
-pub(crate) fn hedge(lines: &[hedge::Line]) -> Drawn<String> {
+pub fn hedge(lines: &[hedge::Line]) -> Drawn<String> {
     let colours = [VERMILION, BLUE, ORANGE, GREEN];
     let count = lines[0].latencies.len() as f64;
     // These shares are even on a logarithmic axis.
@@ -234,7 +234,7 @@ pub(crate) fn hedge(lines: &[hedge::Line]) -> Drawn<String> {
     })
 }
 
-pub(crate) fn fleet(lines: &[fleet::Line]) -> Drawn<String> {
+pub fn fleet(lines: &[fleet::Line]) -> Drawn<String> {
     let colours = [VERMILION, ORANGE, BLUE];
     let most = lines.iter().flat_map(|line| &line.load).copied().fold(1.0, f64::max);
     let end = lines.iter().map(|line| line.load.len()).max().unwrap_or(1) as f64;

@@ -8,7 +8,7 @@ use super::style::{
 use super::{ONE, curve, dashed, over_time};
 use crate::claims::{priority, quota};
 
-pub(crate) fn quota(measured: &quota::Measured) -> Drawn<String> {
+pub fn quota(measured: &quota::Measured) -> Drawn<String> {
     let colours = [VERMILION, ORANGE, PURPLE, GRAY, BLUE, GREEN, SKY];
     let end = measured.actual[0].used.len() as f64;
     picture((960, 760), (2, 2), |areas| {
@@ -38,7 +38,7 @@ pub(crate) fn quota(measured: &quota::Measured) -> Drawn<String> {
     })
 }
 
-pub(crate) fn priority(lines: &[priority::Line]) -> Drawn<String> {
+pub fn priority(lines: &[priority::Line]) -> Drawn<String> {
     let colours = [GRAY, VERMILION, BLUE, SKY];
     let end = lines[0].finished.len() as f64;
     // 30 calls of an agent take 3 s of the limit.

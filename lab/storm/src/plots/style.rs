@@ -8,39 +8,39 @@ use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
-pub(crate) const BLACK_INK: RGBColor = RGBColor(30, 30, 30);
-pub(crate) const GRAY: RGBColor = RGBColor(150, 150, 150);
-pub(crate) const VERMILION: RGBColor = RGBColor(213, 94, 0);
-pub(crate) const ORANGE: RGBColor = RGBColor(230, 159, 0);
-pub(crate) const SKY: RGBColor = RGBColor(86, 180, 233);
-pub(crate) const BLUE: RGBColor = RGBColor(0, 114, 178);
-pub(crate) const GREEN: RGBColor = RGBColor(0, 158, 115);
-pub(crate) const PURPLE: RGBColor = RGBColor(204, 121, 167);
+pub const BLACK_INK: RGBColor = RGBColor(30, 30, 30);
+pub const GRAY: RGBColor = RGBColor(150, 150, 150);
+pub const VERMILION: RGBColor = RGBColor(213, 94, 0);
+pub const ORANGE: RGBColor = RGBColor(230, 159, 0);
+pub const SKY: RGBColor = RGBColor(86, 180, 233);
+pub const BLUE: RGBColor = RGBColor(0, 114, 178);
+pub const GREEN: RGBColor = RGBColor(0, 158, 115);
+pub const PURPLE: RGBColor = RGBColor(204, 121, 167);
 
 const FONT: &str = "sans-serif";
 
-pub(crate) type Drawn<T = ()> = Result<T, Box<dyn Error>>;
-pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub type Drawn<T = ()> = Result<T, Box<dyn Error>>;
+pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// The title, axes and legend of a panel.
-pub(crate) struct Frame<'a> {
-    pub(crate) title: &'a str,
-    pub(crate) x: &'a str,
-    pub(crate) y: &'a str,
-    pub(crate) legend: Option<SeriesLabelPosition>,
+pub struct Frame<'a> {
+    pub title: &'a str,
+    pub x: &'a str,
+    pub y: &'a str,
+    pub legend: Option<SeriesLabelPosition>,
 }
 
 /// A curve of a panel.
-pub(crate) struct Curve<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) colour: RGBColor,
-    pub(crate) dashed: bool,
-    pub(crate) points: Vec<(f64, f64)>,
+pub struct Curve<'a> {
+    pub name: &'a str,
+    pub colour: RGBColor,
+    pub dashed: bool,
+    pub points: Vec<(f64, f64)>,
 }
 
 /// Draws a picture of this size in pixels and returns it as SVG. `draw` gets the panels side by
 /// side.
-pub(crate) fn picture(
+pub fn picture(
     (width, height): (u32, u32),
     panels: (usize, usize),
     draw: impl FnOnce(&[Area<'_>]) -> Drawn,
@@ -56,7 +56,7 @@ pub(crate) fn picture(
 }
 
 /// Draws a panel with its axes and curves. `shaded` is a shaded range of x and its height.
-pub(crate) fn panel<X, Y>(
+pub fn panel<X, Y>(
     area: &Area<'_>,
     frame: &Frame<'_>,
     (x, y): (X, Y),

@@ -1,16 +1,14 @@
 //! Published claims about retries and quotas, run as seeded models in virtual time with the crate's
 //! own types.
 //!
-//! The models and their checks belong to the example `storm`, which also plots them. `cargo test`
-//! runs fewer seeds or shorter runs. The full claims run with `cargo test --release --test claims
-//! -- --ignored`. The option `--nocapture` prints the measured values.
+//! The models and their checks belong to the library `storm`, whose program also plots them.
+//! `cargo test` runs fewer seeds or shorter runs. The full claims run in the folder `lab` with
+//! `cargo test --release --test claims -- --ignored`. The option `--nocapture` prints the measured
+//! values.
 
-#[path = "../../examples/storm/claims/mod.rs"]
-#[allow(dead_code, reason = "some items are used by the plots only")]
-mod claims;
 mod verdicts;
 
-use claims::{Check, Size, Verdict};
+use storm::claims::{self, Check, Size, Verdict};
 
 /// Checks that every row is within its printed tolerance. A row whose figure differs must still
 /// have its outcome.

@@ -1,7 +1,7 @@
 //! A printed row of the claims has the verdict of its printed figures.
 
-use crate::claims::Published::{self, AtLeast, AtMost, Below, Between, Percent, PlusMinus};
-use crate::claims::{Check, Verdict};
+use storm::claims::Published::{self, AtLeast, AtMost, Below, Between, Percent, PlusMinus};
+use storm::claims::{Check, Verdict};
 
 fn row(published: Published, measured: f64) -> Check {
     Check::new("a claim", published, (measured, 1, "/s"))

@@ -4,8 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use lexopt::prelude::*;
-
-use crate::claims::Size;
+use storm::claims::Size;
 
 pub(crate) const HELP: &str = "\
 Reproduces published claims about retries with models that use the crate.
@@ -63,8 +62,13 @@ impl Options {
                 Long("only") => {
                     let name = parser.value().map_err(words)?;
                     let known = claims.iter().find(|claim| name == **claim);
-                    let unknown =
-                        || format!("--only: expected one of {}, not {name:?}", claims.join(", "));
+                    let unknown = || {
+                        format!(
+                            "--only: expected one of {}, not \"{}\"",
+                            claims.join(", "),
+                            name.display()
+                        )
+                    };
                     options.only.push((*known.ok_or_else(unknown)?).to_owned());
                 }
                 Long("quick") => options.size = Size::Quick,

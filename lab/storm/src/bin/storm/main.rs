@@ -2,7 +2,7 @@
 //! It prints the measured figures beside the published ones and draws them. Run it with:
 //!
 //! ```text
-//! cargo run --release --example storm -- --out DIR
+//! cargo run --release --manifest-path lab/Cargo.toml --bin storm -- --out DIR
 //! ```
 
 #![expect(
@@ -12,21 +12,19 @@
     reason = "figures for people"
 )]
 
-mod catalogue;
-mod claims;
 mod cli;
 mod panel;
-mod plots;
-mod tally;
+mod terminal;
 
 use std::process::ExitCode;
 use std::time::Instant;
 
-use catalogue::{CLAIMS, Claim};
-use claims::Size;
+use storm::catalogue::{CLAIMS, Claim};
+use storm::claims::{Size, fleet};
+use storm::tally::Tally;
+
 use cli::{Options, Print};
 use panel::Panel;
-use tally::Tally;
 
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
@@ -35,8 +33,8 @@ const ERROR: u8 = 3;
 /// Measures the time and memory of one fleet.
 fn cost(size: Size) -> String {
     let (began, mut crowd) = (Instant::now(), None);
-    let memory = allocation_counter::measure(|| crowd = Some(claims::fleet::alone(size)));
-    let Some(claims::fleet::Crowd { agents, future }) = crowd else { unreachable!("it was run") };
+    let memory = allocation_counter::measure(|| crowd = Some(fleet::alone(size)));
+    let Some(fleet::Crowd { agents, future }) = crowd else { unreachable!("it was run") };
     format!(
         "  {agents} agents on one thread: {:.2} s, at most {:.1} MB ({} bytes per agent with its model)\n  \
          The future of an agent with its retry, cooldown and request has {future} bytes.",

@@ -1,15 +1,12 @@
 //! Prints a progress bar while the models run, and tables of their figures.
 
-#[path = "../terminal/mod.rs"]
-mod terminal;
-
 use std::io::Write as _;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use storm::claims::{Check, Verdict};
 
-use crate::claims::{Check, Verdict};
-use terminal::{bold, dim, green, red, wrap, yellow};
+use crate::terminal::{bold, dim, green, red, wrap, yellow};
 
 /// The steps of the bar for each claim.
 const STEPS: f64 = 1000.0;
