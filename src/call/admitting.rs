@@ -8,9 +8,9 @@ use pin_project_lite::pin_project;
 
 use super::admission::Admission;
 use super::rules::{OneAttempt, Timeouts};
-use crate::engine::{CallState, GaveUp, Pending, PendingOf};
 use crate::cancel::{Cancel, Never};
 use crate::classify::Always;
+use crate::engine::{CallState, GaveUp, Pending, PendingOf};
 use crate::observe::CallKind;
 use crate::upstream::TargetFor;
 
@@ -56,7 +56,7 @@ impl<X: TargetFor<Infallible>, K: Cancel> Future for Admitting<X, K> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let call = this.call.as_mut().expect("`Upstream::admit` polled after completion");
-        let begun = ready!(call.poll_between(0, this.pending, cx));
+        let begun = ready!(call.poll_between(0, None, this.pending, cx));
         let call = this.call.take().map(Admission::of);
         Poll::Ready(begun.map(|_| call.expect("it was there at the start of this poll")))
     }

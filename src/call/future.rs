@@ -7,9 +7,9 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use super::rules::{OneAttempt, Timeouts};
-use crate::engine::{CallState, Ended, GaveUp, Pending, PendingOf};
 use crate::cancel::{Cancel, Never};
 use crate::classify::Classify;
+use crate::engine::{CallState, Ended, GaveUp, Pending, PendingOf};
 use crate::observe::CallKind;
 use crate::policy::StopReason;
 use crate::upstream::{Target, TargetFor};
@@ -90,56 +90,11 @@ where
 {
     type Output = Result<T, GaveUp<E>>;
 
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "the part before `poll_on` is short, and most attempts need only that part"
-    )]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.as_mut().project();
-        // Most attempts end here. No observer counts the call, so no `Polled` guard is needed.
-        if !*this.has_begun && this.call.begin_first(0).is_some() {
-            *this.has_begun = true;
-            let future = this
-                .future
-                .as_mut()
-                .as_pin_mut()
-                .expect("`Upstream::call` polled after completion");
-            let polled = {
-                let _lending = this.call.engine.guard.lend(0);
-                future.poll(cx)
-            };
-            let Poll::Ready(outcome) = polled else { return self.poll_in_flight(cx) };
-            return Poll::Ready(match outcome {
-                Ok(value) => {
-                    this.future.set(None);
-                    this.call.succeeded_at_once(0);
-                    Ok(value)
-                }
-                Err(error) => {
-                    this.call.dropping(0, false, || this.future.set(None));
-                    this.call.note_error(error);
-                    Err(this.call.failed_for_good(0, Ended::Error, StopReason::Attempts))
-                }
-            });
-        }
-        self.poll_on(cx)
-    }
-}
-
-impl<F, T, E, C, X, K> Call<F, E, C, X, K>
-where
-    F: Future<Output = Result<T, E>>,
-    C: Classify<E>,
-    X: TargetFor<E>,
-    K: Cancel,
-{
-    /// Polls an attempt that needs a full admission, or that was pending.
-    #[inline(never)]
-    fn poll_on(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if !*this.has_begun {
-            let begun = ready!(this.call.poll_between(0, this.pending.as_mut(), cx));
+            let begun = ready!(this.call.poll_between(0, None, this.pending.as_mut(), cx));
             if let Err(gave_up) = begun {
                 this.future.set(None);
                 return Poll::Ready(Err(gave_up));
@@ -150,6 +105,7 @@ where
             this.future.as_mut().as_pin_mut().expect("`Upstream::call` polled after completion");
         let outcome = ready!(this.call.poll_attempt(0, future, this.pending, cx));
         let is_cut = outcome.as_ref().is_err_and(|ended| ended.is_cut());
+        // The future is dropped before its end is reported.
         this.call.dropping(0, is_cut, || this.future.set(None));
         Poll::Ready(match outcome {
             Ok(value) => {
@@ -159,16 +115,14 @@ where
             Err(ended) => Err(Self::end(this.call, ended)),
         })
     }
+}
 
-    /// Polls the limits after the first poll left the attempt pending.
-    #[inline(never)]
-    fn poll_in_flight(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, GaveUp<E>>> {
-        let mut this = self.project();
-        let ended = ready!(this.call.poll_limits(0, this.pending, cx));
-        this.call.dropping(0, true, || this.future.set(None));
-        Poll::Ready(Err(Self::end(this.call, ended)))
-    }
-
+impl<F, E, C, X, K> Call<F, E, C, X, K>
+where
+    C: Classify<E>,
+    X: TargetFor<E>,
+    K: Cancel,
+{
     #[cold]
     fn end(call: &mut CallState<E, OneAttempt<C, Timeouts>, K, X>, ended: Ended) -> GaveUp<E> {
         let reason = match ended {

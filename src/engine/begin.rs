@@ -2,7 +2,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::engine::remaining;
-use super::{CallPolicy, CallState, Engine, GaveUp, Limits, NO_LIMIT, wait_end};
+use super::{CallPolicy, CallState, Engine, GaveUp, Limits, NO_LIMIT, nesting, wait_end};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::{CallKind, EventKind, HeldBy};
@@ -33,30 +33,40 @@ where
     /// Begins the next attempt unless the token, the policy, the budget or the target forbids it.
     ///
     /// With a `waker` the attempt may wait for a cooldown or in a queue. Without a `waker` a full
-    /// bulkhead or a used-up quota refuses the attempt.
+    /// bulkhead or a used-up quota refuses the attempt. `elapsed` is the time since the start if an
+    /// attempt of this poll has just finished, as [`finish`](Self::finish) returns it.
     #[inline]
-    pub(crate) fn begin(&mut self, slot: usize, waker: Option<&Waker>) -> Begin {
-        if self.token.is_cancelled() {
-            return Begin::End(StopReason::Cancelled, None);
+    pub(crate) fn begin(
+        &mut self,
+        slot: usize,
+        waker: Option<&Waker>,
+        elapsed: Option<u64>,
+    ) -> Begin {
+        if let Some(attempt) = self.begin_first(slot) {
+            return Begin::Go(attempt);
         }
-        match self.begin_first(slot) {
-            Some(attempt) => Begin::Go(attempt),
-            None => self.engine.begin(slot, waker, self.policy.limits()),
-        }
+        let engine = &mut self.engine;
+        // `finish` has just checked the token. Without an upstream and a log no foreign code has run
+        // since. An observer may have cancelled the token.
+        let is_checked = elapsed.is_some() && X::ALONE && !engine.guard.target.listens();
+        let is_cancelled = !is_checked && self.token.is_cancelled();
+        engine.begin(slot, waker, elapsed, is_cancelled, self.policy.limits())
     }
 
-    /// Begins the first attempt if nothing can forbid it and no observer wants all events.
-    ///
-    /// On `None` the call must pass the full [`begin`](Self::begin).
+    /// Begins the first attempt if nothing can forbid it, no attempt of another call is around it and
+    /// no observer wants all events. On `None` the attempt needs the full check.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "a few instructions: a function call would double them"
     )]
-    pub(crate) fn begin_first(&mut self, slot: usize) -> Option<Attempt> {
+    fn begin_first(&mut self, slot: usize) -> Option<Attempt> {
         let engine = &mut self.engine;
         let is_first = engine.guard.progress.attempts == 0 && !engine.clock_runs();
-        if !is_first || self.token.is_cancelled() || (!X::ALONE && engine.guard.target.wants_all())
+        if !is_first
+            || nesting::outer().is_some()
+            || self.token.is_cancelled()
+            || (!X::ALONE && engine.guard.target.wants_all())
         {
             return None;
         }
@@ -71,47 +81,19 @@ where
         Some(Attempt::of_call(1, 0, 0, total))
     }
 
-    /// Begins the next attempt, or returns `None` if the call must wait for it.
+    /// Begins the next attempt, or returns `None` if the call must wait for it. `elapsed` is that of
+    /// [`begin`](Self::begin).
     #[inline]
-    pub(crate) fn begin_at_once(
+    pub(super) fn begin_at_once(
         &mut self,
         slot: usize,
         waker: &Waker,
+        elapsed: Option<u64>,
     ) -> Result<Option<Attempt>, GaveUp<E>> {
         if self.engine.must_wait() {
             return Ok(None);
         }
-        if self.token.is_cancelled() {
-            return Err(self.give_up(StopReason::Cancelled, None));
-        }
-        let begun = self.engine.begin(slot, Some(waker), self.policy.limits());
-        self.begun(begun)
-    }
-
-    /// Begins the next attempt, or returns `None` if the call must wait for it. `elapsed` is the
-    /// result of [`failed`](Self::failed).
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "it has one caller, and its answer is large")]
-    pub(crate) fn begin_after_failure(
-        &mut self,
-        slot: usize,
-        waker: &Waker,
-        elapsed: u64,
-    ) -> Result<Option<Attempt>, GaveUp<E>> {
-        let engine = &mut self.engine;
-        if engine.must_wait() {
-            return Ok(None);
-        }
-        // `failed` has checked the token. Without an upstream and a log no foreign code has run
-        // since. An observer may have cancelled the token and listen no more.
-        if (!X::ALONE || engine.guard.target.listens()) && self.token.is_cancelled() {
-            return Err(self.give_up(StopReason::Cancelled, None));
-        }
-        // An observer may want all events only now.
-        if !X::ALONE && engine.guard.target.wants_all() {
-            engine.note_start();
-        }
-        let begun = engine.admit(slot, Some(waker), elapsed, self.policy.limits());
+        let begun = self.begin(slot, Some(waker), elapsed);
         self.begun(begun)
     }
 
@@ -127,7 +109,7 @@ where
 
     /// Begins the first attempt, or gives up if the attempt would have to wait.
     pub(crate) fn begin_now(&mut self, slot: usize) -> Result<Attempt, GaveUp<E>> {
-        match self.begin(slot, None) {
+        match self.begin(slot, None, None) {
             Begin::Go(attempt) => Ok(attempt),
             Begin::Hold(delay) => Err(self.give_up(StopReason::Deadline, Some(delay))),
             Begin::Queued { .. } => Err(self.give_up(StopReason::Full, None)),
@@ -152,9 +134,22 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         self.resumes_at != 0 || self.guard.progress.must_yield()
     }
 
-    /// Does the work of [`CallState::begin`] after the check of the token.
-    #[inline(never)]
-    fn begin(&mut self, slot: usize, waker: Option<&Waker>, limits: Limits) -> Begin {
+    /// Does the work of [`CallState::begin`] with the answer of the token.
+    #[inline(never)] // compiled once for all call sites
+    fn begin(
+        &mut self,
+        slot: usize,
+        waker: Option<&Waker>,
+        elapsed: Option<u64>,
+        is_cancelled: bool,
+        limits: Limits,
+    ) -> Begin {
+        if self.guard.progress.attempts == 0 {
+            self.note_nesting(limits.allowed);
+        }
+        if is_cancelled {
+            return Begin::End(StopReason::Cancelled, None);
+        }
         if self.guard.progress.attempts >= limits.allowed {
             return Begin::End(StopReason::Attempts, None);
         }
@@ -163,7 +158,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         if limits.total != NO_LIMIT || (!X::ALONE && self.guard.target.wants_all()) {
             self.note_start();
         }
-        let elapsed = if starts { 0 } else { self.elapsed() };
+        let elapsed = if starts { 0 } else { elapsed.unwrap_or_else(|| self.elapsed()) };
         // With a total timeout of zero, the first attempt still gets one poll.
         let is_one_poll = self.guard.progress.attempts == 0 && (starts || limits.total == 0);
         if remaining(limits.total, elapsed) == 0 && !is_one_poll {

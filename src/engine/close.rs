@@ -107,6 +107,16 @@ where
         self.close(reason, Some(verdict), Some(cut), None)
     }
 
+    /// Ends a stream that flows, at the limit on the whole stream. The upstream does not count the
+    /// attempt: it has answered, and a long answer is not a failure.
+    #[cfg(feature = "stream")]
+    #[cold]
+    pub(crate) fn cut_whole(&mut self) -> GaveUp<E> {
+        let cut = Cut::Deadline;
+        let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut).as_fact();
+        self.close(StopReason::Partial, Some(verdict), Some(cut), None)
+    }
+
     /// Gives back everything that the call holds, reports its end and builds the error.
     pub(super) fn close(
         &mut self,

@@ -31,6 +31,20 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         let gauges = target.parts().map(|parts| parts.gauges(|| self.now())).unwrap_or_default();
         target.observe(&Event { upstream, call: Some(call), kind, gauges });
     }
+
+    /// Reports, once, a call with retries within an attempt of another one. This is its first event.
+    /// A retry within a hedge, a fallback or a single attempt is intended.
+    #[cold]
+    pub(super) fn note_nesting(&mut self, allowed: u32) {
+        let kind = self.guard.progress.kind();
+        let retries = matches!(kind, CallKind::Retry | CallKind::Run | CallKind::Stream);
+        if !retries || self.guard.progress.note_nesting() {
+            return;
+        }
+        if let Some(outer) = nesting::outer() {
+            self.emit(EventKind::Nested { outer }, allowed);
+        }
+    }
 }
 
 impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
@@ -66,18 +80,5 @@ where
         X::Describe::with(last, |error, source| {
             self.emit(make(AttemptFailure { error, source, error_type, cut, verdict }));
         });
-    }
-
-    /// Emits `Nested` if the call runs within an attempt of another call.
-    ///
-    /// This is called before any other event of the call. It has an effect only once.
-    #[cold]
-    pub(crate) fn note_nesting(&mut self) {
-        if self.engine.guard.progress.note_nesting() {
-            return;
-        }
-        if let Some(outer) = nesting::outer() {
-            self.emit(EventKind::Nested { outer });
-        }
     }
 }

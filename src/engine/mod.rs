@@ -39,8 +39,6 @@ pub(crate) use policy::{CallPolicy, Counted, Limits, NO_LIMIT, Plain, Renewed, l
 
 use std::panic::Location;
 
-use nesting::Polled;
-
 use crate::adaptive::AdaptiveTimeout;
 use crate::observe::CallKind;
 use crate::policy::Rules;
@@ -130,19 +128,6 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
         let is_lent = !X::ALONE && guard.is_lent(slot);
         let _lending = if is_lent { guard.lend_to_drop(slot, is_cut) } else { None };
         drop();
-    }
-
-    /// Does the work of [`Engine::polled`] for an attempt from [`begin_first`](Self::begin_first),
-    /// in a call that is not [nested](Self::is_nested).
-    #[inline]
-    pub(crate) fn polled_outermost(&self) -> Polled {
-        Polled::outermost(self.engine.site)
-    }
-
-    /// Returns true within an attempt of another call.
-    #[inline]
-    pub(crate) fn is_nested() -> bool {
-        nesting::outer().is_some()
     }
 }
 

@@ -41,13 +41,6 @@ impl Polled {
         }
         Self { outer, is_counted }
     }
-
-    /// Does what `enter` does if no attempt is being polled and no observer counts the call.
-    #[inline]
-    pub(crate) fn outermost(site: Site) -> Self {
-        POLLED.set(Some(site));
-        Self { outer: None, is_counted: false }
-    }
 }
 
 #[cold]

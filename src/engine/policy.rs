@@ -190,17 +190,20 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Renewed<P> {
     }
 }
 
-/// A [`Renewed`] policy that knows when the stream of the attempt began to flow.
+/// A [`Renewed`] policy of a stream, which has a limit on the whole stream and knows when the stream
+/// of the attempt began to flow.
 #[cfg(feature = "stream")]
 pub(crate) struct Flowing<P> {
     pub(crate) renewed: Renewed<P>,
+    /// The limit on the whole stream in nanoseconds, or `NO_LIMIT`. It never restarts.
+    pub(crate) whole: u64,
     since: Option<u64>,
 }
 
 #[cfg(feature = "stream")]
 impl<P> Flowing<P> {
     pub(crate) const fn new(policy: P) -> Self {
-        Self { renewed: Renewed::new(policy), since: None }
+        Self { renewed: Renewed::new(policy), whole: NO_LIMIT, since: None }
     }
 
     /// Sets the time of the first content, on the timer. `None` is for an attempt without content,
@@ -228,5 +231,13 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Flowing<P> {
 
     fn flows_since(&self) -> Option<u64> {
         self.since
+    }
+
+    fn total_timeout(&self) -> u64 {
+        self.renewed.total_timeout().min(self.whole)
+    }
+
+    fn has_timeouts(&self) -> bool {
+        self.whole != NO_LIMIT || self.renewed.has_timeouts()
     }
 }

@@ -16,15 +16,6 @@ where
     K: Cancel,
     X: TargetFor<E>,
 {
-    /// Reports the success of an attempt of [`begin_first`](Self::begin_first) at its first poll.
-    #[inline]
-    pub(crate) fn succeeded_at_once(&mut self, slot: usize) {
-        if !X::ALONE {
-            let at = self.engine.guard.began(slot);
-            self.engine.guard.report_success(slot, at);
-        }
-    }
-
     /// Reports the success of attempt number `attempt`. The call ends with this success.
     #[inline]
     pub(crate) fn succeeded(&mut self, slot: usize, attempt: u32) {

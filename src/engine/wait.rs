@@ -26,17 +26,18 @@ where
     X: TargetFor<E>,
 {
     /// Waits until the next attempt begins or the call ends: for the delay, for a cooldown and in
-    /// the queue. The token ends each wait.
+    /// the queue. The token ends each wait. `elapsed` is that of [`begin`](Self::begin).
     #[inline]
     pub(crate) fn poll_between(
         &mut self,
         slot: usize,
+        elapsed: Option<u64>,
         pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Attempt, GaveUp<E>>> {
         // Most attempts begin without a wait.
         if !pending.is_asleep() {
-            if let Some(begun) = self.begin_at_once(slot, cx.waker()).transpose() {
+            if let Some(begun) = self.begin_at_once(slot, cx.waker(), elapsed).transpose() {
                 return Poll::Ready(begun);
             }
         }
@@ -67,7 +68,7 @@ where
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            match self.begin(slot, Some(cx.waker())) {
+            match self.begin(slot, Some(cx.waker()), None) {
                 Begin::Go(attempt) => return Poll::Ready(Ok(attempt)),
                 Begin::Hold(_) => {}
                 Begin::Queued { until, asks_again } => {
@@ -219,6 +220,31 @@ where
         self.engine.guard.times_attempts().then(|| self.engine.now())
     }
 
+    /// Polls the limits of a stream that flows: the token and the limit `whole` on the whole stream.
+    #[cfg(feature = "stream")]
+    pub(crate) fn poll_whole(
+        &mut self,
+        whole: u64,
+        mut pending: Pin<&mut PendingOf<X, K>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Ended> {
+        if self.token.stops_attempts()
+            && pending.as_mut().poll_cancelled(&self.token, cx).is_ready()
+        {
+            return Poll::Ready(Ended::Cancelled);
+        }
+        match self.engine.ends_at(whole) {
+            LATEST | NO_LIMIT => Poll::Pending,
+            ends_at => self.poll_time(ends_at, pending, cx).map(|()| Ended::Deadline),
+        }
+    }
+
+    /// Returns true if the limit `whole` on the whole stream has passed.
+    #[cfg(feature = "stream")]
+    pub(crate) fn is_past(&self, whole: u64) -> bool {
+        whole != NO_LIMIT && self.engine.now() >= self.engine.ends_at(whole)
+    }
+
     /// Returns true if the token now stops the attempt in flight.
     #[cfg(feature = "stream")]
     pub(crate) fn stops_reading(&self) -> bool {
@@ -240,7 +266,7 @@ where
         let mut cancelled = pin!(token_wakes);
         loop {
             let (until, stop) = match self.engine.resumes_at {
-                0 => match self.begin(slot, Some(&waker)) {
+                0 => match self.begin(slot, Some(&waker), None) {
                     Begin::Go(attempt) => return Ok(attempt),
                     Begin::Hold(_) => continue,
                     Begin::Queued { until, .. } if until >= self.ends_at() => {

@@ -5,9 +5,9 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use super::{Alternative, FallbackPolicy};
-use crate::engine::{CallState, Counted, GaveUp, Pending, PendingOf};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
+use crate::engine::{CallState, Counted, GaveUp, Pending, PendingOf};
 use crate::observe::CallKind;
 use crate::policy::{AsPolicy, StopReason};
 use crate::upstream::{NoUpstream, Target, TargetFor, Via};
@@ -81,6 +81,8 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
+        // The time since the start, after an attempt of this poll has finished.
+        let mut elapsed = None;
         loop {
             let ended = match this.state.as_mut().project() {
                 StateProj::Between => {
@@ -89,7 +91,8 @@ where
                         this.state.set(State::Done);
                         return Poll::Ready(Err(this.call.give_up(StopReason::Alternatives, None)));
                     };
-                    let begun = ready!(this.call.poll_between(0, this.pending.as_mut(), cx));
+                    let begun =
+                        ready!(this.call.poll_between(0, elapsed, this.pending.as_mut(), cx));
                     if begun.is_err() {
                         this.state.set(State::Done);
                     }
@@ -116,7 +119,7 @@ where
             // Drop the attempt before its outcome is reported and before the next attempt is made.
             this.call.dropping(0, ended.is_cut(), || this.state.set(State::Done));
             this.pending.as_mut().drop_sleep();
-            this.call.ended(0, ended)?;
+            elapsed = Some(this.call.ended(0, ended)?);
             this.state.set(State::Between);
         }
     }

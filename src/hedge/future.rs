@@ -9,11 +9,11 @@ use super::HedgePolicy;
 use super::pace::Pace;
 use super::policy::MOST;
 use crate::adaptive::AdaptiveTimeout;
+use crate::cancel::Cancel;
+use crate::classify::Classify;
 use crate::engine::{
     Begin, CallPolicy, CallState, Ended, GaveUp, NO_LIMIT, Pending, PendingOf, Plain,
 };
-use crate::cancel::Cancel;
-use crate::classify::Classify;
 use crate::observe::{CallKind, EventKind};
 use crate::policy::{AsPolicy, Attempt, StopReason};
 use crate::time::nanos;
@@ -120,7 +120,7 @@ where
         let mut this = self.as_mut().project();
         match *this.state {
             State::Unstarted => {
-                if let Begin::Go(attempt) = this.call.begin(0, Some(cx.waker())) {
+                if let Begin::Go(attempt) = this.call.begin(0, Some(cx.waker()), None) {
                     *this.state = State::Racing;
                     this.first.set(Some((this.op)(attempt)));
                 } else {
@@ -160,7 +160,7 @@ where
     #[cold]
     fn poll_between(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), GaveUp<E>>> {
         let mut this = self.project();
-        let begun = ready!(this.call.poll_between(0, this.pending, cx));
+        let begun = ready!(this.call.poll_between(0, None, this.pending, cx));
         *this.state = if begun.is_ok() { State::Racing } else { State::Done };
         this.first.set(Some((this.op)(begun?)));
         Poll::Ready(Ok(()))
@@ -258,7 +258,7 @@ where
         this.call.set_delay(waited);
         this.call.engine.guard.progress.set_refuser(None);
         if slot < SLOTS && this.call.engine.guard.pay() {
-            if let Begin::Go(attempt) = this.call.begin(slot, None) {
+            if let Begin::Go(attempt) = this.call.begin(slot, None, None) {
                 this.pace.began(now);
                 this.call.engine.guard.note_began(slot, now);
                 let joined = Box::pin((this.op)(attempt));

@@ -5,9 +5,9 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
-use crate::engine::{CallState, Ended, GaveUp, Pending, PendingOf, Renewed};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
+use crate::engine::{CallState, Ended, GaveUp, Pending, PendingOf, Renewed};
 use crate::observe::CallKind;
 use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 use crate::quota::{Limits, Report, Usage};
@@ -167,9 +167,6 @@ where
     ///
     /// Dropping the future leaves the queue. The delay continues to run. The run may go on.
     pub async fn next(&mut self) -> Result<Attempt, GaveUp<E>> {
-        if self.call.attempts() == 0 {
-            self.call.note_nesting();
-        }
         self.has_succeeded = false;
         let mut wait =
             pin!(NextAttempt { call: &mut self.call, is_done: false, pending: Pending::none() });
@@ -206,9 +203,6 @@ where
     /// # Ok::<(), resile::GaveUp<&str>>(())
     /// ```
     pub fn blocking_next(&mut self) -> Result<Attempt, GaveUp<E>> {
-        if self.call.attempts() == 0 {
-            self.call.note_nesting();
-        }
         self.has_succeeded = false;
         self.call.block_between(0)
     }
@@ -288,7 +282,7 @@ where
 {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Attempt, GaveUp<E>>> {
         let this = self.project();
-        let begun = ready!(this.call.poll_between(0, this.pending, cx));
+        let begun = ready!(this.call.poll_between(0, None, this.pending, cx));
         *this.is_done = true;
         Poll::Ready(begun)
     }
@@ -349,14 +343,9 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let call = &mut this.run.call;
-        if let Phase::Unstarted = this.phase {
-            if call.attempts() == 0 {
-                call.note_nesting();
-            }
+        if let Phase::Unstarted | Phase::Waiting = this.phase {
             *this.phase = Phase::Waiting;
-        }
-        if let Phase::Waiting = this.phase {
-            let begun = ready!(call.poll_between(0, this.pending.as_mut(), cx));
+            let begun = ready!(call.poll_between(0, None, this.pending.as_mut(), cx));
             *this.phase = if begun.is_ok() { Phase::Polling } else { Phase::Done };
             this.run.has_succeeded = false;
             begun?;

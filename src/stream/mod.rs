@@ -18,6 +18,7 @@
 //! |---|---|---|
 //! | which items are preamble, content or the end | [`with_parts`](RetryStream::with_parts) | every item is content |
 //! | that a stream without its last item was cut off | [`with_required_end`](RetryStream::with_required_end) | every end is an end |
+//! | how long the whole stream may take | [`with_whole_timeout`](RetryStream::with_whole_timeout) | no limit after content |
 //! | how to continue after content | [`with_resumption`](RetryStream::with_resumption) | [`Resumption::Fail`]: the consumer keeps its items, and the error has [`StopReason::Partial`](crate::StopReason::Partial) |
 //!
 //! # Limits
@@ -33,8 +34,13 @@
 //! After content, limit the silences with the adapters of
 //! [`StreamResilienceExt`](crate::StreamResilienceExt). Put them *inside*, on the stream returned
 //! by `open`. There the adapters see each item as it comes, including the preamble. Their
-//! [`Elapsed`](crate::timeout::Elapsed) is classified like any other error. To limit the whole
-//! stream, cancel the token after a fixed time.
+//! [`Elapsed`](crate::timeout::Elapsed) is classified like any other error.
+//!
+//! A consumer that cannot wait for ever limits the **whole stream** with
+//! [`with_whole_timeout`](RetryStream::with_whole_timeout). This limit never restarts. It ends the
+//! stream as [`StopReason::Deadline`](crate::StopReason::Deadline) before content and as
+//! [`StopReason::Partial`](crate::StopReason::Partial) after it, because the consumer then has a part
+//! of the answer.
 //!
 //! # Defaults
 //!

@@ -6,9 +6,9 @@ use futures_core::stream::FusedStream;
 
 use super::retry::{RetryStream, State, StateProj};
 use super::{Part, Resumption};
-use crate::engine::{Ended, GaveUp};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
+use crate::engine::{Ended, GaveUp};
 use crate::policy::{AsPolicy, Attempt, RetryPolicy, StopReason};
 use crate::upstream::{Target, TargetFor};
 
@@ -39,13 +39,8 @@ where
             }
             let polled = match this.state.as_mut().project() {
                 StateProj::Done => return Poll::Ready(None),
-                StateProj::Unstarted => {
-                    this.call.note_nesting();
-                    this.state.set(State::Between);
-                    continue;
-                }
                 StateProj::Between => {
-                    let begun = ready!(this.call.poll_between(0, this.pending, cx));
+                    let begun = ready!(this.call.poll_between(0, None, this.pending, cx));
                     this.state.set(State::Done);
                     match begun {
                         Ok(attempt) => {
@@ -71,6 +66,15 @@ where
                     this.state.set(State::Done);
                     let gave_up = this.call.give_up(StopReason::Cancelled, None);
                     return self.end(gave_up);
+                }
+                // A sender that is never silent would otherwise exceed the limit for ever.
+                StateProj::Reading { .. }
+                    if *this.flowing && this.call.is_past(this.call.policy.whole) =>
+                {
+                    if let Some(yielded) = self.as_mut().fail(Ended::Deadline) {
+                        return Poll::Ready(Some(yielded));
+                    }
+                    continue;
                 }
                 StateProj::Reading { stream } => this.call.poll_within(0, || stream.poll_next(cx)),
             };
@@ -151,6 +155,9 @@ where
         this.call.dropping(0, ended.is_cut(), || this.state.set(State::Done));
         this.pending.as_mut().drop_sleep();
         this.held.clear();
+        if *this.flowing && matches!(ended, Ended::Deadline) {
+            return Some(Err(this.call.cut_whole()));
+        }
         if matches!(ended, Ended::Deadline | Ended::Cancelled) {
             return this.call.ended(0, ended).err().map(Err);
         }
@@ -185,10 +192,8 @@ where
         if !*this.flowing {
             return this.call.poll_limits(0, this.pending, cx);
         }
-        if !this.call.token.stops_attempts() {
-            return Poll::Pending;
-        }
-        this.pending.poll_cancelled(&this.call.token, cx).map(|()| Ended::Cancelled)
+        let whole = this.call.policy.whole;
+        this.call.poll_whole(whole, this.pending, cx)
     }
 
     /// Ends the stream from outside.

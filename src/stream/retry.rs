@@ -1,11 +1,12 @@
 use std::collections::VecDeque;
 use std::fmt;
+use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
 use super::{Part, Resumption};
-use crate::engine::{CallState, Flowing, Pending, PendingOf};
 use crate::cancel::Cancel;
+use crate::engine::{CallState, Flowing, Pending, PendingOf, limit_of};
 use crate::observe::CallKind;
 use crate::upstream::{NoUpstream, Target, TargetFor, Via};
 
@@ -52,7 +53,6 @@ pub(super) struct Rules {
 pin_project! {
     #[project = StateProj]
     pub(super) enum State<Fut, S> {
-        Unstarted,
         // Waiting for the start of the next attempt.
         Between,
         Opening { #[pin] attempt: Fut },
@@ -72,7 +72,7 @@ impl<F, Fut, S, T, E, P, K: Cancel> RetryStream<F, Fut, S, T, E, P, K> {
             parts: |_| Part::Content,
             resumption: |_| Resumption::Fail,
             call: CallState::new(CallKind::Stream, Flowing::new(policy), token),
-            state: State::Unstarted,
+            state: State::Between,
             pending: Pending::none(),
             held: VecDeque::new(),
             rules: Rules { preamble_cap: PREAMBLE_CAP, requires_end: false, renews: false },
@@ -93,7 +93,7 @@ impl<F, Fut, S, T, E, P, K: Cancel, Q, A> RetryStream<F, Fut, S, T, E, P, K, NoU
         Via<Y, M>: TargetFor<E>,
     {
         let Self { open, parts, resumption, call, held, rules, flowing, complete, .. } = self;
-        let (call, state, pending) = (call.on(Via::new(target)), State::Unstarted, Pending::none());
+        let (call, state, pending) = (call.on(Via::new(target)), State::Between, Pending::none());
         RetryStream {
             open,
             parts,
@@ -129,6 +129,20 @@ impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> RetryStream<F, Fut, S, T, E
         B: FnMut(Option<&E>) -> Resumption<T>,
     {
         self.rebuild(|parts, _| (parts, resumption))
+    }
+
+    /// Limits the whole stream, from its first poll to its last item. All attempts, delays and content
+    /// count, and nothing restarts this limit. By default, there is none: the policy's total timeout
+    /// applies until content.
+    ///
+    /// At the limit the stream in flight is dropped. The error has
+    /// [`StopReason::Deadline`](crate::StopReason::Deadline) before content and
+    /// [`StopReason::Partial`](crate::StopReason::Partial) after it. An upstream that has sent content
+    /// is not blamed for the length of its answer. The time that the consumer spends between polls
+    /// counts too, but the limit is noticed only by the next poll. A limit of zero polls once.
+    pub fn with_whole_timeout(mut self, limit: Duration) -> Self {
+        self.call.policy.whole = limit_of(Some(limit));
+        self
     }
 
     /// Treats an end without [`Part::End`] or [`Part::Complete`] as
@@ -181,7 +195,7 @@ impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> fmt::Debug
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
-            State::Unstarted => "unstarted",
+            State::Between if self.call.attempts() == 0 => "unstarted",
             State::Between => "between attempts",
             State::Opening { .. } => "opening",
             State::Reading { .. } => "reading",

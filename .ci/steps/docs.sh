@@ -1,0 +1,29 @@
+# Warnings of rustdoc are errors. A link to an item of a feature fails where that feature is off.
+docs() {
+    local features
+    for features in --no-default-features --features=default --all-features; do
+        RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps "$features"
+    done
+}
+
+# The same for the members.
+member_docs() {
+    RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --all-features -p resile-llm -p resile-redis
+}
+
+# Makes the docs as docs.rs does, for both of its targets, and looks for the note on a feature.
+# docs.rs has a nightly Rust. RUSTC_BOOTSTRAP allows the same here, without a second build of all
+# dependencies. Only rustdoc may see that variable, because build scripts read it too.
+docs_rs() {
+    local rustdoc="$CARGO_TARGET_DIR/rustdoc" docs=(cargo doc --quiet --no-deps --all-features)
+    printf '#!/bin/sh\nRUSTC_BOOTSTRAP=1 exec "%s/bin/rustdoc" "$@"\n' "$(rustc --print sysroot)" >"$rustdoc"
+    chmod +x "$rustdoc"
+    RUSTDOC="$rustdoc" RUSTDOCFLAGS="--cfg docsrs -D warnings" "${docs[@]}"
+    answers "$(<"$CARGO_TARGET_DIR/doc/resile/http/index.html")" 'feature <code>http</code>'
+    if ! has_target "$WASM"; then
+        skip "no target $WASM"
+        return
+    fi
+    RUSTDOC="$rustdoc" RUSTDOCFLAGS="--cfg docsrs -D warnings" "${docs[@]}" --target "$WASM"
+    answers "$(<"$CARGO_TARGET_DIR/$WASM/doc/resile/struct.BrowserTimer.html")" 'feature <code>browser</code>'
+}

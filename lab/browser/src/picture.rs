@@ -1,0 +1,45 @@
+//! The picture of the compared clients, in the style of `storm`.
+
+#![expect(clippy::cast_precision_loss, reason = "pixels")]
+
+use plotters::prelude::RGBColor;
+use storm::plots::style::{BLACK_INK, BLUE, Drawn, Frame, GRAY, GREEN, VERMILION, panel, picture};
+use storm::plots::{curve, dashed, over_time};
+
+use crate::scene::{CAPACITY, END, Line, TRIGGER, World};
+
+/// The colours of the lines. The first line is the reader's.
+pub(crate) const COLOURS: [RGBColor; 4] = [GREEN, GRAY, VERMILION, BLUE];
+
+/// The least width of a picture, and the least with two panels side by side.
+const LEAST: u32 = 280;
+const WIDE: u32 = 760;
+const MOST: u32 = 1_600;
+
+/// Draws the answers and the load of each second. The panels are one below the other if the page is
+/// narrow.
+pub(crate) fn draw(world: World, lines: &[Line], width: u32) -> Drawn<String> {
+    let width = width.clamp(LEAST, MOST);
+    let (size, panels) = if width < WIDE { ((width, 560), (2, 1)) } else { ((width, 360), (1, 2)) };
+    let end = END as f64;
+    let (start, users) = (TRIGGER as f64, f64::from(world.users));
+    let gray = start..start + f64::from(world.standstill);
+    let most = lines.iter().flat_map(|line| &line.load).copied().fold(CAPACITY, f64::max);
+    let series = |of: fn(&Line) -> &[f64]| {
+        // The reader's line is drawn last, above the others.
+        let lines = lines.iter().zip(COLOURS).rev();
+        lines.map(move |(line, colour)| curve("", colour, over_time(of(line), 2)))
+    };
+    let bound = |value| std::iter::once(dashed("", BLACK_INK, [(0.0, value), (end, value)]));
+    picture(size, panels, |areas| {
+        let top = 1.25 * users;
+        let title = "Calls that succeed";
+        let frame = Frame { title, x: "time, s", y: "per second", legend: None };
+        let good = bound(users).chain(series(|line| &line.good)).collect();
+        panel(&areas[0], &frame, (0.0..end, 0.0..top), Some((gray.clone(), top)), good)?;
+        let top = 1.1 * most;
+        let frame = Frame { title: "Load on the server", ..frame };
+        let load = bound(CAPACITY).chain(series(|line| &line.load)).collect();
+        panel(&areas[1], &frame, (0.0..end, 0.0..top), Some((gray, top)), load)
+    })
+}

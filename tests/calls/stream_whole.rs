@@ -1,0 +1,174 @@
+//! The limit on a whole stream: `RetryStream::with_whole_timeout`.
+
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt, stream};
+use proptest::prelude::*;
+use resile::stream::Resumption;
+use resile::{
+    Attempt, Backoff, Breaker, Cut, GaveUp, Never, RetryPolicy, StopReason, Upstream, retry_stream,
+};
+use tokio::time::{Instant, sleep};
+
+const SECOND: Duration = Duration::from_secs(1);
+static AT_ONCE: RetryPolicy = RetryPolicy::new().with_backoff(Backoff::none());
+
+/// Opens after `opens`, and then yields an item each `every`.
+async fn ticks(
+    opens: Duration,
+    every: Duration,
+) -> Result<impl Stream<Item = Result<u32, &'static str>>, &'static str> {
+    sleep(opens).await;
+    Ok(stream::iter(0..).then(move |n| async move {
+        sleep(every).await;
+        Ok(n)
+    }))
+}
+
+/// Returns the number of items, the error and the time of its end.
+async fn end<S>(call: S) -> (usize, Option<GaveUp<&'static str>>, Duration)
+where
+    S: Stream<Item = Result<u32, GaveUp<&'static str>>>,
+{
+    let began = Instant::now();
+    let mut call = std::pin::pin!(call);
+    let mut items = 0;
+    while let Some(next) = call.next().await {
+        match next {
+            Ok(_) => items += 1,
+            Err(gave_up) => return (items, Some(gave_up), began.elapsed()),
+        }
+    }
+    (items, None, began.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_flows_ends_at_the_limit_as_partial() {
+    let open = |_: Attempt| ticks(SECOND, SECOND);
+    let call = retry_stream(open, &AT_ONCE, Never).with_whole_timeout(SECOND * 10 + SECOND / 2);
+    let (items, gave_up, took) = end(call).await;
+    let gave_up = gave_up.unwrap();
+    assert_eq!((items, took), (9, SECOND * 10 + SECOND / 2));
+    assert_eq!((gave_up.reason(), gave_up.cut()), (StopReason::Partial, Some(Cut::Deadline)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_without_content_ends_at_the_limit_as_a_deadline() {
+    for opens in [SECOND, SECOND * 100] {
+        let open = |_: Attempt| ticks(opens, SECOND * 100);
+        let call = retry_stream(open, &AT_ONCE, Never).with_whole_timeout(SECOND * 10);
+        let (items, gave_up, took) = end(call).await;
+        assert_eq!((items, took), (0, SECOND * 10));
+        assert_eq!(gave_up.unwrap().reason(), StopReason::Deadline);
+    }
+}
+
+/// The total timeout restarts when a stream is opened again, and the limit on the whole does not.
+#[tokio::test(start_paused = true)]
+async fn nothing_restarts_the_limit_on_the_whole() {
+    let open = |_: Attempt| async {
+        let items = stream::iter([Ok(1), Ok(2), Err("reset")]);
+        Ok::<_, &str>(items.then(|item| async move {
+            sleep(SECOND).await;
+            item
+        }))
+    };
+    let policy = AT_ONCE.with_attempts(u32::MAX).with_total_timeout(SECOND * 5);
+    let call = retry_stream(open, &policy, Never)
+        .with_resumption(|_| Resumption::Resume)
+        .with_whole_timeout(SECOND * 20 + SECOND / 2);
+    let (items, gave_up, took) = end(call).await;
+    assert_eq!((items, took), (14, SECOND * 20 + SECOND / 2));
+    assert_eq!(gave_up.unwrap().reason(), StopReason::Partial);
+}
+
+/// A sender that is never silent is never pending, so no sleep can cut it.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_always_ready_ends_at_the_limit() {
+    let open = |_: Attempt| async {
+        Ok::<_, &str>(stream::iter(0_u32..).map(|n| {
+            std::thread::yield_now();
+            Ok(n)
+        }))
+    };
+    let call = retry_stream(open, &AT_ONCE, Never).with_whole_timeout(SECOND * 5);
+    let mut call = std::pin::pin!(call);
+    for wanted in 0..5 {
+        assert_eq!(call.next().await, Some(Ok(wanted)));
+        tokio::time::advance(SECOND).await;
+    }
+    let gave_up = call.next().await.unwrap().unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.elapsed()), (StopReason::Partial, SECOND * 5));
+    assert_eq!(call.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_zero_polls_once() {
+    let open = |_: Attempt| async { Ok::<_, &str>(stream::iter([Ok(1_u32), Ok(2)])) };
+    let call = retry_stream(open, &AT_ONCE, Never).with_whole_timeout(Duration::ZERO);
+    let (items, gave_up, took) = end(call).await;
+    assert_eq!((items, took), (1, Duration::ZERO));
+    assert_eq!(gave_up.unwrap().reason(), StopReason::Partial);
+    let call = retry_stream(|_| ticks(SECOND, SECOND), &AT_ONCE, Never);
+    let (items, gave_up, took) = end(call.with_whole_timeout(Duration::ZERO)).await;
+    assert_eq!((items, took), (0, Duration::ZERO));
+    assert_eq!(gave_up.unwrap().reason(), StopReason::Deadline);
+}
+
+/// The longest limit is not an end: the stream ends by itself.
+#[tokio::test(start_paused = true)]
+async fn the_longest_limit_never_ends_a_stream() {
+    let open = |_: Attempt| async { Ok::<_, &str>(ticks(SECOND, SECOND).await?.take(3)) };
+    let call = retry_stream(open, &AT_ONCE, Never).with_whole_timeout(Duration::MAX);
+    assert_eq!(end(call).await, (3, None, SECOND * 4));
+}
+
+/// A long answer is not a failure of its upstream. Without any content it is one.
+#[tokio::test(start_paused = true)]
+async fn an_upstream_is_not_blamed_for_a_long_answer() {
+    for (every, is_blamed) in [(SECOND, false), (SECOND * 100, true)] {
+        let breaker = Breaker::new().without_failure_rate().with_consecutive(1);
+        let upstream = Upstream::new("model").with_breaker(breaker);
+        let open = move |_: Attempt| ticks(SECOND, every);
+        let call = retry_stream(open, &AT_ONCE, Never).on(&upstream);
+        let (_, gave_up, took) = end(call.with_whole_timeout(SECOND * 10)).await;
+        assert_eq!((gave_up.is_some(), took), (true, SECOND * 10));
+        let refused = upstream.try_admit().is_err();
+        assert_eq!(refused, is_blamed, "an item each {every:?}");
+    }
+}
+
+proptest! {
+    /// Whatever the sender does, the stream ends in the time given, and not earlier.
+    #[test]
+    fn every_stream_ends_in_the_time_given(
+        opens in 0_u64..5_000,
+        every in 1_u64..5_000,
+        total in 1_u64..20_000,
+        whole in 0_u64..20_000,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        let millis = Duration::from_millis;
+        let policy = AT_ONCE.with_attempts(1).with_total_timeout(millis(total));
+        let (items, gave_up, took) = runtime.block_on(async {
+            let open = |_: Attempt| ticks(millis(opens), millis(every));
+            let call = retry_stream(open, &policy, Never).with_whole_timeout(millis(whole));
+            end(call).await
+        });
+        let gave_up = gave_up.unwrap();
+        let first = opens + every;
+        // At the same millisecond both the item and the limit are ready: the item comes first.
+        if first > whole.min(total) {
+            prop_assert_eq!((items, took), (0, millis(whole.min(total))));
+            prop_assert_eq!(gave_up.reason(), StopReason::Deadline);
+        } else {
+            prop_assert_eq!(took, millis(whole));
+            prop_assert_eq!(gave_up.reason(), StopReason::Partial);
+            prop_assert!(items >= 1 && items as u64 <= 1 + (whole - first) / every, "{}", items);
+        }
+    }
+}
