@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use crate::verdict::{Cut, Verdict};
 
+#[cfg_attr(feature = "http", doc = "[`http::Classifier`]: crate::http::Classifier")]
+#[cfg_attr(not(feature = "http"), doc = "[`http::Classifier`]: crate#features")]
+#[doc = ""]
 /// A classifier of errors of type `E`, and of attempts that were cut.
 ///
 /// A closure such as `|e: &MyError| e.is_transient()` is a classifier. It may return a `bool` (true
@@ -21,8 +24,8 @@ use crate::verdict::{Cut, Verdict};
 ///
 /// | classifier | opinion on a cut | the request is sent again |
 /// |---|---|---|
-/// | [`http::Classifier`](https://docs.rs/resile/latest/resile/http/struct.Classifier.html) | stated | if it is idempotent |
-/// | [`llm::Classifier`](https://docs.rs/resile/latest/resile/llm/struct.Classifier.html) | stated | yes |
+/// | [`http::Classifier`] | stated | if it is idempotent |
+/// | `llm::Classifier` | stated | yes |
 /// | [`Over`], made by `over` of these two | stated | as they say |
 /// | [`cut_is(verdict)`](ClassifyExt::cut_is) | stated | as `verdict` says |
 /// | [`Always`], a closure that returns `bool` | default | yes: a failure that may pass is the closure's only subject |
@@ -96,11 +99,16 @@ pub(crate) const CUT: Verdict = Verdict::transient().not_again().cut_default();
 
 /// A method of every [classifier](Classify).
 pub trait ClassifyExt: Sized {
+    #[cfg_attr(
+        feature = "http",
+        doc = "[`assume_idempotent`]: crate::http::Classifier::assume_idempotent"
+    )]
+    #[cfg_attr(not(feature = "http"), doc = "[`assume_idempotent`]: crate#features")]
+    #[doc = ""]
     /// States the verdict on attempts that were cut.
     ///
     /// If the classifier itself states that a cut request must not be sent again, that remains.
-    /// [`http::Classifier::assume_idempotent`](https://docs.rs/resile/latest/resile/http/struct.Classifier.html#method.assume_idempotent)
-    /// lifts such a statement.
+    /// [`assume_idempotent`] of `http::Classifier` lifts such a statement.
     ///
     /// # Examples
     ///
@@ -311,11 +319,12 @@ impl<E: ?Sized, C: Classify<E>> Classify<E> for CutIs<C> {
     }
 }
 
+#[cfg_attr(feature = "http", doc = "[`http::Classifier`]: crate::http::Classifier::over")]
+#[cfg_attr(not(feature = "http"), doc = "[`http::Classifier`]: crate#features")]
+#[doc = ""]
 /// A classifier of an error type of your own. It asks a ready-made classifier about the parts of the
 /// error, and keeps the opinion of that classifier on cut attempts. Made by `over` of
-/// [`http::Classifier`](https://docs.rs/resile/latest/resile/http/struct.Classifier.html#method.over)
-/// and
-/// [`llm::Classifier`](https://docs.rs/resile/latest/resile/llm/struct.Classifier.html#method.over).
+/// [`http::Classifier`] and of `llm::Classifier`.
 #[derive(Clone, Copy)]
 #[must_use = "a classifier does nothing until it is asked"]
 pub struct Over<C, F> {

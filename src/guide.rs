@@ -1,151 +1,207 @@
 // The text is in `docs/guide/`, one file for each chapter. Only rustdoc compiles this module.
 //
-// rustdoc keeps raw SVG whole if the SVG has no blank line. So the pictures are part of the page.
+// A page defines its links for readers of the file: they lead to files. The first definition of a
+// label counts, so rustdoc takes the definitions that stand here before the page. The label of a link
+// to an item is the path of the item.
 //
-// A chapter needs the features of the items in its links. Without these features a link to the
-// chapter leads to the table of features.
-#![cfg_attr(not(feature = "reqwest"), doc = "[`classifying`]: crate#features")]
-#![cfg_attr(not(feature = "tokio"), doc = "[`timeouts`]: crate#features")]
-#![cfg_attr(not(feature = "serde"), doc = "[`configuration`]: crate#features")]
-#![cfg_attr(not(feature = "stream"), doc = "[`streams`]: crate#features")]
-#![cfg_attr(not(feature = "llm"), doc = "[`llm`]: crate#features")]
-#![cfg_attr(not(feature = "llm"), doc = "[`sdks`]: crate#features")]
-#![cfg_attr(not(feature = "reqwest"), doc = "[`quotas`]: crate#features")]
-#![cfg_attr(not(feature = "chaos"), doc = "[`testing`]: crate#features")]
-#![cfg_attr(
-    not(all(feature = "tracing", feature = "metrics")),
-    doc = "[`observing`]: crate#features"
-)]
+// rustdoc keeps raw SVG whole if the SVG has no blank line. So the pictures are part of the page.
+#![doc = include_str!("chapters.md")]
+#![doc = "[crate]: crate"]
 #![doc = ""]
 #![doc = include_str!("../docs/guide/guide.md")]
 
-#[cfg_attr(not(feature = "reqwest"), doc = "[`classifying`]: crate#features")]
-#[cfg_attr(feature = "http", doc = "[`Failure`]: crate::http::Failure")]
-#[cfg_attr(not(feature = "http"), doc = "[`Failure`]: crate#features")]
-#[doc = ""]
-#[doc = include_str!("../docs/guide/first_call.md")]
-pub mod first_call {}
+/// A chapter: its name, the features that its links need, the links, the text, and what follows it.
+macro_rules! chapter {
+    (
+        $(#[$attribute:meta])*
+        $name:ident [$($feature:literal)*] [$($to:literal)*] $text:expr $(, $more:expr)*
+    ) => {
+        #[cfg(all($(feature = $feature),*))]
+        $(#[$attribute])*
+        #[doc = include_str!("chapters.md")]
+        #[doc = concat!($("[", $to, "]: ", $to, "\n",)*)]
+        #[doc = ""]
+        #[doc = $text]
+        $(#[doc = $more])*
+        pub mod $name {}
 
-#[cfg(feature = "reqwest")]
-#[cfg_attr(not(feature = "tokio"), doc = "[`timeouts`]: crate#features")]
-#[doc = ""]
-#[doc = include_str!("../docs/guide/classifying.md")]
-pub mod classifying {}
+        #[cfg(not(all($(feature = $feature),*)))]
+        #[doc = concat!("This chapter needs [features](crate#features):" $(, " `", $feature, "`")*)]
+        pub mod $name {}
+    };
+}
 
-#[cfg(feature = "tokio")]
-#[doc = include_str!("../docs/guide/timeouts.md")]
-pub mod timeouts {}
+chapter! {
+    #[cfg_attr(not(feature = "http"), doc = "[crate::http::Failure]: crate#features")]
+    first_call [] [
+        "crate::retry()" "crate::http::Failure" "crate::RetryPolicy" "crate::RetryPolicy#defaults"
+        "crate::Never" "crate::Retry::on" "crate::Upstream" "crate::GaveUp"
+        "crate::GaveUp::into_boxed"
+    ]
+    include_str!("../docs/guide/first_call.md")
+}
 
-#[cfg_attr(not(feature = "reqwest"), doc = "[`classifying`]: crate#features")]
-#[cfg_attr(not(feature = "serde"), doc = "[`configuration`]: crate#features")]
-#[cfg_attr(not(feature = "reqwest"), doc = "[`quotas`]: crate#features")]
-#[cfg_attr(feature = "http", doc = "[`Failure`]: crate::http::Failure")]
-#[cfg_attr(not(feature = "http"), doc = "[`Failure`]: crate#features")]
-#[doc = ""]
-#[doc = include_str!("../docs/guide/load.md")]
-#[doc = ""]
-#[doc = "<figure id=\"collapse\" class=\"picture\">"]
-#[doc = include_str!("../docs/collapse.svg")]
-#[doc = "<figcaption>A spike and a ramp: answers a second, as means of 600 runs.</figcaption>"]
-#[doc = "</figure>"]
-#[doc = ""]
-#[doc = "<figure id=\"storm\" class=\"picture\">"]
-#[doc = include_str!("../docs/storm.svg")]
-#[doc = "<figcaption>A standstill of ten seconds: answers in time, and load.</figcaption>"]
-#[doc = "</figure>"]
-#[doc = ""]
-#[doc = "<figure id=\"fleet\" class=\"picture\">"]
-#[doc = include_str!("../docs/fleet.svg")]
-#[doc = "<figcaption>A fleet at a rate limit of 500 a second: requests a second.</figcaption>"]
-#[doc = "</figure>"]
-#[doc = ""]
-#[doc = "<style>.picture { margin: 1em 0 } .picture svg { max-width: 100%; height: auto }</style>"]
-#[doc = ""]
-#[doc = "Next: [`configuration`]."]
-pub mod load {}
+chapter! {
+    classifying ["reqwest"] [
+        "crate::http::error_for_status" "crate::http::Failure" "crate::http::Classifier::idempotent"
+        "crate::http::Failure::check" "crate::http::Failure::unanswered"
+        "crate::http::Failure::not_sent" "crate::Verdict" "crate::http"
+        "crate::StopReason::Unclassified" "crate::http::Classifier::over" "crate::Verdict::after"
+        "crate::Verdict::at_least" "crate::GaveUp" "crate::GaveUp::retry_after"
+        "crate::GaveUp::verdict" "crate::http::Classifier::non_idempotent"
+        "crate::ClassifyExt::cut_is" "crate::Classify#cut-attempts" "crate::hedge()"
+    ]
+    include_str!("../docs/guide/classifying.md")
+}
 
-#[cfg(feature = "serde")]
-#[cfg_attr(
-    not(all(feature = "tracing", feature = "metrics")),
-    doc = "[`observing`]: crate#features"
-)]
-#[doc = ""]
-#[doc = include_str!("../docs/guide/configuration.md")]
-pub mod configuration {}
+chapter! {
+    timeouts ["tokio"] [
+        "crate::Classify#cut-attempts" "crate::StopReason::Deadline" "crate::StopReason::Cancelled"
+        "crate::Drain" "crate::ClassifyExt::cut_is" "crate::ResilienceExt::timeout"
+        "crate::timeout::Elapsed" "crate::Error" "crate::Upstream::call" "crate::Call::with_token"
+        "crate::Call::with_attempt_timeout" "crate::AdaptiveTimeout" "crate::hedge()"
+    ]
+    include_str!("../docs/guide/timeouts.md")
+}
 
-#[cfg(all(feature = "tracing", feature = "metrics"))]
-#[cfg_attr(not(feature = "stream"), doc = "[`streams`]: crate#features")]
-#[doc = ""]
-#[doc = include_str!("../docs/guide/observing.md")]
-pub mod observing {}
+chapter! {
+    #[cfg_attr(not(feature = "http"), doc = "[crate::http::Failure]: crate#features")]
+    load [] [
+        "crate::Upstream" "crate::Budget" "crate::Breaker" "crate::Cooldown" "crate::Bulkhead"
+        "crate::quota::Quota" "crate::GaveUp" "crate::GaveUp::reason" "crate::RetryPolicy::aws"
+        "crate::Budget::aws" "crate::RetryPolicy::with_pause_when_spent" "crate::http::Failure"
+        "crate::Keyed" "crate::Upstream::call" "#collapse" "#storm" "#fleet"
+    ]
+    include_str!("../docs/guide/load.md"),
+    "",
+    "<figure id=\"collapse\" class=\"picture\">",
+    include_str!("../docs/collapse.svg"),
+    "<figcaption>A spike and a ramp: answers a second, as means of 600 runs.</figcaption>",
+    "</figure>",
+    "",
+    "<figure id=\"storm\" class=\"picture\">",
+    include_str!("../docs/storm.svg"),
+    "<figcaption>A standstill of ten seconds: answers in time, and load.</figcaption>",
+    "</figure>",
+    "",
+    "<figure id=\"fleet\" class=\"picture\">",
+    include_str!("../docs/fleet.svg"),
+    "<figcaption>A fleet at a rate limit of 500 a second: requests a second.</figcaption>",
+    "</figure>",
+    "",
+    "<style>.picture { margin: 1em 0 } .picture svg { max-width: 100%; height: auto }</style>",
+    "",
+    "Next: [`configuration`]."
+}
 
-#[cfg(feature = "stream")]
-#[cfg_attr(not(feature = "llm"), doc = "[`llm`]: crate#features")]
-#[doc = ""]
-#[doc = include_str!("../docs/guide/streams.md")]
-pub mod streams {}
+chapter! {
+    configuration ["serde"] [
+        "crate::RetryPolicy#configuration" "crate::HedgePolicy" "crate::FallbackPolicy"
+        "crate::Upstream" "crate::duration" "crate::RetryPolicy::with_classifier"
+        "crate::Upstream::with_shared_observer" "crate::Upstream::with_timer"
+    ]
+    include_str!("../docs/guide/configuration.md")
+}
 
-#[cfg(feature = "llm")]
-#[cfg_attr(not(feature = "reqwest"), doc = "[`quotas`]: crate#features")]
-#[doc = ""]
-#[doc = include_str!("../docs/guide/llm.md")]
-pub mod llm {}
+chapter! {
+    observing ["tracing" "metrics"] [
+        "crate::observe::Log" "crate::Upstream::display" "crate::Upstream::debug" "crate::http"
+        "crate::llm" "crate::Classify::error_type" "crate::observe::Metrics" "crate::observe::Event"
+        "crate::Upstream::observed_by" "crate::upstream::Observed"
+        "crate::observe::AttemptFailure::source"
+    ]
+    include_str!("../docs/guide/observing.md")
+}
 
-#[cfg(feature = "llm")]
-#[cfg_attr(not(feature = "reqwest"), doc = "[`quotas`]: crate#features")]
-#[doc = ""]
-#[doc = include_str!("../docs/guide/sdks.md")]
-pub mod sdks {}
+chapter! {
+    streams ["stream"] [
+        "crate::RetryStream::with_parts" "crate::RetryStream::with_required_end"
+        "crate::RetryStream::with_resumption" "crate::StopReason::Partial"
+        "crate::StreamResilienceExt::idle_timeout" "crate::StreamResilienceExt::first_item_timeout"
+        "crate::StreamResilienceExt::progress_timeout" "crate::retry()"
+    ]
+    include_str!("../docs/guide/streams.md")
+}
 
-#[cfg(feature = "reqwest")]
-#[doc = include_str!("../docs/guide/quotas.md")]
-#[doc = ""]
-#[doc = "<figure id=\"quota\" class=\"picture\">"]
-#[doc = include_str!("../docs/quota.svg")]
-#[doc = "<figcaption>One account: the used share of its limit, and refusals.</figcaption>"]
-#[doc = "</figure>"]
-#[doc = ""]
-#[doc = "<figure id=\"priority\" class=\"picture\">"]
-#[doc = include_str!("../docs/priority.svg")]
-#[doc = "<figcaption>512 agents at a limit of 10 calls a second: finished agents.</figcaption>"]
-#[doc = "</figure>"]
-#[doc = ""]
-#[doc = "<style>.picture { margin: 1em 0 } .picture svg { max-width: 100%; height: auto }</style>"]
-#[doc = ""]
-#[doc = "Next: [`fleet`]."]
-pub mod quotas {}
+chapter! {
+    llm ["llm"] []
+    include_str!("../docs/guide/llm.md")
+}
 
-#[cfg_attr(not(feature = "reqwest"), doc = "[`quotas`]: crate#features")]
-#[cfg_attr(not(feature = "chaos"), doc = "[`testing`]: crate#features")]
-#[doc = ""]
-#[doc = include_str!("../docs/guide/fleet.md")]
-#[doc = ""]
-#[doc = "<figure id=\"fleet-redis\" class=\"picture\">"]
-#[doc = include_str!("../docs/fleet-redis.svg")]
-#[doc = "<figcaption>Eight processes with one limit of 200 a second: what the provider got.</figcaption>"]
-#[doc = "</figure>"]
-#[doc = ""]
-#[doc = "<style>.picture { margin: 1em 0 } .picture svg { max-width: 100%; height: auto }</style>"]
-#[doc = ""]
-#[doc = "Next: [`testing`]."]
-pub mod fleet {}
+chapter! {
+    sdks ["llm"] []
+    include_str!("../docs/guide/sdks.md")
+}
 
-#[cfg(feature = "chaos")]
-#[doc = include_str!("../docs/guide/testing.md")]
-pub mod testing {}
+chapter! {
+    quotas ["reqwest"] []
+    include_str!("../docs/guide/quotas.md"),
+    "",
+    "<figure id=\"quota\" class=\"picture\">",
+    include_str!("../docs/quota.svg"),
+    "<figcaption>One account: the used share of its limit, and refusals.</figcaption>",
+    "</figure>",
+    "",
+    "<figure id=\"priority\" class=\"picture\">",
+    include_str!("../docs/priority.svg"),
+    "<figcaption>512 agents at a limit of 10 calls a second: finished agents.</figcaption>",
+    "</figure>",
+    "",
+    "<style>.picture { margin: 1em 0 } .picture svg { max-width: 100%; height: auto }</style>",
+    "",
+    "Next: [`fleet`]."
+}
 
-// It links to `ThreadTimer`, which does not exist there.
-#[cfg_attr(
-    all(target_family = "wasm", target_os = "unknown"),
-    allow(rustdoc::broken_intra_doc_links)
-)]
-#[doc = include_str!("../docs/guide/runtimes.md")]
-pub mod runtimes {}
+chapter! {
+    fleet [] [
+        "crate::Upstream" "crate::fleet::State" "crate::Upstream::fleet" "#fleet-redis"
+    ]
+    include_str!("../docs/guide/fleet.md"),
+    "",
+    "<figure id=\"fleet-redis\" class=\"picture\">",
+    include_str!("../docs/fleet-redis.svg"),
+    "<figcaption>Eight processes with one limit of 200 a second: what the provider got.</figcaption>",
+    "</figure>",
+    "",
+    "<style>.picture { margin: 1em 0 } .picture svg { max-width: 100%; height: auto }</style>",
+    "",
+    "Next: [`testing`]."
+}
 
-#[cfg_attr(not(feature = "reqwest"), doc = "[`classifying`]: crate#features")]
-#[doc = ""]
-#[doc = include_str!("../docs/guide/migrating.md")]
-pub mod migrating {}
+chapter! {
+    testing ["chaos"] [
+        "crate::ManualTimer" "crate::Upstream::with_seed" "crate::Seeded" "crate::Keyed"
+        "crate::RetryPolicy::decide" "crate::Timer" "crate::chaos::Chaos"
+        "crate::Run::blocking_next"
+    ]
+    include_str!("../docs/guide/testing.md")
+}
+
+chapter! {
+    // It links to `ThreadTimer`, which does not exist there.
+    #[cfg_attr(
+        all(target_family = "wasm", target_os = "unknown"),
+        allow(rustdoc::broken_intra_doc_links)
+    )]
+    runtimes [] [
+        "crate::Timer" "crate::Timer::draw" "crate::ThreadTimer" "crate::Run"
+        "crate::Run::blocking_next" "crate::Timer::park" "crate::Cancel" "crate::Run::next"
+    ]
+    include_str!("../docs/guide/runtimes.md")
+}
+
+chapter! {
+    migrating [] [
+        "crate::Run" "crate::RetryPolicy::with_attempts" "crate::Backoff::exponential"
+        "crate::RetryPolicy::with_classifier" "crate::Upstream::observed_by" "crate::Verdict::after"
+        "crate::Upstream::with_timer" "crate::Run::blocking_next" "crate::Budget"
+        "crate::RetryPolicy::with_attempt_timeout" "crate::RetryPolicy::with_total_timeout"
+        "crate::Bulkhead" "crate::hedge()" "crate::Upstream" "crate::Breaker" "crate::fallback()"
+        "crate::Keyed" "crate::observe::Observe" "crate::Upstream::isolate" "crate::Upstream::reset"
+        "crate::Backoff::fixed" "crate::GaveUp"
+    ]
+    include_str!("../docs/guide/migrating.md")
+}
 
 // A page of rustdoc has no files beside it. So the picture stands at the end of the page.
 #[doc = include_str!("../DESIGN.md")]

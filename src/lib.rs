@@ -1,3 +1,15 @@
+// A page in Markdown defines its links for readers of the file, and the first definition of a label
+// counts. So rustdoc takes the definitions before the page.
+#![doc = include_str!("front.md")]
+#![cfg_attr(feature = "http", doc = "[`http`]: crate::http")]
+#![cfg_attr(not(feature = "http"), doc = "[`http`]: #features")]
+#![cfg_attr(feature = "llm", doc = "[`llm`]: crate::llm")]
+#![cfg_attr(not(feature = "llm"), doc = "[`llm`]: #features")]
+#![cfg_attr(feature = "stream", doc = "[`retry_stream`]: crate::retry_stream")]
+#![cfg_attr(not(feature = "stream"), doc = "[`retry_stream`]: #features")]
+#![cfg_attr(feature = "chaos", doc = "[`Chaos`]: crate::chaos::Chaos")]
+#![cfg_attr(not(feature = "chaos"), doc = "[`Chaos`]: #features")]
+#![doc = ""]
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

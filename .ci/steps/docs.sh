@@ -3,6 +3,11 @@ docs() {
     local features
     for features in --no-default-features --features=default --all-features; do
         RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps "$features"
+        # A page's own links to files are dead there. Those of rustdoc come first.
+        if grep -rlE 'href="[^":]*\.(md|rs)["#]' "$CARGO_TARGET_DIR"/doc/resile/{index.html,guide}; then
+            echo "the docs above link to a file" >&2
+            return 1
+        fi
     done
 }
 

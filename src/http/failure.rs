@@ -15,14 +15,16 @@ pub(super) const READ: usize = 1024;
 /// The number of characters that `Display` shows of a body or a cause.
 const SHOWN: usize = 200;
 
+#[cfg_attr(feature = "reqwest", doc = "[`http::error_for_status`]: crate::http::error_for_status")]
+#[cfg_attr(not(feature = "reqwest"), doc = "[`http::error_for_status`]: crate#features")]
+#[doc = ""]
 /// A failed HTTP request: a 4xx or 5xx answer, or the cause if there is no answer.
 ///
 /// This is the error type for an operation over HTTP. [`Classifier`](super::Classifier) classifies
 /// it, with the wait of the answer's `Retry-After`. Use
-/// [`http::error_for_status`](https://docs.rs/resile/latest/resile/http/fn.error_for_status.html)
-/// for `reqwest`, and [`check`](Self::check) for other clients. A `reqwest::Error` is converted by
-/// `?`. For the errors of another client use [`unanswered`](Self::unanswered) and
-/// [`not_sent`](Self::not_sent).
+/// [`http::error_for_status`] for `reqwest`, and [`check`](Self::check) for other clients. A
+/// `reqwest::Error` is converted by `?`. For the errors of another client use
+/// [`unanswered`](Self::unanswered) and [`not_sent`](Self::not_sent).
 ///
 /// `Display` writes one line: "503 Service Unavailable, retry after 2s: overloaded", or "no answer:"
 /// and the innermost cause. It shows at most 200 characters of the body, and escapes control

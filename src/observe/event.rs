@@ -56,7 +56,7 @@ pub enum CallKind {
     Retry,
     /// A [`Run`](crate::Run).
     Run,
-    /// A [`retry_stream`](https://docs.rs/resile/latest/resile/stream/fn.retry_stream.html).
+    /// A `retry_stream`.
     Stream,
     /// A [`hedge`](crate::hedge()).
     Hedge,

@@ -1,7 +1,6 @@
 //! A quota that keeps calls below the rate limits of a provider.
 //!
-//! The guide has a chapter on
-//! [quotas](https://docs.rs/resile/latest/resile/guide/quotas/index.html).
+//! The guide has a chapter on [quotas](crate::guide::quotas).
 //!
 //! A provider limits requests, tokens and concurrent requests. A program that finds its limit by
 //! 429s wastes requests, and many providers count a refused request too. A [`Quota`] counts like
@@ -19,9 +18,8 @@
 //!
 //! # Settlement
 //!
-//! * [`record`] within the operation reports the usage. The module
-//!   [`llm`](https://docs.rs/resile/latest/resile/llm/index.html) does so for the answers that it
-//!   reads. The quota then takes what was used beyond the reservation, or gives back the rest. A
+//! * [`record`] within the operation reports the usage. The module `llm` does so for the answers that
+//!   it reads. The quota then takes what was used beyond the reservation, or gives back the rest. A
 //!   quota may be overdrawn: the debt refills first.
 //! * At most 16,777,215 tokens of input and 268,435,455 of output count for one attempt.
 //! * An attempt without a usage keeps its reservation: the provider may have charged it.

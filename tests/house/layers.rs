@@ -71,11 +71,14 @@ fn the_design_names_each_room_once() {
     assert_eq!(named, rooms);
 }
 
-/// Returns the code of a file, without comments and without the inline tests at its end.
+/// Returns the code of a file, without comments, documentation in attributes, and the inline tests at
+/// its end.
 fn code(source: &str) -> String {
     let code = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     code.lines()
+        .filter(|line| !line.trim_start().starts_with('"'))
         .map(|line| line.split("//").next().unwrap_or_default())
+        .map(|line| line.split("doc = \"").next().unwrap_or_default())
         .collect::<Vec<_>>()
         .join("\n")
 }

@@ -1,6 +1,6 @@
 //! Finds the links, the pictures and the headings of a Markdown page.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A link of a page.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,11 +14,11 @@ pub(super) struct Link {
 /// All links of a page.
 #[derive(Debug, Default)]
 pub(super) struct Links {
-    /// The destinations: inline, of definitions, and of HTML attributes.
-    pub(super) destinations: Vec<Link>,
-    /// The labels of the definitions.
-    pub(super) defined: BTreeSet<String>,
-    /// The labels in use.
+    /// The destinations that stand in the text, also in HTML attributes.
+    pub(super) inline: Vec<Link>,
+    /// The destinations by their labels. The first definition of a label counts.
+    pub(super) defined: BTreeMap<String, Link>,
+    /// The labels in use, in lower case.
     pub(super) used: Vec<Link>,
 }
 
@@ -41,7 +41,7 @@ impl Links {
                         if let Some((to, _)) =
                             rest.strip_prefix(attribute).and_then(|to| to.split_once('"'))
                         {
-                            links.destinations.push(Link { line: line(&text, at), to: to.into() });
+                            links.inline.push(Link { line: line(&text, at), to: to.into() });
                         }
                     }
                     at += c.len_utf8();
@@ -55,7 +55,7 @@ impl Links {
     fn add(&mut self, text: &str, at: usize, end: usize) {
         let (label, after) = (&text[at + 1..at + end], &text[at + end + 1..]);
         let line = line(text, at);
-        let label = label.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+        let label = folded(label);
         let destination = |text: &str| {
             let to = text.split_whitespace().next().unwrap_or_default();
             Link { line, to: to.trim_matches(['<', '>']).to_owned() }
@@ -63,14 +63,18 @@ impl Links {
         let inline = if after.starts_with('(') { closing(after, ('(', ')')) } else { None };
         let is_line_start = at == 0 || text[..at].ends_with('\n');
         if let Some(end) = inline {
-            self.destinations.push(destination(&after[1..end]));
+            self.inline.push(destination(&after[1..end]));
         } else if let Some(after) = after.strip_prefix(':').filter(|_| is_line_start) {
-            self.defined.insert(label);
-            self.destinations.push(destination(after));
+            self.defined.entry(label).or_insert(destination(after));
         } else if !label.is_empty() && (!after.starts_with('[') || after.starts_with("[]")) {
             self.used.push(Link { line, to: label });
         } // else the next pair of brackets has the label
     }
+}
+
+/// Returns a label in the form in which labels are compared.
+pub(super) fn folded(label: &str) -> String {
+    label.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
 /// Returns the anchors of the headings of a page.

@@ -1,160 +1,180 @@
-//! Resolves links to `https://docs.rs/resile/…` against the source, by the rules of rustdoc.
+//! The pages that rustdoc shows: the definitions that it reads before a page, and their items.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use super::markdown::anchors;
-use super::{Repository, has_extension};
+use super::markdown::{Link, Links, anchors, folded};
+use super::{Repository, beside};
 
-/// The address of the crate's documentation. A version and a path follow.
-pub(super) const SITE: &str = "https://docs.rs/resile/";
-
-/// A public module.
-struct Module {
-    /// The file with its code.
-    file: String,
-    /// The folder of its submodules.
-    folder: String,
+/// A page in the docs of a crate.
+pub(super) struct Shown<'r> {
+    /// The folder of the crate: empty, or `crates/name/`.
+    pub(super) root: &'r str,
+    /// The attributes around the page.
+    block: &'r str,
+    /// The destinations by their labels. A label of an optional item has one for each choice.
+    definitions: BTreeMap<String, Vec<String>>,
+    /// The labels that only this page may use.
+    own: Vec<String>,
 }
 
-/// Returns the reason why no page or no anchor is at `url`, which begins with [`SITE`].
-pub(super) fn fault(repository: &Repository, url: &str) -> Option<String> {
-    let (path, anchor) = url[SITE.len()..].split_once('#').unwrap_or((&url[SITE.len()..], ""));
-    let mut steps = path.split('/').skip(1).filter(|step| !step.is_empty());
-    match steps.next() {
-        None => return None, // the root of a version
-        Some("resile") => {}
-        Some(other) => return Some(format!("no such crate: {other}")),
+impl Shown<'_> {
+    /// Returns true if the docs hide a picture and show it elsewhere.
+    pub(super) fn hides(&self, picture: &str) -> bool {
+        self.block.contains(&format!("img[src='{picture}']"))
     }
-    let mut steps: Vec<_> = steps.collect();
-    let has_page = steps.last().is_some_and(|last| has_extension(last, "html"));
-    let page = if has_page { steps.pop().unwrap_or_default() } else { "index.html" };
-    if let (["guide", chapter], "index.html") = (&*steps, page) {
-        return chapter_fault(repository, chapter, anchor);
-    }
-    let mut module = Module { file: "src/lib.rs".to_owned(), folder: "src".to_owned() };
-    for step in &steps {
-        match repository.child(&module, step) {
-            Some(child) => module = child,
-            None => return Some(format!("{} has no public module `{step}`", module.file)),
-        }
-    }
-    let (files, is_found) = match page.trim_end_matches(".html").split_once('.') {
-        None => (vec![module.file.clone()], matches!(page, "index.html" | "all.html")),
-        Some((kind, name)) => {
-            let files = repository.homes(&module, name);
-            let is_defined = files.iter().any(|file| defines(repository.text(file), kind, name));
-            (files, is_defined)
-        }
-    };
-    if !is_found {
-        return Some(format!("{} has no public item for {page}", module.file));
-    }
-    let is_root = steps.is_empty() && page == "index.html";
-    let is_known = anchor.is_empty()
-        || is_root && anchors(repository.text("README.md")).contains(anchor)
-        || files.iter().any(|file| repository.has_anchor(file, anchor));
-    (!is_known).then(|| format!("{} has no anchor `{anchor}`", files.join(", ")))
-}
 
-/// A chapter of the guide is an empty module of `src/guide.rs`, with a page as its docs.
-fn chapter_fault(repository: &Repository, chapter: &str, anchor: &str) -> Option<String> {
-    let Some(page) = repository.pages().find(|page| repository.shows(chapter, page)) else {
-        return Some(format!(
-            "no such chapter: src/guide.rs has no module `{chapter}` with a page"
-        ));
-    };
-    let is_known = anchor.is_empty() || repository.anchors(page).contains(anchor);
-    (!is_known).then(|| format!("{page} has no heading `{anchor}`"))
+    /// Returns the labels that no link of the page has.
+    pub(super) fn unused<'s>(&'s self, links: &'s Links) -> impl Iterator<Item = &'s str> {
+        let is_used = |label: &str| links.used.iter().any(|link| link.to == label);
+        self.own.iter().map(String::as_str).filter(move |label| !is_used(label))
+    }
+
+    fn define(&mut self, label: &str, to: &str) {
+        self.definitions.entry(folded(label)).or_default().push(to.to_owned());
+    }
 }
 
 impl Repository {
-    /// Returns true if the docs of that chapter include the page.
-    fn shows(&self, chapter: &str, page: &str) -> bool {
-        self.chapters().any(|block| {
-            block.contains(&format!("/{page}\")")) && has_words(block, "pub mod ", chapter)
+    /// Returns what rustdoc has around the page, if it shows the page.
+    pub(super) fn shown(&self, page: &str) -> Option<Shown<'_>> {
+        self.sources().find_map(|(file, text)| {
+            let root = file.split_once("src/")?.0;
+            let has_page = |block: &&str| included(block).any(|path| beside(file, path) == page);
+            let block = text.split("\n\n").find(has_page)?;
+            let mut shown = Shown { root, block, definitions: BTreeMap::new(), own: Vec::new() };
+            for definition in block.split("doc = \"[").skip(1) {
+                let (label, to) = definition.split('"').next()?.split_once("]: ")?;
+                shown.define(label, to);
+                shown.own.push(folded(label));
+            }
+            let is_chapter = block.starts_with("chapter! {");
+            let listed = block.split('"').skip(1).step_by(2).filter(|_| is_chapter);
+            for to in listed.filter(|to| to.starts_with("crate") || to.starts_with('#')) {
+                shown.define(to, to);
+                shown.own.push(folded(to));
+            }
+            // The definitions in files: of this page alone, and of all chapters.
+            for (label, link) in self.included_definitions(file, block, page) {
+                shown.define(&label, &link.to);
+                shown.own.push(label);
+            }
+            let shared = text.split("\n\n").find(|block| block.contains("macro_rules! chapter"));
+            for block in shared.into_iter().filter(|_| is_chapter) {
+                for (label, link) in self.included_definitions(file, block, page) {
+                    shown.define(&label, &link.to);
+                }
+            }
+            Some(shown)
         })
     }
 
-    /// Returns the modules of the guide, each with the attributes before it.
-    fn chapters(&self) -> impl Iterator<Item = &str> {
-        self.text("src/guide.rs").split("\n\n").filter(|block| block.contains("pub mod "))
+    /// Returns the definitions in the pages that `block` of `file` includes before `page`.
+    fn included_definitions(&self, file: &str, block: &str, page: &str) -> Vec<(String, Link)> {
+        let pages = included(block).map(|path| beside(file, path)).take_while(|path| path != page);
+        pages.flat_map(|path| Links::of(self.text(&path)).defined).collect()
     }
 
-    /// Returns the anchors of a page: its headings, and the ids that its chapter adds in rustdoc.
-    pub(super) fn anchors(&self, page: &str) -> BTreeSet<String> {
-        let is_guide = page.starts_with("docs/guide/");
-        let blocks =
-            self.chapters().filter(|block| is_guide && block.contains(&format!("/{page}\")")));
-        let ids = blocks.flat_map(|block| block.split("id=\\\"").skip(1));
-        let ids = ids.filter_map(|id| id.split('\\').next()).map(str::to_owned);
-        anchors(self.text(page)).into_iter().chain(ids).collect()
-    }
-
-    /// Returns the public module `name` within `module`: declared there, or re-exported from a private module.
-    fn child(&self, module: &Module, name: &str) -> Option<Module> {
-        let text = self.text(&module.file);
-        let folder = if has_words(text, "pub mod ", name) {
-            format!("{}/{name}", module.folder)
-        } else {
-            format!("{}/{}/{name}", module.folder, exporter(text, name)?)
-        };
-        let files = [format!("{folder}.rs"), format!("{folder}/mod.rs")];
-        let file = files.into_iter().find(|file| self.has_file(file));
-        let file = file
-            .or_else(|| text.contains(&format!("pub mod {name} {{")).then(|| module.file.clone()));
-        file.map(|file| Module { file, folder })
-    }
-
-    /// Returns the files that may define the item `name` of `module`: its own file, and the files of the private
-    /// module that it re-exports the item from. An item of a public module has its page there and only there.
-    fn homes(&self, module: &Module, name: &str) -> Vec<String> {
-        let exporter = exporter(self.text(&module.file), name);
-        let exporter = exporter.map(|private| format!("{}/{private}", module.folder));
-        let is_below = |file: &str, folder: &str| {
-            file == format!("{folder}.rs") || file.starts_with(&format!("{folder}/"))
-        };
-        let below = self.files.keys().filter(|file| {
-            **file == module.file || exporter.as_deref().is_some_and(|at| is_below(file, at))
-        });
-        below.cloned().collect()
-    }
-
-    /// Returns true if the page of an item in `file` has `anchor`: a method, a variant, or a heading of its docs.
-    fn has_anchor(&self, file: &str, anchor: &str) -> bool {
-        match anchor.split_once('.') {
-            Some(("method" | "tymethod", name)) => {
-                self.sources().any(|text| has_words(text, "fn ", name))
-            }
-            Some(("variant" | "structfield", name)) => has_words(self.text(file), "", name),
-            Some(_) => false,
-            None => {
-                let docs = self.text(file).lines().filter_map(|line| {
-                    let line = line.trim_start();
-                    line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))
-                });
-                let docs: Vec<_> =
-                    docs.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
-                anchors(&docs.join("\n")).contains(anchor)
-            }
+    /// Returns the reason why a label leads nowhere in rustdoc, or elsewhere than `to`, the
+    /// destination for readers of the file.
+    pub(super) fn rustdoc_fault(
+        &self,
+        shown: &Shown<'_>,
+        page: &str,
+        label: &str,
+        to: &str,
+    ) -> Option<String> {
+        let file = beside(page, to.split('#').next().unwrap_or_default());
+        if to.contains("://") || shown.hides(to) {
+            return None;
         }
+        let Some(definitions) = shown.definitions.get(label) else {
+            return Some("the label is not defined for rustdoc".to_owned());
+        };
+        definitions.iter().find_map(|path| {
+            if path == "crate#features" || path == "#features" {
+                return None; // in place of an item that is not there
+            }
+            match path.strip_prefix('#') {
+                Some(id) => {
+                    let is_known = shown.block.contains(&format!("id=\\\"{id}\\\""))
+                        || anchors(self.text(page)).contains(id);
+                    (!is_known).then(|| format!("the docs have no `{path}`"))
+                }
+                None => self.path_fault(shown, path, &file),
+            }
+        })
+    }
+
+    /// Returns the reason why the path of an item leads nowhere, or elsewhere than `file`.
+    fn path_fault(&self, shown: &Shown<'_>, path: &str, file: &str) -> Option<String> {
+        let root = shown.root;
+        let (path, anchor) = path.split_once('#').unwrap_or((path, ""));
+        let mut steps = path.split("::").map(|step| step.trim_end_matches("()"));
+        if steps.next() != Some("crate") {
+            return Some(format!("`{path}` is not a path of the crate"));
+        }
+        let other = |home: &str| Some(format!("`{path}` is in {home}, and not in {file}"));
+        let Some(first) = steps.next() else {
+            let home = format!("{root}README.md");
+            return if file == home { None } else { other(&home) };
+        };
+        if first == "guide" {
+            let chapter = steps.next().unwrap_or_default();
+            let is_it = self.shown(file).is_some_and(|shown| shown.is_chapter(chapter));
+            return if is_it { None } else { other("another chapter") };
+        }
+        let lib = self.text(&format!("{root}src/lib.rs"));
+        let is_public = has_words(lib, "pub mod ", first);
+        let Some(room) = (if is_public { Some(first) } else { exporter(lib, first) }) else {
+            return Some(format!("`{path}` is not public"));
+        };
+        let room = format!("{root}src/{room}");
+        let is_in =
+            |file: &str| file == format!("{room}.rs") || file.starts_with(&format!("{room}/"));
+        if !is_in(file) {
+            return other(&room);
+        }
+        let (item, in_room) = (steps.last().unwrap_or(first), || {
+            self.files.iter().filter(|(file, _)| is_in(file)).map(|(_, text)| text)
+        });
+        if !in_room().any(|text| has_words(text, "", item)) && !room.ends_with(item) {
+            return Some(format!("{room} has no `{item}`"));
+        }
+        let has_heading = |text: &String| anchors(&docs(text)).contains(anchor);
+        let is_known = anchor.is_empty() || in_room().any(has_heading);
+        (!is_known).then(|| format!("{room} has no heading `{anchor}`"))
     }
 }
 
-/// Returns true if `text` defines the public item `name` of the kind that rustdoc has in file names.
-fn defines(text: &str, kind: &str, name: &str) -> bool {
-    let kind = if kind == "constant" { "const" } else { kind };
-    ["pub ", "pub const ", "pub async "]
-        .iter()
-        .any(|public| has_words(text, &format!("{public}{kind} "), name))
+impl Shown<'_> {
+    /// Returns true if the page is the chapter of this name.
+    fn is_chapter(&self, name: &str) -> bool {
+        let begins = |line: &str| line.trim_start().starts_with(&format!("{name} ["));
+        has_words(self.block, "pub mod ", name) || self.block.lines().any(begins)
+    }
+}
+
+/// Returns the paths of the files that the attributes include.
+fn included(block: &str) -> impl Iterator<Item = &str> {
+    block.split("include_str!(\"").skip(1).filter_map(|rest| rest.split('"').next())
+}
+
+/// Returns the documentation in a source.
+fn docs(source: &str) -> String {
+    let docs = source.lines().filter_map(|line| {
+        let line = line.trim_start();
+        let docs = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?;
+        Some(docs.strip_prefix(' ').unwrap_or(docs))
+    });
+    docs.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the private module that `text` re-exports `name` from.
 fn exporter<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.match_indices("pub use ").find_map(|(at, start)| {
         let path = text[at + start.len()..].split(';').next()?;
-        let (from, names) = path.strip_prefix("self::").unwrap_or(path).split_once("::")?;
-        let is_public = has_words(text, "pub mod ", from);
-        (!is_public && has_words(names, "", name)).then_some(from)
+        let (from, names) = path.split_once("::")?;
+        has_words(names, "", name).then_some(from)
     })
 }
 
