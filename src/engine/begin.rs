@@ -60,7 +60,7 @@ where
         clippy::inline_always,
         reason = "a few instructions: a function call would double them"
     )]
-    fn begin_first(&mut self, slot: usize) -> Option<Attempt> {
+    pub(super) fn begin_first(&mut self, slot: usize) -> Option<Attempt> {
         let engine = &mut self.engine;
         let is_first = engine.guard.progress.attempts == 0 && !engine.clock_runs();
         if !is_first
@@ -79,32 +79,6 @@ where
         }
         engine.guard.progress.attempts = 1;
         Some(Attempt::of_call(1, 0, 0, total))
-    }
-
-    /// Begins the next attempt, or returns `None` if the call must wait for it. `elapsed` is that of
-    /// [`begin`](Self::begin).
-    #[inline]
-    pub(super) fn begin_at_once(
-        &mut self,
-        slot: usize,
-        waker: &Waker,
-        elapsed: Option<u64>,
-    ) -> Result<Option<Attempt>, GaveUp<E>> {
-        if self.engine.must_wait() {
-            return Ok(None);
-        }
-        let begun = self.begin(slot, Some(waker), elapsed);
-        self.begun(begun)
-    }
-
-    /// Returns the attempt, `None` if the call must wait, or the end of the call.
-    #[inline]
-    fn begun(&mut self, begun: Begin) -> Result<Option<Attempt>, GaveUp<E>> {
-        match begun {
-            Begin::Go(attempt) => Ok(Some(attempt)),
-            Begin::Hold(_) | Begin::Queued { .. } => Ok(None),
-            Begin::End(reason, retry_after) => Err(self.give_up(reason, retry_after)),
-        }
     }
 
     /// Begins the first attempt, or gives up if the attempt would have to wait.
@@ -128,12 +102,6 @@ where
 }
 
 impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
-    /// Returns true if the next attempt begins after a wait.
-    #[inline]
-    fn must_wait(&self) -> bool {
-        self.resumes_at != 0 || self.guard.progress.must_yield()
-    }
-
     /// Does the work of [`CallState::begin`] with the answer of the token.
     #[inline(never)] // compiled once for all call sites
     fn begin(

@@ -27,7 +27,10 @@ where
 {
     /// Waits until the next attempt begins or the call ends: for the delay, for a cooldown and in
     /// the queue. The token ends each wait. `elapsed` is that of [`begin`](Self::begin).
-    #[inline]
+    ///
+    /// Most calls end with a first attempt that needs no wait, so this case is inline.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the attempt would pass through memory")]
     pub(crate) fn poll_between(
         &mut self,
         slot: usize,
@@ -35,19 +38,17 @@ where
         pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Attempt, GaveUp<E>>> {
-        // Most attempts begin without a wait.
-        if !pending.is_asleep() {
-            if let Some(begun) = self.begin_at_once(slot, cx.waker(), elapsed).transpose() {
-                return Poll::Ready(begun);
-            }
+        match self.begin_first(slot) {
+            Some(attempt) => Poll::Ready(Ok(attempt)),
+            None => self.poll_wait(slot, elapsed, pending, cx),
         }
-        self.poll_wait(slot, pending, cx)
     }
 
     #[inline(never)]
     fn poll_wait(
         &mut self,
         slot: usize,
+        mut elapsed: Option<u64>,
         mut pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Attempt, GaveUp<E>>> {
@@ -58,7 +59,7 @@ where
                     WokenBy::Token => {
                         return Poll::Ready(Err(self.give_up(StopReason::Cancelled, None)));
                     }
-                    WokenBy::Time => self.engine.resumes_at = 0,
+                    WokenBy::Time => (self.engine.resumes_at, elapsed) = (0, None),
                 }
             }
             pending.as_mut().drop_sleep();
@@ -68,7 +69,7 @@ where
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            match self.begin(slot, Some(cx.waker()), None) {
+            match self.begin(slot, Some(cx.waker()), elapsed.take()) {
                 Begin::Go(attempt) => return Poll::Ready(Ok(attempt)),
                 Begin::Hold(_) => {}
                 Begin::Queued { until, asks_again } => {
