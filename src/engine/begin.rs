@@ -33,20 +33,26 @@ where
     /// Begins the next attempt unless the token, the policy, the budget or the target forbids it.
     ///
     /// With a `waker` the attempt may wait for a cooldown or in a queue. Without a `waker` a full
-    /// bulkhead or a used-up quota refuses the attempt. `elapsed` is the time since the start if an
-    /// attempt of this poll has just finished, as [`finish`](Self::finish) returns it.
+    /// bulkhead or a used-up quota refuses the attempt.
     #[inline]
-    pub(crate) fn begin(
+    pub(crate) fn begin(&mut self, slot: usize, waker: Option<&Waker>) -> Begin {
+        match self.begin_first(slot) {
+            Some(attempt) => Begin::Go(attempt),
+            None => self.begin_next(slot, waker, None),
+        }
+    }
+
+    /// Does the work of [`begin`](Self::begin) for any attempt. `elapsed` is the time since the start
+    /// if an attempt of this poll has just finished, as [`ended`](Self::ended) returns it.
+    #[inline]
+    pub(super) fn begin_next(
         &mut self,
         slot: usize,
         waker: Option<&Waker>,
         elapsed: Option<u64>,
     ) -> Begin {
-        if let Some(attempt) = self.begin_first(slot) {
-            return Begin::Go(attempt);
-        }
         let engine = &mut self.engine;
-        // `finish` has just checked the token. Without an upstream and a log no foreign code has run
+        // `ended` has just checked the token. Without an upstream and a log no foreign code has run
         // since. An observer may have cancelled the token.
         let is_checked = elapsed.is_some() && X::ALONE && !engine.guard.target.listens();
         let is_cancelled = !is_checked && self.token.is_cancelled();
@@ -83,7 +89,7 @@ where
 
     /// Begins the first attempt, or gives up if the attempt would have to wait.
     pub(crate) fn begin_now(&mut self, slot: usize) -> Result<Attempt, GaveUp<E>> {
-        match self.begin(slot, None, None) {
+        match self.begin(slot, None) {
             Begin::Go(attempt) => Ok(attempt),
             Begin::Hold(delay) => Err(self.give_up(StopReason::Deadline, Some(delay))),
             Begin::Queued { .. } => Err(self.give_up(StopReason::Full, None)),
@@ -102,7 +108,13 @@ where
 }
 
 impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
-    /// Does the work of [`CallState::begin`] with the answer of the token.
+    /// Returns true if the next attempt begins after a wait.
+    #[inline]
+    pub(super) fn must_wait(&self) -> bool {
+        self.resumes_at != 0 || self.guard.progress.must_yield()
+    }
+
+    /// Does the work of [`CallState::begin_next`] with the answer of the token.
     #[inline(never)] // compiled once for all call sites
     fn begin(
         &mut self,

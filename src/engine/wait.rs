@@ -26,7 +26,8 @@ where
     X: TargetFor<E>,
 {
     /// Waits until the next attempt begins or the call ends: for the delay, for a cooldown and in
-    /// the queue. The token ends each wait. `elapsed` is that of [`begin`](Self::begin).
+    /// the queue. The token ends each wait. `elapsed` is that of
+    /// [`begin_next`](Self::begin_next).
     ///
     /// Most calls end with a first attempt that needs no wait, so this case is inline.
     #[inline(always)]
@@ -38,17 +39,26 @@ where
         pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Attempt, GaveUp<E>>> {
-        match self.begin_first(slot) {
-            Some(attempt) => Poll::Ready(Ok(attempt)),
-            None => self.poll_wait(slot, elapsed, pending, cx),
+        if let Some(attempt) = self.begin_first(slot) {
+            return Poll::Ready(Ok(attempt));
         }
+        // After a failure without a delay the next attempt begins in the same poll.
+        if elapsed.is_some() && !self.engine.must_wait() {
+            match self.begin_next(slot, Some(cx.waker()), elapsed) {
+                Begin::Go(attempt) => return Poll::Ready(Ok(attempt)),
+                Begin::Hold(_) | Begin::Queued { .. } => {}
+                Begin::End(reason, retry_after) => {
+                    return Poll::Ready(Err(self.give_up(reason, retry_after)));
+                }
+            }
+        }
+        self.poll_wait(slot, pending, cx)
     }
 
     #[inline(never)]
     fn poll_wait(
         &mut self,
         slot: usize,
-        mut elapsed: Option<u64>,
         mut pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Attempt, GaveUp<E>>> {
@@ -59,7 +69,7 @@ where
                     WokenBy::Token => {
                         return Poll::Ready(Err(self.give_up(StopReason::Cancelled, None)));
                     }
-                    WokenBy::Time => (self.engine.resumes_at, elapsed) = (0, None),
+                    WokenBy::Time => self.engine.resumes_at = 0,
                 }
             }
             pending.as_mut().drop_sleep();
@@ -69,7 +79,7 @@ where
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            match self.begin(slot, Some(cx.waker()), elapsed.take()) {
+            match self.begin(slot, Some(cx.waker())) {
                 Begin::Go(attempt) => return Poll::Ready(Ok(attempt)),
                 Begin::Hold(_) => {}
                 Begin::Queued { until, asks_again } => {
@@ -267,7 +277,7 @@ where
         let mut cancelled = pin!(token_wakes);
         loop {
             let (until, stop) = match self.engine.resumes_at {
-                0 => match self.begin(slot, Some(&waker), None) {
+                0 => match self.begin(slot, Some(&waker)) {
                     Begin::Go(attempt) => return Ok(attempt),
                     Begin::Hold(_) => continue,
                     Begin::Queued { until, .. } if until >= self.ends_at() => {

@@ -120,7 +120,7 @@ where
         let mut this = self.as_mut().project();
         match *this.state {
             State::Unstarted => {
-                if let Begin::Go(attempt) = this.call.begin(0, Some(cx.waker()), None) {
+                if let Begin::Go(attempt) = this.call.begin(0, Some(cx.waker())) {
                     *this.state = State::Racing;
                     this.first.set(Some((this.op)(attempt)));
                 } else {
@@ -258,7 +258,7 @@ where
         this.call.set_delay(waited);
         this.call.engine.guard.progress.set_refuser(None);
         if slot < SLOTS && this.call.engine.guard.pay() {
-            if let Begin::Go(attempt) = this.call.begin(slot, None, None) {
+            if let Begin::Go(attempt) = this.call.begin(slot, None) {
                 this.pace.began(now);
                 this.call.engine.guard.note_began(slot, now);
                 let joined = Box::pin((this.op)(attempt));
