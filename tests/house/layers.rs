@@ -387,7 +387,10 @@ fn circles_are_detected() {
         "mod begin;\nmod end;\npub(crate) use begin::Begin;\npub use self::end::{End, Ended};",
     );
     let begin = ("engine/begin.rs", "use super::{CallState, Ended};");
-    assert_eq!(circle(&[parent, begin, ("engine/end.rs", "use super::{CallState, end::End};")]), "");
+    assert_eq!(
+        circle(&[parent, begin, ("engine/end.rs", "use super::{CallState, end::End};")]),
+        ""
+    );
     for back in [
         "use super::begin::X;",
         "use super::{Begin, CallState};",
