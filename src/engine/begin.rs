@@ -144,8 +144,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         if remaining(limits.total, elapsed) == 0 && !is_one_poll {
             return Begin::End(StopReason::Deadline, None);
         }
-        // `failed` paid for a retry before its delay. A retry after a dropped attempt, after a panic or
-        // after a pause without tokens pays here.
+        // `failed` paid for a retry before its delay. A retry after a dropped attempt or after a panic
+        // pays here.
         if self.guard.progress.attempts > 0 && !self.guard.pay() {
             return Begin::End(StopReason::Budget, None);
         }
@@ -260,7 +260,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     }
 
     #[cold]
-    pub(super) fn emit_held(&self, by: HeldBy, delay: Option<Duration>, allowed: u32) {
+    fn emit_held(&self, by: HeldBy, delay: Option<Duration>, allowed: u32) {
         let attempt = self.guard.progress.attempts.saturating_add(1);
         self.emit(EventKind::Held { attempt, by, delay }, allowed);
     }

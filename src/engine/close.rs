@@ -8,7 +8,7 @@ use crate::classify::Classify;
 use crate::observe::{AttemptFailure, EventKind};
 use crate::policy::{Rules, StopReason};
 use crate::time::Timer;
-use crate::upstream::{Describe, Endpoint, Paused, TargetFor};
+use crate::upstream::{Describe, Endpoint, TargetFor};
 use crate::verdict::{Cut, Health, Verdict};
 
 /// The end of a call without success.
@@ -52,32 +52,9 @@ where
         reason: StopReason,
         retry_after: Option<Duration>,
     ) -> GaveUp<E> {
-        let cut = self.engine.guard.paused().and_then(|paused| self.cut_before(paused));
         let classifier = self.policy.rules().classifier();
-        let verdict = match cut {
-            None => self.last.as_ref().and_then(|last| classifier.classify(last)),
-            Some(cut) => Some(classified_cut::<E>(classifier, cut)),
-        };
-        let verdict = verdict.map(Verdict::as_fact);
-        let left = || {
-            let wait = self.engine.guard.paused().and(verdict)?.positive_wait()?;
-            Some(wait.saturating_sub(Duration::from_nanos(self.engine.delay)))
-        };
-        let retry_after = if reason == StopReason::Budget { left() } else { retry_after };
-        self.close(reason, verdict, cut, retry_after)
-    }
-
-    /// Returns the cut of the attempt before a pause. A learned timeout is the one of now.
-    #[cold]
-    fn cut_before(&self, paused: Paused) -> Option<Cut> {
-        match paused {
-            Paused::Error => None,
-            Paused::TimedOut => Some(Cut::AttemptTimeout(Duration::from_nanos(
-                self.engine
-                    .attempt_limit(self.policy.attempt_timeout(), self.policy.rules().is_learned()),
-            ))),
-            Paused::Truncated => Some(Cut::Stream),
-        }
+        let verdict = self.last.as_ref().and_then(|last| classifier.classify(last));
+        self.close(reason, verdict.map(Verdict::as_fact), None, retry_after)
     }
 
     /// Ends the call at its deadline or by its token, with the attempts in `slots` in flight.

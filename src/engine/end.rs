@@ -5,7 +5,7 @@ use super::{CallPolicy, CallState, Engine, GaveUp, NO_LIMIT, wait_end};
 use crate::budget::Cause;
 use crate::cancel::Cancel;
 use crate::classify::{CUT, Classify};
-use crate::observe::{EventKind, HeldBy};
+use crate::observe::EventKind;
 use crate::policy::{Attempt, Decision, Rules, StopReason};
 use crate::time::{Timer, nanos};
 use crate::upstream::{Endpoint, TargetFor};
@@ -126,8 +126,7 @@ where
         });
     }
 
-    /// Ends an attempt without success. `Ok` allows another attempt. It is already paid for, unless the
-    /// call pauses because the budget is spent.
+    /// Ends an attempt without success. `Ok` allows another attempt, which is already paid for.
     ///
     /// The `Ok` value is the time since the start, or 0 if the clock does not run.
     #[inline]
@@ -147,7 +146,7 @@ where
     #[inline(never)]
     pub(crate) fn failed(&mut self, slot: usize, ended: Ended) -> Result<u64, GaveUp<E>> {
         let classified = self.classified(slot, self.attempts(), ended);
-        let Classified { verdict, cut, attempt, .. } = classified;
+        let Classified { verdict, attempt, .. } = classified;
         let hint = verdict.and_then(|verdict| verdict.positive_wait());
         let timer = self.engine.guard.target.timer();
         let delay = match self.policy.decide(attempt, verdict, |range| timer.draw_within(range)) {
@@ -158,16 +157,13 @@ where
             return Err(self.end(StopReason::Cancelled, classified, hint));
         }
         if !X::ALONE {
-            let pauses = self.policy.rules().pauses_when_spent();
-            if let Err((reason, wait)) = self.engine.pay(verdict, cut, delay, pauses) {
+            if let Err((reason, wait)) = self.engine.pay(verdict, delay) {
                 let wait = if reason == StopReason::Open { wait } else { hint };
                 return Err(self.end(reason, classified, wait));
             }
         }
         self.engine.set_wait(attempt, delay);
-        if self.engine.guard.paused().is_some() {
-            self.engine.emit_held(HeldBy::Budget, Some(delay), self.policy.allowed());
-        } else if self.engine.guard.target.listens() {
+        if self.engine.guard.target.listens() {
             self.emit_wait(&classified, delay);
         }
         Ok(attempt.elapsed_nanos())
@@ -261,30 +257,20 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         }
     }
 
-    /// Pays for the next attempt, or begins a pause if the call `pauses`. The error is the reason to
-    /// end the call, and for an open breaker the time after which it may admit an attempt.
+    /// Pays for the next attempt. The error is the reason to end the call, and for an open breaker the
+    /// time after which it may admit an attempt.
     #[inline(never)] // compiled once for all call sites
     fn pay(
         &mut self,
         verdict: Option<Verdict>,
-        cut: Option<Cut>,
         delay: Duration,
-        pauses: bool,
     ) -> Result<(), (StopReason, Option<Duration>)> {
         // The breaker would refuse the attempt after the delay, so the call ends now.
         if let Some(open) = self.guard.refusal_within(delay) {
             return Err((StopReason::Open, open.retry_after()));
         }
-        // An attempt that the caller made in a pause, without asking, was not paid for.
-        let is_unpaid = self.guard.paused().is_some();
         self.guard.set_cause(Cause::of(verdict));
-        if is_unpaid || !self.guard.pay() {
-            if is_unpaid || !pauses || delay.is_zero() {
-                return Err((StopReason::Budget, None));
-            }
-            self.guard.pause(cut);
-        }
-        Ok(())
+        if self.guard.pay() { Ok(()) } else { Err((StopReason::Budget, None)) }
     }
 }
 

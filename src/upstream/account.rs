@@ -1,10 +1,9 @@
-use super::payment::{Paused, Payment};
+use super::payment::Payment;
 use super::progress::Refuser;
 use super::{Endpoint, Guard};
 use crate::budget::{Budget, Cause};
 use crate::observe::{CallKind, HeldBy};
 use crate::time::Timer;
-use crate::verdict::Cut;
 
 /// The payments of a call to the budget of its target.
 impl<X: Endpoint, const N: usize> Guard<X, N> {
@@ -44,19 +43,6 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
             self.progress.payment = payment.held();
         }
         true
-    }
-
-    /// Begins a pause after an attempt that ended with `cut` or with an error. The budget could not pay
-    /// for the next attempt.
-    #[cold]
-    pub(crate) const fn pause(&mut self, cut: Option<Cut>) {
-        self.progress.payment = self.progress.payment.owed(cut);
-    }
-
-    /// Returns the end of the attempt before the pause. `None` outside of a pause.
-    #[inline]
-    pub(crate) const fn paused(&self) -> Option<Paused> {
-        self.progress.payment.paused()
     }
 
     /// Spends the held tokens because the attempt begins.
