@@ -16,6 +16,7 @@ use resile::bulkhead::Full;
 use resile::observe::{Event, Log};
 use resile::quota::Cost;
 use resile::timeout::Elapsed;
+use resile::upstream::{Debugged, Observed};
 use resile::{
     AdaptiveTimeout, Admission, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Cut,
     Decision, Drain, GaveUp, Health, HedgePolicy, Jitter, Keyed, ManualTimer, Never, ResilienceExt,
@@ -178,6 +179,14 @@ async fn a_call_of_statics_can_be_spawned_directly() {
         Never,
     );
     assert_eq!(tokio::spawn(limited).await.unwrap().unwrap(), 5);
+    // The other forms of a target own the upstream too.
+    let observer = Arc::new(|_: &Event<'_>| ());
+    let observed = Observed::new(Arc::clone(&upstream), observer);
+    let call = retry(|attempt| ask("hello", attempt), &INSTANT, Never).on(observed);
+    assert_eq!(tokio::spawn(call).await.unwrap().unwrap(), 5);
+    let debugged = Debugged::new(Arc::clone(&upstream));
+    let call = retry(|attempt| ask("hello", attempt), &INSTANT, Never).on(debugged);
+    assert_eq!(tokio::spawn(call).await.unwrap().unwrap(), 5);
     let admission = Arc::clone(&upstream).admit_owned(token).await.unwrap();
     tokio::spawn(async move { admission.succeeded() }).await.unwrap();
 }

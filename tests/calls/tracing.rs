@@ -474,6 +474,10 @@ async fn hedges_are_debug_and_failed_alternatives_are_warnings() {
         async move { if last { Ok(value) } else { Err(Down(value)) } }
     };
     fallback(&[1, 2], answer, FallbackPolicy::new(), Never).on("models").await.unwrap();
+    // A fallback goes on at once, so its line has no delay.
+    LOGGED.with_borrow(|records| {
+        assert!(records.iter().all(|(_, fields)| !fields.contains_key("delay_ms")), "{records:?}");
+    });
     let failed = warn("models: alternative 1 of 2 failed, trying the next: down, 1");
     assert_eq!(messages(), [failed, debug("models: alternative 2 of 2 succeeded")]);
 }

@@ -14,8 +14,9 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use resile::quota::{Cost, Dimension, Quota, Rate, Usage};
 use resile::{
-    Always, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, GaveUp, HedgePolicy,
-    ManualTimer, RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry, retry_stream,
+    AdaptiveTimeout, Always, Backoff, Breaker, Budget, Bulkhead, ClassifyExt, Cooldown,
+    FallbackPolicy, GaveUp, HedgePolicy, ManualTimer, RetryPolicy, Run, Upstream, Verdict,
+    fallback, hedge, retry, retry_stream,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -94,6 +95,8 @@ struct World {
     inner: Host,
     token: CancellationToken,
     script: RefCell<Vec<Does>>,
+    /// The calls within attempts of the outer call that sent a request.
+    begun: Cell<i64>,
     /// The requests that were sent.
     sent: Cell<i64>,
     /// The answers that came, good and bad ones.
@@ -103,17 +106,25 @@ struct World {
     attempt_timeout: Option<Duration>,
 }
 
-fn host(timer: &ManualTimer, permits: u32) -> Host {
+/// The name of an upstream whose failures are refusals for a second.
+const BUSY: &str = "busy";
+
+fn verdict(host: &Host) -> Verdict {
+    if host.name() == BUSY { Verdict::throttled().after(SECOND) } else { Verdict::transient() }
+}
+
+fn host(name: &'static str, timer: &ManualTimer, permits: u32) -> Host {
     let budget = Budget::new().with_capacity(2 * TOKENS).with_deposit(1.0);
     for _ in 0..TOKENS {
         budget.withdraw().unwrap().spend();
     }
-    Upstream::new("host")
+    Upstream::new(name)
         .with_budget(budget)
         .with_breaker(Breaker::new().without_consecutive().with_failure_rate(1.0, 1_000))
         .with_cooldown(Cooldown::new())
         .with_bulkhead(Bulkhead::new(permits).with_queue(4))
         .with_quota(Quota::new().with_requests(Rate::per_hour(1_000)))
+        .with_adaptive_timeout(AdaptiveTimeout::new())
         .with_timer(timer.clone())
 }
 
@@ -147,13 +158,23 @@ impl World {
     }
 
     fn with_timeout(script: &[Does], permits: u32, timeout: Option<Duration>) -> Rc<Self> {
+        Self::named("host", script, permits, timeout)
+    }
+
+    fn named(
+        name: &'static str,
+        script: &[Does],
+        permits: u32,
+        timeout: Option<Duration>,
+    ) -> Rc<Self> {
         let timer = ManualTimer::new();
         Rc::new(Self {
-            outer: host(&timer, permits),
-            inner: host(&timer, permits),
+            outer: host(name, &timer, permits),
+            inner: host(name, &timer, permits),
             timer,
             token: CancellationToken::new(),
             script: RefCell::new(script.iter().rev().copied().collect()),
+            begun: Cell::new(0),
             sent: Cell::new(0),
             answered: Cell::new(0),
             failed: Cell::new(0),
@@ -202,7 +223,10 @@ fn call<'a>(
     timeout: Option<Duration>,
     op: Operation<'a>,
 ) -> LocalBoxFuture<'a, Outcome> {
+    let verdict = verdict(host);
+    let classify = (move |_: &Down| verdict).cut_is(Verdict::transient());
     let policy = RetryPolicy::new().with_attempts(2).with_backoff(Backoff::none());
+    let policy = policy.with_classifier(classify);
     let policy = timeout.map_or(policy, |limit| policy.with_attempt_timeout(limit));
     match kind {
         Kind::Retry => {
@@ -242,18 +266,18 @@ fn call<'a>(
         }
         .boxed_local(),
         Kind::Hedge => async move {
-            let policy = HedgePolicy::new().with_delay(2 * SECOND);
+            let policy = HedgePolicy::new().with_delay(2 * SECOND).with_classifier(classify);
             let policy = timeout.map_or(policy, |limit| policy.with_attempt_timeout(limit));
             hedge(|_| op(), policy, token).on(host).await.map_err(last)
         }
         .boxed_local(),
         Kind::Fallback => async move {
-            let policy = FallbackPolicy::new();
+            let policy = FallbackPolicy::new().with_classifier(classify);
             let policy = timeout.map_or(policy, |limit| policy.with_attempt_timeout(limit));
             fallback(&[1, 2], |_| op(), policy, token).on(host).await.map_err(last)
         }
         .boxed_local(),
-        Kind::Single => async move { host.call(op(), Always).await.map_err(last) }.boxed_local(),
+        Kind::Single => async move { host.call(op(), classify).await.map_err(last) }.boxed_local(),
         Kind::Admission => async move {
             let admission = host.admit(token).await.map_err(|_| Down)?;
             match op().await {
@@ -262,7 +286,7 @@ fn call<'a>(
                     Ok(value)
                 }
                 Err(error) => {
-                    admission.settle(&Verdict::transient());
+                    admission.settle(&verdict);
                     Err(error)
                 }
             }
@@ -280,9 +304,18 @@ fn nested(
     let world = world.clone();
     async move {
         let op = || -> LocalBoxFuture<'_, Outcome> {
+            let world = &*world;
             let host = if on_two { &world.inner } else { &world.outer };
-            let send = Box::new(|| send(&world).boxed_local());
-            call(kinds.1, host, &world.token, None, send)
+            let is_first = Rc::new(Cell::new(true));
+            let send = move || {
+                let is_first = is_first.clone();
+                async move {
+                    world.begun.set(world.begun.get() + i64::from(is_first.replace(false)));
+                    send(world).await
+                }
+                .boxed_local()
+            };
+            call(kinds.1, host, &world.token, None, Box::new(send))
         };
         call(kinds.0, &world.outer, &world.token, world.attempt_timeout, Box::new(op)).await
     }
@@ -344,6 +377,42 @@ fn model(script: &[Does], (outer, inner): (Kind, Kind), on_two: bool) -> (Books,
     (one, two, good)
 }
 
+/// The numbers of the model, written by hand: attempts of each call and the script, then the charged
+/// requests, the answers, the bad ones among them and the paid tokens. On two upstreams those of the
+/// outer one are first.
+#[test]
+fn the_model_has_the_numbers_of_this_table() {
+    use Kind::{Hedge, Retry, Single};
+    let of = |(charged, counted, paid)| Books { charged, counted, paid, held: 0 };
+    let none = (0, (0, 0), 0);
+    #[rustfmt::skip]
+    let table = [
+        // A retry of retries: up to four requests.
+        ((Retry, Retry), SCRIPTS[0], (1, (1, 0), -1), ((1, (1, 0), -1), (1, (1, 0), -1))),
+        ((Retry, Retry), SCRIPTS[1], (2, (2, 1), 0), ((1, (1, 0), -1), (2, (2, 1), 0))),
+        ((Retry, Retry), SCRIPTS[2], (3, (3, 2), 1), ((2, (2, 1), 0), (3, (3, 2), 0))),
+        ((Retry, Retry), SCRIPTS[3], (4, (4, 3), 2), ((2, (2, 1), 0), (4, (4, 3), 1))),
+        ((Retry, Retry), SCRIPTS[4], (4, (4, 4), 3), ((2, (2, 2), 1), (4, (4, 4), 2))),
+        // A retry of hedges that are not due: up to two requests.
+        ((Retry, Hedge), SCRIPTS[0], (1, (1, 0), -1), ((1, (1, 0), -1), (1, (1, 0), -1))),
+        ((Retry, Hedge), SCRIPTS[1], (2, (2, 1), 0), ((2, (2, 1), 0), (2, (2, 1), -1))),
+        ((Retry, Hedge), SCRIPTS[4], (2, (2, 2), 1), ((2, (2, 2), 1), (2, (2, 2), 0))),
+        // A retry within one attempt: up to two requests.
+        ((Single, Retry), SCRIPTS[1], (2, (2, 1), 0), ((1, (1, 0), -1), (2, (2, 1), 0))),
+        ((Single, Retry), SCRIPTS[4], (2, (2, 2), 1), ((1, (1, 1), 0), (2, (2, 2), 1))),
+        // One attempt within one attempt: one request.
+        ((Single, Single), SCRIPTS[0], (1, (1, 0), -1), ((1, (1, 0), -1), (1, (1, 0), -1))),
+        ((Single, Single), SCRIPTS[4], (1, (1, 1), 0), ((1, (1, 1), 0), (1, (1, 1), 0))),
+    ];
+    for (kinds, script, one, (outer, inner)) in table {
+        let what = format!("{kinds:?} {script:?}");
+        let (alone, other, _) = model(script, kinds, false);
+        assert_eq!((alone, other), (of(one), of(none)), "{what}");
+        let (first, second, _) = model(script, kinds, true);
+        assert_eq!((first, second), (of(outer), of(inner)), "{what} on two");
+    }
+}
+
 /// Each script ends with a success or with failures only.
 const SCRIPTS: [&[Does]; 5] = [
     &[Succeed],
@@ -364,6 +433,36 @@ fn each_request_of_a_pair_is_admitted_paid_and_counted_once() {
             assert_eq!(outcome.is_ok(), good, "{what}");
             assert_eq!((books(&world.outer), books(&world.inner)), (outer, inner), "{what}");
         }
+    }
+}
+
+/// A refusal tells the cooldown, the quota and the breaker once, whatever calls stand around it: the
+/// books are those of single calls with the same answers, one after the other.
+#[test]
+fn each_refusal_of_a_pair_counts_once() {
+    for (kinds, script) in pairs().flat_map(|pair| SCRIPTS.map(|script| (pair, script))) {
+        let world = World::named(BUSY, script, 1, None);
+        let outcome = finish(&world, nested(&world, kinds, false));
+        let alone = World::named(BUSY, script, 1, None);
+        for _ in 0..world.sent.get() {
+            let world = alone.clone();
+            let call = async move {
+                let send = Box::new(|| send(&world).boxed_local());
+                call(Kind::Single, &world.outer, &world.token, None, send).await
+            };
+            let _answer = finish(&alone, call.boxed_local());
+        }
+        let (of_pair, expected) = (books(&world.outer), books(&alone.outer));
+        let what = format!("{kinds:?} {script:?}");
+        assert_eq!(
+            (of_pair.charged, of_pair.counted, of_pair.held),
+            (expected.charged, expected.counted, 0),
+            "{what}"
+        );
+        let good = i64::from(outcome.is_ok());
+        assert_eq!(of_pair.paid, world.sent.get() - 1 - good, "{what}");
+        assert_eq!(world.sent.get(), model(script, kinds, false).0.charged, "{what}");
+        assert_eq!(world.outer.held().is_some(), alone.outer.held().is_some(), "{what}");
     }
 }
 
@@ -407,7 +506,12 @@ fn assert_conserved(world: &World, on_two: bool, what: &str) {
     let (outer, inner) = (books(&world.outer), books(&world.inner));
     assert_eq!((outer.held, inner.held), (0, 0), "{what}");
     if on_two {
+        // Each attempt of the outer call has a call of its own at the other upstream.
+        let begun = world.begun.get();
         assert_eq!((inner.charged, inner.counted), (sent, (answered, failed)), "{what}");
+        assert_eq!(inner.paid, sent - begun - good, "{what}");
+        assert_eq!(outer.charged, begun, "{what}");
+        assert_eq!(outer.paid, (begun - 1).max(0) - good, "{what}");
         return;
     }
     assert_eq!(outer.charged, sent, "{what}");

@@ -565,7 +565,7 @@ async fn a_flattened_fallback_has_the_reason_of_the_last_inner_call() {
     assert_eq!((flat.reason(), flat.attempts(), flat.last()), (StopReason::Cancelled, 0, None));
 }
 
-/// Each alternative on a shared upstream is an attempt on that upstream.
+/// With a name alone each alternative is the first attempt at an upstream of its own.
 #[tokio::test(start_paused = true)]
 async fn a_fallback_by_name_pays_for_no_alternative() {
     let budget = || Budget::new().with_capacity(1);
@@ -588,6 +588,7 @@ async fn a_fallback_on_an_upstream_pays_for_each_further_alternative() {
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Budget, 2));
 }
 
+/// Each alternative on a shared upstream is an attempt on that upstream.
 #[tokio::test(start_paused = true)]
 async fn alternatives_on_one_upstream_are_attempts_on_it() {
     let region = guarded(2);

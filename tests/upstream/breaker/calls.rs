@@ -25,7 +25,7 @@ fn upstream(breaker: Breaker) -> Upstream {
 }
 
 fn state(upstream: &Upstream) -> State {
-    upstream.breaker().unwrap().state()
+    upstream.state().unwrap()
 }
 
 fn fail(upstream: &Upstream) {
