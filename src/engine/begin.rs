@@ -43,7 +43,7 @@ where
     }
 
     /// Does the work of [`begin`](Self::begin) for any attempt. `elapsed` is the time since the start
-    /// if an attempt of this poll has just finished, as [`ended`](Self::ended) returns it.
+    /// if an attempt of this poll has just finished, as [`finish`](Self::finish) returns it.
     #[inline]
     pub(super) fn begin_next(
         &mut self,
@@ -52,7 +52,7 @@ where
         elapsed: Option<u64>,
     ) -> Begin {
         let engine = &mut self.engine;
-        // `ended` has just checked the token. Without an upstream and a log no foreign code has run
+        // `finish` has just checked the token. Without an upstream and a log no foreign code has run
         // since. An observer may have cancelled the token.
         let is_checked = elapsed.is_some() && X::ALONE && !engine.guard.target.listens();
         let is_cancelled = !is_checked && self.token.is_cancelled();
@@ -91,9 +91,9 @@ where
     pub(crate) fn begin_now(&mut self, slot: usize) -> Result<Attempt, GaveUp<E>> {
         match self.begin(slot, None) {
             Begin::Go(attempt) => Ok(attempt),
-            Begin::Hold(delay) => Err(self.give_up(StopReason::Deadline, Some(delay))),
-            Begin::Queued { .. } => Err(self.give_up(StopReason::Full, None)),
-            Begin::End(reason, retry_after) => Err(self.give_up(reason, retry_after)),
+            Begin::Hold(delay) => Err(self.close(StopReason::Deadline, Some(delay))),
+            Begin::Queued { .. } => Err(self.close(StopReason::Full, None)),
+            Begin::End(reason, retry_after) => Err(self.close(reason, retry_after)),
         }
     }
 

@@ -50,8 +50,8 @@ where
 
     /// Charges the usage of the attempt in `slot` and learns the limits that it reported.
     #[cold]
-    pub(crate) fn settle_usage(&mut self, slot: usize, report: &Report) {
-        self.engine.settle_usage(slot, report, self.policy.allowed());
+    pub(crate) fn charge(&mut self, slot: usize, report: &Report) {
+        self.engine.charge(slot, report, self.policy.allowed());
     }
 
     /// Records the time since the start of the attempt as a latency of the upstream.
@@ -108,7 +108,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
 
     #[cold]
     #[inline(never)]
-    fn settle_usage(&mut self, slot: usize, report: &Report, allowed: u32) {
+    fn charge(&mut self, slot: usize, report: &Report, allowed: u32) {
         let Some((before, charged)) = self.guard.note_report(slot, report) else { return };
         if self.guard.target.wants_all() {
             let attempt = match self.guard.progress.kind() {

@@ -4,7 +4,7 @@ use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::Duration;
 
 use super::{
-    Begin, CallPolicy, CallState, Ended, Engine, GaveUp, LATEST, Limits, NO_LIMIT, PendingOf,
+    Begin, CallPolicy, CallState, Engine, Finish, GaveUp, LATEST, Limits, NO_LIMIT, PendingOf,
 };
 use crate::cancel::Cancel;
 use crate::classify::Classify;
@@ -48,7 +48,7 @@ where
                 Begin::Go(attempt) => return Poll::Ready(Ok(attempt)),
                 Begin::Hold(_) | Begin::Queued { .. } => {}
                 Begin::End(reason, retry_after) => {
-                    return Poll::Ready(Err(self.give_up(reason, retry_after)));
+                    return Poll::Ready(Err(self.close(reason, retry_after)));
                 }
             }
         }
@@ -67,7 +67,7 @@ where
             if at != 0 {
                 match ready!(self.poll_until(at, pending.as_mut(), cx)) {
                     WokenBy::Token => {
-                        return Poll::Ready(Err(self.give_up(StopReason::Cancelled, None)));
+                        return Poll::Ready(Err(self.close(StopReason::Cancelled, None)));
                     }
                     WokenBy::Time => self.engine.resumes_at = 0,
                 }
@@ -94,10 +94,10 @@ where
                         }
                         WokenBy::Time => self.engine.waited_too_long(),
                     };
-                    return Poll::Ready(Err(self.give_up(reason, None)));
+                    return Poll::Ready(Err(self.close(reason, None)));
                 }
                 Begin::End(reason, retry_after) => {
-                    return Poll::Ready(Err(self.give_up(reason, retry_after)));
+                    return Poll::Ready(Err(self.close(reason, retry_after)));
                 }
             }
         }
@@ -145,13 +145,13 @@ where
         attempt: Pin<&mut impl Future<Output = Result<T, E>>>,
         pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<T, Ended>> {
+    ) -> Poll<Result<T, Finish>> {
         let polled = self.poll_within(slot, || attempt.poll(cx));
         match polled {
             Poll::Ready(Ok(value)) => Poll::Ready(Ok(value)),
             Poll::Ready(Err(error)) => {
                 self.note_error(error);
-                Poll::Ready(Err(Ended::Error))
+                Poll::Ready(Err(Finish::Error))
             }
             Poll::Pending => self.poll_limits(slot, pending, cx).map(Err),
         }
@@ -169,7 +169,7 @@ where
             poll()
         };
         if let Some(report) = collecting.as_ref().and_then(Collecting::report) {
-            self.settle_usage(slot, &report);
+            self.charge(slot, &report);
         }
         polled
     }
@@ -182,11 +182,11 @@ where
         slot: usize,
         mut pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
-    ) -> Poll<Ended> {
+    ) -> Poll<Finish> {
         if self.token.stops_attempts()
             && pending.as_mut().poll_cancelled(&self.token, cx).is_ready()
         {
-            return Poll::Ready(Ended::Cancelled);
+            return Poll::Ready(Finish::Cancelled);
         }
         if self.engine.resumes_at == 0 {
             if !self.policy.has_timeouts() && self.learns().is_none() {
@@ -203,7 +203,7 @@ where
             }
             // Without a sleep, because a timer may round a sleep of zero up.
             if self.policy.total_timeout() == 0 || self.policy.attempt_timeout() == 0 {
-                return Poll::Ready(self.engine.cut(
+                return Poll::Ready(self.engine.reached_limit(
                     slot,
                     self.policy.attempt_timeout(),
                     self.policy.limits(),
@@ -217,7 +217,11 @@ where
         }
         ready!(pending.as_mut().poll_sleep(cx));
         pending.drop_sleep();
-        Poll::Ready(self.engine.cut(slot, self.policy.attempt_timeout(), self.policy.limits()))
+        Poll::Ready(self.engine.reached_limit(
+            slot,
+            self.policy.attempt_timeout(),
+            self.policy.limits(),
+        ))
     }
 
     /// Removes the limits of an attempt whose stream now flows. The time until now is its latency.
@@ -238,15 +242,15 @@ where
         whole: u64,
         mut pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
-    ) -> Poll<Ended> {
+    ) -> Poll<Finish> {
         if self.token.stops_attempts()
             && pending.as_mut().poll_cancelled(&self.token, cx).is_ready()
         {
-            return Poll::Ready(Ended::Cancelled);
+            return Poll::Ready(Finish::Cancelled);
         }
         match self.engine.ends_at(whole) {
             LATEST | NO_LIMIT => Poll::Pending,
-            ends_at => self.poll_time(ends_at, pending, cx).map(|()| Ended::Deadline),
+            ends_at => self.poll_time(ends_at, pending, cx).map(|()| Finish::Deadline),
         }
     }
 
@@ -286,7 +290,7 @@ where
                     Begin::Queued { until, asks_again: true } => (until, None),
                     Begin::Queued { until, asks_again: false } => (until, Some(StopReason::Full)),
                     Begin::End(reason, retry_after) => {
-                        return Err(self.give_up(reason, retry_after));
+                        return Err(self.close(reason, retry_after));
                     }
                 },
                 until => (until, None),
@@ -296,7 +300,7 @@ where
                 .as_pin_mut()
                 .is_some_and(|cancelled| cancelled.poll(&mut cx).is_ready())
             {
-                return Err(self.give_up(StopReason::Cancelled, None));
+                return Err(self.close(StopReason::Cancelled, None));
             }
             let left = until.saturating_sub(self.engine.now());
             match stop {
@@ -304,9 +308,9 @@ where
                 None => self.engine.resumes_at = 0,
                 Some(StopReason::Full) => {
                     let full = self.engine.waited_too_long();
-                    return Err(self.give_up(full, None));
+                    return Err(self.close(full, None));
                 }
-                Some(stop) => return Err(self.give_up(stop, None)),
+                Some(stop) => return Err(self.close(stop, None)),
             }
         }
     }
@@ -324,10 +328,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// `own` of the policy or learned.
     #[cold]
     #[inline(never)]
-    fn cut(&mut self, slot: usize, own: u64, limits: Limits) -> Ended {
+    fn reached_limit(&mut self, slot: usize, own: u64, limits: Limits) -> Finish {
         let at = std::mem::take(&mut self.resumes_at);
         if at >= self.ends_at(limits.total) || limits.total == 0 {
-            return Ended::Deadline;
+            return Finish::Deadline;
         }
         let began = self.guard.began(slot);
         let limit = match (self.learns(limits.is_learned), began) {
@@ -338,6 +342,6 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             }
             _ => own,
         };
-        Ended::TimedOut(limit)
+        Finish::TimedOut(limit)
     }
 }

@@ -54,10 +54,10 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     /// Gives back the tokens of an attempt that will not begin.
     #[cold]
     #[inline(never)]
-    pub(crate) fn refund(&mut self) {
+    pub(crate) fn release_payment(&mut self) {
         let payment = self.progress.payment;
         if payment.is_held() {
-            self.progress.payment = payment.given_back();
+            self.progress.payment = payment.released();
             if let Some(budget) = self.budget() {
                 budget.refund(payment.cause());
             }

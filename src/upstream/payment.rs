@@ -36,7 +36,7 @@ impl Payment {
     }
 
     /// Returns the payment after the held tokens went back.
-    pub(super) const fn given_back(self) -> Self {
+    pub(super) const fn released(self) -> Self {
         Self(self.0 & THROTTLED)
     }
 
