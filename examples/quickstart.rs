@@ -6,23 +6,17 @@
 //! ```
 //!
 //! The call takes about five seconds. The exit code is 0 after an answer, 1 after giving up, and
-//! 130 after Ctrl-C. This file uses the crate. `server.rs` is the server, and `panel.rs` prints the
-//! events.
-
-mod panel;
-mod server;
+//! 130 after Ctrl-C.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use resile::http::{Classifier, Failure, error_for_status};
-use resile::observe::Event;
+use resile::observe::{AttemptFailure, Event, EventKind};
 use resile::{
     Backoff, Breaker, Budget, Cooldown, Jitter, RetryPolicy, StopReason, Upstream, retry,
 };
 use tokio_util::sync::CancellationToken;
-
-use panel::Panel;
 
 /// The limits and delays of a call. A policy is plain data and can come from a configuration file.
 const POLICY: RetryPolicy<Classifier> = RetryPolicy::new()
@@ -34,8 +28,8 @@ const POLICY: RetryPolicy<Classifier> = RetryPolicy::new()
 
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// Short delays of at least half their nominal length, so that the panel has time to show them. The
-/// default suits a real service.
+/// Short delays of at least half their nominal length, so that one can read along. The default suits
+/// a real service.
 const BACKOFF: Backoff = Backoff::exponential(Duration::from_millis(400))
     .with_cap(Duration::from_millis(1500))
     .with_jitter(Jitter::Equal);
@@ -72,27 +66,110 @@ async fn main() -> anyhow::Result<ExitCode> {
         }
     });
 
-    let panel = Panel::new();
-    panel.say(&format!(
-        "GET {url}: up to {} attempts of {LIMIT:?} each (Ctrl-C stops)",
-        POLICY.attempts()
-    ));
+    println!("GET {url}: up to {} attempts of {LIMIT:?} each (Ctrl-C stops)", POLICY.attempts());
 
-    // Without the panel, write `.on(&GREETER)`.
-    let shown = |event: &Event<'_>| panel.show(event, LIMIT);
+    // Without the printed events, write `.on(&GREETER)`.
     let outcome =
-        retry(|_| greeting(&client, &url), POLICY, &token).on(GREETER.observed_by(&shown)).await;
+        retry(|_| greeting(&client, &url), POLICY, &token).on(GREETER.observed_by(&show)).await;
 
     // The budget allows this many more retries.
     let left = GREETER.budget().map_or(0, Budget::available);
     match outcome {
         Ok(greeting) => {
-            panel.say(&format!("The server says {greeting:?} ({left} retries left)."));
+            println!("The server says {greeting:?} ({left} retries left).");
             Ok(ExitCode::SUCCESS)
         }
         Err(gave_up) => {
-            panel.say(&format!("No answer: {gave_up} ({left} retries left)."));
+            println!("No answer: {gave_up} ({left} retries left).");
             Ok(ExitCode::from(if gave_up.reason() == StopReason::Cancelled { 130 } else { 1 }))
+        }
+    }
+}
+
+/// Prints an event of the call.
+fn show(event: &Event<'_>) {
+    let allowed = event.call.map_or(0, |call| call.allowed);
+    let ended = |elapsed: Duration, attempt: u32, result: &str| {
+        println!("{:4.1} s  attempt {attempt} of {allowed}: {result}", elapsed.as_secs_f64());
+    };
+    match event.kind {
+        EventKind::Waiting { attempt, failure, delay, .. } => {
+            ended(attempt.elapsed(), attempt.number(), &reason(&failure));
+            let (health, next) = (failure.health(), attempt.number() + 1);
+            println!("        {health}: attempt {next} in {:.1} s", delay.as_secs_f64());
+        }
+        EventKind::Succeeded { attempt, elapsed, .. } => ended(elapsed, attempt, "answered"),
+        // After a cancellation, the last failure already has its line.
+        EventKind::GaveUp { reason: StopReason::Cancelled, .. } => {}
+        EventKind::GaveUp { attempts, elapsed, failure, .. } => {
+            ended(elapsed, attempts, &reason(&failure));
+        }
+        _ => {}
+    }
+}
+
+/// Returns the error of an attempt, or the limit that cut it.
+fn reason(failure: &AttemptFailure<'_>) -> String {
+    match (failure.cut, failure.error) {
+        (Some(cut), _) => cut.to_string(),
+        (None, error) => error.map(ToString::to_string).unwrap_or_default(),
+    }
+}
+
+/// A server: it follows a script of failures and then answers.
+mod server {
+    use std::future::pending;
+    use std::io;
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    #[derive(Clone, Copy)]
+    enum Step {
+        Answer(&'static str, &'static str),
+        Reset,
+        Hang,
+    }
+
+    /// The steps of the first connections. Every later connection gets a greeting.
+    const SCRIPT: [Step; 4] = [
+        Step::Answer("429 Too Many Requests\r\nretry-after: 1", "Slower."),
+        Step::Answer("503 Service Unavailable", "Not now."),
+        Step::Reset,
+        Step::Hang,
+    ];
+
+    /// Starts the server on a free loopback port and returns its URL. It serves until the program
+    /// ends.
+    pub(crate) async fn start() -> io::Result<String> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}/greeting", listener.local_addr()?);
+        tokio::spawn(async move {
+            let mut script = SCRIPT.into_iter();
+            while let Ok((stream, _)) = listener.accept().await {
+                let step = script.next().unwrap_or(Step::Answer("200 OK", "Hello."));
+                tokio::spawn(serve(stream, step));
+            }
+        });
+        Ok(url)
+    }
+
+    /// Reads a request, which fits into one read, and takes one step.
+    async fn serve(mut stream: TcpStream, step: Step) -> io::Result<()> {
+        stream.read_buf(&mut Vec::with_capacity(4096)).await?;
+        match step {
+            Step::Answer(status, body) => {
+                let length = body.len();
+                let answer = format!(
+                    "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+                );
+                stream.write_all(answer.as_bytes()).await
+            }
+            // With a linger of zero, the drop of the stream resets the connection.
+            #[allow(deprecated, reason = "`set_zero_linger` needs tokio 1.50; zero does not block")]
+            Step::Reset => stream.set_linger(Some(Duration::ZERO)),
+            Step::Hang => pending().await,
         }
     }
 }

@@ -69,7 +69,7 @@ chapter! {
     load [] [
         "crate::Upstream" "crate::Budget" "crate::Breaker" "crate::Cooldown" "crate::Bulkhead"
         "crate::quota::Quota" "crate::GaveUp" "crate::GaveUp::reason" "crate::RetryPolicy::aws"
-        "crate::Budget::aws" "crate::RetryPolicy::with_pause_when_spent" "crate::http::Failure"
+        "crate::Budget::aws" "crate::StopReason::Budget" "crate::http::Failure"
         "crate::Keyed" "crate::Upstream::call" "#collapse" "#storm" "#fleet"
     ]
     include_str!("../docs/guide/load.md"),

@@ -39,7 +39,6 @@ use crate::time::nanos;
 /// ```
 #[derive(Clone, Copy)]
 #[must_use = "a verdict does nothing until it is returned"]
-#[expect(clippy::struct_excessive_bools, reason = "independent answers, one byte each")]
 pub struct Verdict {
     /// The wait in nanoseconds, or `NO_WAIT`.
     wait: u64,
@@ -49,7 +48,6 @@ pub struct Verdict {
     health: Health,
     /// True if the caller's own usage limit caused a throttling.
     own_limit: bool,
-    unsure: bool,
     ground: Ground,
 }
 
@@ -130,7 +128,6 @@ impl Verdict {
             again: false,
             health: Health::Unknown,
             own_limit: false,
-            unsure: false,
             ground: Ground::Stated,
         }
     }
@@ -181,24 +178,6 @@ impl Verdict {
         self.as_fact()
     }
 
-    /// Marks the verdict as unsure: little of the failure was known, for example only a status with
-    /// several meanings. A policy may
-    /// [allow fewer attempts](crate::RetryPolicy::with_unsure_attempts) then. The rest of the verdict
-    /// is unchanged.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use resile::Verdict;
-    ///
-    /// assert!(Verdict::transient().unsure().is_unsure());
-    /// assert!(!Verdict::transient().is_unsure());
-    /// ```
-    pub const fn unsure(mut self) -> Self {
-        self.unsure = true;
-        self
-    }
-
     /// Sets the health of the upstream and keeps the rest of the verdict.
     ///
     /// A quota counts itself as used up if the health is changed to [`Health::Throttling`].
@@ -225,12 +204,6 @@ impl Verdict {
     #[must_use]
     pub const fn is_own_limit(&self) -> bool {
         self.own_limit
-    }
-
-    /// Returns whether the classifier was unsure. See [`unsure`](Self::unsure).
-    #[must_use]
-    pub const fn is_unsure(&self) -> bool {
-        self.unsure
     }
 
     /// Returns the wait that the upstream asked for, or `None` if it asked for none.
@@ -336,8 +309,8 @@ impl Verdict {
     }
 
     /// Returns the parts that count for equality.
-    const fn answers(self) -> (u64, bool, bool, Health, bool, bool) {
-        (self.wait, self.own_wait, self.again, self.health, self.own_limit, self.unsure)
+    const fn answers(self) -> (u64, bool, bool, Health, bool) {
+        (self.wait, self.own_wait, self.again, self.health, self.own_limit)
     }
 }
 
@@ -362,7 +335,6 @@ impl fmt::Debug for Verdict {
             .field("again", &self.again)
             .field("health", &self.health)
             .field("own_limit", &self.own_limit)
-            .field("unsure", &self.unsure)
             .field("wait", &self.wait())
             .field("own_wait", &self.own_wait)
             .finish()

@@ -2,6 +2,8 @@
 
 mod lease;
 mod prices;
+#[cfg(test)]
+mod tests;
 mod withdrawal;
 
 pub(crate) use prices::Cause;
@@ -13,12 +15,11 @@ use std::sync::atomic::Ordering;
 
 use crate::signal::Signal;
 use crate::sync::AtomicU64;
-use crate::verdict::Verdict;
 
 use prices::Prices;
 
-/// A budget for retries, shared by many calls. It starts full. Each retry takes a token, or its
-/// [cost](Self::with_costs). Each **success** returns a part of a token.
+/// A budget for retries, shared by many calls. It starts full. Each retry takes a token. Each
+/// **success** returns a part of a token.
 ///
 /// Without a budget, three retries per call quadruple the load on a failing upstream. They can keep
 /// the upstream down for good. With a budget, retries die out together with the successes that pay
@@ -153,20 +154,7 @@ impl Budget {
     /// With 0 a retry is free, but a budget with a capacity of 0 never pays. A cost above the capacity
     /// counts as the capacity: otherwise even a full budget would pay for nothing, and no success
     /// could ever change that.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use resile::{Budget, Verdict};
-    ///
-    /// let budget = Budget::new().with_capacity(20).with_costs(14, 5);
-    /// budget.withdraw().unwrap().spend();
-    /// assert!(budget.withdraw().is_none()); // 6 tokens are left
-    /// budget.withdraw_after(Verdict::throttled()).unwrap().spend();
-    /// assert_eq!(budget.available(), 1);
-    /// ```
-    #[must_use]
-    pub const fn with_costs(self, failed: u32, throttled: u32) -> Self {
+    const fn with_costs(self, failed: u32, throttled: u32) -> Self {
         let prices = Prices {
             failed: failed as u64 * TOKEN,
             throttled: throttled as u64 * TOKEN,
@@ -176,26 +164,17 @@ impl Budget {
     }
 
     /// Makes a retry that succeeds give its cost back, instead of the deposit of a success if that is
-    /// less. By hand, call [`deposit_after`](Self::deposit_after).
-    ///
-    /// Of several retries of one call only the last one, which succeeded, gives its cost back.
-    #[must_use]
-    pub const fn with_refund_on_success(self) -> Self {
+    /// less. Of several retries of one call only the last one, which succeeded, gives its cost back.
+    const fn with_refund_on_success(self) -> Self {
         let prices = Prices { refunds: true, ..self.prices };
         self.priced(prices)
     }
 
-    /// Takes the cost of one retry after a failure. Returns `None` if too few tokens are left.
+    /// Takes the cost of one retry after a failure: 1 token, or 14 of the budget of
+    /// [`aws`](Self::aws). Returns `None` if too few tokens are left.
     #[must_use = "dropping it gives the tokens back"]
     pub fn withdraw(&self) -> Option<Withdrawal<'_>> {
         self.take(Cause::Failed)
-    }
-
-    /// Takes the cost of one retry after a failure with this verdict. Returns `None` if too few tokens
-    /// are left. See [`with_costs`](Self::with_costs).
-    #[must_use = "dropping it gives the tokens back"]
-    pub fn withdraw_after(&self, verdict: Verdict) -> Option<Withdrawal<'_>> {
-        self.take(Cause::of(Some(verdict)))
     }
 
     pub(crate) fn take(&self, cause: Cause) -> Option<Withdrawal<'_>> {
@@ -219,13 +198,8 @@ impl Budget {
         self.earn(self.prices.deposit);
     }
 
-    /// Records a success of a retry after a failure with this verdict. It adds the deposit of a
-    /// success, or the cost of the retry: see
-    /// [`with_refund_on_success`](Self::with_refund_on_success).
-    pub fn deposit_after(&self, verdict: Verdict) {
-        self.deposit_for(Cause::of(Some(verdict)));
-    }
-
+    /// Adds what a success of a retry with this cause earns: the deposit of a success, or the cost of
+    /// the retry if that is given back.
     pub(crate) fn deposit_for(&self, cause: Cause) {
         let deposit = self.prices.deposit;
         self.earn(if self.prices.refunds { self.cost(cause).max(deposit) } else { deposit });
@@ -237,8 +211,8 @@ impl Budget {
         self.put(amount, self.ceiling.load(Ordering::Relaxed));
     }
 
-    /// Returns the number of whole tokens left. With the default cost this is the number of retries
-    /// that could be paid now.
+    /// Returns the number of whole tokens left. Unless the budget is that of [`aws`](Self::aws), this
+    /// is the number of retries that could be paid now.
     #[must_use]
     pub fn available(&self) -> u32 {
         whole(self.left.load(Ordering::Relaxed))
@@ -250,8 +224,8 @@ impl Budget {
         whole(self.capacity)
     }
 
-    /// Returns the tokens that a retry costs after a failure and after a throttling. See
-    /// [`with_costs`](Self::with_costs).
+    /// Returns the tokens that a retry costs after a failure and after a throttling: 1 and 1, or those
+    /// of [`aws`](Self::aws).
     #[must_use]
     pub const fn costs(&self) -> (u32, u32) {
         (whole(self.prices.failed), whole(self.prices.throttled))

@@ -49,23 +49,23 @@ impl<X: TargetFor<Infallible>, K: Cancel> Admission<X, K> {
     /// Reports the usage so far to the quota. The usage of a stream may come in parts: each number
     /// replaces the one before.
     pub fn record(&mut self, usage: Usage) {
-        self.call.settle_usage(0, &Report { usage: Some(usage), limits: None });
+        self.call.charge(0, &Report { usage: Some(usage), limits: None });
     }
 
     /// Reports the limits of the answer to the quota.
     pub fn learn(&mut self, limits: Limits) {
-        self.call.settle_usage(0, &Report { usage: None, limits: Some(limits) });
+        self.call.charge(0, &Report { usage: None, limits: Some(limits) });
     }
 
     /// Reports that the request was not sent, and gives everything back.
     pub fn withdraw(mut self) {
-        self.call.engine.guard.withdraw(0);
+        self.call.engine.guard.release_unsent(0);
     }
 
     /// Reports that the attempt failed with this verdict.
     #[inline]
     pub fn settle(mut self, verdict: &Verdict) {
-        self.call.settle(0, *verdict);
+        self.call.finish_by_hand(0, *verdict);
     }
 }
 

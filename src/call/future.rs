@@ -9,7 +9,7 @@ use pin_project_lite::pin_project;
 use super::rules::{OneAttempt, Timeouts};
 use crate::cancel::{Cancel, Never};
 use crate::classify::Classify;
-use crate::engine::{CallState, Ended, GaveUp, Pending, PendingOf};
+use crate::engine::{CallState, Finish, GaveUp, Pending, PendingOf};
 use crate::observe::CallKind;
 use crate::policy::StopReason;
 use crate::upstream::{Target, TargetFor};
@@ -104,7 +104,7 @@ where
         let future =
             this.future.as_mut().as_pin_mut().expect("`Upstream::call` polled after completion");
         let outcome = ready!(this.call.poll_attempt(0, future, this.pending, cx));
-        let is_cut = outcome.as_ref().is_err_and(|ended| ended.is_cut());
+        let is_cut = outcome.as_ref().is_err_and(|finish| finish.is_cut());
         // The future is dropped before its end is reported.
         this.call.dropping(0, is_cut, || this.future.set(None));
         Poll::Ready(match outcome {
@@ -112,7 +112,7 @@ where
                 this.call.succeeded(0, 1);
                 Ok(value)
             }
-            Err(ended) => Err(Self::end(this.call, ended)),
+            Err(finish) => Err(Self::close(this.call, finish)),
         })
     }
 }
@@ -124,13 +124,13 @@ where
     K: Cancel,
 {
     #[cold]
-    fn end(call: &mut CallState<E, OneAttempt<C, Timeouts>, K, X>, ended: Ended) -> GaveUp<E> {
-        let reason = match ended {
-            Ended::Deadline => StopReason::Deadline,
-            Ended::Cancelled => StopReason::Cancelled,
-            ended => return call.failed_for_good(0, ended, StopReason::Attempts),
+    fn close(call: &mut CallState<E, OneAttempt<C, Timeouts>, K, X>, finish: Finish) -> GaveUp<E> {
+        let reason = match finish {
+            Finish::Deadline => StopReason::Deadline,
+            Finish::Cancelled => StopReason::Cancelled,
+            finish => return call.finish_last(0, finish, StopReason::Attempts),
         };
-        call.cut_by_call(iter::once(0), reason)
+        call.close_cut(iter::once(0), reason)
     }
 }
 

@@ -6,33 +6,19 @@ use serde::{Deserialize, Deserializer};
 use super::duration::text;
 use super::place::Place;
 use super::settings::{Found, Settings, read, settings};
-use super::visit::{DurationVisitor, FlagVisitor, IntegerVisitor, NumberVisitor};
+use super::visit::{DurationVisitor, IntegerVisitor, NumberVisitor};
 use crate::adaptive::AdaptiveTimeout;
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
 
 settings! {
-    /// Reads `capacity`, `deposit`, `cost`, `throttled_cost` and `refund_on_success`. A missing
-    /// setting keeps its value from [`Budget::new`].
+    /// Reads `capacity` and `deposit`. A missing setting keeps its value from [`Budget::new`].
     Budget, "a budget", Budget::new(), {
         "capacity": IntegerVisitor::from_0
             => |budget, tokens| budget.with_capacity(tokens),
         "deposit": NumberVisitor::tokens
             => |budget, tokens| budget.with_deposit(tokens),
-        "cost": IntegerVisitor::from_0 => |budget, tokens| {
-            let (_, throttled) = budget.costs();
-            budget.with_costs(tokens, throttled)
-        },
-        "throttled_cost": IntegerVisitor::from_0 => |budget, tokens| {
-            let (failed, _) = budget.costs();
-            budget.with_costs(failed, tokens)
-        },
-        "refund_on_success": FlagVisitor => |budget, refunds| if refunds {
-            budget.with_refund_on_success()
-        } else {
-            budget
-        },
     }
 
     /// Reads `jitter`, `least_spread`, `cap` and `default_hold`. A missing setting keeps its value

@@ -16,8 +16,6 @@ settings! {
     /// [Configuration](#configuration).
     RetryPolicy<Always>, "a retry policy", RetryPolicy::new(), {
         "attempts": IntegerVisitor::attempts => |policy, attempts| policy.with_attempts(attempts),
-        "unsure_attempts": IntegerVisitor::from_1
-            => |policy, attempts| policy.with_unsure_attempts(attempts),
         "total_timeout": DurationVisitor::optional => |policy, limit| match limit {
             Some(limit) => policy.with_total_timeout(limit),
             None => policy.without_total_timeout(),
@@ -33,21 +31,11 @@ settings! {
         },
         "hint_cap": DurationVisitor::optional
             => |policy, cap| policy.with_hint_cap(cap.unwrap_or(Duration::MAX)),
-        "hint_margin": DurationVisitor::optional => |policy, margin| match margin {
-            Some(margin) => policy.with_hint_margin(margin),
-            None => policy,
-        },
-        "pause_when_spent": FlagVisitor => |policy, pauses| if pauses {
-            policy.with_pause_when_spent()
-        } else {
-            policy
-        },
         "backoff": Reader::<BackoffSettings>::at => |policy, backoff| policy.with_backoff(backoff),
         "throttled_backoff": Reader::<BackoffSettings>::at
             => |policy, backoff| policy.with_throttled_backoff(backoff),
     }, |policy, found| {
         check_timeouts(found, policy.total_timeout(), policy.attempt_timeout())?;
-        check_attempts(found, &policy)?;
         check_delay(found, &policy, "backoff", Some(policy.backoff()))?;
         check_delay(found, &policy, "throttled_backoff", policy.throttled_backoff())?;
         Ok(policy)
@@ -66,20 +54,6 @@ pub(super) fn check_timeouts<E: Error>(
             ("total_timeout", &text(total)),
             "`attempt_timeout` to be at most `total_timeout`, at which the call ends",
         )),
-        _ => Ok(()),
-    }
-}
-
-/// Checks that unsure verdicts have no more attempts than others. A policy without retries needs no
-/// check: the other settings stay in its file.
-fn check_attempts<E: Error>(found: &Found<'_>, policy: &RetryPolicy) -> Result<(), E> {
-    match (policy.attempts(), policy.unsure_attempts()) {
-        (all @ 2.., Some(unsure)) if unsure > all && found.has(&["attempts"]) => Err(found
-            .contradiction(
-                ("unsure_attempts", &unsure.to_string()),
-                ("attempts", &all.to_string()),
-                "`unsure_attempts` to be at most `attempts`",
-            )),
         _ => Ok(()),
     }
 }
@@ -114,13 +88,10 @@ impl<C> Serialize for RetryPolicy<C> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         PolicyText {
             attempts: self.attempts(),
-            unsure_attempts: self.unsure_attempts(),
             total_timeout: self.total_timeout().map(text),
             attempt_timeout: self.attempt_timeout().map(text),
             learned_attempt_timeout: self.learns_attempt_timeout(),
             hint_cap: text_or_none(self.hint_cap()),
-            hint_margin: self.hint_margin().map(text),
-            pause_when_spent: self.pauses_when_spent(),
             backoff: self.backoff(),
             throttled_backoff: self.throttled_backoff(),
         }
@@ -132,17 +103,11 @@ impl<C> Serialize for RetryPolicy<C> {
 #[serde(rename = "RetryPolicy")]
 struct PolicyText {
     attempts: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unsure_attempts: Option<u32>,
     total_timeout: Option<String>,
     attempt_timeout: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     learned_attempt_timeout: bool,
     hint_cap: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint_margin: Option<String>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pause_when_spent: bool,
     backoff: Backoff,
     #[serde(skip_serializing_if = "Option::is_none")]
     throttled_backoff: Option<Backoff>,

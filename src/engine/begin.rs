@@ -33,18 +33,24 @@ where
     /// Begins the next attempt unless the token, the policy, the budget or the target forbids it.
     ///
     /// With a `waker` the attempt may wait for a cooldown or in a queue. Without a `waker` a full
-    /// bulkhead or a used-up quota refuses the attempt. `elapsed` is the time since the start if an
-    /// attempt of this poll has just finished, as [`finish`](Self::finish) returns it.
+    /// bulkhead or a used-up quota refuses the attempt.
     #[inline]
-    pub(crate) fn begin(
+    pub(crate) fn begin(&mut self, slot: usize, waker: Option<&Waker>) -> Begin {
+        match self.begin_first(slot) {
+            Some(attempt) => Begin::Go(attempt),
+            None => self.begin_next(slot, waker, None),
+        }
+    }
+
+    /// Does the work of [`begin`](Self::begin) for any attempt. `elapsed` is the time since the start
+    /// if an attempt of this poll has just finished, as [`finish`](Self::finish) returns it.
+    #[inline]
+    pub(super) fn begin_next(
         &mut self,
         slot: usize,
         waker: Option<&Waker>,
         elapsed: Option<u64>,
     ) -> Begin {
-        if let Some(attempt) = self.begin_first(slot) {
-            return Begin::Go(attempt);
-        }
         let engine = &mut self.engine;
         // `finish` has just checked the token. Without an upstream and a log no foreign code has run
         // since. An observer may have cancelled the token.
@@ -60,7 +66,7 @@ where
         clippy::inline_always,
         reason = "a few instructions: a function call would double them"
     )]
-    fn begin_first(&mut self, slot: usize) -> Option<Attempt> {
+    pub(super) fn begin_first(&mut self, slot: usize) -> Option<Attempt> {
         let engine = &mut self.engine;
         let is_first = engine.guard.progress.attempts == 0 && !engine.clock_runs();
         if !is_first
@@ -81,39 +87,13 @@ where
         Some(Attempt::of_call(1, 0, 0, total))
     }
 
-    /// Begins the next attempt, or returns `None` if the call must wait for it. `elapsed` is that of
-    /// [`begin`](Self::begin).
-    #[inline]
-    pub(super) fn begin_at_once(
-        &mut self,
-        slot: usize,
-        waker: &Waker,
-        elapsed: Option<u64>,
-    ) -> Result<Option<Attempt>, GaveUp<E>> {
-        if self.engine.must_wait() {
-            return Ok(None);
-        }
-        let begun = self.begin(slot, Some(waker), elapsed);
-        self.begun(begun)
-    }
-
-    /// Returns the attempt, `None` if the call must wait, or the end of the call.
-    #[inline]
-    fn begun(&mut self, begun: Begin) -> Result<Option<Attempt>, GaveUp<E>> {
-        match begun {
-            Begin::Go(attempt) => Ok(Some(attempt)),
-            Begin::Hold(_) | Begin::Queued { .. } => Ok(None),
-            Begin::End(reason, retry_after) => Err(self.give_up(reason, retry_after)),
-        }
-    }
-
     /// Begins the first attempt, or gives up if the attempt would have to wait.
     pub(crate) fn begin_now(&mut self, slot: usize) -> Result<Attempt, GaveUp<E>> {
-        match self.begin(slot, None, None) {
+        match self.begin(slot, None) {
             Begin::Go(attempt) => Ok(attempt),
-            Begin::Hold(delay) => Err(self.give_up(StopReason::Deadline, Some(delay))),
-            Begin::Queued { .. } => Err(self.give_up(StopReason::Full, None)),
-            Begin::End(reason, retry_after) => Err(self.give_up(reason, retry_after)),
+            Begin::Hold(delay) => Err(self.close(StopReason::Deadline, Some(delay))),
+            Begin::Queued { .. } => Err(self.close(StopReason::Full, None)),
+            Begin::End(reason, retry_after) => Err(self.close(reason, retry_after)),
         }
     }
 
@@ -130,11 +110,11 @@ where
 impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// Returns true if the next attempt begins after a wait.
     #[inline]
-    fn must_wait(&self) -> bool {
+    pub(super) fn must_wait(&self) -> bool {
         self.resumes_at != 0 || self.guard.progress.must_yield()
     }
 
-    /// Does the work of [`CallState::begin`] with the answer of the token.
+    /// Does the work of [`CallState::begin_next`] with the answer of the token.
     #[inline(never)] // compiled once for all call sites
     fn begin(
         &mut self,
@@ -164,8 +144,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         if remaining(limits.total, elapsed) == 0 && !is_one_poll {
             return Begin::End(StopReason::Deadline, None);
         }
-        // `failed` paid for a retry before its delay. A retry after a dropped attempt, after a panic or
-        // after a pause without tokens pays here.
+        // `failed` paid for a retry before its delay. A retry after a dropped attempt or after a panic
+        // pays here.
         if self.guard.progress.attempts > 0 && !self.guard.pay() {
             return Begin::End(StopReason::Budget, None);
         }
@@ -280,7 +260,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     }
 
     #[cold]
-    pub(super) fn emit_held(&self, by: HeldBy, delay: Option<Duration>, allowed: u32) {
+    fn emit_held(&self, by: HeldBy, delay: Option<Duration>, allowed: u32) {
         let attempt = self.guard.progress.attempts.saturating_add(1);
         self.emit(EventKind::Held { attempt, by, delay }, allowed);
     }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::end::{Classified, classified_cut};
+use super::finish::{Classified, classified_cut};
 use super::gave_up::{Facts, Inner};
 use super::{CallPolicy, CallState, Engine, GaveUp};
 use crate::cancel::Cancel;
@@ -8,31 +8,35 @@ use crate::classify::Classify;
 use crate::observe::{AttemptFailure, EventKind};
 use crate::policy::{Rules, StopReason};
 use crate::time::Timer;
-use crate::upstream::{Describe, Endpoint, Paused, TargetFor};
+use crate::upstream::{Describe, Endpoint, TargetFor};
 use crate::verdict::{Cut, Health, Verdict};
 
-/// The end of a call without success.
+/// The close of a call without success.
 impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
 where
     P: CallPolicy<Rules: Rules<Classifier: Classify<E>>>,
     K: Cancel,
     X: TargetFor<E>,
 {
-    /// Ends the call after a failure. `reason` applies unless the classifier states that the request
+    /// Closes the call after a failure. `reason` applies unless the classifier states that the request
     /// must not be sent again.
     #[cold]
-    pub(crate) fn end_after(&mut self, classified: Classified, reason: StopReason) -> GaveUp<E> {
+    pub(crate) fn close_after(&mut self, classified: Classified, reason: StopReason) -> GaveUp<E> {
         let reason = match classified.verdict {
             None => StopReason::Unclassified,
             Some(verdict) if !verdict.is_again() && classified.is_stated => StopReason::Fatal,
             Some(_) => reason,
         };
-        self.end(reason, classified, classified.verdict.and_then(|verdict| verdict.positive_wait()))
+        self.close_failed(
+            reason,
+            classified,
+            classified.verdict.and_then(|verdict| verdict.positive_wait()),
+        )
     }
 
     #[cold]
     #[inline(never)]
-    pub(super) fn end(
+    pub(super) fn close_failed(
         &mut self,
         reason: StopReason,
         classified: Classified,
@@ -41,58 +45,31 @@ where
         let Classified { verdict, cut, is_stated, .. } = classified;
         let by_default = reason == StopReason::Fatal && !is_stated;
         let reason = if by_default { StopReason::Unclassified } else { reason };
-        self.close(reason, verdict, cut, retry_after)
+        self.close_with(reason, verdict, cut, retry_after)
     }
 
-    /// Ends the call for a reason other than a failure, at any time.
+    /// Closes the call for a reason other than a failure, at any time.
     #[cold]
     #[inline(never)]
-    pub(crate) fn give_up(
-        &mut self,
-        reason: StopReason,
-        retry_after: Option<Duration>,
-    ) -> GaveUp<E> {
-        let cut = self.engine.guard.paused().and_then(|paused| self.cut_before(paused));
+    pub(crate) fn close(&mut self, reason: StopReason, retry_after: Option<Duration>) -> GaveUp<E> {
         let classifier = self.policy.rules().classifier();
-        let verdict = match cut {
-            None => self.last.as_ref().and_then(|last| classifier.classify(last)),
-            Some(cut) => Some(classified_cut::<E>(classifier, cut)),
-        };
-        let verdict = verdict.map(Verdict::as_fact);
-        let left = || {
-            let wait = self.engine.guard.paused().and(verdict)?.positive_wait()?;
-            Some(wait.saturating_sub(Duration::from_nanos(self.engine.delay)))
-        };
-        let retry_after = if reason == StopReason::Budget { left() } else { retry_after };
-        self.close(reason, verdict, cut, retry_after)
+        let verdict = self.last.as_ref().and_then(|last| classifier.classify(last));
+        self.close_with(reason, verdict.map(Verdict::as_fact), None, retry_after)
     }
 
-    /// Returns the cut of the attempt before a pause. A learned timeout is the one of now.
-    #[cold]
-    fn cut_before(&self, paused: Paused) -> Option<Cut> {
-        match paused {
-            Paused::Error => None,
-            Paused::TimedOut => Some(Cut::AttemptTimeout(Duration::from_nanos(
-                self.engine
-                    .attempt_limit(self.policy.attempt_timeout(), self.policy.rules().is_learned()),
-            ))),
-            Paused::Truncated => Some(Cut::Stream),
-        }
-    }
-
-    /// Ends the call at its deadline or by its token, with the attempts in `slots` in flight.
+    /// Closes the call at its deadline or by its token, with the attempts in `slots` in flight.
     ///
     /// At the deadline, an attempt counts like one that exceeded its own timeout, if it ran for at
     /// least half of the shorter timeout. A shorter run says nothing about the upstream.
     #[cold]
     #[inline(never)]
-    pub(crate) fn cut_by_call(
+    pub(crate) fn close_cut(
         &mut self,
         slots: impl Iterator<Item = usize>,
         reason: StopReason,
     ) -> GaveUp<E> {
         if reason != StopReason::Deadline {
-            return self.give_up(reason, None);
+            return self.close(reason, None);
         }
         let cut = Cut::Deadline;
         let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut).as_fact();
@@ -104,21 +81,21 @@ where
                 self.engine.report_deadline(slot, verdict, now, enough);
             }
         }
-        self.close(reason, Some(verdict), Some(cut), None)
+        self.close_with(reason, Some(verdict), Some(cut), None)
     }
 
-    /// Ends a stream that flows, at the limit on the whole stream. The upstream does not count the
+    /// Closes the call of a stream that flows, at the limit on the whole stream. The upstream does not count the
     /// attempt: it has answered, and a long answer is not a failure.
     #[cfg(feature = "stream")]
     #[cold]
-    pub(crate) fn cut_whole(&mut self) -> GaveUp<E> {
+    pub(crate) fn close_whole(&mut self) -> GaveUp<E> {
         let cut = Cut::Deadline;
         let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut).as_fact();
-        self.close(StopReason::Partial, Some(verdict), Some(cut), None)
+        self.close_with(StopReason::Partial, Some(verdict), Some(cut), None)
     }
 
-    /// Gives back everything that the call holds, reports its end and builds the error.
-    pub(super) fn close(
+    /// Releases everything that the call holds, reports its close and builds the error.
+    pub(super) fn close_with(
         &mut self,
         reason: StopReason,
         verdict: Option<Verdict>,
@@ -163,7 +140,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         }
     }
 
-    /// Gives back everything that the call holds. Returns the facts about its end, apart from those
+    /// Releases everything that the call holds. Returns the facts about its close, apart from those
     /// of the verdict.
     #[cold]
     #[inline(never)]
@@ -174,7 +151,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         retry_after: Option<Duration>,
     ) -> Facts {
         if !X::ALONE {
-            self.guard.forget_all();
+            self.guard.release_all();
         }
         self.resumes_at = 0;
         Facts {

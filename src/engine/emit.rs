@@ -36,9 +36,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// A retry within a hedge, a fallback or a single attempt is intended.
     #[cold]
     pub(super) fn note_nesting(&mut self, allowed: u32) {
-        let kind = self.guard.progress.kind();
-        let retries = matches!(kind, CallKind::Retry | CallKind::Run | CallKind::Stream);
-        if !retries || self.guard.progress.note_nesting() {
+        if !self.guard.progress.repeats() || self.guard.progress.note_nesting() {
             return;
         }
         if let Some(outer) = nesting::outer() {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::nesting::{Polled, Site};
+use super::nesting::{self, Polled, Site};
 use super::{LATEST, Limits, NO_LIMIT, UNKNOWN};
 use crate::adaptive::AdaptiveTimeout;
 use crate::observe::CallKind;
@@ -74,12 +74,15 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
     /// Marks this call as the outer call while the guard lives. Held while an attempt is polled.
     #[inline]
     pub(super) fn polled(&self) -> Polled {
-        let is_counted = !X::ALONE && self.guard.target.wants_all();
-        let upstream = if is_counted { self.guard.target.name() } else { None };
-        let kind = self.guard.progress.kind();
-        // A retry within these calls is intended: it is not reported as nested.
-        let is_frame = matches!(kind, CallKind::Hedge | CallKind::Fallback | CallKind::Single);
-        Polled::enter((!is_frame).then_some(self.site), upstream, kind != CallKind::Fallback)
+        let is_counted = !X::ALONE && self.guard.target.wants_all() && self.count();
+        Polled::enter(self.guard.progress.repeats().then_some(self.site), is_counted)
+    }
+
+    /// Counts this call among those whose attempts are polled. Returns false if it has no name.
+    #[cold]
+    fn count(&self) -> bool {
+        let has_attempts = self.guard.progress.kind() != CallKind::Fallback;
+        self.guard.target.name().is_some_and(|name| nesting::count(name, has_attempts))
     }
 }
 

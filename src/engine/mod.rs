@@ -3,23 +3,23 @@
 //! A shell (`retry`, `Run`, `retry_stream`, `hedge`, `fallback`, `Upstream::call`) owns its
 //! attempts and has its own rules. A [`CallState`] holds everything else. The steps of one attempt:
 //!
-//! 1. `poll_between` waits for the delay and then asks `begin`.
-//! 2. `begin` checks the token, the attempts, the deadline and the budget. Then `admit` asks the
-//!    target: cooldown, bulkhead, quota, breaker. The answer is a [`Begin`]: go, wait or end the call.
-//! 3. `poll_attempt` polls the attempt. While the attempt is pending, `poll_limits` may cut it.
-//! 4. `succeeded` reports a success to the target and the observer.
-//! 5. `ended` takes every other end, an [`Ended`]. `failed` classifies and reports the failure. It
-//!    then takes a budget token and sets the next delay. `close` ends the call with a [`GaveUp`].
+//! 1. `poll_between` waits for the delay and then begins the attempt. `begin` checks the token, the
+//!    attempts, the deadline and the budget. Then `admit` asks the target: cooldown, bulkhead, quota,
+//!    breaker. The answer is a [`Begin`]: go, wait or close the call.
+//! 2. `poll_attempt` polls the attempt. While the attempt is pending, `poll_limits` may cut it.
+//! 3. `succeeded` reports a success to the target and the observer.
+//! 4. `finish` takes every other [`Finish`] of an attempt. It classifies and reports the failure,
+//!    takes a budget token and sets the next delay, or it closes the call.
+//! 5. `close` releases what the call holds, reports and returns a [`GaveUp`].
 //!
-//! Most calls succeed at their first poll. For them `begin_first` and `succeeded_at_once` do less.
-//! After `failed` a retry without a delay begins by `begin_after_failure`, which checks less.
+//! An attempt *finishes*, a call *closes*, and what is held is *released*.
 
 mod begin;
 mod close;
 mod emit;
-mod end;
 mod engine;
 mod explain;
+mod finish;
 mod gave_up;
 mod nesting;
 mod pending;
@@ -30,8 +30,8 @@ mod wait;
 pub use gave_up::{Boxed, GaveUp, Source};
 
 pub(crate) use begin::Begin;
-pub(crate) use end::{Classified, Ended};
 pub(crate) use engine::Engine;
+pub(crate) use finish::{Classified, Finish};
 pub(crate) use pending::{Pending, PendingOf};
 #[cfg(feature = "stream")]
 pub(crate) use policy::Flowing;
@@ -113,13 +113,14 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
         self.engine.guard.leave_queue(slot);
     }
 
-    /// Forgets the attempt in flight after the caller dropped it. The upstream does not count it.
-    pub(crate) fn drop_attempt(&mut self, slot: usize) {
-        self.engine.guard.abandon(slot);
+    /// Releases what the attempt in flight holds, after the caller dropped the attempt. The upstream does
+    /// not count it.
+    pub(crate) fn release_attempt(&mut self, slot: usize) {
+        self.engine.guard.release_dropped(slot);
         self.engine.resumes_at = 0;
     }
 
-    /// Drops the future of the attempt in `slot` by `drop`, before the end of the attempt is reported.
+    /// Drops the future of the attempt in `slot` by `drop`, before its finish is reported.
     /// A call within the attempt then gives its admission back. `is_cut` is true if a limit ended the
     /// attempt.
     #[inline]

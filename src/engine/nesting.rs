@@ -30,11 +30,9 @@ impl Polled {
     /// Marks the start of polling an attempt.
     ///
     /// `site` is the call site. `None` is for a hedge, a fallback or a single attempt, in which a
-    /// retry is intended. `upstream` is the name of the upstream if an observer counts the call.
-    /// `attempts` is true if its attempts are counted too.
+    /// retry is intended. `is_counted` is true after [`count`].
     #[inline]
-    pub(crate) fn enter(site: Option<Site>, upstream: Option<&str>, attempts: bool) -> Self {
-        let is_counted = upstream.is_some_and(|name| count(name, attempts));
+    pub(super) fn enter(site: Option<Site>, is_counted: bool) -> Self {
         let outer = POLLED.get();
         if site.is_some() {
             POLLED.set(site);
@@ -43,8 +41,10 @@ impl Polled {
     }
 }
 
+/// Adds a call to those whose attempts this thread polls. `attempts` is true if its attempts are
+/// counted too. Returns false if the thread ends.
 #[cold]
-fn count(name: &str, attempts: bool) -> bool {
+pub(super) fn count(name: &str, attempts: bool) -> bool {
     let counted = Counted { upstream: address(name), attempts };
     COUNTED.try_with(|all| all.borrow_mut().push(counted)).is_ok()
 }

@@ -19,8 +19,19 @@ where
     /// Reports the success of attempt number `attempt`. The call ends with this success.
     #[inline]
     pub(crate) fn succeeded(&mut self, slot: usize, attempt: u32) {
-        if !X::ALONE || self.attempts() > 1 {
-            self.engine.succeeded(slot, attempt, self.policy.limits());
+        let engine = &mut self.engine;
+        let is_first = engine.guard.progress.attempts == 1;
+        if X::ALONE && is_first {
+            return;
+        }
+        // An attempt that was never pending ends at its start: this saves a reading of the clock. It
+        // teaches no limit.
+        let at_once = engine.resumes_at == 0;
+        let at = if at_once { engine.guard.began(slot) } else { None };
+        if is_first && at_once && !engine.guard.target.wants_all() {
+            engine.guard.report_success(slot, at);
+        } else {
+            engine.succeeded_at(slot, attempt, at, self.policy.limits(), None);
         }
     }
 
@@ -39,8 +50,8 @@ where
 
     /// Charges the usage of the attempt in `slot` and learns the limits that it reported.
     #[cold]
-    pub(crate) fn settle_usage(&mut self, slot: usize, report: &Report) {
-        self.engine.settle_usage(slot, report, self.policy.allowed());
+    pub(crate) fn charge(&mut self, slot: usize, report: &Report) {
+        self.engine.charge(slot, report, self.policy.allowed());
     }
 
     /// Records the time since the start of the attempt as a latency of the upstream.
@@ -64,19 +75,6 @@ where
 
 impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     #[inline(never)] // compiled once for all call sites
-    fn succeeded(&mut self, slot: usize, attempt: u32, limits: Limits) {
-        let is_first = self.guard.progress.attempts == 1;
-        // An attempt that was never pending ends at its start: this saves a clock reading.
-        let at = if self.resumes_at == 0 { self.guard.began(slot) } else { None };
-        let learns = self.learns(limits.is_learned).is_some();
-        if is_first && !learns && !self.guard.target.wants_all() {
-            self.guard.report_success(slot, at);
-        } else {
-            self.succeeded_at(slot, attempt, at, limits, None);
-        }
-    }
-
-    #[inline(never)]
     fn succeeded_at(
         &mut self,
         slot: usize,
@@ -110,7 +108,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
 
     #[cold]
     #[inline(never)]
-    fn settle_usage(&mut self, slot: usize, report: &Report, allowed: u32) {
+    fn charge(&mut self, slot: usize, report: &Report, allowed: u32) {
         let Some((before, charged)) = self.guard.note_report(slot, report) else { return };
         if self.guard.target.wants_all() {
             let attempt = match self.guard.progress.kind() {

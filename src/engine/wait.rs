@@ -4,7 +4,7 @@ use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::Duration;
 
 use super::{
-    Begin, CallPolicy, CallState, Ended, Engine, GaveUp, LATEST, Limits, NO_LIMIT, PendingOf,
+    Begin, CallPolicy, CallState, Engine, Finish, GaveUp, LATEST, Limits, NO_LIMIT, PendingOf,
 };
 use crate::cancel::Cancel;
 use crate::classify::Classify;
@@ -26,8 +26,12 @@ where
     X: TargetFor<E>,
 {
     /// Waits until the next attempt begins or the call ends: for the delay, for a cooldown and in
-    /// the queue. The token ends each wait. `elapsed` is that of [`begin`](Self::begin).
-    #[inline]
+    /// the queue. The token ends each wait. `elapsed` is that of
+    /// [`begin_next`](Self::begin_next).
+    ///
+    /// Most calls end with a first attempt that needs no wait, so this case is inline.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the attempt would pass through memory")]
     pub(crate) fn poll_between(
         &mut self,
         slot: usize,
@@ -35,10 +39,17 @@ where
         pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Attempt, GaveUp<E>>> {
-        // Most attempts begin without a wait.
-        if !pending.is_asleep() {
-            if let Some(begun) = self.begin_at_once(slot, cx.waker(), elapsed).transpose() {
-                return Poll::Ready(begun);
+        if let Some(attempt) = self.begin_first(slot) {
+            return Poll::Ready(Ok(attempt));
+        }
+        // After a failure without a delay the next attempt begins in the same poll.
+        if elapsed.is_some() && !self.engine.must_wait() {
+            match self.begin_next(slot, Some(cx.waker()), elapsed) {
+                Begin::Go(attempt) => return Poll::Ready(Ok(attempt)),
+                Begin::Hold(_) | Begin::Queued { .. } => {}
+                Begin::End(reason, retry_after) => {
+                    return Poll::Ready(Err(self.close(reason, retry_after)));
+                }
             }
         }
         self.poll_wait(slot, pending, cx)
@@ -56,7 +67,7 @@ where
             if at != 0 {
                 match ready!(self.poll_until(at, pending.as_mut(), cx)) {
                     WokenBy::Token => {
-                        return Poll::Ready(Err(self.give_up(StopReason::Cancelled, None)));
+                        return Poll::Ready(Err(self.close(StopReason::Cancelled, None)));
                     }
                     WokenBy::Time => self.engine.resumes_at = 0,
                 }
@@ -68,7 +79,7 @@ where
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            match self.begin(slot, Some(cx.waker()), None) {
+            match self.begin(slot, Some(cx.waker())) {
                 Begin::Go(attempt) => return Poll::Ready(Ok(attempt)),
                 Begin::Hold(_) => {}
                 Begin::Queued { until, asks_again } => {
@@ -83,10 +94,10 @@ where
                         }
                         WokenBy::Time => self.engine.waited_too_long(),
                     };
-                    return Poll::Ready(Err(self.give_up(reason, None)));
+                    return Poll::Ready(Err(self.close(reason, None)));
                 }
                 Begin::End(reason, retry_after) => {
-                    return Poll::Ready(Err(self.give_up(reason, retry_after)));
+                    return Poll::Ready(Err(self.close(reason, retry_after)));
                 }
             }
         }
@@ -134,13 +145,13 @@ where
         attempt: Pin<&mut impl Future<Output = Result<T, E>>>,
         pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<T, Ended>> {
+    ) -> Poll<Result<T, Finish>> {
         let polled = self.poll_within(slot, || attempt.poll(cx));
         match polled {
             Poll::Ready(Ok(value)) => Poll::Ready(Ok(value)),
             Poll::Ready(Err(error)) => {
                 self.note_error(error);
-                Poll::Ready(Err(Ended::Error))
+                Poll::Ready(Err(Finish::Error))
             }
             Poll::Pending => self.poll_limits(slot, pending, cx).map(Err),
         }
@@ -158,7 +169,7 @@ where
             poll()
         };
         if let Some(report) = collecting.as_ref().and_then(Collecting::report) {
-            self.settle_usage(slot, &report);
+            self.charge(slot, &report);
         }
         polled
     }
@@ -171,11 +182,11 @@ where
         slot: usize,
         mut pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
-    ) -> Poll<Ended> {
+    ) -> Poll<Finish> {
         if self.token.stops_attempts()
             && pending.as_mut().poll_cancelled(&self.token, cx).is_ready()
         {
-            return Poll::Ready(Ended::Cancelled);
+            return Poll::Ready(Finish::Cancelled);
         }
         if self.engine.resumes_at == 0 {
             if !self.policy.has_timeouts() && self.learns().is_none() {
@@ -192,7 +203,7 @@ where
             }
             // Without a sleep, because a timer may round a sleep of zero up.
             if self.policy.total_timeout() == 0 || self.policy.attempt_timeout() == 0 {
-                return Poll::Ready(self.engine.cut(
+                return Poll::Ready(self.engine.reached_limit(
                     slot,
                     self.policy.attempt_timeout(),
                     self.policy.limits(),
@@ -206,7 +217,11 @@ where
         }
         ready!(pending.as_mut().poll_sleep(cx));
         pending.drop_sleep();
-        Poll::Ready(self.engine.cut(slot, self.policy.attempt_timeout(), self.policy.limits()))
+        Poll::Ready(self.engine.reached_limit(
+            slot,
+            self.policy.attempt_timeout(),
+            self.policy.limits(),
+        ))
     }
 
     /// Removes the limits of an attempt whose stream now flows. The time until now is its latency.
@@ -227,15 +242,15 @@ where
         whole: u64,
         mut pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
-    ) -> Poll<Ended> {
+    ) -> Poll<Finish> {
         if self.token.stops_attempts()
             && pending.as_mut().poll_cancelled(&self.token, cx).is_ready()
         {
-            return Poll::Ready(Ended::Cancelled);
+            return Poll::Ready(Finish::Cancelled);
         }
         match self.engine.ends_at(whole) {
             LATEST | NO_LIMIT => Poll::Pending,
-            ends_at => self.poll_time(ends_at, pending, cx).map(|()| Ended::Deadline),
+            ends_at => self.poll_time(ends_at, pending, cx).map(|()| Finish::Deadline),
         }
     }
 
@@ -266,7 +281,7 @@ where
         let mut cancelled = pin!(token_wakes);
         loop {
             let (until, stop) = match self.engine.resumes_at {
-                0 => match self.begin(slot, Some(&waker), None) {
+                0 => match self.begin(slot, Some(&waker)) {
                     Begin::Go(attempt) => return Ok(attempt),
                     Begin::Hold(_) => continue,
                     Begin::Queued { until, .. } if until >= self.ends_at() => {
@@ -275,7 +290,7 @@ where
                     Begin::Queued { until, asks_again: true } => (until, None),
                     Begin::Queued { until, asks_again: false } => (until, Some(StopReason::Full)),
                     Begin::End(reason, retry_after) => {
-                        return Err(self.give_up(reason, retry_after));
+                        return Err(self.close(reason, retry_after));
                     }
                 },
                 until => (until, None),
@@ -285,7 +300,7 @@ where
                 .as_pin_mut()
                 .is_some_and(|cancelled| cancelled.poll(&mut cx).is_ready())
             {
-                return Err(self.give_up(StopReason::Cancelled, None));
+                return Err(self.close(StopReason::Cancelled, None));
             }
             let left = until.saturating_sub(self.engine.now());
             match stop {
@@ -293,9 +308,9 @@ where
                 None => self.engine.resumes_at = 0,
                 Some(StopReason::Full) => {
                     let full = self.engine.waited_too_long();
-                    return Err(self.give_up(full, None));
+                    return Err(self.close(full, None));
                 }
-                Some(stop) => return Err(self.give_up(stop, None)),
+                Some(stop) => return Err(self.close(stop, None)),
             }
         }
     }
@@ -313,10 +328,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// `own` of the policy or learned.
     #[cold]
     #[inline(never)]
-    fn cut(&mut self, slot: usize, own: u64, limits: Limits) -> Ended {
+    fn reached_limit(&mut self, slot: usize, own: u64, limits: Limits) -> Finish {
         let at = std::mem::take(&mut self.resumes_at);
         if at >= self.ends_at(limits.total) || limits.total == 0 {
-            return Ended::Deadline;
+            return Finish::Deadline;
         }
         let began = self.guard.began(slot);
         let limit = match (self.learns(limits.is_learned), began) {
@@ -327,6 +342,6 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             }
             _ => own,
         };
-        Ended::TimedOut(limit)
+        Finish::TimedOut(limit)
     }
 }

@@ -84,12 +84,12 @@ where
         // The time since the start, after an attempt of this poll has finished.
         let mut elapsed = None;
         loop {
-            let ended = match this.state.as_mut().project() {
+            let finish = match this.state.as_mut().project() {
                 StateProj::Between => {
                     let index = this.call.attempts() as usize;
                     let Some(value) = this.alternatives.get(index) else {
                         this.state.set(State::Done);
-                        return Poll::Ready(Err(this.call.give_up(StopReason::Alternatives, None)));
+                        return Poll::Ready(Err(this.call.close(StopReason::Alternatives, None)));
                     };
                     let begun =
                         ready!(this.call.poll_between(0, elapsed, this.pending.as_mut(), cx));
@@ -111,15 +111,15 @@ where
                             this.call.succeeded(0, attempts);
                             return Poll::Ready(Ok(answer));
                         }
-                        Err(ended) => ended,
+                        Err(finish) => finish,
                     }
                 }
                 StateProj::Done => panic!("`Fallback` polled after completion"),
             };
             // Drop the attempt before its outcome is reported and before the next attempt is made.
-            this.call.dropping(0, ended.is_cut(), || this.state.set(State::Done));
+            this.call.dropping(0, finish.is_cut(), || this.state.set(State::Done));
             this.pending.as_mut().drop_sleep();
-            elapsed = Some(this.call.ended(0, ended)?);
+            elapsed = Some(this.call.finish(0, finish)?);
             this.state.set(State::Between);
         }
     }

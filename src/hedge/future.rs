@@ -12,7 +12,7 @@ use crate::adaptive::AdaptiveTimeout;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::engine::{
-    Begin, CallPolicy, CallState, Ended, GaveUp, NO_LIMIT, Pending, PendingOf, Plain,
+    Begin, CallPolicy, CallState, Finish, GaveUp, NO_LIMIT, Pending, PendingOf, Plain,
 };
 use crate::observe::{CallKind, EventKind};
 use crate::policy::{AsPolicy, Attempt, StopReason};
@@ -120,7 +120,7 @@ where
         let mut this = self.as_mut().project();
         match *this.state {
             State::Unstarted => {
-                if let Begin::Go(attempt) = this.call.begin(0, Some(cx.waker()), None) {
+                if let Begin::Go(attempt) = this.call.begin(0, Some(cx.waker())) {
                     *this.state = State::Racing;
                     this.first.set(Some((this.op)(attempt)));
                 } else {
@@ -137,7 +137,7 @@ where
             let polled = this.call.poll_within(0, || first.poll(cx));
             if let Poll::Ready(outcome) = polled {
                 this.call.dropping(0, false, || this.first.set(None));
-                if let Poll::Ready(outcome) = self.as_mut().settle(1, outcome) {
+                if let Poll::Ready(outcome) = self.as_mut().finish(1, outcome) {
                     return Poll::Ready(outcome);
                 }
             }
@@ -180,10 +180,10 @@ where
                     continue;
                 };
                 let this = self.as_mut().project();
-                let ended = this.hedges.remove(from);
-                let number = ended.number;
-                this.call.dropping(slot, false, || drop(ended));
-                if let Poll::Ready(outcome) = self.as_mut().settle(number, outcome) {
+                let finished = this.hedges.remove(from);
+                let number = finished.number;
+                this.call.dropping(slot, false, || drop(finished));
+                if let Poll::Ready(outcome) = self.as_mut().finish(number, outcome) {
                     return Poll::Ready(outcome);
                 }
             }
@@ -217,7 +217,7 @@ where
         if this.call.token.stops_attempts()
             && this.pending.as_mut().poll_cancelled(&this.call.token, cx).is_ready()
         {
-            return Poll::Ready(Some(self.end(StopReason::Cancelled)));
+            return Poll::Ready(Some(self.close(StopReason::Cancelled)));
         }
         let (own, ends_at) = (this.call.policy.attempt_timeout(), this.call.ends_at());
         let due = this.pace.due(delay(this.call));
@@ -240,7 +240,7 @@ where
         this.pending.as_mut().drop_sleep();
         *this.asleep_until = NO_LIMIT;
         if at == ends_at {
-            return Poll::Ready(Some(self.end(StopReason::Deadline)));
+            return Poll::Ready(Some(self.close(StopReason::Deadline)));
         }
         if at == cut_at {
             return Poll::Ready(self.cut_oldest(own));
@@ -258,7 +258,7 @@ where
         this.call.set_delay(waited);
         this.call.engine.guard.progress.set_refuser(None);
         if slot < SLOTS && this.call.engine.guard.pay() {
-            if let Begin::Go(attempt) = this.call.begin(slot, None, None) {
+            if let Begin::Go(attempt) = this.call.begin(slot, None) {
                 this.pace.began(now);
                 this.call.engine.guard.note_began(slot, now);
                 let joined = Box::pin((this.op)(attempt));
@@ -266,7 +266,7 @@ where
                 return;
             }
         }
-        this.call.engine.guard.refund();
+        this.call.engine.guard.release_payment();
         this.pace.denied(now);
         let by = this.call.engine.guard.progress.refuser().map(Refuser::part);
         this.call.emit(EventKind::Denied { attempts: this.call.attempts(), by });
@@ -285,7 +285,7 @@ where
             this.call.dropping(number as usize - 1, true, || drop(joined));
             number
         };
-        match self.fail(number, Ended::TimedOut(own)) {
+        match self.fail(number, Finish::TimedOut(own)) {
             Poll::Ready(outcome) => Some(outcome),
             Poll::Pending => None,
         }

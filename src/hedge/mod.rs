@@ -35,7 +35,7 @@
 //! attempt in flight has failed. A further hedge would then be a retry without a backoff. No
 //! further hedge starts either after a throttling error or a hint to wait.
 
-mod end;
+mod close;
 mod future;
 mod pace;
 mod policy;

@@ -217,9 +217,7 @@ impl Failure {
     /// limit](Verdict::is_own_limit). The provider is [`Failing`](Health::Failing) for `Server`,
     /// `Timeout` and `Network`. It is [`Unknown`](Health::Unknown) for `Cancelled` and `Unknown`.
     /// For all other kinds the provider is [`Healthy`](Health::Healthy) because it was right to
-    /// refuse the request. The verdict [is unsure](Verdict::is_unsure) if
-    /// [the status alone decided](Self::is_by_status_alone) and the provider did not say whether or
-    /// when the request may be sent again.
+    /// refuse the request.
     pub fn verdict(&self) -> Verdict {
         let verdict = match self.kind() {
             Kind::RateLimit => Verdict::throttled(),
@@ -229,8 +227,6 @@ impl Failure {
             _ => Verdict::transient().with_health(Health::Healthy),
         };
         let verdict = if self.is_retryable() { verdict } else { verdict.not_again() };
-        let is_unsure = self.is_by_status_alone() && !self.0.instructed;
-        let verdict = if is_unsure { verdict.unsure() } else { verdict };
         self.wait().map_or(verdict, |wait| verdict.after(wait))
     }
 }

@@ -258,8 +258,7 @@ pub enum HeldBy {
     Bulkhead,
     /// The queue of the upstream's quota.
     Quota,
-    /// The upstream's spent budget. An attempt waits for it only under a policy that
-    /// [pauses](crate::RetryPolicy::with_pause_when_spent).
+    /// The upstream's spent budget. No attempt waits for it.
     Budget,
     /// The upstream's open breaker. No attempt waits for it.
     Breaker,

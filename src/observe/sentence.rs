@@ -76,9 +76,6 @@ impl fmt::Display for Event<'_> {
                     (Some(too_large), _) => write!(f, ", {too_large}")?,
                     (None, Some(no_room)) => write!(f, ", {no_room}")?,
                     _ if has_spare && is_hedge => f.write_str(", no attempt was left in flight")?,
-                    _ if has_spare => {
-                        f.write_str(", an unsure verdict allows no further attempt")?;
-                    }
                     _ if !reason.is_evident(failure.cut) => {
                         write!(f, ", {}", reason.in_words(failure.verdict))?;
                     }

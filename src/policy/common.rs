@@ -20,12 +20,6 @@ pub(crate) trait Rules {
     /// Returns the number of attempts allowed.
     fn allowed(&self) -> u32;
 
-    /// Returns whether a call waits before it ends because the budget is spent.
-    #[inline]
-    fn pauses_when_spent(&self) -> bool {
-        false
-    }
-
     /// Decides the next step after a failed attempt. The first `renewed` attempts do not count.
     ///
     /// The default reads only the verdict, and draws nothing.

@@ -149,17 +149,16 @@ impl<C> RetryPolicy<C> {
     /// The first rule that applies decides:
     /// 1. Without a verdict stop as [`StopReason::Unclassified`].
     /// 2. If the request must not be sent again, stop as [`StopReason::Fatal`].
-    /// 3. After the last attempt stop as [`StopReason::Attempts`]. An [unsure](Verdict::is_unsure)
-    ///    verdict may have [fewer attempts](RetryPolicy::with_unsure_attempts).
+    /// 3. After the last attempt stop as [`StopReason::Attempts`].
     /// 4. If the [wait](Verdict::wait) of the verdict is above the hint cap, stop as [`StopReason::HintTooLong`].
     /// 5. If the delay leaves no time for another attempt, stop as [`StopReason::Deadline`].
     /// 6. Otherwise retry after the delay.
     ///
     /// The delay is that of the backoff, or the hint with its jitter if that is longer. The
     /// classifier's own [floor](Verdict::at_least) counts as a hint throughout. After a
-    /// throttling it may have [a backoff of its own](RetryPolicy::with_throttled_backoff). A
-    /// [margin](RetryPolicy::with_hint_margin) cuts the hint, which then has no jitter. The jitter
-    /// of a hint is positive, and zero with `Jitter::None`. It is at most the backoff's delay without
+    /// throttling it may have [a backoff of its own](RetryPolicy::with_throttled_backoff). The policy
+    /// [`aws`](RetryPolicy::aws) cuts the hint, which then has no jitter. The jitter of a hint is
+    /// positive, and zero with `Jitter::None`. It is at most the backoff's delay without
     /// jitter, or a tenth of the hint if that is more. It is also at most half of the time left
     /// after the hint. So a hint that fits the deadline still fits with jitter. The growth of the
     /// backoff continues after a hint.
@@ -189,10 +188,7 @@ impl<C> RetryPolicy<C> {
             return Decision::Stop(StopReason::Fatal);
         }
         let retry = failed.number().saturating_sub(renewed).max(1);
-        let is_last = |attempts: u32| retry >= attempts;
-        if is_last(self.attempts)
-            || verdict.is_unsure() && self.unsure_attempts().is_some_and(is_last)
-        {
+        if retry >= self.attempts {
             return Decision::Stop(StopReason::Attempts);
         }
         let backoff = match &self.throttled_backoff {

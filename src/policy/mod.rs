@@ -98,9 +98,7 @@ use crate::verdict::Verdict;
 /// * `total_timeout`, `attempt_timeout`, `hint_cap` and `cap` may be `"none"` or null. Both mean no
 ///   limit.
 /// * `learned_attempt_timeout` is true or false.
-/// * `throttled_backoff` is a backoff like `backoff`. `hint_margin` is a duration.
-/// * `pause_when_spent` is true or false.
-/// * `unsure_attempts` is a number from 1. Without it unsure verdicts have no limit of their own.
+/// * `throttled_backoff` is a backoff like `backoff`.
 /// * `curve` is `"none"`, `"fixed"`, `"linear"`, `"exponential"` or `"fibonacci"`. The curves
 ///   `steps` and `custom` exist only in code. Reading or writing one of these two is an error.
 /// * `jitter` is `"none"`, `"full"`, `"equal"`, `"decorrelated"` or `{ "proportional": 0.5 }`. The
@@ -110,10 +108,9 @@ use crate::verdict::Verdict;
 ///
 /// * an `attempt_timeout` above the `total_timeout`,
 /// * a `base` above the `cap` of the same backoff,
-/// * a backoff whose shortest first delay is not below the `total_timeout`, so that no retry begins,
-/// * more `unsure_attempts` than `attempts`.
+/// * a backoff whose shortest first delay is not below the `total_timeout`, so that no retry begins.
 ///
-/// A default contradicts nothing. With one attempt the last two are no error, because the policy
+/// A default contradicts nothing. With one attempt the last one is no error, because the policy
 /// makes no retry anyway. A policy that contradicts itself in code is written as it is.
 ///
 /// The classifier is not written, because it is code. After reading a policy, set its classifier by
@@ -122,29 +119,21 @@ use crate::verdict::Verdict;
 #[must_use = "a policy does nothing until a call is made under it"]
 pub struct RetryPolicy<C = Always> {
     attempts: u32,
-    /// The attempts if the verdict is unsure. `u16::MAX` means no limit of its own.
-    unsure_attempts: u16,
     total_timeout: Option<Duration>,
     attempt_timeout: Option<Duration>,
     /// True if the attempt timeout is learned from the upstream.
     learned: bool,
-    /// True if the call waits before it ends because of a spent budget.
-    pauses: bool,
     backoff: Backoff,
     /// The backoff after a throttling, if it has one of its own.
     throttled_backoff: Option<Backoff>,
     hint_cap: Duration,
+    /// The longest time by which a hint may lengthen the delay of the backoff, if it has such a limit.
     hint_margin: Option<Duration>,
     classifier: C,
 }
 
 common_settings!(RetryPolicy, "attempt", learned);
 rules!(RetryPolicy, |policy| policy.learned, policy.attempts, {
-    #[inline]
-    fn pauses_when_spent(&self) -> bool {
-        self.pauses
-    }
-
     #[inline]
     fn decide_renewed(
         &self,

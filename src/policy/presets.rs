@@ -9,11 +9,9 @@ impl RetryPolicy {
     pub const fn new() -> Self {
         Self {
             attempts: 3,
-            unsure_attempts: u16::MAX,
             total_timeout: None,
             attempt_timeout: None,
             learned: false,
-            pauses: false,
             backoff: Backoff::exponential(Duration::from_millis(500)),
             throttled_backoff: None,
             hint_cap: Duration::from_secs(2 * 60),
@@ -49,10 +47,11 @@ impl RetryPolicy {
     /// | hint | cut to the backoff's delay and 5 s more. No hint is too long |
     ///
     /// The SDKs read the hint from the header `x-amz-retry-after`. `DynamoDB` has four attempts and a
-    /// backoff from 25 ms. For long polls, such as `ReceiveMessage` of SQS, add
-    /// [`with_pause_when_spent`](Self::with_pause_when_spent). Two details differ from the SDKs. After
-    /// that pause the call asks the budget once more. A budget smaller than a cost still pays for one
-    /// retry.
+    /// backoff from 25 ms. Unlike the SDKs, a budget smaller than the cost of a retry still pays for one
+    /// retry, and a long poll, such as `ReceiveMessage` of SQS, does not wait before it ends because
+    /// the budget is spent. So let the loop around such polls sleep after
+    /// [`StopReason::Budget`](crate::StopReason::Budget). The limit on the hint has no setting: it is
+    /// neither read from a configuration nor written to one.
     ///
     /// Source: AWS SDKs and Tools Reference Guide, "Retry behavior" (2026).
     ///
@@ -67,15 +66,16 @@ impl RetryPolicy {
     ///     Backoff::exponential(Duration::from_millis(25)).with_cap(Duration::from_secs(20)),
     /// );
     /// assert_eq!(DYNAMO_DB.budget().unwrap().capacity(), 500);
-    /// assert_eq!(POLICY.hint_margin(), Some(Duration::from_secs(5)));
+    /// assert_eq!(POLICY.throttled_backoff(), RetryPolicy::aws().throttled_backoff());
     /// ```
     pub const fn aws() -> Self {
         const CAP: Duration = Duration::from_secs(20);
-        Self::new()
+        let mut policy = Self::new()
             .with_backoff(Backoff::exponential(Duration::from_millis(50)).with_cap(CAP))
             .with_throttled_backoff(Backoff::exponential(Duration::from_secs(1)).with_cap(CAP))
-            .with_hint_cap(Duration::MAX)
-            .with_hint_margin(Duration::from_secs(5))
+            .with_hint_cap(Duration::MAX);
+        policy.hint_margin = Some(Duration::from_secs(5));
+        policy
     }
 }
 

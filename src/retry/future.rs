@@ -81,7 +81,7 @@ where
         // The time since the start, after an attempt of this poll has finished.
         let mut elapsed = None;
         loop {
-            let ended = match this.state.as_mut().project() {
+            let finish = match this.state.as_mut().project() {
                 StateProj::Between => {
                     let begun =
                         ready!(this.call.poll_between(0, elapsed, this.pending.as_mut(), cx));
@@ -101,15 +101,15 @@ where
                             this.call.succeeded(0, attempts);
                             return Poll::Ready(Ok(value));
                         }
-                        Err(ended) => ended,
+                        Err(finish) => finish,
                     }
                 }
                 StateProj::Done => panic!("`Retry` polled after completion"),
             };
             // The attempt is dropped before its end is reported and before the next one is made.
-            this.call.dropping(0, ended.is_cut(), || this.state.set(State::Done));
+            this.call.dropping(0, finish.is_cut(), || this.state.set(State::Done));
             this.pending.as_mut().drop_sleep();
-            elapsed = Some(this.call.ended(0, ended)?);
+            elapsed = Some(this.call.finish(0, finish)?);
             this.state.set(State::Between);
         }
     }

@@ -7,7 +7,7 @@ use pin_project_lite::pin_project;
 
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::engine::{CallState, Ended, GaveUp, Pending, PendingOf, Renewed};
+use crate::engine::{CallState, Finish, GaveUp, Pending, PendingOf, Renewed};
 use crate::observe::CallKind;
 use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 use crate::quota::{Limits, Report, Usage};
@@ -218,19 +218,19 @@ where
         }
         self.failed = self.call.attempts();
         self.call.note_error(error);
-        self.call.failed(0, Ended::Error).map(|_| ())
+        self.call.finish_failed(0, Finish::Error).map(|_| ())
     }
 
     /// Reports the usage of the current attempt to the quota. For attempts that were begun with
     /// [`next`](Self::next): within [`attempt`](Self::attempt) use
     /// [`quota::record`](crate::quota::record).
     pub fn record(&mut self, usage: Usage) {
-        self.call.settle_usage(0, &Report { usage: Some(usage), limits: None });
+        self.call.charge(0, &Report { usage: Some(usage), limits: None });
     }
 
     /// Reports the limits of an answer to the quota, as [`record`](Self::record) does the usage.
     pub fn learn(&mut self, limits: Limits) {
-        self.call.settle_usage(0, &Report { usage: None, limits: Some(limits) });
+        self.call.charge(0, &Report { usage: None, limits: Some(limits) });
     }
 
     /// Reports that the attempt succeeded, unless [`attempt`](Self::attempt) did. Returns `value`.
@@ -312,7 +312,7 @@ pin_project! {
             match this.phase {
                 Phase::Polling => {
                     this.operation.set(None);
-                    this.run.call.drop_attempt(0);
+                    this.run.call.release_attempt(0);
                 }
                 Phase::Waiting => this.run.call.leave_queue(0),
                 Phase::Unstarted | Phase::Done => {}
@@ -354,7 +354,7 @@ where
             this.operation.as_mut().as_pin_mut().expect("`Run::attempt` polled after completion");
         let outcome = ready!(call.poll_attempt(0, operation, this.pending.as_mut(), cx));
         // Drop the operation before its outcome is reported.
-        let is_cut = outcome.as_ref().is_err_and(|ended| ended.is_cut());
+        let is_cut = outcome.as_ref().is_err_and(|finish| finish.is_cut());
         call.dropping(0, is_cut, || this.operation.set(None));
         *this.phase = Phase::Done;
         Poll::Ready(match outcome {
@@ -364,7 +364,7 @@ where
                 this.run.has_succeeded = true;
                 Ok(Some(value))
             }
-            Err(ended) => call.ended(0, ended).map(|_| None),
+            Err(finish) => call.finish(0, finish).map(|_| None),
         })
     }
 }

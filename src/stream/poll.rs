@@ -8,7 +8,7 @@ use super::retry::{RetryStream, State, StateProj};
 use super::{Part, Resumption};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::engine::{Ended, GaveUp};
+use crate::engine::{Finish, GaveUp};
 use crate::policy::{AsPolicy, Attempt, RetryPolicy, StopReason};
 use crate::upstream::{Target, TargetFor};
 
@@ -46,7 +46,7 @@ where
                         Ok(attempt) => {
                             this.state.set(State::Opening { attempt: (this.open)(attempt) });
                         }
-                        Err(gave_up) => return self.end(gave_up),
+                        Err(gave_up) => return self.close(gave_up),
                     }
                     continue;
                 }
@@ -64,21 +64,21 @@ where
                 // Taking the next item starts new work. The token is therefore checked first.
                 StateProj::Reading { .. } if this.call.stops_reading() => {
                     this.state.set(State::Done);
-                    let gave_up = this.call.give_up(StopReason::Cancelled, None);
-                    return self.end(gave_up);
+                    let gave_up = this.call.close(StopReason::Cancelled, None);
+                    return self.close(gave_up);
                 }
                 // A sender that is never silent would otherwise exceed the limit for ever.
                 StateProj::Reading { .. }
                     if *this.flowing && this.call.is_past(this.call.policy.whole) =>
                 {
-                    if let Some(yielded) = self.as_mut().fail(Ended::Deadline) {
+                    if let Some(yielded) = self.as_mut().fail(Finish::Deadline) {
                         return Poll::Ready(Some(yielded));
                     }
                     continue;
                 }
                 StateProj::Reading { stream } => this.call.poll_within(0, || stream.poll_next(cx)),
             };
-            let ended = match polled {
+            let finish = match polled {
                 Poll::Pending => ready!(self.as_mut().poll_limits(cx)),
                 Poll::Ready(Some(Ok(item))) => {
                     self.as_mut().take(item);
@@ -91,15 +91,15 @@ where
                 }
                 Poll::Ready(Some(Err(error))) => {
                     self.as_mut().project().call.note_error(error);
-                    Ended::Error
+                    Finish::Error
                 }
-                Poll::Ready(None) if this.rules.requires_end => Ended::Stream,
+                Poll::Ready(None) if this.rules.requires_end => Finish::Stream,
                 Poll::Ready(None) => {
                     self.as_mut().succeed();
                     continue;
                 }
             };
-            if let Some(yielded) = self.as_mut().fail(ended) {
+            if let Some(yielded) = self.as_mut().fail(finish) {
                 return Poll::Ready(Some(yielded));
             }
         }
@@ -148,24 +148,24 @@ where
     }
 
     /// Ends a failed attempt. Returns `None` while the next attempt is awaited.
-    fn fail(self: Pin<&mut Self>, ended: Ended) -> Yielded<T, E> {
+    fn fail(self: Pin<&mut Self>, finish: Finish) -> Yielded<T, E> {
         let mut this = self.project();
         // The failed stream is dropped before the failure is reported and before the next stream is
         // opened.
-        this.call.dropping(0, ended.is_cut(), || this.state.set(State::Done));
+        this.call.dropping(0, finish.is_cut(), || this.state.set(State::Done));
         this.pending.as_mut().drop_sleep();
         this.held.clear();
-        if *this.flowing && matches!(ended, Ended::Deadline) {
-            return Some(Err(this.call.cut_whole()));
+        if *this.flowing && matches!(finish, Finish::Deadline) {
+            return Some(Err(this.call.close_whole()));
         }
-        if matches!(ended, Ended::Deadline | Ended::Cancelled) {
-            return this.call.ended(0, ended).err().map(Err);
+        if matches!(finish, Finish::Deadline | Finish::Cancelled) {
+            return this.call.finish(0, finish).err().map(Err);
         }
         let mut marker = None;
         if std::mem::take(this.flowing) {
-            match (this.resumption)(this.call.error_of(ended)) {
+            match (this.resumption)(this.call.error_of(finish)) {
                 Resumption::Fail => {
-                    return Some(Err(this.call.failed_for_good(0, ended, StopReason::Partial)));
+                    return Some(Err(this.call.finish_last(0, finish, StopReason::Partial)));
                 }
                 Resumption::Restart(item) => marker = Some(item),
                 Resumption::Resume => {}
@@ -176,7 +176,7 @@ where
                 this.call.policy.renewed.renew(attempts.saturating_sub(1));
             }
         }
-        match this.call.failed(0, ended) {
+        match this.call.finish_failed(0, finish) {
             Ok(_) => {
                 this.call.policy.flow_since(None);
                 this.state.set(State::Between);
@@ -187,7 +187,7 @@ where
     }
 
     /// Waits for a limit or the token to end the pending attempt.
-    fn poll_limits(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
+    fn poll_limits(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Finish> {
         let this = self.project();
         if !*this.flowing {
             return this.call.poll_limits(0, this.pending, cx);
@@ -196,9 +196,9 @@ where
         this.call.poll_whole(whole, this.pending, cx)
     }
 
-    /// Ends the stream from outside.
+    /// Closes the stream from outside.
     #[cold]
-    fn end(self: Pin<&mut Self>, gave_up: GaveUp<E>) -> Poll<Yielded<T, E>> {
+    fn close(self: Pin<&mut Self>, gave_up: GaveUp<E>) -> Poll<Yielded<T, E>> {
         let mut this = self.project();
         this.pending.as_mut().drop_sleep();
         this.held.clear();

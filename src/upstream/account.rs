@@ -1,10 +1,9 @@
-use super::payment::{Paused, Payment};
+use super::payment::Payment;
 use super::progress::Refuser;
 use super::{Endpoint, Guard};
 use crate::budget::{Budget, Cause};
 use crate::observe::{CallKind, HeldBy};
 use crate::time::Timer;
-use crate::verdict::Cut;
 
 /// The payments of a call to the budget of its target.
 impl<X: Endpoint, const N: usize> Guard<X, N> {
@@ -46,19 +45,6 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         true
     }
 
-    /// Begins a pause after an attempt that ended with `cut` or with an error. The budget could not pay
-    /// for the next attempt.
-    #[cold]
-    pub(crate) const fn pause(&mut self, cut: Option<Cut>) {
-        self.progress.payment = self.progress.payment.owed(cut);
-    }
-
-    /// Returns the end of the attempt before the pause. `None` outside of a pause.
-    #[inline]
-    pub(crate) const fn paused(&self) -> Option<Paused> {
-        self.progress.payment.paused()
-    }
-
     /// Spends the held tokens because the attempt begins.
     #[inline]
     pub(crate) const fn spend(&mut self) {
@@ -68,10 +54,10 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     /// Gives back the tokens of an attempt that will not begin.
     #[cold]
     #[inline(never)]
-    pub(crate) fn refund(&mut self) {
+    pub(crate) fn release_payment(&mut self) {
         let payment = self.progress.payment;
         if payment.is_held() {
-            self.progress.payment = payment.given_back();
+            self.progress.payment = payment.released();
             if let Some(budget) = self.budget() {
                 budget.refund(payment.cause());
             }

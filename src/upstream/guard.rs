@@ -3,7 +3,7 @@ use std::ops::RangeInclusive;
 use std::task::Waker;
 use std::time::Duration;
 
-use super::held::{Admit, Held, HeldPermit, end, enter, give_back, reserve, resume};
+use super::held::{Admit, Held, HeldPermit, enter, finish, release, reserve, resume};
 use super::progress::{Progress, Refuser};
 use super::{Endpoint, Slot, lending, limits};
 use crate::breaker::{Open, Outcome, Owner, Ticket, Transition};
@@ -33,33 +33,33 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
 
     /// Gives back everything that the attempt in `slot` holds. The attempt does not count.
     #[inline]
-    pub(crate) fn forget(&mut self, slot: usize) {
+    pub(crate) fn release(&mut self, slot: usize) {
         let held = self.slots[slot].held().map_or(Held::Nothing, mem::take);
         if held.is_some() {
-            self.give_back(held);
+            self.release_held(held);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn give_back(&self, held: Held) {
+    fn release_held(&self, held: Held) {
         if let Some(parts) = self.target.parts() {
-            give_back(held, parts, &self.target.demand());
+            release(held, parts, &self.target.demand());
         }
     }
 
     /// Gives back everything that all attempts hold, and the budget token.
     #[cold]
     #[inline(never)]
-    pub(crate) fn forget_all(&mut self) {
-        (0..N).for_each(|slot| self.forget(slot));
-        self.refund();
+    pub(crate) fn release_all(&mut self) {
+        (0..N).for_each(|slot| self.release(slot));
+        self.release_payment();
     }
 
     /// Leaves the queue of the bulkhead or the quota if the attempt in `slot` waits there.
     pub(crate) fn leave_queue(&mut self, slot: usize) {
         if let Some(Held::Queued { .. } | Held::InLine(_)) = self.slots[slot].held() {
-            self.forget(slot);
+            self.release(slot);
         }
     }
 }
@@ -112,7 +112,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if let Some(cooldown) = cooldown {
             let now = now.unwrap_or_else(|| owned.now());
             if let Some(delay) = cooldown.wait(now, |range| owned.draw_within(range)) {
-                give_back(mem::take(held), parts, &self.target.demand());
+                release(mem::take(held), parts, &self.target.demand());
                 return Admit::Hold(delay);
             }
         }
@@ -136,7 +136,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                 Ok(ticket) => ticket,
                 Err(open) => {
                     if held.is_some() {
-                        give_back(mem::take(held), parts, &self.target.demand());
+                        release(mem::take(held), parts, &self.target.demand());
                     }
                     return Admit::Refused {
                         by: Refuser::Breaker,
@@ -161,7 +161,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     /// the first poll `at` may be the start of that poll.
     #[inline(never)] // compiled once for all call sites
     pub(crate) fn report_success(&mut self, slot: usize, at: Option<u64>) {
-        if self.settle_success(slot, at, None) {
+        if self.finish_success(slot, at, None) {
             self.deposit();
         }
         self.relieve();
@@ -170,7 +170,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     /// Returns false if another call reports the request of the attempt, or has reported it. `cost` is
     /// the cost of the reservation if another call made it.
     #[inline]
-    pub(super) fn settle_success(
+    pub(super) fn finish_success(
         &mut self,
         slot: usize,
         at: Option<u64>,
@@ -189,7 +189,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                 None => self.target.demand(),
                 Some(cost) => Demand::of(cost),
             };
-            end(quota, &demand, reserved);
+            finish(quota, &demand, reserved);
         }
         if let Some(breaker) = &parts.breaker {
             breaker.settle(ticket, Outcome::HEALTHY, at, &Owned(&self.target));
@@ -230,7 +230,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                 Some(verdict) => {
                     quota.refuse(&demand.cost, reserved, verdict.is_own_limit(), now);
                 }
-                None => end(quota, &demand, reserved),
+                None => finish(quota, &demand, reserved),
             }
         }
         if let Some(breaker) = &parts.breaker {
@@ -270,8 +270,8 @@ impl<X: Endpoint, const N: usize> Drop for Guard<X, N> {
             && (self.progress.payment.is_held()
                 || self.slots.iter_mut().any(|slot| slot.held().is_some_and(|held| held.is_some())))
         {
-            (0..N).for_each(|slot| self.abandon(slot));
-            self.refund();
+            (0..N).for_each(|slot| self.release_dropped(slot));
+            self.release_payment();
         }
     }
 }

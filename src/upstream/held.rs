@@ -99,7 +99,7 @@ pub(super) fn resume(
     let (Held::Queued { ticket, since }, Some(bulkhead), Some(waker)) =
         (&*held, &parts.bulkhead, waker)
     else {
-        give_back(mem::take(held), parts, demand);
+        release(mem::take(held), parts, demand);
         return None;
     };
     let until = since.saturating_add(bulkhead.max_wait());
@@ -179,7 +179,7 @@ pub(super) fn reserve(
                     .as_ref()
                     .and_then(|breaker| breaker.refusal_within(Duration::ZERO, owner))
                 {
-                    give_back(mem::take(held), parts, demand);
+                    release(mem::take(held), parts, demand);
                     return Err(Admit::Refused {
                         by: Refuser::Breaker,
                         reason: StopReason::Open,
@@ -212,13 +212,13 @@ pub(super) fn reserve(
             Admit::Refused { by: Refuser::Quota, reason: StopReason::TooLarge, retry_after: None }
         }
     };
-    give_back(mem::take(held), parts, demand);
+    release(mem::take(held), parts, demand);
     Err(refused)
 }
 
 /// Ends the reservation of an attempt that was sent.
 #[inline(never)]
-pub(super) fn end(quota: &Quota, demand: &Demand<'_>, reserved: Reserved) {
+pub(super) fn finish(quota: &Quota, demand: &Demand<'_>, reserved: Reserved) {
     quota.end(&demand.cost, reserved);
 }
 
@@ -227,7 +227,7 @@ pub(super) fn end(quota: &Quota, demand: &Demand<'_>, reserved: Reserved) {
 /// The reservation of a request that may have been sent stands. An admission that a call within the
 /// attempt has taken is no longer here.
 #[cold]
-pub(super) fn give_back(held: Held, parts: &Parts, demand: &Demand<'_>) {
+pub(super) fn release(held: Held, parts: &Parts, demand: &Demand<'_>) {
     if matches!(held, Held::Admitted { reserved, .. } if reserved.is_lent()) {
         return;
     }

@@ -285,14 +285,14 @@ pub(super) fn contend(parts: &Parts) {
     });
 }
 
-/// Gives an admission back to the innermost attempt on this upstream that has lent one of this cost.
+/// Hands an admission back to the innermost attempt on this upstream that has lent one of this cost.
 /// Returns false if there is none. `payment` is that of a request with a good answer.
 ///
 /// Without an answer only the admission of the attempt itself goes back: another request of the
 /// attempt may have failed, and is reported already. If the attempt was cut, any admission goes back,
 /// so that the cut counts.
 #[cold]
-pub(super) fn give_back(
+pub(super) fn hand_back(
     parts: &Parts,
     cost: Option<CostKey>,
     held: Held,

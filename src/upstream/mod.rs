@@ -76,7 +76,6 @@ pub(crate) use explain::{Describe, NotError, Writer};
 pub(crate) use guard::{Guard, Owned};
 pub(crate) use held::Admit;
 pub(crate) use parts::{Name, Parts};
-pub(crate) use payment::Paused;
 pub(crate) use progress::Refuser;
 pub(crate) use target::{Endpoint, Slot};
 

@@ -1,6 +1,6 @@
 use std::mem;
 
-use super::held::{Held, give_back};
+use super::held::{Held, release};
 use super::lending::{self, Lending, Taken};
 use super::payment::Payment;
 use super::{Endpoint, Guard, Parts, Slot};
@@ -65,16 +65,16 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     /// attempt does not count.
     #[cold]
     #[inline(never)]
-    pub(crate) fn abandon(&mut self, slot: usize) {
+    pub(crate) fn release_dropped(&mut self, slot: usize) {
         if lending::is_within_any() {
             if let (Some(parts), Some(held)) = (self.target.parts(), self.slots[slot].held()) {
                 let cost = cost_of(&self.target, parts);
-                if held.is_nested() && lending::give_back(parts, cost, *held, None) {
+                if held.is_nested() && lending::hand_back(parts, cost, *held, None) {
                     *held = Held::Nothing;
                 }
             }
         }
-        self.forget(slot);
+        self.release(slot);
     }
 
     /// Gives the admission of a good answer back to the attempt around this call that has lent it.
@@ -90,10 +90,10 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         let cost = cost_of(&self.target, parts);
         if reserved.is_unanswered() {
             // The attempt has its success from elsewhere. Nothing is known about the request.
-            give_back(held, parts, &self.target.demand());
+            release(held, parts, &self.target.demand());
             return true;
         }
-        reserved.is_lent() || lending::give_back(parts, cost, held, Some(payment))
+        reserved.is_lent() || lending::hand_back(parts, cost, held, Some(payment))
     }
 }
 
@@ -114,18 +114,18 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             Some(Taken::Answered(before, payment, cost)) => {
                 *held = before.map_reserved(Reserved::unnested);
                 let own = mem::replace(&mut self.progress.payment, payment);
-                if self.settle_success(slot, None, Some(cost)) {
+                if self.finish_success(slot, None, Some(cost)) {
                     self.deposit();
                 }
                 self.progress.payment = own;
                 return false;
             }
             Some(Taken::Unanswered(before, cost)) => {
-                give_back(before, parts, &Demand::of(cost));
+                release(before, parts, &Demand::of(cost));
                 return false;
             }
             Some(Taken::OtherCost(before, cost)) => {
-                give_back(before.map_reserved(Reserved::unsent), parts, &Demand::of(cost));
+                release(before.map_reserved(Reserved::unsent), parts, &Demand::of(cost));
                 return false;
             }
         }

@@ -75,6 +75,13 @@ impl Progress {
         KINDS[(self.flags & KIND) as usize % KINDS.len()]
     }
 
+    /// Returns true for a kind whose attempts repeat one request. Within the other kinds a retry is
+    /// intended.
+    #[inline]
+    pub(crate) const fn repeats(&self) -> bool {
+        self.flags & KIND < CallKind::Hedge as u8
+    }
+
     /// Returns true if the call must yield to other tasks before the next attempt.
     #[inline]
     pub(crate) const fn must_yield(&self) -> bool {
@@ -133,6 +140,8 @@ mod tests {
         for kind in KINDS {
             let mut progress = Progress::new(kind);
             assert_eq!((progress.kind(), progress.must_yield()), (kind, false));
+            let repeats = matches!(kind, CallKind::Retry | CallKind::Run | CallKind::Stream);
+            assert_eq!(progress.repeats(), repeats);
             assert_eq!(progress.refuser(), None);
             assert!(!progress.note_nesting());
             for refuser in Refuser::ALL {

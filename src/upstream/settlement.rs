@@ -51,11 +51,11 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     }
 
     /// Ends the attempt in `slot` as if its request had never been sent.
-    pub(crate) fn withdraw(&mut self, slot: usize) {
+    pub(crate) fn release_unsent(&mut self, slot: usize) {
         if let Some(Held::Admitted { reserved, .. }) = self.slots[slot].held() {
             *reserved = reserved.unsent();
         }
-        self.forget(slot);
+        self.release(slot);
     }
 
     /// Returns the tokens that the attempt in `slot` has reserved. `None` without a quota.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use resile::quota::{Quota, Rate};
 use resile::{
-    Attempt, Backoff, Budget, Decision, Never, RetryPolicy, Seeded, StopReason, Timer, TokioTimer,
-    Upstream, Verdict, retry,
+    Attempt, Backoff, Budget, Decision, Never, RetryPolicy, Run, Seeded, StopReason, Timer,
+    TokioTimer, Upstream, Verdict, retry,
 };
 use tokio::time::Instant;
 
@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// A clock that draws the longest delay of each range: the `exponential_base` 1 of the published
 /// cases.
-pub(crate) struct Longest(TokioTimer);
+struct Longest(TokioTimer);
 
 impl Timer for Longest {
     type Sleep = <TokioTimer as Timer>::Sleep;
@@ -36,13 +36,13 @@ impl Timer for Longest {
     }
 }
 
-pub(crate) fn on(budget: Budget) -> Upstream<Longest> {
+fn on(budget: Budget) -> Upstream<Longest> {
     Upstream::new("aws").with_budget(budget).with_timer(Longest(TokioTimer::new()))
 }
 
 /// An error that is its own verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Refused(pub(crate) Verdict);
+struct Refused(Verdict);
 
 impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -52,7 +52,7 @@ impl std::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-pub(crate) fn aws() -> RetryPolicy<fn(&Refused) -> Verdict> {
+fn aws() -> RetryPolicy<fn(&Refused) -> Verdict> {
     RetryPolicy::aws().with_classifier(|refused: &Refused| refused.0)
 }
 
@@ -65,8 +65,8 @@ enum Step {
 }
 use Step::{Retry, Stop, Success};
 
-pub(crate) const DOWN: Verdict = Verdict::transient();
-pub(crate) const BUSY: Verdict = Verdict::throttled();
+const DOWN: Verdict = Verdict::transient();
+const BUSY: Verdict = Verdict::throttled();
 
 /// A published case: its name, the tokens at the start, the policy and the answers.
 type Case = (&'static str, u32, RetryPolicy<fn(&Refused) -> Verdict>, Vec<Step>);
@@ -220,36 +220,6 @@ proptest! {
             prop_assert_eq!(delay(verdict.after(hint)), hint.clamp(t, t + SECOND * 5));
         }
     }
-
-    /// A full budget pays for a retry whatever its capacity and costs, and after enough successes it
-    /// does so again. A limiter with a floor of one token that charged 5 or 10 for a retry never paid
-    /// again.
-    #[test]
-    fn no_cost_locks_a_budget_for_ever(capacity in 1_u32..40, failed in 0_u32..60, throttled in 0_u32..60) {
-        let budget = Budget::new().with_capacity(capacity).with_costs(failed, throttled);
-        for verdict in [DOWN, BUSY] {
-            for _ in 0..3 {
-                budget.withdraw_after(verdict).expect("a full budget pays").spend();
-                (0..capacity * 10).for_each(|_| budget.deposit());
-                prop_assert_eq!(budget.available(), capacity);
-            }
-        }
-    }
-
-    /// A withdrawal that is dropped gives back what it took.
-    #[test]
-    fn a_dropped_withdrawal_gives_its_cost_back(
-        capacity in 0_u32..40, costs in (0_u32..60, 0_u32..60), causes in prop::collection::vec(any::<bool>(), 0..20)
-    ) {
-        let budget = Budget::new().with_capacity(capacity).with_costs(costs.0, costs.1);
-        let held: Vec<_> = causes
-            .iter()
-            .filter_map(|busy| budget.withdraw_after(if *busy { BUSY } else { DOWN }))
-            .collect();
-        prop_assert!(capacity > 0 || held.is_empty(), "an empty budget pays for nothing");
-        drop(held);
-        prop_assert_eq!(budget.available(), capacity);
-    }
 }
 
 /// With three attempts a call, the budget is drained if more than about 22 % of all attempts fail, or
@@ -274,31 +244,15 @@ async fn the_budget_is_drained_at_the_published_rates() {
     }
 }
 
-/// A loop of polls does not spin while the upstream is down: each call waits before it ends.
-#[tokio::test(start_paused = true)]
-async fn a_spent_budget_does_not_make_a_loop_of_polls_spin() {
-    for (policy, waits) in [(aws(), false), (aws().with_pause_when_spent(), true)] {
-        let upstream = on(Budget::aws().with_capacity(0));
-        let began = Instant::now();
-        for _ in 0..100 {
-            let poll = |_| std::future::ready(Err::<(), _>(Refused(BUSY)));
-            let gave_up = retry(poll, policy, Never).on(&upstream).await.unwrap_err();
-            assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Budget, 1));
-            assert_eq!(gave_up.last(), Some(&Refused(BUSY)));
-        }
-        assert_eq!(began.elapsed(), if waits { SECOND * 100 } else { Duration::ZERO });
-    }
-}
-
 /// Neither a spent budget nor a used-up quota shortens a hint. In one SDK an empty limiter turned a
 /// hint of 5 s into its own delay of 2 s.
 #[tokio::test(start_paused = true)]
 async fn an_empty_limiter_never_shortens_a_hint() {
     let down = |_| std::future::ready(Err::<(), _>(Refused(DOWN.after(SECOND * 5))));
-    let policy = aws().with_pause_when_spent();
     let spent = on(Budget::aws().with_capacity(0));
-    let gave_up = retry(down, policy, Never).on(&spent).await.unwrap_err();
-    assert_eq!((gave_up.reason(), gave_up.elapsed()), (StopReason::Budget, SECOND * 5));
+    let gave_up = retry(down, aws(), Never).on(&spent).await.unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.elapsed()), (StopReason::Budget, Duration::ZERO));
+    assert_eq!(gave_up.retry_after(), Some(SECOND * 5));
 
     // The quota has its next unit after 2 s, or only after 8 s.
     for (refill, retries_after) in [(SECOND * 2, SECOND * 5), (SECOND * 8, SECOND * 8)] {
@@ -313,7 +267,23 @@ async fn an_empty_limiter_never_shortens_a_hint() {
                 Err(Refused(DOWN.after(SECOND * 5)))
             })
         };
-        retry(ask, policy, Never).on(&limited).await.unwrap();
+        retry(ask, aws(), Never).on(&limited).await.unwrap();
         assert_eq!(starts.into_inner(), [Duration::ZERO, retries_after]);
     }
+}
+
+/// Nothing is known about an attempt that its caller dropped, so the next one has the full price.
+#[tokio::test(start_paused = true)]
+async fn a_retry_after_a_dropped_attempt_has_the_price_of_a_failure() {
+    let upstream = Upstream::new("busy").with_budget(Budget::aws());
+    let left = || upstream.budget().unwrap().available();
+    let policy = aws().with_attempts(9).with_backoff(Backoff::none());
+    let mut run = Run::new(policy.with_throttled_backoff(Backoff::none()), Never).on(&upstream);
+    run.next().await.unwrap();
+    run.failed(Refused(BUSY)).unwrap();
+    run.next().await.unwrap();
+    assert_eq!(left(), 495);
+    // The caller drops the second attempt and asks for a third one.
+    run.next().await.unwrap();
+    assert_eq!(left(), 481);
 }

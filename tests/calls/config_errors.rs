@@ -23,18 +23,16 @@ fn documents() -> Vec<(Read, Value)> {
         "curve": "exponential", "base": "250ms", "factor": 1.5, "cap": "10s", "jitter": jitter
     });
     let retry = json!({
-        "attempts": 5, "unsure_attempts": 2, "total_timeout": "2m", "attempt_timeout": "20s",
-        "learned_attempt_timeout": true, "hint_cap": "1h", "hint_margin": "5s",
-        "pause_when_spent": true, "backoff": backoff, "throttled_backoff": backoff
+        "attempts": 5, "total_timeout": "2m", "attempt_timeout": "20s",
+        "learned_attempt_timeout": true, "hint_cap": "1h", "backoff": backoff,
+        "throttled_backoff": backoff
     });
     let hedge = json!({
         "delay": "80ms", "learned_delay": true, "hedges": 2, "total_timeout": "9s",
         "attempt_timeout": "3s"
     });
     let fallback = json!({ "total_timeout": "9s", "attempt_timeout": "3s" });
-    let budget = json!({
-        "capacity": 20, "deposit": 1, "cost": 14, "throttled_cost": 5, "refund_on_success": true
-    });
+    let budget = json!({ "capacity": 20, "deposit": 1 });
     let breaker = json!({
         "consecutive": 2, "failure_rate": { "share": 0.5, "of": 10 },
         "slow_rate": { "share": 0.5, "of": 10, "limit": "5s" }, "window": "5s",
@@ -104,16 +102,13 @@ fn is_right(setting: &str, value: &Value) -> bool {
             "total_timeout",
             "attempt_timeout",
             "hint_cap",
-            "hint_margin",
             "cap",
             "consecutive",
             "failure_rate",
             "slow_rate",
             "max_wait",
         ]),
-        Value::Bool(_) => {
-            setting.starts_with("learned") || any(&["pause_when_spent", "refund_on_success"])
-        }
+        Value::Bool(_) => setting.starts_with("learned"),
         Value::String(_) => any(&["name"]),
         Value::Number(_) => any(&["factor"]),
         Value::Array(_) => false,

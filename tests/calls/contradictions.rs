@@ -8,9 +8,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 use resile::quota::{Charge, Cost, Dimension, Quota, Rate};
 use resile::{
-    AdaptiveTimeout, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Decision,
-    FallbackPolicy, HedgePolicy, ManualTimer, Never, RetryPolicy, StopReason, Upstream, Verdict,
-    fallback, hedge, retry,
+    AdaptiveTimeout, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy,
+    HedgePolicy, ManualTimer, Never, RetryPolicy, StopReason, Upstream, Verdict, fallback, hedge,
+    retry,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value, json};
@@ -27,7 +27,7 @@ fn read<T: DeserializeOwned>(document: Value) -> Result<(), String> {
 
 #[test]
 fn a_contradiction_is_an_error_that_names_both_settings_and_both_values() {
-    let table: [(Read, Value, &str); 16] = [
+    let table: [(Read, Value, &str); 15] = [
         (
             read::<RetryPolicy>,
             json!({ "attempt_timeout": "20s", "total_timeout": "10s" }),
@@ -37,11 +37,6 @@ fn a_contradiction_is_an_error_that_names_both_settings_and_both_values() {
             read::<RetryPolicy>,
             json!({ "learned_attempt_timeout": true, "attempt_timeout": "1ns", "total_timeout": "0s" }),
             "`attempt_timeout` is 1ns and `total_timeout` is 0s, expected `attempt_timeout` to be at most `total_timeout`, at which the call ends",
-        ),
-        (
-            read::<RetryPolicy>,
-            json!({ "attempts": 3, "unsure_attempts": 4 }),
-            "`unsure_attempts` is 4 and `attempts` is 3, expected `unsure_attempts` to be at most `attempts`",
         ),
         (
             read::<RetryPolicy>,
@@ -127,7 +122,7 @@ fn all_are_read(table: impl IntoIterator<Item = (Read, Value, &'static str)>) {
 /// The other pairs of settings that meet in a policy.
 #[test]
 fn settings_of_a_policy_without_a_contradiction_are_read() {
-    let table: [(Read, Value, &str); 18] = [
+    let table: [(Read, Value, &str); 14] = [
         (
             read::<RetryPolicy>,
             json!({ "attempt_timeout": "5s", "total_timeout": "5s" }),
@@ -145,25 +140,9 @@ fn settings_of_a_policy_without_a_contradiction_are_read() {
         ),
         (
             read::<RetryPolicy>,
-            json!({ "attempts": 1, "unsure_attempts": 4 }),
-            "retries are turned off",
-        ),
-        (
-            read::<RetryPolicy>,
             json!({ "attempts": 1, "backoff": { "curve": "fixed", "base": "5s" }, "total_timeout": "5s" }),
             "retries are turned off",
         ),
-        (
-            read::<RetryPolicy>,
-            json!({ "unsure_attempts": 4 }),
-            "the number of attempts is a default",
-        ),
-        (
-            read::<RetryPolicy>,
-            json!({ "hint_margin": "11s", "hint_cap": "10s" }),
-            "a hint without jitter",
-        ),
-        (read::<RetryPolicy>, json!({ "hint_margin": "10m" }), "the hint cap is a default"),
         (
             read::<RetryPolicy>,
             json!({ "hint_cap": "1h", "total_timeout": "1s" }),
@@ -238,11 +217,7 @@ fn settings_of_a_part_without_a_contradiction_are_read() {
             json!({ "limit": 2, "queue": 0, "max_wait": "none" }),
             "no limit on no wait",
         ),
-        (
-            read::<Budget>,
-            json!({ "capacity": 1, "cost": 14, "deposit": 20 }),
-            "a full budget pays for one retry",
-        ),
+        (read::<Budget>, json!({ "capacity": 1, "deposit": 20 }), "a success fills the budget"),
         (
             read::<Breaker>,
             json!({ "failure_rate": "none", "window": "5s" }),
@@ -295,22 +270,20 @@ proptest! {
     #[test]
     fn a_policy_is_read_unless_two_of_its_settings_contradict_each_other(
         total in millis(), attempt in millis(), base in millis(), cap in millis(),
-        attempts in proptest::option::of(1..5_u32), unsure in proptest::option::of(1..5_u32),
+        attempts in proptest::option::of(1..5_u32),
     ) {
         let of = |millis: Option<u64>| millis.map(|millis| format!("{millis}ms"));
         let mut document = json!({
             "total_timeout": of(total), "attempt_timeout": of(attempt),
             "backoff": { "base": of(base), "cap": of(cap) },
-            "attempts": attempts, "unsure_attempts": unsure,
+            "attempts": attempts,
         });
         document.as_object_mut().unwrap().retain(|_, value| !value.is_null());
         document["backoff"].as_object_mut().unwrap().retain(|_, value| !value.is_null());
         let above = |lower: Option<u64>, upper: Option<u64>| {
             lower.zip(upper).is_some_and(|(lower, upper)| lower > upper)
         };
-        let contradicts = above(attempt, total)
-            || above(base, cap)
-            || attempts != Some(1) && above(unsure.map(u64::from), attempts.map(u64::from));
+        let contradicts = above(attempt, total) || above(base, cap);
         match read::<RetryPolicy>(document.clone()) {
             Ok(()) => prop_assert!(!contradicts, "{document}"),
             Err(message) => {
@@ -389,35 +362,6 @@ fn a_base_above_the_cap_counts_as_the_cap() {
     ] {
         let delays = backoff.with_cap(SECOND).schedule().take(5);
         assert!(delays.eq([SECOND; 5]), "{backoff:?}");
-    }
-}
-
-#[test]
-fn unsure_attempts_above_the_attempts_have_no_effect() {
-    let policy = RetryPolicy::new().with_attempts(2);
-    let unsure = policy.with_unsure_attempts(5);
-    let verdict = Some(Verdict::transient().unsure());
-    for number in 1..4 {
-        let decide =
-            |policy: RetryPolicy| policy.decide(Attempt::new(number), verdict, |r| *r.end());
-        assert_eq!(decide(policy), decide(unsure), "attempt {number}");
-    }
-}
-
-proptest! {
-    #[test]
-    fn a_hint_margin_above_the_hint_cap_cuts_no_hint(hint in 0..20_u64) {
-        let hint = Duration::from_secs(hint);
-        let policy = RetryPolicy::new().with_hint_cap(SECOND * 10).with_hint_margin(SECOND * 11);
-        let policy = policy.with_backoff(Backoff::none());
-        let verdict = Some(Verdict::transient().after(hint));
-        let decision = policy.decide(Attempt::new(1), verdict, |range| *range.end());
-        let meant = if hint > SECOND * 10 {
-            Decision::Stop(StopReason::HintTooLong)
-        } else {
-            Decision::Retry(hint)
-        };
-        prop_assert_eq!(decision, meant);
     }
 }
 

@@ -19,11 +19,9 @@ pub(crate) fn verdicts() -> impl Strategy<Value = Verdict> {
         Just(Health::Failing),
         Just(Health::Unknown),
     ];
-    let flags = (any::<bool>(), any::<bool>());
-    (kinds, flags, prop::option::of(healths), prop::option::of(durations())).prop_map(
-        |(verdict, (again, unsure), health, hint)| {
+    (kinds, any::<bool>(), prop::option::of(healths), prop::option::of(durations())).prop_map(
+        |(verdict, again, health, hint)| {
             let verdict = if again { verdict } else { verdict.not_again() };
-            let verdict = if unsure { verdict.unsure() } else { verdict };
             let verdict = health.map_or(verdict, |health| verdict.with_health(health));
             hint.map_or(verdict, |hint| verdict.after(hint))
         },
@@ -37,9 +35,8 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn policies()(attempts in prop_oneof![0_u32..5, retries()], unsure in prop_oneof![0_u32..5, retries()], backoff in backoffs(), hint_cap in durations()) -> RetryPolicy {
-        let policy = RetryPolicy::new().with_attempts(attempts).with_unsure_attempts(unsure);
-        policy.with_backoff(backoff).with_hint_cap(hint_cap)
+    fn policies()(attempts in prop_oneof![0_u32..5, retries()], backoff in backoffs(), hint_cap in durations()) -> RetryPolicy {
+        RetryPolicy::new().with_attempts(attempts).with_backoff(backoff).with_hint_cap(hint_cap)
     }
 }
 
@@ -61,11 +58,6 @@ proptest! {
                 prop_assert_eq!(decision, Decision::Stop(StopReason::Fatal));
             }
             _ if failed.number() >= policy.attempts() => prop_assert_eq!(decision, Decision::Stop(StopReason::Attempts)),
-            _ if verdict.is_some_and(|verdict| verdict.is_unsure())
-                && policy.unsure_attempts().is_some_and(|most| failed.number() >= most) =>
-            {
-                prop_assert_eq!(decision, Decision::Stop(StopReason::Attempts));
-            }
             _ if hint.is_some_and(|hint| hint > policy.hint_cap()) => {
                 prop_assert_eq!(decision, Decision::Stop(StopReason::HintTooLong));
             }
@@ -201,12 +193,6 @@ fn an_attempt_without_a_delay_needs_remaining_time() {
 #[test]
 fn there_is_at_least_one_attempt() {
     assert_eq!(RetryPolicy::new().with_attempts(0).attempts(), 1);
-    for (set, want) in
-        [(0, Some(1)), (1, Some(1)), (65_534, Some(65_534)), (65_535, None), (u32::MAX, None)]
-    {
-        assert_eq!(RetryPolicy::new().with_unsure_attempts(set).unsure_attempts(), want, "{set}");
-    }
-    assert_eq!(RetryPolicy::new().unsure_attempts(), None);
     assert_eq!(Attempt::new(0).number(), 1);
     assert!(Attempt::new(0).is_first());
     assert_eq!(RetryPolicy::none().attempts(), 1);

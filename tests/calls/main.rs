@@ -35,7 +35,6 @@ mod nested;
 mod night;
 mod observe;
 mod observer_panics;
-mod pause;
 mod reproducible;
 mod retry;
 mod retry_policy_config;

@@ -27,9 +27,8 @@ fn wrong_backoff(setting: &str) -> String {
 fn a_whole_policy_is_read() {
     let read = policy(
         r#"{
-            "attempts": 5, "unsure_attempts": 2,
+            "attempts": 5,
             "total_timeout": "2m", "attempt_timeout": "20s", "hint_cap": "1h",
-            "hint_margin": "5s", "pause_when_spent": true,
             "throttled_backoff": { "base": "2s", "cap": "20s" },
             "backoff": {
                 "curve": "exponential", "base": "250ms", "factor": 1.5, "cap": "10s", "jitter": { "proportional": 0.25 }
@@ -42,12 +41,9 @@ fn a_whole_policy_is_read() {
         .with_jitter(Jitter::Proportional(0.25));
     let meant = RetryPolicy::new()
         .with_attempts(5)
-        .with_unsure_attempts(2)
         .with_total_timeout(Duration::from_secs(120))
         .with_attempt_timeout(Duration::from_secs(20))
         .with_hint_cap(Duration::from_secs(3600))
-        .with_hint_margin(Duration::from_secs(5))
-        .with_pause_when_spent()
         .with_backoff(backoff)
         .with_throttled_backoff(
             Backoff::exponential(Duration::from_secs(2)).with_cap(Duration::from_secs(20)),
@@ -168,7 +164,7 @@ fn values_without_a_text_form_are_written_as_their_effect() {
 fn unknown_and_duplicate_settings_are_errors() {
     assert_eq!(
         wrong(r#"{ "tries": 5 }"#),
-        "unknown field `tries`, expected one of `attempts`, `unsure_attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `hint_margin`, `pause_when_spent`, `backoff`, `throttled_backoff`"
+        "unknown field `tries`, expected one of `attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`, `throttled_backoff`"
     );
     assert_eq!(
         wrong_backoff(r#""max": "1s""#),
@@ -323,7 +319,7 @@ fn unknown_names_are_errors() {
 
     assert_eq!(
         wrong("5"),
-        "invalid type: integer `5`, expected a retry policy to be a map of `attempts`, `unsure_attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `hint_margin`, `pause_when_spent`, `backoff`, `throttled_backoff`"
+        "invalid type: integer `5`, expected a retry policy to be a map of `attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`, `throttled_backoff`"
     );
     assert_eq!(
         wrong(r#"{ "backoff": "fixed" }"#),
@@ -394,27 +390,16 @@ fn policies() -> impl Strategy<Value = RetryPolicy> {
         Just((Some(Duration::from_secs(9)), true)),
         durations().prop_map(|limit| (Some(limit), false)),
     ];
-    let attempts = (any::<u32>(), any::<u32>());
-    let throttled = (proptest::option::of(backoffs()), any::<bool>());
-    let hints = (durations(), proptest::option::of(durations()));
+    let throttled = proptest::option::of(backoffs());
     let timeouts = (proptest::option::of(durations()), attempt_timeouts);
-    (attempts, timeouts, hints, backoffs(), throttled).prop_map(
-        |((attempts, unsure), (total, (attempt, learned)), hints, backoff, throttled)| {
-            let unsure = if unsure % 2 == 0 { u32::MAX } else { unsure % 0x1_0001 };
+    (any::<u32>(), timeouts, durations(), backoffs(), throttled).prop_map(
+        |(attempts, (total, (attempt, learned)), cap, backoff, throttled)| {
             let policy = RetryPolicy::new().with_attempts(attempts);
-            let policy = match unsure {
-                u32::MAX => policy,
-                _ => policy.with_unsure_attempts(unsure.min(policy.attempts())),
-            };
-            let (cap, margin) = hints;
             let policy = policy.with_hint_cap(cap).with_backoff(backoff);
-            let policy = margin.map_or(policy, |margin| policy.with_hint_margin(margin));
-            let policy = if throttled.1 { policy.with_pause_when_spent() } else { policy };
-            let policy =
-                throttled.0.map_or(policy, |backoff| policy.with_throttled_backoff(backoff));
+            let policy = throttled.map_or(policy, |backoff| policy.with_throttled_backoff(backoff));
 
             let first = |backoff: Backoff| backoff.schedule().next().unwrap();
-            let delay = first(backoff).max(throttled.0.map_or(Duration::ZERO, first));
+            let delay = first(backoff).max(throttled.map_or(Duration::ZERO, first));
             let total = total.filter(|total| *total > delay);
             let policy = total.map_or(policy, |limit| policy.with_total_timeout(limit));
             let policy = if learned { policy.with_learned_attempt_timeout() } else { policy };
@@ -432,11 +417,15 @@ fn a_written_contradiction_is_named_by_the_reader() {
     let policy = RetryPolicy::new().with_total_timeout(second).with_attempt_timeout(second * 2);
     let error = from_value::<RetryPolicy>(to_value(policy).unwrap()).unwrap_err().to_string();
     assert!(error.starts_with("contradictory settings: `attempt_timeout` is 2s and"), "{error}");
-    for preset in
-        [RetryPolicy::new(), RetryPolicy::patient(), RetryPolicy::none(), RetryPolicy::aws()]
-    {
-        assert_eq!(from_value::<RetryPolicy>(to_value(preset).unwrap()).unwrap(), preset);
+    let read_back = |policy| from_value::<RetryPolicy>(to_value(policy).unwrap()).unwrap();
+    for preset in [RetryPolicy::new(), RetryPolicy::patient(), RetryPolicy::none()] {
+        assert_eq!(read_back(preset), preset);
     }
+    // Its limit on the hint has no setting.
+    let aws = read_back(RetryPolicy::aws());
+    assert_ne!(aws, RetryPolicy::aws());
+    let public = |policy: RetryPolicy| (policy.backoff(), policy.throttled_backoff());
+    assert_eq!(public(aws), public(RetryPolicy::aws()));
 }
 
 proptest! {
@@ -473,7 +462,7 @@ proptest! {
 /// A list is never read as the settings in their order.
 #[test]
 fn a_list_is_not_a_policy() {
-    let right = "expected a retry policy to be a map of `attempts`, `unsure_attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `hint_margin`, `pause_when_spent`, `backoff`, `throttled_backoff`";
+    let right = "expected a retry policy to be a map of `attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`, `throttled_backoff`";
     for list in ["[]", r#"[7, "1s"]"#] {
         assert_eq!(wrong(list), format!("invalid type: sequence, {right}"), "{list}");
     }

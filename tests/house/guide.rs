@@ -103,6 +103,7 @@ fn a_program_that_is_not_compiled_here_is_compiled_elsewhere() {
     let essence = |text: &str| text.replace(|c: char| c.is_whitespace() || c == ',', "");
     let mut left = vec![
         ("fleet", "crates/resile-redis/examples/share.rs"),
+        ("runtimes", "lab/runtimes/examples/smol.rs"),
         ("runtimes", "tests/runtimes/page.rs"),
         ("sdks", "tests/sdks/programs/async_openai.rs"),
         ("sdks", "tests/sdks/programs/genai.rs"),

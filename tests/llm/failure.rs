@@ -2,7 +2,6 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::{HeaderMap, HeaderValue};
 use resile::llm::{self, Classifier, Failure, Kind, Phase, Recovery, Reply};
 use resile::timeout::Elapsed;
 use resile::{
@@ -108,7 +107,7 @@ fn overload_waits_longer_than_a_server_error() {
     assert_eq!(Classifier::new().verdict(&hinted).hint(), Some(Duration::from_secs(1)));
     assert_eq!(
         Classifier::new().without_overload_floor().verdict(&overloaded),
-        Verdict::overloaded().unsure() // only the status is known
+        Verdict::overloaded()
     );
 }
 
@@ -163,20 +162,15 @@ fn cut_lines_are_no_good_answer() {
 }
 
 #[test]
-fn a_verdict_by_the_status_alone_is_unsure() {
-    let mut headers = HeaderMap::new();
-    headers.insert("retry-after", HeaderValue::from_static("2"));
-    let asked = Reply::new(b"").with_status(503).with_headers(&headers);
-    assert!(!asked.classify(SystemTime::now()).verdict().is_unsure(), "the provider gave a wait");
-    for (status, body, unsure) in [
+fn a_failure_tells_whether_the_status_alone_decided() {
+    for (status, body, alone) in [
         (429, "no", true),
         (500, "", true),
         (429, r#"{"error":{"code":"rate_limit_exceeded"}}"#, false),
         (503, "the model is overloaded", false),
     ] {
         let failure = Failure::from_text(status, body);
-        assert_eq!(failure.verdict().is_unsure(), unsure, "{failure:?}");
-        assert_eq!(Classifier::new().verdict(&failure).is_unsure(), unsure, "{failure:?}");
+        assert_eq!(failure.is_by_status_alone(), alone, "{failure:?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Laws of every timer and of every runtime. Each law is a future over a timer. A runtime only has
 //! to run it. It waits for real, so all delays are short, and no law has an upper limit on them.
 //!
-//! `tests/runtimes` runs this file natively, and `tests/wasm` on wasm.
+//! `tests/runtimes` and `lab/runtimes` run this file natively, and `tests/wasm` on wasm.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;

@@ -1,15 +1,15 @@
-//! The laws that hold on each runtime: tokio with one thread and with several, smol, and none.
+//! The laws that hold on each runtime: tokio with one thread and with several, and none.
+//! `lab/runtimes` runs them on another one.
 
 mod laws;
 mod thread_timer;
 
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
 
-use resile::{ThreadTimer, Timer, TokioTimer};
+use resile::{ThreadTimer, TokioTimer};
 
 /// Polls a future on this thread, without a runtime.
 fn block_on<F: Future>(future: F) -> F::Output {
@@ -28,23 +28,6 @@ fn block_on<F: Future>(future: F) -> F::Output {
             Poll::Ready(output) => return output,
             Poll::Pending => thread::park(),
         }
-    }
-}
-
-/// The recipe of the guide.
-#[derive(Clone, Copy)]
-struct SmolTimer(Instant);
-
-impl Timer for SmolTimer {
-    type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-    fn now(&self) -> Duration {
-        self.0.elapsed()
-    }
-
-    fn sleep(&self, delay: Duration) -> Self::Sleep {
-        let timer = smol::Timer::after(delay);
-        Box::pin(async { _ = timer.await })
     }
 }
 
@@ -75,18 +58,12 @@ fn tokio_with_several_threads() {
 }
 
 #[test]
-fn smol() {
-    smol::block_on(laws::all(SmolTimer(Instant::now())));
-}
-
-#[test]
 fn a_thread_without_a_runtime() {
     block_on(laws::all(ThreadTimer::new()));
 }
 
 #[test]
 fn the_timer_of_the_standard_library_on_a_runtime() {
-    smol::block_on(laws::all(ThreadTimer::new()));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     runtime.block_on(laws::all(ThreadTimer::new()));
 }

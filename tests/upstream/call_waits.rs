@@ -10,8 +10,8 @@ use std::time::Duration;
 use resile::observe::{Event, EventKind};
 use resile::quota::{self, Cost, Quota, Rate, Usage};
 use resile::{
-    AdaptiveTimeout, Attempt, Backoff, Budget, Bulkhead, Cooldown, GaveUp, HedgePolicy, Jitter,
-    ManualTimer, Never, RetryPolicy, Run, StopReason, Upstream, Verdict, hedge, retry,
+    AdaptiveTimeout, Attempt, Backoff, Bulkhead, Cooldown, GaveUp, HedgePolicy, ManualTimer, Never,
+    RetryPolicy, Run, StopReason, Upstream, hedge, retry,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -65,38 +65,6 @@ fn the_earlier_end_of_a_blocking_wait_is_its_reason() {
     ] {
         let gave_up = end_behind(total.map(|total| SECOND * total), SECOND * wait);
         assert_eq!((gave_up.reason(), gave_up.elapsed()), (reason, SECOND * after), "{total:?}");
-    }
-}
-
-/// The retry after a pause has the price of the failure before the pause.
-#[tokio::test(start_paused = true)]
-async fn a_pause_keeps_the_price() {
-    let wait = Backoff::fixed(SECOND).with_jitter(Jitter::None);
-    let policy = RetryPolicy::new().with_backoff(wait).with_pause_when_spent();
-    for (verdict, left, reason, after) in [
-        (Verdict::transient(), 13, StopReason::Budget, 13),
-        (Verdict::transient(), 14, StopReason::Attempts, 0),
-        (Verdict::throttled(), 4, StopReason::Budget, 4),
-        (Verdict::throttled(), 5, StopReason::Attempts, 0),
-    ] {
-        // The budget has one token less than the price, and during the pause it gets `left`.
-        let budget = Budget::new().with_capacity(20).with_costs(14, 5).with_deposit(1.0);
-        while budget.available() > 4 {
-            budget.withdraw_after(Verdict::throttled()).unwrap().spend();
-        }
-        let upstream = Upstream::new("any").with_budget(budget);
-        let budget = upstream.budget().unwrap();
-        let policy = policy.with_attempts(2).with_classifier(move |_: &&str| verdict);
-        let refill = async {
-            tokio::time::sleep(SECOND / 2).await;
-            while budget.available() < left {
-                budget.deposit();
-            }
-        };
-        let down = |_| ready(Err::<(), _>("down"));
-        let (outcome, ()) = tokio::join!(retry(down, policy, Never).on(&upstream), refill);
-        assert_eq!(outcome.unwrap_err().reason(), reason, "{verdict:?}, {left}");
-        assert_eq!(budget.available(), after);
     }
 }
 

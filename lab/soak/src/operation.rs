@@ -94,7 +94,7 @@ impl Classify<Down> for Judge<'_> {
                     None => Verdict::overloaded().after(hint),
                 }
             }
-            Word::Unsure => Verdict::transient().unsure(),
+            Word::Unsure => Verdict::transient().with_health(resile::Health::Unknown),
             Word::Fatal => Verdict::fatal(),
             Word::Unknown => return None,
         })
@@ -109,7 +109,7 @@ impl Classify<Down> for Judge<'_> {
 impl Classify<GaveUp<Down>> for Judge<'_> {
     fn classify(&self, gave_up: &GaveUp<Down>) -> Option<Verdict> {
         self.0.fuse.pass(PANICS);
-        gave_up.verdict().or(Some(Verdict::transient().unsure()))
+        gave_up.verdict().or(Some(Verdict::transient()))
     }
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {

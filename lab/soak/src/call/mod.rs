@@ -158,7 +158,7 @@ impl<'w> Call<'w> {
         let policy = match dice.below(4) {
             0 => policy.with_attempt_timeout(dice.time(32)),
             1 => policy.with_learned_attempt_timeout(),
-            2 => policy.with_attempt_timeout(dice.time(34)).with_unsure_attempts(2),
+            2 => policy.with_attempt_timeout(dice.time(34)),
             _ => policy,
         };
         if dice.is_one_in(4) { policy.with_hint_cap(millis(500)) } else { policy }

@@ -5,13 +5,13 @@ use super::HedgePolicy;
 use super::future::{Hedge, State, delay};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::engine::{Classified, Ended, GaveUp};
+use crate::engine::{Classified, Finish, GaveUp};
 use crate::observe::EventKind;
 use crate::policy::{AsPolicy, Attempt, StopReason};
 use crate::upstream::TargetFor;
 use crate::verdict::Health;
 
-/// The end of an attempt, and of the call with it.
+/// The finish of an attempt, and the close of the call with it.
 impl<F, Fut, T, E, P, C, K, X> Hedge<F, Fut, E, P, K, X>
 where
     F: FnMut(Attempt) -> Fut,
@@ -24,7 +24,7 @@ where
     /// Takes the outcome of an attempt whose future was dropped.
     ///
     /// Returns `Pending` while another attempt in flight may still succeed.
-    pub(super) fn settle(
+    pub(super) fn finish(
         mut self: Pin<&mut Self>,
         number: u32,
         outcome: Result<T, E>,
@@ -48,17 +48,17 @@ where
             Err(error) => error,
         };
         self.as_mut().project().call.note_error(error);
-        self.fail(number, Ended::Error)
+        self.fail(number, Finish::Error)
     }
 
     #[cold]
     pub(super) fn fail(
         mut self: Pin<&mut Self>,
         number: u32,
-        ended: Ended,
+        finish: Finish,
     ) -> Poll<Result<T, GaveUp<E>>> {
         let this = self.as_mut().project();
-        let classified = this.call.classified(number as usize - 1, number, ended);
+        let classified = this.call.report_failure(number as usize - 1, number, finish);
         let verdict = classified.verdict;
         if verdict.is_some_and(|verdict| {
             verdict.health() == Health::Throttling || verdict.wait().is_some()
@@ -68,19 +68,19 @@ where
         let is_over = this.first.is_none() && this.hedges.is_empty();
         if is_over || !verdict.is_some_and(|verdict| verdict.is_again()) {
             let reason = if is_over { StopReason::Attempts } else { StopReason::Fatal };
-            return Poll::Ready(self.end_after(classified, reason));
+            return Poll::Ready(self.close_after(classified, reason));
         }
         Poll::Pending
     }
 
-    pub(super) fn end_after(
+    pub(super) fn close_after(
         mut self: Pin<&mut Self>,
         classified: Classified,
         reason: StopReason,
     ) -> Result<T, GaveUp<E>> {
         *self.as_mut().project().state = State::Done;
         self.as_mut().drop_losers(None);
-        Err(self.project().call.end_after(classified, reason))
+        Err(self.project().call.close_after(classified, reason))
     }
 
     /// Drops the attempts in flight and records their latencies.
@@ -100,14 +100,14 @@ where
             this.call.learn_from(number as usize - 1);
         }
         for number in lost {
-            this.call.engine.guard.forget(number as usize - 1);
+            this.call.engine.guard.release(number as usize - 1);
             this.call.emit(EventKind::Lost { attempt: number });
         }
     }
 
     /// Ends the call because of the token or the deadline.
     #[cold]
-    pub(super) fn end(self: Pin<&mut Self>, reason: StopReason) -> Result<T, GaveUp<E>> {
+    pub(super) fn close(self: Pin<&mut Self>, reason: StopReason) -> Result<T, GaveUp<E>> {
         let mut this = self.project();
         *this.state = State::Done;
         let mut slots = Vec::with_capacity(1 + this.hedges.len());
@@ -120,6 +120,6 @@ where
             this.call.dropping(slot, true, || drop(joined));
             slots.push(slot);
         }
-        Err(this.call.cut_by_call(slots.into_iter(), reason))
+        Err(this.call.close_cut(slots.into_iter(), reason))
     }
 }

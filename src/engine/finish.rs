@@ -5,16 +5,16 @@ use super::{CallPolicy, CallState, Engine, GaveUp, NO_LIMIT, wait_end};
 use crate::budget::Cause;
 use crate::cancel::Cancel;
 use crate::classify::{CUT, Classify};
-use crate::observe::{EventKind, HeldBy};
+use crate::observe::EventKind;
 use crate::policy::{Attempt, Decision, Rules, StopReason};
 use crate::time::{Timer, nanos};
 use crate::upstream::{Endpoint, TargetFor};
 use crate::verdict::{Cut, Verdict};
 
-/// The end of an attempt without success. The error stays in the call, so this value fits in two
+/// The way in which an attempt finished without success. The error stays in the call, so this value fits in two
 /// registers on its way through several functions.
 #[derive(Clone, Copy)]
-pub(crate) enum Ended {
+pub(crate) enum Finish {
     /// The attempt failed with the error stored by [`CallState::note_error`].
     Error,
     /// The attempt exceeded its own timeout, in nanoseconds.
@@ -28,7 +28,7 @@ pub(crate) enum Ended {
     Cancelled,
 }
 
-impl Ended {
+impl Finish {
     /// Returns true if a limit or the token ended the attempt.
     #[inline]
     pub(crate) const fn is_cut(self) -> bool {
@@ -71,14 +71,19 @@ where
 
     /// Returns the error of the attempt if it ended with an error.
     #[cfg(feature = "stream")]
-    pub(crate) fn error_of(&self, ended: Ended) -> Option<&E> {
-        self.last.as_ref().filter(|_| matches!(ended, Ended::Error))
+    pub(crate) fn error_of(&self, finish: Finish) -> Option<&E> {
+        self.last.as_ref().filter(|_| matches!(finish, Finish::Error))
     }
 
     /// Classifies a failed or cut attempt, and reports it to the target and the observer.
     #[inline]
-    pub(crate) fn classified(&mut self, slot: usize, number: u32, ended: Ended) -> Classified {
-        let cut = ended.cut();
+    pub(crate) fn report_failure(
+        &mut self,
+        slot: usize,
+        number: u32,
+        finish: Finish,
+    ) -> Classified {
+        let cut = finish.cut();
         let classifier = self.policy.rules().classifier();
         let verdict = match cut {
             None => self.last.as_ref().and_then(|error| classifier.classify(error)),
@@ -88,19 +93,19 @@ where
         // An outer layer may pass the verdict on. For that layer it is a fact.
         let verdict = verdict.map(Verdict::as_fact);
         let (total, flows_since) = (self.policy.total_timeout(), self.policy.flows_since());
-        let ended = self.engine.ended(slot, number, verdict, total, flows_since);
-        let failed = Classified { verdict, cut, is_stated, attempt: ended.attempt };
+        let reported = self.engine.report(slot, number, verdict, total, flows_since);
+        let failed = Classified { verdict, cut, is_stated, attempt: reported.attempt };
         if self.engine.guard.target.listens() {
-            self.emit_failure(&failed, ended);
+            self.emit_failure(&failed, reported);
         }
         failed
     }
 
     #[cold]
     #[inline(never)]
-    fn emit_failure(&self, failed: &Classified, ended: Ending) {
+    fn emit_failure(&self, failed: &Classified, reported: Reported) {
         let Classified { verdict, cut, .. } = *failed;
-        let Ending { attempt, latency, is_counted } = ended;
+        let Reported { attempt, latency, is_counted } = reported;
         let latency = latency.filter(|_| self.engine.guard.target.wants_all());
         self.emit_with_failure(cut, verdict, &|failure| EventKind::Failed {
             attempt,
@@ -126,58 +131,54 @@ where
         });
     }
 
-    /// Ends an attempt without success. `Ok` allows another attempt. It is already paid for, unless the
-    /// call pauses because the budget is spent.
+    /// Finishes an attempt without success. `Ok` allows another attempt, which is already paid for.
     ///
     /// The `Ok` value is the time since the start, or 0 if the clock does not run.
     #[inline]
-    pub(crate) fn ended(&mut self, slot: usize, ended: Ended) -> Result<u64, GaveUp<E>> {
-        let reason = match ended {
-            Ended::Error | Ended::TimedOut(_) | Ended::Stream => {
-                return self.failed(slot, ended);
+    pub(crate) fn finish(&mut self, slot: usize, finish: Finish) -> Result<u64, GaveUp<E>> {
+        let reason = match finish {
+            Finish::Error | Finish::TimedOut(_) | Finish::Stream => {
+                return self.finish_failed(slot, finish);
             }
-            Ended::Deadline => StopReason::Deadline,
-            Ended::Cancelled => StopReason::Cancelled,
+            Finish::Deadline => StopReason::Deadline,
+            Finish::Cancelled => StopReason::Cancelled,
         };
-        Err(self.cut_by_call(std::iter::once(slot), reason))
+        Err(self.close_cut(std::iter::once(slot), reason))
     }
 
-    /// Ends a failed attempt: classifies it, decides, pays for the next attempt and sets its delay.
-    /// Returns like [`ended`](Self::ended).
+    /// Finishes a failed attempt: classifies it, decides, pays for the next attempt and sets its delay.
+    /// Returns like [`finish`](Self::finish).
     #[inline(never)]
-    pub(crate) fn failed(&mut self, slot: usize, ended: Ended) -> Result<u64, GaveUp<E>> {
-        let classified = self.classified(slot, self.attempts(), ended);
-        let Classified { verdict, cut, attempt, .. } = classified;
+    pub(crate) fn finish_failed(&mut self, slot: usize, finish: Finish) -> Result<u64, GaveUp<E>> {
+        let classified = self.report_failure(slot, self.attempts(), finish);
+        let Classified { verdict, attempt, .. } = classified;
         let hint = verdict.and_then(|verdict| verdict.positive_wait());
         let timer = self.engine.guard.target.timer();
         let delay = match self.policy.decide(attempt, verdict, |range| timer.draw_within(range)) {
-            Decision::Stop(reason) => return Err(self.end(reason, classified, hint)),
+            Decision::Stop(reason) => return Err(self.close_failed(reason, classified, hint)),
             Decision::Retry(delay) => delay,
         };
         if self.token.is_cancelled() {
-            return Err(self.end(StopReason::Cancelled, classified, hint));
+            return Err(self.close_failed(StopReason::Cancelled, classified, hint));
         }
         if !X::ALONE {
-            let pauses = self.policy.rules().pauses_when_spent();
-            if let Err((reason, wait)) = self.engine.pay(verdict, cut, delay, pauses) {
+            if let Err((reason, wait)) = self.engine.pay(verdict, delay) {
                 let wait = if reason == StopReason::Open { wait } else { hint };
-                return Err(self.end(reason, classified, wait));
+                return Err(self.close_failed(reason, classified, wait));
             }
         }
         self.engine.set_wait(attempt, delay);
-        if self.engine.guard.paused().is_some() {
-            self.engine.emit_held(HeldBy::Budget, Some(delay), self.policy.allowed());
-        } else if self.engine.guard.target.listens() {
+        if self.engine.guard.target.listens() {
             self.emit_wait(&classified, delay);
         }
         Ok(attempt.elapsed_nanos())
     }
 
-    /// Reports that an attempt made by the caller failed, and ends the call.
+    /// Finishes an attempt that the caller made and that failed, and closes the call.
     #[cold]
-    pub(crate) fn settle(&mut self, slot: usize, verdict: Verdict) {
-        let ended = self.engine.ended(slot, self.attempts(), Some(verdict), NO_LIMIT, None);
-        let Ending { attempt, latency, is_counted } = ended;
+    pub(crate) fn finish_by_hand(&mut self, slot: usize, verdict: Verdict) {
+        let reported = self.engine.report(slot, self.attempts(), Some(verdict), NO_LIMIT, None);
+        let Reported { attempt, latency, is_counted } = reported;
         let verdict = Some(verdict);
         self.emit_with_failure(None, verdict, &|failure| EventKind::Failed {
             attempt,
@@ -190,27 +191,27 @@ where
         } else {
             StopReason::Fatal
         };
-        drop(self.close(reason, verdict, None, None));
+        drop(self.close_with(reason, verdict, None, None));
     }
 
-    /// Ends the call after a failed attempt, even if the policy would allow another. See
-    /// [`end_after`](Self::end_after) for `reason`.
+    /// Finishes a failed attempt and closes the call, even if the policy would allow another. See
+    /// [`close_after`](Self::close_after) for `reason`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn failed_for_good(
+    pub(crate) fn finish_last(
         &mut self,
         slot: usize,
-        ended: Ended,
+        finish: Finish,
         reason: StopReason,
     ) -> GaveUp<E> {
-        let classified = self.classified(slot, self.attempts(), ended);
-        self.end_after(classified, reason)
+        let classified = self.report_failure(slot, self.attempts(), finish);
+        self.close_after(classified, reason)
     }
 }
 
-/// The facts about an attempt that has just ended.
+/// The facts about an attempt that has just finished.
 #[derive(Clone, Copy)]
-struct Ending {
+struct Reported {
     attempt: Attempt,
     /// The time since the start of the attempt, if both are known.
     latency: Option<Duration>,
@@ -219,16 +220,16 @@ struct Ending {
 }
 
 impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
-    /// Reports to the target that the attempt in `slot` ended with `verdict`.
+    /// Reports to the target that the attempt in `slot` finished with `verdict`.
     #[inline]
-    fn ended(
+    fn report(
         &mut self,
         slot: usize,
         number: u32,
         verdict: Option<Verdict>,
         total: u64,
         flows_since: Option<u64>,
-    ) -> Ending {
+    ) -> Reported {
         let now = self.clock_runs().then(|| self.now());
         self.resumes_at = 0;
         let elapsed = now.map_or(0, |now| now.saturating_sub(self.started));
@@ -243,7 +244,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             self.guard.report(slot, verdict, now);
         }
         let took = |began: u64| Some(Duration::from_nanos(now?.saturating_sub(began)));
-        Ending { attempt, latency: began.and_then(took), is_counted }
+        Reported { attempt, latency: began.and_then(took), is_counted }
     }
 
     /// Sets the delay after `failed`, an attempt without success.
@@ -261,30 +262,20 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         }
     }
 
-    /// Pays for the next attempt, or begins a pause if the call `pauses`. The error is the reason to
-    /// end the call, and for an open breaker the time after which it may admit an attempt.
+    /// Pays for the next attempt. The error is the reason to end the call, and for an open breaker the
+    /// time after which it may admit an attempt.
     #[inline(never)] // compiled once for all call sites
     fn pay(
         &mut self,
         verdict: Option<Verdict>,
-        cut: Option<Cut>,
         delay: Duration,
-        pauses: bool,
     ) -> Result<(), (StopReason, Option<Duration>)> {
         // The breaker would refuse the attempt after the delay, so the call ends now.
         if let Some(open) = self.guard.refusal_within(delay) {
             return Err((StopReason::Open, open.retry_after()));
         }
-        // An attempt that the caller made in a pause, without asking, was not paid for.
-        let is_unpaid = self.guard.paused().is_some();
         self.guard.set_cause(Cause::of(verdict));
-        if is_unpaid || !self.guard.pay() {
-            if is_unpaid || !pauses || delay.is_zero() {
-                return Err((StopReason::Budget, None));
-            }
-            self.guard.pause(cut);
-        }
-        Ok(())
+        if self.guard.pay() { Ok(()) } else { Err((StopReason::Budget, None)) }
     }
 }
 
