@@ -165,7 +165,7 @@ impl Repository {
 /// Returns the folder of the crate of a file: empty, or `crates/name/`.
 fn crate_of(file: &str) -> &str {
     let name = file.strip_prefix("crates/").and_then(|file| file.split('/').next());
-    name.map_or("", |name| &file[.."crates/".len() + name.len() + 1])
+    name.map_or("", |name| &file[..="crates/".len() + name.len()])
 }
 
 /// Returns the path from the root of a file that `page` links to by a path relative to itself.

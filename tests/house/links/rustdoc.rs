@@ -107,7 +107,7 @@ impl Repository {
 
     /// Returns the reason why the path of an item leads nowhere, or elsewhere than `file`.
     fn path_fault(&self, shown: &Shown<'_>, path: &str, file: &str) -> Option<String> {
-        let root = shown.root;
+        let Shown { root: owner, .. } = shown;
         let (path, anchor) = path.split_once('#').unwrap_or((path, ""));
         let mut steps = path.split("::").map(|step| step.trim_end_matches("()"));
         if steps.next() != Some("crate") {
@@ -115,7 +115,7 @@ impl Repository {
         }
         let other = |home: &str| Some(format!("`{path}` is in {home}, and not in {file}"));
         let Some(first) = steps.next() else {
-            let home = format!("{root}README.md");
+            let home = format!("{owner}README.md");
             return if file == home { None } else { other(&home) };
         };
         if first == "guide" {
@@ -123,12 +123,12 @@ impl Repository {
             let is_it = self.shown(file).is_some_and(|shown| shown.is_chapter(chapter));
             return if is_it { None } else { other("another chapter") };
         }
-        let lib = self.text(&format!("{root}src/lib.rs"));
+        let lib = self.text(&format!("{owner}src/lib.rs"));
         let is_public = has_words(lib, "pub mod ", first);
         let Some(room) = (if is_public { Some(first) } else { exporter(lib, first) }) else {
             return Some(format!("`{path}` is not public"));
         };
-        let room = format!("{root}src/{room}");
+        let room = format!("{owner}src/{room}");
         let is_in =
             |file: &str| file == format!("{room}.rs") || file.starts_with(&format!("{room}/"));
         if !is_in(file) {
