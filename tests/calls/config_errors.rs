@@ -50,8 +50,8 @@ fn documents() -> Vec<(Read, Value)> {
         "requests": rate, "input": rate, "output": rate, "tokens": rate, "concurrency": 64,
         "queue": 5, "estimate": estimate,
         "charge": {
-            "like": "bedrock", "output_weight": 5, "cache_read_weight": 0.5,
-            "cache_write_weight": 1.25, "default_maximum": 9
+            "maximum_reserved": true, "refund": false, "output_weight": 5,
+            "cache_read_weight": 0.5, "cache_write_weight": 1.25, "default_maximum": 9
         }
     });
     let adaptive = json!({
@@ -112,7 +112,7 @@ fn is_right(setting: &str, value: &Value) -> bool {
             "max_wait",
         ]),
         Value::Bool(_) => {
-            setting.starts_with("learned") || any(&["pause_when_spent", "refund_on_success"])
+            setting.starts_with("learned") || any(&["pause_when_spent", "refund_on_success", "maximum_reserved", "refund"])
         }
         Value::String(_) => any(&["name"]),
         Value::Number(_) => any(&["factor"]),

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use resile::llm::{Failure, Phase, Reply};
+use resile_llm::{Failure, Phase, Reply};
 use serde_json::{Map, Value, json};
 
 use terminal::{bold, dim, green, red, wrap};

@@ -6,20 +6,19 @@ use super::failure::Failure;
 use super::kind::Kind;
 use super::known::Known;
 use super::report;
-use crate::classify::{Classify, Opinion, Over};
-use crate::verdict::{Cut, Health, Verdict};
+use resile::{Classify, Cut, Health, Opinion, Over, Verdict};
 
 /// Classifies errors that are a [`Failure`] or have a known error among their sources.
 ///
 /// The classifier follows the error's chain of sources to the first known error: a `Failure`, an
-/// [`Elapsed`](crate::timeout::Elapsed), a [`Full`](crate::bulkhead::Full), an
+/// [`Elapsed`](resile::timeout::Elapsed), a [`Full`](resile::bulkhead::Full), an
 /// [`io::Error`](std::io::Error) or an error of `reqwest`. So your own error type only has to name
 /// its source. With `thiserror` use `#[from]` or `#[source]`. The attribute
 /// `#[error(transparent)]` hides the source.
 ///
 /// Without a known error there is no opinion and the call ends as
-/// [`Unclassified`](crate::StopReason::Unclassified). Add your own classifier for such errors:
-/// `(Classifier::new(), mine)`. [`resile::Error<Failure>`](crate::Error) is known. For
+/// [`Unclassified`](resile::StopReason::Unclassified). Add your own classifier for such errors:
+/// `(Classifier::new(), mine)`. [`resile::Error<Failure>`](resile::Error) is known. For
 /// `anyhow::Error` use `Classifier::new().over(|llm, e: &anyhow::Error| llm.classify_dyn(e.as_ref()))`.
 /// The [guide](crate::guide::sdks) has classifiers for the errors of SDKs.
 ///
@@ -35,7 +34,7 @@ use crate::verdict::{Cut, Health, Verdict};
 /// # Examples
 ///
 /// ```
-/// use resile::llm::{self, Failure};
+/// use resile_llm::Failure;
 /// use resile::{Classify, RetryPolicy};
 ///
 /// #[derive(Debug, thiserror::Error)]
@@ -46,7 +45,7 @@ use crate::verdict::{Cut, Health, Verdict};
 ///     Prompt,
 /// }
 ///
-/// let policy = RetryPolicy::new().with_classifier(llm::Classifier::new());
+/// let policy = RetryPolicy::new().with_classifier(resile_llm::Classifier::new());
 /// let refused = Failure::from_text(401, "Incorrect API key provided");
 /// let verdict = policy.classifier().classify(&MyError::from(refused)).unwrap();
 /// assert!(!verdict.is_again());
@@ -104,7 +103,7 @@ impl Classifier {
     /// # Examples
     ///
     /// ```
-    /// use resile::llm::Classifier;
+    /// use resile_llm::Classifier;
     /// use std::error::Error;
     ///
     /// let classifier = Classifier::new().with_text();
@@ -127,7 +126,7 @@ impl Classifier {
     /// # Examples
     ///
     /// ```
-    /// use resile::llm::{Classifier, Failure};
+    /// use resile_llm::{Classifier, Failure};
     /// use resile::{Classify, Cut};
     ///
     /// /// The error of an SDK.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::kind::{Kind, Phase, Recovery, Scope};
 use super::rule::Rule;
 use super::tokens::Tokens;
-use crate::verdict::{Health, Verdict};
+use resile::{Health, Verdict};
 
 /// A failed call to a model, with its meaning and the raw facts behind it.
 ///
@@ -20,7 +20,7 @@ use crate::verdict::{Health, Verdict};
 /// # Examples
 ///
 /// ```
-/// use resile::llm::{Failure, Kind};
+/// use resile_llm::{Failure, Kind};
 ///
 /// let body = "prompt is too long: 210000 tokens > 200000 maximum";
 /// let failure = Failure::from_text(400, body);
@@ -156,7 +156,7 @@ impl Failure {
     /// # Examples
     ///
     /// ```
-    /// use resile::llm::Failure;
+    /// use resile_llm::Failure;
     ///
     /// assert!(Failure::from_text(429, "no").is_by_status_alone());
     /// assert!(!Failure::from_text(429, "daily limit reached").is_by_status_alone());

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName};
 
 use super::kind::Scope;
 use super::wait;
-use crate::http::{ServiceLimit, answered, retry_after};
+use resile::http::headers::{self, rate_limit_reset, retry_after};
 
 /// Headers with a wait in milliseconds with or without a fraction.
 static MILLISECONDS: [HeaderName; 3] = [
@@ -50,7 +50,7 @@ pub(super) fn asked(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 /// Returns the moment of the answer by its sender's clock or else `now`. Other moments in the
 /// answer are measured from this moment.
 pub(super) fn date(headers: &HeaderMap, now: SystemTime) -> SystemTime {
-    answered(headers).unwrap_or(now)
+    headers::date(headers).unwrap_or(now)
 }
 
 /// Returns the time until all used-up limits are reset. For each limit, one header has the
@@ -60,11 +60,7 @@ pub(super) fn reset(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let resets = resets
         .filter(|(name, _)| is_used_up(headers, name.as_str()))
         .filter_map(|(_, value)| wait::reset(value.to_str().ok()?, now));
-    let service = ServiceLimit::all(headers).into_iter();
-    let service = service
-        .filter(|limit| limit.remaining == Some(0))
-        .filter_map(|limit| limit.reset.filter(|reset| *reset > 0).map(Duration::from_secs));
-    resets.chain(service).max()
+    resets.chain(rate_limit_reset(headers)).max()
 }
 
 /// Returns the longest window of hours or more that the headers show as used up. The name of the

@@ -5,9 +5,9 @@ use std::io;
 
 use super::failure::Failure;
 use super::transport;
-use crate::bulkhead::Full;
-use crate::error;
-use crate::timeout::Elapsed;
+use resile::Error as Union;
+use resile::bulkhead::Full;
+use resile::timeout::Elapsed;
 
 /// An error whose type has a meaning.
 pub(super) enum Known<'e> {
@@ -32,11 +32,12 @@ impl<'e> Known<'e> {
 
     fn of(error: &'e (dyn Error + 'static)) -> Option<Self> {
         // `Error<Failure>` is transparent: its chain of sources skips its contents.
-        if let Some(union) = error.downcast_ref::<error::Error<Failure>>() {
+        if let Some(union) = error.downcast_ref::<Union<Failure>>() {
             return Some(match union {
-                error::Error::Operation(failure) => Self::Failure(failure),
-                error::Error::Elapsed(elapsed) => Self::Elapsed(*elapsed),
-                error::Error::Full(_) => Self::Full,
+                Union::Operation(failure) => Self::Failure(failure),
+                Union::Elapsed(elapsed) => Self::Elapsed(*elapsed),
+                Union::Full(_) => Self::Full,
+                _ => return None,
             });
         }
         if let Some(failure) = error.downcast_ref::<Failure>() {

@@ -1,8 +1,7 @@
 use std::time::Duration;
 
 use super::classifier::Classifier;
-use crate::backoff::Backoff;
-use crate::policy::RetryPolicy;
+use resile::{Backoff, RetryPolicy};
 
 /// Returns a policy for a person who waits for the answer.
 ///
@@ -18,14 +17,14 @@ use crate::policy::RetryPolicy;
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
-/// use resile::llm::{self, Failure};
+/// use resile_llm::Failure;
 /// use resile::{Never, retry};
 /// use std::time::Duration;
 ///
 /// # async fn complete(n: u32) -> Result<&'static str, Failure> {
 /// #     if n < 3 { Err(Failure::from_text(529, "")) } else { Ok("hello") }
 /// # }
-/// let policy = llm::interactive().with_attempt_timeout(Duration::from_secs(90));
+/// let policy = resile_llm::interactive().with_attempt_timeout(Duration::from_secs(90));
 /// let ask = |attempt: resile::Attempt| complete(attempt.number());
 /// assert_eq!(retry(ask, policy, Never).await.unwrap(), "hello");
 /// # }

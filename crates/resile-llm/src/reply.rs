@@ -24,7 +24,7 @@ use super::{headers, numbers, wait};
 /// # Examples
 ///
 /// ```
-/// use resile::llm::{Kind, Phase, Reply};
+/// use resile_llm::{Kind, Phase, Reply};
 /// use std::time::{Duration, SystemTime};
 ///
 /// let event = r#"{"type":"error","error":{

@@ -11,7 +11,7 @@ use super::known::Known;
 use super::reply::Reply;
 use super::rule::Rule;
 use super::text;
-use crate::http::wall_clock;
+use resile::http::headers::now;
 
 /// The number of bytes to read of an error's words.
 const READ: usize = 32 * 1024;
@@ -23,14 +23,14 @@ impl Failure {
     /// Creates a failure from the first known error in a chain of sources. Returns `None` without a
     /// known error: no opinion.
     ///
-    /// The known errors are a `Failure`, an [`Elapsed`](crate::timeout::Elapsed), an [`io::Error`](std::io::Error) and an
+    /// The known errors are a `Failure`, an [`Elapsed`](resile::timeout::Elapsed), an [`io::Error`](std::io::Error) and an
     /// error of `reqwest` (feature `reqwest`). The words of the errors are not read: see
     /// [`find_in_text`](Self::find_in_text).
     ///
     /// # Examples
     ///
     /// ```
-    /// use resile::llm::{Failure, Kind};
+    /// use resile_llm::{Failure, Kind};
     ///
     /// let refused = Failure::from_text(401, "Incorrect API key provided");
     /// let error = anyhow::Error::new(refused).context("while asking");
@@ -67,7 +67,7 @@ impl Failure {
     /// # Examples
     ///
     /// ```
-    /// use resile::llm::{Failure, Kind};
+    /// use resile_llm::{Failure, Kind};
     ///
     /// let words = r#"429 Too Many Requests: {"error":{"code":"insufficient_quota"}}"#;
     /// let failure = Failure::find_in_text(words).unwrap();
@@ -88,7 +88,7 @@ impl Failure {
             return Some(Self::from_text(status, body));
         }
         let object = words.get(words.find('{')?..)?;
-        let now = wall_clock();
+        let now = now();
         let failure = Reply::new(object.as_bytes()).classify(now);
         let is_coded = match failure.rule() {
             Rule::Code(code) => code != "unknown",

@@ -8,10 +8,10 @@ use reqwest::Response;
 use self::start_of_whole as start;
 use super::failure::Failure;
 use super::kind::Kind;
+use super::limits::learn_limits;
 use super::reply::Reply;
 use super::usage::record_usage;
-use crate::http::reqwest::is_connect;
-use crate::http::{self, wall_clock};
+use resile::http::headers::now;
 
 /// The number of bytes of an error's body after which reading stops.
 const READ: usize = 256 * 1024;
@@ -23,7 +23,7 @@ const READ: usize = 256 * 1024;
 /// error's body is read to its end, and a body that breaks off is lost.
 ///
 /// Passes the limits in the headers of every answer to the quota of the current attempt, as
-/// [`http::learn`] does.
+/// [`learn_limits`] does.
 ///
 /// # Errors
 ///
@@ -36,26 +36,26 @@ const READ: usize = 256 * 1024;
 /// # Examples
 ///
 /// ```
-/// use resile::llm::{self, Failure};
+/// use resile_llm::Failure;
 ///
 /// type Answer = Result<String, Failure>;
 ///
 /// async fn complete(client: &reqwest::Client, prompt: String) -> Answer {
 ///     let request = client.post("https://llm.example/v1/chat").body(prompt);
-///     let answer = llm::error_for_status(request.send().await?).await?;
+///     let answer = resile_llm::error_for_status(request.send().await?).await?;
 ///     Ok(answer.text().await?)
 /// }
 /// ```
 pub async fn error_for_status(answer: Response) -> Result<Response, Failure> {
     let status = answer.status();
-    http::learn(status, answer.headers());
+    learn_limits(status, answer.headers());
     if !status.is_client_error() && !status.is_server_error() {
         return Ok(answer);
     }
     let headers = answer.headers().clone();
     let body = start(answer).await;
     let reply = Reply::new(&body).with_status(status.as_u16()).with_headers(&headers);
-    Err(reply.classify(wall_clock()))
+    Err(reply.classify(now()))
 }
 
 /// Reads the body until its end, or until [`READ`] bytes have arrived.
@@ -101,13 +101,13 @@ async fn start_of_whole(answer: Response) -> Vec<u8> {
 /// # Examples
 ///
 /// ```
-/// use resile::llm::{self, Failure};
+/// use resile_llm::Failure;
 ///
 /// type Answer = Result<serde_json::Value, Failure>;
 ///
 /// async fn complete(client: &reqwest::Client, prompt: String) -> Answer {
 ///     let request = client.post("https://llm.example/v1/chat").body(prompt);
-///     let body = llm::read_answer(request.send().await?).await?;
+///     let body = resile_llm::read_answer(request.send().await?).await?;
 ///     serde_json::from_slice(&body)
 ///         .map_err(|error| Failure::invalid_output(error.to_string()))
 /// }
@@ -119,7 +119,7 @@ pub async fn read_answer(answer: Response) -> Result<Vec<u8>, Failure> {
     let body = answer.bytes().await?;
     record_usage(&body);
     let reply = Reply::new(&body).with_status(status).with_headers(&headers);
-    match reply.find(wall_clock()) {
+    match reply.find(now()) {
         Some(failure) => Err(failure),
         None => Ok(body.into()),
     }
@@ -157,4 +157,17 @@ pub(super) fn known(error: &(dyn Error + 'static)) -> Option<(Kind, &'static str
     } else {
         return None;
     })
+}
+
+/// Returns true if no connection was made. JavaScript does not tell, so the answer is false there.
+fn is_connect(error: &reqwest::Error) -> bool {
+    #[cfg(all(target_family = "wasm", target_os = "unknown"))]
+    {
+        let _ = error;
+        false
+    }
+    #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+    {
+        error.is_connect()
+    }
 }

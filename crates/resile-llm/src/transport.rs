@@ -9,8 +9,8 @@ use super::failure::Failure;
 use super::kind::{Kind, Phase};
 use super::reply::Reply;
 use super::rule::Rule;
-use crate::http::wall_clock;
-use crate::timeout::Elapsed;
+use resile::http::headers::now;
+use resile::timeout::Elapsed;
 
 /// These functions read the wall clock because an answer or an error's words may name a moment.
 /// Moments in an answer with a `Date` are measured from the `Date` instead.
@@ -21,20 +21,20 @@ impl Failure {
         let reply = Reply::new(body.as_ref())
             .with_status(parts.status.as_u16())
             .with_headers(&parts.headers);
-        reply.classify(wall_clock())
+        reply.classify(now())
     }
 
     /// Creates a failure from a status and a body without headers.
     #[must_use]
     pub fn from_text(status: u16, body: &str) -> Self {
-        Reply::new(body.as_bytes()).with_status(status).classify(wall_clock())
+        Reply::new(body.as_bytes()).with_status(status).classify(now())
     }
 
     /// Creates a failure from the data of one stream event with or without `data:`. The stream's
     /// answer had a good status.
     #[must_use]
     pub fn from_event(data: &str, phase: Phase) -> Self {
-        Reply::new(data.as_bytes()).with_status(200).with_phase(phase).classify(wall_clock())
+        Reply::new(data.as_bytes()).with_status(200).with_phase(phase).classify(now())
     }
 
     /// Creates a failure from a stream event if the event is a failure. Returns `None` for content,
@@ -44,7 +44,7 @@ impl Failure {
         if matches!(data.trim(), "" | "[DONE]" | "data: [DONE]") {
             return None;
         }
-        Reply::new(data.as_bytes()).with_status(200).with_phase(phase).find(wall_clock())
+        Reply::new(data.as_bytes()).with_status(200).with_phase(phase).find(now())
     }
 
     /// Creates a failure from a transport's error. The types in the chain of sources decide first,
@@ -70,7 +70,7 @@ impl Failure {
         let words = words.trim_end_matches(": ");
         // These words are not an answer, so the phase is `Connect`. They may quote anything that
         // was sent.
-        Reply::new(words.as_bytes()).with_phase(Phase::Connect).classify(wall_clock())
+        Reply::new(words.as_bytes()).with_phase(Phase::Connect).classify(now())
     }
 }
 
@@ -111,7 +111,7 @@ fn known(_: &(dyn Error + 'static)) -> Option<(Kind, &'static str)> {
 #[cfg(feature = "reqwest")]
 use super::reqwest::known;
 
-/// Converts a timeout. An operation under [`timeout`](crate::ResilienceExt::timeout) then needs no
+/// Converts a timeout. An operation under [`timeout`](resile::ResilienceExt::timeout) then needs no
 /// error type other than `Failure`.
 impl From<Elapsed> for Failure {
     fn from(elapsed: Elapsed) -> Self {

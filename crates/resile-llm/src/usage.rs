@@ -6,7 +6,7 @@ use serde_json::{Deserializer, Map, Value};
 
 use super::body::PARSED;
 use super::text;
-use crate::quota::{self, Usage};
+use resile::quota::{self, Usage};
 
 /// Returns the usage that an answer reports, or `None` if it reports none.
 ///
@@ -38,7 +38,7 @@ use crate::quota::{self, Usage};
 /// let body = br#"{"choices":[],"usage":{
 ///     "prompt_tokens":1200,"completion_tokens":350,
 ///     "prompt_tokens_details":{"cached_tokens":1000}}}"#;
-/// let usage = resile::llm::usage(body).unwrap();
+/// let usage = resile_llm::usage(body).unwrap();
 /// assert_eq!(usage.input(), Some(200));
 /// assert_eq!(usage.cache_reads(), 1_000);
 /// assert_eq!(usage.output(), Some(350));
@@ -69,11 +69,11 @@ pub fn usage(body: &[u8]) -> Option<Usage> {
 /// # Examples
 ///
 /// ```
-/// use resile::llm::{self, Failure, Phase};
+/// use resile_llm::{Failure, Phase};
 ///
 /// /// Handles the data of one event.
 /// fn on_event(data: &str) -> Result<(), Failure> {
-///     llm::record_usage(data.as_bytes());
+///     resile_llm::record_usage(data.as_bytes());
 ///     match Failure::find_in_event(data, Phase::Content) {
 ///         Some(failure) => Err(failure),
 ///         None => Ok(()),

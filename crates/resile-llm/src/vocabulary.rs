@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn quotations_hide_phrases_and_words_apart() {
         let message = "bad value 'prompt is too long'";
-        let quoted = crate::llm::text::quoted(message);
+        let quoted = crate::text::quoted(message);
         let count = |places: Places| (places.phrases.len(), places.words.len());
         let (phrases, words) = count(find(message, message, &[], &[]));
         assert!(phrases > 0 && words > 0);

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-use crate::http::span::{self, MOMENT, digits, leading_span, seconds, span, until_epoch};
+use crate::span::{self, MOMENT, digits, leading_span, seconds, span, until_epoch};
 
 /// Parses a plain number of units of `unit` seconds: `2`, `1.5`, `1e3`. Rejects `inf` although
 /// `f64` would parse it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lexopt::prelude::*;
 use resile::Backoff;
-use resile::llm::{self, Classifier};
+use resile_llm::{self as llm, Classifier};
 
 use crate::model::{Limits, Settings};
 

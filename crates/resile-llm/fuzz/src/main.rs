@@ -19,7 +19,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use resile::Classify;
-use resile::llm::{self, Classifier, Failure, Kind, Phase, Reply};
+use resile_llm::{self as llm, Classifier, Failure, Kind, Phase, Reply};
 use resile::quota::Dimension;
 
 /// Whole answers of every shape, one per line. Mutations start from these.
@@ -300,7 +300,7 @@ fn hold_the_laws(input: &Input) -> Result<Kind, &'static str> {
     let again = reply.classify(input.now);
     let _: Option<Failure> = reply.find(input.now);
     let status = input.status.and_then(|status| StatusCode::from_u16(status).ok());
-    let limits = resile::http::limits(status.unwrap_or_default(), &headers, input.now);
+    let limits = resile_llm::limits(status.unwrap_or_default(), &headers, input.now);
     let is_zero =
         |dimension| limits.get(dimension).reset.is_some_and(|reset: Duration| reset.is_zero());
     let usage = llm::usage(&input.body);

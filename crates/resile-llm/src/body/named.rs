@@ -1,6 +1,6 @@
 //! Finds machine codes in the words of an error.
 
-use crate::llm::codes;
+use crate::codes;
 
 /// Returns the codes that a text labels: the word after `code:`.
 pub(super) fn labelled(text: &str) -> impl Iterator<Item = &str> {

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
 use super::{CODES, DEEPEST, MESSAGE, ParsedBody, is_error};
-use crate::llm::{codes, headers, text, wait};
+use crate::{codes, headers, text, wait};
 
 /// Returns the rank of a field as the error's words. A smaller rank is better.
 fn words(name: &str) -> Option<u8> {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::grpc;
 use super::named::{labelled, spelled};
 use super::{BodyShape, DEEPEST, MESSAGE, ParsedBody, READ, is_error, is_message, loose, lossy};
-use crate::llm::{numbers, text, wait};
+use crate::{numbers, text, wait};
 
 /// The largest number of braces of a text from which an object is tried.
 const TRIES: usize = 4;

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
-use resile::llm::{self, Failure, Kind, Phase, Reply};
+use resile_llm::{self as llm, Failure, Kind, Phase, Reply};
 
 fn headers() -> impl Strategy<Value = HeaderMap> {
     let names = prop::sample::select(vec![

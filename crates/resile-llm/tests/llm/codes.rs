@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use resile::llm::{Kind, Reply};
+use resile_llm::{Kind, Reply};
 
 fn read(status: u16, error: &serde_json::Value) -> Kind {
     let body = serde_json::json!({ "error": error }).to_string();

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName};
-use resile::llm::{self, Failure, Reply};
+use resile_llm::{self as llm, Failure, Reply};
 
 /// 2025-10-09 08:53:20 UTC, the time of the answer by the server's clock.
 const SERVED: u64 = 1_760_000_000;

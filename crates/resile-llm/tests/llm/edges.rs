@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use resile::llm::{Failure, Kind, Phase, Reply, Rule};
+use resile_llm::{Failure, Kind, Phase, Reply, Rule};
 
 const QUOTA: Kind = Kind::QuotaExhausted;
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
-use resile::llm::{self, Classifier, Failure, Kind, Phase, Reply, Scope};
+use resile_llm::{self as llm, Classifier, Failure, Kind, Phase, Reply, Scope};
 
 const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 

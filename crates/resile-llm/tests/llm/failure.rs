@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderValue};
-use resile::llm::{self, Classifier, Failure, Kind, Phase, Recovery, Reply};
+use resile_llm::{self as llm, Classifier, Failure, Kind, Phase, Recovery, Reply};
 use resile::timeout::Elapsed;
 use resile::{
     Attempt, Classify, ClassifyOperation, Cut, Decision, Health, Never, ResilienceExt, RetryPolicy,

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use resile::llm::{Failure, Kind, Reply};
+use resile_llm::{Failure, Kind, Reply};
 use serde_json::{Map, Value, json};
 
 const QUOTA: Kind = Kind::QuotaExhausted;

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use resile::Health;
-use resile::llm::{Classifier, Failure, Kind, Phase, Reply};
+use resile_llm::{Classifier, Failure, Kind, Phase, Reply};
 use serde_json::Value;
 
 const KINDS: &str = include_str!("../data/llm/kinds.jsonl");

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use resile::llm::{Failure, Kind, Reply, Rule};
+use resile_llm::{Failure, Kind, Reply, Rule};
 use serde_json::json;
 
 const QUOTA: Kind = Kind::QuotaExhausted;

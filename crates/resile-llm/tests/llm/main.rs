@@ -1,6 +1,8 @@
 //! The laws of the classification of LLM failures, one file for each subject.
 
 mod any_answer;
+mod charge;
+mod classifier;
 mod codes;
 mod dates;
 mod edges;
@@ -9,11 +11,15 @@ mod failure;
 mod fields;
 mod fixtures;
 mod google;
+mod limits;
 mod numbers;
 mod objects;
 mod report;
+mod reported;
+mod sockets;
 mod statements;
 mod streams;
 mod transport;
 mod usage;
 mod waits;
+mod words;

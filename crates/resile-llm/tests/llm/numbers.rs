@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
-use resile::llm::{Failure, Kind, Reply, Rule};
+use resile_llm::{Failure, Kind, Reply, Rule};
 
 fn read(status: u16, words: &str) -> Failure {
     let body = serde_json::json!({ "error": { "message": words } }).to_string();

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use proptest::prelude::*;
-use resile::llm::{Failure, Kind, Reply};
+use resile_llm::{Failure, Kind, Reply};
 
 const QUOTA: Kind = Kind::QuotaExhausted;
 

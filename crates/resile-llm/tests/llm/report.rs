@@ -7,9 +7,9 @@ use std::io;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::llm::{Classifier, Failure, Kind};
+use resile_llm::{Classifier, Failure, Kind};
 use resile::timeout::Elapsed;
-use resile::{ResilienceExt, StopReason, llm, retry};
+use resile::{ResilienceExt, StopReason, retry};
 
 fn kind(words: &str) -> Option<Kind> {
     Failure::find_in_text(words).map(|failure| failure.kind())
@@ -207,7 +207,7 @@ fn full() -> resile::bulkhead::Full {
 async fn words_without_knowledge_leave_a_call_unclassified() {
     type Boxed = Box<dyn Error + Send + Sync>;
     let classify = |error: &Boxed| Classifier::new().with_text().classify_dyn(&**error);
-    let policy = llm::interactive().with_classifier(classify);
+    let policy = resile_llm::interactive().with_classifier(classify);
     let op = |_| async { Err::<(), Boxed>("no such prompt at line 429".into()) };
     let gave_up = retry(op, &policy, resile::Never).await.unwrap_err();
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Unclassified, 1));

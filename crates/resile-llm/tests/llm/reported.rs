@@ -1,8 +1,8 @@
-//! `resile::llm::usage`: the LLM tokens that answers report. The fixtures are written in the
+//! `resile_llm::usage`: the LLM tokens that answers report. The fixtures are written in the
 //! formats of the providers.
 
 use proptest::prelude::*;
-use resile::llm::{self, Kind, Reply, record_usage};
+use resile_llm::{self as llm, Kind, Reply, record_usage};
 use resile::quota::Usage;
 
 /// The input, the cache reads, the cache writes and the output.

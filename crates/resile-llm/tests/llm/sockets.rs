@@ -11,12 +11,10 @@ use hyper::body::Bytes;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use resile::llm::{self, Failure};
+use resile_llm::{self as llm, Failure};
 use resile::quota::{Cost, Dimension, Quota, Rate};
 use resile::{ManualTimer, Never, RetryPolicy, Upstream, retry};
 use tokio::net::TcpListener;
-
-use crate::script::advance_past_sleeps;
 
 /// Starts a server that gives these answers in their order.
 async fn serve(answers: Vec<Response<Full<Bytes>>>) -> SocketAddr {
@@ -91,6 +89,19 @@ async fn a_refusal_lowers_the_level_unless_it_is_an_overload() {
     assert_eq!(level_after(answer(529, &[], "overloaded")).await, (false, Some(10_000)));
     // The provider may have charged a request that failed.
     assert_eq!(level_after(answer(500, &[], "oops")).await, (false, Some(9_000)));
+}
+
+/// Starts a task that advances the clock to the end of the next sleep, whenever a call sleeps.
+fn advance_past_sleeps(timer: &ManualTimer) -> tokio::task::JoinHandle<()> {
+    let timer = timer.clone();
+    tokio::spawn(async move {
+        loop {
+            match timer.until_next() {
+                Some(left) => timer.advance(left),
+                None => tokio::task::yield_now().await,
+            }
+        }
+    })
 }
 
 /// Nothing but the level of the quota tells the second call to wait.

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use resile::llm::{Failure, Kind, Reply, Scope};
+use resile_llm::{Failure, Kind, Reply, Scope};
 
 fn read(status: u16, body: &str) -> Failure {
     Reply::new(body.as_bytes()).with_status(status).classify(SystemTime::UNIX_EPOCH)

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use resile::llm::{Kind, Phase, Reply, Rule};
+use resile_llm::{Kind, Phase, Reply, Rule};
 
 /// An event with content.
 const CONTENT: &str = r#"{"id":"x","choices":[{"delta":{"content":"hi"}}]}"#;

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
-use resile::llm::{self, Classifier, Failure, Kind, Reply};
+use resile_llm::{self as llm, Classifier, Failure, Kind, Reply};
 use resile::{Classify, Jitter};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;

@@ -1,6 +1,6 @@
 //! The places of a usage: the objects and lists around it, and the end of a long answer.
 
-use resile::llm;
+use resile_llm as llm;
 
 fn input(body: &str) -> Option<u64> {
     llm::usage(body.as_bytes()).and_then(|usage| usage.input())

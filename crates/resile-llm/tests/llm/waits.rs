@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use resile::llm::Reply;
+use resile_llm::Reply;
 use serde_json::json;
 
 /// 2025-10-09 08:53:20 UTC.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use resile::llm::{Failure, Kind};
+use resile_llm::{Failure, Kind};
 use resile::{Cut, GaveUp, StopReason};
 
 use crate::agent::{Event, Fault, ModelError, Who, millis};

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt, stream};
-use resile::llm::{self, Classifier, Failure};
+use resile_llm::{self as llm, Classifier, Failure};
 use resile::stream::Resumption;
 use resile::{
     Attempt, Breaker, Budget, Cooldown, RetryPolicy, StreamResilienceExt, Upstream, breaker,

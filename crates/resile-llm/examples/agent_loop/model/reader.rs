@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use resile::llm::{self, Failure, Phase};
+use resile_llm::{self as llm, Failure, Phase};
 use tokio::time::Instant;
 
 use super::sse::Decoder;

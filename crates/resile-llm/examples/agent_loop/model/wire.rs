@@ -1,7 +1,7 @@
 //! The JSON of chat completions: requests and answers.
 
 use reqwest::header::HeaderMap;
-use resile::llm::{Failure, Phase, Reply};
+use resile_llm::{Failure, Phase, Reply};
 use resile::stream::Part;
 use serde_json::{Value, json};
 use std::time::SystemTime;
