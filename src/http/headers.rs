@@ -104,7 +104,10 @@ pub fn date(headers: &HeaderMap) -> Option<SystemTime> {
 #[must_use]
 pub fn rate_limit_reset(headers: &HeaderMap) -> Option<Duration> {
     let used_up = ServiceLimit::all(headers).into_iter().filter(|limit| limit.remaining == Some(0));
-    used_up.filter_map(|limit| limit.reset.filter(|reset| *reset > 0)).max().map(Duration::from_secs)
+    used_up
+        .filter_map(|limit| limit.reset.filter(|reset| *reset > 0))
+        .max()
+        .map(Duration::from_secs)
 }
 
 /// Returns the time of this machine's clock, for a function that takes `now`.

@@ -156,7 +156,8 @@ const MILLISECONDS: f64 = 1e11;
 fn reset(text: &str, now: impl Fn() -> SystemTime) -> Option<Duration> {
     let text = text.trim();
     // The first byte excludes negative numbers, NaN and words like "inf".
-    let number = text.parse().ok().filter(|_| text.starts_with(|c: char| c.is_ascii_digit() || c == '.'));
+    let number =
+        text.parse().ok().filter(|_| text.starts_with(|c: char| c.is_ascii_digit() || c == '.'));
     let left = match number? {
         seconds if seconds < MOMENT => seconds,
         moment => {

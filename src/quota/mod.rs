@@ -19,9 +19,9 @@
 //!
 //! # Settlement
 //!
-//! * [`record`] within the operation reports the usage. The
-//!   crate `resile-llm` does so for the answers that it reads. The quota then takes what was used beyond the reservation, or gives back the rest. A
-//!   quota may be overdrawn: the debt refills first.
+//! * [`record`] within the operation reports the usage. The crate `resile-llm` does so for the
+//!   answers that it reads. The quota then takes what was used beyond the reservation, or gives back
+//!   the rest. A quota may be overdrawn: the debt refills first.
 //! * At most 16,777,215 tokens of input and 268,435,455 of output count for one attempt.
 //! * An attempt without a usage keeps its reservation: the provider may have charged it.
 //! * A refused attempt (a throttling verdict) gives back the tokens that no usage has charged. Its

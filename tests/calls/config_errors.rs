@@ -112,7 +112,8 @@ fn is_right(setting: &str, value: &Value) -> bool {
             "max_wait",
         ]),
         Value::Bool(_) => {
-            setting.starts_with("learned") || any(&["pause_when_spent", "refund_on_success", "maximum_reserved", "refund"])
+            setting.starts_with("learned")
+                || any(&["pause_when_spent", "refund_on_success", "maximum_reserved", "refund"])
         }
         Value::String(_) => any(&["name"]),
         Value::Number(_) => any(&["factor"]),

@@ -144,17 +144,6 @@ proptest! {
         prop_assert_eq!(verdict.at_least(floor).after(hint), verdict.after(hint));
         prop_assert_eq!(both.at_least(floor), both);
     }
-
-    /// The floor of the classifier for an overload counts only if the provider asked for nothing.
-    #[test]
-    fn the_overload_floor_yields_to_a_hint(seconds in 1..100_u32, floor in 1..100_u32) {
-        let classifier = Classifier::new().with_overload_floor(SECOND * floor);
-        let told = Failure::from_text(529, &format!("overloaded, try again in {seconds}s"));
-        let verdict = classifier.verdict(&told);
-        prop_assert_eq!((verdict.hint(), verdict.wait()), (Some(SECOND * seconds), Some(SECOND * seconds)));
-        let verdict = classifier.verdict(&Failure::from_text(529, "overloaded"));
-        prop_assert_eq!((verdict.hint(), verdict.wait()), (None, Some(SECOND * floor)));
-    }
 }
 
 /// A policy treats a floor above its hint cap like a hint above it.

@@ -1,26 +1,12 @@
 //! The stable words of logs and metrics, and the texts for people that are made of them.
 
-use std::collections::HashSet;
 use std::error::Error;
-use std::fmt::Display;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use resile::breaker::TripReason;
 use resile::observe::HeldBy;
 use resile::quota::{Cost, Dimension, Quota, Rate};
 use resile::{Health, StopReason};
-
-/// Checks that each value prints its word, and that each word is its own.
-fn words<T: Display>(values: &[T], word: fn(&T) -> &'static str) -> Vec<&'static str> {
-    let words: Vec<_> = values.iter().map(word).collect();
-    for (value, word) in values.iter().zip(&words) {
-        assert_eq!(value.to_string(), *word);
-        assert!(word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{word}");
-    }
-    let all: HashSet<_> = words.iter().collect();
-    assert!(all.len() == words.len() && !words.contains(&""), "{words:?}");
-    words
-}
 
 #[test]
 fn a_dimension_has_its_word() {

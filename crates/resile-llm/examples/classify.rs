@@ -1,9 +1,9 @@
 //! Classifies errors of LLM providers: the kind, a possible retry, and the remedy. Run it with:
 //!
 //! ```text
-//! cargo run --example classify -- --explain 429 '{"error":{"code":"insufficient_quota"}}'
-//! curl -s https://… | cargo run --example classify -- --explain 503
-//! cargo run --example classify < errors.jsonl
+//! cargo run -p resile-llm --example classify -- --explain 429 '{"error":{"code":"insufficient_quota"}}'
+//! curl -s https://… | cargo run -p resile-llm --example classify -- --explain 503
+//! cargo run -p resile-llm --example classify < errors.jsonl
 //! ```
 //!
 //! Without arguments, the program reads one JSON object per line from stdin:

@@ -2,10 +2,10 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::time::Duration;
 
-use super::failure::Failure;
-use super::kind::Kind;
-use super::known::Known;
-use super::report;
+use crate::failure::Failure;
+use crate::kind::Kind;
+use crate::known::Known;
+use crate::report;
 use resile::{Classify, Cut, Health, Opinion, Over, Verdict};
 
 /// Classifies errors that are a [`Failure`] or have a known error among their sources.

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::failure::Failure;
-use super::kind::Kind;
+use crate::failure::Failure;
+use crate::kind::Kind;
 
 /// The largest number of characters to show of a provider's text.
 const SHOWN: usize = 240;
@@ -79,7 +79,7 @@ fn one_line(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// A wait, written for people: `644 ms`, `11.1 s`, `9 min 38 s`, `19 h 14 min`, `7 days`.
-pub(super) struct Span(pub(super) Duration);
+pub(crate) struct Span(pub(crate) Duration);
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

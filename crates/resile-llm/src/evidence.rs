@@ -5,35 +5,35 @@ use std::time::Duration;
 
 use http::HeaderMap;
 
-use super::body::{BodyShape, ParsedBody};
-use super::grammar::{Reading, Said};
-use super::kind::{Kind, Phase, Scope};
-use super::phrases::PhraseMatch;
-use super::rule::Rule;
-use super::statuses::Statuses;
-use super::{codes, generic, grammar, headers, numbers, phrases, text, vocabulary};
+use crate::body::{BodyShape, ParsedBody};
+use crate::grammar::{Reading, Said};
+use crate::kind::{Kind, Phase, Scope};
+use crate::phrases::PhraseMatch;
+use crate::rule::Rule;
+use crate::statuses::Statuses;
+use crate::{codes, generic, grammar, headers, numbers, phrases, text, vocabulary};
 
 /// A limit that is reset after such a wait or a longer one is a quota and not a rate.
 const LONG_WAIT: Duration = Duration::from_secs(3_600);
 
 /// All inputs of the decision.
-pub(super) struct Evidence<'c> {
-    pub(super) status: Option<u16>,
-    pub(super) at: Statuses,
-    pub(super) phase: Phase,
+pub(crate) struct Evidence<'c> {
+    pub(crate) status: Option<u16>,
+    pub(crate) at: Statuses,
+    pub(crate) phase: Phase,
     /// The failure came without a status and without a code: it is only a text.
-    pub(super) is_text: bool,
-    pub(super) headers: &'c HeaderMap,
-    pub(super) found: &'c ParsedBody,
-    pub(super) message: &'c str,
+    pub(crate) is_text: bool,
+    pub(crate) headers: &'c HeaderMap,
+    pub(crate) found: &'c ParsedBody,
+    pub(crate) message: &'c str,
     /// The message in lower case with the same length in bytes.
-    pub(super) lower: &'c str,
+    pub(crate) lower: &'c str,
 }
 
-pub(super) struct Conclusion {
-    pub(super) kind: Kind,
-    pub(super) scope: Option<Scope>,
-    pub(super) rule: Rule,
+pub(crate) struct Conclusion {
+    pub(crate) kind: Kind,
+    pub(crate) scope: Option<Scope>,
+    pub(crate) rule: Rule,
 }
 
 /// The meaning of the words of a message.
@@ -77,7 +77,7 @@ impl From<PhraseMatch> for Words {
 impl Evidence<'_> {
     /// Returns the conclusion of the first rule with an opinion. The [module page](super) has the
     /// order. A rate limit becomes a quota if the headers or the wait show a long window.
-    pub(super) fn conclude(&self, asked: Option<Duration>) -> Conclusion {
+    pub(crate) fn conclude(&self, asked: Option<Duration>) -> Conclusion {
         let first = self.first(asked);
         if first.kind != Kind::RateLimit {
             return first;

@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::kind::{Kind, Phase, Recovery, Scope};
-use super::rule::Rule;
-use super::tokens::Tokens;
+use crate::kind::{Kind, Phase, Recovery, Scope};
+use crate::rule::Rule;
+use crate::tokens::Tokens;
 use resile::{Health, Verdict};
 
 /// A failed call to a model, with its meaning and the raw facts behind it.
 ///
-/// [`Reply::classify`](super::Reply::classify) and the `from_` functions create a `Failure`. It is
+/// [`Reply::classify`](crate::Reply::classify) and the `from_` functions create a `Failure`. It is
 /// one pointer wide, so a `Result<T, Failure>` stays small.
 ///
 /// `Display` writes one line for people. The [`source`](Error::source) is the transport's error, if
@@ -29,30 +29,30 @@ use resile::{Health, Verdict};
 /// assert!(!failure.is_retryable());
 /// ```
 #[derive(Clone)]
-pub struct Failure(pub(super) Box<FailureParts>);
+pub struct Failure(pub(crate) Box<FailureParts>);
 
 /// The contents of a [`Failure`], boxed.
 #[derive(Clone, Debug)]
-pub(super) struct FailureParts {
-    pub(super) kind: Kind,
-    pub(super) scope: Option<Scope>,
-    pub(super) retryable: bool,
+pub(crate) struct FailureParts {
+    pub(crate) kind: Kind,
+    pub(crate) scope: Option<Scope>,
+    pub(crate) retryable: bool,
     /// The provider said whether or when the request may be sent again.
-    pub(super) instructed: bool,
-    pub(super) wait: Option<Duration>,
-    pub(super) rule: Rule,
-    pub(super) phase: Phase,
-    pub(super) status: Option<u16>,
-    pub(super) code: Option<String>,
-    pub(super) error_type: Option<String>,
-    pub(super) message: Option<String>,
-    pub(super) tokens: Tokens,
-    pub(super) provider: Option<Cow<'static, str>>,
-    pub(super) source: Option<Arc<dyn Error + Send + Sync>>,
+    pub(crate) instructed: bool,
+    pub(crate) wait: Option<Duration>,
+    pub(crate) rule: Rule,
+    pub(crate) phase: Phase,
+    pub(crate) status: Option<u16>,
+    pub(crate) code: Option<String>,
+    pub(crate) error_type: Option<String>,
+    pub(crate) message: Option<String>,
+    pub(crate) tokens: Tokens,
+    pub(crate) provider: Option<Cow<'static, str>>,
+    pub(crate) source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
 impl Failure {
-    pub(super) fn bare(kind: Kind, rule: Rule, phase: Phase) -> Self {
+    pub(crate) fn bare(kind: Kind, rule: Rule, phase: Phase) -> Self {
         Self(Box::new(FailureParts {
             kind,
             scope: None,

@@ -3,7 +3,7 @@
 /// At every start of a word the next bytes select a bucket of phrases. Most buckets are empty and
 /// one comparison shows this. For real messages this is less work than an automaton over hundreds
 /// of phrases and needs a hundredth of its memory.
-pub(super) struct Finder {
+pub(crate) struct Finder {
     /// The phrases in the order of their buckets.
     phrases: Vec<Phrase>,
     /// The index of each bucket's first phrase. A bucket ends at the start of the next bucket.
@@ -34,7 +34,7 @@ struct Phrase {
 }
 
 /// The number of first bytes that select a bucket. No phrase is shorter.
-pub(super) const FIRST: usize = 3;
+pub(crate) const FIRST: usize = 3;
 
 /// The number of bytes whose words are collected at once. Their places fit in a byte.
 const CHUNK: usize = 128;
@@ -44,15 +44,15 @@ const BUCKETS: usize = 1 << BUCKET_BITS;
 
 /// A place of a phrase in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) phrase: usize,
-    pub(super) start: usize,
-    pub(super) end: usize,
+pub(crate) struct Place {
+    pub(crate) phrase: usize,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
 }
 
 impl Finder {
     /// Creates a finder. Phrases shorter than [`FIRST`] bytes are never found.
-    pub(super) fn new(phrases: &[&'static str]) -> Self {
+    pub(crate) fn new(phrases: &[&'static str]) -> Self {
         let long = |(_, words): &(usize, &str)| words.len() >= FIRST;
         let mut phrases: Vec<_> =
             phrases.iter().copied().enumerate().filter(long).map(Phrase::new).collect();
@@ -82,7 +82,7 @@ impl Finder {
     /// `lower` is `text` in lower case. A word begins after a character that is no letter, and with
     /// a capital letter: `ConnectTimeout` has two words. A word in another script may begin at every
     /// character.
-    pub(super) fn find(&self, text: &str, lower: &str, mut found: impl FnMut(Place)) {
+    pub(crate) fn find(&self, text: &str, lower: &str, mut found: impl FnMut(Place)) {
         let bytes = lower.as_bytes();
         let mut before = ANY;
         for (n, chunk) in text.as_bytes().chunks(CHUNK).enumerate() {

@@ -2,23 +2,23 @@
 
 use serde_json::{Map, Value};
 
-use super::kind::Kind;
+use crate::kind::Kind;
 
 /// An ending that is a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Finish {
-    pub(super) kind: Kind,
-    pub(super) name: &'static str,
+pub(crate) struct Finish {
+    pub(crate) kind: Kind,
+    pub(crate) name: &'static str,
 }
 
 /// The end that an answer or a stream event states.
 #[derive(Debug, Default)]
-pub(super) struct Ending<'v> {
-    pub(super) finish: Option<Finish>,
+pub(crate) struct Ending<'v> {
+    pub(crate) finish: Option<Finish>,
     /// An error inside one of several answers.
-    pub(super) error: Option<&'v Value>,
+    pub(crate) error: Option<&'v Value>,
     /// The answer or the stream has ended.
-    pub(super) ended: bool,
+    pub(crate) ended: bool,
 }
 
 const REASONS: &[(&str, Kind)] = &[
@@ -61,7 +61,7 @@ const TERMINAL: [&str; 6] = [
 ];
 
 /// Returns the ending that `answer` names.
-pub(super) fn of(answer: &Map<String, Value>) -> Ending<'_> {
+pub(crate) fn of(answer: &Map<String, Value>) -> Ending<'_> {
     let mut ending = Ending::default();
     if let Some(kind) = answer.get("type").and_then(Value::as_str) {
         ending.ended = TERMINAL.contains(&kind);
@@ -101,7 +101,7 @@ pub(super) fn of(answer: &Map<String, Value>) -> Ending<'_> {
 }
 
 /// Returns the error in a field. In a good answer the field is null, false or absent.
-pub(super) fn error_in<'v>(object: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
+pub(crate) fn error_in<'v>(object: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
     object.get(name).filter(|error| !matches!(error, Value::Null | Value::Bool(false)))
 }
 

@@ -1,8 +1,8 @@
 //! Codes and classes that say little. They count if there is no better sign.
 
-use super::kind::Kind;
-use super::normal::{LONGEST, normalize};
-use super::rule::Rule;
+use crate::kind::Kind;
+use crate::normal::{LONGEST, normalize};
+use crate::rule::Rule;
 
 /// Codes that a provider sends if it has no better one. Their meaning counts if there is no status.
 static GENERIC: &[(&str, Kind)] = &[
@@ -29,7 +29,7 @@ static CLASSES: &[(&str, Kind)] = &[
 ];
 
 /// Returns the meaning of a generic code for failures without any better sign.
-pub(super) fn code(code: &str) -> Option<(Kind, Rule)> {
+pub(crate) fn code(code: &str) -> Option<(Kind, Rule)> {
     let mut buffer = [0; LONGEST];
     let name = normalize(code, &mut buffer)?;
     GENERIC
@@ -39,7 +39,7 @@ pub(super) fn code(code: &str) -> Option<(Kind, Rule)> {
 }
 
 /// Returns the meaning of the class of an error in a text: `openai.APIConnectionError`.
-pub(super) fn class(class: &str) -> Option<(Kind, Rule)> {
+pub(crate) fn class(class: &str) -> Option<(Kind, Rule)> {
     let mut buffer = [0; LONGEST];
     let name = normalize(class, &mut buffer)?;
     let known = CLASSES.iter().find(|(known, _)| *known == name);
@@ -48,6 +48,6 @@ pub(super) fn class(class: &str) -> Option<(Kind, Rule)> {
 
 /// Returns all generic codes.
 #[cfg(test)]
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     GENERIC.iter().map(|(code, _)| *code)
 }

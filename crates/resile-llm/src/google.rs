@@ -4,23 +4,23 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use super::codes;
-use super::kind::{Kind, Scope};
-use super::rule::Rule;
-use super::statuses::Statuses;
-use super::wait;
+use crate::codes;
+use crate::kind::{Kind, Scope};
+use crate::rule::Rule;
+use crate::statuses::Statuses;
+use crate::wait;
 
 /// The facts in the details in the order of their weight.
 #[derive(Debug, Default)]
-pub(super) struct Google {
+pub(crate) struct Google {
     /// `ErrorInfo.reason`.
     reason: Option<String>,
     /// The longest window among the failed quotas.
     window: Option<Window>,
     /// A quota is zero: the plan does not include it.
-    pub(super) nothing: bool,
+    pub(crate) nothing: bool,
     /// The longest wait in the details.
-    pub(super) wait: Option<Duration>,
+    pub(crate) wait: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +32,7 @@ enum Window {
 }
 
 impl Google {
-    pub(super) fn details(&mut self, details: &[Value], now: SystemTime) {
+    pub(crate) fn details(&mut self, details: &[Value], now: SystemTime) {
         for detail in details.iter().take(32) {
             let Some(detail) = detail.as_object() else { continue };
             let of_type = |name: &str| {
@@ -64,7 +64,7 @@ impl Google {
     }
 
     /// Records one field of a detail.
-    pub(super) fn note(&mut self, name: &str, value: &str) {
+    pub(crate) fn note(&mut self, name: &str, value: &str) {
         match name {
             "reason" => self.reason = Some(value.to_owned()),
             _ => self.window = self.window.max(window(value)),
@@ -72,7 +72,7 @@ impl Google {
     }
 
     /// Returns the conclusion from the details alone if they allow one.
-    pub(super) fn classify(&self, status: Statuses) -> Option<(Kind, Option<Scope>, Rule)> {
+    pub(crate) fn classify(&self, status: Statuses) -> Option<(Kind, Option<Scope>, Rule)> {
         let scope = self.window.map(|window| match window {
             Window::Minute => Scope::Minute,
             Window::Hour | Window::Month => Scope::Window,

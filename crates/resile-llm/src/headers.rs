@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 use http::header::AsHeaderName;
 use http::{HeaderMap, HeaderName};
 
-use super::kind::Scope;
-use super::wait;
+use crate::kind::Scope;
+use crate::wait;
 use resile::http::headers::{self, rate_limit_reset, retry_after};
 
 /// Headers with a wait in milliseconds with or without a fraction.
@@ -28,7 +28,7 @@ fn text(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
 }
 
 /// Returns whether the provider wants the same request again. `None` if no header says so.
-pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
+pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     match text(headers, &SHOULD_RETRY)?.trim() {
         "true" => Some(true),
         "false" => Some(false),
@@ -37,25 +37,25 @@ pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
 }
 
 /// Returns the codes in the headers.
-pub(super) fn codes(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+pub(crate) fn codes(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     CODES.iter().filter_map(|name| text(headers, name))
 }
 
 /// Returns the wait that the headers ask for directly.
-pub(super) fn asked(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+pub(crate) fn asked(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let exact = MILLISECONDS.iter().find_map(|name| wait::number(text(headers, name)?, 1e-3));
     exact.or_else(|| retry_after(headers, now).filter(|wait| !wait.is_zero()))
 }
 
 /// Returns the moment of the answer by its sender's clock or else `now`. Other moments in the
 /// answer are measured from this moment.
-pub(super) fn date(headers: &HeaderMap, now: SystemTime) -> SystemTime {
+pub(crate) fn date(headers: &HeaderMap, now: SystemTime) -> SystemTime {
     headers::date(headers).unwrap_or(now)
 }
 
 /// Returns the time until all used-up limits are reset. For each limit, one header has the
 /// remaining amount and another header has the reset. The field `RateLimit` has both.
-pub(super) fn reset(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+pub(crate) fn reset(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let resets = headers.iter().filter(|(name, _)| name.as_str().contains("reset"));
     let resets = resets
         .filter(|(name, _)| is_used_up(headers, name.as_str()))
@@ -65,7 +65,7 @@ pub(super) fn reset(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 
 /// Returns the longest window of hours or more that the headers show as used up. The name of the
 /// window is in the name of a header, or in the claim that Anthropic's plans send.
-pub(super) fn window(headers: &HeaderMap) -> Option<Scope> {
+pub(crate) fn window(headers: &HeaderMap) -> Option<Scope> {
     let mut longest = None;
     for (name, value) in headers {
         let (name, value) = (name.as_str(), value.to_str().unwrap_or_default().trim());

@@ -109,7 +109,7 @@ impl Kind {
 
     /// Returns the beginning of the failure's `Display`: the cause with an action for most
     /// permanent kinds.
-    pub(super) const fn headline(self) -> &'static str {
+    pub(crate) const fn headline(self) -> &'static str {
         match self {
             Self::RateLimit => "rate limited by the provider",
             Self::QuotaExhausted => {

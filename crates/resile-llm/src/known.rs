@@ -3,14 +3,14 @@
 use std::error::Error;
 use std::io;
 
-use super::failure::Failure;
-use super::transport;
+use crate::failure::Failure;
+use crate::transport;
 use resile::Error as Union;
 use resile::bulkhead::Full;
 use resile::timeout::Elapsed;
 
 /// An error whose type has a meaning.
-pub(super) enum Known<'e> {
+pub(crate) enum Known<'e> {
     Failure(&'e Failure),
     Elapsed(Elapsed),
     Full,
@@ -19,7 +19,7 @@ pub(super) enum Known<'e> {
 
 impl<'e> Known<'e> {
     /// Returns the first known error in the chain that begins with `error`.
-    pub(super) fn first(error: &'e (dyn Error + 'static)) -> Option<Self> {
+    pub(crate) fn first(error: &'e (dyn Error + 'static)) -> Option<Self> {
         let mut next = Some(error);
         while let Some(error) = next {
             if let Some(known) = Self::of(error) {

@@ -16,7 +16,7 @@ mod finish;
 mod generic;
 mod google;
 mod grammar;
-#[cfg(any(doc, doctest))]
+#[cfg(all(feature = "reqwest", any(doc, doctest)))]
 pub mod guide;
 mod headers;
 mod kind;

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use resile::http::headers;
 use resile::quota::Limits;
 
-use super::span::{self, digits};
+use crate::span::{self, digits};
 
 /// Returns the limits that the headers of an answer report.
 ///
@@ -68,7 +68,8 @@ const PREFIXES: [(&str, &str); 5] = [
 ];
 
 /// Words of providers in the names of fields, and the words that they mean.
-const WORDS: [(&str, &str); 3] = [("req", "requests"), ("prompt", "input"), ("generated", "output")];
+const WORDS: [(&str, &str); 3] =
+    [("req", "requests"), ("prompt", "input"), ("generated", "output")];
 
 /// Returns the headers with a second field for each one that a provider words in its own way. The
 /// second field says the same as `resile::http::limits` reads it. Most answers need none or few.
@@ -98,7 +99,8 @@ fn plain_field(
         None
     };
     let known = |word: &str| WORDS.iter().find(|(theirs, _)| *theirs == word);
-    let is_plain = name.starts_with("x-ratelimit-") && !words.split('-').any(|w| known(w).is_some());
+    let is_plain =
+        name.starts_with("x-ratelimit-") && !words.split('-').any(|w| known(w).is_some());
     if is_plain && seconds.is_none() {
         return None;
     }

@@ -1,12 +1,12 @@
 //! The normal form of a code.
 
 /// The largest number of letters and digits in a code. Longer codes are prose.
-pub(super) const LONGEST: usize = 64;
+pub(crate) const LONGEST: usize = 64;
 
 /// Returns the letters and digits of `code` in lower case. AWS's additions
 /// (`com.amazon#Name:http://…`) and a final `Error` or `Exception` are removed. Returns `None` if
 /// nothing is left or `code` is prose.
-pub(super) fn normalize<'b>(code: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b str> {
+pub(crate) fn normalize<'b>(code: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b str> {
     // Few codes have one of these, and compilers turn this test into vector instructions.
     let has_parts = code.bytes().fold(false, |any, byte| any | matches!(byte, b'#' | b':'));
     let code = if has_parts { code.rsplit('#').next()?.split(':').next()? } else { code };

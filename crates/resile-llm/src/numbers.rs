@@ -1,6 +1,6 @@
 //! The numbers in a message: LLM token counts and statuses.
 
-use super::tokens::Tokens;
+use crate::tokens::Tokens;
 
 /// A number and its place in a text.
 #[derive(Clone, Copy)]
@@ -17,7 +17,7 @@ fn numbers(text: &str) -> impl Iterator<Item = Number> {
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
-            let start = super::text::next_byte(bytes, at, |byte| byte.is_ascii_digit())?;
+            let start = crate::text::next_byte(bytes, at, |byte| byte.is_ascii_digit())?;
             let mut end = start;
             let mut value: Option<u64> = Some(0);
             while let Some(byte) = bytes.get(end) {
@@ -71,7 +71,7 @@ const LIMITS: [&str; 12] = [
 const NEAR: usize = 48;
 
 /// Returns the numbers of LLM tokens that a message about an overlong prompt names.
-pub(super) fn tokens(text: &str) -> Tokens {
+pub(crate) fn tokens(text: &str) -> Tokens {
     let all: Vec<_> = numbers(text).take(16).collect();
     // "N > M" and "A + B > M": the comparison leaves no doubt.
     for pair in all.windows(2) {
@@ -88,7 +88,7 @@ pub(super) fn tokens(text: &str) -> Tokens {
         }
     }
     let is_limit = |number: &&Number| {
-        let from = super::text::floor_char_boundary(text, number.start.saturating_sub(NEAR));
+        let from = crate::text::floor_char_boundary(text, number.start.saturating_sub(NEAR));
         let before = text.get(from..number.start).unwrap_or_default().to_ascii_lowercase();
         // Only the text after the previous number counts.
         let before = before.rsplit(|c: char| c.is_ascii_digit()).next().unwrap_or_default();
@@ -105,7 +105,7 @@ pub(super) fn tokens(text: &str) -> Tokens {
 }
 
 /// Returns N and M of a lower-case "Limit N … Requested M". This request alone needs M.
-pub(super) fn requested(lower: &str) -> Option<(u64, u64)> {
+pub(crate) fn requested(lower: &str) -> Option<(u64, u64)> {
     let (mut limit, mut requested) = (None, None);
     for number in numbers(lower) {
         let before = lower.get(..number.start)?.trim_end_matches([' ', ':', '=', '~']);
@@ -120,9 +120,9 @@ pub(super) fn requested(lower: &str) -> Option<(u64, u64)> {
 
 /// Returns whether the numbers of a lower-case "Limit N, used M" show a limit that is used up. `None`
 /// without both numbers. A requested amount counts as used.
-pub(super) fn is_used_up(lower: &str) -> Option<bool> {
+pub(crate) fn is_used_up(lower: &str) -> Option<bool> {
     let (mut limit, mut used, mut requested) = (None, None, 0);
-    for number in numbers(lower.get(..super::text::floor_char_boundary(lower, 256))?) {
+    for number in numbers(lower.get(..crate::text::floor_char_boundary(lower, 256))?) {
         let before = lower.get(..number.start)?.trim_end_matches([' ', ':', '=', '~', '"']);
         let after = lower.get(number.end..)?.trim_start();
         if before.ends_with("limit") || before.ends_with(" of") || before.ends_with('/') {
@@ -142,7 +142,7 @@ pub(super) fn is_used_up(lower: &str) -> Option<bool> {
 }
 
 /// Returns whether the text has "limit: 0". The plan does not include such a quota.
-pub(super) fn limit_of_zero(text: &str) -> bool {
+pub(crate) fn limit_of_zero(text: &str) -> bool {
     let after = |(at, word): (usize, &str)| text.get(at + word.len()..).unwrap_or_default();
     let ends = |rest: &str| {
         !rest.starts_with(|c: char| c.is_ascii_digit())
@@ -155,8 +155,8 @@ pub(super) fn limit_of_zero(text: &str) -> bool {
 
 /// Returns the status that a text names: "status code 503", "Error code: 429 - …", "HTTP 502", or
 /// "429 Too Many Requests". A number alone is no status.
-pub(super) fn status(text: &str) -> Option<u16> {
-    let head = text.get(..super::text::floor_char_boundary(text, 512)).unwrap_or_default();
+pub(crate) fn status(text: &str) -> Option<u16> {
+    let head = text.get(..crate::text::floor_char_boundary(text, 512)).unwrap_or_default();
     let lower = head.to_ascii_lowercase();
     let named = numbers(&lower).find(|number| {
         let before =

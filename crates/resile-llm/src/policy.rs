@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::classifier::Classifier;
+use crate::classifier::Classifier;
 use resile::{Backoff, RetryPolicy};
 
 /// Returns a policy for a person who waits for the answer.

@@ -2,14 +2,14 @@ use std::time::SystemTime;
 
 use http::HeaderMap;
 
-use super::body::{BodyShape, PARSED, ParsedBody};
-use super::evidence::{Conclusion, Evidence};
-use super::failure::Failure;
-use super::kind::{Kind, Phase};
-use super::rule::Rule;
-use super::statuses::Statuses;
-use super::tokens::Tokens;
-use super::{headers, numbers, wait};
+use crate::body::{BodyShape, PARSED, ParsedBody};
+use crate::evidence::{Conclusion, Evidence};
+use crate::failure::Failure;
+use crate::kind::{Kind, Phase};
+use crate::rule::Rule;
+use crate::statuses::Statuses;
+use crate::tokens::Tokens;
+use crate::{headers, numbers, wait};
 
 /// The answer of a failed call, as far as it arrived. It is the input of the classification.
 ///

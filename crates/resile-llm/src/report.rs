@@ -5,12 +5,12 @@ use std::fmt::{self, Write};
 
 use http::StatusCode;
 
-use super::body::ParsedBody;
-use super::failure::Failure;
-use super::known::Known;
-use super::reply::Reply;
-use super::rule::Rule;
-use super::text;
+use crate::body::ParsedBody;
+use crate::failure::Failure;
+use crate::known::Known;
+use crate::reply::Reply;
+use crate::rule::Rule;
+use crate::text;
 use resile::http::headers::now;
 
 /// The number of bytes to read of an error's words.
@@ -61,7 +61,7 @@ impl Failure {
     /// # When not
     ///
     /// If the error keeps the status, the headers or the body, read them with
-    /// [`Reply`](super::Reply). Words rarely hold a `Retry-After`. They may also quote an answer
+    /// [`Reply`](crate::Reply). Words rarely hold a `Retry-After`. They may also quote an answer
     /// that this call did not get, and a retry would then repeat a call that must not be repeated.
     ///
     /// # Examples
@@ -100,7 +100,7 @@ impl Failure {
 }
 
 /// Returns the failure that the words of the first error in a chain of sources mean.
-pub(super) fn find_in_words(error: &(dyn Error + 'static)) -> Option<Failure> {
+pub(crate) fn find_in_words(error: &(dyn Error + 'static)) -> Option<Failure> {
     let mut next = Some(error);
     while let Some(error) = next {
         let mut words = Clipped(String::new());

@@ -6,11 +6,11 @@ use reqwest::Response;
 
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
 use self::start_of_whole as start;
-use super::failure::Failure;
-use super::kind::Kind;
-use super::limits::learn_limits;
-use super::reply::Reply;
-use super::usage::record_usage;
+use crate::failure::Failure;
+use crate::kind::Kind;
+use crate::limits::learn_limits;
+use crate::reply::Reply;
+use crate::usage::record_usage;
 use resile::http::headers::now;
 
 /// The number of bytes of an error's body after which reading stops.
@@ -81,7 +81,7 @@ async fn start_of_whole(answer: Response) -> Vec<u8> {
 /// Reads a whole answer and records its usage. Returns the body of a good answer.
 ///
 /// Does the work of [`error_for_status`] first. Then the whole body is read, and its
-/// [usage](super::usage) is recorded for the quota of the current attempt. The usage of an answer
+/// [usage](crate::usage) is recorded for the quota of the current attempt. The usage of an answer
 /// with a bad ending is recorded too, because the provider charges it.
 ///
 /// The body must be in JSON. The function does not limit the size of a good body. For the audio or
@@ -136,7 +136,7 @@ impl From<reqwest::Error> for Failure {
 
 /// Returns the kind of a `reqwest` error by its own predicates. Other errors of `reqwest` are
 /// classified by their sources and words.
-pub(super) fn known(error: &(dyn Error + 'static)) -> Option<(Kind, &'static str)> {
+pub(crate) fn known(error: &(dyn Error + 'static)) -> Option<(Kind, &'static str)> {
     let error = error.downcast_ref::<reqwest::Error>()?;
     Some(if error.is_timeout() {
         (Kind::Timeout, "timed out")

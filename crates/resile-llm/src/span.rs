@@ -6,7 +6,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Returns `value` seconds as a wait, if they are one.
-pub(super) fn seconds(value: f64) -> Option<Duration> {
+pub(crate) fn seconds(value: f64) -> Option<Duration> {
     if value.is_nan() || value <= 0.0 {
         return None;
     }
@@ -15,7 +15,7 @@ pub(super) fn seconds(value: f64) -> Option<Duration> {
 }
 
 /// Parses a plain number: `2`, `1.5`, `1e3`. Rejects `inf` although `f64` would parse it.
-pub(super) fn digits(text: &str) -> Option<f64> {
+pub(crate) fn digits(text: &str) -> Option<f64> {
     let text = text.trim();
     let plain = text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
         && text.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
@@ -24,14 +24,14 @@ pub(super) fn digits(text: &str) -> Option<f64> {
 
 /// Parses the whole of `text` as a duration such as `1 minute and 5 seconds`, `34.4s`, `900ms`,
 /// `6m0s`, `19h14m47s`.
-pub(super) fn span(text: &str) -> Option<Duration> {
+pub(crate) fn span(text: &str) -> Option<Duration> {
     let (wait, rest) = leading_span(text.trim())?;
     if rest.is_empty() { wait } else { None }
 }
 
 /// Returns the duration at the start of `text` and the rest. `Some((None, …))` is a duration of
 /// zero.
-pub(super) fn leading_span(text: &str) -> Option<(Option<Duration>, &str)> {
+pub(crate) fn leading_span(text: &str) -> Option<(Option<Duration>, &str)> {
     let mut total = 0.0;
     let mut rest = text;
     let mut after = None;
@@ -73,17 +73,17 @@ const MILLISECONDS: f64 = 1e11;
 
 /// The smallest number that is a moment since 1970. Smaller numbers are lengths in seconds: as
 /// moments they would be before September 2001.
-pub(super) const MOMENT: f64 = 1e9;
+pub(crate) const MOMENT: f64 = 1e9;
 
 /// Returns the time from `now` until a number of seconds or milliseconds since 1970.
-pub(super) fn until_epoch(value: f64, now: SystemTime) -> Option<Duration> {
+pub(crate) fn until_epoch(value: f64, now: SystemTime) -> Option<Duration> {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     seconds(if value > MILLISECONDS { value / 1e3 } else { value } - since)
 }
 
 /// Parses a reset: a duration, a moment or a number. A small number is a duration and a large one a
 /// moment. Calls `now` only for a moment.
-pub(super) fn reset(text: &str, now: impl Fn() -> SystemTime) -> Option<Duration> {
+pub(crate) fn reset(text: &str, now: impl Fn() -> SystemTime) -> Option<Duration> {
     match digits(text) {
         Some(value) if value < MOMENT => seconds(value),
         Some(value) => until_epoch(value, now()),

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// Returns the largest character boundary of `text` at or below `at`.
-pub(super) fn floor_char_boundary(text: &str, at: usize) -> usize {
+pub(crate) fn floor_char_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 /// Returns the place of the first byte at `from` or later that `is` accepts. Chunks without such a
 /// byte are skipped at once: compilers turn the test of a chunk into vector instructions.
 #[inline]
-pub(super) fn next_byte(bytes: &[u8], from: usize, is: impl Fn(u8) -> bool) -> Option<usize> {
+pub(crate) fn next_byte(bytes: &[u8], from: usize, is: impl Fn(u8) -> bool) -> Option<usize> {
     const CHUNK: usize = 32;
     let rest = bytes.get(from..)?;
     let chunks = rest.chunks(CHUNK);
@@ -22,12 +22,12 @@ pub(super) fn next_byte(bytes: &[u8], from: usize, is: impl Fn(u8) -> bool) -> O
 }
 
 /// Returns the first `most` bytes of `text` or fewer to end at a character boundary.
-pub(super) fn clip(text: &str, most: usize) -> String {
+pub(crate) fn clip(text: &str, most: usize) -> String {
     text.get(..floor_char_boundary(text, most)).unwrap_or_default().to_owned()
 }
 
 /// Returns whether the body is server-sent events.
-pub(super) fn is_events(body: &[u8]) -> bool {
+pub(crate) fn is_events(body: &[u8]) -> bool {
     let mut lines =
         body.get(..1_024.min(body.len())).unwrap_or_default().split(|byte| *byte == b'\n');
     lines.any(|line| {
@@ -36,7 +36,7 @@ pub(super) fn is_events(body: &[u8]) -> bool {
 }
 
 /// Returns the data of each event.
-pub(super) fn events(body: &str) -> impl Iterator<Item = Cow<'_, str>> {
+pub(crate) fn events(body: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let mut lines = body.lines().peekable();
     std::iter::from_fn(move || {
         let mut data: Option<Cow<'_, str>> = None;
@@ -58,12 +58,12 @@ pub(super) fn events(body: &str) -> impl Iterator<Item = Cow<'_, str>> {
 }
 
 /// Returns whether the unparsable data of an event may hold an error.
-pub(super) fn mentions_error(data: &str) -> bool {
+pub(crate) fn mentions_error(data: &str) -> bool {
     data.contains("\"error\"") || data.contains("rror\":")
 }
 
 /// Returns the title of an HTML page or else its first heading.
-pub(super) fn html(page: &str) -> Option<String> {
+pub(crate) fn html(page: &str) -> Option<String> {
     let head = page.get(..floor_char_boundary(page, 16 * 1024))?;
     let title = element(head, "<title", "</title").or_else(|| element(head, "<h1", "</h1"))?;
     let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -89,7 +89,7 @@ fn find_ignoring_case(text: &str, needle: &str) -> Option<usize> {
 }
 
 /// Returns the values of the fields called `name` in text that was meant to be JSON.
-pub(super) fn fields(text: &str, name: &str) -> impl Iterator<Item = String> {
+pub(crate) fn fields(text: &str, name: &str) -> impl Iterator<Item = String> {
     text.match_indices(name).filter_map(move |(at, _)| {
         let before = text.get(..at)?.chars().next_back()?;
         let rest = text.get(at + name.len()..)?;
@@ -127,7 +127,7 @@ fn unescaped(text: &str) -> String {
 }
 
 /// Returns the words of a text that is only a status and a string of JSON: `429 "slow down"`.
-pub(super) fn after_status(text: &str) -> Option<String> {
+pub(crate) fn after_status(text: &str) -> Option<String> {
     let start = text.find('"').filter(|start| (3..=24).contains(start))?;
     let (before, string) = text.trim_end().split_at_checked(start)?;
     let is_status =
@@ -139,7 +139,7 @@ pub(super) fn after_status(text: &str) -> Option<String> {
 }
 
 /// Returns the class of an error at the start of a text: `openai.APIConnectionError: no`.
-pub(super) fn class(text: &str) -> Option<&str> {
+pub(crate) fn class(text: &str) -> Option<&str> {
     let head = text.get(..floor_char_boundary(text, 96))?;
     let end = head.find([' ', '(']).unwrap_or(head.len());
     let name = head.get(..end)?.trim_end_matches(':');
@@ -147,14 +147,14 @@ pub(super) fn class(text: &str) -> Option<&str> {
 }
 
 /// Returns the classes of errors that a text names: `run: ConnectTimeoutError(no)`.
-pub(super) fn classes(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn classes(text: &str) -> impl Iterator<Item = &str> {
     let head = text.get(..floor_char_boundary(text, 1_024)).unwrap_or_default();
     let words = head.split(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_');
     words.filter(|word| word.ends_with("Error") || word.ends_with("Exception"))
 }
 
 /// Returns the code in the sentence of Amazon's clients: `An error occurred (Code) when calling`.
-pub(super) fn operation_code(text: &str) -> Option<&str> {
+pub(crate) fn operation_code(text: &str) -> Option<&str> {
     const START: &str = "n error occurred (";
     // Most texts have no such sentence, and this test is quicker than a search.
     if !text.contains(START) {
@@ -165,7 +165,7 @@ pub(super) fn operation_code(text: &str) -> Option<&str> {
 }
 
 /// Returns the quoted parts of a message: `'…'`, `"…"`, `{…}`. An apostrophe opens no quotation.
-pub(super) fn quoted(message: &str) -> Vec<Range<usize>> {
+pub(crate) fn quoted(message: &str) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let bytes = message.as_bytes();
     let mut at = 0;

@@ -1,8 +1,8 @@
 /// The numbers of LLM tokens that a provider named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tokens {
-    pub(super) prompt: Option<u64>,
-    pub(super) limit: Option<u64>,
+    pub(crate) prompt: Option<u64>,
+    pub(crate) limit: Option<u64>,
 }
 
 impl Tokens {

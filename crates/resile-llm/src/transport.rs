@@ -5,10 +5,10 @@ use std::io::{self, ErrorKind};
 
 use http::response::Parts;
 
-use super::failure::Failure;
-use super::kind::{Kind, Phase};
-use super::reply::Reply;
-use super::rule::Rule;
+use crate::failure::Failure;
+use crate::kind::{Kind, Phase};
+use crate::reply::Reply;
+use crate::rule::Rule;
 use resile::http::headers::now;
 use resile::timeout::Elapsed;
 
@@ -99,7 +99,7 @@ fn by_type(error: &(dyn Error + 'static)) -> Option<(Kind, &'static str)> {
 }
 
 /// Returns whether this is an HTTP client's error of a known type.
-pub(super) fn is_known(error: &(dyn Error + 'static)) -> bool {
+pub(crate) fn is_known(error: &(dyn Error + 'static)) -> bool {
     known(error).is_some()
 }
 
@@ -109,7 +109,7 @@ fn known(_: &(dyn Error + 'static)) -> Option<(Kind, &'static str)> {
 }
 
 #[cfg(feature = "reqwest")]
-use super::reqwest::known;
+use crate::reqwest::known;
 
 /// Converts a timeout. An operation under [`timeout`](resile::ResilienceExt::timeout) then needs no
 /// error type other than `Failure`.

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::{Deserializer, Map, Value};
 
-use super::body::PARSED;
-use super::text;
+use crate::body::PARSED;
+use crate::text;
 use resile::quota::{self, Usage};
 
 /// Returns the usage that an answer reports, or `None` if it reports none.

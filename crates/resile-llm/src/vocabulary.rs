@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::finder::{Finder, Place};
-use super::{grammar, phrases};
+use crate::finder::{Finder, Place};
+use crate::{grammar, phrases};
 
 /// The places of all known phrases and words in a message, in the order of their starts.
-pub(super) struct Places {
-    pub(super) phrases: Vec<Place>,
-    pub(super) words: Vec<Place>,
+pub(crate) struct Places {
+    pub(crate) phrases: Vec<Place>,
+    pub(crate) words: Vec<Place>,
 }
 
 static FINDER: LazyLock<Finder> =
@@ -17,7 +17,7 @@ static FINDER: LazyLock<Finder> =
 
 /// Finds the phrases and the words in a message. `lower` is the message in lower case. Phrases count
 /// only outside of `quoted`, and words only outside of `unread`.
-pub(super) fn find(
+pub(crate) fn find(
     message: &str,
     lower: &str,
     quoted: &[Range<usize>],

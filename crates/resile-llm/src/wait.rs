@@ -11,13 +11,13 @@ use crate::span::{self, MOMENT, digits, leading_span, seconds, span, until_epoch
 
 /// Parses a plain number of units of `unit` seconds: `2`, `1.5`, `1e3`. Rejects `inf` although
 /// `f64` would parse it.
-pub(super) fn number(text: &str, unit: f64) -> Option<Duration> {
+pub(crate) fn number(text: &str, unit: f64) -> Option<Duration> {
     seconds(digits(text)? * unit)
 }
 
 /// Returns the time from `now` until a moment. The moment is RFC 3339, or seconds or milliseconds
 /// since 1970.
-pub(super) fn until(text: &str, now: SystemTime) -> Option<Duration> {
+pub(crate) fn until(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     if let Some(value) = digits(text) {
         return until_epoch(value, now);
@@ -31,12 +31,12 @@ pub(super) fn until(text: &str, now: SystemTime) -> Option<Duration> {
 
 /// Parses a reset header: a duration, a moment or a number. A small number is a duration and a
 /// large one a moment.
-pub(super) fn reset(text: &str, now: SystemTime) -> Option<Duration> {
+pub(crate) fn reset(text: &str, now: SystemTime) -> Option<Duration> {
     span::reset(text, || now).or_else(|| until(text, now))
 }
 
 /// Returns the wait in a body field if the name of the field is one for waits.
-pub(super) fn field(name: &str, value: &Value, now: SystemTime) -> Option<Duration> {
+pub(crate) fn field(name: &str, value: &Value, now: SystemTime) -> Option<Duration> {
     match name {
         "retry_after"
         | "retryAfter"
@@ -120,7 +120,7 @@ const MARKS: [char; 8] = [' ', ':', '=', '"', '\'', '~', '(', '`'];
 
 /// Returns the longest wait that a lower-case message asks for in words: "try again in 9m38.016s".
 /// An anchor without an amount asks for none: "please adjust your input and try again".
-pub(super) fn sentence(text: &str, now: SystemTime) -> Option<Duration> {
+pub(crate) fn sentence(text: &str, now: SystemTime) -> Option<Duration> {
     let bytes = text.as_bytes();
     let starts = |at: &usize| {
         let before = at.checked_sub(1).and_then(|before| bytes.get(before));

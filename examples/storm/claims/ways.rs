@@ -38,7 +38,9 @@ impl Way {
     fn charge(self, provider: Charges) -> Option<Charge> {
         match (self, provider) {
             (Way::Hint | Way::Requests | Way::Check, _) => None,
-            (Way::NoRefund, _) => Some(Charge::ACTUAL.with_maximum_reserved(true).with_refund(false)),
+            (Way::NoRefund, _) => {
+                Some(Charge::ACTUAL.with_maximum_reserved(true).with_refund(false))
+            }
             (Way::OtherCharge, Charges::Maximum) => Some(Charge::ACTUAL),
             (Way::OtherCharge, _) | (_, Charges::Maximum) => {
                 let charge = Charge::ACTUAL.with_maximum_reserved(true);

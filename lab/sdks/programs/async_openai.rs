@@ -7,8 +7,8 @@ use async_openai::middleware::HttpRequestFactory;
 use async_openai::types::chat::{
     ChatCompletionRequestUserMessage, CreateChatCompletionRequestArgs,
 };
-use resile::llm::{self, Classifier, Failure, Phase, Reply};
 use resile::{Never, Verdict, retry};
+use resile_llm::{Classifier, Failure, Phase, Reply};
 use serde_json::json;
 use tower::service_fn;
 
@@ -19,7 +19,7 @@ fn client(http: reqwest::Client, config: OpenAIConfig) -> Client<OpenAIConfig> {
         async move {
             let answer = http.execute(request.build().await?).await;
             let answer = answer.map_err(OpenAIError::Reqwest)?;
-            let checked = llm::error_for_status(answer).await;
+            let checked = resile_llm::error_for_status(answer).await;
             checked.map_err(|refusal| OpenAIError::Boxed(refusal.into()))
         }
     };
@@ -80,7 +80,7 @@ async fn main() -> anyhow::Result<()> {
     let model = client(http, OpenAIConfig::new());
     let question = "It is 8 °C and it rains in Paris. What do I wear?";
     let classifier = Classifier::new().over(classify);
-    let policy = llm::interactive().with_classifier(classifier);
+    let policy = resile_llm::interactive().with_classifier(classifier);
     println!("{}", retry(|_| ask(&model, question), policy, Never).await?);
     Ok(())
 }

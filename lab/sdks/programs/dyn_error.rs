@@ -1,7 +1,7 @@
 use std::error::Error;
 
-use resile::llm::{self, Classifier};
 use resile::{Never, StopReason, Verdict, retry};
+use resile_llm::Classifier;
 
 /// The last resort: the words of the error.
 fn classify(
@@ -19,7 +19,7 @@ async fn ask() -> Result<&'static str, Box<dyn Error + Send + Sync>> {
 #[tokio::main]
 async fn main() {
     let classifier = Classifier::new().with_text().over(classify);
-    let policy = llm::interactive().with_classifier(classifier);
+    let policy = resile_llm::interactive().with_classifier(classifier);
     let gave_up = retry(|_| ask(), policy, Never).await.unwrap_err();
     assert_eq!(gave_up.reason(), StopReason::Fatal); // this 429 does not pass
 }

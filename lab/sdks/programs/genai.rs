@@ -2,8 +2,8 @@ use std::time::SystemTime;
 
 use genai::chat::{ChatOptions, ChatRequest};
 use genai::{Client, Error, webc};
-use resile::llm::{self, Classifier, Failure, Reply};
 use resile::{Never, Verdict, retry};
+use resile_llm::{Classifier, Failure, Reply};
 
 /// Returns what an error of the SDK means, or `None` for no opinion.
 fn failure(error: &Error) -> Option<Failure> {
@@ -70,7 +70,7 @@ async fn main() -> anyhow::Result<()> {
     let client = Client::builder().with_reqwest(http).build()?;
     let question = "It is 8 °C and it rains in Paris. What do I wear?";
     let classifier = Classifier::new().over(classify);
-    let policy = llm::interactive().with_classifier(classifier);
+    let policy = resile_llm::interactive().with_classifier(classifier);
     println!("{}", retry(|_| ask(&client, question), policy, Never).await?);
     Ok(())
 }

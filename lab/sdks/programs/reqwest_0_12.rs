@@ -1,15 +1,15 @@
 use std::time::SystemTime;
 
-use resile::llm::{self, Failure, Reply};
 use resile::{Never, retry};
+use resile_llm::{Failure, Reply};
 use serde_json::{Value, json};
 
 /// Returns the body of a good answer.
 async fn read(answer: reqwest::Response) -> Result<Vec<u8>, Failure> {
     let (status, headers) = (answer.status(), answer.headers().clone());
-    resile::http::learn(status, &headers);
+    resile_llm::learn_limits(status, &headers);
     let body = answer.bytes().await.map_err(unanswered)?;
-    llm::record_usage(&body);
+    resile_llm::record_usage(&body);
     let reply =
         Reply::new(&body).with_status(status.as_u16()).with_headers(&headers);
     match reply.find(SystemTime::now()) {
@@ -51,7 +51,8 @@ async fn ask(
 async fn main() -> anyhow::Result<()> {
     let (http, base) = (reqwest::Client::new(), "https://api.openai.com/v1");
     let question = "It is 8 °C and it rains in Paris. What do I wear?";
-    let call = retry(|_| ask(&http, base, question), llm::interactive(), Never);
+    let op = |_| ask(&http, base, question);
+    let call = retry(op, resile_llm::interactive(), Never);
     println!("{}", call.await?);
     Ok(())
 }

@@ -1,7 +1,7 @@
 use std::time::SystemTime;
 
-use resile::llm::{self, Classifier, Failure, Phase, Reply};
 use resile::{Never, Verdict, retry};
+use resile_llm::{Classifier, Failure, Phase, Reply};
 use rig_core::completion::CompletionRequest;
 use rig_core::error::ProviderError;
 use rig_core::http_client;
@@ -50,7 +50,7 @@ async fn main() -> anyhow::Result<()> {
     let model = OpenAI::from_env()?;
     let question = "It is 8 °C and it rains in Paris. What do I wear?";
     let classifier = Classifier::new().over(classify);
-    let policy = llm::interactive().with_classifier(classifier);
+    let policy = resile_llm::interactive().with_classifier(classifier);
     println!("{}", retry(|_| ask(&model, question), policy, Never).await?);
     Ok(())
 }

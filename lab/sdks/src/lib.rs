@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use resile::llm::{self, Classifier, Failure, Kind};
 use resile::{ManualTimer, Never, StopReason, Timer, Upstream, retry};
+use resile_llm::{Classifier, Failure, Kind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -209,7 +209,7 @@ where
         }
     });
     let upstream = Upstream::new("local").with_timer(&timer);
-    let policy = llm::interactive().without_total_timeout().with_classifier(&classify);
+    let policy = resile_llm::interactive().without_total_timeout().with_classifier(&classify);
     let (answer, reason, attempts) =
         match retry(|_| ask(), &policy, Never).on(upstream.display()).await {
             Ok(answer) => (Some(answer), None, 0),

@@ -3,7 +3,7 @@
 use std::future::ready;
 
 use futures_util::StreamExt;
-use resile::llm::Kind;
+use resile_llm::Kind;
 use resile_sdks::{TIMEOUT, check, check_refused, check_unknown, start, start_stream};
 
 include!("../programs/async_openai.rs");

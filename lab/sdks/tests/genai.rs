@@ -5,7 +5,7 @@ use std::future::ready;
 
 use futures_util::StreamExt;
 use genai::resolver::{AuthData, Endpoint};
-use resile::llm::Kind;
+use resile_llm::Kind;
 use resile_sdks::{TIMEOUT, check, check_refused, check_unknown, check_words, start_stream};
 
 include!("../programs/genai.rs");

@@ -1,6 +1,6 @@
 //! The program of the guide with `rig-core`, against a local server.
 
-use resile::llm::Kind;
+use resile_llm::Kind;
 use resile_sdks::{Case, TIMEOUT, check, check_refused, check_unknown, check_words};
 use rig_core::http_client::DynHttpClient;
 use rig_core::providers::openai::OpenAIConfig;

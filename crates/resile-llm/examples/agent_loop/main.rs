@@ -2,12 +2,15 @@
 //! effort has a limit, and each way to end has its own exit code. Run it with:
 //!
 //! ```sh
+//! cd crates/resile-llm
 //! cargo run --example agent_loop                      # all transient faults, under 30 s
 //! cargo run --example agent_loop -- --scenario quota  # or calm, captcha, outage, runaway, stop
 //! cargo run --example agent_loop -- --json            # prints the events as JSON
 //! OPENAI_BASE_URL=… OPENAI_API_KEY=… OPENAI_MODEL=… \
-//!     cargo run --example agent_loop -- --task "…"
+//!     cargo run --features reqwest/rustls --example agent_loop -- --task "…"
 //! ```
+//!
+//! A provider over HTTPS needs `reqwest/rustls`, which compiles C. The rest does not.
 //!
 //! | part | content |
 //! |---|---|
@@ -23,7 +26,8 @@
 //!
 //! ```toml
 //! futures-util = "0.3"
-//! resile = { version = "0.1", features = ["reqwest", "stream"] }
+//! resile = { version = "0.1", features = ["stream"] }
+//! resile-llm = { version = "0.1", features = ["reqwest"] }
 //! reqwest = "0.13"
 //! serde = { version = "1", features = ["derive"] }
 //! serde_json = "1"

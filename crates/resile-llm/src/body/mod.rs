@@ -10,42 +10,42 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value};
 
-use super::google::Google;
-use super::{finish, text, wait};
+use crate::google::Google;
+use crate::{finish, text, wait};
 
 /// The facts in a body.
 #[derive(Debug, Default)]
-pub(super) struct ParsedBody {
+pub(crate) struct ParsedBody {
     /// The answer has a bad status, so a mere message is an error.
     failed: bool,
-    pub(super) shape: BodyShape,
+    pub(crate) shape: BodyShape,
     /// The JSON stops before its end.
-    pub(super) cut: bool,
+    pub(crate) cut: bool,
     /// The innermost status that the body names.
-    pub(super) status: Option<u16>,
+    pub(crate) status: Option<u16>,
     /// The status that the body names if it is a text.
-    pub(super) named: Option<u16>,
+    pub(crate) named: Option<u16>,
     /// At most `CODES` machine codes from the outermost object to the innermost.
-    pub(super) codes: Vec<String>,
-    pub(super) code: Option<String>,
-    pub(super) error_type: Option<String>,
-    pub(super) message: Option<String>,
+    pub(crate) codes: Vec<String>,
+    pub(crate) code: Option<String>,
+    pub(crate) error_type: Option<String>,
+    pub(crate) message: Option<String>,
     /// The class of the error with which a text begins.
-    pub(super) class: Option<String>,
-    pub(super) google: Google,
+    pub(crate) class: Option<String>,
+    pub(crate) google: Google,
     /// The longest wait in a field.
-    pub(super) wait: Option<Duration>,
-    pub(super) prompt: Option<u64>,
-    pub(super) limit: Option<u64>,
+    pub(crate) wait: Option<Duration>,
+    pub(crate) prompt: Option<u64>,
+    pub(crate) limit: Option<u64>,
     /// The ending that a good answer names.
-    pub(super) finish: Option<finish::Finish>,
+    pub(crate) finish: Option<finish::Finish>,
     /// The stream had its last event.
-    pub(super) ended: bool,
+    pub(crate) ended: bool,
 }
 
 /// The form of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum BodyShape {
+pub(crate) enum BodyShape {
     /// An empty or unreadable body.
     #[default]
     Nothing,
@@ -66,14 +66,14 @@ const MESSAGE: usize = 4 * 1024;
 
 /// The largest number of bytes to parse. A larger body is an ordinary answer and no provider's
 /// error.
-pub(super) const PARSED: usize = 256 * 1024;
+pub(crate) const PARSED: usize = 256 * 1024;
 
 /// The number of bytes to read of a text.
 const READ: usize = 32 * 1024;
 
 impl ParsedBody {
     /// Reads `body`. Any bytes are valid. `failed` says that the answer has a bad status.
-    pub(super) fn read(body: &[u8], now: SystemTime, failed: bool) -> Self {
+    pub(crate) fn read(body: &[u8], now: SystemTime, failed: bool) -> Self {
         let mut found = Self { failed, ..Self::default() };
         let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body).trim_ascii();
         let small = body.len() <= PARSED;
@@ -105,7 +105,7 @@ impl ParsedBody {
     }
 
     /// Reads a whole JSON value: an error or an answer with or without an ending.
-    pub(super) fn answer(&mut self, value: &Value, now: SystemTime) {
+    pub(crate) fn answer(&mut self, value: &Value, now: SystemTime) {
         match value {
             Value::String(prose) => {
                 self.shape = BodyShape::Error;

@@ -1,7 +1,7 @@
 //! Whole codes, in groups with one meaning each.
 
-use super::super::kind::{Kind, Scope};
-use super::super::statuses::Statuses;
+use crate::kind::{Kind, Scope};
+use crate::statuses::Statuses;
 
 /// Codes with one meaning.
 pub(super) struct Group {

@@ -14,20 +14,20 @@ use std::sync::LazyLock;
 use groups::{GROUPS, Group};
 use stems::STEMS;
 
-use super::kind::{Kind, Scope};
-use super::normal::{LONGEST, normalize};
-use super::rule::Rule;
-use super::statuses::Statuses;
+use crate::kind::{Kind, Scope};
+use crate::normal::{LONGEST, normalize};
+use crate::rule::Rule;
+use crate::statuses::Statuses;
 
 /// The meaning of a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CodeMatch {
+pub(crate) struct CodeMatch {
     /// The place in the order of priority. A smaller rank is stronger.
-    pub(super) rank: usize,
-    pub(super) kind: Kind,
-    pub(super) scope: Option<Scope>,
-    pub(super) yields_to_words: bool,
-    pub(super) rule: Rule,
+    pub(crate) rank: usize,
+    pub(crate) kind: Kind,
+    pub(crate) scope: Option<Scope>,
+    pub(crate) yields_to_words: bool,
+    pub(crate) rule: Rule,
 }
 
 /// All names with the places of their groups in the order of the names.
@@ -42,7 +42,7 @@ static NAMES: LazyLock<Vec<(&'static str, usize)>> = LazyLock::new(|| {
 });
 
 /// Returns the meaning of `code` at that status if a group or a stem has the code.
-pub(super) fn look_up(code: &str, status: Statuses) -> Option<CodeMatch> {
+pub(crate) fn look_up(code: &str, status: Statuses) -> Option<CodeMatch> {
     let mut buffer = [0; LONGEST];
     let name = normalize(code, &mut buffer)?;
     match_whole(name, status)
@@ -59,7 +59,7 @@ pub(super) fn look_up(code: &str, status: Statuses) -> Option<CodeMatch> {
 const SURE: usize = 10;
 
 /// Returns whether `text` is a code of the table and no ordinary word.
-pub(super) fn is_known(text: &str) -> bool {
+pub(crate) fn is_known(text: &str) -> bool {
     let mut buffer = [0; LONGEST];
     !text.contains(' ')
         && normalize(text, &mut buffer).is_some_and(|name| {
@@ -68,7 +68,7 @@ pub(super) fn is_known(text: &str) -> bool {
 }
 
 /// Returns whether `text` is [known](is_known) as the code of a failure that does not pass.
-pub(super) fn is_permanent(text: &str) -> bool {
+pub(crate) fn is_permanent(text: &str) -> bool {
     is_known(text) && look_up(text, Statuses::ALL).is_some_and(|code| !code.kind.is_passing())
 }
 
@@ -105,7 +105,7 @@ fn code_match(rank: usize, group: &Group, rule: Rule) -> CodeMatch {
 }
 
 /// Returns the status that a code spells out: `http_429`, `upstream_http_503`.
-pub(super) fn status_in(code: &str) -> Option<u16> {
+pub(crate) fn status_in(code: &str) -> Option<u16> {
     if !code.ends_with(|c: char| c.is_ascii_digit()) {
         return None;
     }

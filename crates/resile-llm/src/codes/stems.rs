@@ -1,8 +1,8 @@
 //! Parts of codes, in groups with one meaning each.
 
-use super::super::kind::{Kind, Scope};
-use super::super::statuses::Statuses;
 use super::groups::{Group, group};
+use crate::kind::{Kind, Scope};
+use crate::statuses::Statuses;
 
 /// The statuses at which the name of a period is the name of a limit.
 const LIMITED: Statuses =

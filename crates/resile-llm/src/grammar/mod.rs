@@ -8,10 +8,10 @@ mod words;
 
 use std::sync::LazyLock;
 
-use super::finder::Place;
-use super::kind::{Kind, Scope};
-use super::numbers;
-use super::statuses::Statuses;
+use crate::finder::Place;
+use crate::kind::{Kind, Scope};
+use crate::numbers;
+use crate::statuses::Statuses;
 use words::{
     ALLOWANCE, BLOCKED, CAP, CREDENTIAL, DAY, LACK, LOAD, LONG, LONGER, MATTER, MEASURE, MINUTE,
     MONEY, Meanings, NOT_USED, OFFER, OUTPUT, PART, PERIODS, PLAN, PROMPT, RATE, REFUSED, TODAY,
@@ -20,22 +20,22 @@ use words::{
 
 /// The common meaning of the statements of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Said {
-    pub(super) kind: Kind,
-    pub(super) scope: Option<Scope>,
+pub(crate) struct Said {
+    pub(crate) kind: Kind,
+    pub(crate) scope: Option<Scope>,
     /// The rule of the grammar.
-    pub(super) rule: &'static str,
+    pub(crate) rule: &'static str,
 }
 
 /// The statements of a message about limits and about the request.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reading {
+pub(crate) struct Reading {
     /// A limit that no short wait refills. Words and codes about a rate do not change this.
-    pub(super) quota: Option<Said>,
+    pub(crate) quota: Option<Said>,
     /// A limit per minute or second, and no longer one.
-    pub(super) is_minute: bool,
+    pub(crate) is_minute: bool,
     /// A fact about the request or its answer. A known code or phrase says more.
-    pub(super) other: Option<Said>,
+    pub(crate) other: Option<Said>,
 }
 
 struct Grammar {
@@ -75,13 +75,13 @@ const OURS: Statuses = Statuses::BAD
     .and(Statuses::DENIED);
 
 /// Returns all words. The place of a word is its number.
-pub(super) fn known() -> &'static [&'static str] {
+pub(crate) fn known() -> &'static [&'static str] {
     &GRAMMAR.known
 }
 
 /// Reads a message in lower case. `places` holds the places of the words in the order of their
 /// starts.
-pub(super) fn read(message: &str, places: &[Place], status: Statuses) -> Reading {
+pub(crate) fn read(message: &str, places: &[Place], status: Statuses) -> Reading {
     let meanings = &GRAMMAR.meanings;
     let meaning = |place: &Place| meanings.get(place.phrase).copied().unwrap_or_default();
     let all = places.iter().fold(0, |all, place| all | meaning(place));

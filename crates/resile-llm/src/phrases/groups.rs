@@ -1,7 +1,7 @@
 //! The rows of phrases as data, in groups with one meaning each.
 
-use super::super::kind::{Kind, Scope};
-use super::super::statuses::Statuses;
+use crate::kind::{Kind, Scope};
+use crate::statuses::Statuses;
 
 /// Rows with one meaning.
 pub(super) struct Group {

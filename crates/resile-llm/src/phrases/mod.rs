@@ -10,9 +10,9 @@ use std::sync::LazyLock;
 
 use groups::{GROUPS, Group, NOT_OWN};
 
-use super::finder::Place;
-use super::kind::{Kind, Scope};
-use super::statuses::Statuses;
+use crate::finder::Place;
+use crate::kind::{Kind, Scope};
+use crate::statuses::Statuses;
 
 /// The largest number of bytes between two phrases of a row.
 const GAP: usize = 90;
@@ -23,23 +23,23 @@ const LEAD: usize = 24;
 
 /// A row that matched.
 #[derive(Clone, Copy)]
-pub(super) struct PhraseMatch {
-    pub(super) kind: Kind,
-    pub(super) scope: Option<Scope>,
+pub(crate) struct PhraseMatch {
+    pub(crate) kind: Kind,
+    pub(crate) scope: Option<Scope>,
     /// The row's first phrase.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// The row only names a status.
-    pub(super) names_status: bool,
+    pub(crate) names_status: bool,
 }
 
 impl PhraseMatch {
     /// Returns whether the row says more than a code for a rate limit does.
-    pub(super) fn overrules_rate(&self) -> bool {
+    pub(crate) fn overrules_rate(&self) -> bool {
         self.kind == Kind::QuotaExhausted || self.denies_limit()
     }
 
     /// Returns whether the row denies a limit of the caller's own.
-    pub(super) fn denies_limit(&self) -> bool {
+    pub(crate) fn denies_limit(&self) -> bool {
         NOT_OWN.lines().any(|row| row == self.name)
     }
 }
@@ -86,14 +86,14 @@ static PHRASES: LazyLock<Option<Phrases>> = LazyLock::new(|| {
 const BLANK: char = ' ';
 
 /// Returns all phrases. The place of a phrase is its number.
-pub(super) fn known() -> &'static [&'static str] {
+pub(crate) fn known() -> &'static [&'static str] {
     PHRASES.as_ref().map_or(&[], |phrases| phrases.known.as_slice())
 }
 
 /// Returns the first row of the table that stands in a message. `places` holds the places of the
 /// phrases in the order of their starts. The row must count at `status` and `veto` must not reject
 /// the row.
-pub(super) fn look_up(
+pub(crate) fn look_up(
     places: &[Place],
     status: Statuses,
     mut veto: impl FnMut(&PhraseMatch) -> bool,

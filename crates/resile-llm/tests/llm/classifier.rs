@@ -4,6 +4,7 @@ use std::future::ready;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use proptest::prelude::*;
 use resile::observe::Event;
 use resile::{
     Backoff, Bulkhead, Classify, ClassifyExt, Cut, Jitter, Never, RetryPolicy, Upstream, Verdict,
@@ -61,6 +62,19 @@ async fn nobody_is_said_to_have_asked_for_a_floor() {
     );
 }
 
+proptest! {
+    /// The floor of the classifier for an overload counts only if the provider asked for nothing.
+    #[test]
+    fn the_overload_floor_yields_to_a_hint(seconds in 1..100_u32, floor in 1..100_u32) {
+        let classifier = Classifier::new().with_overload_floor(SECOND * floor);
+        let told = Failure::from_text(529, &format!("overloaded, try again in {seconds}s"));
+        let verdict = classifier.verdict(&told);
+        prop_assert_eq!((verdict.hint(), verdict.wait()), (Some(SECOND * seconds), Some(SECOND * seconds)));
+        let verdict = classifier.verdict(&Failure::from_text(529, "overloaded"));
+        prop_assert_eq!((verdict.hint(), verdict.wait()), (None, Some(SECOND * floor)));
+    }
+}
+
 /// Returns the timeout of an operation, as an error of another type.
 async fn elapsed() -> Elapsed {
     use resile::ResilienceExt;
@@ -81,7 +95,9 @@ async fn a_cut_request_is_not_repeated_against_another_classifier() {
     }
     assert!(!(post, llm).classify(&cut).unwrap().is_again());
     assert!(llm.classify(&cut).unwrap().is_again());
-    assert!(llm.over(|llm, e: &Failure| llm.verdict(e)).classify_cut(Cut::Stream).unwrap().is_again());
+    assert!(
+        llm.over(|llm, e: &Failure| llm.verdict(e)).classify_cut(Cut::Stream).unwrap().is_again()
+    );
 }
 
 /// `cut_is` replaces the opinion on an error that tells of a cut, and on no other error.

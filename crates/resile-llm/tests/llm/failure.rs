@@ -3,12 +3,12 @@
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderValue};
-use resile_llm::{self as llm, Classifier, Failure, Kind, Phase, Recovery, Reply};
 use resile::timeout::Elapsed;
 use resile::{
     Attempt, Classify, ClassifyOperation, Cut, Decision, Health, Never, ResilienceExt, RetryPolicy,
     StopReason, Verdict, retry,
 };
+use resile_llm::{self as llm, Classifier, Failure, Kind, Phase, Recovery, Reply};
 
 #[derive(Debug, thiserror::Error)]
 enum MyError {

@@ -162,7 +162,11 @@ fn a_field_of_a_draft_is_read_too() {
         ("ratelimit-reset", "6m0s"),
         ("x-ratelimit-remaining-req-hour", "717"),
     ]);
-    assert_eq!(of(&found, Dimension::Requests), [NONE, NONE, Some(360)], "no window is the shortest");
+    assert_eq!(
+        of(&found, Dimension::Requests),
+        [NONE, NONE, Some(360)],
+        "no window is the shortest"
+    );
     let found = read(&[("ratelimit", "\"a\";r=40"), ("x-ratelimit-remaining-req-hour", "7")]);
     assert_eq!(of(&found, Dimension::Requests), [NONE, Some(40), NONE]);
 }
@@ -199,7 +203,8 @@ fn every_unit_of_a_reset_is_read() {
 
 #[test]
 fn a_moment_in_another_form_is_no_reset() {
-    let of = |text: &str| read(&[("x-ratelimit-reset-requests", text)]).get(Dimension::Requests).reset;
+    let of =
+        |text: &str| read(&[("x-ratelimit-reset-requests", text)]).get(Dimension::Requests).reset;
     assert!(of("2025-10-09T08:54:20Z").is_some());
     assert!(of("2025-10-09T08:54:20.5Z").is_some());
     for text in ["2025/10/09T08:54:20Z", "2025-10-09 08:54:20Z", "2025-10-09T08:54:20,5Z"] {

@@ -7,9 +7,9 @@ use std::io;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile_llm::{Classifier, Failure, Kind};
 use resile::timeout::Elapsed;
 use resile::{ResilienceExt, StopReason, retry};
+use resile_llm::{Classifier, Failure, Kind};
 
 fn kind(words: &str) -> Option<Kind> {
     Failure::find_in_text(words).map(|failure| failure.kind())

@@ -2,8 +2,8 @@
 //! formats of the providers.
 
 use proptest::prelude::*;
-use resile_llm::{self as llm, Kind, Reply, record_usage};
 use resile::quota::Usage;
+use resile_llm::{self as llm, Kind, Reply, record_usage};
 
 /// The input, the cache reads, the cache writes and the output.
 type Numbers = (Option<u64>, u64, u64, Option<u64>);

@@ -11,9 +11,9 @@ use hyper::body::Bytes;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use resile_llm::{self as llm, Failure};
 use resile::quota::{Cost, Dimension, Quota, Rate};
 use resile::{ManualTimer, Never, RetryPolicy, Upstream, retry};
+use resile_llm::{self as llm, Failure};
 use tokio::net::TcpListener;
 
 /// Starts a server that gives these answers in their order.

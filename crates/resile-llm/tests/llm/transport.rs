@@ -6,8 +6,8 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
-use resile_llm::{self as llm, Classifier, Failure, Kind, Reply};
 use resile::{Classify, Jitter};
+use resile_llm::{self as llm, Classifier, Failure, Kind, Reply};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 

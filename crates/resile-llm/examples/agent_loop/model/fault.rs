@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use resile_llm::{Failure, Kind};
 use resile::{Cut, GaveUp, StopReason};
+use resile_llm::{Failure, Kind};
 
 use crate::agent::{Event, Fault, ModelError, Who, millis};
 

@@ -26,12 +26,12 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt, stream};
-use resile_llm::{self as llm, Classifier, Failure};
 use resile::stream::Resumption;
 use resile::{
     Attempt, Breaker, Budget, Cooldown, RetryPolicy, StreamResilienceExt, Upstream, breaker,
     retry_stream,
 };
+use resile_llm::{self as llm, Classifier, Failure};
 use tokio::time::Instant;
 
 use crate::agent::{Ask, Event, Model, ModelError, Turn, WaitReporter, Who};

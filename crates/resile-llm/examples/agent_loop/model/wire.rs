@@ -1,8 +1,8 @@
 //! The JSON of chat completions: requests and answers.
 
 use reqwest::header::HeaderMap;
-use resile_llm::{Failure, Phase, Reply};
 use resile::stream::Part;
+use resile_llm::{Failure, Phase, Reply};
 use serde_json::{Value, json};
 use std::time::SystemTime;
 
