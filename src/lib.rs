@@ -7,7 +7,7 @@ mod backoff;
 pub mod breaker;
 mod budget;
 pub mod bulkhead;
-pub mod call;
+mod engine;
 mod cancel;
 #[cfg(feature = "chaos")]
 pub mod chaos;
@@ -15,7 +15,6 @@ mod classify;
 #[cfg(feature = "serde")]
 mod config;
 pub mod cooldown;
-mod engine;
 mod error;
 mod ext;
 pub mod fallback;
@@ -32,6 +31,7 @@ mod policy;
 pub mod quota;
 pub mod retry;
 mod signal;
+pub mod call;
 #[cfg(feature = "stream")]
 pub mod stream;
 mod sync;
@@ -45,13 +45,12 @@ pub use backoff::{Backoff, Jitter, Schedule};
 pub use breaker::Breaker;
 pub use budget::{Budget, Withdrawal};
 pub use bulkhead::Bulkhead;
-pub use call::{Admission, Call};
+pub use engine::{Boxed, GaveUp, Source};
 pub use cancel::{Cancel, Drain, Never};
 pub use classify::{Always, Classify, ClassifyExt, CutIs, Opinion, Over};
 #[cfg(feature = "serde")]
 pub use config::duration;
 pub use cooldown::Cooldown;
-pub use engine::{Boxed, GaveUp, Source};
 pub use error::{ClassifyOperation, Error};
 pub use ext::ResilienceExt;
 #[cfg(feature = "stream")]
@@ -61,6 +60,7 @@ pub use hedge::{Hedge, HedgePolicy, hedge};
 pub use keyed::Keyed;
 pub use policy::{AsPolicy, Attempt, Decision, RetryPolicy, StopReason};
 pub use retry::{Retry, Run, retry};
+pub use call::{Admission, Call};
 #[cfg(feature = "stream")]
 pub use stream::{RetryStream, retry_stream};
 #[cfg(all(feature = "tokio", not(all(target_family = "wasm", target_os = "unknown"))))]

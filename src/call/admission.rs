@@ -2,9 +2,9 @@ use std::convert::Infallible;
 use std::fmt;
 
 use super::rules::{OneAttempt, Untimed};
+use crate::engine::{CallState, GaveUp};
 use crate::cancel::{Cancel, Never};
 use crate::classify::Always;
-use crate::engine::{CallState, GaveUp};
 use crate::observe::CallKind;
 use crate::quota::{Limits, Report, Usage};
 use crate::upstream::TargetFor;

@@ -8,9 +8,9 @@ use pin_project_lite::pin_project;
 
 use super::admission::Admission;
 use super::rules::{OneAttempt, Timeouts};
+use crate::engine::{CallState, GaveUp, Pending, PendingOf};
 use crate::cancel::{Cancel, Never};
 use crate::classify::Always;
-use crate::engine::{CallState, GaveUp, Pending, PendingOf};
 use crate::observe::CallKind;
 use crate::upstream::TargetFor;
 

@@ -1,9 +1,9 @@
 use std::convert::Infallible;
 
 use super::{Admission, Admitting, Call};
+use crate::engine::GaveUp;
 use crate::cancel::{Cancel, Never};
 use crate::classify::Classify;
-use crate::engine::GaveUp;
 use crate::upstream::{AtCost, TargetFor, Via};
 
 /// Single attempts at a cost.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use super::rules::{OneAttempt, Timeouts};
+use crate::engine::{CallState, Ended, GaveUp, Pending, PendingOf};
 use crate::cancel::{Cancel, Never};
 use crate::classify::Classify;
-use crate::engine::{CallState, Ended, GaveUp, Pending, PendingOf};
 use crate::observe::CallKind;
 use crate::policy::StopReason;
 use crate::upstream::{Target, TargetFor};

@@ -15,9 +15,9 @@ pub use future::Call;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use crate::engine::GaveUp;
 use crate::cancel::{Cancel, Never};
 use crate::classify::Classify;
-use crate::engine::GaveUp;
 use crate::time::Timer;
 use crate::upstream::{Explained, Upstream, Via};
 

@@ -5,9 +5,9 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use super::{Alternative, FallbackPolicy};
+use crate::engine::{CallState, Counted, GaveUp, Pending, PendingOf};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::engine::{CallState, Counted, GaveUp, Pending, PendingOf};
 use crate::observe::CallKind;
 use crate::policy::{AsPolicy, StopReason};
 use crate::upstream::{NoUpstream, Target, TargetFor, Via};

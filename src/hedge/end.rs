@@ -3,9 +3,9 @@ use std::task::Poll;
 
 use super::HedgePolicy;
 use super::future::{Hedge, State, delay};
+use crate::engine::{Classified, Ended, GaveUp};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::engine::{Classified, Ended, GaveUp};
 use crate::observe::EventKind;
 use crate::policy::{AsPolicy, Attempt, StopReason};
 use crate::upstream::TargetFor;

@@ -9,11 +9,11 @@ use super::HedgePolicy;
 use super::pace::Pace;
 use super::policy::MOST;
 use crate::adaptive::AdaptiveTimeout;
-use crate::cancel::Cancel;
-use crate::classify::Classify;
 use crate::engine::{
     Begin, CallPolicy, CallState, Ended, GaveUp, NO_LIMIT, Pending, PendingOf, Plain,
 };
+use crate::cancel::Cancel;
+use crate::classify::Classify;
 use crate::observe::{CallKind, EventKind};
 use crate::policy::{AsPolicy, Attempt, StopReason};
 use crate::time::nanos;

@@ -4,9 +4,9 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
+use crate::engine::{CallState, Ended, GaveUp, Pending, PendingOf, Plain};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::engine::{CallState, Ended, GaveUp, Pending, PendingOf, Plain};
 use crate::observe::CallKind;
 use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 use crate::upstream::{NoUpstream, Target, TargetFor, Via};

@@ -5,9 +5,9 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
+use crate::engine::{CallState, Ended, GaveUp, Pending, PendingOf, Renewed};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::engine::{CallState, Ended, GaveUp, Pending, PendingOf, Renewed};
 use crate::observe::CallKind;
 use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 use crate::quota::{Limits, Report, Usage};

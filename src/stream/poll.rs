@@ -6,9 +6,9 @@ use futures_core::stream::FusedStream;
 
 use super::retry::{RetryStream, State, StateProj};
 use super::{Part, Resumption};
+use crate::engine::{Ended, GaveUp};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::engine::{Ended, GaveUp};
 use crate::policy::{AsPolicy, Attempt, RetryPolicy, StopReason};
 use crate::upstream::{Target, TargetFor};
 

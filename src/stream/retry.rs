@@ -4,8 +4,8 @@ use std::fmt;
 use pin_project_lite::pin_project;
 
 use super::{Part, Resumption};
-use crate::cancel::Cancel;
 use crate::engine::{CallState, Flowing, Pending, PendingOf};
+use crate::cancel::Cancel;
 use crate::observe::CallKind;
 use crate::upstream::{NoUpstream, Target, TargetFor, Via};
 
