@@ -8,8 +8,6 @@
 #![cfg_attr(not(feature = "tokio"), doc = "[`timeouts`]: crate#features")]
 #![cfg_attr(not(feature = "serde"), doc = "[`configuration`]: crate#features")]
 #![cfg_attr(not(feature = "stream"), doc = "[`streams`]: crate#features")]
-#![cfg_attr(not(feature = "llm"), doc = "[`llm`]: crate#features")]
-#![cfg_attr(not(feature = "llm"), doc = "[`sdks`]: crate#features")]
 #![cfg_attr(not(feature = "reqwest"), doc = "[`quotas`]: crate#features")]
 #![cfg_attr(not(feature = "chaos"), doc = "[`testing`]: crate#features")]
 #![cfg_attr(
@@ -80,22 +78,10 @@ pub mod configuration {}
 pub mod observing {}
 
 #[cfg(feature = "stream")]
-#[cfg_attr(not(feature = "llm"), doc = "[`llm`]: crate#features")]
+#[cfg_attr(not(feature = "reqwest"), doc = "[`quotas`]: crate#features")]
 #[doc = ""]
 #[doc = include_str!("../docs/guide/streams.md")]
 pub mod streams {}
-
-#[cfg(feature = "llm")]
-#[cfg_attr(not(feature = "reqwest"), doc = "[`quotas`]: crate#features")]
-#[doc = ""]
-#[doc = include_str!("../docs/guide/llm.md")]
-pub mod llm {}
-
-#[cfg(feature = "llm")]
-#[cfg_attr(not(feature = "reqwest"), doc = "[`quotas`]: crate#features")]
-#[doc = ""]
-#[doc = include_str!("../docs/guide/sdks.md")]
-pub mod sdks {}
 
 #[cfg(feature = "reqwest")]
 #[doc = include_str!("../docs/guide/quotas.md")]

@@ -27,8 +27,6 @@ mod histogram;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod keyed;
-#[cfg(feature = "llm")]
-pub mod llm;
 pub mod observe;
 mod policy;
 pub mod quota;

@@ -13,17 +13,29 @@ fn has_extension(file: &str, extension: &str) -> bool {
     Path::new(file).extension().is_some_and(|found| found == extension)
 }
 
-/// The files of the repository by their paths, and the paths that the package leaves out.
+/// The files of a package by their paths, and the paths that the package leaves out.
 #[derive(Default)]
 struct Repository {
+    /// The name of the package.
+    name: &'static str,
     files: BTreeMap<String, String>,
     excluded: Vec<String>,
+    /// The other packages whose documentation its pages link to.
+    others: Vec<Repository>,
 }
 
 impl Repository {
-    fn read() -> Self {
-        let mut repository = Self::default();
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    /// Returns the packages whose links are checked, each with the other one beside it.
+    fn all() -> [Self; 2] {
+        let (core, llm) = (("resile", ""), ("resile-llm", "crates/resile-llm"));
+        let read = |(name, folder)| Self::read(name, folder);
+        [(core, llm), (llm, core)]
+            .map(|(one, other)| Self { others: vec![read(other)], ..read(one) })
+    }
+
+    fn read(name: &'static str, folder: &str) -> Self {
+        let mut repository = Self { name, ..Self::default() };
+        let root = &Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         repository.add(root, root);
         let excluded =
             repository.text("Cargo.toml").lines().find_map(|line| line.strip_prefix("exclude = ["));
@@ -121,8 +133,10 @@ impl Repository {
 
     /// Returns the reason why the link leads nowhere.
     fn fault(&self, page: &str, link: &str) -> Option<String> {
-        if link.starts_with(rustdoc::SITE) {
-            return rustdoc::fault(self, link);
+        for package in std::iter::once(self).chain(&self.others) {
+            if link.starts_with(&package.site()) {
+                return rustdoc::fault(package, link);
+            }
         }
         if link.contains("://") || link.starts_with("mailto:") {
             return None;
@@ -133,7 +147,7 @@ impl Repository {
         if !path.is_empty() && self.is_in_rustdoc(page) && !is_hidden() {
             return Some(format!(
                 "a relative link is dead in rustdoc, write {}latest/…",
-                rustdoc::SITE
+                self.site()
             ));
         }
         if !self.has_file(&file) && !self.has_folder(&file) {
@@ -164,17 +178,19 @@ fn beside(page: &str, path: &str) -> String {
 
 #[test]
 fn links_lead_somewhere() {
-    let repository = Repository::read();
-    let faults: Vec<_> = repository.pages().flat_map(|page| repository.faults(page)).collect();
-    assert!(faults.is_empty(), "{} broken links:\n{}", faults.len(), faults.join("\n"));
+    for repository in Repository::all() {
+        let faults: Vec<_> = repository.pages().flat_map(|page| repository.faults(page)).collect();
+        assert!(faults.is_empty(), "{} broken links:\n{}", faults.len(), faults.join("\n"));
+    }
 }
 
 #[test]
 fn named_files_exist() {
-    let repository = Repository::read();
-    let pages = repository.pages().filter(|page| !page.starts_with("docs/guide/"));
-    let stale: Vec<_> = pages.flat_map(|page| repository.stale_paths(page)).collect();
-    assert!(stale.is_empty(), "{} stale paths:\n{}", stale.len(), stale.join("\n"));
+    for repository in Repository::all() {
+        let pages = repository.pages().filter(|page| !page.starts_with("docs/guide/"));
+        let stale: Vec<_> = pages.flat_map(|page| repository.stale_paths(page)).collect();
+        assert!(stale.is_empty(), "{} stale paths:\n{}", stale.len(), stale.join("\n"));
+    }
     let text = "Read `src/gone.rs`, `src/budget.rs`, `src/`, `src/*.rs` and `cargo test src/x`.";
     let stale = sample("DESIGN.md", text).stale_paths("DESIGN.md");
     assert_eq!(stale, ["DESIGN.md:1: no such file: src/gone.rs"]);
@@ -182,13 +198,17 @@ fn named_files_exist() {
 
 #[test]
 fn every_page_and_link_is_seen() {
-    let repository = Repository::read();
+    let [repository, llm] = Repository::all();
     let pages: Vec<_> = repository.pages().collect();
-    for page in
-        ["README", "CHANGELOG", "CONTRIBUTING", "SECURITY", "DESIGN", "COMPARE", "docs/agent"]
-    {
+    for page in ["README", "CHANGELOG", "CONTRIBUTING", "SECURITY", "DESIGN", "COMPARE"] {
         assert!(pages.contains(&&*format!("{page}.md")), "{page}");
     }
+    let pages: Vec<_> = llm.pages().collect();
+    for page in ["README", "CHANGELOG", "DESIGN", "docs/agent", "docs/guide/rules"] {
+        assert!(pages.contains(&&*format!("{page}.md")), "{page}");
+    }
+    assert!(llm.is_in_rustdoc("README.md") && llm.is_in_rustdoc("docs/guide/rules.md"));
+    assert!(Links::of(llm.text("README.md")).destinations.len() > 10);
     let readme = Links::of(repository.text("README.md"));
     assert!(readme.defined.contains("`retry`") && readme.destinations.len() > 25, "{readme:?}");
     assert!(repository.is_in_rustdoc("README.md") && !repository.is_in_rustdoc("CHANGELOG.md"));
@@ -233,7 +253,8 @@ fn sample(page: &str, text: &str) -> Repository {
     let mut files: BTreeMap<_, _> =
         files.into_iter().map(|(file, text)| (file.to_owned(), text.to_owned())).collect();
     files.insert(page.to_owned(), text.to_owned());
-    Repository { files, excluded: vec!["benches/rivals".to_owned()] }
+    let excluded = vec!["benches/rivals".to_owned()];
+    Repository { name: "resile", files, excluded, others: Vec::new() }
 }
 
 #[test]
@@ -247,6 +268,10 @@ fn links_of_every_form_are_accepted() {
     assert_eq!(sample("docs/guide/load.md", chapter).faults("docs/guide/load.md"), [""; 0]);
     let design = "[a](#top) ![b](docs/fleet.svg)\n# Top";
     assert_eq!(sample("DESIGN.md", design).faults("DESIGN.md"), [""; 0]);
+    let mut beside =
+        sample("README.md", "[a](https://docs.rs/resile-x/latest/resile_x/struct.Budget.html)");
+    beside.others.push(Repository { name: "resile-x", ..sample("README.md", "") });
+    assert_eq!(beside.faults("README.md"), [""; 0]);
     let below = "[a](../README.md) ![b](fleet.svg) [c](./guide/load.md#load)";
     assert_eq!(sample("docs/agent.md", below).faults("docs/agent.md"), [""; 0]);
     for path in [
@@ -317,6 +342,12 @@ fn a_broken_link_is_named_by_page_line_and_link() {
         let link = format!("[a](https://docs.rs/resile/latest/{path})");
         let faults = sample("PAGE.md", &link).faults("PAGE.md");
         assert_eq!(faults.len(), 1, "{link}: {faults:?}");
+    }
+    for path in ["resile_x/struct.Budge.html", "resile/struct.Budget.html"] {
+        let link = format!("[a](https://docs.rs/resile-x/latest/{path})");
+        let mut page = sample("PAGE.md", &link);
+        page.others.push(Repository { name: "resile-x", ..sample("README.md", "") });
+        assert_eq!(page.faults("PAGE.md").len(), 1, "{path}");
     }
     // On the package page and in rustdoc a relative link is dead.
     for (page, link) in [

@@ -1,12 +1,10 @@
-//! Resolves links to `https://docs.rs/resile/…` against the source, by the rules of rustdoc.
+//! Resolves links to `https://docs.rs/resile/…` and to other packages against the source, by the rules
+//! of rustdoc.
 
 use std::collections::BTreeSet;
 
 use super::markdown::anchors;
 use super::{Repository, has_extension};
-
-/// The address of the crate's documentation. A version and a path follow.
-pub(super) const SITE: &str = "https://docs.rs/resile/";
 
 /// A public module.
 struct Module {
@@ -16,13 +14,14 @@ struct Module {
     folder: String,
 }
 
-/// Returns the reason why no page or no anchor is at `url`, which begins with [`SITE`].
+/// Returns the reason why no page or no anchor is at `url`, which begins with the package's site.
 pub(super) fn fault(repository: &Repository, url: &str) -> Option<String> {
-    let (path, anchor) = url[SITE.len()..].split_once('#').unwrap_or((&url[SITE.len()..], ""));
+    let url = &url[repository.site().len()..];
+    let (path, anchor) = url.split_once('#').unwrap_or((url, ""));
     let mut steps = path.split('/').skip(1).filter(|step| !step.is_empty());
     match steps.next() {
         None => return None, // the root of a version
-        Some("resile") => {}
+        Some(name) if name == repository.name.replace('-', "_") => {}
         Some(other) => return Some(format!("no such crate: {other}")),
     }
     let mut steps: Vec<_> = steps.collect();
@@ -68,6 +67,11 @@ fn chapter_fault(repository: &Repository, chapter: &str, anchor: &str) -> Option
 }
 
 impl Repository {
+    /// Returns the address of the package's documentation. A version and a path follow.
+    pub(super) fn site(&self) -> String {
+        format!("https://docs.rs/{}/", self.name)
+    }
+
     /// Returns true if the docs of that chapter include the page.
     fn shows(&self, chapter: &str, page: &str) -> bool {
         self.chapters().any(|block| {
