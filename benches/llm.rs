@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use http::{HeaderMap, HeaderValue};
-use resile::llm::Reply;
+use resile_llm::Reply;
 
 const BY_CODE: &str = r#"{"error":{"message":"Rate limit reached for m-large in organization org-XXXXXXXX on tokens per min (TPM): Limit 40000, Used 39500, Requested 900. Please try again in 644ms. Visit https://example.com/account/rate-limits to learn more about your account's limits.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}"#;
 const BY_WORDS: &str = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API. Please go to Plans & Billing to upgrade or purchase credits. If you have any questions about this, contact the support with the request's identifier."},"request_id":"req_XXXXXXXXXXXXXXXXXXXXXXXX"}"#;

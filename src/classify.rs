@@ -25,7 +25,7 @@ use crate::verdict::{Cut, Verdict};
 /// | classifier | opinion on a cut | the request is sent again |
 /// |---|---|---|
 /// | [`http::Classifier`] | stated | if it is idempotent |
-/// | `llm::Classifier` | stated | yes |
+/// | `Classifier` of the crate `resile-llm` | stated | yes |
 /// | [`Over`], made by `over` of these two | stated | as they say |
 /// | [`cut_is(verdict)`](ClassifyExt::cut_is) | stated | as `verdict` says |
 /// | [`Always`], a closure that returns `bool` | default | yes: a failure that may pass is the closure's only subject |
@@ -324,7 +324,7 @@ impl<E: ?Sized, C: Classify<E>> Classify<E> for CutIs<C> {
 #[doc = ""]
 /// A classifier of an error type of your own. It asks a ready-made classifier about the parts of the
 /// error, and keeps the opinion of that classifier on cut attempts. Made by `over` of
-/// [`http::Classifier`] and of `llm::Classifier`.
+/// [`http::Classifier`] and of the classifiers of other crates.
 #[derive(Clone, Copy)]
 #[must_use = "a classifier does nothing until it is asked"]
 pub struct Over<C, F> {
@@ -335,8 +335,9 @@ pub struct Over<C, F> {
 }
 
 impl<C, F> Over<C, F> {
-    #[cfg(feature = "http")]
-    pub(crate) const fn new(classifier: C, cut: Verdict, map: F) -> Self {
+    /// Creates the classifier. `cut` is the opinion of `classifier` on an attempt that was cut. Call
+    /// this in the `over` of a classifier that you publish. Others call that `over`.
+    pub const fn new(classifier: C, cut: Verdict, map: F) -> Self {
         Self { classifier, map, cut: cut.stated().on_cut() }
     }
 }

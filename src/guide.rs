@@ -106,7 +106,7 @@ chapter! {
 chapter! {
     observing ["tracing" "metrics"] [
         "crate::observe::Log" "crate::Upstream::display" "crate::Upstream::debug" "crate::http"
-        "crate::llm" "crate::Classify::error_type" "crate::observe::Metrics" "crate::observe::Event"
+        "crate::Classify::error_type" "crate::observe::Metrics" "crate::observe::Event"
         "crate::Upstream::observed_by" "crate::upstream::Observed"
         "crate::observe::AttemptFailure::source"
     ]
@@ -124,17 +124,11 @@ chapter! {
 }
 
 chapter! {
-    llm ["llm"] []
-    include_str!("../docs/guide/llm.md")
-}
-
-chapter! {
-    sdks ["llm"] []
-    include_str!("../docs/guide/sdks.md")
-}
-
-chapter! {
-    quotas ["reqwest"] []
+    quotas ["reqwest"] [
+        "crate::quota::Quota" "crate::http::learn" "crate::quota::learn" "crate::Upstream::at_cost"
+        "crate::quota::record" "crate::quota::Charge" "#quota" "#priority"
+        "crate::upstream::AtCost::with_group" "crate::Bulkhead" "crate::Cooldown"
+    ]
     include_str!("../docs/guide/quotas.md"),
     "",
     "<figure id=\"quota\" class=\"picture\">",

@@ -3,8 +3,6 @@
 #![doc = include_str!("front.md")]
 #![cfg_attr(feature = "http", doc = "[`http`]: crate::http")]
 #![cfg_attr(not(feature = "http"), doc = "[`http`]: #features")]
-#![cfg_attr(feature = "llm", doc = "[`llm`]: crate::llm")]
-#![cfg_attr(not(feature = "llm"), doc = "[`llm`]: #features")]
 #![cfg_attr(feature = "stream", doc = "[`retry_stream`]: crate::retry_stream")]
 #![cfg_attr(not(feature = "stream"), doc = "[`retry_stream`]: #features")]
 #![cfg_attr(feature = "chaos", doc = "[`Chaos`]: crate::chaos::Chaos")]
@@ -39,8 +37,6 @@ mod histogram;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod keyed;
-#[cfg(feature = "llm")]
-pub mod llm;
 pub mod observe;
 mod policy;
 pub mod quota;

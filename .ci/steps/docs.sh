@@ -3,17 +3,23 @@ docs() {
     local features
     for features in --no-default-features --features=default --all-features; do
         RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps "$features"
-        # A page's own links to files are dead there. Those of rustdoc come first.
-        if grep -rlE 'href="[^":]*\.(md|rs)["#]' "$CARGO_TARGET_DIR"/doc/resile/{index.html,guide}; then
-            echo "the docs above link to a file" >&2
-            return 1
-        fi
+        link_to_no_file resile
     done
+}
+
+# link_to_no_file CRATE: fails if its docs have a page's own links to files, which are dead there. The
+# links that rustdoc reads come first.
+link_to_no_file() {
+    if grep -rlE 'href="[^":]*\.(md|rs)["#]' "$CARGO_TARGET_DIR/doc/$1"/{index.html,guide}; then
+        echo "the docs above link to a file" >&2
+        return 1
+    fi
 }
 
 # The same for the members.
 member_docs() {
     RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --all-features -p resile-llm -p resile-redis
+    link_to_no_file resile_llm
 }
 
 # Makes the docs as docs.rs does, for both of its targets, and looks for the note on a feature.

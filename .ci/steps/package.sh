@@ -5,7 +5,7 @@ packed() {
     cargo publish --workspace --dry-run --quiet --allow-dirty
     contains resile LICENSE-{APACHE,MIT} {CHANGELOG,COMPARE,CONTRIBUTING,DESIGN,README,SECURITY}.md \
         docs/guide/{fleet,guide,load,quotas}.md docs/{collapse,fleet,fleet-redis,priority,quota,storm}.svg
-    contains resile-llm LICENSE-{APACHE,MIT} {CHANGELOG,README}.md docs/agent.md docs/guide/llm.md
+    contains resile-llm LICENSE-{APACHE,MIT} {CHANGELOG,README}.md docs/agent.md docs/guide/failures.md
     contains resile-redis LICENSE-{APACHE,MIT} {CHANGELOG,README}.md examples/share.rs src/scripts/lease.lua
 }
 

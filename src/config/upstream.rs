@@ -28,13 +28,13 @@ use crate::upstream::Upstream;
 ///
 /// let upstream: Upstream = serde_json::from_str(
 ///     r#"{
-///         "name": "openai",
+///         "name": "weather",
 ///         "budget": { "capacity": 20 },
 ///         "breaker": { "consecutive": 5 },
 ///         "cooldown": {}
 ///     }"#,
 /// )?;
-/// assert_eq!(upstream.name(), "openai");
+/// assert_eq!(upstream.name(), "weather");
 /// assert_eq!(upstream.budget().unwrap().capacity(), 20);
 /// # Ok::<(), serde_json::Error>(())
 /// ```

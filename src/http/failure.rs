@@ -131,7 +131,7 @@ impl Failure {
         }
     }
 
-    /// Returns the wait that the answer asks for. See [`retry_after`](super::retry_after).
+    /// Returns the wait that the answer asks for. See [`retry_after`](super::headers::retry_after).
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         match &self.0.outcome {

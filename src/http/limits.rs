@@ -1,10 +1,9 @@
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ::http::{HeaderMap, StatusCode};
 
-use super::error::{answered, wall_clock};
+use super::headers::{date, now as wall_clock};
 use super::service_limit::{ServiceLimit, count};
-use super::span;
 use crate::quota::{self, Dimension, Limit, Limits};
 
 /// Returns the limits that the headers of an answer report.
@@ -12,21 +11,20 @@ use crate::quota::{self, Dimension, Limit, Limits};
 /// | fields | senders |
 /// |---|---|
 /// | `x-ratelimit-{limit,remaining,reset}` | many services, for requests |
-/// | `x-ratelimit-{limit,remaining,reset}-{requests,tokens}` | OpenAI, Azure, Groq |
-/// | the same with `-second`, `-minute`, `-hour` or `-day` | Cerebras, Mistral, Kong |
-/// | `x-ratelimit-{limit,remaining}-tokens-{prompt,generated}` | Fireworks |
-/// | `x-tokenlimit-{limit,remaining}` | Together |
-/// | `anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-{limit,remaining,reset}` | Anthropic |
+/// | the same with `-requests`, `-tokens`, `-input-tokens` or `-output-tokens` | services with limits for tokens |
+/// | the same with `-second`, `-minute`, `-hour` or `-day` | services with several windows |
 /// | `RateLimit-Policy` and `RateLimit` | draft-ietf-httpapi-ratelimit-headers-11, with the units requests and tokens |
 /// | `RateLimit-Limit`, `RateLimit-Remaining`, `RateLimit-Reset` | older drafts |
 ///
+/// The crate `resile-llm` reads these and the fields of LLM providers.
+///
 /// * Absent numbers: a negative number is absent, and so is an unreadable one. A 0 beside a status
-///   below 400 is absent too, because Azure sends 0 and -1 for unknown numbers.
+///   below 400 is absent too, because some services send 0 and -1 for unknown numbers.
 /// * Several windows: the shortest window of each dimension counts. A field without a window comes
 ///   before all others.
 /// * Several numbers: of two numbers for one window the smaller one counts.
-/// * Resets: seconds, durations such as `6m0s`, seconds since 1970 and RFC 3339 in UTC. A moment is
-///   compared with the answer's own `Date`, or with `now` if there is no usable `Date`.
+/// * Resets: seconds, or seconds or milliseconds since 1970. A moment is compared with the answer's
+///   own `Date`, or with `now` if there is no usable `Date`.
 ///
 /// # Examples
 ///
@@ -73,7 +71,7 @@ pub fn learn(status: StatusCode, headers: &HeaderMap) -> bool {
 fn read(status: StatusCode, headers: &HeaderMap, now: impl Fn() -> SystemTime) -> Limits {
     let is_error = status.as_u16() >= 400;
     let known = |number: Option<u64>| number.filter(|number| is_error || *number > 0);
-    let now = || answered(headers).unwrap_or_else(&now);
+    let now = || date(headers).unwrap_or_else(&now);
     let mut windows = Windows::default();
     for (name, value) in headers {
         let Some((field, text)) = Field::of(name.as_str()).zip(value.to_str().ok()) else {
@@ -83,7 +81,7 @@ fn read(status: StatusCode, headers: &HeaderMap, now: impl Fn() -> SystemTime) -
         match field.measure {
             Measure::Limit => limit.limit = known(count(text)),
             Measure::Remaining => limit.remaining = known(count(text)),
-            Measure::Reset => limit.reset = span::reset(text, now),
+            Measure::Reset => limit.reset = reset(text, now),
         }
         windows.add(field.dimension, field.window, limit);
     }
@@ -117,30 +115,23 @@ struct Field {
     measure: Measure,
 }
 
-const PREFIXES: [(&str, Dimension); 5] = [
-    ("x-ratelimit-", Dimension::Requests),
-    ("x-rate-limit-", Dimension::Requests),
-    ("anthropic-ratelimit-", Dimension::Requests),
-    ("ratelimit-", Dimension::Requests),
-    ("x-tokenlimit-", Dimension::Tokens),
-];
+const PREFIXES: [&str; 3] = ["x-ratelimit-", "x-rate-limit-", "ratelimit-"];
 
 impl Field {
     /// Returns the meaning of a lower-case name. A name with an unknown word has none: it may be
     /// about a project or about another unit.
     fn of(name: &str) -> Option<Self> {
-        let strip = |(prefix, dimension)| Some((name.strip_prefix(prefix)?, dimension));
-        let (words, mut dimension) = PREFIXES.into_iter().find_map(strip)?;
-        let (mut window, mut measure) = (0, None);
+        let words = PREFIXES.into_iter().find_map(|prefix| name.strip_prefix(prefix))?;
+        let (mut dimension, mut window, mut measure) = (Dimension::Requests, 0, None);
         for word in words.split('-') {
             match word {
                 "limit" => measure = Some(Measure::Limit),
                 "remaining" => measure = Some(Measure::Remaining),
                 "reset" => measure = Some(Measure::Reset),
                 "tokens" if dimension == Dimension::Requests => dimension = Dimension::Tokens,
-                "requests" | "request" | "req" | "tokens" => {}
-                "input" | "prompt" => dimension = Dimension::Input,
-                "output" | "generated" => dimension = Dimension::Output,
+                "requests" | "request" | "tokens" => {}
+                "input" => dimension = Dimension::Input,
+                "output" => dimension = Dimension::Output,
                 "second" => window = 1,
                 "minute" => window = 60,
                 "hour" => window = 60 * 60,
@@ -150,6 +141,33 @@ impl Field {
         }
         Some(Self { dimension, window, measure: measure? })
     }
+}
+
+/// The smallest number that is a moment since 1970. Smaller numbers are lengths in seconds: as
+/// moments they would be before September 2001.
+const MOMENT: f64 = 1e9;
+
+/// The limit between seconds and milliseconds since 1970. Seconds stay below it until the year
+/// 5138. Milliseconds have been above it since 1973.
+const MILLISECONDS: f64 = 1e11;
+
+/// Parses a reset: a length in seconds, or a moment in seconds or milliseconds since 1970. Zero, a
+/// negative number and a past moment are none. Calls `now` only for a moment.
+fn reset(text: &str, now: impl Fn() -> SystemTime) -> Option<Duration> {
+    let text = text.trim();
+    // The first byte excludes negative numbers, NaN and words like "inf".
+    let number =
+        text.parse().ok().filter(|_| text.starts_with(|c: char| c.is_ascii_digit() || c == '.'));
+    let left = match number? {
+        seconds if seconds < MOMENT => seconds,
+        moment => {
+            let since = now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+            (if moment > MILLISECONDS { moment / 1e3 } else { moment }) - since
+        }
+    };
+    let is_ahead = left > 0.0;
+    let wait = is_ahead.then(|| Duration::try_from_secs_f64(left).unwrap_or(Duration::MAX));
+    wait.filter(|wait| !wait.is_zero())
 }
 
 /// Returns the dimension of a service limit by its unit and its name. Other units, such as
@@ -220,8 +238,8 @@ mod tests {
             "x-ratelimit-remaining-project-tokens",
             "x-ratelimit-remaining-tokens_usage_based",
             "x-ratelimit-tokens-query-cost",
-            "x-ratelimit-remaining-tokens-cache-adjusted-prompt",
-            "anthropic-ratelimit-unified-remaining",
+            "x-ratelimit-remaining-tokens-prompt",
+            "another-ratelimit-requests-remaining",
             "x-ratelimit-requests",
             "x-ratelimit-",
             "ratelimit-policy",
@@ -231,9 +249,35 @@ mod tests {
         }
         let of = |dimension, window, measure| Some(Field { dimension, window, measure });
         assert_eq!(
-            Field::of("x-ratelimit-remaining-req-minute"),
+            Field::of("x-ratelimit-remaining-requests-minute"),
             of(Dimension::Requests, 60, Measure::Remaining)
         );
+    }
+
+    #[test]
+    fn the_size_of_a_number_decides_about_a_reset() {
+        let now = || UNIX_EPOCH + Duration::from_secs(1_760_000_000);
+        for (text, millis) in [
+            ("60", Some(60_000)),
+            (" 0.25 ", Some(250)),
+            ("1760000060", Some(60_000)),
+            ("1760000060000", Some(60_000)),
+            ("999999999", Some(999_999_999_000)),
+            ("1000000000", None),
+            ("100000000000", Some(98_240_000_000_000)),
+            ("1759999999", None),
+            ("0", None),
+            ("1e-30", None),
+            ("-1", None),
+            ("+1", None),
+            ("60s", None),
+            ("inf", None),
+            ("NaN", None),
+            ("", None),
+        ] {
+            assert_eq!(reset(text, now), millis.map(Duration::from_millis), "{text}");
+        }
+        assert_eq!(reset(&"9".repeat(400), now), Some(Duration::MAX));
     }
 
     /// The wall clock is only read for a moment without a usable `Date`.
@@ -250,7 +294,7 @@ mod tests {
             });
             reads.get()
         };
-        let moment = ("anthropic-ratelimit-requests-reset", "2025-10-09T08:54:20Z");
+        let moment = ("x-ratelimit-reset", "1760000060");
         assert_eq!(reads(&[("x-ratelimit-remaining", "4"), ("x-ratelimit-reset", "60")]), 0);
         assert_eq!(reads(&[moment, ("date", "Thu, 09 Oct 2025 08:53:20 GMT")]), 0);
         assert_eq!(reads(&[moment]), 1);

@@ -32,7 +32,7 @@
 //! | none: never connected | yes | yes | failing | no server saw the request, see [`Classifier::not_sent`] |
 //! | none: reset, cut off, timed out | yes | no | failing | the request may have been executed, see [`Classifier::unanswered`] |
 //!
-//! The verdict also carries the wait from [`Retry-After`](retry_after) as a minimum for the delay.
+//! The verdict also carries the wait from [`Retry-After`](headers::retry_after) as a minimum for the delay.
 //! A wait above the policy's hint cap ends the call.
 //!
 //! [`limits`] reads the limits that many services report with each answer. [`learn`] passes them to
@@ -86,19 +86,15 @@
 mod classifier;
 mod error;
 mod failure;
+pub mod headers;
 mod limits;
 #[cfg(feature = "reqwest")]
-pub(crate) mod reqwest;
+mod reqwest;
 mod service_limit;
-pub(crate) mod span;
 
 #[cfg(feature = "reqwest")]
 pub use self::reqwest::error_for_status;
 pub use classifier::Classifier;
-pub use error::{StatusError, retry_after, retry_after_secs};
-#[cfg(feature = "llm")]
-pub(crate) use error::{answered, wall_clock};
+pub use error::StatusError;
 pub use failure::Failure;
 pub use limits::{learn, limits};
-#[cfg(feature = "llm")]
-pub(crate) use service_limit::ServiceLimit;

@@ -135,7 +135,7 @@ impl Classify<Error> for Classifier {
 }
 
 /// Returns true if no connection was made. JavaScript does not tell, so the answer is false there.
-pub(crate) fn is_connect(error: &Error) -> bool {
+fn is_connect(error: &Error) -> bool {
     #[cfg(all(target_family = "wasm", target_os = "unknown"))]
     {
         let _ = error;

@@ -5,16 +5,16 @@ use ::http::HeaderMap;
 /// Source: draft-ietf-httpapi-ratelimit-headers-11. The dictionary of the drafts 06 and 07
 /// (`limit=10, remaining=9, reset=60`) is a service limit without a name.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ServiceLimit<'h> {
-    pub(crate) name: &'h str,
+pub(super) struct ServiceLimit<'h> {
+    pub(super) name: &'h str,
     /// The unit of the quota. The default unit is requests.
-    pub(crate) unit: Option<&'h str>,
-    pub(crate) quota: Option<u64>,
+    pub(super) unit: Option<&'h str>,
+    pub(super) quota: Option<u64>,
     /// The length of the window in seconds.
-    pub(crate) window: Option<u64>,
-    pub(crate) remaining: Option<u64>,
+    pub(super) window: Option<u64>,
+    pub(super) remaining: Option<u64>,
     /// The time until the reset in seconds.
-    pub(crate) reset: Option<u64>,
+    pub(super) reset: Option<u64>,
 }
 
 /// The largest number of items to read of each field.
@@ -22,7 +22,7 @@ const ITEMS: usize = 16;
 
 impl<'h> ServiceLimit<'h> {
     /// Returns the service limits of an answer. A policy and its limit have the same name.
-    pub(crate) fn all(headers: &'h HeaderMap) -> Vec<Self> {
+    pub(super) fn all(headers: &'h HeaderMap) -> Vec<Self> {
         let mut all: Vec<Self> = items(headers, "ratelimit-policy").map(Self::read).collect();
         for item in items(headers, "ratelimit") {
             let read = Self::read(item);

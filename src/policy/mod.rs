@@ -30,12 +30,12 @@ use crate::verdict::Verdict;
 ///
 /// | setting | [`new`](Self::new) | [`patient`](Self::patient) | why |
 /// |---|---|---|---|
-/// | attempts | 3 | 10 | two retries recover from most passing faults, and the AWS, OpenAI and Anthropic clients make as many. A batch job prefers to wait |
+/// | attempts | 3 | 10 | two retries recover from most passing faults, and the clients of large services make as many. A batch job prefers to wait |
 /// | base | 500 ms | 1 s | an upstream that just failed needs a moment, and a person hardly notices half a second |
 /// | factor | 2 | 2 | doubling reaches the time scale of any overload in a few steps |
 /// | cap | 30 s | 60 s | longer delays save little more load |
 /// | jitter | full | full | needs the fewest calls in nearly the shortest time |
-/// | hint cap | 2 min | 5 min | a caller can wait for a per-minute quota, not for an hourly one. OpenAI's client stops at 2 min, Gemini's command line at 5 min |
+/// | hint cap | 2 min | 5 min | a caller can wait for a per-minute quota, not for an hourly one. Clients of large services stop at 2 min or at 5 min |
 /// | total timeout | none | 30 min | only the caller knows how long an answer is worth waiting for. Set one: without it, an attempt that hangs blocks the call for ever |
 /// | attempt timeout | none | none | only the caller knows which attempt is slow |
 /// | throttled backoff | none | none | one backoff is easier to reason about. [`aws`](Self::aws) has two |

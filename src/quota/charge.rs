@@ -1,25 +1,27 @@
 /// The rule by which a provider charges a call to a quota of tokens.
 ///
 /// A quota follows the provider's own count only if it charges as the provider does. The rule is
-/// data, because providers change it. Each preset names the month of its source. Compare it with
-/// the provider's documentation.
+/// data, because providers change it. The crate `resile-llm` has the rules of LLM providers as
+/// constants with the months of their sources.
 ///
-/// | preset | charged at the start | charged at the end |
+/// # Defaults
+///
+/// | setting | default | why |
 /// |---|---|---|
-/// | [`ACTUAL`](Self::ACTUAL) | the input | the output |
-/// | [`ANTHROPIC`](Self::ANTHROPIC) | the input without cache reads | the output |
-/// | [`BEDROCK`](Self::BEDROCK) | all input and the most output (64,000 if unlimited) | the input without cache reads, and the output |
-/// | [`OPENAI`](Self::OPENAI), [`AZURE`](Self::AZURE) | the input and the most output | no change |
-/// | [`CEREBRAS`](Self::CEREBRAS) | the input and the most output (the rest of the context if unlimited) | no change |
-/// | [`GROQ`](Self::GROQ) | the input without cache reads | the output |
+/// | maximum reserved | false | a call reserves an estimate of its output: the maximum is mostly many times the output |
+/// | refund | true | at the end the actual usage counts |
+/// | default maximum | 0 | only you know the most output of a request that does not limit it |
+/// | weights | 1 | each token counts once |
 ///
 /// # Examples
 ///
 /// ```
 /// use resile::quota::Charge;
 ///
-/// // A model whose output counts five times.
-/// const CHARGE: Charge = Charge::BEDROCK.with_output_weight(5.0);
+/// /// Input read from a cache is free, and output counts five times.
+/// const CHARGE: Charge = Charge::ACTUAL
+///     .with_cache_read_weight(0.0)
+///     .with_output_weight(5.0);
 /// assert_eq!(CHARGE.output_weight(), 5.0);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,35 +47,6 @@ impl Charge {
         cache_write_weight: 1.0,
         output_weight: 1.0,
     };
-
-    /// Anthropic's API (2026-06): output counts as it is made, and input read from a cache is free
-    /// on most models.
-    pub const ANTHROPIC: Self = Self { cache_read_weight: 0.0, ..Self::ACTUAL };
-
-    /// The runtime endpoint of Amazon Bedrock (2026-07): all input and the most output are reserved
-    /// at the start. At the end the actual output counts, and input read from a cache is free. The
-    /// output of newer Claude models counts five times: set
-    /// [`with_output_weight`](Self::with_output_weight).
-    pub const BEDROCK: Self = Self {
-        reserves_maximum: true,
-        default_maximum: 64_000,
-        cache_read_weight: 0.0,
-        ..Self::ACTUAL
-    };
-
-    /// OpenAI's API (2026-09): the most output counts at the start, and nothing is refunded.
-    pub const OPENAI: Self = Self { reserves_maximum: true, refunds: false, ..Self::ACTUAL };
-
-    /// Azure OpenAI (2026-09): charges as OpenAI does.
-    pub const AZURE: Self = Self::OPENAI;
-
-    /// Cerebras (2026-09): the input and the most output count, and nothing is refunded. If
-    /// requests do not limit their output, set the length of the context as
-    /// [`with_default_maximum`](Self::with_default_maximum).
-    pub const CEREBRAS: Self = Self::OPENAI;
-
-    /// Groq (2026-09): the actual usage counts, without input read from a cache.
-    pub const GROQ: Self = Self { cache_read_weight: 0.0, ..Self::ACTUAL };
 
     /// Sets whether the provider charges the most output at the start. Otherwise a call reserves
     /// an estimate of its output.

@@ -18,9 +18,9 @@
 //!
 //! # Settlement
 //!
-//! * [`record`] within the operation reports the usage. The module `llm` does so for the answers that
-//!   it reads. The quota then takes what was used beyond the reservation, or gives back the rest. A
-//!   quota may be overdrawn: the debt refills first.
+//! * [`record`] within the operation reports the usage. The crate `resile-llm` does so for the
+//!   answers that it reads. The quota then takes what was used beyond the reservation, or gives back
+//!   the rest. A quota may be overdrawn: the debt refills first.
 //! * At most 16,777,215 tokens of input and 268,435,455 of output count for one attempt.
 //! * An attempt without a usage keeps its reservation: the provider may have charged it.
 //! * A refused attempt (a throttling verdict) gives back the tokens that no usage has charged. Its
@@ -163,15 +163,15 @@ use line::Line;
 /// use resile::Upstream;
 /// use resile::quota::{Charge, Quota, Rate};
 ///
-/// static CLAUDE: Upstream = Upstream::new("claude").with_quota(
+/// static MODEL: Upstream = Upstream::new("model").with_quota(
 ///     Quota::new()
 ///         .with_requests(Rate::per_minute(4_000))
 ///         .with_input(Rate::per_minute(2_000_000))
 ///         .with_output(Rate::per_minute(400_000))
 ///         .with_concurrency(64)
-///         .with_charge(Charge::ANTHROPIC),
+///         .with_charge(Charge::ACTUAL.with_cache_read_weight(0.0)),
 /// );
-/// assert_eq!(CLAUDE.quota().unwrap().queue(), 1_024);
+/// assert_eq!(MODEL.quota().unwrap().queue(), 1_024);
 /// ```
 #[must_use = "a quota does nothing unless an upstream has it"]
 pub struct Quota {

@@ -113,7 +113,7 @@ use parts::Observer;
 /// ```
 /// use resile::{Breaker, Budget, Cooldown, Keyed, Upstream};
 ///
-/// static OPENAI: Upstream = Upstream::new("openai")
+/// static WEATHER: Upstream = Upstream::new("weather")
 ///     .with_budget(Budget::new())
 ///     .with_breaker(Breaker::new())
 ///     .with_cooldown(Cooldown::new());
@@ -121,7 +121,7 @@ use parts::Observer;
 /// static HOSTS: Keyed<String, Upstream> =
 ///     Keyed::new(|host| Upstream::named(&**host).with_breaker(Breaker::new()));
 ///
-/// assert_eq!(OPENAI.name(), "openai");
+/// assert_eq!(WEATHER.name(), "weather");
 /// assert_eq!(HOSTS.get("example.org").name(), "example.org");
 /// ```
 #[must_use = "an upstream does nothing unless calls are made on it"]

@@ -11,7 +11,7 @@ use resile::observe::{Event, EventKind};
 use resile::upstream::{Debugged, Displayed, Observed};
 use resile::{
     Always, Backoff, Classify, FallbackPolicy, ManualTimer, Never, RetryPolicy, Run, Upstream,
-    fallback, http, llm, retry,
+    fallback, http, retry,
 };
 
 use super::script::drive;
@@ -197,16 +197,6 @@ fn the_classifiers_name_the_types_of_errors() {
     assert_eq!(by_status.error_type(&refused(503)).as_deref(), Some("503"));
     let response = ::http::Response::builder().status(404).body(()).unwrap();
     assert_eq!(by_status.error_type(&response).as_deref(), Some("404"));
-
-    let by_kind = llm::Classifier::new();
-    let failure = llm::Failure::from_text(401, "Incorrect API key provided");
-    assert_eq!(by_kind.error_type(&failure).as_deref(), Some("auth"));
-    let full = resile::Error::<llm::Failure>::from(
-        resile::Bulkhead::new(0).try_acquire().map(drop).unwrap_err(),
-    );
-    assert_eq!(by_kind.error_type(&full).as_deref(), Some("full"));
-    let unknown = std::fmt::Error;
-    assert_eq!(by_kind.error_type(&unknown), None);
 }
 
 #[test]

@@ -48,8 +48,8 @@ fn documents() -> Vec<(Read, Value)> {
         "requests": rate, "input": rate, "output": rate, "tokens": rate, "concurrency": 64,
         "queue": 5, "estimate": estimate,
         "charge": {
-            "like": "bedrock", "output_weight": 5, "cache_read_weight": 0.5,
-            "cache_write_weight": 1.25, "default_maximum": 9
+            "maximum_reserved": true, "refund": false, "output_weight": 5,
+            "cache_read_weight": 0.5, "cache_write_weight": 1.25, "default_maximum": 9
         }
     });
     let adaptive = json!({
@@ -108,7 +108,9 @@ fn is_right(setting: &str, value: &Value) -> bool {
             "slow_rate",
             "max_wait",
         ]),
-        Value::Bool(_) => setting.starts_with("learned"),
+        Value::Bool(_) => {
+            setting.starts_with("learned") || any(&["maximum_reserved", "refund"])
+        }
         Value::String(_) => any(&["name"]),
         Value::Number(_) => any(&["factor"]),
         Value::Array(_) => false,

@@ -100,8 +100,8 @@ fn a_contradiction_is_an_error_that_names_both_settings_and_both_values() {
         ),
         (
             read::<Upstream>,
-            json!({ "name": "x", "quota": { "charge": { "like": "groq", "default_maximum": 9 } } }),
-            "`like` of `charge` of `quota` is \"groq\" and `default_maximum` of `charge` of `quota` is 9, expected a preset that charges the most output at the start: \"bedrock\", \"openai\", \"azure\", \"cerebras\"",
+            json!({ "name": "x", "quota": { "charge": { "default_maximum": 9, "maximum_reserved": false } } }),
+            "`maximum_reserved` of `charge` of `quota` is false and `default_maximum` of `charge` of `quota` is 9, expected `maximum_reserved` to be true, because only then the number counts",
         ),
     ];
     for (read, document, message) in table {
@@ -373,8 +373,9 @@ fn a_default_maximum_has_no_effect_without_a_charge_for_the_most_output() {
         let upstream = Upstream::new("model").with_quota(quota).with_timer(ManualTimer::new());
         upstream.at_cost(Cost::input(1)).try_admit().map(|_| ()).map_err(|error| error.reason())
     };
-    assert_eq!(tokens(Charge::GROQ.with_default_maximum(200)), Ok(()));
-    assert_eq!(tokens(Charge::OPENAI.with_default_maximum(200)), Err(StopReason::TooLarge));
+    let charge = Charge::ACTUAL.with_default_maximum(200);
+    assert_eq!(tokens(charge), Ok(()));
+    assert_eq!(tokens(charge.with_maximum_reserved(true)), Err(StopReason::TooLarge));
 }
 
 #[test]

@@ -19,7 +19,7 @@ use resile::timeout::Elapsed;
 use resile::{
     Always, Classify, ClassifyExt, ClassifyOperation, Cut, Error, FallbackPolicy, GaveUp, Health,
     HedgePolicy, ManualTimer, Never, ResilienceExt, RetryPolicy, Run, StreamResilienceExt,
-    Upstream, Verdict, fallback, hedge, llm, retry, retry_stream,
+    Upstream, Verdict, fallback, hedge, retry, retry_stream,
 };
 
 use super::script::drive;
@@ -81,6 +81,22 @@ impl<E, C: Classify<E>> Classify<E> for Forwards<C> {
     }
 }
 
+/// A classifier of another crate, for requests that may be repeated. It knows errors that tell of a
+/// cut, and it sends every request again.
+#[derive(Clone, Copy)]
+struct Repeats;
+
+impl<E: Fault> Classify<E> for Repeats {
+    fn classify(&self, error: &E) -> Option<Verdict> {
+        let verdict = Verdict::transient();
+        Some(if error.is_cut() { verdict.on_cut() } else { verdict })
+    }
+
+    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
+        Some(Verdict::transient())
+    }
+}
+
 macro_rules! forms {
     ($($form:expr),* $(,)?) => {
         vec![$((stringify!($form), Box::new($form) as Box<dyn Classify<_>>)),*]
@@ -113,8 +129,8 @@ fn around<E: Fault, C: Classify<E> + Copy + Send + Sync + 'static>(post: C) -> V
         (post, eager),
         (Always, post),
         (post, Always),
-        (llm::Classifier::new(), post),
-        (post, llm::Classifier::new()),
+        (Repeats, post),
+        (post, Repeats),
         ((none, busy), (post, none)),
         ((plain, (none, post)), Always),
         (Always, ((Always, eager), (plain, post))),

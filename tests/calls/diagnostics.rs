@@ -15,7 +15,7 @@ use std::process::Command;
 /// The names that the mistakes use.
 const HEAD: &str = "
 #![allow(unused, dead_code)]
-use resile::{llm, *};
+use resile::*;
 use std::{error, future::ready, io, sync::Arc};
 static UP: Upstream = Upstream::new(\"up\");
 const P: RetryPolicy = RetryPolicy::new();
@@ -73,8 +73,8 @@ const MISTAKES: &[(&str, &str, &str, usize)] = &[
     ),
     (
         "()",
-        "let _ = retry(|_| any(), P.with_classifier(llm::Classifier::new()), Never);",
-        "`resile::llm::Classifier` cannot classify errors of type `anyhow::Error`",
+        "let _ = retry(|_| any(), P.with_classifier(http::Classifier::idempotent()), Never);",
+        "`resile::http::Classifier` cannot classify errors of type `anyhow::Error`",
         1,
     ),
     (

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::breaker::State;
-use resile::llm::{Classifier, Failure};
 use resile::observe::Event;
 use resile::{
     Attempt, Backoff, Breaker, Classify, Cooldown, Decision, Health, Jitter, ManualTimer, Never,
@@ -42,20 +41,16 @@ fn lines<E: Explained<M> + Clone, M>(
     (seen.into_inner().unwrap(), gave_up.to_string())
 }
 
-/// The provider of this failure asked for nothing. The wait of two seconds is the classifier's.
+/// The upstream asked for nothing. The wait of two seconds is the classifier's.
 #[test]
 fn nobody_is_said_to_have_asked_for_a_floor() {
-    let failure = Failure::from_text(529, "overloaded");
-    assert_eq!(failure.wait(), None);
-    let (seen, gave_up) = lines(&failure, Classifier::new(), SECOND * 9);
+    let floor = |_: &&str| Verdict::overloaded().at_least(SECOND * 2);
+    let (seen, gave_up) = lines(&"busy", floor, SECOND * 9);
     assert_eq!(
         seen,
         [
-            "model: attempt 1 of 2 failed, retrying in 2.0s: \
-             the provider is overloaded (status 529) (waiting at least 2.0s)",
-            "model: gave up after 2 of 2 attempts: \
-             the provider is overloaded (status 529), \
-             wait at least 2.0s before the next call",
+            "model: attempt 1 of 2 failed, retrying in 2.0s: busy (waiting at least 2.0s)",
+            "model: gave up after 2 of 2 attempts: busy, wait at least 2.0s before the next call",
         ]
     );
     assert_eq!(
@@ -63,7 +58,7 @@ fn nobody_is_said_to_have_asked_for_a_floor() {
         "model: gave up after 2 attempts in 2.0s (wait at least 2.0s before the next call)"
     );
     // A floor above the hint cap ends the call, and nobody is blamed.
-    let (_, gave_up) = lines(&failure, Classifier::new(), SECOND);
+    let (_, gave_up) = lines(&"busy", floor, SECOND);
     assert_eq!(
         gave_up,
         "model: gave up after 1 attempt, the wait is above the policy's hint cap \
@@ -148,17 +143,6 @@ proptest! {
         prop_assert_eq!(both.hint().is_some(), is_asked);
         prop_assert_eq!(verdict.at_least(floor).after(hint), verdict.after(hint));
         prop_assert_eq!(both.at_least(floor), both);
-    }
-
-    /// The floor of the classifier for an overload counts only if the provider asked for nothing.
-    #[test]
-    fn the_overload_floor_yields_to_a_hint(seconds in 1..100_u32, floor in 1..100_u32) {
-        let classifier = Classifier::new().with_overload_floor(SECOND * floor);
-        let told = Failure::from_text(529, &format!("overloaded, try again in {seconds}s"));
-        let verdict = classifier.verdict(&told);
-        prop_assert_eq!((verdict.hint(), verdict.wait()), (Some(SECOND * seconds), Some(SECOND * seconds)));
-        let verdict = classifier.verdict(&Failure::from_text(529, "overloaded"));
-        prop_assert_eq!((verdict.hint(), verdict.wait()), (None, Some(SECOND * floor)));
     }
 }
 

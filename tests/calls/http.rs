@@ -4,7 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use ::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use proptest::prelude::*;
-use resile::http::{Classifier, StatusError, retry_after};
+use resile::http::headers::retry_after;
+use resile::http::{Classifier, StatusError};
 use resile::{Classify, Cut, Health, Verdict};
 
 const GET: Classifier = Classifier::idempotent();

@@ -43,8 +43,6 @@ assert_impl_all!(Elapsed: Copy, Error, Eq, Hash, Send, Sync);
 assert_impl_all!(GaveUp<io::Error>: Error, Send, Sync, Unpin);
 assert_impl_all!(GaveUp<Full>: Clone, Eq);
 assert_impl_all!(Cost<'static>: Copy, Debug, Eq);
-assert_impl_all!(resile::llm::Failure: Clone, Error, Eq);
-assert_impl_all!(resile::llm::Reply<'static>: Copy, Eq);
 assert_impl_all!(resile::Schedule: Clone, PartialEq);
 assert_impl_all!(ManualTimer: Clone, Debug, Default, Send, Sync);
 assert_impl_all!(Run<io::Error, RetryPolicy, CancellationToken>: Debug, Send, Sync);

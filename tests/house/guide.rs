@@ -1,10 +1,10 @@
-//! The guide in `docs/guide/`: its programs can be pasted, and its pictures show in rustdoc.
+//! The guides in `docs/guide/`: their programs can be pasted, and their pictures show in rustdoc.
 
 use std::fs;
 use std::path::Path;
 
 /// The chapters in their order, with the page after the last one.
-const CHAPTERS: [&str; 15] = [
+const CHAPTERS: [&str; 13] = [
     "first_call",
     "classifying",
     "timeouts",
@@ -12,8 +12,6 @@ const CHAPTERS: [&str; 15] = [
     "configuration",
     "observing",
     "streams",
-    "llm",
-    "sdks",
     "quotas",
     "fleet",
     "testing",
@@ -21,6 +19,20 @@ const CHAPTERS: [&str; 15] = [
     "migrating",
     "design",
 ];
+
+/// The chapters of `resile-llm`, with the page after the last one.
+const LLM_CHAPTERS: [&str; 4] = ["failures", "sdks", "quotas", "rules"];
+
+/// The folder of a package, and its chapters with the page after the last one.
+const GUIDES: [(&str, &[&str]); 2] = [("", &CHAPTERS), ("crates/resile-llm/", &LLM_CHAPTERS)];
+
+/// Returns the chapters of all guides, each with its page.
+fn chapters() -> impl Iterator<Item = (&'static str, String)> {
+    GUIDES.into_iter().flat_map(|(package, chapters)| {
+        let chapters = chapters.split_last().unwrap().1.iter();
+        chapters.map(move |name| (*name, read(&format!("{package}docs/guide/{name}.md"))))
+    })
+}
 
 fn read(file: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
@@ -73,10 +85,7 @@ fn faults(chapter: &str, page: &str) -> Vec<String> {
 
 #[test]
 fn programs_of_the_guide_can_be_pasted() {
-    let all: Vec<_> = CHAPTERS[..13]
-        .iter()
-        .flat_map(|chapter| faults(chapter, &read(&format!("docs/guide/{chapter}.md"))))
-        .collect();
+    let all: Vec<_> = chapters().flat_map(|(chapter, page)| faults(chapter, &page)).collect();
     assert!(all.is_empty(), "{}", all.join("\n"));
 }
 
@@ -105,18 +114,17 @@ fn a_program_that_is_not_compiled_here_is_compiled_elsewhere() {
         ("fleet", "crates/resile-redis/examples/share.rs"),
         ("runtimes", "lab/runtimes/examples/smol.rs"),
         ("runtimes", "tests/runtimes/page.rs"),
-        ("sdks", "tests/sdks/programs/async_openai.rs"),
-        ("sdks", "tests/sdks/programs/genai.rs"),
-        ("sdks", "tests/sdks/programs/rig.rs"),
-        ("sdks", "tests/sdks/programs/reqwest_0_12.rs"),
-        ("sdks", "tests/sdks/programs/dyn_error.rs"),
+        ("sdks", "lab/sdks/programs/async_openai.rs"),
+        ("sdks", "lab/sdks/programs/genai.rs"),
+        ("sdks", "lab/sdks/programs/rig.rs"),
+        ("sdks", "lab/sdks/programs/reqwest_0_12.rs"),
+        ("sdks", "lab/sdks/programs/dyn_error.rs"),
     ];
-    for chapter in &CHAPTERS[..13] {
-        let page = read(&format!("docs/guide/{chapter}.md"));
+    for (chapter, page) in chapters() {
         for (_, lines) in blocks(&page).iter().filter(|(language, _)| *language == "rust,ignore") {
             let text = essence(&lines.concat());
             let same =
-                left.iter().position(|(of, file)| of == chapter && essence(&read(file)) == text);
+                left.iter().position(|(of, file)| *of == chapter && essence(&read(file)) == text);
             left.remove(same.unwrap_or_else(|| panic!("{chapter}: {}", lines.join("\n"))));
         }
     }
@@ -125,15 +133,18 @@ fn a_program_that_is_not_compiled_here_is_compiled_elsewhere() {
 
 #[test]
 fn each_chapter_leads_to_the_next() {
-    let (front, module) = (read("docs/guide/guide.md"), read("src/guide.rs"));
-    let mut rest = front.as_str();
-    for pair in CHAPTERS.windows(2) {
-        let page = read(&format!("docs/guide/{}.md", pair[0]));
-        let next = format!("Next: [`{}`]", pair[1]);
-        // Pictures stand between the text of a chapter and its last line.
-        assert!(page.contains(&next) || module.contains(&next), "{} to {}", pair[0], pair[1]);
-        let listed = rest.find(&format!(". [`{}`]", pair[0]));
-        rest = &rest[listed.unwrap_or_else(|| panic!("{} is not listed", pair[0]))..];
+    for (package, chapters) in GUIDES {
+        let front = read(&format!("{package}docs/guide/guide.md"));
+        let module = read(&format!("{package}src/guide.rs"));
+        let mut rest = front.as_str();
+        for pair in chapters.windows(2) {
+            let page = read(&format!("{package}docs/guide/{}.md", pair[0]));
+            let next = format!("Next: [`{}`]", pair[1]);
+            // Pictures stand between the text of a chapter and its last line.
+            assert!(page.contains(&next) || module.contains(&next), "{} to {}", pair[0], pair[1]);
+            let listed = rest.find(&format!(". [`{}`]", pair[0]));
+            rest = &rest[listed.unwrap_or_else(|| panic!("{} is not listed", pair[0]))..];
+        }
     }
 }
 

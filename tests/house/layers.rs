@@ -7,7 +7,23 @@ use std::fs;
 use std::path::Path;
 
 /// A module, its level, and the modules on its own level that it may know. A folder is one module.
-const TABLE: &[(&str, u8, &[&str])] = &[
+type Row = (&'static str, u8, &'static [&'static str]);
+
+/// Foreign names, and the files or folders that may use them.
+type Foreign = (&'static [&'static str], &'static [&'static str]);
+
+/// The modules of a package.
+struct Layers {
+    /// The folder of the package.
+    package: &'static str,
+    table: &'static [Row],
+    foreign: &'static [Foreign],
+}
+
+const CORE: Layers = Layers { package: "", table: TABLE, foreign: FOREIGN };
+const LLM: Layers = Layers { package: "crates/resile-llm", table: LLM_TABLE, foreign: LLM_FOREIGN };
+
+const TABLE: &[Row] = &[
     ("sync", 0, &[]),
     ("signal", 0, &["sync"]),
     ("fleet", 0, &["sync"]),
@@ -38,35 +54,97 @@ const TABLE: &[(&str, u8, &[&str])] = &[
     ("error", 6, &[]),
     ("http", 6, &[]),
     ("config", 7, &[]),
-    ("llm", 7, &[]),
     ("ext", 7, &[]),
     ("guide", 8, &[]),
     ("lib", 8, &[]),
 ];
 
-/// Foreign names, and the files or folders that may use them.
-const FOREIGN: &[(&[&str], &[&str])] = &[
+const FOREIGN: &[Foreign] = &[
     (&["tokio::", "tokio_util::"], &["time/", "cancel.rs"]),
     (&["tracing::", "metrics::"], &["observe/"]),
     (&["rand::", "getrandom::"], &["time/rng.rs"]),
     (&["js_sys::", "wasm_bindgen::"], &["time/browser.rs"]),
-    (&["http::", "httpdate::"], &["http/", "llm/"]),
-    (&["reqwest::"], &["llm/", "http/mod.rs", "http/reqwest.rs"]),
-    (&["serde_json::"], &["llm/"]),
-    (&["serde::", "jiff::"], &["config/", "llm/"]),
+    (&["http::", "httpdate::"], &["http/"]),
+    (&["reqwest::"], &["http/mod.rs", "http/reqwest.rs"]),
+    (&["serde_json::"], &[]),
+    (&["serde::", "jiff::"], &["config/"]),
     (&["Instant"], &["time/"]),
-    (&["SystemTime"], &["http/", "llm/"]),
+    (&["SystemTime"], &["http/"]),
+];
+
+const LLM_TABLE: &[Row] = &[
+    ("kind", 0, &[]),
+    ("rule", 0, &[]),
+    ("statuses", 0, &[]),
+    ("tokens", 0, &[]),
+    ("normal", 0, &[]),
+    ("finder", 0, &[]),
+    ("span", 0, &[]),
+    ("text", 0, &[]),
+    ("charge", 0, &[]),
+    ("failure", 1, &[]),
+    ("finish", 1, &[]),
+    ("generic", 1, &[]),
+    ("codes", 1, &[]),
+    ("numbers", 1, &[]),
+    ("phrases", 1, &[]),
+    ("wait", 1, &[]),
+    ("limits", 1, &[]),
+    ("display", 2, &[]),
+    ("google", 2, &[]),
+    ("headers", 2, &[]),
+    ("grammar", 2, &[]),
+    ("body", 3, &[]),
+    ("vocabulary", 3, &[]),
+    ("evidence", 4, &[]),
+    ("usage", 4, &[]),
+    ("reply", 5, &[]),
+    ("reqwest", 6, &[]),
+    ("transport", 6, &["reqwest"]),
+    ("known", 7, &[]),
+    ("report", 7, &["known"]),
+    ("classifier", 8, &[]),
+    ("policy", 8, &["classifier"]),
+    ("guide", 9, &[]),
+    ("lib", 9, &[]),
+];
+
+/// The readers of answers know nothing of the engine.
+const LLM_FOREIGN: &[Foreign] = &[
+    (
+        &["resile::"],
+        &[
+            "charge.rs",
+            "classifier.rs",
+            "failure.rs",
+            "headers.rs",
+            "known.rs",
+            "limits.rs",
+            "policy.rs",
+            "report.rs",
+            "reqwest.rs",
+            "transport.rs",
+            "usage.rs",
+        ],
+    ),
+    (&["reqwest::"], &["reqwest.rs", "transport.rs"]),
+    (&["jiff::"], &["wait.rs"]),
+    (&["Instant", "tokio::"], &[]),
 ];
 
 #[test]
 fn the_design_names_each_room_once() {
-    let design = include_str!("../../DESIGN.md");
+    names_each_room_once(CORE.table, include_str!("../../DESIGN.md"));
+    names_each_room_once(LLM.table, include_str!("../../crates/resile-llm/DESIGN.md"));
+}
+
+fn names_each_room_once(table: &[Row], design: &str) {
     let tree = design.split("\n## The tree\n").nth(1).unwrap();
     let tree = tree.split("\n## ").next().unwrap();
     let rows = tree.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
     let mut named: Vec<_> = rows.map(|(room, _)| room).collect();
     named.sort_unstable();
-    let mut rooms: Vec<_> = TABLE.iter().map(|(room, ..)| *room).collect();
+    let mut rooms: Vec<_> = table.iter().map(|(room, ..)| *room).collect();
     rooms.sort_unstable();
     assert_eq!(named, rooms);
 }
@@ -115,7 +193,7 @@ fn parts(text: &str) -> Vec<&str> {
 
 /// Returns the modules that `code` names after `crate::`. Names from the root itself count as
 /// `lib`.
-fn arrows(code: &str) -> BTreeSet<&str> {
+fn arrows<'c>(table: &[Row], code: &'c str) -> BTreeSet<&'c str> {
     let mut arrows = BTreeSet::new();
     for (_, after) in words(code, "crate::") {
         for name in if after.starts_with('{') { parts(after) } else { vec![after] } {
@@ -125,7 +203,7 @@ fn arrows(code: &str) -> BTreeSet<&str> {
                 .next()
                 .unwrap_or_default();
             if !name.is_empty() {
-                let module = TABLE.iter().find(|(module, ..)| *module == name);
+                let module = table.iter().find(|(module, ..)| *module == name);
                 arrows.insert(module.map_or("lib", |(module, ..)| module));
             }
         }
@@ -138,19 +216,19 @@ fn module(file: &str) -> &str {
     file.split('/').next().unwrap_or_default().trim_end_matches(".rs")
 }
 
-fn row(module: &str) -> Option<(u8, &'static [&'static str])> {
-    TABLE.iter().find(|(name, ..)| *name == module).map(|(_, level, beside)| (*level, *beside))
+fn row(table: &[Row], module: &str) -> Option<(u8, &'static [&'static str])> {
+    table.iter().find(|(name, ..)| *name == module).map(|(_, level, beside)| (*level, *beside))
 }
 
 /// Returns the faults of a file.
-fn faults(file: &str, source: &str) -> Vec<String> {
+fn faults(layers: &Layers, file: &str, source: &str) -> Vec<String> {
     let (code, from) = (code(source), module(file));
-    let Some((level, beside)) = row(from) else {
+    let Some((level, beside)) = row(layers.table, from) else {
         return vec![format!("{file}: the table has no `{from}`")];
     };
     let mut faults = Vec::new();
-    for to in arrows(&code) {
-        let below = row(to).is_some_and(|(other, _)| other < level);
+    for to in arrows(layers.table, &code) {
+        let below = row(layers.table, to).is_some_and(|(other, _)| other < level);
         if to != from && !below && !beside.contains(&to) {
             faults.push(format!("{file}: `{from}` must not know `{to}`"));
         }
@@ -161,7 +239,7 @@ fn faults(file: &str, source: &str) -> Vec<String> {
     if words(&code, &"super::".repeat(depth.max(2))).next().is_some() {
         faults.push(format!("{file}: this many `super::` hide a dependency, write `crate::`"));
     }
-    for (names, homes) in FOREIGN {
+    for (names, homes) in layers.foreign {
         let at_home = homes
             .iter()
             .any(|home| if home.ends_with('/') { file.starts_with(home) } else { file == *home });
@@ -296,10 +374,17 @@ fn sources(root: &Path, folder: &Path, found: &mut Vec<(String, String)>) {
 
 #[test]
 fn modules_use_only_lower_layers_and_trap_15_no_wall_clock() {
-    let (root, mut found) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), Vec::new());
+    use_only_lower_layers(&CORE);
+    use_only_lower_layers(&LLM);
+}
+
+fn use_only_lower_layers(layers: &Layers) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(layers.package).join("src");
+    let mut found = Vec::new();
     sources(&root, &root, &mut found);
     assert!(found.len() > 20, "too few source files were found");
-    let faults: Vec<_> = found.iter().flat_map(|(file, source)| faults(file, source)).collect();
+    let faults: Vec<_> =
+        found.iter().flat_map(|(file, source)| faults(layers, file, source)).collect();
     assert!(faults.is_empty(), "{faults:#?}");
     let circles: Vec<_> =
         folders(&found).iter().map(|at| (at.name.to_owned(), at.circles().join(", "))).collect();
@@ -311,12 +396,14 @@ fn modules_use_only_lower_layers_and_trap_15_no_wall_clock() {
     assert!(forbids);
 }
 
-/// The table has no circle: a module used on the same level uses no other one there.
+/// The tables have no circle: a module used on the same level uses no other one there.
 #[test]
-fn the_table_has_no_circle() {
-    for (module, level, beside) in TABLE {
+fn the_tables_have_no_circle() {
+    for (table, (module, level, beside)) in
+        [TABLE, LLM_TABLE].into_iter().flat_map(|table| table.iter().map(move |row| (table, row)))
+    {
         for other in *beside {
-            let (height, back) = row(other).expect("a module of the table");
+            let (height, back) = row(table, other).expect("a module of the table");
             assert!(height <= *level && !back.contains(module), "{module} and {other}");
             assert!(back.is_empty(), "{module}: a chain on one level could close a circle");
         }
@@ -331,18 +418,15 @@ fn faults_are_detected() {
         ("retry/run.rs", "/// See [`crate::ext::X`]\nfn f() {} // crate::ext::X"),
         ("observe/log.rs", "use crate::breaker::Transition;\ntracing::warn!()"),
         ("error.rs", "use crate::{classify::{Opinion, Classify}, timeout::Elapsed};"),
-        (
-            "llm/classifier.rs",
-            "use crate::error::Error;\nuse crate::http::retry_after;\nuse ::http::HeaderMap;",
-        ),
+        ("http/error.rs", "use crate::verdict::Verdict;\nuse ::http::HeaderMap;"),
         ("backoff/mod.rs", "fn f() {}\n#[cfg(test)]\nmod tests { use crate::retry::retry; }"),
         ("time/tokio.rs", "let now = tokio::time::Instant::now();"),
         ("stream/mod.rs", "use crate::engine::CallState;"),
-        ("llm/body/prose.rs", "use super::super::Kind;"),
+        ("observe/log/line.rs", "use super::super::Event;"),
         ("retry/mod.rs", "pub(crate) fn instantly() {} fn hyperhttp() { hyperhttp::x() }"),
     ];
     for (file, source) in clean {
-        assert_eq!(faults(file, source), [""; 0], "{file}: {source}");
+        assert_eq!(faults(&CORE, file, source), [""; 0], "{file}: {source}");
     }
     let faulty = [
         ("policy/mod.rs", "use crate::retry::Retry;"),
@@ -353,7 +437,7 @@ fn faults_are_detected() {
         ("upstream/mod.rs", "use crate::engine::CallState;"),
         ("engine/mod.rs", "use crate::retry::Retry;"),
         ("retry/mod.rs", "use crate::hedge::hedge;"),
-        ("http/mod.rs", "use crate::llm::Failure;"),
+        ("http/mod.rs", "use crate::ext::ResilienceExt;"),
         (
             "error.rs",
             "use crate::{classify::{Opinion, Classify}, timeout::Elapsed, ext::ResilienceExt};",
@@ -361,7 +445,7 @@ fn faults_are_detected() {
         ("error.rs", "use crate::{\n    ext,\n};"),
         ("retry/run.rs", "use crate::GaveUp;"),
         ("retry/run.rs", "use super::super::ext::X;"),
-        ("llm/body/prose.rs", "use super::super::super::ext::X;"),
+        ("observe/log/line.rs", "use super::super::super::ext::X;"),
         ("utils.rs", ""),
         ("retry/future.rs", "tokio::spawn(f)"),
         ("budget.rs", "use tracing::warn;\ntracing::warn!()"),
@@ -373,7 +457,18 @@ fn faults_are_detected() {
         ("observe/mod.rs", "let now = std::time::SystemTime::now();"),
     ];
     for (file, source) in faulty {
-        assert_eq!(faults(file, source).len(), 1, "{file}: {source}: {:?}", faults(file, source));
+        let found = faults(&CORE, file, source);
+        assert_eq!(found.len(), 1, "{file}: {source}: {found:?}");
+    }
+    for (file, source, count) in [
+        ("body/prose.rs", "use crate::text;", 0),
+        ("body/prose.rs", "use crate::reply::Reply;", 1),
+        ("body/prose.rs", "use super::super::text;", 1),
+        ("evidence.rs", "use resile::Verdict;", 1),
+        ("wait.rs", "use super::super::span;", 1),
+    ] {
+        let found = faults(&LLM, file, source);
+        assert_eq!(found.len(), count, "{file}: {source}: {found:?}");
     }
 }
 

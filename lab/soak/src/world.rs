@@ -85,7 +85,9 @@ impl World {
                     .with_breaker(breaker().with_lease(Duration::MAX))
                     .with_cooldown(Cooldown::new().with_cap(millis(200)))
                     .with_bulkhead(Bulkhead::new(4).with_queue(20))
-                    .with_quota(quota(Charge::OPENAI)),
+                    .with_quota(quota(
+                        Charge::ACTUAL.with_maximum_reserved(true).with_refund(false),
+                    )),
                 50_000,
                 None,
                 exact(false),

@@ -16,8 +16,8 @@ use rustdoc::Job;
 const HELP: &str = "\
 resile-api [--write]
 
-Compares the public API with the listings resile.txt, resile-wasm.txt and resile-redis.txt, and its
-foreign crates with foreign.txt. With --write it writes the listings. It exits with 1 if something
+Compares the public API with the listings resile.txt, resile-wasm.txt, resile-llm.txt and
+resile-redis.txt, and its foreign crates with foreign.txt. With --write it writes the listings. It exits with 1 if something
 differs.
 ";
 
@@ -58,9 +58,12 @@ fn checked(write: bool) -> Result<bool, String> {
     let full = rustdoc::listing(&resile)?;
     let bare = rustdoc::listing(&Job { arguments: &["--no-default-features"], ..resile })?;
     let redis = rustdoc::listing(&Job { package: "resile-redis", ..resile })?;
+    let llm = rustdoc::listing(&Job { package: "resile-llm", ..resile })?;
     let mut good = compared(&here.join("resile.txt"), &full, write)?;
     good &= compared(&here.join("resile-redis.txt"), &redis, write)?;
+    good &= compared(&here.join("resile-llm.txt"), &llm, write)?;
     let mut wrong = allowed.wrong("resile", &full, &bare);
+    wrong.extend(allowed.wrong("resile-llm", &llm, &llm));
     wrong.extend(allowed.wrong("resile-redis", &redis, &redis));
 
     // What only the target of browsers has.

@@ -119,8 +119,10 @@ impl Repository {
             return if file == home { None } else { other(&home) };
         };
         if first == "guide" {
-            let chapter = steps.next().unwrap_or_default();
-            let is_it = self.shown(file).is_some_and(|shown| shown.is_chapter(chapter));
+            let is_it = match steps.next() {
+                Some(chapter) => self.shown(file).is_some_and(|shown| shown.is_chapter(chapter)),
+                None => file == format!("{owner}docs/guide/guide.md"),
+            };
             return if is_it { None } else { other("another chapter") };
         }
         let lib = self.text(&format!("{owner}src/lib.rs"));
@@ -131,13 +133,15 @@ impl Repository {
         let room = format!("{owner}src/{room}");
         let is_in =
             |file: &str| file == format!("{room}.rs") || file.starts_with(&format!("{room}/"));
-        if !is_in(file) {
+        let item = steps.last().unwrap_or(first);
+        // A type's own methods may stand in another file.
+        let has_method = file.starts_with(owner) && has_words(self.text(file), "pub fn ", item);
+        if !is_in(file) && !has_method {
             return other(&room);
         }
-        let (item, in_room) = (steps.last().unwrap_or(first), || {
-            self.files.iter().filter(|(file, _)| is_in(file)).map(|(_, text)| text)
-        });
-        if !in_room().any(|text| has_words(text, "", item)) && !room.ends_with(item) {
+        let in_room = || self.files.iter().filter(|(file, _)| is_in(file)).map(|(_, text)| text);
+        let has_item = has_method || in_room().any(|text| has_words(text, "", item));
+        if !has_item && !room.ends_with(item) {
             return Some(format!("{room} has no `{item}`"));
         }
         let has_heading = |text: &String| anchors(&docs(text)).contains(anchor);
@@ -173,7 +177,7 @@ fn docs(source: &str) -> String {
 fn exporter<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.match_indices("pub use ").find_map(|(at, start)| {
         let path = text[at + start.len()..].split(';').next()?;
-        let (from, names) = path.split_once("::")?;
+        let (from, names) = path.strip_prefix("self::").unwrap_or(path).split_once("::")?;
         has_words(names, "", name).then_some(from)
     })
 }

@@ -21,6 +21,7 @@ chapter! {
 pub mod design {}";
 
 const LIB: &str = "#![doc = \"[Front]: crate::guide::load\"]
+#![doc = \"[Guide]: crate::guide\"]
 #![doc = include_str!(\"../README.md\")]
 
 mod budget;
@@ -50,17 +51,20 @@ pub(super) fn sample(page: &str, text: &str) -> Repository {
         ("docs/fleet.svg", ""),
         (
             "README.md",
-            "# One, `two` & three\n# One, `two` & three\n[Front]\n\n[Front]: docs/guide/load.md",
+            "# One, `two` & three\n# One, `two` & three\n[Front] [Guide]\n\n\
+            [Front]: docs/guide/load.md\n[Guide]: docs/guide/guide.md",
         ),
         ("DESIGN.md", "## Time"),
         ("benches/rivals/Cargo.toml", ""),
         ("crates/member/src/lib.rs", "#![doc = include_str!(\"../README.md\")]"),
         ("crates/member/README.md", ""),
+        ("crates/member/fuzz/seed", ""),
     ];
     let mut files: BTreeMap<_, _> =
         files.into_iter().map(|(file, text)| (file.to_owned(), text.to_owned())).collect();
     files.insert(page.to_owned(), text.to_owned());
-    Repository { files, excluded: vec!["benches/rivals".to_owned(), "crates".to_owned()] }
+    let excluded = ["benches/rivals", "crates", "crates/member/fuzz"].map(str::to_owned).into();
+    Repository { files, excluded }
 }
 
 #[test]
@@ -126,10 +130,12 @@ fn a_link_that_is_dead_in_one_of_its_places_is_found() {
         (load, &*format!("[a](#storm)\n{LOAD}"), "no heading"),
         ("DESIGN.md", "[a](#storm)", "no heading"),
         ("crates/member/CHANGELOG.md", "[a](../../README.md)", "not in the package"),
+        ("crates/member/CHANGELOG.md", "[a](fuzz/seed)", "not in the package"),
         ("README.md", "[Front]", "the label is not defined"),
         ("README.md", "[Front] [b]\n\n[Front]: docs/guide/load.md\n[b]: DESIGN.md", "for rustdoc"),
         ("README.md", "[a](https://example.com)", "no link has this label"),
         ("README.md", "[Front]\n\n[Front]: docs/guide/guide.md", "is in another chapter"),
+        ("README.md", "[Guide]\n\n[Guide]: docs/guide/load.md", "is in another chapter"),
         (
             load,
             &*LOAD.replace("src/budget.rs", "src/lib.rs"),

@@ -25,7 +25,7 @@ fn a_whole_quota_is_read() {
             "tokens": { "count": 9, "per": "1d" },
             "concurrency": 64,
             "queue": 5,
-            "charge": "openai",
+            "charge": { "maximum_reserved": true, "refund": false },
             "estimate": { "quantile": 0.5, "samples": 2 }
         }
     }"#
@@ -38,7 +38,7 @@ fn a_whole_quota_is_read() {
     assert_eq!(quota.rate(Dimension::Output), Some(Rate::per_hour(7)));
     assert_eq!(quota.rate(Dimension::Tokens), Some(Rate::new(9, day)));
     assert_eq!((quota.concurrency(), quota.queue()), (Some(64), 5));
-    assert_eq!(quota.charge(), Charge::OPENAI);
+    assert_eq!(quota.charge(), super::NOT_REFUNDED);
     (0..2).for_each(|_| quota.estimate().record(0, 10));
     assert_eq!(quota.estimate().output(), Some(11), "two samples are enough");
 }
@@ -48,24 +48,24 @@ fn missing_settings_have_the_values_of_new() {
     assert_eq!(format!("{:?}", read("{}").unwrap()), format!("{:?}", Quota::new()));
     let estimate: Estimate = from_str("{}").unwrap();
     assert_eq!(format!("{estimate:?}"), format!("{:?}", Estimate::new()));
-    let like = read(r#"{ "charge": { "like": "anthropic" } }"#).unwrap();
-    assert_eq!(like.charge(), Charge::ANTHROPIC);
+    let charge: Charge = from_str("{}").unwrap();
+    assert_eq!(charge, Charge::ACTUAL);
 }
 
 #[test]
-fn the_settings_of_a_charge_replace_those_of_its_preset_in_any_order() {
+fn the_settings_of_a_charge_come_in_any_order() {
     let text = r#"{ "charge": {
         "output_weight": 5, "cache_read_weight": 0.5, "default_maximum": 9,
-        "cache_write_weight": 1.25, "like": "bedrock"
+        "cache_write_weight": 1.25, "refund": false, "maximum_reserved": true
     } }"#;
-    let charge = Charge::BEDROCK.with_output_weight(5.0).with_cache_read_weight(0.5);
+    let charge = super::NOT_REFUNDED.with_output_weight(5.0).with_cache_read_weight(0.5);
     let charge = charge.with_cache_write_weight(1.25).with_default_maximum(9);
     assert_eq!(read(text).unwrap().charge(), charge);
 }
 
 #[test]
 fn an_error_names_the_setting_its_value_and_the_accepted_values() {
-    let presets = r#"`charge` to be one of "actual", "anthropic", "bedrock", "openai", "azure", "cerebras", "groq", or a map of `like`, `output_weight`, `cache_read_weight`, `cache_write_weight`, `default_maximum`"#;
+    let settings = "`maximum_reserved`, `refund`, `default_maximum`, `output_weight`, `cache_read_weight`, `cache_write_weight`";
     let table = [
         (r#"{ "requests": {} }"#, "missing field `count` of `requests`".to_owned()),
         (r#"{ "requests": { "count": 1 } }"#, "missing field `per` of `requests`".to_owned()),
@@ -82,16 +82,20 @@ fn an_error_names_the_setting_its_value_and_the_accepted_values() {
             "invalid value: integer `0`, expected `burst` of `tokens` to be a whole number from 1 to 4294967295".to_owned(),
         ),
         (
-            r#"{ "charge": "claude" }"#,
-            format!("invalid value: string \"claude\", expected {presets}"),
+            r#"{ "charge": "actual" }"#,
+            format!("invalid type: string \"actual\", expected `charge` to be a map of {settings}"),
         ),
         (
             r#"{ "charge": { "output_weight": -1 } }"#,
             "invalid value: floating point `-1.0`, expected `output_weight` of `charge` to be a number from 0 to 1000000".to_owned(),
         ),
         (
-            r#"{ "charge": { "like": { "output_weight": 5 } } }"#,
-            r#"invalid type: map, expected `like` of `charge` to be one of "actual", "anthropic", "bedrock", "openai", "azure", "cerebras", "groq""#.to_owned(),
+            r#"{ "charge": { "refunds": true } }"#,
+            format!("unknown field `refunds` of `charge`, expected one of {settings}"),
+        ),
+        (
+            r#"{ "charge": { "refund": 1 } }"#,
+            "invalid type: integer `1`, expected `refund` of `charge` to be true or false".to_owned(),
         ),
         (
             r#"{ "estimate": { "quantile": 2 } }"#,

@@ -7,6 +7,8 @@ use resile::quota::{
 };
 use resile::{ManualTimer, Never, StopReason, Upstream};
 
+use super::NOT_REFUNDED;
+
 const NOW: Duration = Duration::from_secs(1);
 
 #[test]
@@ -31,7 +33,7 @@ fn a_cost_of_zero_tokens_always_fits_and_the_largest_never_does() {
         quota.try_reserve(nothing, NOW).unwrap().sent();
     }
     assert_eq!(quota.level_at(Dimension::Tokens, NOW), Some(i64::from(rate.burst())));
-    let quota = quota.with_charge(Charge::OPENAI);
+    let quota = quota.with_charge(NOT_REFUNDED);
     for cost in [
         Cost::input(u64::MAX),
         Cost::input(0).with_max_output(u64::MAX),

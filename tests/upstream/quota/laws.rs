@@ -10,6 +10,7 @@ use resile::quota::{
 };
 
 use super::model::{Answer, Held, Model, is_same};
+use super::{FREE_READS, NOT_REFUNDED, RESERVED};
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -79,13 +80,12 @@ fn rate() -> impl Strategy<Value = Rate> {
     })
 }
 
-const CHARGES: [Charge; 6] = [
+const CHARGES: [Charge; 5] = [
     Charge::ACTUAL,
-    Charge::ANTHROPIC,
-    Charge::BEDROCK.with_default_maximum(900),
-    Charge::OPENAI,
-    Charge::GROQ,
-    Charge::BEDROCK.with_maximum_reserved(false),
+    FREE_READS,
+    RESERVED.with_default_maximum(900),
+    NOT_REFUNDED,
+    RESERVED.with_maximum_reserved(false),
 ];
 
 fn quota() -> impl Strategy<Value = Quota> {

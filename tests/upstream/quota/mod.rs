@@ -10,7 +10,19 @@ mod model;
 mod order;
 mod settlement;
 mod shells;
-mod sockets;
 mod stress;
-mod usage;
 mod values;
+
+use resile::quota::Charge;
+
+/// The most output is charged at the start, and nothing is given back.
+const NOT_REFUNDED: Charge = Charge::ACTUAL.with_maximum_reserved(true).with_refund(false);
+
+/// The most output is charged at the start, and the actual usage at the end.
+const RESERVED: Charge = Charge::ACTUAL
+    .with_maximum_reserved(true)
+    .with_default_maximum(64_000)
+    .with_cache_read_weight(0.0);
+
+/// The actual usage is charged, without input read from a cache.
+const FREE_READS: Charge = Charge::ACTUAL.with_cache_read_weight(0.0);

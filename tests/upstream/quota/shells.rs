@@ -9,11 +9,13 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use resile::quota::{self, Charge, Cost, Dimension, Quota, Rate, Usage};
+use resile::quota::{self, Cost, Dimension, Quota, Rate, Usage};
 use resile::{
     Always, Attempt, FallbackPolicy, GaveUp, HedgePolicy, ManualTimer, Never, RetryPolicy, Run,
     StopReason, Upstream, fallback, hedge, retry, retry_stream,
 };
+
+use super::NOT_REFUNDED;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -204,7 +206,7 @@ fn a_panic_in_the_operation_releases_everything() {
 #[test]
 fn a_cost_above_the_burst_ends_every_call_at_once() {
     for shell in ALL {
-        let quota = Quota::new().with_tokens(Rate::per_second(49)).with_charge(Charge::OPENAI);
+        let quota = Quota::new().with_tokens(Rate::per_second(49)).with_charge(NOT_REFUNDED);
         let host = Upstream::new("small").with_quota(quota).with_timer(ManualTimer::new());
         let Poll::Ready(Err(gave_up)) = poll(&mut Box::pin(call(shell, &host, Does::Succeed)))
         else {

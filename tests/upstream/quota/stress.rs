@@ -5,7 +5,9 @@ use std::time::Duration;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use resile::Verdict;
-use resile::quota::{Charge, Cost, Dimension, Limit, Limits, Quota, Rate, Reservation, Usage};
+use resile::quota::{Cost, Dimension, Limit, Limits, Quota, Rate, Reservation, Usage};
+
+use super::RESERVED;
 
 const STEPS: u32 = 1_000_000;
 const PHASES: u32 = 40;
@@ -16,7 +18,7 @@ const RATE: Rate = Rate::per_minute(60_000);
 
 fn quota() -> Quota {
     let quota = Quota::new().with_requests(RATE).with_input(RATE).with_output(RATE);
-    let charge = Charge::BEDROCK.with_cache_read_weight(0.0);
+    let charge = RESERVED.with_cache_read_weight(0.0);
     quota.with_tokens(RATE).with_concurrency(12).with_charge(charge)
 }
 

@@ -10,7 +10,8 @@ use super::Published::PlusMinus;
 
 /// Returns the number of calls that start at once on a quota of 2,000,000 tokens a minute.
 fn at_once(cost: Cost<'_>) -> f64 {
-    let quota = Quota::new().with_tokens(Rate::per_minute(2_000_000)).with_charge(Charge::BEDROCK);
+    let charge = Charge::ACTUAL.with_maximum_reserved(true).with_default_maximum(64_000);
+    let quota = Quota::new().with_tokens(Rate::per_minute(2_000_000)).with_charge(charge);
     let started: Vec<_> =
         std::iter::from_fn(|| quota.try_reserve(cost, Duration::ZERO).ok()).collect();
     started.len() as f64

@@ -38,9 +38,14 @@ impl Way {
     fn charge(self, provider: Charges) -> Option<Charge> {
         match (self, provider) {
             (Way::Hint | Way::Requests | Way::Check, _) => None,
-            (Way::NoRefund, _) => Some(Charge::OPENAI),
+            (Way::NoRefund, _) => {
+                Some(Charge::ACTUAL.with_maximum_reserved(true).with_refund(false))
+            }
             (Way::OtherCharge, Charges::Maximum) => Some(Charge::ACTUAL),
-            (Way::OtherCharge, _) | (_, Charges::Maximum) => Some(Charge::BEDROCK),
+            (Way::OtherCharge, _) | (_, Charges::Maximum) => {
+                let charge = Charge::ACTUAL.with_maximum_reserved(true);
+                Some(charge.with_default_maximum(64_000).with_cache_read_weight(0.0))
+            }
             (Way::Quota | Way::Headers, _) => Some(Charge::ACTUAL),
         }
     }

@@ -1,0 +1,181 @@
+//! Reads errors outside of whole JSON: words, events and broken JSON.
+
+use std::time::SystemTime;
+
+use serde_json::{Map, Value};
+
+use super::grpc;
+use super::named::{labelled, spelled};
+use super::{BodyShape, DEEPEST, MESSAGE, ParsedBody, READ, is_error, is_message, loose, lossy};
+use crate::{numbers, text, wait};
+
+/// The largest number of braces of a text from which an object is tried.
+const TRIES: usize = 4;
+
+/// Returns the object at the start of `text` and its length. An object that is almost JSON has the
+/// length of its brace: what it holds may be an error.
+fn first_object(text: &str) -> Option<(Map<String, Value>, usize)> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    match values.next() {
+        Some(Ok(Value::Object(object))) => Some((object, values.byte_offset())),
+        _ => Some((loose::object(text)?, 1)),
+    }
+}
+
+impl ParsedBody {
+    /// Reads words. They may quote another error as JSON.
+    pub(super) fn prose(&mut self, prose: &str, now: SystemTime, depth: usize) {
+        if depth == 0 {
+            self.named = numbers::status(prose);
+        }
+        // "429 \"words\"" and "Error code: 429 - \"words\"": the words are a whole string of JSON.
+        if let Some(inner) = text::after_status(prose) {
+            return self.prose(&inner, now, depth.max(1));
+        }
+        if let Some(grpc) = grpc::read(prose).filter(|_| depth <= DEEPEST) {
+            self.named = Some(grpc.status);
+            return self.prose(grpc.message, now, depth + 1);
+        }
+        if self.embedded(prose, now, depth) {
+            return;
+        }
+        let prose = prose.trim();
+        if !prose.is_empty() {
+            self.class = text::class(prose).map(str::to_owned).or(self.class.take());
+            if let Some(code) = text::operation_code(prose) {
+                self.code(code);
+            }
+            if !prose.contains(' ') && prose.contains('_') {
+                self.code(prose);
+            }
+            labelled(prose).for_each(|code| self.code(code));
+            if depth == 0 {
+                spelled(prose).for_each(|code| self.code(code));
+            }
+            self.message = Some(text::clip(prose, MESSAGE));
+        }
+    }
+
+    /// Reads an error object from one of the first braces of a text on. Returns whether there was
+    /// an error. Other objects in a text are quoted content, and so is one that lies too deep.
+    pub(super) fn embedded(&mut self, prose: &str, now: SystemTime, depth: usize) -> bool {
+        if depth >= DEEPEST {
+            return false;
+        }
+        let mut from = 0;
+        for _ in 0..TRIES {
+            let rest = prose.get(from..).unwrap_or_default();
+            let Some(start) = rest.find('{').map(|start| from + start) else { return false };
+            let inner = prose.get(start..).unwrap_or_default();
+            let Some((object, length)) = first_object(inner) else {
+                from = start + 1;
+                continue;
+            };
+            from = start + length;
+            if is_error(&object) || is_message(&object) {
+                let head = prose.get(..start).unwrap_or_default();
+                self.named = numbers::status(head).or(self.named);
+                let before = self.message.take();
+                self.object(&object, now, depth + 1);
+                // The error may have had no message.
+                if self.message.is_none() && start > 0 {
+                    self.message =
+                        prose.get(..start).map(|before| text::clip(before.trim(), MESSAGE));
+                }
+                self.message = self.message.take().or(before);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Reads lines of JSON up to the first error. Returns whether there are several values and
+    /// nothing else.
+    pub(super) fn lines(&mut self, body: &[u8], now: SystemTime) -> bool {
+        let values = serde_json::Deserializer::from_slice(body).into_iter::<Value>();
+        let Ok(values) = values.collect::<Result<Vec<_>, _>>() else { return false };
+        if values.len() < 2 {
+            return false;
+        }
+        for value in &values {
+            self.answer(value, now);
+            if self.shape == BodyShape::Error {
+                break;
+            }
+        }
+        true
+    }
+
+    /// Reads JSON that does not parse.
+    pub(super) fn almost(&mut self, body: &str, now: SystemTime) {
+        // A whole string of JSON that is cut off reads like its words.
+        let start = body.find('{').unwrap_or(body.len());
+        let object = loose::object(body.get(start..).unwrap_or_default());
+        match object.filter(is_error) {
+            Some(object) => {
+                self.shape = BodyShape::Error;
+                self.object(&object, now, 0);
+            }
+            None => self.broken(body, now),
+        }
+    }
+
+    /// Reads the recognizable fields of JSON that does not parse.
+    pub(super) fn broken(&mut self, body: &str, now: SystemTime) {
+        let head = body.get(..text::floor_char_boundary(body, READ)).unwrap_or_default();
+        for name in ["code", "status", "type", "reason", "__type"] {
+            for value in text::fields(head, name).take(4) {
+                self.shape = BodyShape::Error;
+                if let Some(status) =
+                    value.parse().ok().filter(|status| (400..600).contains(status))
+                {
+                    self.status = Some(status);
+                } else {
+                    self.code(&value);
+                }
+            }
+        }
+        for name in
+            ["retryDelay", "quotaResetDelay", "retry_after", "resets_in_seconds", "resets_at"]
+        {
+            for value in text::fields(head, name).take(4) {
+                self.wait = self.wait.max(wait::field(name, &Value::String(value), now));
+            }
+        }
+        for name in ["quotaId", "reason"] {
+            text::fields(head, name).take(8).for_each(|value| self.google.note(name, &value));
+        }
+        let message = ["message", "msg", "detail", "error"]
+            .iter()
+            .find_map(|name| text::fields(head, name).last());
+        self.code = self.codes.first().cloned();
+        if let Some(message) = message {
+            self.shape = BodyShape::Error;
+            self.prose(&message, now, DEEPEST);
+        } else if self.shape != BodyShape::Error {
+            self.message = Some(text::clip(head, MESSAGE));
+        }
+    }
+
+    /// Reads the events of a stream up to the first error or the end.
+    pub(super) fn events(&mut self, body: &[u8], now: SystemTime) {
+        let body = lossy(body);
+        for data in text::events(&body) {
+            if data == "[DONE]" {
+                self.ended = true;
+            } else if data.starts_with(['{', '[', '"']) {
+                match serde_json::from_str::<Value>(&data) {
+                    Ok(value) => self.answer(&value, now),
+                    Err(_) if text::mentions_error(&data) => self.almost(&data, now),
+                    Err(_) => {}
+                }
+            } else if !data.is_empty() {
+                self.shape = BodyShape::Error;
+                self.prose(&data, now, 0);
+            }
+            if self.shape == BodyShape::Error {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Writes a failure for people, on one line.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::failure::Failure;
+use crate::kind::Kind;
+
+/// The largest number of characters to show of a provider's text.
+const SHOWN: usize = 240;
+
+/// Writes one line, whatever the provider sent. The cause comes first with an action for most
+/// permanent kinds. Known LLM token numbers and a known wait follow. The provider's words come
+/// next, unless the line already says the same. The provider's name and its code or else the status
+/// come last.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = &*self.0;
+        f.write_str(facts.kind.headline())?;
+        let tokens = facts.tokens.prompt.zip(facts.tokens.limit);
+        if let Some((prompt, limit)) = tokens {
+            write!(f, ": {prompt} tokens, limit {limit}")?;
+        }
+        if let Some(wait) = facts.wait {
+            let or = if facts.kind == Kind::QuotaExhausted { " or" } else { "," };
+            write!(f, "{or} try again in {}", Span(wait))?;
+        }
+        let is_reporting = tokens.is_none()
+            && !matches!(
+                facts.kind,
+                Kind::RateLimit | Kind::Overloaded | Kind::ContextLength | Kind::Cancelled
+            );
+        if let Some(message) =
+            facts.message.as_deref().filter(|message| is_reporting && !message.is_empty())
+        {
+            f.write_str(": ")?;
+            one_line(message, f)?;
+        }
+        let name =
+            facts.code.as_deref().or(facts.error_type.as_deref()).filter(|name| !name.is_empty());
+        let status = facts.status.map(|status| format!("status {status}"));
+        let label = name.or(status.as_deref());
+        match (facts.provider.as_deref(), label) {
+            (Some(provider), Some(label)) => {
+                write!(f, " ({provider}: ")?;
+                one_line(label, f)?;
+                f.write_str(")")
+            }
+            (Some(provider), None) => write!(f, " ({provider})"),
+            (None, Some(label)) => {
+                f.write_str(" (")?;
+                one_line(label, f)?;
+                f.write_str(")")
+            }
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// Writes at most [`SHOWN`] characters of `text` without line breaks and control characters.
+fn one_line(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    use fmt::Write;
+    let words =
+        text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    let mut left = SHOWN;
+    for (n, word) in words.enumerate() {
+        if n > 0 {
+            f.write_char(' ')?;
+        }
+        for c in word.chars() {
+            if left == 0 {
+                return f.write_char('…');
+            }
+            f.write_char(c)?;
+            left -= 1;
+        }
+    }
+    Ok(())
+}
+
+/// A wait, written for people: `644 ms`, `11.1 s`, `9 min 38 s`, `19 h 14 min`, `7 days`.
+pub(crate) struct Span(pub(crate) Duration);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs();
+        match seconds {
+            0 => write!(f, "{} ms", self.0.as_millis().max(1)),
+            1..60 => write!(f, "{} s", (self.0.as_secs_f64() * 10.0).ceil() / 10.0),
+            60..3_600 => write!(f, "{} min {} s", seconds / 60, seconds % 60),
+            3_600..172_800 => write!(f, "{} h {} min", seconds / 3_600, seconds / 60 % 60),
+            172_800..3_153_600_000 => write!(f, "{} days", seconds / 86_400),
+            _ => f.write_str("more than a century"),
+        }
+    }
+}

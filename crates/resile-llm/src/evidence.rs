@@ -1,0 +1,298 @@
+//! The decision about a failure.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use http::HeaderMap;
+
+use crate::body::{BodyShape, ParsedBody};
+use crate::grammar::{Reading, Said};
+use crate::kind::{Kind, Phase, Scope};
+use crate::phrases::PhraseMatch;
+use crate::rule::Rule;
+use crate::statuses::Statuses;
+use crate::{codes, generic, grammar, headers, numbers, phrases, text, vocabulary};
+
+/// A limit that is reset after such a wait or a longer one is a quota and not a rate.
+const LONG_WAIT: Duration = Duration::from_secs(3_600);
+
+/// All inputs of the decision.
+pub(crate) struct Evidence<'c> {
+    pub(crate) status: Option<u16>,
+    pub(crate) at: Statuses,
+    pub(crate) phase: Phase,
+    /// The failure came without a status and without a code: it is only a text.
+    pub(crate) is_text: bool,
+    pub(crate) headers: &'c HeaderMap,
+    pub(crate) found: &'c ParsedBody,
+    pub(crate) message: &'c str,
+    /// The message in lower case with the same length in bytes.
+    pub(crate) lower: &'c str,
+}
+
+pub(crate) struct Conclusion {
+    pub(crate) kind: Kind,
+    pub(crate) scope: Option<Scope>,
+    pub(crate) rule: Rule,
+}
+
+/// The meaning of the words of a message.
+#[derive(Clone, Copy)]
+struct Words {
+    kind: Kind,
+    scope: Option<Scope>,
+    rule: Rule,
+    /// The words say more than a code for a rate limit does.
+    overrules_rate: bool,
+    /// The words only name a status.
+    names_status: bool,
+}
+
+impl From<Said> for Words {
+    fn from(said: Said) -> Self {
+        let overrules_rate = said.kind == Kind::QuotaExhausted;
+        Self {
+            kind: said.kind,
+            scope: said.scope,
+            rule: Rule::Grammar(said.rule),
+            overrules_rate,
+            names_status: false,
+        }
+    }
+}
+
+impl From<PhraseMatch> for Words {
+    fn from(phrase: PhraseMatch) -> Self {
+        let overrules_rate = phrase.overrules_rate();
+        Self {
+            kind: phrase.kind,
+            scope: phrase.scope,
+            rule: Rule::Phrase(phrase.name),
+            overrules_rate,
+            names_status: phrase.names_status,
+        }
+    }
+}
+
+impl Evidence<'_> {
+    /// Returns the conclusion of the first rule with an opinion. The [module page](super) has the
+    /// order. A rate limit becomes a quota if the headers or the wait show a long window.
+    pub(crate) fn conclude(&self, asked: Option<Duration>) -> Conclusion {
+        let first = self.first(asked);
+        if first.kind != Kind::RateLimit {
+            return first;
+        }
+        let quota =
+            |scope, rule| Conclusion { kind: Kind::QuotaExhausted, scope: Some(scope), rule };
+        if let Some(scope) = headers::window(self.headers) {
+            return quota(scope, Rule::Header("window"));
+        }
+        if asked >= Some(LONG_WAIT) {
+            let is_day = first.scope == Some(Scope::Day);
+            return quota(if is_day { Scope::Day } else { Scope::Window }, Rule::LongWait);
+        }
+        first
+    }
+
+    fn first(&self, asked: Option<Duration>) -> Conclusion {
+        let code = self.code();
+        let google = self.found.google.classify(self.at);
+        // An unambiguous code needs no words.
+        let open = google.is_some()
+            || code.is_none_or(|code| {
+                code.yields_to_words
+                    || matches!(code.kind, Kind::RateLimit | Kind::Server | Kind::Auth)
+            });
+        let phrase = if open && !self.message.is_empty() { self.words(asked) } else { None };
+        let of = |kind, scope, rule| Conclusion { kind, scope, rule };
+
+        // Google's details name the exhausted limit. Its codes do not.
+        if let Some((kind, scope, rule)) = google {
+            return of(kind, scope.or(phrase.and_then(|phrase| phrase.scope)), rule);
+        }
+        // A prompt that is too long has such numbers too.
+        let is_prompt = phrase.is_some_and(|phrase| phrase.kind == Kind::ContextLength);
+        let limit = !is_prompt
+            && code.is_none_or(|code| {
+                matches!(code.kind, Kind::RateLimit | Kind::TooLarge) || code.yields_to_words
+            });
+        if limit
+            && numbers::requested(self.lower).is_some_and(|(limit, requested)| requested > limit)
+        {
+            return of(Kind::TooLarge, None, Rule::Arithmetic);
+        }
+        if let Some(code) = code {
+            // If the code and the words agree on the kind, the words may add the scope.
+            let scope =
+                phrase.filter(|phrase| phrase.kind == code.kind).and_then(|phrase| phrase.scope);
+            match phrase {
+                Some(phrase) if code.yields_to_words => {
+                    return of(phrase.kind, phrase.scope, phrase.rule);
+                }
+                // Gateways have one code for all that a key may not do.
+                Some(phrase)
+                    if matches!(code.kind, Kind::RateLimit | Kind::Auth)
+                        && phrase.overrules_rate =>
+                {
+                    return of(phrase.kind, phrase.scope, phrase.rule);
+                }
+                // A failed model may have failed by what it wrote.
+                Some(phrase) if code.kind == Kind::Server && phrase.kind == Kind::InvalidOutput => {
+                    return of(phrase.kind, phrase.scope, phrase.rule);
+                }
+                _ if !code.yields_to_words || self.at.meets(Statuses::NONE.and(Statuses::WIRE)) => {
+                    return of(code.kind, code.scope.or(scope), code.rule);
+                }
+                _ => {}
+            }
+        }
+        // "AccountOverdueError: 403 Forbidden": the class says more than the reason phrase. Both must
+        // deny a retry: `InternalServerError: bad request` has the class of a gateway.
+        if phrase.is_some_and(|phrase| phrase.names_status && !phrase.kind.is_passing()) {
+            let class = self.found.class.as_deref().and_then(|name| codes::look_up(name, self.at));
+            if let Some(class) = class.filter(|it| !it.kind.is_passing() && !it.yields_to_words) {
+                return of(class.kind, class.scope, class.rule);
+            }
+        }
+        if let Some(phrase) = phrase {
+            return of(phrase.kind, phrase.scope, phrase.rule);
+        }
+        if let Some(code) = code {
+            return of(code.kind, code.scope, code.rule);
+        }
+        self.conclude_from_status()
+    }
+
+    /// Returns what the message means. The quotations of a text without a status are read if there is
+    /// nothing else: they hold an error more often than a prompt.
+    fn words(&self, asked: Option<Duration>) -> Option<Words> {
+        // A transport quotes an error and no prompt.
+        let is_wire = self.at == Statuses::WIRE;
+        let quoted = if is_wire { Vec::new() } else { text::quoted(self.message) };
+        let words = self.words_outside(&quoted, asked);
+        let says_little = match words {
+            Some(words) => words.names_status,
+            None => self.at.meets(Statuses::NONE),
+        };
+        if self.is_text && says_little && !quoted.is_empty() {
+            return self.words_outside(&[], asked).or(words);
+        }
+        words
+    }
+
+    /// Returns what the message means outside of `quoted`: first a quota, then a phrase, then the
+    /// rest of the grammar.
+    fn words_outside(&self, quoted: &[Range<usize>], asked: Option<Duration>) -> Option<Words> {
+        // A 429 quotes the names of limits and no prompt.
+        let unread = if self.at == Statuses::RATE { &[][..] } else { quoted };
+        let places = vocabulary::find(self.message, self.lower, quoted, unread);
+        let read = grammar::read(self.lower, &places.words, self.at);
+        let veto = |phrase: &PhraseMatch| self.vetoes(phrase, asked, &read);
+        let phrase = phrases::look_up(&places.phrases, self.at, veto);
+        // A phrase that denies a limit of the caller's own is about this very limit.
+        let quota = read.quota.filter(|_| phrase.is_none_or(|phrase| !phrase.denies_limit()));
+        match (quota, phrase, read.other) {
+            (Some(said), ..) => Some(Words::from(said)),
+            // At no status, the words about a bad request are the weakest.
+            (None, Some(phrase), Some(said))
+                if phrase.kind == Kind::InvalidRequest && said.kind == Kind::InvalidOutput =>
+            {
+                Some(Words::from(said))
+            }
+            (None, Some(mut phrase), _) => {
+                if phrase.kind == Kind::RateLimit && read.is_minute {
+                    phrase.scope = phrase.scope.or(Some(Scope::Minute));
+                }
+                Some(Words::from(phrase))
+            }
+            (None, None, other) => other.map(Words::from),
+        }
+    }
+
+    /// Returns the strongest code of the body and the headers.
+    fn code(&self) -> Option<codes::CodeMatch> {
+        let body = self.found.codes.iter().map(String::as_str);
+        body.chain(headers::codes(self.headers))
+            .filter_map(|code| codes::look_up(code, self.at))
+            .min_by_key(|said| said.rank)
+    }
+
+    /// Returns whether the other evidence overrules a phrase with two meanings.
+    fn vetoes(&self, phrase: &PhraseMatch, asked: Option<Duration>, read: &Reading) -> bool {
+        // A limit per minute explains why many callers wait.
+        if phrase.kind == Kind::Overloaded && read.is_minute && self.at == Statuses::RATE {
+            return !phrase.denies_limit();
+        }
+        // Google uses these words for a minute's quota too, but then with a wait or
+        // `RESOURCE_EXHAUSTED`.
+        phrase.kind == Kind::QuotaExhausted
+            && phrase.name == "exceeded your current quota"
+            && (asked.is_some() || self.found.codes.iter().any(|code| code == "RESOURCE_EXHAUSTED"))
+    }
+
+    /// Returns what the class of an error at the start of a text means: `openai.APITimeoutError`.
+    fn class(&self, class: &str) -> Option<(Kind, Rule)> {
+        let class = class.rsplit(['.', ':']).next()?;
+        let code = || codes::look_up(class, self.at).map(|code| (code.kind, code.rule));
+        generic::class(class).or_else(code)
+    }
+
+    /// Concludes from the status, a generic code, the ending or the phase.
+    fn conclude_from_status(&self) -> Conclusion {
+        let of = |kind, rule| Conclusion { kind, scope: None, rule };
+        if let Some(status) = self.status.filter(|status| *status >= 400) {
+            return of(by_status(status), Rule::Status(status));
+        }
+        let mut classes =
+            self.found.class.as_deref().into_iter().chain(text::classes(self.message));
+        if let Some((kind, rule)) = classes.find_map(|class| self.class(class)) {
+            return of(kind, rule);
+        }
+        let error = self.found.shape == BodyShape::Error;
+        let generic = || self.found.codes.iter().rev().find_map(|code| generic::code(code));
+        if let Some((kind, rule)) = error.then(generic).flatten() {
+            return of(kind, rule);
+        }
+        if let Some(finish) = self.found.finish {
+            return of(finish.kind, Rule::Finish(finish.name));
+        }
+        match self.phase {
+            Phase::Connect => of(Kind::Network, Rule::Transport("unknown")),
+            _ if self.found.cut => of(Kind::Network, Rule::Truncated),
+            Phase::Preamble | Phase::Content if !error && !self.found.ended => {
+                of(Kind::Network, Rule::Truncated)
+            }
+            _ if error && (self.phase.is_stream() || self.status.is_some()) => {
+                of(Kind::Server, Rule::InBand)
+            }
+            _ if self.message.is_empty()
+                && self.found.shape != BodyShape::Answer
+                && self.status.is_some_and(|status| (200..300).contains(&status)) =>
+            {
+                of(Kind::InvalidOutput, Rule::Empty)
+            }
+            _ => of(Kind::Unknown, Rule::Nothing),
+        }
+    }
+}
+
+/// Returns the kind that a status alone implies.
+fn by_status(status: u16) -> Kind {
+    match status {
+        401 | 407 => Kind::Auth,
+        402 => Kind::QuotaExhausted,
+        403 | 451 => Kind::Permission,
+        404 | 410 => Kind::NotFound,
+        408 | 504 | 522 | 524 => Kind::Timeout,
+        409 => Kind::Conflict,
+        413 | 431 => Kind::TooLarge,
+        429 => Kind::RateLimit,
+        // Groq sends 498 for "flex capacity exceeded".
+        498 | 503 | 529 => Kind::Overloaded,
+        // Amazon sends 424 for a failed model. A gateway sends 499 after giving up on its upstream.
+        424 | 425 | 499 => Kind::Server,
+        501 | 505 | 400..500 => Kind::InvalidRequest,
+        500..600 => Kind::Server,
+        _ => Kind::Unknown,
+    }
+}

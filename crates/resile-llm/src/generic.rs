@@ -1,0 +1,53 @@
+//! Codes and classes that say little. They count if there is no better sign.
+
+use crate::kind::Kind;
+use crate::normal::{LONGEST, normalize};
+use crate::rule::Rule;
+
+/// Codes that a provider sends if it has no better one. Their meaning counts if there is no status.
+static GENERIC: &[(&str, Kind)] = &[
+    ("api", Kind::Server),
+    ("badrequest", Kind::InvalidRequest),
+    ("failedprecondition", Kind::InvalidRequest),
+    ("invalidargument", Kind::InvalidRequest),
+    ("invalidparameter", Kind::InvalidRequest),
+    ("invalidprompt", Kind::InvalidRequest),
+    ("invalidrequest", Kind::InvalidRequest),
+    ("server", Kind::Server),
+    ("unknown", Kind::Server),
+    ("validation", Kind::InvalidRequest),
+];
+
+/// Classes of errors of client libraries. They count if nothing else says more.
+static CLASSES: &[(&str, Kind)] = &[
+    ("apiconnection", Kind::Network),
+    ("connect", Kind::Network),
+    ("connection", Kind::Network),
+    ("jsondecode", Kind::InvalidOutput),
+    ("type", Kind::InvalidRequest),
+    ("value", Kind::InvalidRequest),
+];
+
+/// Returns the meaning of a generic code for failures without any better sign.
+pub(crate) fn code(code: &str) -> Option<(Kind, Rule)> {
+    let mut buffer = [0; LONGEST];
+    let name = normalize(code, &mut buffer)?;
+    GENERIC
+        .iter()
+        .find(|(generic, _)| *generic == name)
+        .map(|(generic, kind)| (*kind, Rule::Code(generic)))
+}
+
+/// Returns the meaning of the class of an error in a text: `openai.APIConnectionError`.
+pub(crate) fn class(class: &str) -> Option<(Kind, Rule)> {
+    let mut buffer = [0; LONGEST];
+    let name = normalize(class, &mut buffer)?;
+    let known = CLASSES.iter().find(|(known, _)| *known == name);
+    known.map(|(known, kind)| (*kind, Rule::Transport(known))).or_else(|| code(class))
+}
+
+/// Returns all generic codes.
+#[cfg(test)]
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    GENERIC.iter().map(|(code, _)| *code)
+}

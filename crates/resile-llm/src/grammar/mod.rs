@@ -1,0 +1,288 @@
+//! Reads what a message says by the meanings of its words, whatever their order.
+//!
+//! A provider words the same fact anew for each plan and each model: "daily limit reached", "you
+//! have used up today's free requests". The table has the words. A rule names the meanings that
+//! must stand together in one statement. A statement ends like a sentence.
+
+mod words;
+
+use std::sync::LazyLock;
+
+use crate::finder::Place;
+use crate::kind::{Kind, Scope};
+use crate::numbers;
+use crate::statuses::Statuses;
+use words::{
+    ALLOWANCE, BLOCKED, CAP, CREDENTIAL, DAY, LACK, LOAD, LONG, LONGER, MATTER, MEASURE, MINUTE,
+    MONEY, Meanings, NOT_USED, OFFER, OUTPUT, PART, PERIODS, PLAN, PROMPT, RATE, REFUSED, TODAY,
+    UNPARSED, UNSAFE, USED, WORDS,
+};
+
+/// The common meaning of the statements of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) kind: Kind,
+    pub(crate) scope: Option<Scope>,
+    /// The rule of the grammar.
+    pub(crate) rule: &'static str,
+}
+
+/// The statements of a message about limits and about the request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reading {
+    /// A limit that no short wait refills. Words and codes about a rate do not change this.
+    pub(crate) quota: Option<Said>,
+    /// A limit per minute or second, and no longer one.
+    pub(crate) is_minute: bool,
+    /// A fact about the request or its answer. A known code or phrase says more.
+    pub(crate) other: Option<Said>,
+}
+
+struct Grammar {
+    /// Each word once. Its place here is its number.
+    known: Vec<&'static str>,
+    meanings: Vec<Meanings>,
+}
+
+static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
+    let mut known: Vec<&'static str> = Vec::new();
+    let mut meanings: Vec<Meanings> = Vec::new();
+    for (meaning, words) in WORDS {
+        for word in words.split('|') {
+            if let Some(known) = known.iter().position(|other| *other == word) {
+                meanings[known] |= meaning;
+            } else {
+                known.push(word);
+                meanings.push(*meaning);
+            }
+        }
+    }
+    Grammar { known, meanings }
+});
+
+/// The statuses at which a statement about a limit needs no word for "used up".
+const LIMITED: Statuses = Statuses::RATE.and(Statuses::PAY);
+
+/// The statuses at which a limit may be the reason.
+const LIMITING: Statuses =
+    Statuses::ALL.but(Statuses::AUTH).but(Statuses::LARGE).but(Statuses::MISSING);
+
+/// The statuses at which the request or its answer may be the reason.
+const OURS: Statuses = Statuses::BAD
+    .and(Statuses::LARGE)
+    .and(Statuses::FAULT)
+    .and(Statuses::NONE)
+    .and(Statuses::DENIED);
+
+/// Returns all words. The place of a word is its number.
+pub(crate) fn known() -> &'static [&'static str] {
+    &GRAMMAR.known
+}
+
+/// Reads a message in lower case. `places` holds the places of the words in the order of their
+/// starts.
+pub(crate) fn read(message: &str, places: &[Place], status: Statuses) -> Reading {
+    let meanings = &GRAMMAR.meanings;
+    let meaning = |place: &Place| meanings.get(place.phrase).copied().unwrap_or_default();
+    let all = places.iter().fold(0, |all, place| all | meaning(place));
+    let mut reading = Reading::default();
+    let (mut is_minute, mut is_rate) = (false, false);
+    let denials: Vec<_> = places.iter().filter(|place| meaning(place) & NOT_USED != 0).collect();
+    for statement in places.chunk_by(|one, next| !is_stopped(message, one.start, next.start)) {
+        let counts = |place: &&Place| {
+            !denials.iter().any(|denial| denial.start <= place.start && place.end <= denial.end)
+        };
+        let mut said = statement.iter().filter(counts).fold(0, |all, place| all | meaning(place));
+        if said & PERIODS != 0 {
+            said &= !periods_within(message, statement, &meaning);
+        }
+        if has(said, TODAY | USED) && said & (RATE | LOAD) == 0 {
+            said |= DAY;
+        }
+        is_rate |= has(said, RATE | USED | ALLOWANCE);
+        is_minute |= said & MINUTE != 0 && said & ALLOWANCE != 0;
+        reading.quota = longer(reading.quota, quota(said, all, status));
+        reading.other = reading.other.or_else(|| other(said, all, status));
+    }
+    reading.is_minute = is_minute && reading.quota.is_none();
+    if status.meets(LIMITED.and(Statuses::NONE)) {
+        let of = |scope, rule| Some(Said { kind: Kind::RateLimit, scope, rule });
+        let rate = if is_minute {
+            of(Some(Scope::Minute), "a limit per minute")
+        } else if is_rate {
+            of(None, "a limit on a rate")
+        } else {
+            None
+        };
+        reading.other = reading.other.or(rate);
+    }
+    reading
+}
+
+/// Returns whether a statement ends between two places.
+fn is_stopped(message: &str, from: usize, to: usize) -> bool {
+    let bytes = message.as_bytes();
+    let between = bytes.get(from..to).unwrap_or_default();
+    // The full stop, the question mark and their like are below the letters. The first bytes of
+    // other scripts are above them.
+    between.iter().enumerate().filter(|(_, byte)| !(b'@'..0xe3).contains(*byte)).any(
+        |(at, byte)| match byte {
+            b'.' | b';' | b'!' | b'?' => {
+                bytes.get(from + at + 1).is_none_or(u8::is_ascii_whitespace)
+            }
+            // The first bytes of the Chinese full stop and semicolon.
+            0xe3 => bytes.get(from + at..from + at + 3) == Some("。".as_bytes()),
+            0xef => bytes.get(from + at..from + at + 3) == Some("；".as_bytes()),
+            _ => false,
+        },
+    )
+}
+
+/// Returns the end of the statement that goes on at `from`.
+fn stop(message: &str, from: usize) -> usize {
+    (from..message.len()).find(|at| is_stopped(message, *at, at + 1)).unwrap_or(message.len())
+}
+
+const fn has(said: Meanings, all: Meanings) -> bool {
+    said & all == all
+}
+
+/// Returns the quota that a statement says is used up.
+fn quota(said: Meanings, all: Meanings, status: Statuses) -> Option<Said> {
+    if !LIMITING.meets(status) {
+        return None;
+    }
+    let of = |scope, rule| Some(Said { kind: Kind::QuotaExhausted, scope, rule });
+    // "The limit is exceeded. The maximum is 400 a day."
+    let is_named = all & USED != 0 && said & LONGER != 0 && all & MINUTE == 0;
+    let is_used = said & USED != 0 || is_named || LIMITED.meets(status) && said & OFFER == 0;
+    if said & PERIODS != 0 && said & (ALLOWANCE | CAP | MONEY) != 0 && said & MINUTE == 0 && is_used
+    {
+        let scope = if said & LONG != 0 {
+            Scope::Window
+        } else if said & DAY != 0 {
+            Scope::Day
+        } else {
+            Scope::Window
+        };
+        return of(Some(scope), "a limit per hour or more");
+    }
+    if has(said, MONEY | LACK) || has(said, CAP | USED) && said & (MEASURE | PART) == 0 {
+        return of(None, "not enough money");
+    }
+    // A plan's allowance is named in one statement. The moment of its return may be in the next.
+    let is_plan = all & PLAN != 0 && all & (RATE | LOAD | MINUTE) == 0 && said & PROMPT == 0;
+    if is_plan && has(said, ALLOWANCE | USED) && !Statuses::FAULT.and(Statuses::BUSY).meets(status)
+    {
+        return of(Some(Scope::Window), "a plan's allowance");
+    }
+    None
+}
+
+fn longer(one: Option<Said>, other: Option<Said>) -> Option<Said> {
+    match (one, other) {
+        (Some(first), Some(second)) if first.scope.is_none() && second.scope.is_some() => {
+            Some(second)
+        }
+        (Some(first), Some(second))
+            if second.scope == Some(Scope::Window) && first.scope == Some(Scope::Day) =>
+        {
+            Some(second)
+        }
+        (first, second) => first.or(second),
+    }
+}
+
+/// Returns what a statement says about the request or its answer.
+fn other(said: Meanings, all: Meanings, status: Statuses) -> Option<Said> {
+    let of = |kind, rule| Some(Said { kind, scope: None, rule });
+    if !OURS.meets(status) {
+        return None;
+    }
+    let is_length =
+        has(said, PROMPT | LONGER | MEASURE) && said & PART == 0 && all & (RATE | LOAD) == 0;
+    if is_length && !Statuses::DENIED.meets(status) {
+        return of(Kind::ContextLength, "the prompt is too long");
+    }
+    if said & UNSAFE != 0 && said & (MATTER | BLOCKED) != 0 || has(said, MATTER | BLOCKED) {
+        return of(Kind::ContentFilter, "unsafe content");
+    }
+    if has(said, CREDENTIAL | REFUSED) && !Statuses::LARGE.meets(status) {
+        return of(Kind::Auth, "a credential is refused");
+    }
+    if Statuses::NONE.and(Statuses::FAULT).meets(status) && has(said, OUTPUT | UNPARSED) {
+        return of(Kind::InvalidOutput, "the answer cannot be parsed");
+    }
+    None
+}
+
+/// The largest number of periods of a statement whose numbers are read.
+const PERIODS_READ: usize = 8;
+
+/// Returns the periods of a statement whose own numbers show that they are not used up.
+fn periods_within(
+    message: &str,
+    statement: &[Place],
+    meaning: &impl Fn(&Place) -> Meanings,
+) -> Meanings {
+    let of_period = |place: &&Place| meaning(place) & (MINUTE | PERIODS) != 0;
+    let periods: Vec<&Place> = statement.iter().filter(of_period).take(PERIODS_READ).collect();
+    let mut within = 0;
+    let mut beyond = 0;
+    for (n, place) in periods.iter().enumerate() {
+        let end = periods.get(n + 1).map_or_else(|| stop(message, place.end), |next| next.start);
+        let after = message.get(place.end..end.max(place.end)).unwrap_or_default();
+        match numbers::is_used_up(after) {
+            Some(false) => within |= meaning(place),
+            Some(true) => beyond |= meaning(place),
+            None => {}
+        }
+    }
+    within & (MINUTE | PERIODS) & !beyond
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finder::Finder;
+    use super::*;
+
+    fn read(message: &str, status: Statuses) -> Reading {
+        let mut places = Vec::new();
+        Finder::new(known()).find(message, message, |place| places.push(place));
+        super::read(message, &places, status)
+    }
+
+    #[test]
+    fn every_word_is_found() {
+        for (meanings, words) in WORDS {
+            for word in words.split('|') {
+                assert!(word.len() >= super::super::finder::FIRST, "{word} is never found");
+                assert_eq!(word, word.to_lowercase(), "words must be in lower case");
+                assert!(*meanings != 0 && !word.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn meanings_must_stand_in_one_statement() {
+        let quota = |message| read(message, Statuses::NONE).quota.map(|said| said.scope);
+        assert_eq!(quota("the daily limit is reached"), Some(Some(Scope::Day)));
+        assert_eq!(quota("reached: your limit of this month"), Some(Some(Scope::Window)));
+        assert_eq!(quota("the limit is 3 per day. you have reached us"), None);
+        assert_eq!(quota("your credits are not sufficient"), Some(None));
+        assert_eq!(quota("the limit per minute is exceeded"), None);
+        assert_eq!(quota("the thinking budget exceeds its maximum"), None);
+        assert_eq!(quota("today's limit is used up"), Some(Some(Scope::Day)));
+        let busy = read("we see many requests today", Statuses::RATE);
+        assert!(busy.quota.is_none());
+    }
+
+    #[test]
+    fn a_word_counts_from_its_start() {
+        let is_quota = |message| read(message, Statuses::RATE).quota.is_some();
+        assert!(is_quota("the daily limit"));
+        assert!(is_quota("max_limit_daily"));
+        assert!(is_quota("x每日limit"));
+        assert!(!is_quota("the daily unlimited plan"));
+    }
+}

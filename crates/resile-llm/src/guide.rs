@@ -1,0 +1,56 @@
+// The text is in `docs/guide/`, one file for each chapter. Only rustdoc compiles this module.
+//
+// The chapters need the feature `reqwest`, since their programs do.
+//
+// A page defines its links for readers of the file: they lead to files. The first definition of a
+// label counts, so rustdoc takes the definitions that stand here before the page. The label of a link
+// to an item is the path of the item.
+#![doc = include_str!("chapters.md")]
+#![doc = ""]
+#![doc = include_str!("../docs/guide/guide.md")]
+
+/// A chapter: its name, the links to items, and the text.
+macro_rules! chapter {
+    ($name:ident [$($to:literal)*] $text:expr) => {
+        #[doc = include_str!("chapters.md")]
+        #[doc = concat!($("[", $to, "]: ", $to, "\n",)*)]
+        #[doc = ""]
+        #[doc = $text]
+        pub mod $name {}
+    };
+}
+
+chapter! {
+    failures [
+        "crate::Classifier" "crate::interactive" "crate::batch" "crate::Failure"
+        "crate::guide::rules#kinds" "crate::Failure::is_by_status_alone" "crate::Failure::message"
+    ]
+    include_str!("../docs/guide/failures.md")
+}
+
+chapter! {
+    sdks [
+        "crate::Classifier" "crate::Classifier::classify_dyn" "crate::Failure"
+        "crate::Failure::find_in_error" "crate::Classifier::with_text"
+        "crate::Failure::find_in_text" "crate::Reply" "crate::Failure::from_text"
+        "crate::Failure::from_transport" "crate::Reply::find"
+    ]
+    include_str!("../docs/guide/sdks.md")
+}
+
+chapter! {
+    quotas ["crate::read_answer" "crate::record_usage" "crate::learn_limits" "crate::charge"]
+    include_str!("../docs/guide/quotas.md")
+}
+
+chapter! {
+    rules [
+        "crate::Reply::classify" "crate::Kind" "crate::Recovery" "crate::Failure::wait"
+        "crate::Failure::tokens" "crate::Failure::rule" "crate::Failure::is_by_status_alone"
+        "crate::usage()" "crate::record_usage" "crate::learn_limits"
+    ]
+    include_str!("../docs/guide/rules.md")
+}
+
+#[doc = include_str!("../DESIGN.md")]
+pub mod design {}

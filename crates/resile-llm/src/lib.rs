@@ -1,0 +1,65 @@
+// A page in Markdown defines its links for readers of the file, and the first definition of a label
+// counts. So rustdoc takes the definitions before the page.
+#![doc = include_str!("front.md")]
+#![cfg_attr(feature = "reqwest", doc = "[`error_for_status`]: crate::error_for_status")]
+#![cfg_attr(not(feature = "reqwest"), doc = "[`error_for_status`]: #features")]
+#![cfg_attr(feature = "reqwest", doc = "[`read_answer`]: crate::read_answer")]
+#![cfg_attr(not(feature = "reqwest"), doc = "[`read_answer`]: #features")]
+#![cfg_attr(feature = "reqwest", doc = "[guide]: crate::guide")]
+#![cfg_attr(not(feature = "reqwest"), doc = "[guide]: #features")]
+#![cfg_attr(feature = "reqwest", doc = "[rules]: crate::guide::rules")]
+#![cfg_attr(not(feature = "reqwest"), doc = "[rules]: #features")]
+#![doc = ""]
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
+
+pub use resile;
+
+mod body;
+pub mod charge;
+mod classifier;
+mod codes;
+mod display;
+mod evidence;
+mod failure;
+mod finder;
+mod finish;
+mod generic;
+mod google;
+mod grammar;
+#[cfg(all(feature = "reqwest", any(doc, doctest)))]
+pub mod guide;
+mod headers;
+mod kind;
+mod known;
+mod limits;
+mod normal;
+mod numbers;
+mod phrases;
+mod policy;
+mod reply;
+mod report;
+#[cfg(feature = "reqwest")]
+mod reqwest;
+mod rule;
+mod span;
+mod statuses;
+mod text;
+mod tokens;
+mod transport;
+mod usage;
+mod vocabulary;
+mod wait;
+
+#[cfg(feature = "reqwest")]
+pub use self::reqwest::{error_for_status, read_answer};
+pub use classifier::Classifier;
+pub use failure::Failure;
+pub use kind::{Kind, Phase, Recovery, Scope};
+pub use limits::{learn_limits, limits};
+pub use policy::{batch, interactive};
+pub use reply::Reply;
+pub use rule::Rule;
+pub use tokens::Tokens;
+pub use usage::{record_usage, usage};

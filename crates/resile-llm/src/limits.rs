@@ -1,0 +1,127 @@
+//! The limits in the headers of answers, in the words of LLM providers.
+
+use std::borrow::Cow;
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use resile::http::headers;
+use resile::quota::Limits;
+
+use crate::span::{self, digits};
+
+/// Returns the limits that the headers of an answer report.
+///
+/// Reads the fields of [`resile::http::limits`] by the rules there, and these:
+///
+/// | fields | senders |
+/// |---|---|
+/// | `x-ratelimit-{limit,remaining,reset}-{requests,tokens}` | OpenAI, Azure, Groq |
+/// | the same with `-second`, `-minute`, `-hour` or `-day` | Cerebras, Mistral, Kong |
+/// | `x-ratelimit-{limit,remaining}-tokens-{prompt,generated}` | Fireworks |
+/// | `x-tokenlimit-{limit,remaining}` | Together |
+/// | `anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-{limit,remaining,reset}` | Anthropic |
+///
+/// A reset may also be a duration such as `6m0s`, or a moment of RFC 3339 in UTC. A moment is
+/// compared with the answer's own `Date`, or with `now` if there is no usable `Date`.
+///
+/// # Examples
+///
+/// ```
+/// use http::{HeaderMap, StatusCode};
+/// use resile::quota::Dimension;
+/// use std::time::{Duration, SystemTime};
+///
+/// let mut headers = HeaderMap::new();
+/// for (field, value) in [
+///     ("x-ratelimit-remaining-tokens", "149984"),
+///     ("x-ratelimit-reset-tokens", "6m0s"),
+/// ] {
+///     headers.insert(field, value.parse().unwrap());
+/// }
+/// let now = SystemTime::now();
+/// let limits = resile_llm::limits(StatusCode::OK, &headers, now);
+/// let tokens = limits.get(Dimension::Tokens);
+/// assert_eq!(tokens.remaining, Some(149_984));
+/// assert_eq!(tokens.reset, Some(Duration::from_secs(360)));
+/// ```
+pub fn limits(status: StatusCode, headers: &HeaderMap, now: SystemTime) -> Limits {
+    resile::http::limits(status, &plain(headers, || now), now)
+}
+
+/// Passes the [`limits`] of an answer to the quota of the current attempt.
+///
+/// Call this within the operation of a call, for good and bad answers. See
+/// [`quota::learn`](resile::quota::learn). Returns false if no remaining number is known or if there
+/// is no current attempt. Reads the wall clock only if the reset is a moment and the answer has no
+/// usable `Date`.
+pub fn learn_limits(status: StatusCode, headers: &HeaderMap) -> bool {
+    resile::http::learn(status, &plain(headers, headers::now))
+}
+
+/// Prefixes of providers, and the words that they mean.
+const PREFIXES: [(&str, &str); 5] = [
+    ("x-ratelimit-", ""),
+    ("anthropic-ratelimit-", ""),
+    ("x-tokenlimit-", "tokens-"),
+    ("x-rate-limit-", ""),
+    ("ratelimit-", ""),
+];
+
+/// Words of providers in the names of fields, and the words that they mean.
+const WORDS: [(&str, &str); 3] =
+    [("req", "requests"), ("prompt", "input"), ("generated", "output")];
+
+/// Returns the headers with a second field for each one that a provider words in its own way. The
+/// second field says the same as `resile::http::limits` reads it. Most answers need none or few.
+fn plain(headers: &HeaderMap, now: impl Fn() -> SystemTime) -> Cow<'_, HeaderMap> {
+    let now = || headers::date(headers).unwrap_or_else(&now);
+    let mut plain = Cow::Borrowed(headers);
+    for (name, value) in headers {
+        if let Some((name, value)) = plain_field(name.as_str(), value, now) {
+            // A map is full at 32,768 fields.
+            let _ = plain.to_mut().try_append(name, value);
+        }
+    }
+    plain
+}
+
+/// Returns the plain form of a field. `None` if the field has it, or if it has none.
+fn plain_field(
+    name: &str,
+    value: &HeaderValue,
+    now: impl Fn() -> SystemTime,
+) -> Option<(HeaderName, HeaderValue)> {
+    let strip = |(theirs, plain): (&str, &'static str)| Some((plain, name.strip_prefix(theirs)?));
+    let (prefix, words) = PREFIXES.into_iter().find_map(strip)?;
+    let seconds = if words.split('-').any(|word| word == "reset") {
+        seconds(value.to_str().ok()?, now)
+    } else {
+        None
+    };
+    let known = |word: &str| WORDS.iter().find(|(theirs, _)| *theirs == word);
+    let is_plain =
+        name.starts_with("x-ratelimit-") && !words.split('-').any(|w| known(w).is_some());
+    if is_plain && seconds.is_none() {
+        return None;
+    }
+    let words = words.split('-').map(|word| known(word).map_or(word, |(_, plain)| *plain));
+    let words = words.collect::<Vec<_>>().join("-");
+    let name = HeaderName::try_from(format!("x-ratelimit-{prefix}{words}")).ok()?;
+    let value = match seconds {
+        Some(seconds) => HeaderValue::try_from(seconds).ok()?,
+        None => value.clone(),
+    };
+    Some((name, value))
+}
+
+/// Returns a duration or a moment in words as a number of seconds. `None` for a number, and for
+/// words that are neither.
+fn seconds(text: &str, now: impl Fn() -> SystemTime) -> Option<String> {
+    /// A greater number would be a moment.
+    const MOST: Duration = Duration::from_secs(999_999_999);
+    if digits(text).is_some() {
+        return None;
+    }
+    let left = span::reset(text, now)?.min(MOST);
+    Some(left.as_secs_f64().to_string())
+}

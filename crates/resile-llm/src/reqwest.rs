@@ -1,0 +1,173 @@
+//! Conversions of `reqwest`'s answers and errors.
+
+use std::error::Error;
+
+use reqwest::Response;
+
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+use self::start_of_whole as start;
+use crate::failure::Failure;
+use crate::kind::Kind;
+use crate::limits::learn_limits;
+use crate::reply::Reply;
+use crate::usage::record_usage;
+use resile::http::headers::now;
+
+/// The number of bytes of an error's body after which reading stops.
+const READ: usize = 256 * 1024;
+
+/// Returns answers with a good status unchanged and turns the others into a [`Failure`].
+///
+/// Any status outside 4xx and 5xx is good. Reading an error's body stops after 256 KiB. If a body
+/// breaks off, the part that arrived is classified. A browser hands over whole bodies only. There an
+/// error's body is read to its end, and a body that breaks off is lost.
+///
+/// Passes the limits in the headers of every answer to the quota of the current attempt, as
+/// [`learn_limits`] does.
+///
+/// # Errors
+///
+/// Returns the [`Failure`] that the answer means.
+///
+/// # Cancel safety
+///
+/// Dropping the future drops the answer.
+///
+/// # Examples
+///
+/// ```
+/// use resile_llm::Failure;
+///
+/// type Answer = Result<String, Failure>;
+///
+/// async fn complete(client: &reqwest::Client, prompt: String) -> Answer {
+///     let request = client.post("https://llm.example/v1/chat").body(prompt);
+///     let answer = resile_llm::error_for_status(request.send().await?).await?;
+///     Ok(answer.text().await?)
+/// }
+/// ```
+pub async fn error_for_status(answer: Response) -> Result<Response, Failure> {
+    let status = answer.status();
+    learn_limits(status, answer.headers());
+    if !status.is_client_error() && !status.is_server_error() {
+        return Ok(answer);
+    }
+    let headers = answer.headers().clone();
+    let body = start(answer).await;
+    let reply = Reply::new(&body).with_status(status.as_u16()).with_headers(&headers);
+    Err(reply.classify(now()))
+}
+
+/// Reads the body until its end, or until [`READ`] bytes have arrived.
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+async fn start(mut answer: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    while body.len() < READ {
+        match answer.chunk().await {
+            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+            Ok(None) | Err(_) => break,
+        }
+    }
+    body
+}
+
+/// Reads the body, and keeps [`READ`] bytes of it. There `reqwest` has no chunks.
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+async fn start_of_whole(answer: Response) -> Vec<u8> {
+    let body = answer.bytes().await.unwrap_or_default();
+    body.iter().copied().take(READ).collect()
+}
+
+/// Reads a whole answer and records its usage. Returns the body of a good answer.
+///
+/// Does the work of [`error_for_status`] first. Then the whole body is read, and its
+/// [usage](crate::usage) is recorded for the quota of the current attempt. The usage of an answer
+/// with a bad ending is recorded too, because the provider charges it.
+///
+/// The body must be in JSON. The function does not limit the size of a good body. For the audio or
+/// the image of a model, and for streams, call `error_for_status`. Then call
+/// [`record_usage`] for each event of the stream.
+///
+/// # Errors
+///
+/// Returns the [`Failure`] that the answer means. An answer with a good status means one if it
+/// holds an error, is empty, has a bad ending or breaks off. A bad ending is a content filter or the
+/// token limit. See [`Reply::find`].
+///
+/// # Cancel safety
+///
+/// Dropping the future drops the answer.
+///
+/// # Examples
+///
+/// ```
+/// use resile_llm::Failure;
+///
+/// type Answer = Result<serde_json::Value, Failure>;
+///
+/// async fn complete(client: &reqwest::Client, prompt: String) -> Answer {
+///     let request = client.post("https://llm.example/v1/chat").body(prompt);
+///     let body = resile_llm::read_answer(request.send().await?).await?;
+///     serde_json::from_slice(&body)
+///         .map_err(|error| Failure::invalid_output(error.to_string()))
+/// }
+/// ```
+pub async fn read_answer(answer: Response) -> Result<Vec<u8>, Failure> {
+    let mut answer = error_for_status(answer).await?;
+    let status = answer.status().as_u16();
+    let headers = std::mem::take(answer.headers_mut());
+    let body = answer.bytes().await?;
+    record_usage(&body);
+    let reply = Reply::new(&body).with_status(status).with_headers(&headers);
+    match reply.find(now()) {
+        Some(failure) => Err(failure),
+        None => Ok(body.into()),
+    }
+}
+
+/// Converts like [`from_transport`](Failure::from_transport) and keeps the error as the source. The
+/// URL is removed because it may hold a key.
+impl From<reqwest::Error> for Failure {
+    fn from(error: reqwest::Error) -> Self {
+        let error = error.without_url();
+        Self::from_transport(&error).with_source(error)
+    }
+}
+
+/// Returns the kind of a `reqwest` error by its own predicates. Other errors of `reqwest` are
+/// classified by their sources and words.
+pub(crate) fn known(error: &(dyn Error + 'static)) -> Option<(Kind, &'static str)> {
+    let error = error.downcast_ref::<reqwest::Error>()?;
+    Some(if error.is_timeout() {
+        (Kind::Timeout, "timed out")
+    } else if is_connect(error) {
+        (Kind::Network, "connect")
+    } else if error.is_builder() {
+        (Kind::InvalidRequest, "request cannot be built")
+    } else if error.is_body() || error.is_request() {
+        (Kind::Network, "request or answer cut short")
+    } else if error.is_decode() {
+        // `json()` fails like this on an unexpected answer, and `chunk()` on a truncated answer.
+        let cut = error.source().is_some_and(|source| !source.is::<serde_json::Error>());
+        if cut {
+            (Kind::Network, "answer cut short")
+        } else {
+            (Kind::InvalidOutput, "answer not as expected")
+        }
+    } else {
+        return None;
+    })
+}
+
+/// Returns true if no connection was made. JavaScript does not tell, so the answer is false there.
+fn is_connect(error: &reqwest::Error) -> bool {
+    #[cfg(all(target_family = "wasm", target_os = "unknown"))]
+    {
+        let _ = error;
+        false
+    }
+    #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+    {
+        error.is_connect()
+    }
+}

@@ -1,0 +1,129 @@
+//! Conversions of answers, stream events and transport errors into a [`Failure`].
+
+use std::error::Error;
+use std::io::{self, ErrorKind};
+
+use http::response::Parts;
+
+use crate::failure::Failure;
+use crate::kind::{Kind, Phase};
+use crate::reply::Reply;
+use crate::rule::Rule;
+use resile::http::headers::now;
+use resile::timeout::Elapsed;
+
+/// These functions read the wall clock because an answer or an error's words may name a moment.
+/// Moments in an answer with a `Date` are measured from the `Date` instead.
+impl Failure {
+    /// Creates a failure from an answer and its body.
+    #[must_use]
+    pub fn from_parts(parts: &Parts, body: impl AsRef<[u8]>) -> Self {
+        let reply = Reply::new(body.as_ref())
+            .with_status(parts.status.as_u16())
+            .with_headers(&parts.headers);
+        reply.classify(now())
+    }
+
+    /// Creates a failure from a status and a body without headers.
+    #[must_use]
+    pub fn from_text(status: u16, body: &str) -> Self {
+        Reply::new(body.as_bytes()).with_status(status).classify(now())
+    }
+
+    /// Creates a failure from the data of one stream event with or without `data:`. The stream's
+    /// answer had a good status.
+    #[must_use]
+    pub fn from_event(data: &str, phase: Phase) -> Self {
+        Reply::new(data.as_bytes()).with_status(200).with_phase(phase).classify(now())
+    }
+
+    /// Creates a failure from a stream event if the event is a failure. Returns `None` for content,
+    /// for events around the content and for a good end.
+    #[must_use]
+    pub fn find_in_event(data: &str, phase: Phase) -> Option<Self> {
+        if matches!(data.trim(), "" | "[DONE]" | "data: [DONE]") {
+            return None;
+        }
+        Reply::new(data.as_bytes()).with_status(200).with_phase(phase).find(now())
+    }
+
+    /// Creates a failure from a transport's error. The types in the chain of sources decide first,
+    /// then their words. An unknown error is [`Kind::Network`] because there was no answer.
+    ///
+    /// Use [`with_source`](Self::with_source) to keep the error as the source too.
+    #[must_use]
+    pub fn from_transport(error: &(dyn Error + 'static)) -> Self {
+        let mut words = String::new();
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some((kind, name)) = by_type(error) {
+                let mut failure = Self::bare(kind, Rule::Transport(name), Phase::Connect);
+                failure.0.message = Some(error.to_string());
+                return failure;
+            }
+            if words.len() < 4_096 {
+                words.push_str(&error.to_string());
+                words.push_str(": ");
+            }
+            next = error.source();
+        }
+        let words = words.trim_end_matches(": ");
+        // These words are not an answer, so the phase is `Connect`. They may quote anything that
+        // was sent.
+        Reply::new(words.as_bytes()).with_phase(Phase::Connect).classify(now())
+    }
+}
+
+/// Returns the kind that the type of an error implies and the name of the rule.
+fn by_type(error: &(dyn Error + 'static)) -> Option<(Kind, &'static str)> {
+    if error.is::<Elapsed>() {
+        return Some((Kind::Timeout, "elapsed"));
+    }
+    if let Some(known) = known(error) {
+        return Some(known);
+    }
+    let kind = error.downcast_ref::<io::Error>()?.kind();
+    Some(match kind {
+        ErrorKind::TimedOut => (Kind::Timeout, "timed out"),
+        ErrorKind::ConnectionRefused => (Kind::Network, "connection refused"),
+        ErrorKind::ConnectionReset => (Kind::Network, "connection reset"),
+        ErrorKind::ConnectionAborted => (Kind::Network, "connection aborted"),
+        ErrorKind::NotConnected => (Kind::Network, "not connected"),
+        ErrorKind::BrokenPipe => (Kind::Network, "broken pipe"),
+        ErrorKind::UnexpectedEof => (Kind::Network, "cut short"),
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => {
+            (Kind::Network, "unreachable")
+        }
+        _ => return None,
+    })
+}
+
+/// Returns whether this is an HTTP client's error of a known type.
+pub(crate) fn is_known(error: &(dyn Error + 'static)) -> bool {
+    known(error).is_some()
+}
+
+#[cfg(not(feature = "reqwest"))]
+fn known(_: &(dyn Error + 'static)) -> Option<(Kind, &'static str)> {
+    None
+}
+
+#[cfg(feature = "reqwest")]
+use crate::reqwest::known;
+
+/// Converts a timeout. An operation under [`timeout`](resile::ResilienceExt::timeout) then needs no
+/// error type other than `Failure`.
+impl From<Elapsed> for Failure {
+    fn from(elapsed: Elapsed) -> Self {
+        let mut failure = Self::bare(Kind::Timeout, Rule::Transport("elapsed"), Phase::Connect);
+        failure.0.message = Some(elapsed.to_string());
+        failure.with_source(elapsed)
+    }
+}
+
+/// Converts like [`from_transport`](Failure::from_transport) and keeps the error as the source.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::from_transport(&error).with_source(error)
+    }
+}

@@ -1,0 +1,112 @@
+//! The classifier beside the rest of the engine: its words, its floor and its opinion on cuts.
+
+use std::future::ready;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use resile::observe::Event;
+use resile::{
+    Backoff, Bulkhead, Classify, ClassifyExt, Cut, Jitter, Never, RetryPolicy, Upstream, Verdict,
+    http, retry, timeout::Elapsed,
+};
+use resile_llm::{Classifier, Failure, Reply};
+use static_assertions::assert_impl_all;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+assert_impl_all!(Failure: Clone, std::error::Error, Eq);
+assert_impl_all!(Reply<'static>: Copy, Eq);
+
+#[test]
+fn the_classifier_names_the_types_of_errors() {
+    let by_kind = Classifier::new();
+    let failure = Failure::from_text(401, "Incorrect API key provided");
+    assert_eq!(by_kind.error_type(&failure).as_deref(), Some("auth"));
+    let full = Bulkhead::new(0).try_acquire().map(drop).unwrap_err();
+    let full = resile::Error::<Failure>::from(full);
+    assert_eq!(by_kind.error_type(&full).as_deref(), Some("full"));
+    assert_eq!(by_kind.error_type(&std::fmt::Error), None);
+}
+
+/// The provider of this failure asked for nothing. The wait of two seconds is the classifier's.
+#[tokio::test(start_paused = true)]
+async fn nobody_is_said_to_have_asked_for_a_floor() {
+    let failure = Failure::from_text(529, "overloaded");
+    assert_eq!(failure.wait(), None);
+    let seen = Mutex::new(Vec::new());
+    let observer = |event: &Event<'_>| {
+        if matches!(event.kind.as_str(), "waiting" | "gave_up") {
+            seen.lock().unwrap().push(event.to_string());
+        }
+    };
+    let upstream = Upstream::new("model");
+    let backoff = Backoff::fixed(SECOND / 4).with_jitter(Jitter::None);
+    let policy = RetryPolicy::new().with_attempts(2).with_backoff(backoff);
+    let policy = policy.with_hint_cap(SECOND * 9).with_classifier(Classifier::new());
+    let op = |_| ready(Err::<(), _>(failure.clone()));
+    let gave_up = retry(op, policy, Never).on(upstream.observed_by(&observer)).await.unwrap_err();
+    assert_eq!(
+        seen.into_inner().unwrap(),
+        [
+            "model: attempt 1 of 2 failed, retrying in 2.0s: \
+             the provider is overloaded (status 529) (waiting at least 2.0s)",
+            "model: gave up after 2 of 2 attempts: \
+             the provider is overloaded (status 529), \
+             wait at least 2.0s before the next call",
+        ]
+    );
+    assert_eq!(
+        gave_up.to_string(),
+        "model: gave up after 2 attempts in 2.0s (wait at least 2.0s before the next call)"
+    );
+}
+
+proptest! {
+    /// The floor of the classifier for an overload counts only if the provider asked for nothing.
+    #[test]
+    fn the_overload_floor_yields_to_a_hint(seconds in 1..100_u32, floor in 1..100_u32) {
+        let classifier = Classifier::new().with_overload_floor(SECOND * floor);
+        let told = Failure::from_text(529, &format!("overloaded, try again in {seconds}s"));
+        let verdict = classifier.verdict(&told);
+        prop_assert_eq!((verdict.hint(), verdict.wait()), (Some(SECOND * seconds), Some(SECOND * seconds)));
+        let verdict = classifier.verdict(&Failure::from_text(529, "overloaded"));
+        prop_assert_eq!((verdict.hint(), verdict.wait()), (None, Some(SECOND * floor)));
+    }
+}
+
+/// Returns the timeout of an operation, as an error of another type.
+async fn elapsed() -> Elapsed {
+    use resile::ResilienceExt;
+    let never = std::future::pending::<Result<(), Elapsed>>();
+    never.timeout(SECOND).await.unwrap_err()
+}
+
+/// A classifier for requests that must not be repeated counts, before and behind this one.
+#[tokio::test(start_paused = true)]
+async fn a_cut_request_is_not_repeated_against_another_classifier() {
+    let llm = Classifier::new();
+    let post = http::Classifier::non_idempotent();
+    let post = post.over(|post, _: &Failure| post.unanswered());
+    let cut = Failure::from(elapsed().await);
+    let asked: [&dyn Classify<Failure>; 2] = [&(llm, post), &(post, llm)];
+    for both in asked {
+        assert!(!both.classify_cut(Cut::Deadline).unwrap().is_again());
+    }
+    assert!(!(post, llm).classify(&cut).unwrap().is_again());
+    assert!(llm.classify(&cut).unwrap().is_again());
+    assert!(
+        llm.over(|llm, e: &Failure| llm.verdict(e)).classify_cut(Cut::Stream).unwrap().is_again()
+    );
+}
+
+/// `cut_is` replaces the opinion on an error that tells of a cut, and on no other error.
+#[tokio::test(start_paused = true)]
+async fn an_elapsed_error_tells_of_a_cut() {
+    let never = Classifier::new().cut_is(Verdict::fatal());
+    let elapsed = elapsed().await;
+    assert_eq!(Classifier::new().classify(&elapsed), Some(Verdict::transient()));
+    assert_eq!(never.classify(&elapsed), Some(Verdict::fatal()));
+    let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+    assert!(never.classify(&reset).unwrap().is_again());
+}

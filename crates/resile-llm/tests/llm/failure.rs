@@ -1,0 +1,209 @@
+//! A failure of an LLM call: its text, its parts, the verdict on it, and calls that fail with it.
+
+use std::time::{Duration, SystemTime};
+
+use resile::timeout::Elapsed;
+use resile::{
+    Attempt, Classify, ClassifyOperation, Cut, Decision, Health, Never, ResilienceExt, RetryPolicy,
+    StopReason, Verdict, retry,
+};
+use resile_llm::{self as llm, Classifier, Failure, Kind, Phase, Recovery, Reply};
+
+#[derive(Debug, thiserror::Error)]
+enum MyError {
+    #[error("the model failed")]
+    Llm(#[from] Failure),
+    #[error("too slow")]
+    Slow(#[from] Elapsed),
+    #[error("mine")]
+    Mine,
+}
+
+fn limited() -> Failure {
+    Failure::from_text(
+        429,
+        r#"{"error":{"code":"rate_limit_exceeded","message":"Please try again in 644ms."}}"#,
+    )
+}
+
+#[test]
+fn the_classifier_finds_the_failure_inside_an_error() {
+    let classifier = Classifier::new();
+    let wait = Duration::from_millis(644);
+    assert_eq!(classifier.classify(&limited()), Some(Verdict::throttled().after(wait)));
+    assert_eq!(
+        classifier.classify(&MyError::from(limited())),
+        Some(Verdict::throttled().after(wait))
+    );
+    assert_eq!(classifier.classify(&MyError::Mine), None);
+    let refused = MyError::from(Failure::from_text(401, ""));
+    let verdict = classifier.classify(&refused).unwrap();
+    assert_eq!((verdict.is_again(), verdict.hint()), (false, None));
+    let anyhow = anyhow::Error::new(limited()).context("while asking");
+    assert_eq!(classifier.classify_dyn(anyhow.as_ref()), Some(Verdict::throttled().after(wait)));
+    let union = resile::Error::Operation(limited());
+    assert_eq!(classifier.classify(&union), Some(Verdict::throttled().after(wait)));
+    assert_eq!(
+        ClassifyOperation(classifier).classify(&union),
+        Some(Verdict::throttled().after(wait))
+    );
+    let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+    assert_eq!(classifier.classify(&reset), Some(Verdict::transient()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn failure_is_enough_as_the_error_type_of_an_operation() {
+    let began = tokio::time::Instant::now();
+    let slow = |attempt: Attempt| async move {
+        if attempt.is_first() {
+            std::future::pending::<()>().await;
+        }
+        if attempt.number() == 2 { Err(limited()) } else { Ok(attempt.number()) }
+    };
+    let policy = llm::interactive();
+    let done = retry(|attempt| slow(attempt).timeout(Duration::from_secs(9)), &policy, Never).await;
+    assert_eq!(done.unwrap(), 3);
+    assert!(began.elapsed() >= Duration::from_millis(9_644));
+    // The attempt timeout of the policy gives the same times, and does not change the error.
+    let began = tokio::time::Instant::now();
+    let policy = policy.with_attempt_timeout(Duration::from_secs(9));
+    assert_eq!(retry(slow, &policy, Never).await.unwrap(), 3);
+    assert!(began.elapsed() >= Duration::from_millis(9_644));
+    let hangs = |_| std::future::pending::<Result<(), Failure>>();
+    let gave_up = retry(hangs, policy.with_attempts(1), Never).await.unwrap_err();
+    assert_eq!(gave_up.cut(), Some(Cut::AttemptTimeout(Duration::from_secs(9))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_inside_an_own_error_type_is_classified() {
+    let policy = RetryPolicy::new().with_classifier(Classifier::new());
+    let op = |_| async { Err::<(), _>(MyError::from(Failure::from_text(402, ""))) };
+    let gave_up = retry(|attempt| op(attempt).timeout(Duration::from_secs(9)), &policy, Never)
+        .await
+        .unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1));
+}
+
+#[test]
+fn overload_waits_longer_than_a_server_error() {
+    use rand::{RngExt, SeedableRng};
+    let (overloaded, broken) = (Failure::from_text(529, ""), Failure::from_text(500, ""));
+    let delays = |failure: &Failure| {
+        let policy = llm::interactive();
+        let verdict = policy.classifier().classify(failure).unwrap();
+        (0..200_u64)
+            .map(|seed| {
+                let mut rng = rand::rngs::ChaCha8Rng::seed_from_u64(seed);
+                match policy.decide(Attempt::new(1), Some(verdict), |range| rng.random_range(range))
+                {
+                    Decision::Retry(delay) => delay,
+                    other => panic!("{other:?}"),
+                }
+            })
+            .collect::<Vec<_>>()
+    };
+    assert!(delays(&overloaded).iter().min() > delays(&broken).iter().max());
+    let hinted = Failure::from_text(529, r#"{"error":{"message":"try again in 1s"}}"#);
+    assert_eq!(Classifier::new().verdict(&hinted).hint(), Some(Duration::from_secs(1)));
+    assert_eq!(
+        Classifier::new().without_overload_floor().verdict(&overloaded),
+        Verdict::overloaded()
+    );
+}
+
+#[test]
+fn a_hint_above_the_cap_ends_the_call_at_once() {
+    let policy = llm::interactive();
+    let stop = |body| {
+        let far = Failure::from_text(429, body);
+        let verdict = policy.classifier().classify(&far).unwrap();
+        policy.decide(Attempt::new(1), Some(verdict), |range| *range.start())
+    };
+    let minutes = stop(r#"{"error":{"message":"try again in 50m"}}"#);
+    assert_eq!(minutes, Decision::Stop(StopReason::HintTooLong));
+    // A limit that is reset after hours is a quota.
+    let hours = stop(r#"{"error":{"message":"try again in 9h"}}"#);
+    assert_eq!(hours, Decision::Stop(StopReason::Fatal));
+}
+
+#[test]
+fn failures_print_whole_sentences() {
+    let failure = limited().with_provider("openai");
+    assert_eq!(
+        failure.to_string(),
+        "rate limited by the provider, try again in 644 ms (openai: rate_limit_exceeded)"
+    );
+    let long = Failure::from_text(400, "prompt is too long: 210000 tokens > 200000 maximum");
+    assert_eq!(
+        long.to_string(),
+        "the prompt is too long for the model, shorten it: 210000 tokens, limit 200000 (status 400)"
+    );
+    assert_eq!(long.tokens().excess(), Some(10_000));
+    assert_eq!(long.recovery(), Recovery::Shrink);
+    let lines = Failure::from_text(400, "{\"error\":\"one\\n two\\u0007\"}");
+    assert_eq!(lines.to_string(), "the request is invalid, correct it: one two (status 400)");
+    assert_eq!(Failure::cancelled().to_string(), "the call was cancelled");
+}
+
+#[test]
+fn a_failure_keeps_the_words_of_the_provider() {
+    let body = r#"{"error":{"message":"No.","type":"Some_Type","code":"Some-Code"}}"#;
+    let failure = Failure::from_text(418, body);
+    let facts = (failure.status(), failure.code(), failure.error_type(), failure.message());
+    assert_eq!(facts, (Some(418), Some("Some-Code"), Some("Some_Type"), Some("No.")));
+}
+
+#[test]
+fn cut_lines_are_no_good_answer() {
+    let cut = "{\"response\":\"a\"}\n{\"response\":\"b\"}\n{\"error\":\"model run";
+    assert!(Reply::new(cut.as_bytes()).with_status(200).find(SystemTime::now()).is_some());
+    let whole = "{\"response\":\"a\"}\n{\"response\":\"b\"}\n{\"done\":true}";
+    assert!(Reply::new(whole.as_bytes()).with_status(200).find(SystemTime::now()).is_none());
+}
+
+#[test]
+fn a_failure_tells_whether_the_status_alone_decided() {
+    for (status, body, alone) in [
+        (429, "no", true),
+        (500, "", true),
+        (429, r#"{"error":{"code":"rate_limit_exceeded"}}"#, false),
+        (503, "the model is overloaded", false),
+    ] {
+        let failure = Failure::from_text(status, body);
+        assert_eq!(failure.is_by_status_alone(), alone, "{failure:?}");
+    }
+}
+
+#[test]
+fn successful_events_are_no_failures() {
+    let content = r#"{"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"rate limit"},"finish_reason":null}]}"#;
+    let usage =
+        r#"{"id":"c","object":"chat.completion.chunk","choices":[],"usage":{"total_tokens":5}}"#;
+    let created =
+        r#"{"type":"response.created","response":{"id":"r","status":"in_progress","error":null}}"#;
+    let done = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
+    // Earlier events had the output.
+    let completed = r#"{"type":"response.completed","response":{"object":"response","status":"completed","output":[],"usage":{"output_tokens":31}}}"#;
+    for event in [content, usage, created, done, completed, "[DONE]", ""] {
+        assert!(Failure::find_in_event(event, Phase::Content).is_none(), "{event}");
+    }
+    let overloaded =
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    let found = Failure::find_in_event(overloaded, Phase::Content).unwrap();
+    assert_eq!((found.kind(), found.phase()), (Kind::Overloaded, Phase::Content));
+    assert_eq!(found.verdict().health(), Health::Throttling);
+    for answer in [
+        r#"{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}"#,
+        r#"{"id":"r","message":"the daily limit is reached"}"#,
+    ] {
+        let reply = Reply::new(answer.as_bytes()).with_status(200);
+        assert!(reply.find(SystemTime::now()).is_none(), "{answer}");
+    }
+}
+
+#[test]
+fn a_truncated_stream_and_invalid_output_have_their_kinds() {
+    assert_eq!(Failure::truncated(Phase::Preamble).kind(), Kind::Network);
+    assert!(!Failure::cancelled().is_retryable());
+    assert_eq!(Failure::invalid_output("no JSON").recovery(), Recovery::ReAsk);
+}

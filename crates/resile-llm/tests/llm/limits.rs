@@ -1,0 +1,272 @@
+//! `resile_llm::limits`: the limits in the headers of answers.
+
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use proptest::prelude::*;
+use resile::quota::{Dimension, Limit, Limits};
+use resile_llm::{learn_limits, limits};
+
+/// 2025-10-09 08:53:20 UTC.
+const NOW: u64 = 1_760_000_000;
+
+/// The number of an absent header.
+const NONE: Option<u64> = None;
+
+fn headers(fields: &[(&str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in fields {
+        headers.append(
+            name.parse::<HeaderName>().unwrap(),
+            HeaderValue::from_bytes(value.as_bytes()).unwrap(),
+        );
+    }
+    headers
+}
+
+fn read_at(status: u16, fields: &[(&str, &str)]) -> Limits {
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(NOW);
+    limits(StatusCode::from_u16(status).unwrap(), &headers(fields), now)
+}
+
+fn read(fields: &[(&str, &str)]) -> Limits {
+    read_at(200, fields)
+}
+
+/// Returns the limit, the remaining number and the seconds to the reset of one dimension.
+fn of(limits: &Limits, dimension: Dimension) -> [Option<u64>; 3] {
+    let Limit { limit, remaining, reset, .. } = limits.get(dimension);
+    [limit, remaining, reset.map(|reset| reset.as_secs())]
+}
+
+#[test]
+fn openai_reports_requests_and_tokens() {
+    let found = read(&[
+        ("x-ratelimit-limit-requests", "5000"),
+        ("x-ratelimit-limit-tokens", "160000"),
+        ("x-ratelimit-limit-tokens_usage_based", "1"),
+        ("x-ratelimit-remaining-requests", "4999"),
+        ("x-ratelimit-remaining-tokens", "159976"),
+        ("x-ratelimit-remaining-tokens_usage_based", "1"),
+        ("x-ratelimit-reset-requests", "6m0s"),
+        ("x-ratelimit-reset-tokens", "1120ms"),
+        ("x-ratelimit-remaining-project-tokens", "1"),
+    ]);
+    assert_eq!(of(&found, Dimension::Requests), [Some(5_000), Some(4_999), Some(360)]);
+    assert_eq!(of(&found, Dimension::Tokens), [Some(160_000), Some(159_976), Some(1)]);
+    assert_eq!(found.get(Dimension::Tokens).reset, Some(Duration::from_millis(1_120)));
+    assert_eq!(found.get(Dimension::Input), Limit::default());
+}
+
+#[test]
+fn anthropic_reports_four_dimensions() {
+    let found = read(&[
+        ("date", "Thu, 09 Oct 2025 08:53:10 GMT"),
+        ("anthropic-ratelimit-requests-limit", "1000"),
+        ("anthropic-ratelimit-requests-remaining", "999"),
+        ("anthropic-ratelimit-requests-reset", "2025-10-09T08:53:40Z"),
+        ("anthropic-ratelimit-input-tokens-limit", "80000"),
+        ("anthropic-ratelimit-input-tokens-remaining", "79000"),
+        ("anthropic-ratelimit-output-tokens-limit", "16000"),
+        ("anthropic-ratelimit-output-tokens-remaining", "15000"),
+        ("anthropic-ratelimit-tokens-limit", "96000"),
+        ("anthropic-ratelimit-tokens-remaining", "94000"),
+        ("anthropic-ratelimit-unified-remaining", "1"),
+    ]);
+    assert_eq!(of(&found, Dimension::Requests), [Some(1_000), Some(999), Some(30)]);
+    assert_eq!(of(&found, Dimension::Input), [Some(80_000), Some(79_000), NONE]);
+    assert_eq!(of(&found, Dimension::Output), [Some(16_000), Some(15_000), NONE]);
+    assert_eq!(of(&found, Dimension::Tokens), [Some(96_000), Some(94_000), NONE]);
+}
+
+#[test]
+fn the_shortest_window_of_any_words_counts() {
+    for reversed in [false, true] {
+        let mut fields = [
+            ("x-ratelimit-limit-tokens-day", "1000000"),
+            ("x-ratelimit-remaining-tokens-day", "5"),
+            ("x-ratelimit-limit-tokens-minute", "60000"),
+            ("x-ratelimit-remaining-tokens-minute", "59000"),
+            ("x-ratelimit-remaining-requests-day", "14400"),
+            ("x-ratelimit-tokens-query-cost", "52"),
+        ];
+        if reversed {
+            fields.reverse();
+        }
+        let found = read(&fields);
+        assert_eq!(of(&found, Dimension::Tokens), [Some(60_000), Some(59_000), NONE]);
+        assert_eq!(of(&found, Dimension::Requests), [NONE, Some(14_400), NONE]);
+    }
+    // An unreadable number does not hide the number of a longer window.
+    let found = read(&[
+        ("x-ratelimit-remaining-req-minute", "-1"),
+        ("x-ratelimit-remaining-req-hour", "717"),
+    ]);
+    assert_eq!(of(&found, Dimension::Requests), [NONE, Some(717), NONE]);
+}
+
+#[test]
+fn other_services_have_other_names() {
+    let fireworks = read(&[
+        ("x-ratelimit-limit-tokens-prompt", "7200000"),
+        ("x-ratelimit-remaining-tokens-prompt", "7193993"),
+        ("x-ratelimit-remaining-tokens-cache-adjusted-prompt", "1"),
+        ("x-ratelimit-remaining-tokens-generated", "69338"),
+    ]);
+    assert_eq!(of(&fireworks, Dimension::Input), [Some(7_200_000), Some(7_193_993), NONE]);
+    assert_eq!(of(&fireworks, Dimension::Output), [NONE, Some(69_338), NONE]);
+    let together = read(&[
+        ("x-ratelimit-limit", "10"),
+        ("x-ratelimit-remaining", "9"),
+        ("x-ratelimit-reset", "1"),
+        ("x-tokenlimit-limit", "3000"),
+        ("x-tokenlimit-remaining", "2900"),
+    ]);
+    assert_eq!(of(&together, Dimension::Requests), [Some(10), Some(9), Some(1)]);
+    assert_eq!(of(&together, Dimension::Tokens), [Some(3_000), Some(2_900), NONE]);
+    // GitHub's reset is a moment.
+    let github = read(&[("x-ratelimit-remaining", "59"), ("x-ratelimit-reset", "1760000060")]);
+    assert_eq!(of(&github, Dimension::Requests), [NONE, Some(59), Some(60)]);
+}
+
+#[test]
+fn unknown_numbers_are_absent() {
+    let azure = [
+        ("x-ratelimit-limit-tokens", "-1"),
+        ("x-ratelimit-remaining-tokens", "-1"),
+        ("x-ratelimit-reset-tokens", "0"),
+        ("ratelimit", "\"a\";r=-1"),
+    ];
+    for status in [200, 429] {
+        assert_eq!(read_at(status, &azure), Limits::new(), "{status}");
+    }
+    let zero = [
+        ("x-ratelimit-limit-tokens", "0"),
+        ("x-ratelimit-remaining-tokens", "0"),
+        ("ratelimit", "\"a\";r=0"),
+    ];
+    assert!(read_at(200, &zero).is_empty() && read_at(399, &zero).is_empty());
+    let refused = read_at(429, &zero);
+    assert_eq!(refused.get(Dimension::Tokens).remaining, Some(0));
+    assert_eq!(refused.get(Dimension::Requests).remaining, Some(0));
+    for text in ["", " ", "many", "NaN", "inf", "1e9", "0x10", "+5", "5 of 10", "\u{00a0}5"] {
+        assert_eq!(read(&[("x-ratelimit-remaining", text)]), Limits::new(), "{text:?}");
+    }
+}
+
+#[test]
+fn a_field_of_a_draft_is_read_too() {
+    let found = read(&[
+        ("ratelimit-policy", "\"minute\";q=100;w=60"),
+        ("ratelimit", "\"minute\";r=40;t=12"),
+        ("ratelimit-reset", "6m0s"),
+        ("x-ratelimit-remaining-req-hour", "717"),
+    ]);
+    assert_eq!(
+        of(&found, Dimension::Requests),
+        [NONE, NONE, Some(360)],
+        "no window is the shortest"
+    );
+    let found = read(&[("ratelimit", "\"a\";r=40"), ("x-ratelimit-remaining-req-hour", "7")]);
+    assert_eq!(of(&found, Dimension::Requests), [NONE, Some(40), NONE]);
+}
+
+#[test]
+fn every_unit_of_a_reset_is_read() {
+    for (text, nanos) in [
+        ("7ns", 7),
+        ("7 nanoseconds", 7),
+        ("3us", 3_000),
+        ("3µs", 3_000),
+        ("3 microseconds", 3_000),
+        ("3ms", 3_000_000),
+        ("2s", 2_000_000_000),
+        ("2m", 120_000_000_000),
+        ("2h", 7_200_000_000_000),
+        ("2d", 172_800_000_000_000),
+        ("2w", 1_209_600_000_000_000),
+    ] {
+        let value = HeaderValue::from_bytes(text.as_bytes()).unwrap();
+        let headers = HeaderMap::from_iter([(
+            "x-ratelimit-reset-requests".parse::<HeaderName>().unwrap(),
+            value,
+        )]);
+        let found = limits(StatusCode::OK, &headers, SystemTime::UNIX_EPOCH);
+        let reset = found.get(Dimension::Requests).reset;
+        if text.is_ascii() {
+            assert_eq!(reset, Some(Duration::from_nanos(nanos)), "{text}");
+        } else {
+            assert_eq!(reset, None, "a header value beyond ASCII is not text");
+        }
+    }
+}
+
+#[test]
+fn a_moment_in_another_form_is_no_reset() {
+    let of =
+        |text: &str| read(&[("x-ratelimit-reset-requests", text)]).get(Dimension::Requests).reset;
+    assert!(of("2025-10-09T08:54:20Z").is_some());
+    assert!(of("2025-10-09T08:54:20.5Z").is_some());
+    for text in ["2025/10/09T08:54:20Z", "2025-10-09 08:54:20Z", "2025-10-09T08:54:20,5Z"] {
+        assert_eq!(of(text), None, "{text}");
+    }
+}
+
+fn fields() -> impl Strategy<Value = Vec<(&'static str, Vec<u8>)>> {
+    let names = prop::sample::select(vec![
+        "date",
+        "ratelimit",
+        "ratelimit-policy",
+        "ratelimit-remaining",
+        "x-ratelimit-remaining",
+        "x-ratelimit-limit-tokens-minute",
+        "x-ratelimit-reset-requests",
+        "anthropic-ratelimit-input-tokens-reset",
+    ]);
+    let soup = prop::sample::select(vec![
+        "\"",
+        "\\",
+        ";",
+        ",",
+        "=",
+        "r=",
+        "q",
+        "qu=",
+        "w=60",
+        "t=",
+        "0",
+        "-",
+        "9",
+        ".",
+        "6m",
+        "é",
+        "tokens",
+        "a",
+        " ",
+        "99999999999999999999",
+    ]);
+    let soup = prop::collection::vec(soup, 0..24).prop_map(|words| words.concat().into_bytes());
+    let bytes = prop::collection::vec(any::<u8>(), 0..64);
+    prop::collection::vec((names, prop_oneof![soup, bytes]), 0..6)
+}
+
+proptest! {
+    /// Any bytes are read without a panic, and no reset is zero.
+    #[test]
+    fn any_headers_are_read(fields in fields(), status in 100..1000_u16, now in 0..4_000_000_000_u64) {
+        let mut headers = HeaderMap::new();
+        for (name, value) in &fields {
+            if let Ok(value) = HeaderValue::from_bytes(value) {
+                headers.append(*name, value);
+            }
+        }
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(now);
+        let found = limits(StatusCode::from_u16(status).unwrap(), &headers, now);
+        for dimension in Dimension::ALL {
+            let limit = found.get(dimension);
+            prop_assert!(limit.reset.is_none_or(|reset| !reset.is_zero()));
+            prop_assert!(status >= 400 || (limit.remaining != Some(0) && limit.limit != Some(0)));
+        }
+        learn_limits(StatusCode::from_u16(status).unwrap(), &headers);
+    }
+}

@@ -1,0 +1,126 @@
+//! A quota and the answers of an LLM provider over real sockets, on a manual clock.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ::http::Response;
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use resile::quota::{Cost, Dimension, Quota, Rate};
+use resile::{ManualTimer, Never, RetryPolicy, Upstream, retry};
+use resile_llm::{self as llm, Failure};
+use tokio::net::TcpListener;
+
+/// Starts a server that gives these answers in their order.
+async fn serve(answers: Vec<Response<Full<Bytes>>>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let answers = Arc::new(Mutex::new(answers.into_iter()));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let answers = answers.clone();
+            let service = service_fn(move |_| {
+                let answer = answers.lock().unwrap().next().expect("an answer for each request");
+                async move { Ok::<_, Infallible>(answer) }
+            });
+            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+        }
+    });
+    address
+}
+
+fn answer(status: u16, headers: &[(&str, &str)], body: &'static str) -> Response<Full<Bytes>> {
+    let mut answer = Response::builder().status(status);
+    for (name, value) in headers {
+        answer = answer.header(*name, *value);
+    }
+    answer.body(body.into()).unwrap()
+}
+
+async fn ask(client: &reqwest::Client, address: SocketAddr) -> Result<Vec<u8>, Failure> {
+    llm::read_answer(client.get(format!("http://{address}/")).send().await?).await
+}
+
+const OK: &str = r#"{
+    "choices": [{ "finish_reason": "stop", "message": { "role": "assistant", "content": "hi" } }],
+    "usage": { "prompt_tokens": 700, "completion_tokens": 50, "total_tokens": 750 }
+}"#;
+const LIMIT: &str =
+    r#"{ "error": { "code": "rate_limit_exceeded", "message": "Rate limit reached" } }"#;
+const BUSY: &str = r#"{ "type": "error", "error": { "type": "rate_limit_error",
+    "message": "Server is temporarily limiting requests (not your usage limit)" } }"#;
+
+/// Makes one call at a cost of 700 + 300 tokens, and returns the level of 10,000 after it.
+async fn level_after(answer: Response<Full<Bytes>>) -> (bool, Option<i64>) {
+    let address = serve(vec![answer]).await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let quota = Quota::new().with_tokens(Rate::per_minute(10_000));
+    let upstream = Upstream::new("model").with_quota(quota).with_timer(ManualTimer::new());
+    let policy = RetryPolicy::none().with_classifier(llm::Classifier::new());
+    let cost = Cost::input(700).with_max_output(300);
+    let outcome = retry(|_| ask(&client, address), policy, Never).on(upstream.at_cost(cost)).await;
+    (outcome.is_ok(), upstream.quota_level(Dimension::Tokens))
+}
+
+#[tokio::test]
+async fn an_answer_settles_its_usage_and_its_headers_lower_the_level() {
+    assert_eq!(level_after(answer(200, &[], OK)).await, (true, Some(9_250)));
+    let told = [("x-ratelimit-remaining-tokens", "400")];
+    // The headers came before the output of 50 tokens was charged.
+    assert_eq!(level_after(answer(200, &told, OK)).await, (true, Some(350)));
+    // Azure sends 0 and -1 for what it does not know.
+    for unknown in ["0", "-1"] {
+        let told = [("x-ratelimit-remaining-tokens", unknown)];
+        assert_eq!(level_after(answer(200, &told, OK)).await, (true, Some(9_250)), "{unknown}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_lowers_the_level_unless_it_is_an_overload() {
+    assert_eq!(level_after(answer(429, &[], LIMIT)).await, (false, Some(0)));
+    let told = [("x-ratelimit-remaining-tokens", "400")];
+    assert_eq!(level_after(answer(429, &told, LIMIT)).await, (false, Some(400)));
+    assert_eq!(level_after(answer(429, &[], BUSY)).await, (false, Some(10_000)));
+    assert_eq!(level_after(answer(529, &[], "overloaded")).await, (false, Some(10_000)));
+    // The provider may have charged a request that failed.
+    assert_eq!(level_after(answer(500, &[], "oops")).await, (false, Some(9_000)));
+}
+
+/// Starts a task that advances the clock to the end of the next sleep, whenever a call sleeps.
+fn advance_past_sleeps(timer: &ManualTimer) -> tokio::task::JoinHandle<()> {
+    let timer = timer.clone();
+    tokio::spawn(async move {
+        loop {
+            match timer.until_next() {
+                Some(left) => timer.advance(left),
+                None => tokio::task::yield_now().await,
+            }
+        }
+    })
+}
+
+/// Nothing but the level of the quota tells the second call to wait.
+#[tokio::test]
+async fn the_next_call_waits_for_what_the_headers_reported() {
+    let told = [("x-ratelimit-remaining-tokens", "400")];
+    let address = serve(vec![answer(200, &told, OK), answer(200, &[], OK)]).await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let timer = ManualTimer::new();
+    let quota = Quota::new().with_tokens(Rate::per_minute(6_000));
+    let upstream = Upstream::new("model").with_quota(quota).with_timer(&timer);
+    let hands = advance_past_sleeps(&timer);
+    let policy = RetryPolicy::none().with_classifier(llm::Classifier::new());
+    let cost = Cost::input(700).with_max_output(300);
+    for waited in [0, 6_500] {
+        let call = retry(|_| ask(&client, address), policy, Never).on(upstream.at_cost(cost));
+        call.await.unwrap();
+        // 350 tokens are left, and 650 refill in 6.5 s.
+        assert_eq!(resile::Timer::now(&timer), Duration::from_millis(waited));
+    }
+    hands.abort();
+}

@@ -1,0 +1,111 @@
+//! Streams of LLM answers: their events, their last event, and lines of JSON.
+
+use std::time::SystemTime;
+
+use resile_llm::{Kind, Phase, Reply, Rule};
+
+/// An event with content.
+const CONTENT: &str = r#"{"id":"x","choices":[{"delta":{"content":"hi"}}]}"#;
+
+/// The event of a usage, which may come behind the last event.
+const USAGE: &str = r#"{"choices":[],"usage":{"prompt_tokens":7}}"#;
+
+fn framed(events: &[&str]) -> String {
+    events.iter().flat_map(|data| ["data: ", data, "\n\n"]).collect()
+}
+
+fn found(body: &str) -> Option<Kind> {
+    let reply = Reply::new(body.as_bytes()).with_status(200);
+    reply.find(SystemTime::UNIX_EPOCH).map(|failure| failure.kind())
+}
+
+fn is_truncated(body: &str) -> bool {
+    let [before, after] = [Phase::Preamble, Phase::Content].map(|phase| {
+        let reply = Reply::new(body.as_bytes()).with_status(200).with_phase(phase);
+        reply.classify(SystemTime::UNIX_EPOCH).rule() == Rule::Truncated
+    });
+    assert_eq!(before, after, "{body}");
+    after
+}
+
+#[test]
+fn a_stream_with_its_last_event_is_not_truncated() {
+    assert!(is_truncated(CONTENT));
+    assert!(is_truncated(&framed(&[CONTENT])));
+    assert!(is_truncated(&framed(&[r#"{"type":"message_start"}"#, r#"{"done":false}"#, USAGE])));
+    for last in [
+        r#"{"type":"message_stop"}"#,
+        r#"{"type":"response.completed"}"#,
+        r#"{"type":"message-end"}"#,
+        r#"{"type":"stream-end"}"#,
+        r#"{"done":true}"#,
+        r#"{"choices":[{"finish_reason":"stop"}]}"#,
+        r#"{"candidates":[{"finishReason":"STOP"}]}"#,
+        r#"{"delta":{"stop_reason":"end_turn"}}"#,
+    ] {
+        assert!(!is_truncated(last), "{last}");
+        for events in [&[last][..], &[CONTENT, last], &[last, USAGE], &[CONTENT, last, USAGE]] {
+            assert!(!is_truncated(&framed(events)), "{events:?}");
+        }
+    }
+    assert!(!is_truncated(&framed(&[CONTENT, "[DONE]"])));
+}
+
+#[test]
+fn an_event_of_words_is_an_error() {
+    assert_eq!(found("event: error\ndata: insufficient_quota\n\n"), Some(Kind::QuotaExhausted));
+    for silent in ["data:\n\n", "data: \n\n", ": ping\n\n", "event: ping\n\n", "data: [DONE]\n\n"] {
+        assert_eq!(found(&format!("{silent}{}", framed(&[CONTENT]))), None, "{silent}");
+        assert_eq!(found(&format!("{}{silent}", framed(&[CONTENT]))), None, "{silent}");
+    }
+}
+
+#[test]
+fn a_truncated_event_is_an_error_if_it_says_so() {
+    for data in [
+        r#"{"error":{"message":"no","type":"insufficient_quota"#,
+        r#"{"error":{"type":"insufficient_quota","message":"n"#,
+        r#"{"type":"error","error":{"type":"insufficient_quota","message":"n"#,
+        r#"{"type":"error","code":"insufficient_quota","message":"n"#,
+        r#"{"is_error":true,"code":"insufficient_quota","message":"n"#,
+    ] {
+        assert_eq!(found(&framed(&[CONTENT, data])), Some(Kind::QuotaExhausted), "{data}");
+        assert_eq!(found(&framed(&[data])), Some(Kind::QuotaExhausted), "{data}");
+    }
+    for data in [
+        r#"{"type":"content_block_delta","delta":{"text":"h"#,
+        r#"{"choices":[{"delta":{"content":"hi"#,
+        r#"{"message":"h"#,
+        "[1,",
+    ] {
+        assert_eq!(found(&framed(&[CONTENT, data])), None, "{data}");
+    }
+}
+
+#[test]
+fn lines_of_json_are_read_up_to_an_error() {
+    let error = r#"{"error":{"type":"insufficient_quota"}}"#;
+    for count in 2..5 {
+        assert_eq!(found(&vec![CONTENT; count].join("\n")), None, "{count}");
+        for place in 0..count {
+            let mut lines = vec![CONTENT; count];
+            lines[place] = error;
+            assert_eq!(found(&lines.join("\n")), Some(Kind::QuotaExhausted), "{place} of {count}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_without_items_is_empty_and_an_event_is_not() {
+    for (body, want) in [
+        (r#"{"choices":[]}"#, Some(Kind::InvalidOutput)),
+        (r#"{"candidates":[]}"#, Some(Kind::InvalidOutput)),
+        (r#"{"object":"chat.completion","choices":[]}"#, Some(Kind::InvalidOutput)),
+        (r#"{"object":"chat.completion.chunk","choices":[]}"#, None),
+        (USAGE, None),
+        (r#"{"candidates":[],"promptFeedback":{"blockReason":"X"}}"#, Some(Kind::ContentFilter)),
+    ] {
+        assert_eq!(found(body), want, "{body}");
+        assert_eq!(found(&framed(&[CONTENT, body])), want, "{body}");
+    }
+}
