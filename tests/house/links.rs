@@ -74,10 +74,14 @@ impl Repository {
         self.files.iter().filter(|(file, _)| file.starts_with("src/")).map(|(_, text)| &**text)
     }
 
-    /// Returns the Markdown pages at the root and below `docs/`.
+    /// Returns the Markdown pages at the root and below `docs/`, `examples/` and `lab/`.
     fn pages(&self) -> impl Iterator<Item = &str> {
         let pages = self.files.keys().filter(|file| has_extension(file, "md"));
-        pages.map(String::as_str).filter(|page| !page.contains('/') || page.starts_with("docs/"))
+        let is_page = |page: &&str| {
+            let folder = page.split_once('/').map(|(folder, _)| folder);
+            matches!(folder, None | Some("docs" | "examples" | "lab"))
+        };
+        pages.map(String::as_str).filter(is_page)
     }
 
     /// Returns true if rustdoc shows the page: no relative link leads anywhere there.
@@ -113,7 +117,8 @@ impl Repository {
             line.split('`').skip(1).step_by(2).map(str::to_owned).collect()
         };
         let is_path = |span: &&str| {
-            let roots = ["src/", "tests/", "docs/", "examples/", "benches/", "fuzz/", ".ci/"];
+            let roots =
+                ["src/", "tests/", "docs/", "examples/", "benches/", "fuzz/", "lab/", ".ci/"];
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
             // This library has no `src/main.rs`: that is the file of a reader.
             roots.iter().any(|root| span.starts_with(root))
@@ -212,7 +217,7 @@ fn every_page_and_link_is_seen() {
     let readme = Links::of(repository.text("README.md"));
     assert!(readme.defined.contains("`retry`") && readme.destinations.len() > 25, "{readme:?}");
     assert!(repository.is_in_rustdoc("README.md") && !repository.is_in_rustdoc("CHANGELOG.md"));
-    assert!(repository.excluded.contains(&"benches/rivals".to_owned()));
+    assert!(repository.excluded.contains(&"lab".to_owned()));
 }
 
 /// The guide of the small repository: a chapter with a figure, and a page of the root with a hidden picture.
@@ -248,12 +253,12 @@ fn sample(page: &str, text: &str) -> Repository {
         ("docs/fleet.svg", ""),
         ("README.md", "# One, `two` & three\n# One, `two` & three"),
         ("DESIGN.md", "## Time"),
-        ("benches/rivals/Cargo.toml", ""),
+        ("lab/rivals/Cargo.toml", ""),
     ];
     let mut files: BTreeMap<_, _> =
         files.into_iter().map(|(file, text)| (file.to_owned(), text.to_owned())).collect();
     files.insert(page.to_owned(), text.to_owned());
-    let excluded = vec!["benches/rivals".to_owned()];
+    let excluded = vec!["lab".to_owned()];
     Repository { name: "resile", files, excluded, others: Vec::new() }
 }
 
@@ -309,8 +314,8 @@ fn a_broken_link_is_named_by_page_line_and_link() {
         "[a](#none)",
         "[a](README.md#none)",
         "[a](src/lib.rs#none)",
-        "[a](benches/rivals/Cargo.toml)",
-        "[a](benches/rivals)",
+        "[a](lab/rivals/Cargo.toml)",
+        "[a](lab)",
         "[a][b]",
         "[a][]",
         "## [Unreleased]",
