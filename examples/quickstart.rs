@@ -110,7 +110,7 @@ fn show(event: &Event<'_>) {
 
 /// Returns the error of an attempt, or the limit that cut it.
 fn reason(failure: &AttemptFailure<'_>) -> String {
-    match (failure.cut, failure.error) {
+    match (failure.cut, failure.source) {
         (Some(cut), _) => cut.to_string(),
         (None, error) => error.map(ToString::to_string).unwrap_or_default(),
     }
@@ -127,6 +127,7 @@ mod server {
 
     #[derive(Clone, Copy)]
     enum Step {
+        /// A status, with headers, and a body.
         Answer(&'static str, &'static str),
         Reset,
         Hang,
@@ -134,8 +135,8 @@ mod server {
 
     /// The steps of the first connections. Every later connection gets a greeting.
     const SCRIPT: [Step; 4] = [
-        Step::Answer("429 Too Many Requests\r\nretry-after: 1", "Slower."),
-        Step::Answer("503 Service Unavailable", "Not now."),
+        Step::Answer("429 Too Many Requests\r\nretry-after: 1", ""),
+        Step::Answer("503 Service Unavailable", ""),
         Step::Reset,
         Step::Hang,
     ];

@@ -16,7 +16,7 @@ classify() {
 # Holds the laws of the LLM classifier against mutated answers, from a fixed seed. An input that
 # breaks a law is left in `fuzz/found/`.
 fuzz() {
-    (cd crates/resile-llm/fuzz && cargo run --quiet --release -- 10 1)
+    (cd crates/resile-llm/fuzz && cargo run --quiet --profile fuzz -- 10 1)
 }
 
 # Holds the guide's programs with SDKs against the real SDKs and a local server. Clippy compiles the

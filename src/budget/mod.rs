@@ -44,7 +44,7 @@ use prices::Prices;
 ///
 /// The capacity limits the retries of a sudden burst of failures. At its worst moment an overload
 /// costs about one good call for each token, before the budget can act. The model of a ramp in
-/// `examples/storm` measures the good calls around the peak. They are 97 % with 3 tokens, 96 % with
+/// `lab/storm` measures the good calls around the peak. They are 97 % with 3 tokens, 96 % with
 /// 5, 95.5 % with 8, 95 % with 10, 93 % with 20, 85 % with 50 and 70 % with 100. A deposit of 0.05
 /// instead of 0.1 gains another 1.5 points. The upstream recovers with each of these capacities,
 /// only later.

@@ -75,8 +75,8 @@ use gate::{Gate, Settings};
 /// Each answer is random, so that the calls leave evenly over the rest of the release. A call that
 /// arrives during the release does the same.
 ///
-/// The program `examples/storm` models a fleet at a rate limit: 100 processes with 100 agents each,
-/// and hints of one second. With a cooldown, 100 calls cost 17 refusals. With the hint alone, 100
+/// The program `lab/storm` models a fleet at a rate limit: 100 processes with 100 agents each, and
+/// hints of one second. With a cooldown, 100 calls cost 17 refusals. With the hint alone, 100
 /// calls cost 203 refusals with jitter and 977 without. The cooldown still uses the upstream up to
 /// its limit. The last agent finishes no later than with the hint alone.
 ///

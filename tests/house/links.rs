@@ -74,13 +74,15 @@ impl Repository {
         sources.map(|(file, text)| (&**file, &**text))
     }
 
-    /// Returns the Markdown pages at the root, below `docs/` and of the crates.
+    /// Returns the Markdown pages of the crates, at their root and below `docs/` and `examples/`, and
+    /// those of `lab/`.
     fn pages(&self) -> impl Iterator<Item = &str> {
         let pages = self.files.keys().filter(|file| has_extension(file, "md"));
         let is_page = |page: &&str| {
             let inner = page.strip_prefix("crates/").and_then(|page| page.split_once('/'));
             let page = inner.map_or(*page, |(_, page)| page);
-            !page.contains('/') || page.starts_with("docs/")
+            let folder = page.split_once('/').map(|(folder, _)| folder);
+            matches!(folder, None | Some("docs" | "examples" | "lab"))
         };
         pages.map(String::as_str).filter(is_page)
     }
@@ -126,7 +128,8 @@ impl Repository {
             line.split('`').skip(1).step_by(2).map(str::to_owned).collect()
         };
         let is_path = |span: &&str| {
-            let roots = ["src/", "tests/", "docs/", "examples/", "benches/", "fuzz/", ".ci/"];
+            let roots =
+                ["src/", "tests/", "docs/", "examples/", "benches/", "fuzz/", "lab/", ".ci/"];
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
             // This library has no `src/main.rs`: that is the file of a reader.
             roots.iter().any(|root| span.starts_with(root))
@@ -235,7 +238,7 @@ fn every_page_and_link_is_seen() {
         assert!(repository.shown(&format!("crates/resile-llm/{page}")).is_some(), "{page}");
     }
     assert!(repository.shown("CHANGELOG.md").is_none());
-    for path in ["crates", "crates/resile-llm/fuzz"] {
+    for path in ["lab", "crates", "crates/resile-llm/fuzz"] {
         assert!(repository.excluded.contains(&path.to_owned()), "{path}");
     }
 }

@@ -264,7 +264,7 @@ fn a_retry_that_does_not_begin_returns_its_token() {
     assert_eq!(available(&upstream), 1);
 }
 
-/// `tests/claims` shows why the capacity is no larger: the upstream must survive a ramp of load.
+/// `lab/storm` shows why the capacity is no larger: the upstream must survive a ramp of load.
 #[test]
 fn the_defaults_are_as_documented() {
     let budget = Budget::new();

@@ -39,7 +39,9 @@ chapter! {
 }
 
 chapter! {
-    quotas ["crate::read_answer" "crate::record_usage" "crate::learn_limits" "crate::charge"]
+    quotas [
+        "crate::read_answer" "crate::record_usage" "crate::learn_limits" "crate::charge"
+    ]
     include_str!("../docs/guide/quotas.md")
 }
 

@@ -55,7 +55,7 @@ pub(super) fn sample(page: &str, text: &str) -> Repository {
             [Front]: docs/guide/load.md\n[Guide]: docs/guide/guide.md",
         ),
         ("DESIGN.md", "## Time"),
-        ("benches/rivals/Cargo.toml", ""),
+        ("lab/rivals/Cargo.toml", ""),
         ("crates/member/src/lib.rs", "#![doc = include_str!(\"../README.md\")]"),
         ("crates/member/README.md", ""),
         ("crates/member/fuzz/seed", ""),
@@ -63,7 +63,7 @@ pub(super) fn sample(page: &str, text: &str) -> Repository {
     let mut files: BTreeMap<_, _> =
         files.into_iter().map(|(file, text)| (file.to_owned(), text.to_owned())).collect();
     files.insert(page.to_owned(), text.to_owned());
-    let excluded = ["benches/rivals", "crates", "crates/member/fuzz"].map(str::to_owned).into();
+    let excluded = ["lab", "crates", "crates/member/fuzz"].map(str::to_owned).into();
     Repository { files, excluded }
 }
 
@@ -99,8 +99,8 @@ fn a_broken_link_is_named_by_page_line_and_link() {
         "[a](#none)",
         "[a](README.md#none)",
         "[a](src/lib.rs#none)",
-        "[a](benches/rivals/Cargo.toml)",
-        "[a](benches/rivals)",
+        "[a](lab/rivals/Cargo.toml)",
+        "[a](lab)",
         "[a](crates/member/README.md)",
         "[a][b]",
         "[a][]",
