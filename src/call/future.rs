@@ -15,7 +15,9 @@ use crate::policy::StopReason;
 use crate::upstream::{Target, TargetFor};
 
 pin_project! {
-    /// The future of [`Upstream::call`](crate::Upstream::call): one attempt without a retry.
+    /// One attempt on an upstream, without a retry. Made by
+    /// [`Upstream::call`](crate::Upstream::call) and by
+    /// [`ResilienceExt::through`](crate::ResilienceExt::through).
     #[must_use = "futures do nothing unless `.await`ed or polled"]
     pub struct Call<F, E, C, X, K = Never>
     where
@@ -34,7 +36,7 @@ pin_project! {
 
 impl<F, E, C, X: Target> Call<F, E, C, X> {
     #[track_caller]
-    pub(super) fn new(target: X, future: F, classifier: C) -> Self {
+    pub(crate) fn new(target: X, future: F, classifier: C) -> Self {
         let rules = OneAttempt { classifier, limits: Timeouts::NONE };
         let call = CallState::new(CallKind::Single, rules, Never).on(target);
         Self { call, has_begun: false, future: Some(future), pending: Pending::none() }

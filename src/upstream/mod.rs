@@ -18,7 +18,7 @@
 //! | with hedges | `hedge(op, POLICY, &token).on(&UPSTREAM)` |
 //! | with alternatives | `fallback(…).on("name")`, and each call within on its own upstream |
 //! | in your own loop | `Run::new(POLICY, &token).on(&UPSTREAM)` |
-//! | one attempt, no retry | [`UPSTREAM.call(future, classifier)`](Upstream::call) |
+//! | one attempt, no retry | [`UPSTREAM.call(future, classifier)`](Upstream::call), or [`future.through(&UPSTREAM, classifier)`](crate::ResilienceExt::through) |
 //! | one attempt, by hand | [`UPSTREAM.admit(&token)`](Upstream::admit), then [`settle`](crate::Admission::settle) |
 //!
 //! # Calls within calls
