@@ -20,7 +20,8 @@ use resile::{Classify, Cut, Health, Opinion, Over, Verdict};
 /// [`Unclassified`](resile::StopReason::Unclassified). Add your own classifier for such errors:
 /// `(Classifier::new(), mine)`. [`resile::Error<Failure>`](resile::Error) is known. For
 /// `anyhow::Error` use `Classifier::new().over(|llm, e: &anyhow::Error| llm.classify_dyn(e.as_ref()))`.
-/// The [guide](crate::guide::sdks) has classifiers for the errors of SDKs.
+/// The [guide](https://docs.rs/resile-llm/latest/resile_llm/guide/sdks/index.html) has classifiers for
+/// the errors of SDKs.
 ///
 /// A question to a model may be asked again, so an attempt that was cut is repeated.
 ///
