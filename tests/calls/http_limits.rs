@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use ::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use resile::http::headers::retry_after_secs;
+use resile::http::headers::{date, rate_limit_reset, retry_after_secs};
 use resile::http::{Classifier, limits};
 use resile::quota::{Dimension, Limit};
 use resile::{Classify, Cut};
@@ -115,6 +115,49 @@ fn a_wait_for_a_header_is_whole_seconds_and_never_zero() {
     ] {
         assert_eq!(retry_after_secs(wait), seconds, "{wait:?}");
     }
+}
+
+/// Returns headers with these fields.
+fn headers(fields: &[(&'static str, &str)]) -> HeaderMap {
+    let fields = fields.iter().map(|(name, value)| {
+        (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
+    });
+    fields.collect()
+}
+
+#[test]
+fn the_reset_of_a_rate_limit_is_that_of_all_used_up_limits() {
+    for (value, seconds) in [
+        (r#""a";r=0;t=8"#, Some(8)),
+        (r#""a";r=0;t=8, "b";r=0;t=30, "c";r=0;t=9"#, Some(30)),
+        (r#""a";r=0;t=8, "b";r=1;t=30"#, Some(8)),
+        (r#""a";r=0;t=8, "bytes";r=0;t=30;qu="content-bytes""#, Some(30)),
+        ("limit=10, remaining=0, reset=60", Some(60)),
+        (r#""a";r=1;t=8"#, None),
+        (r#""a";r=0;t=0"#, None),
+        (r#""a";r=0"#, None),
+        (r#""a";t=8"#, None),
+        ("", None),
+    ] {
+        let wait = rate_limit_reset(&headers(&[("ratelimit", value)]));
+        assert_eq!(wait, seconds.map(Duration::from_secs), "{value}");
+    }
+    assert_eq!(rate_limit_reset(&headers(&[("x-ratelimit-remaining", "0")])), None);
+}
+
+/// The first and the last second of a clock that is set.
+#[test]
+fn a_date_of_a_clock_that_is_not_set_is_none() {
+    let of = |value: &str| {
+        let date = date(&headers(&[("date", value)]))?;
+        Some(date.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs())
+    };
+    assert_eq!(of("Mon, 01 Jan 1990 00:00:00 GMT"), Some(631_152_000));
+    assert_eq!(of(" Tue, 31 Dec 2999 23:59:59 GMT "), Some(32_503_679_999));
+    for value in ["Sun, 31 Dec 1989 23:59:59 GMT", "Wed, 01 Jan 3000 00:00:00 GMT", "today", ""] {
+        assert_eq!(of(value), None, "{value}");
+    }
+    assert_eq!(date(&HeaderMap::new()), None);
 }
 
 /// Returns the error of a request to an address where nothing listens.

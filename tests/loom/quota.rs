@@ -242,7 +242,10 @@ fn a_part_held_for_a_moment_stops_no_waiter() {
     model(3, || {
         let large = Cost::input(3).with_max_output(7);
         let quota = Quota::new().with_input(tokens(3)).with_tokens(tokens(10));
-        let upstream = host_for(quota.with_charge(Charge::ACTUAL.with_maximum_reserved(true).with_refund(false)), large);
+        let upstream = host_for(
+            quota.with_charge(Charge::ACTUAL.with_maximum_reserved(true).with_refund(false)),
+            large,
+        );
         let quota = upstream.quota().unwrap();
         quota.try_reserve(Cost::input(0).with_max_output(1), NOW).unwrap().sent();
         let other = Arc::clone(&upstream);

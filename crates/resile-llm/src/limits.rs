@@ -125,3 +125,68 @@ fn seconds(text: &str, now: impl Fn() -> SystemTime) -> Option<String> {
     let left = span::reset(text, now)?.min(MOST);
     Some(left.as_secs_f64().to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+        let fields = fields
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+        fields.collect()
+    }
+
+    /// Returns the fields that are added, and the number of readings of the wall clock.
+    fn added(fields: &[(&'static str, &'static str)]) -> (Vec<(String, String)>, u32) {
+        let (headers, reads) = (of(fields), std::cell::Cell::new(0));
+        let plain = plain(&headers, || {
+            reads.set(reads.get() + 1);
+            SystemTime::UNIX_EPOCH + Duration::from_secs(1_760_000_000)
+        });
+        let mut added = Vec::new();
+        for (name, value) in plain.iter() {
+            if !headers.get_all(name).iter().any(|own| own == value) {
+                added.push((name.to_string(), value.to_str().unwrap().to_owned()));
+            }
+        }
+        assert_eq!(matches!(plain, Cow::Borrowed(_)), added.is_empty(), "a copy for nothing");
+        (added, reads.get())
+    }
+
+    #[test]
+    fn a_field_gets_a_plain_twin() {
+        for (name, value, plain, plain_value) in [
+            ("anthropic-ratelimit-tokens-limit", "9", "x-ratelimit-tokens-limit", "9"),
+            ("x-tokenlimit-remaining", "9", "x-ratelimit-tokens-remaining", "9"),
+            ("x-ratelimit-limit-tokens-prompt", "9", "x-ratelimit-limit-tokens-input", "9"),
+            ("x-ratelimit-limit-req-day", "9", "x-ratelimit-limit-requests-day", "9"),
+            ("x-ratelimit-reset-tokens", "6m0s", "x-ratelimit-reset-tokens", "360"),
+            ("ratelimit-reset", "1500ms", "x-ratelimit-reset", "1.5"),
+            // As a number of seconds it would be a moment.
+            ("x-ratelimit-reset", "9999w", "x-ratelimit-reset", "999999999"),
+        ] {
+            let twin = (plain.to_owned(), plain_value.to_owned());
+            assert_eq!(added(&[(name, value)]), (vec![twin], 0), "{name}: {value}");
+        }
+        for (name, value) in [
+            ("x-ratelimit-remaining-tokens", "9"),
+            ("x-ratelimit-reset-tokens", "360"),
+            ("x-ratelimit-reset-tokens", "soon"),
+            ("ratelimit", "\"a\";r=3"),
+            ("content-type", "req"),
+        ] {
+            assert_eq!(added(&[(name, value)]), (vec![], 0), "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn the_wall_clock_is_read_only_for_a_moment() {
+        let moment = ("anthropic-ratelimit-requests-reset", "2025-10-09T08:54:20Z");
+        let twin =
+            |seconds: &str| vec![("x-ratelimit-requests-reset".to_owned(), seconds.to_owned())];
+        assert_eq!(added(&[moment]), (twin("60"), 1));
+        let date = ("date", "Thu, 09 Oct 2025 08:54:10 GMT");
+        assert_eq!(added(&[moment, date]), (twin("10"), 0));
+    }
+}

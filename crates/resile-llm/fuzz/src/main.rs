@@ -19,8 +19,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use resile::Classify;
-use resile_llm::{self as llm, Classifier, Failure, Kind, Phase, Reply};
 use resile::quota::Dimension;
+use resile_llm::{self as llm, Classifier, Failure, Kind, Phase, Reply};
 
 /// Whole answers of every shape, one per line. Mutations start from these.
 const SEEDS: [&str; 5] = [
