@@ -4,6 +4,7 @@
 mod browser;
 mod default;
 mod manual;
+mod nanos;
 mod rng;
 #[cfg(all(feature = "browser", target_family = "wasm", target_os = "unknown"))]
 mod script;
@@ -14,6 +15,7 @@ mod timer;
 #[cfg(all(feature = "tokio", not(all(target_family = "wasm", target_os = "unknown"))))]
 mod tokio;
 
+pub(crate) use self::nanos::nanos;
 #[cfg(all(feature = "tokio", not(all(target_family = "wasm", target_os = "unknown"))))]
 pub use self::tokio::TokioTimer;
 #[cfg(all(feature = "browser", target_family = "wasm", target_os = "unknown"))]
@@ -28,4 +30,3 @@ pub use seeded::Seeded;
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use thread::{ThreadSleep, ThreadTimer};
 pub use timer::Timer;
-pub(crate) use timer::nanos;
