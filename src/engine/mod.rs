@@ -26,6 +26,7 @@ mod pending;
 mod policy;
 mod success;
 mod wait;
+mod within;
 
 pub use gave_up::{Boxed, GaveUp, Source};
 

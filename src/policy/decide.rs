@@ -51,6 +51,16 @@ pub enum StopReason {
 }
 
 impl StopReason {
+    /// Returns true if a part of the upstream refused the call. A `Deadline` is a refusal if no attempt
+    /// could begin before it.
+    pub(crate) const fn is_refusal(self, attempts: u32, is_cut: bool) -> bool {
+        match self {
+            Self::Open | Self::Full | Self::Budget => true,
+            Self::Deadline => attempts == 0 && !is_cut,
+            _ => false,
+        }
+    }
+
     /// Returns a stable word for logs and metrics: `fatal`, `unclassified`, `attempts`, `deadline`,
     /// `budget`, `open`, `full`, `too_large`, `hint_too_long`, `alternatives`, `partial`, `cancelled`.
     #[must_use]
