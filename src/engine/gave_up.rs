@@ -3,7 +3,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use super::within;
+use super::within::{self, End};
 use crate::observe::{NoRoom, OneLine, Words};
 use crate::policy::StopReason;
 use crate::quota::TooLarge;
@@ -324,9 +324,21 @@ impl<E: Source> Error for GaveUp<E> {
 }
 
 impl<E> GaveUp<E> {
-    /// Tells an outer call that asks how this call ended.
+    /// Tells an outer call that asks how this call ended. `last` is the last error, if that is known
+    /// as an `Error`.
     pub(super) fn answer(&self, last: Option<&(dyn Error + 'static)>) {
-        within::answer(&self.0, last);
+        within::answer(|| {
+            let Facts { reason, attempts, cut, .. } = self.0.facts;
+            let error_type = match (reason, cut, &self.0.error_type) {
+                (StopReason::Cancelled, ..) => "cancelled".into(),
+                (_, Some(cut), _) => cut.as_str().into(),
+                (.., Some(word)) => word.clone(),
+                _ if self.0.last.is_none() => reason.as_str().into(),
+                _ => within::ask(|| last)
+                    .map_or(std::any::type_name::<E>().into(), |end| end.error_type),
+            };
+            End { error_type, is_refusal: reason.is_refusal(attempts, cut.is_some()) }
+        });
     }
 }
 

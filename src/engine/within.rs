@@ -8,9 +8,6 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::error::Error;
 
-use super::gave_up::Inner;
-use crate::policy::StopReason;
-
 /// The end of a call within an attempt.
 pub(super) struct End {
     /// The type of its error in one word.
@@ -62,26 +59,10 @@ fn is_open() -> bool {
     QUESTION.try_with(look).unwrap_or(false)
 }
 
-/// Answers an open question with the end of a call. `last` is its last error, if that is an `Error`.
-pub(super) fn answer<E>(inner: &Inner<E>, last: Option<&(dyn Error + 'static)>) {
+/// Answers an open question.
+pub(super) fn answer(end: impl FnOnce() -> End) {
     if is_open() {
-        let end = end(inner, last);
-        let _ = QUESTION.try_with(|question| question.set(Question::Answered(end)));
+        let end = Question::Answered(end());
+        let _ = QUESTION.try_with(|question| question.set(end));
     }
-}
-
-fn end<E>(inner: &Inner<E>, last: Option<&(dyn Error + 'static)>) -> End {
-    let (facts, is_known) = (&inner.facts, inner.last.is_some());
-    let error_type = match (facts.reason, facts.cut, &inner.error_type) {
-        (StopReason::Cancelled, ..) => "cancelled".into(),
-        (_, Some(cut), _) => cut.as_str().into(),
-        (.., Some(word)) => word.clone(),
-        (reason, ..) if !is_known => reason.as_str().into(),
-        _ => match ask(|| last) {
-            Some(end) => end.error_type,
-            None => std::any::type_name::<E>().into(),
-        },
-    };
-    let is_refusal = facts.reason.is_refusal(facts.attempts, facts.cut.is_some());
-    End { error_type, is_refusal }
 }

@@ -246,7 +246,7 @@ pub struct AttemptFailure<'a> {
     pub error_type: Option<&'a str>,
     /// True if a part of an upstream refused a call within the attempt. That part has events of its
     /// own.
-    pub(crate) is_refusal: bool,
+    pub is_refusal: bool,
     /// The timeout or the end of the stream. `None` if the attempt returned an error.
     pub cut: Option<Cut>,
     /// The classification. `None` if the classifier has no verdict or was not asked.
