@@ -10,6 +10,9 @@ use crate::timeout::Timeout;
 use std::time::Duration;
 
 use crate::bulkhead::{Bulkhead, Limited};
+use crate::call::Call;
+use crate::classify::Classify;
+use crate::upstream::{Target, TargetFor, Via};
 
 /// Postfix adapters for any future. An adapter covers everything to its left in the method chain.
 pub trait ResilienceExt: Future + Sized {
@@ -42,6 +45,71 @@ pub trait ResilienceExt: Future + Sized {
     #[inline]
     fn timeout(self, limit: Duration) -> Timeout<Self> {
         Timeout::new(self, limit)
+    }
+
+    /// Runs the future as one attempt on `target`: through its breaker, its bulkhead and its other
+    /// parts. This is the postfix form of [`Upstream::call`](crate::Upstream::call).
+    ///
+    /// The target is any target of [`.on(…)`](crate::Retry::on): `&Upstream`, `Arc<Upstream>`, or
+    /// [`MODEL.at_cost(cost)`](crate::Upstream::at_cost). The attempt waits for its admission, and
+    /// `classifier` classifies its error for the breaker and the cooldown. There is no retry, and the
+    /// attempt takes no token of the budget. The returned future takes a
+    /// [token](crate::Call::with_token), a [total timeout](crate::Call::with_total_timeout) and an
+    /// [attempt timeout](crate::Call::with_attempt_timeout).
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`](crate::GaveUp) if the attempt failed, was refused, timed out or was cancelled. Its
+    /// [`reason`](crate::GaveUp::reason) is [`Open`](crate::StopReason::Open) for an open breaker
+    /// and [`Full`](crate::StopReason::Full) for a full bulkhead. The future has then not been
+    /// polled. The reason is [`Attempts`](crate::StopReason::Attempts),
+    /// [`Fatal`](crate::StopReason::Fatal) or [`Unclassified`](crate::StopReason::Unclassified) if
+    /// the future returned an error.
+    ///
+    /// # Cancel safety
+    ///
+    /// It equals the cancel safety of the future. A call dropped in the queue has started nothing
+    /// and leaves the queue. A call dropped in flight gives its permit back and counts for nothing.
+    /// The future is dropped before the permit is released.
+    ///
+    /// # Panics
+    ///
+    /// Panics if polled after completion.
+    ///
+    /// # Examples
+    ///
+    /// A breaker around any future:
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// use resile::breaker::Breaker;
+    /// use resile::{Always, ResilienceExt, StopReason, Upstream};
+    /// use std::io;
+    ///
+    /// static STORE: Upstream = Upstream::new("store")
+    ///     .with_breaker(Breaker::new().with_consecutive(2));
+    ///
+    /// async fn fetch() -> io::Result<u32> {
+    ///     Err(io::ErrorKind::ConnectionReset.into())
+    /// }
+    /// for _ in 0..2 {
+    ///     let failed = fetch().through(&STORE, Always).await.unwrap_err();
+    ///     assert_eq!(failed.reason(), StopReason::Attempts);
+    /// }
+    /// let refused = fetch().through(&STORE, Always).await.unwrap_err();
+    /// assert_eq!((refused.reason(), refused.attempts()), (StopReason::Open, 0));
+    /// # }
+    /// ```
+    #[track_caller]
+    fn through<X, C, T, E, R>(self, target: X, classifier: C) -> Call<Self, E, C, Via<X, R>>
+    where
+        Self: Future<Output = Result<T, E>>,
+        X: Target,
+        C: Classify<E>,
+        Via<X, R>: TargetFor<E>,
+    {
+        Call::new(Via::new(target), self, classifier)
     }
 
     /// Runs the future with a permit of `bulkhead` and queues for the permit if necessary.

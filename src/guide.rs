@@ -105,7 +105,7 @@ chapter! {
 
 chapter! {
     observing ["tracing" "metrics"] [
-        "crate::observe::Log" "crate::Upstream::display" "crate::Upstream::debug" "crate::http"
+        "crate::observe::Log" "crate::Upstream::display" "crate::http"
         "crate::Classify::error_type" "crate::observe::Metrics" "crate::observe::Event"
         "crate::Upstream::observed_by" "crate::upstream::Observed"
         "crate::observe::AttemptFailure::source"

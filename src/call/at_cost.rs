@@ -1,34 +1,45 @@
 use std::convert::Infallible;
 
-use super::{Admission, Admitting, Call};
+use super::{Admission, Admitting};
 use crate::cancel::{Cancel, Never};
-use crate::classify::Classify;
 use crate::engine::GaveUp;
-use crate::upstream::{AtCost, TargetFor, Via};
+use crate::upstream::{AtCost, TargetFor};
 
-/// Single attempts at a cost.
+/// Single attempts at a cost, made by the caller. For a future see
+/// [`ResilienceExt::through`](crate::ResilienceExt::through).
 impl<X> AtCost<'_, X> {
-    /// Runs `future` as one attempt at this cost. See [`Upstream::call`](crate::Upstream::call).
-    ///
-    /// # Errors
-    ///
-    /// [`GaveUp`] if the attempt failed, was refused, timed out or was cancelled.
-    #[track_caller]
-    pub fn call<F, T, E, C, R>(self, future: F, classifier: C) -> Call<F, E, C, Via<Self, R>>
-    where
-        F: Future<Output = Result<T, E>>,
-        C: Classify<E>,
-        Via<Self, R>: TargetFor<E>,
-    {
-        Call::new(Via::new(self), future, classifier)
-    }
-
     /// Waits for the admission of one attempt at this cost. See
     /// [`Upstream::admit`](crate::Upstream::admit).
+    ///
+    /// The admission holds the target. With an `Arc<Upstream>` it borrows nothing.
     ///
     /// # Errors
     ///
     /// [`GaveUp`] if the attempt is refused.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the queue.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use resile::quota::Cost;
+    /// use resile::upstream::AtCost;
+    /// use resile::{Never, Upstream};
+    /// use std::sync::Arc;
+    ///
+    /// let host = Arc::new(Upstream::named("example.org"));
+    /// let admission = AtCost::new(host, Cost::new()).admit(Never).await?;
+    /// let task = tokio::spawn(async move {
+    ///     admission.succeeded(); // after the request
+    /// });
+    /// # task.await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[track_caller]
     pub fn admit<K: Cancel>(self, token: K) -> Admitting<Self, K>
     where

@@ -15,17 +15,19 @@ use crate::policy::StopReason;
 use crate::upstream::{Target, TargetFor};
 
 pin_project! {
-    /// The future of [`Upstream::call`](crate::Upstream::call): one attempt without a retry.
+    /// One attempt on an upstream, without a retry. Made by
+    /// [`Upstream::call`](crate::Upstream::call) and by
+    /// [`ResilienceExt::through`](crate::ResilienceExt::through).
     #[must_use = "futures do nothing unless `.await`ed or polled"]
     pub struct Call<F, E, C, X, K = Never>
     where
         X: Target,
         K: Cancel,
     {
-        // `None` after its end. Declared before `call`: it drops before the permit is released.
+        // `None` after its end. Declared before `state`: it drops before the permit is released.
         #[pin]
         future: Option<F>,
-        call: CallState<E, OneAttempt<C, Timeouts>, K, X>,
+        state: CallState<E, OneAttempt<C, Timeouts>, K, X>,
         has_begun: bool,
         #[pin]
         pending: PendingOf<X, K>,
@@ -34,10 +36,10 @@ pin_project! {
 
 impl<F, E, C, X: Target> Call<F, E, C, X> {
     #[track_caller]
-    pub(super) fn new(target: X, future: F, classifier: C) -> Self {
+    pub(crate) fn new(target: X, future: F, classifier: C) -> Self {
         let rules = OneAttempt { classifier, limits: Timeouts::NONE };
-        let call = CallState::new(CallKind::Single, rules, Never).on(target);
-        Self { call, has_begun: false, future: Some(future), pending: Pending::none() }
+        let state = CallState::new(CallKind::Single, rules, Never).on(target);
+        Self { state, has_begun: false, future: Some(future), pending: Pending::none() }
     }
 }
 
@@ -50,7 +52,7 @@ impl<F, E, C, X: Target> Call<F, E, C, X> {
     pub fn with_token<K: Cancel>(self, token: K) -> Call<F, E, C, X, K> {
         Call {
             future: self.future,
-            call: self.call.with_token(token),
+            state: self.state.with_token(token),
             has_begun: false,
             pending: Pending::none(),
         }
@@ -65,7 +67,7 @@ impl<F, E, C, X: Target, K: Cancel> Call<F, E, C, X, K> {
     /// as [`StopReason::Deadline`]. A wait that is known to be longer ends the call at once. Zero
     /// allows one poll.
     pub const fn with_total_timeout(mut self, limit: Duration) -> Self {
-        self.call.policy.limits = self.call.policy.limits.with_total(limit);
+        self.state.policy.limits = self.state.policy.limits.with_total(limit);
         self
     }
 
@@ -76,7 +78,7 @@ impl<F, E, C, X: Target, K: Cancel> Call<F, E, C, X, K> {
     /// the upstream. A shorter limit learned by an
     /// [adaptive timeout](crate::AdaptiveTimeout) applies first.
     pub const fn with_attempt_timeout(mut self, limit: Duration) -> Self {
-        self.call.policy.limits = self.call.policy.limits.with_attempt(limit);
+        self.state.policy.limits = self.state.policy.limits.with_attempt(limit);
         self
     }
 }
@@ -94,7 +96,7 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if !*this.has_begun {
-            let begun = ready!(this.call.poll_between(0, None, this.pending.as_mut(), cx));
+            let begun = ready!(this.state.poll_between(0, None, this.pending.as_mut(), cx));
             if let Err(gave_up) = begun {
                 this.future.set(None);
                 return Poll::Ready(Err(gave_up));
@@ -103,16 +105,16 @@ where
         }
         let future =
             this.future.as_mut().as_pin_mut().expect("`Upstream::call` polled after completion");
-        let outcome = ready!(this.call.poll_attempt(0, future, this.pending, cx));
+        let outcome = ready!(this.state.poll_attempt(0, future, this.pending, cx));
         let is_cut = outcome.as_ref().is_err_and(|finish| finish.is_cut());
         // The future is dropped before its end is reported.
-        this.call.dropping(0, is_cut, || this.future.set(None));
+        this.state.dropping(0, is_cut, || this.future.set(None));
         Poll::Ready(match outcome {
             Ok(value) => {
-                this.call.succeeded(0, 1);
+                this.state.succeeded(0, 1);
                 Ok(value)
             }
-            Err(finish) => Err(Self::close(this.call, finish)),
+            Err(finish) => Err(Self::close(this.state, finish)),
         })
     }
 }
@@ -136,6 +138,6 @@ where
 
 impl<F, E, C, X: Target, K: Cancel> fmt::Debug for Call<F, E, C, X, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call").field("attempts", &self.call.attempts()).finish_non_exhaustive()
+        f.debug_struct("Call").field("attempts", &self.state.attempts()).finish_non_exhaustive()
     }
 }

@@ -13,12 +13,13 @@ pub use admitting::Admitting;
 pub use future::Call;
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use crate::cancel::{Cancel, Never};
 use crate::classify::Classify;
 use crate::engine::GaveUp;
 use crate::time::Timer;
+#[cfg(doc)]
+use crate::upstream::AtCost;
 use crate::upstream::{Explained, Upstream, Via};
 
 impl<M: Timer> Upstream<M> {
@@ -80,6 +81,8 @@ impl<M: Timer> Upstream<M> {
 
     /// Waits for the admission of one attempt that the caller makes.
     ///
+    /// The admission borrows the upstream. For one that borrows nothing see [`AtCost::admit`].
+    ///
     /// The admission asks the token, the cooldown, the bulkhead, the quota and the breaker in this
     /// order. [`with_max_wait`](Admitting::with_max_wait) limits the wait.
     ///
@@ -112,16 +115,6 @@ impl<M: Timer> Upstream<M> {
     /// ```
     #[track_caller]
     pub fn admit<K: Cancel>(&self, token: K) -> Admitting<&Self, K> {
-        Admitting::new(self, token)
-    }
-
-    /// Does the work of [`admit`](Self::admit) and returns an admission that borrows nothing.
-    ///
-    /// # Errors
-    ///
-    /// See [`admit`](Self::admit).
-    #[track_caller]
-    pub fn admit_owned<K: Cancel>(self: Arc<Self>, token: K) -> Admitting<Arc<Self>, K> {
         Admitting::new(self, token)
     }
 

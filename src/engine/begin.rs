@@ -2,7 +2,8 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::engine::remaining;
-use super::{CallPolicy, CallState, Engine, GaveUp, Limits, NO_LIMIT, nesting, wait_end};
+use super::engine::wait_end;
+use super::{CallPolicy, CallState, Engine, GaveUp, Limits, NO_LIMIT, nesting};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::{CallKind, EventKind, HeldBy};

@@ -1,11 +1,21 @@
 use std::time::Duration;
 
 use super::nesting::{self, Polled, Site};
-use super::{LATEST, Limits, NO_LIMIT, UNKNOWN};
+use super::{Limits, NO_LIMIT};
 use crate::adaptive::AdaptiveTimeout;
 use crate::observe::CallKind;
 use crate::time::{Timer, nanos};
 use crate::upstream::{Endpoint, Guard};
+
+pub(super) const UNKNOWN: u64 = u64::MAX;
+/// The largest start time. Later readings are cut to this value: elapsed times are then unknown.
+pub(super) const LATEST: u64 = UNKNOWN - 1;
+
+/// Returns the end of a wait that begins at `now`. Never 0 or `NO_LIMIT`: both mean "no wait".
+#[inline]
+pub(super) fn wait_end(now: u64, delay: u64) -> u64 {
+    now.saturating_add(delay).clamp(1, NO_LIMIT - 1)
+}
 
 /// The part of a call's state that depends on its target alone.
 ///

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use super::engine::remaining;
-use super::{CallPolicy, CallState, Engine, GaveUp, NO_LIMIT, wait_end};
+use super::engine::wait_end;
+use super::{CallPolicy, CallState, Engine, GaveUp, NO_LIMIT};
 use crate::budget::Cause;
 use crate::cancel::Cancel;
 use crate::classify::{CUT, Classify};

@@ -3,9 +3,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::Duration;
 
-use super::{
-    Begin, CallPolicy, CallState, Engine, Finish, GaveUp, LATEST, Limits, NO_LIMIT, PendingOf,
-};
+use super::engine::LATEST;
+use super::{Begin, CallPolicy, CallState, Engine, Finish, GaveUp, Limits, NO_LIMIT, PendingOf};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::policy::{Attempt, Rules, StopReason};

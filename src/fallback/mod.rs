@@ -89,120 +89,12 @@
 //! # }
 //! ```
 
+mod alternative;
+mod fallback;
 mod future;
 mod policy;
 
+pub use self::fallback::fallback;
+pub use alternative::Alternative;
 pub use future::Fallback;
 pub use policy::FallbackPolicy;
-
-use std::time::Duration;
-
-use crate::cancel::Cancel;
-use crate::classify::Classify;
-use crate::policy::AsPolicy;
-
-/// An alternative, as its operation sees it. Made by [`fallback`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Alternative<'a, A> {
-    value: &'a A,
-    index: usize,
-    count: usize,
-    elapsed: Duration,
-    remaining: Option<Duration>,
-}
-
-impl<'a, A> Alternative<'a, A> {
-    /// Returns the alternative itself.
-    #[must_use]
-    pub const fn value(&self) -> &'a A {
-        self.value
-    }
-
-    /// Returns the index of the alternative in the list. The first is 0.
-    #[must_use]
-    pub const fn index(&self) -> usize {
-        self.index
-    }
-
-    /// Returns whether this is the last alternative.
-    #[must_use]
-    pub const fn is_last(&self) -> bool {
-        self.index + 1 == self.count
-    }
-
-    /// Returns the time from the start of the call to the start of this alternative.
-    ///
-    /// The time is zero for the first alternative.
-    #[must_use]
-    pub const fn elapsed(&self) -> Duration {
-        self.elapsed
-    }
-
-    /// Returns the time left until the deadline of the whole call. `None` without a deadline.
-    #[must_use]
-    pub const fn remaining(&self) -> Option<Duration> {
-        self.remaining
-    }
-
-    /// Returns the remaining time divided by the number of alternatives left including this one.
-    ///
-    /// Returns `None` without a deadline. Use the share as the timeout of this alternative. Even if
-    /// it hangs, the other alternatives then get their time. The last one gets all the rest.
-    #[must_use]
-    pub fn share(&self) -> Option<Duration> {
-        let left = u32::try_from(self.count.saturating_sub(self.index)).unwrap_or(u32::MAX);
-        self.remaining.map(|remaining| remaining / left.max(1))
-    }
-}
-
-/// Tries `alternatives` in order until one of them succeeds.
-///
-/// `op` is called once for each alternative tried. The first call happens at the first poll of the
-/// returned future. After an error the policy's classifier decides:
-///
-/// * If the request may be [sent again](crate::Verdict::is_again), the next alternative is tried at
-///   once. The future of the failed alternative is dropped before.
-/// * Otherwise the call ends. It also ends without a verdict.
-///
-/// An outcome that is ready takes precedence over the token and the deadline. The token and the
-/// deadline take precedence over the start of the next alternative.
-///
-/// Within `op`, call each alternative on its own [`Upstream`](crate::Upstream). The fallback itself
-/// may get a name or an upstream shared by all alternatives. On a shared upstream each alternative
-/// is an attempt.
-///
-/// # Errors
-///
-/// [`GaveUp`](crate::GaveUp) with the number of alternatives tried, the time taken and the last
-/// error. If all alternatives failed, the reason is
-/// [`StopReason::Alternatives`](crate::StopReason::Alternatives). An empty list ends the same way.
-///
-/// # Cancel safety
-///
-/// Dropping the future drops the alternative in flight and gives back what the call holds at its
-/// upstream.
-///
-/// # Panics
-///
-/// Panics if polled after completion.
-///
-/// # Examples
-///
-/// See [the module](mod@crate::fallback).
-#[inline]
-#[track_caller]
-pub fn fallback<'a, A, F, Fut, T, E, P, C, K>(
-    alternatives: &'a [A],
-    op: F,
-    policy: P,
-    token: K,
-) -> Fallback<'a, A, F, Fut, E, P, K>
-where
-    F: FnMut(Alternative<'a, A>) -> Fut,
-    Fut: Future<Output = Result<T, E>>,
-    P: AsPolicy<Policy = FallbackPolicy<C>>,
-    C: Classify<E>,
-    K: Cancel,
-{
-    Fallback::new(alternatives, op, policy, token)
-}

@@ -18,13 +18,13 @@ use crate::observe::{Chain, Words};
 /// * `&str`, `String`, `Cow<str>` and integers,
 /// * [`GaveUp`](crate::GaveUp) and [`resile::Error`](crate::Error) of these.
 ///
-/// For other types choose the words: [`Upstream::display`](crate::Upstream::display) or
-/// [`Upstream::debug`](crate::Upstream::debug).
+/// For a type with only `Display` see [`Upstream::display`](crate::Upstream::display). An error
+/// without words gets some in the operation, as by `.map_err(|error| format!("{error:?}"))`.
 #[diagnostic::on_unimplemented(
-    message = "the log cannot print errors of type `{Self}`: implement `Error` for it, or call `.on(upstream.display())` or `.on(upstream.debug())`",
+    message = "the log cannot print errors of type `{Self}`: implement `Error` for it, or call `.on(upstream.display())`",
     label = "the error is neither an `Error` nor a text",
-    note = "`.on(upstream.display())` prints the `Display` of the error, and `.on(upstream.debug())` its `Debug`",
-    note = "for a name or an `Arc<Upstream>`: `.on(Displayed::new(\"weather\"))` or `.on(Debugged::new(arc))`, both in `resile::upstream`"
+    note = "`.on(upstream.display())` prints the `Display` of the error, and for a name or an `Arc<Upstream>` it is `.on(Displayed::new(\"weather\"))` of `resile::upstream`",
+    note = "an error with only `Debug` gets words in the operation, by `.map_err(…)`"
 )]
 pub trait Explained<M>: Explain<M> {}
 
@@ -37,10 +37,10 @@ mod sealed {
 
     /// Prints an error with all of its sources.
     #[diagnostic::on_unimplemented(
-        message = "the log cannot print errors of type `{Self}`: implement `Error` for it, or call `.on(upstream.display())` or `.on(upstream.debug())`",
+        message = "the log cannot print errors of type `{Self}`: implement `Error` for it, or call `.on(upstream.display())`",
         label = "the error is neither an `Error` nor a text",
-        note = "`.on(upstream.display())` prints the `Display` of the error, and `.on(upstream.debug())` its `Debug`",
-        note = "for a name or an `Arc<Upstream>`: `.on(Displayed::new(\"weather\"))` or `.on(Debugged::new(arc))`, both in `resile::upstream`"
+        note = "`.on(upstream.display())` prints the `Display` of the error, and for a name or an `Arc<Upstream>` it is `.on(Displayed::new(\"weather\"))` of `resile::upstream`",
+        note = "an error with only `Debug` gets words in the operation, by `.map_err(…)`"
     )]
     pub trait Explain<M> {
         fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
@@ -88,7 +88,7 @@ pub mod markers {
     #[derive(Debug)]
     pub struct Operation<M>(PhantomData<M>);
 
-    /// The caller chose the words by `display()` or `debug()`.
+    /// The caller chose the words by `display()`.
     #[derive(Debug)]
     pub struct Chosen;
 }
@@ -164,7 +164,7 @@ macro_rules! texts {
 texts!(&str, String, Cow<'_, str>);
 texts!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
 
-/// A way to find the words of an error: [`Inferred`], [`ByDisplay`] or [`ByDebug`].
+/// A way to find the words of an error: [`Inferred`] or [`ByDisplay`].
 pub trait Way<E: ?Sized, M> {
     fn explain(error: &E, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 
@@ -181,10 +181,6 @@ pub struct Inferred;
 #[derive(Debug)]
 pub struct ByDisplay;
 
-/// Prints errors with `Debug`.
-#[derive(Debug)]
-pub struct ByDebug;
-
 impl<E: Explain<M>, M> Way<E, M> for Inferred {
     fn explain(error: &E, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         error.explain(f)
@@ -198,12 +194,6 @@ impl<E: Explain<M>, M> Way<E, M> for Inferred {
 impl<E: fmt::Display> Way<E, Chosen> for ByDisplay {
     fn explain(error: &E, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{error:#}")
-    }
-}
-
-impl<E: fmt::Debug> Way<E, Chosen> for ByDebug {
-    fn explain(error: &E, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{error:?}")
     }
 }
 
@@ -292,4 +282,4 @@ macro_rules! describe_no_error {
     )*};
 }
 
-describe_no_error!(Inferred, ByDisplay, ByDebug);
+describe_no_error!(Inferred, ByDisplay);

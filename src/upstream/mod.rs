@@ -18,7 +18,7 @@
 //! | with hedges | `hedge(op, POLICY, &token).on(&UPSTREAM)` |
 //! | with alternatives | `fallback(…).on("name")`, and each call within on its own upstream |
 //! | in your own loop | `Run::new(POLICY, &token).on(&UPSTREAM)` |
-//! | one attempt, no retry | [`UPSTREAM.call(future, classifier)`](Upstream::call) |
+//! | one attempt, no retry | [`UPSTREAM.call(future, classifier)`](Upstream::call), or [`future.through(&UPSTREAM, classifier)`](crate::ResilienceExt::through) |
 //! | one attempt, by hand | [`UPSTREAM.admit(&token)`](Upstream::admit), then [`settle`](crate::Admission::settle) |
 //!
 //! # Calls within calls
@@ -70,7 +70,7 @@ pub use at_cost::AtCost;
 pub use explain::{Explained, markers};
 pub use shared::{Resource, Shared};
 pub use target::{NoUpstream, Target, TargetFor};
-pub use wrapper::{Debugged, Displayed, Observed, Via};
+pub use wrapper::{Displayed, Observed, Via};
 
 pub(crate) use explain::{Describe, NotError, Writer};
 pub(crate) use guard::{Guard, Owned};
@@ -295,15 +295,10 @@ impl<M> Upstream<M> {
     }
 
     /// Returns the upstream for a call whose log prints the `Display` of errors, without their
-    /// sources. For an error type that is not an `Error`.
+    /// sources. For an error type that is not an `Error`. An error with only `Debug` gets words in the
+    /// operation, as by `.map_err(|error| format!("{error:?}"))`.
     pub const fn display(&self) -> Displayed<&Self> {
         Displayed::new(self)
-    }
-
-    /// Returns the upstream for a call whose error type has no `Display`. The log then prints the
-    /// `Debug` of the error.
-    pub const fn debug(&self) -> Debugged<&Self> {
-        Debugged::new(self)
     }
 }
 

@@ -48,7 +48,7 @@ impl Target for NoUpstream {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a target for calls with errors of type `{E}`",
     note = "a target is `&Upstream`, `Arc<Upstream>`, `&LazyLock<Upstream>`, or a name such as \"weather\"",
-    note = "the log prints the chain of an `Error`: for an error with only `Display` call `.on(upstream.display())`, with only `Debug` `.on(upstream.debug())`",
+    note = "the log prints the chain of an `Error`: for an error with only `Display` call `.on(upstream.display())`, and with only `Debug` map it in the operation",
     note = "without the feature `tokio` (on wasm32-unknown-unknown: `browser`), set a timer with `Upstream::with_timer`"
 )]
 pub trait TargetFor<E: ?Sized>:

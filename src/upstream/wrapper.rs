@@ -3,7 +3,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
-use super::explain::{By, ByDebug, ByDisplay};
+use super::explain::{By, ByDisplay};
 use super::{Endpoint, Name, Parts, Target};
 use crate::observe::{Event, Observe};
 use crate::quota::Demand;
@@ -187,55 +187,40 @@ impl<X: fmt::Debug, P> fmt::Debug for Observed<X, P> {
     }
 }
 
-macro_rules! ways {
-    ($($(#[$doc:meta])* $name:ident, $way:ty;)*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug)]
-        pub struct $name<X> {
-            target: X,
-        }
-
-        impl<X> $name<X> {
-            /// Creates a target from another one. Use this for an `Arc<Upstream>` or a name.
-            pub const fn new(target: X) -> Self {
-                Self { target }
-            }
-
-            /// Returns this target with an additional observer for one call.
-            pub const fn observed_by<O: Observe + ?Sized>(
-                self,
-                observer: &O,
-            ) -> Observed<Self, &O> {
-                Observed::new(self, observer)
-            }
-        }
-
-        impl<X: Endpoint> Wrapper for $name<X> {
-            type Inner = X;
-            #[inline]
-            fn inner(&self) -> &X {
-                &self.target
-            }
-        }
-
-        impl<X: Target> Target for $name<X> {}
-
-        impl<X: Endpoint> Endpoint for $name<X> {
-            type Timer = X::Timer;
-            type Sleep = X::Sleep;
-            type Describe = $way;
-            type Slot = X::Slot;
-            const ALONE: bool = X::ALONE;
-            forward!(timer, observer, demand);
-        }
-    )*};
+/// A target whose log prints the `Display` of errors. Made by
+/// [`Upstream::display`](crate::Upstream::display).
+#[derive(Clone, Copy, Debug)]
+pub struct Displayed<X> {
+    target: X,
 }
 
-ways! {
-    /// A target whose log prints the `Debug` of errors. Made by
-    /// [`Upstream::debug`](crate::Upstream::debug).
-    Debugged, ByDebug;
-    /// A target whose log prints the `Display` of errors. Made by
-    /// [`Upstream::display`](crate::Upstream::display).
-    Displayed, ByDisplay;
+impl<X> Displayed<X> {
+    /// Creates a target from another one. Use this for an `Arc<Upstream>` or a name.
+    pub const fn new(target: X) -> Self {
+        Self { target }
+    }
+
+    /// Returns this target with an additional observer for one call.
+    pub const fn observed_by<O: Observe + ?Sized>(self, observer: &O) -> Observed<Self, &O> {
+        Observed::new(self, observer)
+    }
+}
+
+impl<X: Endpoint> Wrapper for Displayed<X> {
+    type Inner = X;
+    #[inline]
+    fn inner(&self) -> &X {
+        &self.target
+    }
+}
+
+impl<X: Target> Target for Displayed<X> {}
+
+impl<X: Endpoint> Endpoint for Displayed<X> {
+    type Timer = X::Timer;
+    type Sleep = X::Sleep;
+    type Describe = ByDisplay;
+    type Slot = X::Slot;
+    const ALONE: bool = X::ALONE;
+    forward!(timer, observer, demand);
 }

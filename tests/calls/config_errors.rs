@@ -108,9 +108,7 @@ fn is_right(setting: &str, value: &Value) -> bool {
             "slow_rate",
             "max_wait",
         ]),
-        Value::Bool(_) => {
-            setting.starts_with("learned") || any(&["maximum_reserved", "refund"])
-        }
+        Value::Bool(_) => setting.starts_with("learned") || any(&["maximum_reserved", "refund"]),
         Value::String(_) => any(&["name"]),
         Value::Number(_) => any(&["factor"]),
         Value::Array(_) => false,

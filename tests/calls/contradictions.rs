@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use resile::quota::{Charge, Cost, Dimension, Quota, Rate};
 use resile::{
     AdaptiveTimeout, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy,
-    HedgePolicy, ManualTimer, Never, RetryPolicy, StopReason, Upstream, Verdict, fallback, hedge,
-    retry,
+    HedgePolicy, ManualTimer, Never, ResilienceExt, RetryPolicy, StopReason, Upstream, Verdict,
+    fallback, hedge, retry,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value, json};
@@ -432,6 +432,6 @@ async fn a_cost_above_the_burst_ends_the_call_with_both_numbers() {
         "{error}"
     );
     // A cost of the burst fits.
-    let fits = upstream.at_cost(Cost::input(100)).call(async { Ok::<_, &str>(()) }, Always);
+    let fits = async { Ok::<_, &str>(()) }.through(upstream.at_cost(Cost::input(100)), Always);
     assert!(fits.await.is_ok());
 }

@@ -30,8 +30,7 @@ async fn number() -> u32 { 1 }
 ";
 
 const INTO_BOXED: &str = "call `.map_err(GaveUp::into_boxed)`";
-const WORDS: &str =
-    "implement `Error` for it, or call `.on(upstream.display())` or `.on(upstream.debug())`";
+const WORDS: &str = "implement `Error` for it, or call `.on(upstream.display())`";
 const TARGET: &str = "a target is `&Upstream`, `Arc<Upstream>`";
 const TOKEN: &str = "pass `Never`, a `CancellationToken` or a `&CancellationToken`";
 
@@ -60,7 +59,7 @@ const MISTAKES: &[(&str, &str, &str, usize)] = &[
     ("()", "let _ = retry(|_| own(), P, Never).on(\"name\").await;", WORDS, 2),
     ("()", "let _ = hedge(|_| own(), HedgePolicy::new(), Never).on(&UP).await;", WORDS, 2),
     ("()", "let _ = UP.call(own(), Always).await;", WORDS, 2),
-    ("()", "let _ = UP.at_cost(quota::Cost::new()).call(own(), Always).await;", WORDS, 2),
+    ("()", "let _ = own().through(UP.at_cost(quota::Cost::new()), Always).await;", WORDS, 2),
     ("()", "let _ = retry(|_| words(), P, Never).on(Some(&UP));", TARGET, 1),
     ("()", "let _ = retry(|_| words(), P, Never).on(Upstream::new(\"own\")).await;", TARGET, 1),
     ("()", "let _ = retry(|_| words(), P, ());", TOKEN, 2),
@@ -74,7 +73,7 @@ const MISTAKES: &[(&str, &str, &str, usize)] = &[
     (
         "()",
         "let _ = retry(|_| any(), P.with_classifier(http::Classifier::idempotent()), Never);",
-        "`resile::http::Classifier` cannot classify errors of type `anyhow::Error`",
+        "`Classifier` cannot classify errors of type `anyhow::Error`",
         1,
     ),
     (

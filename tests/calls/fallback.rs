@@ -1,6 +1,7 @@
 //! `resile::fallback`: the alternatives run in order, under one deadline and one token.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::future::{Future, Ready, pending, ready};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,16 +29,25 @@ struct Does {
     ends: Result<u8, Option<Verdict>>,
 }
 
-async fn does(it: &Does, timer: &ManualTimer) -> Result<u8, Option<Verdict>> {
+/// An error that is its own verdict, if it has one.
+#[derive(Clone, Copy, Debug)]
+struct Fails(Option<Verdict>);
+
+impl fmt::Display for Fails {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+async fn does(it: &Does, timer: &ManualTimer) -> Result<u8, Fails> {
     if it.takes > 0 {
         timer.sleep(SECOND * it.takes).await;
     }
-    it.ends
+    it.ends.map_err(Fails)
 }
 
-#[expect(clippy::ref_option)] // the shape of a classifier
-fn verdict_of(verdict: &Option<Verdict>) -> Option<Verdict> {
-    *verdict
+fn verdict_of(fails: &Fails) -> Option<Verdict> {
+    fails.0
 }
 
 /// Polls a call on its own clock until it ends.
@@ -85,9 +95,9 @@ fn an_instant_success_reads_no_clock_and_allocates_nothing() {
     let policy = FallbackPolicy::new();
     let models = models(NoClock);
     let counted = allocation_counter::measure(|| {
-        let op = |it: Alternative<'_, u8>| ready(Ok::<_, ()>(*it.value()));
+        let op = |it: Alternative<'_, u8>| ready(Ok::<_, &str>(*it.value()));
         assert!(matches!(
-            poll(pin!(fallback(&[7], op, &policy, Never).on(models.debug()))),
+            poll(pin!(fallback(&[7], op, &policy, Never).on(&models))),
             Poll::Ready(Ok(7))
         ));
     });
@@ -197,7 +207,7 @@ fn a_call_dropped_at_any_await_leaves_no_sleeper() {
                 async move { does(&does_it, &timer).await }
             };
             let models = models(&timer);
-            let mut call = pin!(fallback(&alternatives, op, &policy, Never).on(models.debug()));
+            let mut call = pin!(fallback(&alternatives, op, &policy, Never).on(models.display()));
             for n in 0..polls {
                 assert_eq!(poll(call.as_mut()).is_ready(), n == 4, "poll {n}");
                 if n == 4 {
@@ -306,13 +316,13 @@ proptest! {
             async move { does(&it, &timer).await }
         };
         let models = models(&timer);
-        let call = fallback(&alternatives, op, &policy, Never).on(models.debug().observed_by(&observer));
+        let call = fallback(&alternatives, op, &policy, Never).on(models.display().observed_by(&observer));
         let got = drive(&timer, call);
         prop_assert_eq!(timer.now(), SECOND * clock);
         prop_assert_eq!(got.as_ref().map_err(GaveUp::reason).copied(), outcome);
         if let Err(none) = got {
             prop_assert_eq!((none.attempts(), none.elapsed()), (tried, SECOND * clock));
-            prop_assert_eq!(none.into_last(), last);
+            prop_assert_eq!(none.into_last().map(|fails| fails.0), last);
         }
         let (begun, failed, ends) = events.into_inner();
         prop_assert_eq!((begun, ends), (tried, 1));

@@ -16,7 +16,7 @@ use resile::bulkhead::Full;
 use resile::observe::{Event, Log};
 use resile::quota::Cost;
 use resile::timeout::Elapsed;
-use resile::upstream::{Debugged, Observed};
+use resile::upstream::{AtCost, Displayed, Observed};
 use resile::{
     AdaptiveTimeout, Admission, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Cut,
     Decision, Drain, GaveUp, Health, HedgePolicy, Jitter, Keyed, ManualTimer, Never, ResilienceExt,
@@ -182,10 +182,10 @@ async fn a_call_of_statics_can_be_spawned_directly() {
     let observed = Observed::new(Arc::clone(&upstream), observer);
     let call = retry(|attempt| ask("hello", attempt), &INSTANT, Never).on(observed);
     assert_eq!(tokio::spawn(call).await.unwrap().unwrap(), 5);
-    let debugged = Debugged::new(Arc::clone(&upstream));
-    let call = retry(|attempt| ask("hello", attempt), &INSTANT, Never).on(debugged);
+    let displayed = Displayed::new(Arc::clone(&upstream));
+    let call = retry(|attempt| ask("hello", attempt), &INSTANT, Never).on(displayed);
     assert_eq!(tokio::spawn(call).await.unwrap().unwrap(), 5);
-    let admission = Arc::clone(&upstream).admit_owned(token).await.unwrap();
+    let admission = AtCost::new(Arc::clone(&upstream), Cost::new()).admit(token).await.unwrap();
     tokio::spawn(async move { admission.succeeded() }).await.unwrap();
 }
 

@@ -309,12 +309,12 @@ fn a_call_on_a_name_logs_its_name() {
     LOGGED.set(records);
     assert_eq!(messages(), [warn(failed[1]), debug(recovered[1])]);
 
-    // An error without `Display` is logged by its `Debug`. The chain of an `anyhow` error is one
+    // An error without `Display` is logged by the words that the operation gives it. The chain of an `anyhow` error is one
     // line.
     let feed = Upstream::new("feed");
     let once = policy.with_attempts(1);
     let _ = drive(
-        retry(|_| async { Err::<(), _>(Undescribed) }, once, Never).on(feed.debug()),
+        retry(|_| async { Err::<(), _>(format!("{Undescribed:?}")) }, once, Never).on(&feed),
         &ManualTimer::new(),
     );
     let chain = |_| async { Err::<(), _>(anyhow::anyhow!("reset").context("while asking")) };

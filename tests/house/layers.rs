@@ -63,7 +63,7 @@ const FOREIGN: &[Foreign] = &[
     (&["tokio::", "tokio_util::"], &["time/", "cancel.rs"]),
     (&["tracing::", "metrics::"], &["observe/"]),
     (&["rand::", "getrandom::"], &["time/rng.rs"]),
-    (&["js_sys::", "wasm_bindgen::"], &["time/browser.rs"]),
+    (&["js_sys::", "wasm_bindgen::"], &["time/script.rs"]),
     (&["http::", "httpdate::"], &["http/"]),
     (&["reqwest::"], &["http/mod.rs", "http/reqwest.rs"]),
     (&["serde_json::"], &[]),

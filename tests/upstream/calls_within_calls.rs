@@ -15,8 +15,8 @@ use futures_util::{FutureExt, StreamExt, stream};
 use resile::quota::{Cost, Dimension, Quota, Rate, Usage};
 use resile::{
     AdaptiveTimeout, Always, Backoff, Breaker, Budget, Bulkhead, ClassifyExt, Cooldown,
-    FallbackPolicy, GaveUp, HedgePolicy, ManualTimer, RetryPolicy, Run, Upstream, Verdict,
-    fallback, hedge, retry, retry_stream,
+    FallbackPolicy, GaveUp, HedgePolicy, ManualTimer, ResilienceExt, RetryPolicy, Run, Upstream,
+    Verdict, fallback, hedge, retry, retry_stream,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -747,7 +747,7 @@ fn a_usage_after_the_report_of_its_request_changes_nothing() {
     let (dear, cheap) =
         (Cost::input(500).with_max_output(1_000), Cost::input(50).with_max_output(100));
     let op = |_| async {
-        let failed = host.at_cost(cheap).call(async { Err::<u32, _>(Down) }, Always).await;
+        let failed = async { Err::<u32, _>(Down) }.through(host.at_cost(cheap), Always).await;
         assert!(failed.is_err());
         assert!(resile::quota::record(Usage::new().with_input(400).with_output(40)));
         Ok::<_, Down>(7)
@@ -808,7 +808,7 @@ fn a_call_at_another_cost_is_admitted_at_its_own_cost() {
         let (host, token) = (&host, &token);
         let op = move |_| async move {
             let answer = async { Ok::<_, Down>(7) };
-            host.at_cost(inner).call(answer, Always).await.map_err(last)
+            answer.through(host.at_cost(inner), Always).await.map_err(last)
         };
         let call = retry(op, RetryPolicy::none(), token).on(host.at_cost(outer));
         assert_eq!(finish_here(call.boxed_local()).map_err(last), Ok(7));
@@ -827,7 +827,7 @@ fn the_attempt_charges_the_usage_of_an_answer_that_a_call_within_it_has_fetched(
     let cost = Cost::input(500).with_max_output(1_000);
     let op = |_| async {
         let answer =
-            host.at_cost(cost).call(async { Ok::<_, Down>(7) }, Always).await.map_err(last);
+            async { Ok::<_, Down>(7) }.through(host.at_cost(cost), Always).await.map_err(last);
         assert!(resile::quota::record(Usage::new().with_input(400).with_output(40)));
         answer
     };

@@ -24,4 +24,5 @@ mod shared_upstream;
 mod shared_waiting;
 mod single_calls;
 mod streams_and_hedges_on_upstream;
+mod through;
 mod upstream_hints;

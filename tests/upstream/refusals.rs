@@ -12,8 +12,8 @@ use resile::quota::{Cost, Quota, Rate};
 use resile::stream::{Part, Resumption};
 use resile::{
     Alternative, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, ClassifyExt,
-    Cooldown, Cut, FallbackPolicy, GaveUp, Health, Jitter, Never, RetryPolicy, Run, StopReason,
-    Upstream, Verdict, fallback, retry, retry_stream,
+    Cooldown, Cut, FallbackPolicy, GaveUp, Health, Jitter, Never, ResilienceExt, RetryPolicy, Run,
+    StopReason, Upstream, Verdict, fallback, retry, retry_stream,
 };
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -119,7 +119,7 @@ async fn the_reason_decides_the_verdict() {
     drop(place);
 
     let small = plain().with_quota(Quota::new().with_tokens(Rate::per_minute(10)));
-    let large = small.at_cost(Cost::input(1_000)).call(ready(Answer::Ok(1)), Always);
+    let large = ready(Answer::Ok(1)).through(small.at_cost(Cost::input(1_000)), Always);
     rows.push((large.await.unwrap_err(), StopReason::TooLarge, Some(UNASKED.not_again())));
 
     let items = |_| ready(Ok(stream::iter([Ok(1), Answer::Err("cut")])));
@@ -212,7 +212,7 @@ async fn an_outer_call_waits_for_the_other_parts_of_an_inner_call() {
     assert_eq!(retry(short, rules(), Never).await, Ok(1));
     assert!(began.elapsed() >= SECOND * 20, "{:?}", began.elapsed());
     let began = Instant::now();
-    let short = |_| sixty().call(one(), Always).with_total_timeout(SECOND);
+    let short = |_| one().through(sixty(), Always).with_total_timeout(SECOND);
     assert_eq!(retry(short, rules(), Never).await, Ok(1));
     let waited = began.elapsed();
     assert!(waited > SECOND * 9 && waited <= MINUTE + SECOND * 6, "{waited:?}");

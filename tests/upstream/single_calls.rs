@@ -9,7 +9,7 @@ use resile::quota::{Cost, Quota, Rate};
 use resile::upstream::{Via, markers};
 use resile::{
     AdaptiveTimeout, Admission, Always, Breaker, Bulkhead, Cancel, ClassifyExt, Cooldown, Cut,
-    Drain, GaveUp, Never, StopReason, Upstream, Verdict,
+    Drain, GaveUp, Never, ResilienceExt, StopReason, Upstream, Verdict,
 };
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -83,7 +83,7 @@ async fn a_token_ends_a_single_call_at_every_place() {
         let (scene, began) = (Scene::new(place), Instant::now());
         let token = cancelled_in(SECOND * 2);
         let call =
-            scene.upstream.at_cost(COST).call(pending::<Answer>(), Always).with_token(&token);
+            pending::<Answer>().through(scene.upstream.at_cost(COST), Always).with_token(&token);
         let gave_up = call.await.unwrap_err();
         assert_eq!((gave_up.reason(), began.elapsed()), (StopReason::Cancelled, SECOND * 2));
         assert_eq!(gave_up.attempts(), u32::from(place == Place::InFlight), "{place:?}");
@@ -96,7 +96,7 @@ async fn a_token_ends_a_single_call_at_every_place() {
 async fn a_total_timeout_ends_a_single_call_at_every_place() {
     for place in PLACES {
         let (scene, began) = (Scene::new(place), Instant::now());
-        let call = scene.upstream.at_cost(COST).call(pending::<Answer>(), Always);
+        let call = pending::<Answer>().through(scene.upstream.at_cost(COST), Always);
         let gave_up = call.with_total_timeout(SECOND * 2).await.unwrap_err();
         // A wait that is known to be longer ends the call at once.
         let after = if matches!(place, Place::Held | Place::InLine) { 0 } else { 2 };
@@ -152,7 +152,7 @@ async fn a_drained_token_lets_a_single_call_finish() {
     for place in WAITS {
         let (scene, began) = (Scene::new(place), Instant::now());
         let token = Drain(cancelled_in(SECOND * 2));
-        let call = scene.upstream.at_cost(COST).call(slow(), Always).with_token(token);
+        let call = slow().through(scene.upstream.at_cost(COST), Always).with_token(token);
         assert_eq!(call.await.unwrap_err().reason(), StopReason::Cancelled);
         assert_eq!(began.elapsed(), SECOND * 2, "{place:?}");
     }
@@ -174,7 +174,7 @@ async fn an_attempt_timeout_cuts_classifies_and_counts() {
         (StopReason::Fatal, Some(Cut::AttemptTimeout(SECOND * 3)), Some(booking), 1)
     );
     assert_eq!(scene.upstream.snapshot().unwrap().failures, 1);
-    let call = scene.upstream.at_cost(COST).call(pending::<Answer>(), Always);
+    let call = pending::<Answer>().through(scene.upstream.at_cost(COST), Always);
     let gave_up = call
         .with_attempt_timeout(SECOND * 9)
         .with_total_timeout(SECOND)

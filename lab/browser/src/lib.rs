@@ -5,7 +5,7 @@
 //! here.
 #![cfg(target_family = "wasm")]
 
-mod page;
+pub mod page;
 mod picture;
 mod scene;
 mod slider;

@@ -7,8 +7,8 @@ use resile::observe::{Event, EventKind, HeldBy};
 use resile::quota::{Cost, Dimension, Quota, Rate};
 use resile::upstream::AtCost;
 use resile::{
-    Always, Backoff, Breaker, Budget, Bulkhead, Cooldown, Never, RetryPolicy, StopReason, Upstream,
-    Verdict, retry,
+    Always, Backoff, Breaker, Budget, Bulkhead, Cooldown, Never, ResilienceExt, RetryPolicy,
+    StopReason, Upstream, Verdict, retry,
 };
 use tokio::time::{Instant, advance, sleep};
 use tokio_util::sync::CancellationToken;
@@ -45,7 +45,7 @@ async fn call(target: AtCost<'_, &Upstream>, name: u32, order: &Order, began: In
         order.lock().unwrap().push((name, began.elapsed().as_secs()));
         Ok::<_, &str>(())
     };
-    target.call(attempt, Always).await.unwrap();
+    attempt.through(target, Always).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

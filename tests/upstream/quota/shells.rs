@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use resile::quota::{self, Cost, Dimension, Quota, Rate, Usage};
+use resile::upstream::AtCost;
 use resile::{
-    Always, Attempt, FallbackPolicy, GaveUp, HedgePolicy, ManualTimer, Never, RetryPolicy, Run,
-    StopReason, Upstream, fallback, hedge, retry, retry_stream,
+    Always, Attempt, FallbackPolicy, GaveUp, HedgePolicy, ManualTimer, Never, ResilienceExt,
+    RetryPolicy, Run, StopReason, Upstream, fallback, hedge, retry, retry_stream,
 };
 
 use super::NOT_REFUNDED;
@@ -90,7 +91,7 @@ async fn call(shell: Shell, host: &Host, does: Does) -> Outcome {
         Fallback => {
             fallback(&[()], |_| attempt(does), FallbackPolicy::new(), Never).on(target).await
         }
-        Call => target.call(attempt(does), Always).await,
+        Call => attempt(does).through(target, Always).await,
         Admit => {
             let mut admission =
                 target.admit(Never).await.map_err(|e| e.map(|never| match never {}))?;
@@ -250,7 +251,7 @@ fn a_usage_goes_to_the_innermost_call_with_a_quota() {
 #[test]
 fn an_owned_admission_may_be_withdrawn() {
     let host = Arc::new(host().0);
-    let mut admit = Box::pin(Arc::clone(&host).admit_owned(Never));
+    let mut admit = Box::pin(AtCost::new(Arc::clone(&host), Cost::new()).admit(Never));
     let Poll::Ready(Ok(admission)) = poll(&mut admit) else { panic!("it waits") };
     assert_eq!(host.quota().unwrap().in_flight(), Some(1));
     admission.withdraw();

@@ -5,6 +5,7 @@ mod charge;
 mod classifier;
 mod codes;
 mod dates;
+mod diagnostics;
 mod edges;
 mod evidence;
 mod failure;

@@ -63,6 +63,16 @@ async fn one_hold_holds_all_and_does_not_grow() {
         .await;
 }
 
+/// The provider is at its limit for this time.
+#[derive(Debug)]
+struct Limited(Duration);
+
+impl std::fmt::Display for Limited {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "limited for {:?}", self.0)
+    }
+}
+
 /// A provider that is at its limit for a second now and then, for all processes.
 struct Provider {
     limited_until: Mutex<Instant>,
@@ -70,7 +80,7 @@ struct Provider {
 }
 
 impl Provider {
-    async fn ask(&self) -> Result<(), Duration> {
+    async fn ask(&self) -> Result<(), Limited> {
         sleep(Duration::from_millis(1)).await;
         let now = Instant::now();
         let left = self.limited_until.lock().unwrap().saturating_duration_since(now);
@@ -78,7 +88,7 @@ impl Provider {
             return Ok(());
         }
         self.refusals.fetch_add(1, Ordering::Relaxed);
-        Err(left)
+        Err(Limited(left))
     }
 }
 
@@ -92,9 +102,9 @@ async fn refusals(upstreams: &[Arc<Upstream>]) -> Vec<u32> {
         callers.spawn(async move {
             sleep(Duration::from_millis(37) * u32::try_from(index).unwrap()).await;
             loop {
-                let classify = |left: &Duration| Verdict::throttled().after(*left);
+                let classify = |limited: &Limited| Verdict::throttled().after(limited.0);
                 let policy = RetryPolicy::new().with_classifier(classify);
-                let call = retry(|_| provider.ask(), policy, Never).on(upstream.debug());
+                let call = retry(|_| provider.ask(), policy, Never).on(upstream.display());
                 let _ = call.await;
                 sleep(Duration::from_millis(300)).await;
             }

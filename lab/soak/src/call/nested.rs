@@ -1,6 +1,6 @@
 //! Calls within calls.
 
-use resile::{Alternative, Attempt, FallbackPolicy, GaveUp, fallback, retry};
+use resile::{Alternative, Attempt, FallbackPolicy, GaveUp, ResilienceExt, fallback, retry};
 
 use super::{Call, Outcome};
 use crate::host::count;
@@ -16,7 +16,7 @@ impl Call<'_> {
             self.retry(self.job, &self.token).await
         };
         let target = Self::host_of(outer).target(outer.tokens, &self.dice);
-        let outcome = target.call(inner, Judge(self.job.world)).await;
+        let outcome = inner.through(target, Judge(self.job.world)).await;
         Self::returned(outer, outcome.map(drop).map_err(GaveUp::flatten))
     }
 

@@ -20,7 +20,7 @@ impl<'w> Call<'w> {
         let operation =
             async { job.begin(1, dice).timeout(dice.time(33)).on(&host.upstream).await };
         let target = host.target(job.tokens, dice);
-        Self::returned(job, target.call(operation, Judge(job.world)).await.map(drop))
+        Self::returned(job, operation.through(target, Judge(job.world)).await.map(drop))
     }
 
     pub(super) async fn admit(&self) -> End {

@@ -17,16 +17,16 @@ use super::{Check, Size};
 /// Returns the number of calls to the last of `layers`. Each layer retries the next one, and the
 /// last one is down.
 fn reach(layers: u32, attempts: u32) -> u32 {
-    fn fail(layers: u32, policy: &RetryPolicy, reached: &mut u32) -> Result<(), GaveUp<()>> {
+    fn fail(layers: u32, policy: &RetryPolicy, reached: &mut u32) -> Result<(), GaveUp<&'static str>> {
         let layer = Upstream::new("layer").with_timer(ManualTimer::new()).with_observer(&());
-        let mut run = Run::new(policy, Never).on(layer.debug());
+        let mut run = Run::new(policy, Never).on(&layer);
         loop {
             run.blocking_next()?;
             match layers.checked_sub(1) {
                 None => *reached += 1,
                 Some(layers) => drop(fail(layers, policy, reached)),
             }
-            run.failed(())?;
+            run.failed("down")?;
         }
     }
     let policy = RetryPolicy::new().with_attempts(attempts).with_backoff(Backoff::none());

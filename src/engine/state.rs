@@ -1,0 +1,99 @@
+use super::engine::Engine;
+use super::policy::CallPolicy;
+use crate::adaptive::AdaptiveTimeout;
+use crate::observe::CallKind;
+use crate::policy::Rules;
+use crate::upstream::{NoUpstream, Target};
+use std::panic::Location;
+
+/// The state of a call, apart from its attempts.
+///
+/// What depends on the type of the policy, the token or the error is here, and the rest is in its
+/// [`Engine`].
+pub(crate) struct CallState<E, P, K, X: Target, const N: usize = 1> {
+    pub(crate) policy: P,
+    pub(crate) token: K,
+    pub(crate) engine: Engine<X, N>,
+    pub(super) last: Option<E>,
+}
+
+impl<E, P, K> CallState<E, P, K, NoUpstream> {
+    #[inline]
+    #[track_caller]
+    pub(crate) fn new(kind: CallKind, policy: P, token: K) -> Self {
+        let engine = Engine::new(NoUpstream, kind, Location::caller());
+        Self { policy, token, engine, last: None }
+    }
+}
+
+impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
+    /// Sends the call to `target`, before its first attempt.
+    #[inline]
+    pub(crate) fn on<Y: Target, const M: usize>(self, target: Y) -> CallState<E, P, K, Y, M> {
+        let Self { policy, token, engine, .. } = self;
+        let engine = Engine::new(target, engine.guard.progress.kind(), engine.site);
+        CallState { policy, token, engine, last: None }
+    }
+
+    /// Replaces the token, before the first attempt.
+    #[inline]
+    pub(crate) fn with_token<L>(self, token: L) -> CallState<E, P, L, X, N> {
+        let Self { policy, engine, last, .. } = self;
+        CallState { policy, token, engine, last }
+    }
+
+    /// Replaces the policy.
+    #[inline]
+    pub(crate) fn with_policy<Q>(self, policy: Q) -> CallState<E, Q, K, X, N> {
+        let Self { token, engine, last, .. } = self;
+        CallState { policy, token, engine, last }
+    }
+
+    /// Returns the number of attempts begun.
+    #[inline]
+    pub(crate) const fn attempts(&self) -> u32 {
+        self.engine.guard.progress.attempts
+    }
+
+    /// Sets the delay before the next attempt.
+    pub(crate) const fn set_delay(&mut self, delay: u64) {
+        self.engine.delay = delay;
+    }
+
+    /// Leaves the queue after the caller dropped the wait for an attempt. A delay continues.
+    pub(crate) fn leave_queue(&mut self, slot: usize) {
+        self.engine.guard.leave_queue(slot);
+    }
+
+    /// Releases what the attempt in flight holds, after the caller dropped the attempt. The upstream does
+    /// not count it.
+    pub(crate) fn release_attempt(&mut self, slot: usize) {
+        self.engine.guard.release_dropped(slot);
+        self.engine.resumes_at = 0;
+    }
+
+    /// Drops the future of the attempt in `slot` by `drop`, before its finish is reported.
+    /// A call within the attempt then gives its admission back. `is_cut` is true if a limit ended the
+    /// attempt.
+    #[inline]
+    pub(crate) fn dropping(&mut self, slot: usize, is_cut: bool, drop: impl FnOnce()) {
+        let guard = &mut self.engine.guard;
+        let is_lent = !X::ALONE && guard.is_lent(slot);
+        let _lending = if is_lent { guard.lend_to_drop(slot, is_cut) } else { None };
+        drop();
+    }
+}
+
+impl<E, P: CallPolicy, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
+    /// Returns the deadline of the call on the timer, or `NO_LIMIT`.
+    #[inline]
+    pub(crate) fn ends_at(&self) -> u64 {
+        self.engine.ends_at(self.policy.total_timeout())
+    }
+
+    /// Returns the upstream's adaptive timeout if the policy uses learned limits.
+    #[inline]
+    pub(crate) fn learns(&self) -> Option<&AdaptiveTimeout> {
+        self.engine.learns(self.policy.rules().is_learned())
+    }
+}

@@ -1,0 +1,58 @@
+use super::alternative::Alternative;
+use super::future::Fallback;
+use super::policy::FallbackPolicy;
+use crate::cancel::Cancel;
+use crate::classify::Classify;
+use crate::policy::AsPolicy;
+
+/// Tries `alternatives` in order until one of them succeeds.
+///
+/// `op` is called once for each alternative tried. The first call happens at the first poll of the
+/// returned future. After an error the policy's classifier decides:
+///
+/// * If the request may be [sent again](crate::Verdict::is_again), the next alternative is tried at
+///   once. The future of the failed alternative is dropped before.
+/// * Otherwise the call ends. It also ends without a verdict.
+///
+/// An outcome that is ready takes precedence over the token and the deadline. The token and the
+/// deadline take precedence over the start of the next alternative.
+///
+/// Within `op`, call each alternative on its own [`Upstream`](crate::Upstream). The fallback itself
+/// may get a name or an upstream shared by all alternatives. On a shared upstream each alternative
+/// is an attempt.
+///
+/// # Errors
+///
+/// [`GaveUp`](crate::GaveUp) with the number of alternatives tried, the time taken and the last
+/// error. If all alternatives failed, the reason is
+/// [`StopReason::Alternatives`](crate::StopReason::Alternatives). An empty list ends the same way.
+///
+/// # Cancel safety
+///
+/// Dropping the future drops the alternative in flight and gives back what the call holds at its
+/// upstream.
+///
+/// # Panics
+///
+/// Panics if polled after completion.
+///
+/// # Examples
+///
+/// See [the module](mod@crate::fallback).
+#[inline]
+#[track_caller]
+pub fn fallback<'a, A, F, Fut, T, E, P, C, K>(
+    alternatives: &'a [A],
+    op: F,
+    policy: P,
+    token: K,
+) -> Fallback<'a, A, F, Fut, E, P, K>
+where
+    F: FnMut(Alternative<'a, A>) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+    P: AsPolicy<Policy = FallbackPolicy<C>>,
+    C: Classify<E>,
+    K: Cancel,
+{
+    Fallback::new(alternatives, op, policy, token)
+}

@@ -1,0 +1,146 @@
+use std::fmt;
+use std::time::Duration;
+
+use crate::verdict::{Cut, Health, Verdict};
+
+/// The next step after a failed attempt. Made by [`RetryPolicy::decide`](crate::RetryPolicy::decide).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Decision {
+    /// Wait for this delay, then send the request again.
+    Retry(Duration),
+    /// Give up.
+    Stop(StopReason),
+}
+
+/// The reason for giving up a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StopReason {
+    /// The request must not be sent again according to the classifier.
+    Fatal,
+    /// The classifier had no verdict on the last error, or no opinion on an attempt that was cut.
+    /// Such an attempt is not repeated. [`cut_is`](crate::ClassifyExt::cut_is) states an opinion.
+    Unclassified,
+    /// No further attempt was allowed.
+    Attempts,
+    /// No time was left or too little time for the delay.
+    Deadline,
+    /// The shared budget could not pay for a retry.
+    Budget,
+    /// The circuit breaker was open.
+    Open,
+    /// The queue of the bulkhead or of the quota was full, or the wait in the bulkhead's queue took
+    /// too long.
+    Full,
+    /// The cost was larger than the burst of the quota. No wait helps. The numbers are in
+    /// [`GaveUp::too_large`](crate::GaveUp::too_large).
+    TooLarge,
+    /// The wait before the next attempt was above the policy's
+    /// [hint cap](crate::RetryPolicy::with_hint_cap). The upstream asked for the wait, or the
+    /// classifier [demands](Verdict::at_least) it.
+    HintTooLong,
+    /// All alternatives of a [fallback](crate::fallback()) were tried.
+    Alternatives,
+    /// Part of the answer was already delivered.
+    Partial,
+    /// The caller's token was cancelled.
+    Cancelled,
+}
+
+impl StopReason {
+    /// Returns true if a part of the upstream refused the call. A `Deadline` is a refusal if no attempt
+    /// could begin before it.
+    pub(crate) const fn is_refusal(self, attempts: u32, is_cut: bool) -> bool {
+        match self {
+            Self::Open | Self::Full | Self::Budget => true,
+            Self::Deadline => attempts == 0 && !is_cut,
+            _ => false,
+        }
+    }
+
+    /// Returns a stable word for logs and metrics: `fatal`, `unclassified`, `attempts`, `deadline`,
+    /// `budget`, `open`, `full`, `too_large`, `hint_too_long`, `alternatives`, `partial`, `cancelled`.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Fatal => "fatal",
+            Self::Unclassified => "unclassified",
+            Self::Attempts => "attempts",
+            Self::Deadline => "deadline",
+            Self::Budget => "budget",
+            Self::Open => "open",
+            Self::Full => "full",
+            Self::TooLarge => "too_large",
+            Self::HintTooLong => "hint_too_long",
+            Self::Alternatives => "alternatives",
+            Self::Partial => "partial",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl StopReason {
+    /// Returns whether the number of attempts or `cut` already implies the reason in a message.
+    pub(crate) fn is_evident(self, cut: Option<Cut>) -> bool {
+        matches!(self, Self::Attempts | Self::Alternatives) || cut == Some(Cut::Deadline)
+    }
+
+    /// Returns whether the wait of `after` that ends a call is the floor of the classifier. `verdict`
+    /// is the classifier's. Otherwise the upstream or one of its parts named the wait.
+    pub(crate) fn is_floor(self, verdict: Option<Verdict>, after: Duration) -> bool {
+        let floor = verdict.and_then(|verdict| verdict.floor());
+        self != Self::Open && floor.is_some_and(|floor| after <= floor)
+    }
+
+    /// Returns what a call that ended for this reason tells an outer call. `last` is the
+    /// classifier's verdict on the last failure, and `retry_after` is the wait before the next call.
+    /// [`GaveUp::verdict`](crate::GaveUp::verdict) has the table.
+    pub(crate) fn verdict(
+        self,
+        last: Option<Verdict>,
+        retry_after: Option<Duration>,
+    ) -> Option<Verdict> {
+        let is_final = matches!(self, Self::TooLarge | Self::Partial | Self::Cancelled);
+        let verdict = match (self, last) {
+            (Self::Fatal | Self::Unclassified, last) => return last,
+            // The upstream was not asked. So nothing speaks against the request, and nothing is
+            // known of the health.
+            (_, None) => Verdict::transient().with_health(Health::Unknown),
+            (_, Some(last)) => last,
+        };
+        let verdict = if is_final { verdict.not_again() } else { verdict };
+        Some(match retry_after {
+            Some(after) => verdict.at_least(after),
+            None => verdict,
+        })
+    }
+
+    /// Returns the reason in words. A call that ends as unclassified has a verdict if the verdict is
+    /// a default for a cut attempt.
+    pub(crate) fn in_words(self, verdict: Option<Verdict>) -> &'static str {
+        match self {
+            Self::Fatal => "the request must not be sent again",
+            Self::Unclassified if verdict.is_some() => {
+                "the classifier has no opinion on a cut attempt (add one with `cut_is`)"
+            }
+            Self::Unclassified => "the classifier has no verdict on the error",
+            Self::Attempts => "no further attempt is allowed",
+            Self::Deadline => "not enough time left",
+            Self::Budget => "the retry budget is spent",
+            Self::Open => "the circuit breaker is open",
+            Self::Full => "the bulkhead or the queue is full",
+            Self::TooLarge => "the cost is above the quota's burst",
+            Self::HintTooLong => "the wait is above the policy's hint cap",
+            Self::Alternatives => "no alternatives left",
+            Self::Partial => "part of the answer was already delivered",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.in_words(None))
+    }
+}
