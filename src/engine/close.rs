@@ -115,7 +115,11 @@ where
         facts.verdict = reason.verdict(last, facts.retry_after);
         facts.is_floor = facts.retry_after.is_some_and(|after| reason.is_floor(verdict, after));
         let Facts { attempts, elapsed, retry_after, too_large, no_room, .. } = facts;
+        let mut word = None;
         if self.engine.guard.target.listens() {
+            let classifier = self.policy.rules().classifier();
+            let named = self.last.as_ref().and_then(|last| classifier.error_type(last));
+            word = named.map(|named| named.into_owned().into());
             self.emit_with_failure(cut, verdict, &|failure| EventKind::GaveUp {
                 reason,
                 attempts,
@@ -127,7 +131,8 @@ where
                 error_type: error_type(reason, &failure),
             });
         }
-        GaveUp::new(Inner { facts, last: self.last.take(), writer: X::Describe::writer() })
+        let last = self.last.take();
+        GaveUp::new(Inner { facts, last, error_type: word, writer: X::Describe::writer() })
     }
 }
 

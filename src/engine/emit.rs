@@ -1,4 +1,4 @@
-use super::{CallPolicy, CallState, Engine, nesting};
+use super::{CallPolicy, CallState, Engine, nesting, within};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::{AttemptFailure, Call, CallKind, Event, EventKind};
@@ -74,9 +74,13 @@ where
             return self.emit(make(none));
         };
         let named = self.policy.rules().classifier().error_type(last);
-        let error_type = Some(named.as_deref().unwrap_or(std::any::type_name::<E>()));
+        let inner = within::ask(|| X::Describe::value(last));
+        let is_refusal = inner.as_ref().is_some_and(|inner| inner.is_refusal);
+        let inner = inner.as_ref().map(|inner| &*inner.error_type);
+        let error_type = named.as_deref().or(inner).or(Some(std::any::type_name::<E>()));
         X::Describe::with(last, |error, source| {
-            self.emit(make(AttemptFailure { error, source, error_type, cut, verdict }));
+            let failure = AttemptFailure { error, source, error_type, is_refusal, cut, verdict };
+            self.emit(make(failure));
         });
     }
 }

@@ -24,6 +24,8 @@ impl<E: NotError<M>, M> NotError<Within<M>> for GaveUp<E> {
     }
 
     fn as_error(&self) -> Option<&(dyn Error + 'static)> {
-        self.last()?.as_error()
+        let last = self.last().and_then(NotError::as_error);
+        self.answer(last);
+        last
     }
 }

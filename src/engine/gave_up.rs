@@ -1,7 +1,9 @@
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use super::within::{self, End};
 use crate::observe::{NoRoom, OneLine, Words};
 use crate::policy::StopReason;
 use crate::quota::TooLarge;
@@ -41,6 +43,8 @@ pub struct GaveUp<E>(Box<Inner<E>>);
 pub(super) struct Inner<E> {
     pub(super) facts: Facts,
     pub(super) last: Option<E>,
+    /// The type of `last` in one word, if the classifier has one and an observer was there.
+    pub(super) error_type: Option<Cow<'static, str>>,
     /// Writes `last`, if the target of the call can print it.
     pub(super) writer: Option<Writer<E>>,
 }
@@ -192,8 +196,8 @@ impl<E> GaveUp<E> {
 
     /// Applies `map` to the error.
     pub fn map<F>(self, map: impl FnOnce(E) -> F) -> GaveUp<F> {
-        let Inner { facts, last, .. } = *self.0;
-        GaveUp::new(Inner { facts, last: last.map(map), writer: None })
+        let Inner { facts, last, error_type, .. } = *self.0;
+        GaveUp::new(Inner { facts, last: last.map(map), error_type, writer: None })
     }
 
     /// Boxes the error. `?` then converts the result into `anyhow::Error` and `Box<dyn Error>`.
@@ -228,7 +232,7 @@ impl<E> GaveUp<GaveUp<E>> {
                     | StopReason::Alternatives
             );
         let Some(inner) = last else {
-            return GaveUp::new(Inner { facts, last: None, writer: None });
+            return GaveUp::new(Inner { facts, last: None, error_type: None, writer: None });
         };
         let inner = *inner.0;
         if by_inner {
@@ -313,7 +317,28 @@ impl<E> fmt::Display for GaveUp<E> {
 
 impl<E: Source> Error for GaveUp<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.last().map(Source::as_source)
+        let last = self.last().map(Source::as_source);
+        self.answer(last);
+        last
+    }
+}
+
+impl<E> GaveUp<E> {
+    /// Tells an outer call that asks how this call ended. `last` is the last error, if that is known
+    /// as an `Error`.
+    pub(super) fn answer(&self, last: Option<&(dyn Error + 'static)>) {
+        within::answer(|| {
+            let Facts { reason, attempts, cut, .. } = self.0.facts;
+            let error_type = match (reason, cut, &self.0.error_type) {
+                (StopReason::Cancelled, ..) => "cancelled".into(),
+                (_, Some(cut), _) => cut.as_str().into(),
+                (.., Some(word)) => word.clone(),
+                _ if self.0.last.is_none() => reason.as_str().into(),
+                _ => within::ask(|| last)
+                    .map_or(std::any::type_name::<E>().into(), |end| end.error_type),
+            };
+            End { error_type, is_refusal: reason.is_refusal(attempts, cut.is_some()) }
+        });
     }
 }
 

@@ -27,6 +27,7 @@ mod policy;
 mod state;
 mod success;
 mod wait;
+mod within;
 
 pub(crate) use begin::Begin;
 pub(crate) use engine::Engine;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// An alternative, as its operation sees it. Made by [`fallback`].
+/// An alternative, as its operation sees it. Made by [`fallback`](crate::fallback()).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alternative<'a, A> {
     pub(super) value: &'a A,

@@ -240,8 +240,13 @@ pub struct AttemptFailure<'a> {
     /// The type of the error in one word.
     ///
     /// It is what the classifier says ([`Classify::error_type`](crate::Classify::error_type)), or
-    /// the name of the Rust type. For a cut attempt it is the word of [`Cut::as_str`].
+    /// the name of the Rust type. For a cut attempt it is the word of [`Cut::as_str`]. For a call within
+    /// the attempt it is that of its end: the word of its reason, such as `open`, or the type of its
+    /// last error.
     pub error_type: Option<&'a str>,
+    /// True if a part of an upstream refused a call within the attempt. That part has events of its
+    /// own.
+    pub is_refusal: bool,
     /// The timeout or the end of the stream. `None` if the attempt returned an error.
     pub cut: Option<Cut>,
     /// The classification. `None` if the classifier has no verdict or was not asked.

@@ -8,7 +8,7 @@ use super::{Event, Observe};
 ///
 /// | level | event |
 /// |---|---|
-/// | WARN | a retry; giving up after a retry, unless a part of the upstream refused it; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, once at its start; a breaker that opens or is isolated; a fleet in safe mode; nested calls, once for each pair of call sites |
+/// | WARN | a retry; giving up after a retry, unless a part of the upstream, or of that of a call within, refused it; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, once at its start; a breaker that opens or is isolated; a fleet in safe mode; nested calls, once for each pair of call sites |
 /// | INFO | the end of such a budget, bulkhead, quota or cooldown, at the first report after ten seconds without a further wait or refusal; a breaker that closes; a fleet whose store answers |
 /// | DEBUG | a call that recovered; a final error of a first attempt, because the caller gets it; each refusal and each wait between these lines; cancellation; hedges |
 ///
@@ -252,16 +252,18 @@ mod write {
                 let inner = event.call?.site;
                 is_new_pair(outer, inner).then_some(Level::WARN)?
             }
+            // The part that refuses has lines of its own, at its start and at its end.
+            EventKind::Waiting { failure, .. } | EventKind::GaveUp { failure, .. }
+                if failure.is_refusal =>
+            {
+                Level::DEBUG
+            }
             EventKind::Waiting { .. }
             | EventKind::Limiting { .. }
             | EventKind::Breaker(Transition::Opened { .. } | Transition::Isolated) => Level::WARN,
             EventKind::GaveUp { reason, attempts, failure, .. } => match reason {
-                // The part that refuses has lines of its own, at its start and at its end.
-                StopReason::Open
-                | StopReason::Full
-                | StopReason::Budget
-                | StopReason::Cancelled => Level::DEBUG,
-                StopReason::Deadline if attempts == 0 && failure.cut.is_none() => Level::DEBUG,
+                _ if reason.is_refusal(attempts, failure.cut.is_some()) => Level::DEBUG,
+                StopReason::Cancelled => Level::DEBUG,
                 StopReason::Fatal | StopReason::Unclassified if attempts <= 1 => Level::DEBUG,
                 _ => Level::WARN,
             },

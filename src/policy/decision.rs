@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use crate::verdict::{Cut, Health, Verdict};
 
-/// The next step after a failed attempt. Made by [`RetryPolicy::decide`].
+/// The next step after a failed attempt. Made by [`RetryPolicy::decide`](crate::RetryPolicy::decide).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
@@ -49,6 +49,16 @@ pub enum StopReason {
 }
 
 impl StopReason {
+    /// Returns true if a part of the upstream refused the call. A `Deadline` is a refusal if no attempt
+    /// could begin before it.
+    pub(crate) const fn is_refusal(self, attempts: u32, is_cut: bool) -> bool {
+        match self {
+            Self::Open | Self::Full | Self::Budget => true,
+            Self::Deadline => attempts == 0 && !is_cut,
+            _ => false,
+        }
+    }
+
     /// Returns a stable word for logs and metrics: `fatal`, `unclassified`, `attempts`, `deadline`,
     /// `budget`, `open`, `full`, `too_large`, `hint_too_long`, `alternatives`, `partial`, `cancelled`.
     #[must_use]

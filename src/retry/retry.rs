@@ -15,8 +15,8 @@ use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 /// Pass the policy by value, by reference or in an `Arc`. To share parts with other calls, make the
 /// call on an [`Upstream`](crate::Upstream) by [`.on(&upstream)`](Retry::on).
 ///
-/// The future returned by `op` cannot borrow `&mut` state from the closure. Use [`Run`] for such
-/// operations.
+/// The future returned by `op` cannot borrow `&mut` state from the closure. Use [`Run`](crate::Run) for
+/// such operations.
 ///
 /// # Errors
 ///

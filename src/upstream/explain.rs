@@ -205,6 +205,9 @@ pub trait Describe<E: ?Sized> {
     /// Returns the function that writes an error, if there is one.
     fn writer() -> Option<Writer<E>>;
 
+    /// Returns the error as a value, if it is known as one.
+    fn value(error: &E) -> Value<'_>;
+
     fn with<R>(error: &E, tell: impl FnOnce(WordsOf<'_>, Value<'_>) -> R) -> R;
 }
 
@@ -225,6 +228,11 @@ impl<E, W: Way<E, M>, M> Describe<E> for By<W, M> {
     }
 
     #[inline]
+    fn value(error: &E) -> Value<'_> {
+        W::as_error(error)
+    }
+
+    #[inline]
     fn with<R>(error: &E, tell: impl FnOnce(WordsOf<'_>, Value<'_>) -> R) -> R {
         let words = Words::new(|f| W::explain(error, f));
         tell(Some(&words), W::as_error(error))
@@ -242,6 +250,11 @@ impl<E> Describe<E> for Undescribed {
     }
 
     #[inline]
+    fn value(_: &E) -> Value<'_> {
+        None
+    }
+
+    #[inline]
     fn with<R>(_: &E, tell: impl FnOnce(WordsOf<'_>, Value<'_>) -> R) -> R {
         tell(None, None)
     }
@@ -253,6 +266,11 @@ macro_rules! describe_no_error {
         impl Describe<Infallible> for $way {
             #[inline]
             fn writer() -> Option<Writer<Infallible>> {
+                None
+            }
+
+            #[inline]
+            fn value(_: &Infallible) -> Value<'_> {
                 None
             }
 

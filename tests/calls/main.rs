@@ -48,4 +48,5 @@ mod stress;
 mod timeout;
 mod timer;
 mod tracing;
+mod within;
 mod words;
