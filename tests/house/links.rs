@@ -230,7 +230,7 @@ fn sample(page: &str, text: &str) -> Repository {
         (
             "src/lib.rs",
             "#![doc = include_str!(\"../README.md\")]\nmod budget;\npub mod breaker;\npub mod guide;\n\
-            mod config;\npub use breaker::Breaker;\npub use budget::{Budget, Withdrawal};\npub use config::duration;",
+            mod config;\npub use breaker::Breaker;\npub use budget::{Budget, Unknown};\npub use config::duration;",
         ),
         (
             "src/budget.rs",
