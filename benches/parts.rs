@@ -66,14 +66,18 @@ fn budgets(c: &mut Criterion) {
         // Each deposit is a millionth of a token, so no run fills it.
         let filling = Budget::new().with_capacity(1_000_000).with_deposit(0.000_001);
         for _ in 0..100_000 {
-            filling.withdraw().expect("one of a million").spend();
+            assert!(filling.withdraw(), "one of a million");
         }
         group.bench_function(format!("deposit while filling, {threads} threads"), |b| {
             b.iter_custom(|calls| together(threads, calls, || black_box(&filling).deposit()));
         });
         let busy = Budget::new().with_capacity(1_000_000);
         group.bench_function(format!("withdraw and give back, {threads} threads"), |b| {
-            b.iter_custom(|calls| together(threads, calls, || drop(black_box(&busy).withdraw())));
+            b.iter_custom(|calls| together(threads, calls, || {
+                if black_box(&busy).withdraw() {
+                    busy.refund();
+                }
+            }));
         });
     }
     group.finish();
@@ -117,7 +121,7 @@ fn quotas(c: &mut Criterion) {
     const RATE: Rate = Rate::per_second(1_000_000);
     let mut group = c.benchmark_group("quota");
     group.warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(2));
-    let (now, cost) = (Duration::from_secs(1), Cost::input(10).with_max_output(5));
+    let cost = Cost::input(10).with_max_output(5);
     for threads in [1, 2] {
         for name in ["own", "leased"] {
             let quota = Quota::new().with_input(RATE).with_tokens(RATE);
@@ -129,10 +133,10 @@ fn quotas(c: &mut Criterion) {
                     shared.extend(Resource::Quota(dimension), Duration::MAX);
                 }
             }
-            let quota = upstream.quota().expect("it has one");
             let settle = || {
-                let reserved = black_box(quota).try_reserve(cost, now).expect("it fits");
-                reserved.settle(Usage::new().with_input(0).with_output(0), now);
+                let mut admission = black_box(&upstream).at_cost(cost).try_admit().expect("it fits");
+                admission.record(Usage::new().with_input(0).with_output(0));
+                admission.succeeded();
             };
             group.bench_function(format!("reserve and settle, {name}, {threads} threads"), |b| {
                 b.iter_custom(|calls| together(threads, calls, settle));

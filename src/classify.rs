@@ -35,8 +35,8 @@ use crate::verdict::{Cut, Verdict};
 /// A pair asks both members about a cut. A stated "not again" of either member counts, in any order.
 /// Otherwise the first stated opinion counts, and then the
 /// stricter default. The same holds for an error that tells of a cut, such as
-/// [`Error::Elapsed`](crate::Error::Elapsed): a member that protects the request counts, even if the
-/// member before it would send every error again. A call that ends by a default ends as
+/// [`timeout::Error::Elapsed`](crate::timeout::Error::Elapsed): a member that protects the request
+/// counts, even if the member before it would send every error again. A call that ends by a default ends as
 /// [`Unclassified`](crate::StopReason::Unclassified), and its [`GaveUp`](crate::GaveUp) names
 /// [`cut_is`](ClassifyExt::cut_is) as the remedy.
 ///
@@ -304,7 +304,7 @@ impl<E: ?Sized, C: Classify<E>> Classify<E> for CutIs<C> {
     #[inline]
     fn classify(&self, error: &E) -> Option<Verdict> {
         match self.classifier.classify(error) {
-            // An error that tells of a cut, such as `Error::Elapsed`.
+            // An error that tells of a cut, such as `timeout::Error::Elapsed`.
             Some(inner) if inner.is_on_cut() => Some(self.over(Some(inner))),
             inner => inner,
         }

@@ -9,7 +9,6 @@ use crate::timeout::Missed;
 use crate::timeout::Timeout;
 use std::time::Duration;
 
-use crate::bulkhead::{Bulkhead, Limited};
 use crate::call::Call;
 use crate::classify::Classify;
 use crate::upstream::{Target, TargetFor, Via};
@@ -110,28 +109,6 @@ pub trait ResilienceExt: Future + Sized {
         Via<X, R>: TargetFor<E>,
     {
         Call::new(Via::new(target), self, classifier)
-    }
-
-    /// Runs the future with a permit of `bulkhead` and queues for the permit if necessary.
-    ///
-    /// A full queue gives an error. The error type must implement `From<Full>`. The future is not
-    /// polled before the permit is acquired. The future is dropped before the permit is released.
-    ///
-    /// # Cancel safety
-    ///
-    /// It equals the cancel safety of the future. A call dropped in the queue has started nothing
-    /// and leaves the queue.
-    ///
-    /// # Panics
-    ///
-    /// Panics if polled after completion.
-    ///
-    /// # Examples
-    ///
-    /// See the page of [`bulkhead`](crate::bulkhead).
-    #[inline]
-    fn limited_by(self, bulkhead: &Bulkhead) -> Limited<'_, Self> {
-        Limited::new(self, bulkhead)
     }
 
     /// Injects the faults configured in `chaos` for tests. See [`chaos`](crate::chaos).

@@ -58,7 +58,7 @@ chapter! {
     timeouts ["tokio"] [
         "crate::Classify#cut-attempts" "crate::StopReason::Deadline" "crate::StopReason::Cancelled"
         "crate::Drain" "crate::ClassifyExt::cut_is" "crate::ResilienceExt::timeout"
-        "crate::timeout::Elapsed" "crate::Error" "crate::Upstream::call" "crate::Call::with_token"
+        "crate::timeout::Elapsed" "crate::timeout::Error" "crate::Upstream::call" "crate::Call::with_token"
         "crate::Call::with_attempt_timeout" "crate::AdaptiveTimeout" "crate::hedge()"
     ]
     include_str!("../docs/guide/timeouts.md")

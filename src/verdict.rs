@@ -63,8 +63,6 @@ enum Ground {
     Cut,
     /// Nobody said anything of a cut attempt.
     CutDefault,
-    /// Nobody said anything of a request that was not sent.
-    UnsentDefault,
 }
 
 /// The health of an upstream as far as one attempt shows.
@@ -250,7 +248,7 @@ impl Verdict {
     /// Returns this verdict as a statement. A verdict on a cut attempt stays one.
     pub(crate) const fn as_fact(mut self) -> Self {
         self.ground = match self.ground {
-            Ground::Stated | Ground::UnsentDefault => Ground::Stated,
+            Ground::Stated => Ground::Stated,
             Ground::Cut | Ground::CutDefault => Ground::Cut,
         };
         self
@@ -262,7 +260,7 @@ impl Verdict {
     pub const fn on_cut(mut self) -> Self {
         self.ground = match self.ground {
             Ground::Stated | Ground::Cut => Ground::Cut,
-            Ground::CutDefault | Ground::UnsentDefault => Ground::CutDefault,
+            Ground::CutDefault => Ground::CutDefault,
         };
         self
     }
@@ -270,12 +268,6 @@ impl Verdict {
     /// Returns this verdict as the default for a cut attempt.
     pub(crate) const fn cut_default(mut self) -> Self {
         self.ground = Ground::CutDefault;
-        self
-    }
-
-    /// Returns this verdict as the default for a request that was not sent.
-    pub(crate) const fn unsent_default(mut self) -> Self {
-        self.ground = Ground::UnsentDefault;
         self
     }
 
@@ -304,9 +296,8 @@ impl Verdict {
             (Ground::Cut, false) => first.again || !first.is_stated(),
             (Ground::Cut, true) => !first.is_stated(),
             (Ground::CutDefault, false) => first.again && !matches!(first.ground, Ground::Cut),
-            (Ground::CutDefault, true) => matches!(first.ground, Ground::UnsentDefault),
+            (Ground::CutDefault, true) => false,
             (Ground::Stated, _) => first.again && !first.is_stated(),
-            (Ground::UnsentDefault, _) => false,
         }
     }
 

@@ -107,12 +107,16 @@ static LIMITED: Upstream = Upstream::new("limited").with_quota(
 
 #[test]
 fn a_reservation_and_its_settlement_allocate_nothing() {
-    let quota = LIMITED.quota().unwrap();
     let cost = Cost::input(10).with_max_output(5);
     let usage = Usage::new().with_input(10).with_output(3);
-    let now = Duration::from_secs(1);
-    assert_eq!(allocations(|| quota.try_reserve(cost, now).unwrap().settle(usage, now)), 0);
-    assert_eq!(allocations(|| drop(quota.try_reserve(cost, now).unwrap())), 0, "given back");
+    let settle = || {
+        let mut admission = LIMITED.at_cost(cost).try_admit().unwrap();
+        admission.record(usage);
+        admission.succeeded();
+    };
+    assert_eq!(allocations(settle), 0);
+    let withdraw = || LIMITED.at_cost(cost).try_admit().unwrap().withdraw();
+    assert_eq!(allocations(withdraw), 0, "given back");
     let ask = |_| async {
         quota::record(usage);
         Ok::<_, u32>(1)
@@ -130,16 +134,16 @@ fn a_reservation_under_a_lease_allocates_nothing() {
     let shared = upstream.share().unwrap();
     let tokens = Resource::Quota(Dimension::Tokens);
     shared.extend(tokens, Duration::from_secs(60));
-    let (quota, now) = (upstream.quota().unwrap(), Duration::from_secs(1));
     let cost = Cost::input(10).with_max_output(5);
     let usage = Usage::new().with_input(10).with_output(8);
     let work = || {
         shared.adjust(tokens, 40);
-        quota.try_reserve(cost, now).unwrap().settle(usage, now);
-        drop(quota.try_reserve(cost, now).unwrap());
+        let mut admission = upstream.at_cost(cost).try_admit().unwrap();
+        admission.record(usage);
+        admission.succeeded();
         shared.set_low(tokens, 1_000);
         upstream.at_cost(cost).try_admit().unwrap().withdraw();
-        assert!(quota.try_reserve(Cost::input(900), now).is_err());
+        assert!(upstream.at_cost(Cost::input(900)).try_admit().is_err());
         let _ = (shared.balance(tokens), shared.waiting(tokens), shared.reported_level(tokens));
     };
     assert_eq!(allocations(work), 0);

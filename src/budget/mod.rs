@@ -4,10 +4,8 @@ mod lease;
 mod prices;
 #[cfg(test)]
 mod tests;
-mod withdrawal;
 
 pub(crate) use prices::Cause;
-pub use withdrawal::Withdrawal;
 
 use std::fmt;
 use std::mem;
@@ -66,10 +64,10 @@ use prices::Prices;
 ///
 /// static BUDGET: Budget = Budget::new().with_capacity(1);
 ///
-/// let retry = BUDGET.withdraw().expect("full at the start");
-/// assert!(BUDGET.withdraw().is_none());
-/// drop(retry); // not spent: the token is back
-/// BUDGET.withdraw().unwrap().spend();
+/// assert!(BUDGET.withdraw(), "full at the start");
+/// assert!(!BUDGET.withdraw());
+/// BUDGET.refund(); // the retry was not made: the token is back
+/// assert!(BUDGET.withdraw());
 /// assert_eq!(BUDGET.available(), 0);
 /// for _ in 0..10 {
 ///     BUDGET.deposit(); // each success
@@ -171,20 +169,30 @@ impl Budget {
     }
 
     /// Takes the cost of one retry after a failure: 1 token, or 14 of the budget of
-    /// [`aws`](Self::aws). Returns `None` if too few tokens are left.
-    #[must_use = "dropping it gives the tokens back"]
-    pub fn withdraw(&self) -> Option<Withdrawal<'_>> {
+    /// [`aws`](Self::aws). Returns false and takes nothing if too few tokens are left.
+    ///
+    /// This is the budget by hand, for a client with a budget of its own kind. Calls on an
+    /// [`Upstream`](crate::Upstream) do it by themselves.
+    #[must_use = "without a token the retry must not be made"]
+    pub fn withdraw(&self) -> bool {
         self.take(Cause::Failed)
     }
 
-    pub(crate) fn take(&self, cause: Cause) -> Option<Withdrawal<'_>> {
+    /// Gives back what [`withdraw`](Self::withdraw) took, because the retry was not made. Call it at
+    /// most once for each withdrawal. Anything above the capacity is lost.
+    #[cold]
+    pub fn refund(&self) {
+        self.refund_for(Cause::Failed);
+    }
+
+    pub(crate) fn take(&self, cause: Cause) -> bool {
         let cost = self.cost(cause);
         let pay = |left: u64| if self.capacity == 0 { None } else { left.checked_sub(cost) };
         let before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, pay);
         if before.map_or(true, |before| before - cost < self.low.load(Ordering::Relaxed)) {
             self.signal.hint();
         }
-        before.ok().map(|_| Withdrawal { budget: self, cause })
+        before.is_ok()
     }
 
     /// Returns the cost of a retry, at most the capacity.
@@ -238,7 +246,7 @@ impl Budget {
 
     /// Gives back the cost of a retry that did not begin.
     #[cold]
-    pub(crate) fn refund(&self, cause: Cause) {
+    pub(crate) fn refund_for(&self, cause: Cause) {
         self.put(self.cost(cause), self.capacity); // it was here before, so no ceiling applies
     }
 

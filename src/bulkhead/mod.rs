@@ -16,37 +16,41 @@
 //!
 //! # Placement
 //!
-//! As a part of an [`Upstream`](crate::Upstream), a bulkhead gives each attempt a permit. The delay
-//! between two attempts holds no permit. The bulkhead comes before the breaker, because a full
-//! bulkhead says nothing about the upstream. The postfix method
-//! [`.limited_by(&bulkhead)`](crate::ResilienceExt::limited_by) limits any future.
+//! A bulkhead is a part of an [`Upstream`](crate::Upstream). It gives each attempt a permit. The
+//! delay between two attempts holds no permit. The bulkhead comes before the breaker, because a full
+//! bulkhead says nothing about the upstream. An upstream with nothing but a bulkhead limits any
+//! future:
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() {
-//! use resile::{Bulkhead, ResilienceExt};
+//! use resile::{Always, Bulkhead, ResilienceExt, StopReason, Upstream};
+//! use std::io;
 //! use std::time::Duration;
 //!
-//! static BULKHEAD: Bulkhead = Bulkhead::new(2).with_queue(1);
+//! static STORE: Upstream =
+//!     Upstream::new("store").with_bulkhead(Bulkhead::new(2).with_queue(1));
 //!
-//! async fn fetch() -> anyhow::Result<()> {
+//! async fn fetch() -> io::Result<()> {
 //!     tokio::time::sleep(Duration::from_secs(1)).await;
 //!     Ok(())
 //! }
-//! let call = || fetch().limited_by(&BULKHEAD);
+//! let call = || fetch().through(&STORE, Always);
 //!
 //! let (first, second, waits, refused) =
 //!     tokio::join!(call(), call(), call(), call());
 //! assert!(first.is_ok() && second.is_ok() && waits.is_ok());
-//! let message = refused.unwrap_err().to_string();
-//! assert_eq!(message, "bulkhead full: 2 in flight, 1 queued");
+//! let refused = refused.unwrap_err();
+//! assert_eq!(refused.reason(), StopReason::Full);
+//! assert_eq!(
+//!     refused.to_string(),
+//!     "store: gave up after 0 attempts, bulkhead full: 2 in flight, 1 queued",
+//! );
 //! # }
 //! ```
 
-mod future;
 mod queue;
 
-pub use future::{Acquire, Limited};
 pub(crate) use queue::Entry;
 
 use std::fmt;
@@ -57,8 +61,8 @@ use crate::sync::AtomicU64;
 use crate::time::nanos;
 use queue::Queue;
 
-/// A bulkhead with a limit on calls in flight and a limit on waiters. It refuses further calls with
-/// [`Full`].
+/// A bulkhead with a limit on calls in flight and a limit on waiters. It refuses further calls as
+/// [`StopReason::Full`](crate::StopReason::Full).
 ///
 /// # Defaults
 ///
@@ -80,15 +84,16 @@ use queue::Queue;
 /// # Examples
 ///
 /// ```
-/// use resile::Bulkhead;
+/// use resile::{Bulkhead, StopReason, Upstream};
 ///
-/// static BULKHEAD: Bulkhead = Bulkhead::new(1).with_queue(0);
+/// static STORE: Upstream =
+///     Upstream::new("store").with_bulkhead(Bulkhead::new(1).with_queue(0));
 ///
-/// let permit = BULKHEAD.try_acquire().expect("the bulkhead is empty");
-/// let full = BULKHEAD.try_acquire().unwrap_err();
-/// assert_eq!((full.limit(), full.waiting()), (1, 0));
-/// drop(permit);
-/// assert!(BULKHEAD.try_acquire().is_ok());
+/// let admission = STORE.try_admit().expect("the bulkhead is empty");
+/// let refused = STORE.try_admit().unwrap_err();
+/// assert_eq!(refused.reason(), StopReason::Full);
+/// drop(admission); // releases the permit
+/// assert!(STORE.try_admit().is_ok());
 /// ```
 #[must_use = "a bulkhead does nothing unless calls share it"]
 pub struct Bulkhead {
@@ -172,39 +177,15 @@ impl Bulkhead {
         count(self.state.load(Ordering::Relaxed) >> u32::BITS)
     }
 
-    /// Acquires a permit if one is free.
-    ///
-    /// # Errors
-    ///
-    /// [`Full`] if no permit is free. Released permits go to waiters first.
+    /// Takes a permit and returns true, if one is free. The caller must call
+    /// [`release`](Self::release) to release it.
     #[inline]
-    pub fn try_acquire(&self) -> Result<Permit<'_>, Full> {
-        self.enter().map(|()| Permit { bulkhead: self })
-    }
-
-    /// Acquires a permit, and waits in the queue if none is free. The future joins the queue at its
-    /// first poll.
-    ///
-    /// # Errors
-    ///
-    /// [`Full`] at the first poll, if no permit is free and the queue is full.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves the queue. A permit already handed to the future goes to the next
-    /// waiter.
-    pub const fn acquire(&self) -> Acquire<'_> {
-        Acquire::new(self)
-    }
-
-    /// Takes a permit if one is free. The caller must call [`release`](Self::release) to release it.
-    #[inline]
-    pub(crate) fn enter(&self) -> Result<(), Full> {
+    pub(crate) fn enter(&self) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             // By invariant 2 this also refuses new calls while others wait.
             if state & IN_FLIGHT >= u64::from(self.limit) {
-                return Err(self.full(state));
+                return false;
             }
             match self.state.compare_exchange_weak(
                 state,
@@ -212,14 +193,10 @@ impl Bulkhead {
                 Ordering::Acquire,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return Ok(()),
+                Ok(_) => return true,
                 Err(seen) => state = seen,
             }
         }
-    }
-
-    const fn full(&self, state: u64) -> Full {
-        Full { limit: self.limit, waiting: count(state >> u32::BITS) }
     }
 
     /// Releases a permit, or hands it to the longest waiter.
@@ -257,48 +234,3 @@ impl fmt::Debug for Bulkhead {
             .finish_non_exhaustive()
     }
 }
-
-/// A permit of a [`Bulkhead`]. Dropping it releases the permit.
-#[derive(Debug)]
-#[must_use = "dropping the permit releases it"]
-pub struct Permit<'a> {
-    bulkhead: &'a Bulkhead,
-}
-
-impl Drop for Permit<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.bulkhead.release();
-    }
-}
-
-/// An error: no permit of a [`Bulkhead`] was free, and its queue was full.
-///
-/// The error says nothing about the upstream, because the upstream was not asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Full {
-    limit: u32,
-    waiting: u32,
-}
-
-impl Full {
-    /// Returns the number of permits in use at the refusal: all of them.
-    #[must_use]
-    pub const fn limit(&self) -> u32 {
-        self.limit
-    }
-
-    /// Returns the number of waiters at the refusal.
-    #[must_use]
-    pub const fn waiting(&self) -> u32 {
-        self.waiting
-    }
-}
-
-impl fmt::Display for Full {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "bulkhead full: {} in flight, {} queued", self.limit, self.waiting)
-    }
-}
-
-impl std::error::Error for Full {}

@@ -3,7 +3,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 
-use super::{Bulkhead, Full, IN_FLIGHT, ONE_WAITING};
+use super::{Bulkhead, IN_FLIGHT, ONE_WAITING};
 use crate::sync::{Mutex, MutexGuard};
 
 /// The waiters, in the order of their tickets.
@@ -34,9 +34,9 @@ pub(crate) enum Entry {
 }
 
 impl Bulkhead {
-    /// Joins the queue, or takes a permit if one was released meanwhile.
+    /// Joins the queue, or takes a permit if one was released meanwhile. `None` if the queue is full.
     #[cold]
-    pub(crate) fn enqueue(&self, waker: &Waker) -> Result<Entry, Full> {
+    pub(crate) fn enqueue(&self, waker: &Waker) -> Option<Entry> {
         let waker = waker.clone();
         let mut queue = self.waiters.lock();
         let mut state = self.state.load(Ordering::Relaxed);
@@ -44,7 +44,7 @@ impl Bulkhead {
             let room = state & IN_FLIGHT < u64::from(self.limit);
             if !room && state >> u32::BITS >= u64::from(self.queue) {
                 drop(queue);
-                return Err(self.full(state));
+                return None;
             }
             let changed = if room { state + 1 } else { state + ONE_WAITING };
             match self.state.compare_exchange_weak(
@@ -55,7 +55,7 @@ impl Bulkhead {
             ) {
                 Ok(_) if room => {
                     drop(queue);
-                    return Ok(Entry::In);
+                    return Some(Entry::In);
                 }
                 Ok(_) => break,
                 Err(seen) => state = seen,
@@ -64,7 +64,7 @@ impl Bulkhead {
         let ticket = queue.next;
         queue.next = queue.next.wrapping_add(1);
         queue.tickets.insert(ticket, waker);
-        Ok(Entry::Pending(ticket))
+        Some(Entry::Pending(ticket))
     }
 
     /// Returns `Ready` if a permit was handed to the holder of `ticket`.

@@ -18,7 +18,7 @@ pub(crate) enum Ask {
     /// Too many calls wait already.
     Full,
     /// The cost is larger than the burst.
-    TooLarge(TooLarge),
+    TooLarge,
 }
 
 /// The way in which an attempt asks.
@@ -73,8 +73,8 @@ impl Quota {
                     // `take` may have held a part for a moment that a new waiter missed.
                     self.line.wake_first();
                 }
-                if let Some(too_large) = self.too_large(&amounts) {
-                    return Ask::TooLarge(too_large);
+                if self.too_large(&amounts).is_some() {
+                    return Ask::TooLarge;
                 }
                 let Entry::Joining(waker) = entry else {
                     return Ask::NotBefore(self.fits_at(&amounts, now));

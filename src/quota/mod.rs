@@ -108,7 +108,6 @@ mod limits;
 mod line;
 mod meter;
 mod rate;
-mod reservation;
 mod reserved;
 mod shared;
 mod too_large;
@@ -122,7 +121,6 @@ pub use levels::Levels;
 pub use limits::{Dimension, Limit, Limits};
 pub use meter::{learn, record};
 pub use rate::Rate;
-pub use reservation::{Refusal, Reservation};
 pub use too_large::TooLarge;
 pub use usage::Usage;
 

@@ -6,8 +6,10 @@
 //! [`RetryPolicy::with_attempt_timeout`](crate::RetryPolicy::with_attempt_timeout). A timeout shows
 //! nothing about the upstream's work. The work may have been done.
 
+mod error;
 mod future;
 
+pub use error::{ClassifyOperation, Error};
 pub use future::Timeout;
 
 use std::fmt;

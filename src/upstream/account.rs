@@ -34,12 +34,11 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
                 payment = Payment::due(Cause::Failed);
             }
             let Some(budget) = self.budget() else { return true };
-            let Some(tokens) = budget.take(payment.cause()) else {
+            if !budget.take(payment.cause()) {
                 self.progress.set_refuser(Some(Refuser::Budget));
                 self.note_limit(HeldBy::Budget);
                 return false;
-            };
-            tokens.spend(); // the payment stands for the tokens from here
+            }
             self.progress.payment = payment.held();
         }
         true
@@ -59,7 +58,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         if payment.is_held() {
             self.progress.payment = payment.released();
             if let Some(budget) = self.budget() {
-                budget.refund(payment.cause());
+                budget.refund_for(payment.cause());
             }
         }
     }

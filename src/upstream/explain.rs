@@ -16,7 +16,7 @@ use crate::observe::{Chain, Words};
 /// * `anyhow::Error`, `eyre::Report` and other types that convert to `&dyn Error` by `AsRef`,
 /// * `Box<dyn Error>`, with or without `Send` and `Sync`,
 /// * `&str`, `String`, `Cow<str>` and integers,
-/// * [`GaveUp`](crate::GaveUp) and [`resile::Error`](crate::Error) of these.
+/// * [`GaveUp`](crate::GaveUp) and [`timeout::Error`](crate::timeout::Error) of these.
 ///
 /// For a type with only `Display` see [`Upstream::display`](crate::Upstream::display). An error
 /// without words gets some in the operation, as by `.map_err(|error| format!("{error:?}"))`.
@@ -84,7 +84,7 @@ pub mod markers {
     #[derive(Debug)]
     pub struct Within<M>(PhantomData<M>);
 
-    /// The error is a [`resile::Error`](crate::Error) of an error with the marker `M`.
+    /// The error is a [`timeout::Error`](crate::timeout::Error) of an error with the marker `M`.
     #[derive(Debug)]
     pub struct Operation<M>(PhantomData<M>);
 

@@ -124,7 +124,7 @@ pub(super) fn enter(
     owner: &impl Owner,
 ) -> Option<Admit> {
     let bulkhead = parts.bulkhead.as_ref()?;
-    if bulkhead.enter().is_ok() {
+    if bulkhead.enter() {
         *held = Held::Entered;
         return None;
     }
@@ -138,17 +138,17 @@ pub(super) fn enter(
             retry_after: open.retry_after(),
         });
     }
-    match waker.map(|waker| bulkhead.enqueue(waker)) {
-        Some(Ok(bulkhead::Entry::In)) => {
+    match waker.and_then(|waker| bulkhead.enqueue(waker)) {
+        Some(bulkhead::Entry::In) => {
             *held = Held::Entered;
             None
         }
-        Some(Ok(bulkhead::Entry::Pending(ticket))) => {
+        Some(bulkhead::Entry::Pending(ticket)) => {
             let since = if bulkhead.max_wait() == u64::MAX { 0 } else { owner.now() };
             *held = Held::Queued { ticket, since };
             Some(Admit::Queued { until: since.saturating_add(bulkhead.max_wait()), is_new: true })
         }
-        Some(Err(_)) | None => Some(Admit::full(Refuser::Bulkhead)),
+        None => Some(Admit::full(Refuser::Bulkhead)),
     }
 }
 
@@ -208,7 +208,7 @@ pub(super) fn reserve(
             retry_after: Some(Duration::from_nanos(at.saturating_sub(now))),
         },
         Ask::Full => Admit::full(Refuser::Quota),
-        Ask::TooLarge(_) => {
+        Ask::TooLarge => {
             Admit::Refused { by: Refuser::Quota, reason: StopReason::TooLarge, retry_after: None }
         }
     };

@@ -82,8 +82,11 @@ fn the_words_of_an_error_have_its_sources() {
     assert_eq!(words!(anyhow::Error::new(layer())), known(CHAIN));
     let context = || anyhow::Error::new(layer()).context("no weather");
     assert_eq!(words!(context()), known(&format!("no weather: {CHAIN}")));
-    assert_eq!(words!(resile::Error::Operation(layer())), known(CHAIN));
-    assert_eq!(words!(resile::Error::Operation(context())).0, format!("no weather: {CHAIN}"));
+    assert_eq!(words!(resile::timeout::Error::Operation(layer())), known(CHAIN));
+    assert_eq!(
+        words!(resile::timeout::Error::Operation(context())).0,
+        format!("no weather: {CHAIN}")
+    );
 }
 
 #[test]

@@ -15,11 +15,11 @@ use futures_util::{StreamExt, stream};
 use proptest::prelude::*;
 use resile::http::{Classifier, Failure};
 use resile::stream::{Part, Resumption};
-use resile::timeout::Elapsed;
+use resile::timeout::{ClassifyOperation, Elapsed, Error};
 use resile::{
-    Always, Classify, ClassifyExt, ClassifyOperation, Cut, Error, FallbackPolicy, GaveUp, Health,
-    HedgePolicy, ManualTimer, Never, ResilienceExt, RetryPolicy, Run, StreamResilienceExt,
-    Upstream, Verdict, fallback, hedge, retry, retry_stream,
+    Always, Classify, ClassifyExt, Cut, FallbackPolicy, GaveUp, Health, HedgePolicy, ManualTimer,
+    Never, ResilienceExt, RetryPolicy, Run, StreamResilienceExt, Upstream, Verdict, fallback,
+    hedge, retry, retry_stream,
 };
 
 use super::script::drive;

@@ -6,8 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use resile::{
-    Attempt, Backoff, Budget, Jitter, ManualTimer, ResilienceExt, RetryPolicy, Run, Upstream,
-    Withdrawal, retry,
+    Attempt, Backoff, Budget, Jitter, ManualTimer, ResilienceExt, RetryPolicy, Run, Upstream, retry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -52,8 +51,7 @@ impl Scene {
 
     fn new(steps: &'static [Step], backoff: Backoff) -> Self {
         let budget = Budget::new().with_capacity(Self::CAPACITY).with_deposit(1.0);
-        (Self::START..Self::CAPACITY)
-            .for_each(|_| budget.withdraw().map(Withdrawal::spend).unwrap());
+        (Self::START..Self::CAPACITY).for_each(|_| assert!(budget.withdraw()));
         let policy = RetryPolicy::new()
             .with_attempts(40)
             .with_total_timeout(SECOND * 60)

@@ -4,10 +4,10 @@ use std::error::Error as _;
 use std::io;
 use std::time::Duration;
 
-use resile::timeout::Elapsed;
+use resile::timeout::{ClassifyOperation, Elapsed, Error};
 use resile::{
-    Backoff, Bulkhead, Classify, ClassifyExt, ClassifyOperation, Cut, Error, GaveUp, Health,
-    ManualTimer, Never, ResilienceExt, RetryPolicy, StopReason, Verdict, retry,
+    Backoff, Classify, ClassifyExt, Cut, GaveUp, Health, ManualTimer, Never, ResilienceExt,
+    RetryPolicy, StopReason, Verdict, retry,
 };
 
 use super::script::{Down, Script, Step, clock, drive};
@@ -327,7 +327,7 @@ fn error_is_transparent() {
 }
 
 #[test]
-fn classify_operation_classifies_the_operation_and_retries_a_refusal() {
+fn classify_operation_classifies_the_operation_and_a_missed_limit() {
     let lifted = ClassifyOperation(|error: &Down| (error.0 > 1).then(Verdict::throttled));
     assert_eq!(lifted.classify(&Error::Operation(Down(2))), Some(Verdict::throttled()));
     assert_eq!(lifted.classify(&Error::Operation(Down(1))), None);
@@ -338,12 +338,6 @@ fn classify_operation_classifies_the_operation_and_retries_a_refusal() {
     );
     let plain = ClassifyOperation(|error: &Down| error.0 > 1);
     assert_eq!(plain.classify(&elapsed().into()), Some(Verdict::transient()));
-    let full = Bulkhead::new(0).try_acquire().unwrap_err();
-    assert_eq!(
-        lifted.classify(&full.into()),
-        Some(Verdict::transient().with_health(Health::Unknown)),
-        "the upstream was not called"
-    );
 }
 
 /// Under `ClassifyOperation` a classifier keeps its opinion on cut attempts.

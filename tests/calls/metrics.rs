@@ -174,7 +174,7 @@ fn holds_are_published() {
         let call =
             || retry(|_| async { Ok::<_, Down>(()) }, RetryPolicy::new(), Never).on(&weather);
         call().await.unwrap();
-        let permit = weather.bulkhead().unwrap().try_acquire().unwrap();
+        let permit = weather.try_admit().unwrap();
         tokio::join!(call(), async { drop(permit) }).0.unwrap();
     });
     let published = published(&recorder);
@@ -587,9 +587,7 @@ fn a_run_reports_its_success_once() {
     let weather =
         published_as("weather").with_budget(Budget::new().with_capacity(5).with_deposit(1.0));
     let budget = weather.budget().unwrap();
-    while let Some(token) = budget.withdraw() {
-        token.spend();
-    }
+    while budget.withdraw() {}
     let call = async {
         let mut run = Run::new(&THRICE, Never).on(&weather);
         let value = run.attempt(async { Ok::<_, Down>(7) }).await.unwrap().unwrap();

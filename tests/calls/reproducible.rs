@@ -10,10 +10,11 @@ use futures_util::future::join_all;
 use resile::chaos::Chaos;
 use resile::observe::{Event, EventKind};
 use resile::quota::{Cost, Quota, Rate};
+use resile::timeout::{ClassifyOperation, Error};
 use resile::{
-    AdaptiveTimeout, Alternative, Attempt, Backoff, Breaker, Budget, Bulkhead, ClassifyOperation,
-    Cooldown, Error, FallbackPolicy, GaveUp, HedgePolicy, ManualSleep, ManualTimer, Never,
-    ResilienceExt, RetryPolicy, Timer, TokioTimer, Upstream, Verdict, fallback, hedge, retry,
+    AdaptiveTimeout, Alternative, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown,
+    FallbackPolicy, GaveUp, HedgePolicy, ManualSleep, ManualTimer, Never, ResilienceExt,
+    RetryPolicy, Timer, TokioTimer, Upstream, Verdict, fallback, hedge, retry,
 };
 use tokio::task::JoinSet;
 

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use resile::breaker::TripReason;
-use resile::bulkhead::Full;
 use resile::observe::{Event, Log};
 use resile::quota::Cost;
 use resile::timeout::Elapsed;
@@ -38,10 +37,9 @@ assert_impl_all!(StopReason: Copy, Debug, Eq, Hash);
 assert_impl_all!(Health: Copy, Debug, Eq, Hash);
 assert_impl_all!(Cut: Copy, Debug, Eq, Hash);
 assert_impl_all!(TripReason: Copy, Debug, Eq);
-assert_impl_all!(Full: Copy, Error, Send, Sync);
 assert_impl_all!(Elapsed: Copy, Error, Eq, Hash, Send, Sync);
 assert_impl_all!(GaveUp<io::Error>: Error, Send, Sync, Unpin);
-assert_impl_all!(GaveUp<Full>: Clone, Eq);
+assert_impl_all!(GaveUp<Elapsed>: Clone, Eq);
 assert_impl_all!(Cost<'static>: Copy, Debug, Eq);
 assert_impl_all!(resile::Schedule: Clone, PartialEq);
 assert_impl_all!(ManualTimer: Clone, Debug, Default, Send, Sync);
@@ -282,13 +280,13 @@ fn trap_17_a_future_holds_its_operation_once() {
         "under a timeout"
     );
 
-    let (bulkhead, hedges) = (Bulkhead::new(1), HedgePolicy::new());
+    let hedges = HedgePolicy::new();
     macro_rules! sizes {
         ($op:expr) => {
             [
                 size_of_val(&retry(|_| $op, &policy, &token).on(&UPSTREAM)),
                 size_of_val(&UPSTREAM.call($op, Always)),
-                size_of_val(&$op.limited_by(&bulkhead)),
+                size_of_val(&$op.through(&UPSTREAM, Always)),
                 size_of_val(&hedge(|_| $op, &hedges, &token)),
                 size_of_val(&hedge(|_| $op, &hedges, &token).on(&UPSTREAM)),
             ]
@@ -298,7 +296,7 @@ fn trap_17_a_future_holds_its_operation_once() {
     assert_eq!(
         sizes!(heavy::<1032>()),
         light.map(|light| light + grown),
-        "retried, called, limited, hedged"
+        "retried, called, called in postfix form, hedged"
     );
 
     let mut run = Run::new(&policy, &token);
@@ -361,11 +359,6 @@ fn futures_and_parts_keep_their_sizes() {
             "a hedge on an upstream",
             size_of_val(&hedge(|_| one(), HedgePolicy::new(), &token).on(&UPSTREAM)),
             504,
-        ),
-        (
-            "limited",
-            size_of_val(&one().limited_by(UPSTREAM.bulkhead().unwrap())) - size_of_val(&one()),
-            40,
         ),
         ("a timeout", size_of_val(&one().timeout(Duration::ZERO)) - size_of_val(&one()), 136),
         ("the error", size_of::<GaveUp<anyhow::Error>>(), size_of::<usize>()),

@@ -13,9 +13,9 @@ use futures_util::{FutureExt, Stream, StreamExt};
 use proptest::prelude::*;
 use resile::observe::Event;
 use resile::stream::{Part, Resumption};
-use resile::timeout::Elapsed;
+use resile::timeout::{Elapsed, Error};
 use resile::{
-    Attempt, Backoff, Budget, Cut, Error, GaveUp, ManualTimer, Never, RetryPolicy, StopReason,
+    Attempt, Backoff, Budget, Cut, GaveUp, ManualTimer, Never, RetryPolicy, StopReason,
     StreamResilienceExt, Upstream, Verdict, retry_stream,
 };
 use tokio::time::Instant;

@@ -406,7 +406,7 @@ fn refusals_cancellations_and_holds_are_debug() {
     let held = "feed: cooldown: all calls wait 2.0s, the upstream asked for fewer requests";
     let waits = debug("feed: attempt 1 of 3 waits 2.0s for the cooldown");
     assert_eq!(messages(), [warn(held), waits]);
-    let permit = feed.bulkhead().unwrap().try_acquire().unwrap();
+    let permit = feed.try_admit().unwrap();
     drive(succeeds().on(&feed), &timer).unwrap_err();
     assert_eq!(
         messages(),
@@ -609,8 +609,8 @@ fn the_type_of_an_error_is_one_true_word() {
     assert_eq!(Names.cut_is(Verdict::fatal()).error_type(&down), names);
     let by_reference: &(dyn Classify<Down> + Send + Sync) = &Names;
     assert_eq!(by_reference.error_type(&down), names);
-    let operation = resile::Error::Operation(down);
-    assert_eq!(resile::ClassifyOperation(Names).error_type(&operation), names);
+    let operation = resile::timeout::Error::Operation(down);
+    assert_eq!(resile::timeout::ClassifyOperation(Names).error_type(&operation), names);
     assert_eq!((|_: &Down| true).error_type(&down), None);
 }
 

@@ -51,7 +51,6 @@ const TABLE: &[Row] = &[
     ("fallback", 6, &[]),
     ("stream", 6, &[]),
     ("call", 6, &[]),
-    ("error", 6, &[]),
     ("http", 6, &[]),
     ("config", 7, &[]),
     ("ext", 7, &[]),

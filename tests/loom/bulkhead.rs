@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use loom::thread;
-use resile::bulkhead::{Acquire, Permit};
 use resile::{Admission, Breaker, Bulkhead, ManualTimer, Never, StopReason, Upstream, Verdict};
+
+use super::by_hand::{Acquire, Gate, Permit};
 
 struct Woken(AtomicBool);
 
@@ -22,8 +23,8 @@ fn poll<'a>(acquire: &mut Acquire<'a>) -> Poll<Permit<'a>> {
     Pin::new(acquire).poll(&mut Context::from_waker(Waker::noop())).map(|permit| permit.unwrap())
 }
 
-fn shared() -> Arc<Bulkhead> {
-    let bulkhead = Bulkhead::new(1).with_queue(2);
+fn shared() -> Arc<Gate> {
+    let bulkhead = Gate::of(Bulkhead::new(1).with_queue(2));
     {
         let _permit = bulkhead.try_acquire(); // makes its atomics and its lock before sharing
         let _ = poll(&mut bulkhead.acquire());
@@ -93,12 +94,14 @@ fn one_permit_is_never_held_twice() {
 
 fn upstream() -> Arc<Upstream<ManualTimer>> {
     let bulkhead = Bulkhead::new(1).with_queue(2);
-    {
-        let _permit = bulkhead.try_acquire();
-        let _ = poll(&mut bulkhead.acquire());
-    }
     let upstream = Upstream::new("limited").with_bulkhead(bulkhead).with_observer(&());
-    Arc::new(upstream.with_timer(ManualTimer::new()))
+    let upstream = upstream.with_timer(ManualTimer::new());
+    {
+        let _permit = upstream.try_admit();
+        let mut waits = Box::pin(upstream.admit(Never));
+        let _ = waits.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    }
+    Arc::new(upstream)
 }
 
 /// A call queues for an upstream while another call releases its permit.
@@ -148,7 +151,6 @@ fn a_queued_call_that_is_dropped_passes_its_permit_on() {
 fn a_call_refused_after_the_queue_gives_its_permit_back() {
     loom::model(|| {
         let bulkhead = Bulkhead::new(1).with_queue(2);
-        drop(bulkhead.try_acquire());
         let breaker = Breaker::new().with_consecutive(1).without_failure_rate();
         let upstream = Upstream::new("limited")
             .with_bulkhead(bulkhead)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use loom::thread;
 use resile::quota::{Cost, Dimension, Limit, Limits, Quota, Rate, Usage};
 use resile::upstream::{AtCost, Resource, Shared};
-use resile::{Admission, ManualTimer, Never, Upstream};
+use resile::{Admission, ManualTimer, Never, StopReason, Upstream};
 
 const TOKENS: Resource = Resource::Quota(Dimension::Tokens);
 const SECOND: Duration = Duration::from_secs(1);
@@ -183,11 +183,9 @@ fn no_forecast_mixes_both_modes() {
         shared.extend(TOKENS, SECOND);
         shared.adjust(TOKENS, 2);
         let asks = with(&host, |host| {
-            let refused = host.quota().unwrap().try_reserve(Cost::input(4), Duration::ZERO);
-            let resile::quota::Refusal::NotYet { wait, .. } = refused.unwrap_err() else {
-                panic!("it is smaller than the burst")
-            };
-            wait
+            let refused = host.at_cost(Cost::input(4)).try_admit().unwrap_err();
+            assert_eq!(refused.reason(), StopReason::Deadline, "it is smaller than the burst");
+            refused.retry_after().unwrap()
         });
         drop(shared);
         let day = Duration::from_secs(86_400);

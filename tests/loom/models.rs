@@ -4,6 +4,8 @@
 mod breaker;
 mod budget;
 mod bulkhead;
+#[path = "../support/by_hand.rs"]
+mod by_hand;
 mod cooldown;
 mod lease;
 mod quota;

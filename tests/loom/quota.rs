@@ -10,6 +10,8 @@ use resile::quota::{Charge, Cost, Dimension, Quota, Rate, Usage};
 use resile::upstream::AtCost;
 use resile::{Admission, ManualTimer, Never, Upstream, Verdict};
 
+use super::by_hand::ByHand;
+
 /// One clock reading for all calls: nothing refills.
 const NOW: Duration = Duration::ZERO;
 
@@ -27,16 +29,13 @@ const fn tokens(burst: u32) -> Rate {
 }
 
 /// Makes the atomics of a quota before it is shared.
-fn warm(quota: Quota) -> Quota {
+fn shared(quota: Quota) -> Arc<ByHand> {
+    let quota = ByHand::new(quota);
     drop(quota.try_reserve(Cost::input(1).with_max_output(1), NOW));
-    quota
+    Arc::new(quota)
 }
 
-fn shared(quota: Quota) -> Arc<Quota> {
-    Arc::new(warm(quota))
-}
-
-fn level(quota: &Quota, dimension: Dimension) -> i64 {
+fn level(quota: &ByHand, dimension: Dimension) -> i64 {
     quota.level_at(dimension, NOW).unwrap()
 }
 
@@ -49,10 +48,10 @@ fn model(preemptions: usize, check: impl Fn() + Send + Sync + 'static) {
 
 #[test]
 fn a_burst_for_one_is_never_reserved_twice() {
-    loom::model(|| {
+    model(3, || {
         let quota = shared(Quota::new().with_tokens(tokens(10)));
         let other = Arc::clone(&quota);
-        let reserve = |quota: &Quota| match quota.try_reserve(Cost::input(6), NOW) {
+        let reserve = |quota: &ByHand| match quota.try_reserve(Cost::input(6), NOW) {
             Ok(mut reservation) => {
                 reservation.sent();
                 true
@@ -69,11 +68,11 @@ fn a_burst_for_one_is_never_reserved_twice() {
 /// Each thread takes in two dimensions. The second dimension has enough for one thread only.
 #[test]
 fn two_dimensions_are_taken_together_or_not_at_all() {
-    loom::model(|| {
+    model(3, || {
         let quota = Quota::new().with_requests(tokens(9)).with_tokens(tokens(10));
         let quota = shared(quota.with_concurrency(2));
         let other = Arc::clone(&quota);
-        let reserve = |quota: &Quota| match quota.try_reserve(Cost::input(6), NOW) {
+        let reserve = |quota: &ByHand| match quota.try_reserve(Cost::input(6), NOW) {
             Ok(mut reservation) => {
                 reservation.sent();
                 1
@@ -123,7 +122,7 @@ fn host(quota: Quota) -> Arc<Host> {
 
 /// Makes an upstream whose whole burst is `cost`.
 fn host_for(quota: Quota, cost: Cost<'static>) -> Arc<Host> {
-    let upstream = Upstream::new("limited").with_quota(warm(quota)).with_observer(&());
+    let upstream = Upstream::new("limited").with_quota(quota).with_observer(&());
     let upstream = Arc::new(upstream.with_timer(ManualTimer::new()));
     let whole = hold(&upstream, cost);
     let mut waiter = Box::pin(upstream.at_cost(cost).admit(Never));
@@ -242,15 +241,11 @@ fn a_part_held_for_a_moment_stops_no_waiter() {
     model(3, || {
         let large = Cost::input(3).with_max_output(7);
         let quota = Quota::new().with_input(tokens(3)).with_tokens(tokens(10));
-        let upstream = host_for(
-            quota.with_charge(Charge::ACTUAL.with_maximum_reserved(true).with_refund(false)),
-            large,
-        );
-        let quota = upstream.quota().unwrap();
-        quota.try_reserve(Cost::input(0).with_max_output(1), NOW).unwrap().sent();
+        let upstream = host_for(quota.with_charge(Charge::ACTUAL.with_maximum_reserved(true).with_refund(false)), large);
+        hold(&upstream, Cost::input(0).with_max_output(1)).succeeded();
         let other = Arc::clone(&upstream);
         let asks = move || {
-            assert!(other.quota().unwrap().try_reserve(large, NOW).is_err());
+            assert!(other.at_cost(large).try_admit().is_err());
         };
         is_woken(&upstream, Cost::input(3).with_max_output(0), asks, || {});
         check_whole(&upstream, 9);
@@ -263,12 +258,10 @@ fn a_part_held_for_a_moment_stops_no_waiter() {
 fn a_place_held_for_a_moment_stops_no_waiter() {
     model(3, || {
         let upstream = host(Quota::new().with_tokens(tokens(10)).with_concurrency(1));
-        let quota = upstream.quota().unwrap();
-        quota.try_reserve(Cost::input(5), NOW).unwrap().sent();
+        hold(&upstream, Cost::input(5)).succeeded();
         let other = Arc::clone(&upstream);
         let asks = move || {
-            let large = other.quota().unwrap().try_reserve(Cost::input(6), NOW);
-            assert!(large.is_err());
+            assert!(other.at_cost(Cost::input(6)).try_admit().is_err());
         };
         is_woken(&upstream, Cost::input(4), asks, || {});
         check_whole(&upstream, 5);
@@ -282,7 +275,11 @@ fn a_part_held_for_a_moment_hides_no_units() {
         let upstream = host(Quota::new().with_input(tokens(10)).with_tokens(tokens(10)));
         let held = hold(&upstream, Cost::input(6));
         let other = Arc::clone(&upstream);
-        let large = move || drop(other.quota().unwrap().try_reserve(Cost::input(5), NOW));
+        let large = move || {
+            if let Ok(admission) = other.at_cost(Cost::input(5)).try_admit() {
+                admission.withdraw();
+            }
+        };
         let withdraws = thread::spawn(|| held.withdraw());
         is_woken(&upstream, Cost::input(6), large, || withdraws.join().unwrap());
         check_whole(&upstream, 10);

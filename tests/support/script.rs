@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use resile::bulkhead::Full;
 use resile::timeout::Elapsed;
 use resile::{ManualTimer, Timer, Upstream};
 
@@ -41,12 +40,6 @@ impl Error for Down {}
 
 impl From<Elapsed> for Down {
     fn from(_: Elapsed) -> Self {
-        Self(0)
-    }
-}
-
-impl From<Full> for Down {
-    fn from(_: Full) -> Self {
         Self(0)
     }
 }

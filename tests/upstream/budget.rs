@@ -10,7 +10,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use resile::{
     Always, Backoff, Budget, ManualTimer, Never, RetryPolicy, StopReason, Timer, Upstream, Verdict,
-    Withdrawal, retry,
+    retry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -30,15 +30,15 @@ fn available<M: Timer>(upstream: &Upstream<M>) -> u32 {
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Withdraw,
-    /// Drops the oldest withdrawal, and so returns its token.
-    Drop,
-    /// Spends the oldest withdrawal.
+    /// Gives the token of a withdrawal back.
+    Refund,
+    /// Makes the retry of a withdrawal.
     Spend,
     Deposit,
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
-    let act = prop_oneof![4 => Just(Act::Withdraw), 1 => Just(Act::Drop), 2 => Just(Act::Spend), 6 => Just(Act::Deposit)];
+    let act = prop_oneof![4 => Just(Act::Withdraw), 1 => Just(Act::Refund), 2 => Just(Act::Spend), 6 => Just(Act::Deposit)];
     prop::collection::vec(act, 0..200)
 }
 
@@ -49,17 +49,22 @@ proptest! {
         const TOKEN: u64 = 1_000_000;
         let budget = Budget::new().with_capacity(capacity).with_deposit(f64::from(part) / 1e6);
         let full = u64::from(capacity) * TOKEN;
-        let (mut left, mut held) = (full, std::collections::VecDeque::new());
+        let (mut left, mut held) = (full, 0_u32);
         for act in acts {
             match act {
                 Act::Withdraw => {
-                    let withdrawal = budget.withdraw();
-                    prop_assert_eq!(withdrawal.is_some(), left >= TOKEN);
-                    left -= if withdrawal.is_some() { TOKEN } else { 0 };
-                    held.extend(withdrawal);
+                    let is_paid = budget.withdraw();
+                    prop_assert_eq!(is_paid, left >= TOKEN);
+                    left -= if is_paid { TOKEN } else { 0 };
+                    held += u32::from(is_paid);
                 }
-                Act::Drop => left = if held.pop_front().is_some() { full.min(left + TOKEN) } else { left },
-                Act::Spend => held.pop_front().map(Withdrawal::spend).unwrap_or_default(),
+                Act::Refund if held > 0 => {
+                    budget.refund();
+                    held -= 1;
+                    left = full.min(left + TOKEN);
+                }
+                Act::Spend if held > 0 => held -= 1,
+                Act::Refund | Act::Spend => {}
                 Act::Deposit => {
                     budget.deposit();
                     left = full.min(left + u64::from(part));
@@ -70,13 +75,13 @@ proptest! {
         }
     }
 
-    /// A dropped withdrawal changes nothing, for any settings.
+    /// A withdrawal and its refund change nothing, for any settings.
     #[test]
-    fn a_dropped_withdrawal_returns_its_token(capacity in 0_u32..100, deposit in any::<f64>()) {
+    fn a_refund_returns_the_token_of_a_withdrawal(capacity in 0_u32..100, deposit in any::<f64>()) {
         let budget = Budget::new().with_capacity(capacity).with_deposit(deposit);
-        let held: Vec<_> = std::iter::from_fn(|| budget.withdraw()).collect();
-        prop_assert_eq!((held.len(), budget.available()), (capacity as usize, 0));
-        drop(held);
+        let held = (0..1_000).take_while(|_| budget.withdraw()).count();
+        prop_assert_eq!((held, budget.available()), (capacity as usize, 0));
+        (0..held).for_each(|_| budget.refund());
         prop_assert_eq!(budget.available(), capacity);
     }
 }
@@ -99,16 +104,15 @@ fn eight_threads_conserve_tokens() {
     let budget = Budget::new().with_capacity(1000).with_deposit(0.5);
     let (spent, paid_in) = (AtomicU32::new(0), AtomicU32::new(0));
     // The budget stays below half of its capacity, so no deposit is lost at the limit.
-    let held: Vec<_> = (0..900).map(|_| budget.withdraw().unwrap()).collect();
-    held.into_iter().for_each(Withdrawal::spend);
+    (0..900).for_each(|_| assert!(budget.withdraw()));
     eight(|thread| {
         for turn in 0..400 {
-            match budget.withdraw() {
-                Some(retry) if (turn + thread) % 3 == 0 => {
-                    retry.spend();
+            if budget.withdraw() {
+                if (turn + thread) % 3 == 0 {
                     spent.fetch_add(1, SeqCst);
+                } else {
+                    budget.refund();
                 }
-                given_back => drop(given_back),
             }
             if turn % 4 == 0 {
                 budget.deposit();
@@ -124,8 +128,7 @@ fn eight_threads_withdraw_no_more_tokens_than_the_capacity() {
     let (budget, got) = (Budget::new().with_capacity(777), AtomicU32::new(0));
     eight(|_| {
         for _ in 0..1000 {
-            if let Some(retry) = budget.withdraw() {
-                retry.spend();
+            if budget.withdraw() {
                 got.fetch_add(1, SeqCst);
             }
         }
@@ -229,7 +232,7 @@ fn only_retries_spend_tokens() {
     let timer = ManualTimer::new();
     let upstream = paid(Budget::new().with_capacity(2).with_deposit(0.5), &timer);
     let budget = upstream.budget().unwrap();
-    (0..2).for_each(|_| budget.withdraw().unwrap().spend());
+    (0..2).for_each(|_| assert!(budget.withdraw()));
     upstream.try_admit().unwrap().settle(&Verdict::transient());
     drop(upstream.try_admit().unwrap());
     drive(upstream.call(Script::new(&[Step::Fail]).play(), Always), &timer).unwrap_err();
@@ -269,7 +272,7 @@ fn a_retry_that_does_not_begin_returns_its_token() {
 fn the_defaults_are_as_documented() {
     let budget = Budget::new();
     assert_eq!((budget.capacity(), budget.available(), Budget::default().capacity()), (8, 8, 8));
-    (0..8).for_each(|_| budget.withdraw().unwrap().spend());
+    (0..8).for_each(|_| assert!(budget.withdraw()));
     (0..79).for_each(|_| budget.deposit());
     assert_eq!(budget.available(), 7);
     budget.deposit();

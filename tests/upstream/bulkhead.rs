@@ -4,14 +4,15 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::bulkhead::{Acquire, Full, Permit};
-use resile::{Bulkhead, Classify, ClassifyOperation, Error, Health, ResilienceExt, Verdict};
+use resile::{Always, Bulkhead, Health, Never, ResilienceExt, StopReason, Upstream, Verdict};
+
+use super::by_hand::{Acquire, Gate, Permit};
 
 fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
@@ -28,28 +29,29 @@ impl Wake for Woken {
 
 #[test]
 fn a_free_bulkhead_allocates_nothing() {
-    let bulkhead = Bulkhead::new(2);
+    let bulkhead = Gate::of(Bulkhead::new(2));
     let counted = allocation_counter::measure(|| {
         let _other = bulkhead.try_acquire();
-        let call = pin!(async { Ok::<_, Full>(bulkhead.in_flight()) }.limited_by(&bulkhead));
+        let call = async { Ok::<_, &str>(bulkhead.in_flight()) };
+        let call = pin!(call.through(bulkhead.upstream(), Always));
         assert_eq!(poll(call), Poll::Ready(Ok(2)));
-        assert!(poll(pin!(bulkhead.acquire())).is_ready());
+        assert!(poll(pin!(bulkhead.upstream().admit(Never))).is_ready());
     });
     assert_eq!((counted.count_total, bulkhead.in_flight()), (0, 0));
 }
 
 #[test]
 fn a_limit_of_zero_refuses_every_call() {
-    let bulkhead = Bulkhead::new(0).with_queue(5);
+    let bulkhead = Gate::of(Bulkhead::new(0).with_queue(5));
     let Poll::Ready(Err(full)) = poll(pin!(bulkhead.acquire())) else {
         panic!("the call waits for ever")
     };
-    assert_eq!((full.limit(), full.waiting(), bulkhead.queue()), (0, 0, 0));
+    assert_eq!((full.limit, full.waiting, bulkhead.queue()), (0, 0, 0));
 }
 
 #[test]
 fn the_greatest_numbers_are_allowed() {
-    let bulkhead = Bulkhead::new(u32::MAX).with_queue(u32::MAX);
+    let bulkhead = Gate::of(Bulkhead::new(u32::MAX).with_queue(u32::MAX));
     let permit = bulkhead.try_acquire();
     assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (1, 0));
     drop(permit);
@@ -58,8 +60,8 @@ fn the_greatest_numbers_are_allowed() {
 
 #[test]
 fn the_permit_is_released_when_the_future_is_done() {
-    let bulkhead = Bulkhead::new(1);
-    let mut call = pin!(async { Ok::<_, Full>(()) }.limited_by(&bulkhead));
+    let bulkhead = Gate::of(Bulkhead::new(1));
+    let mut call = pin!(async { Ok::<_, &str>(()) }.through(bulkhead.upstream(), Always));
     assert!(poll(call.as_mut()).is_ready());
     assert_eq!(bulkhead.in_flight(), 0);
 }
@@ -74,7 +76,7 @@ fn the_future_is_dropped_before_its_permit_is_released() {
         ends: bool,
     }
     impl Future for Op<'_> {
-        type Output = Result<(), Full>;
+        type Output = Result<(), &'static str>;
         fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
             if self.ends { Poll::Ready(Ok(())) } else { Poll::Pending }
         }
@@ -85,15 +87,16 @@ fn the_future_is_dropped_before_its_permit_is_released() {
         }
     }
     for ends in [true, false] {
-        let (bulkhead, seen) = (Bulkhead::new(1), Cell::new(7));
-        let _ = poll(pin!(Op { bulkhead: &bulkhead, seen: &seen, ends }.limited_by(&bulkhead)));
+        let (bulkhead, seen) = (Gate::of(Bulkhead::new(1)), Cell::new(7));
+        let op = Op { bulkhead: &bulkhead, seen: &seen, ends };
+        let _ = poll(pin!(op.through(bulkhead.upstream(), Always)));
         assert_eq!((seen.get(), bulkhead.in_flight()), (1, 0));
     }
 }
 
 #[test]
 fn a_new_caller_does_not_overtake_a_waiter() {
-    let bulkhead = Bulkhead::new(1);
+    let bulkhead = Gate::of(Bulkhead::new(1));
     let permit = bulkhead.try_acquire().unwrap();
     let mut waits = pin!(bulkhead.acquire());
     assert!(poll(waits.as_mut()).is_pending());
@@ -104,7 +107,7 @@ fn a_new_caller_does_not_overtake_a_waiter() {
 
 #[test]
 fn only_the_next_waiter_is_woken() {
-    let bulkhead = Bulkhead::new(1).with_queue(2);
+    let bulkhead = Gate::of(Bulkhead::new(1).with_queue(2));
     let woken = [Arc::new(Woken::default()), Arc::new(Woken::default())];
     let permit = bulkhead.try_acquire().unwrap();
     let mut waiters = [bulkhead.acquire(), bulkhead.acquire()];
@@ -125,7 +128,7 @@ fn only_the_next_waiter_is_woken() {
 /// No lock is held while a waker runs, so the waker may use the bulkhead.
 #[test]
 fn a_waker_may_use_the_bulkhead() {
-    static BULKHEAD: Bulkhead = Bulkhead::new(1).with_queue(1);
+    static BULKHEAD: LazyLock<Gate> = LazyLock::new(|| Gate::of(Bulkhead::new(1).with_queue(1)));
     struct Enters;
     impl Wake for Enters {
         fn wake(self: Arc<Self>) {
@@ -152,12 +155,12 @@ fn a_waker_may_use_the_bulkhead() {
 
 #[test]
 fn a_panic_releases_the_permit() {
-    let bulkhead = Bulkhead::new(1);
+    let bulkhead = Gate::of(Bulkhead::new(1));
     let call = async {
-        if bulkhead.in_flight() == 1 { panic!("in the operation") } else { Ok::<(), Full>(()) }
+        if bulkhead.in_flight() == 1 { panic!("in the operation") } else { Ok::<(), &str>(()) }
     };
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        poll(pin!(call.limited_by(&bulkhead)))
+        poll(pin!(call.through(bulkhead.upstream(), Always)))
     }));
     assert!(outcome.is_err());
     assert_eq!(bulkhead.in_flight(), 0);
@@ -165,42 +168,47 @@ fn a_panic_releases_the_permit() {
 
 #[tokio::test(start_paused = true)]
 async fn many_tasks_never_exceed_the_limit() {
-    static BULKHEAD: Bulkhead = Bulkhead::new(3).with_queue(97);
+    static HOST: Upstream =
+        Upstream::new("host").with_bulkhead(Bulkhead::new(3).with_queue(97)).with_observer(&());
     static IN: AtomicU32 = AtomicU32::new(0);
-    async fn work() -> Result<(), Error<()>> {
+    async fn work() -> Result<(), &'static str> {
         assert!(IN.fetch_add(1, Ordering::Relaxed) < 3);
         tokio::time::sleep(Duration::from_secs(1)).await;
         IN.fetch_sub(1, Ordering::Relaxed);
         Ok(())
     }
     let began = tokio::time::Instant::now();
-    let tasks: Vec<_> = (0..120).map(|_| tokio::spawn(work().limited_by(&BULKHEAD))).collect();
+    let tasks: Vec<_> = (0..120).map(|_| tokio::spawn(work().through(&HOST, Always))).collect();
     let mut refused = 0;
     for task in tasks {
         if let Err(error) = task.await.unwrap() {
-            assert!(matches!(error, Error::Full(full) if full.waiting() == 97));
+            assert!(
+                error.to_string().ends_with("bulkhead full: 3 in flight, 97 queued"),
+                "{error}"
+            );
             let not_asked = Verdict::transient().with_health(Health::Unknown);
-            assert_eq!(ClassifyOperation(|(): &()| false).classify(&error), Some(not_asked));
+            assert_eq!((error.reason(), error.verdict()), (StopReason::Full, Some(not_asked)));
             refused += 1;
         }
     }
     assert_eq!((refused, began.elapsed().as_secs()), (20, 34));
-    assert_eq!((BULKHEAD.in_flight(), BULKHEAD.waiting()), (0, 0));
+    let bulkhead = HOST.bulkhead().unwrap();
+    assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0));
 }
 
 /// A call that is dropped at any await leaves neither a permit nor a place in the queue behind.
 #[test]
 fn a_call_dropped_at_any_await_leaves_nothing_behind() {
     for polls in 0..5 {
-        let bulkhead = Bulkhead::new(1);
+        let bulkhead = Gate::of(Bulkhead::new(1));
         let mut held = bulkhead.try_acquire().ok();
         let mut behind = bulkhead.acquire();
         {
             let op = async {
                 tokio::task::yield_now().await;
-                Ok::<_, Full>(())
+                Ok::<_, &str>(())
             };
-            let mut call = pin!(op.limited_by(&bulkhead));
+            let mut call = pin!(op.through(bulkhead.upstream(), Always));
             for n in 0..polls {
                 if n == 1 {
                     held = None; // the permit goes to the call
@@ -258,7 +266,7 @@ impl Model {
 proptest! {
     #[test]
     fn the_queue_is_bounded_and_first_come_first_served(limit in 0..4_u32, queue in 0..4_u32, steps in prop::collection::vec(step(), 1..80)) {
-        let bulkhead = Bulkhead::new(limit).with_queue(queue);
+        let bulkhead = Gate::of(Bulkhead::new(limit).with_queue(queue));
         let (limit, queue) = (limit as usize, bulkhead.queue() as usize);
         let mut model = Model::default(); // `held` includes the granted permits
         let (mut permits, mut waiters) = (Vec::<Permit<'_>>::new(), Vec::<(u32, Acquire<'_>)>::new());
@@ -276,7 +284,7 @@ proptest! {
                         }
                         Poll::Ready(Err(full)) => {
                             prop_assert!(model.held == limit && model.queued.len() == queue);
-                            prop_assert_eq!((full.limit() as usize, full.waiting() as usize), (limit, queue));
+                            prop_assert_eq!((full.limit as usize, full.waiting as usize), (limit, queue));
                         }
                         Poll::Pending => {
                             prop_assert!(model.held == limit && model.queued.len() < queue);

@@ -194,7 +194,7 @@ async fn a_call_dropped_during_a_hold_returns_its_token() {
 async fn a_wait_in_the_queue_is_limited_by_the_longest_wait_and_the_deadline() {
     let bulkhead = Bulkhead::new(1).with_queue(2).with_max_wait(5 * SECOND);
     let upstream = Upstream::new("narrow").with_bulkhead(bulkhead);
-    let occupant = upstream.bulkhead().unwrap().try_acquire().unwrap();
+    let occupant = upstream.try_admit().unwrap();
     let seen = Mutex::new(vec![]);
     let note = |event: &Event<'_>| {
         if let EventKind::Held { attempt, by, delay, .. } = event.kind {

@@ -1,5 +1,7 @@
 //! The laws of the parts that calls share, and of calls on an upstream, one file for each subject.
 
+#[path = "../support/by_hand.rs"]
+mod by_hand;
 #[path = "../support/script.rs"]
 mod script;
 

@@ -5,9 +5,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::quota::{Cost, Dimension, Quota, Rate, Refusal};
+use resile::quota::{Cost, Dimension, Quota, Rate};
 use resile::upstream::{AtCost, Resource, Shared};
-use resile::{ManualTimer, Never, RetryPolicy, StopReason, Timer, Upstream, retry};
+use resile::{ManualTimer, Never, RetryPolicy, StopReason, Upstream, retry};
 use tokio_test::task::spawn;
 
 const TOKENS: Resource = Resource::Quota(Dimension::Tokens);
@@ -222,12 +222,11 @@ fn a_refusal_under_a_lease_guesses_a_wait() {
     let shared = host.share().unwrap();
     shared.extend(TOKENS, SECOND);
     shared.adjust(TOKENS, 1);
-    let quota = host.quota().unwrap();
-    let refusal = quota.try_reserve(Cost::input(4), timer.now()).unwrap_err();
-    assert!(matches!(refusal, Refusal::NotYet { wait, .. } if wait == 3 * SECOND), "{refusal:?}");
+    let refusal = host.at_cost(Cost::input(4)).try_admit().unwrap_err();
+    assert_eq!(refusal.retry_after(), Some(3 * SECOND));
     assert!(changed(&shared), "the owner of the lease knows");
-    let refusal = quota.try_reserve(Cost::input(11), timer.now()).unwrap_err();
-    assert!(matches!(refusal, Refusal::TooLarge(_)));
+    let refusal = host.at_cost(Cost::input(11)).try_admit().unwrap_err();
+    assert_eq!(refusal.reason(), StopReason::TooLarge);
     assert!(!changed(&shared), "no grant would help");
 }
 

@@ -6,19 +6,18 @@ use crate::failure::Failure;
 use crate::kind::Kind;
 use crate::known::Known;
 use crate::report;
-use resile::{Classify, Cut, Health, Opinion, Over, Verdict};
+use resile::{Classify, Cut, Opinion, Over, Verdict};
 
 /// Classifies errors that are a [`Failure`] or have a known error among their sources.
 ///
 /// The classifier follows the error's chain of sources to the first known error: a `Failure`, an
-/// [`Elapsed`](resile::timeout::Elapsed), a [`Full`](resile::bulkhead::Full), an
-/// [`io::Error`](std::io::Error) or an error of `reqwest`. So your own error type only has to name
+/// [`Elapsed`](resile::timeout::Elapsed), an [`io::Error`](std::io::Error) or an error of `reqwest`. So your own error type only has to name
 /// its source. With `thiserror` use `#[from]` or `#[source]`. The attribute
 /// `#[error(transparent)]` hides the source.
 ///
 /// Without a known error there is no opinion and the call ends as
 /// [`Unclassified`](resile::StopReason::Unclassified). Add your own classifier for such errors:
-/// `(Classifier::new(), mine)`. [`resile::Error<Failure>`](resile::Error) is known. For
+/// `(Classifier::new(), mine)`. [`timeout::Error<Failure>`](resile::timeout::Error) is known. For
 /// `anyhow::Error` use `Classifier::new().over(|llm, e: &anyhow::Error| llm.classify_dyn(e.as_ref()))`.
 #[cfg_attr(
     feature = "reqwest",
@@ -176,7 +175,6 @@ impl Classifier {
         let verdict = |known| match known {
             Known::Failure(failure) => self.verdict(failure),
             Known::Elapsed(_) => CUT.on_cut(),
-            Known::Full => Verdict::transient().with_health(Health::Unknown),
             Known::Transport(error) => self.verdict(&Failure::from_transport(error)),
         };
         let in_words = || report::find_in_words(error).map(|failure| self.verdict(&failure));
@@ -204,7 +202,6 @@ impl<E: Error + 'static> Classify<E> for Classifier {
         Some(Cow::Borrowed(match Known::first(error)? {
             Known::Failure(failure) => failure.kind().as_str(),
             Known::Elapsed(_) => Kind::Timeout.as_str(),
-            Known::Full => "full",
             Known::Transport(error) => Failure::from_transport(error).kind().as_str(),
         }))
     }

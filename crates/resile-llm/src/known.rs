@@ -5,15 +5,12 @@ use std::io;
 
 use crate::failure::Failure;
 use crate::transport;
-use resile::Error as Union;
-use resile::bulkhead::Full;
-use resile::timeout::Elapsed;
+use resile::timeout::{Elapsed, Error as Union};
 
 /// An error whose type has a meaning.
 pub(crate) enum Known<'e> {
     Failure(&'e Failure),
     Elapsed(Elapsed),
-    Full,
     Transport(&'e (dyn Error + 'static)),
 }
 
@@ -36,7 +33,6 @@ impl<'e> Known<'e> {
             return Some(match union {
                 Union::Operation(failure) => Self::Failure(failure),
                 Union::Elapsed(elapsed) => Self::Elapsed(*elapsed),
-                Union::Full(_) => Self::Full,
                 _ => return None,
             });
         }
@@ -44,8 +40,6 @@ impl<'e> Known<'e> {
             Some(Self::Failure(failure))
         } else if let Some(elapsed) = error.downcast_ref::<Elapsed>() {
             Some(Self::Elapsed(*elapsed))
-        } else if error.is::<Full>() {
-            Some(Self::Full)
         } else {
             let is_transport = error.is::<io::Error>() || transport::is_known(error);
             is_transport.then_some(Self::Transport(error))

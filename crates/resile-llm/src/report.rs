@@ -45,7 +45,6 @@ impl Failure {
         match Known::first(error)? {
             Known::Failure(failure) => Some(failure.clone()),
             Known::Elapsed(elapsed) => Some(elapsed.into()),
-            Known::Full => None,
             Known::Transport(error) => Some(Self::from_transport(error)),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use resile::observe::{Event, EventKind};
 use resile::quota::Cost;
 use resile::upstream::AtCost;
-use resile::{ManualTimer, Upstream, Withdrawal};
+use resile::{ManualTimer, Upstream};
 
 use crate::dice::Dice;
 use crate::fuse::Fuse;
@@ -102,7 +102,7 @@ impl Host {
     pub(crate) fn refill(&self) {
         let Some(budget) = self.upstream.budget() else { return };
         while budget.available() > self.wanted {
-            _ = budget.withdraw().map(Withdrawal::spend);
+            let _ = budget.withdraw();
         }
         while budget.available() < self.wanted {
             budget.deposit();

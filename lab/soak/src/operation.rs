@@ -6,7 +6,6 @@ use std::panic::resume_unwind;
 use std::time::Duration;
 
 use futures_util::future::pending;
-use resile::bulkhead::Full;
 use resile::quota::{self, Dimension, Limit, Limits, Usage};
 use resile::timeout::Elapsed;
 use resile::{Classify, Cut, GaveUp, Timer, Verdict};
@@ -47,12 +46,6 @@ impl std::error::Error for Down {}
 
 impl From<Elapsed> for Down {
     fn from(_: Elapsed) -> Self {
-        Self::new(Word::Transient)
-    }
-}
-
-impl From<Full> for Down {
-    fn from(_: Full) -> Self {
         Self::new(Word::Transient)
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct World {
     /// An upstream without parts.
     pub(crate) bare: Upstream<ManualTimer>,
     /// A bulkhead without an upstream.
-    pub(crate) gate: Bulkhead,
+    pub(crate) gate: Upstream<ManualTimer>,
     pub(crate) seed: u64,
     /// True if one thread runs all calls. Then nothing else changes between two of its steps.
     pub(crate) is_alone: bool,
@@ -134,7 +134,8 @@ impl World {
                 None,
             )),
         ];
-        let gate = Bulkhead::new(2).with_queue(6);
+        let gate = Upstream::new("gate").with_bulkhead(Bulkhead::new(2).with_queue(6));
+        let gate = gate.with_observer(&()).with_timer(timer.clone());
         let bare = upstream("bare");
         Self { timer, fuse, hosts, bare, gate, seed, is_alone, jumps: AtomicU64::new(0) }
     }

@@ -9,11 +9,10 @@ use std::time::Duration;
 
 use futures_util::TryFutureExt;
 use futures_util::future::join3;
-use resile::bulkhead::Full;
 use resile::chaos::Chaos;
-use resile::timeout::Elapsed;
+use resile::timeout::{Elapsed, Error};
 use resile::{
-    AdaptiveTimeout, Always, Backoff, Breaker, Bulkhead, Cooldown, Cut, Error, GaveUp, Never,
+    AdaptiveTimeout, Always, Backoff, Breaker, Bulkhead, Cooldown, Cut, GaveUp, Never,
     ResilienceExt, RetryPolicy, StopReason, Upstream, Verdict, retry,
 };
 use tokio::time::{Instant, sleep, timeout};
@@ -60,7 +59,7 @@ impl Fault {
     }
 }
 
-trait Failure: From<Elapsed> + From<Full> + std::fmt::Display {
+trait Failure: From<Elapsed> + std::fmt::Display {
     fn of(fault: Fault) -> Self;
     fn seen(&self) -> Seen;
 }
@@ -83,7 +82,6 @@ impl Failure for Error<Fault> {
         match self {
             Self::Operation(fault) => fault.seen(),
             Self::Elapsed(elapsed) => Seen::Elapsed(elapsed.limit()),
-            Self::Full(_) => Seen::Full,
             other => panic!("{other:?}"),
         }
     }
@@ -96,8 +94,6 @@ enum CallError {
     Fault(Fault),
     #[error("too late")]
     Late(#[from] Elapsed),
-    #[error("busy")]
-    Busy(#[from] Full),
 }
 
 impl Failure for CallError {
@@ -109,7 +105,6 @@ impl Failure for CallError {
         match self {
             Self::Fault(fault) => fault.seen(),
             Self::Late(elapsed) => Seen::Elapsed(elapsed.limit()),
-            Self::Busy(_) => Seen::Full,
         }
     }
 }
@@ -117,8 +112,7 @@ impl Failure for CallError {
 fn downcast(error: &(dyn StdError + 'static)) -> Seen {
     let fault = error.downcast_ref().copied().map(Fault::seen);
     let elapsed = || error.downcast_ref::<Elapsed>().map(|elapsed| Seen::Elapsed(elapsed.limit()));
-    let full = || error.is::<Full>().then_some(Seen::Full);
-    fault.or_else(elapsed).or_else(full).unwrap_or_else(|| panic!("{error:?}"))
+    fault.or_else(elapsed).unwrap_or_else(|| panic!("{error:?}"))
 }
 
 impl Failure for anyhow::Error {
@@ -144,7 +138,6 @@ impl Failure for Box<dyn StdError + Send + Sync> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Adapter {
     Fixed,
-    Limited,
     Chaos,
     /// A call on an upstream with an adaptive timeout. The next three have a breaker, a bulkhead
     /// and a cooldown.
@@ -167,7 +160,7 @@ impl Adapter {
         match self {
             Self::Fixed | Self::Adaptive => &[State::Calm],
             Self::Guarded => &[State::Calm, State::Refusing],
-            Self::Limited | Self::Seated => &[State::Calm, State::Late, State::Refusing],
+            Self::Seated => &[State::Calm, State::Late, State::Refusing],
             Self::Paced => &[State::Calm, State::Late],
             Self::Chaos => &[State::Calm, State::Late, State::Refusing, State::Hanging],
         }
@@ -224,16 +217,12 @@ fn end(layers: &[Layer], op: Op, at: Duration, reported: &mut Vec<(usize, Durati
             inner
         }
         (Adapter::Guarded, _) => Some((at, Err(Seen::Open))),
-        (Adapter::Limited | Adapter::Seated, State::Refusing) => Some((at, Err(Seen::Full))),
-        (Adapter::Limited | Adapter::Seated | Adapter::Paced, State::Late) => {
-            end(beneath, op, at.max(LATE), reported)
-        }
+        (Adapter::Seated, State::Refusing) => Some((at, Err(Seen::Full))),
+        (Adapter::Seated | Adapter::Paced, State::Late) => end(beneath, op, at.max(LATE), reported),
         (Adapter::Chaos, State::Late) => end(beneath, op, at + LATE, reported),
         (Adapter::Chaos, State::Refusing) => Some((at, Err(Seen::Fault(Fault::Chaos)))),
         (Adapter::Chaos, State::Hanging) => None,
-        (Adapter::Limited | Adapter::Seated | Adapter::Paced | Adapter::Chaos, _) => {
-            end(beneath, op, at, reported)
-        }
+        (Adapter::Seated | Adapter::Paced | Adapter::Chaos, _) => end(beneath, op, at, reported),
     }
 }
 
@@ -279,7 +268,6 @@ struct Rig<E> {
     guards: Upstream,
     seats: Upstream,
     paces: Upstream,
-    bulkhead: Bulkhead,
     chaos: Chaos<fn() -> E>,
     layer: Layer,
 }
@@ -299,7 +287,6 @@ impl<E: Failure> Rig<E> {
             guards: upstream().with_breaker(Breaker::new().with_window(HOUR * 24)),
             seats: upstream().with_bulkhead(bulkhead()),
             paces: upstream().with_cooldown(cooldown),
-            bulkhead: bulkhead(),
             chaos: chaos.with_errors(rate(State::Refusing), make),
             layer,
         };
@@ -309,17 +296,12 @@ impl<E: Failure> Rig<E> {
         rig
     }
 
-    fn bulkheads(&self) -> [&Bulkhead; 2] {
-        [&self.bulkhead, self.seats.bulkhead().unwrap()]
-    }
-
-    /// Occupies the bulkheads and isolates the breaker as the layer requires.
+    /// Occupies the bulkhead and isolates the breaker as the layer requires.
     async fn occupy(&self, until: Instant) {
         let _isolation = (self.layer.state == State::Refusing).then(|| self.guards.isolate());
-        let permits = (self.layer.state == State::Late)
-            .then(|| self.bulkheads().map(|bulkhead| bulkhead.try_acquire().unwrap()));
+        let place = (self.layer.state == State::Late).then(|| self.seats.try_admit().unwrap());
         sleep(LATE).await;
-        drop(permits);
+        drop(place);
         tokio::time::sleep_until(until).await;
     }
 }
@@ -348,7 +330,7 @@ async fn observed<E: Failure>(
     let until = began + HOUR * 2;
     // The order of polling matters: both layers are occupied before the call begins.
     let ((), (), end) = join3(outer.occupy(until), inner.occupy(until), call).await;
-    for bulkhead in [&outer, &inner].into_iter().flat_map(Rig::bulkheads) {
+    for bulkhead in [&outer, &inner].map(|rig| rig.seats.bulkhead().unwrap()) {
         assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0), "{layers:?} {op:?}");
     }
     let counted = [&outer, &inner].map(|rig| {
@@ -385,9 +367,6 @@ macro_rules! adapt {
         let _ = $rig; // a fixed timeout needs no part of the rig
         $future.timeout(FIXED)
     }};
-    ($future:expr, Limited, $rig:ident) => {
-        $future.limited_by(&$rig.bulkhead)
-    };
     ($future:expr, Chaos, $rig:ident) => {
         $future.chaos(&$rig.chaos)
     };
@@ -398,7 +377,7 @@ macro_rules! adapt {
         $rig.guards.call($future, Always).map_err(lower)
     };
     ($future:expr, Seated, $rig:ident) => {
-        $rig.seats.call($future, Always).map_err(lower)
+        $future.through(&$rig.seats, Always).map_err(lower)
     };
     ($future:expr, Paced, $rig:ident) => {
         $rig.paces.call($future, Always).map_err(lower)
@@ -424,13 +403,12 @@ macro_rules! every_pair {
     ($($test:ident: $error:ty;)*) => {
         $(#[tokio::test(start_paused = true)]
         async fn $test() {
-            under!($error, Fixed, Fixed Adaptive Guarded Limited Seated Paced Chaos);
-            under!($error, Adaptive, Fixed Adaptive Guarded Limited Seated Paced Chaos);
-            under!($error, Guarded, Fixed Adaptive Guarded Limited Seated Paced Chaos);
-            under!($error, Limited, Fixed Adaptive Guarded Limited Seated Paced Chaos);
-            under!($error, Seated, Fixed Adaptive Guarded Limited Seated Paced Chaos);
-            under!($error, Paced, Fixed Adaptive Guarded Limited Seated Paced Chaos);
-            under!($error, Chaos, Fixed Adaptive Guarded Limited Seated Paced Chaos);
+            under!($error, Fixed, Fixed Adaptive Guarded Seated Paced Chaos);
+            under!($error, Adaptive, Fixed Adaptive Guarded Seated Paced Chaos);
+            under!($error, Guarded, Fixed Adaptive Guarded Seated Paced Chaos);
+            under!($error, Seated, Fixed Adaptive Guarded Seated Paced Chaos);
+            under!($error, Paced, Fixed Adaptive Guarded Seated Paced Chaos);
+            under!($error, Chaos, Fixed Adaptive Guarded Seated Paced Chaos);
         })*
     };
 }
@@ -448,7 +426,7 @@ fn the_model_depends_on_the_order_of_layers() {
     let layer = |adapter, state| Layer { adapter, state };
     let [fixed, longer] =
         [Adapter::Fixed, Adapter::Adaptive].map(|adapter| layer(adapter, State::Calm));
-    let waits = layer(Adapter::Limited, State::Late);
+    let waits = layer(Adapter::Seated, State::Late);
     let guarded = layer(Adapter::Guarded, State::Calm);
     // A wait in the queue counts against a limit around it, but not against a limit inside it.
     let summary = expected([longer, waits], Op::Succeed);
@@ -462,7 +440,7 @@ fn the_model_depends_on_the_order_of_layers() {
     assert_eq!(expected([fixed, guarded], Op::Hang).counted, [(0, 0), (0, 0)]);
     // A breaker around a bulkhead counts "full" as a failure. A breaker inside the bulkhead is not
     // asked.
-    let full = layer(Adapter::Limited, State::Refusing);
+    let full = layer(Adapter::Seated, State::Refusing);
     assert_eq!(expected([guarded, full], Op::Succeed).counted, [(2, 2), (0, 0)]);
     assert_eq!(expected([full, guarded], Op::Succeed).counted, [(0, 0), (0, 0)]);
 }

@@ -3,15 +3,15 @@
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, TryFutureExt, TryStreamExt, stream};
 use resile::breaker::State;
 use resile::observe::{Event, EventKind};
 use resile::stream::Part;
+use resile::timeout::{ClassifyOperation, Error};
 use resile::{
-    Always, Attempt, Backoff, Breaker, Budget, Bulkhead, ClassifyExt, ClassifyOperation, Cooldown,
-    Cut, CutIs, Error, FallbackPolicy, GaveUp, HedgePolicy, Jitter, Never, ResilienceExt,
-    RetryPolicy, StopReason, StreamResilienceExt, Upstream, Verdict, fallback, hedge, retry,
-    retry_stream,
+    Always, Attempt, Backoff, Breaker, Budget, Bulkhead, ClassifyExt, Cooldown, Cut, CutIs,
+    FallbackPolicy, GaveUp, HedgePolicy, Jitter, Never, ResilienceExt, RetryPolicy, StopReason,
+    StreamResilienceExt, Upstream, Verdict, fallback, hedge, retry, retry_stream,
 };
 use tokio::time::{Instant, sleep};
 
@@ -169,27 +169,25 @@ async fn every_part_on_one_upstream_works_together() {
 #[tokio::test(start_paused = true)]
 async fn a_breaker_belongs_inside_a_bulkhead() {
     let bulkhead = || Bulkhead::new(1).with_queue(0);
-    let own = bulkhead();
-    let _permit = own.try_acquire().unwrap();
+    let own = Upstream::new("seats").with_bulkhead(bulkhead());
+    let _place = own.try_admit().unwrap();
     let breaker = || Breaker::new().with_consecutive(2);
     let [inside, around, lifted] = [(); 3].map(|()| Upstream::new("host").with_breaker(breaker()));
     let both = Upstream::new("host").with_breaker(breaker()).with_bulkhead(bulkhead());
-    let _also = both.bulkhead().unwrap().try_acquire().unwrap();
+    let _also = both.try_admit().unwrap();
     for _ in 0..2 {
         let guarded = async {
             inside.call(ask(Some(Ok(1))), classifier()).await.map_err(|e| e.into_last().unwrap())
         };
-        assert!(matches!(guarded.limited_by(&own).await, Err(Error::Full(_))));
-        let limited = || ask(Some(Ok(1))).limited_by(&own);
-        assert!(matches!(
-            around.call(limited(), Always).await.unwrap_err().last(),
-            Some(Error::Full(_))
-        ));
-        // `ClassifyOperation` knows that the upstream was not called.
-        assert!(matches!(
-            lifted.call(limited(), classifier()).await.unwrap_err().last(),
-            Some(Error::Full(_))
-        ));
+        let refused = guarded.through(&own, Always).await.unwrap_err();
+        assert_eq!(refused.reason(), StopReason::Full);
+        let limited = || ask(Some(Ok(1))).through(&own, Always);
+        let gave_up = limited().through(&around, Always).await.unwrap_err();
+        assert_eq!(gave_up.into_last().unwrap().reason(), StopReason::Full);
+        // The verdict of the refusal says that the upstream was not called.
+        let verdict = |refused: &GaveUp<CallError>| refused.verdict();
+        let gave_up = limited().through(&lifted, verdict).await.unwrap_err();
+        assert_eq!(gave_up.into_last().unwrap().reason(), StopReason::Full);
         assert_eq!(
             both.call(ask(Some(Ok(1))), Always).await.unwrap_err().reason(),
             StopReason::Full
@@ -324,7 +322,7 @@ async fn a_stream_under_limits_is_retried() {
     let upstream = Upstream::new("host")
         .with_breaker(Breaker::new().with_consecutive(5))
         .with_budget(Budget::new().with_capacity(10));
-    let bulkhead = Bulkhead::new(1);
+    let seats = Upstream::new("seats").with_bulkhead(Bulkhead::new(1));
     let policy = policy().with_attempts(5);
     let (seen, began) = (RefCell::new(vec![]), Instant::now());
     let open = |attempt: Attempt| {
@@ -342,7 +340,8 @@ async fn a_stream_under_limits_is_retried() {
             Ok(rows.idle_timeout(SECOND * 3).boxed())
         }
         .timeout(SECOND * 5)
-        .limited_by(&bulkhead)
+        .through(&seats, classifier())
+        .map_err(|gave_up| gave_up.into_last().unwrap())
     };
     let observer = |event: &Event<'_>| {
         if let EventKind::Failed { failure, .. } = event.kind {
@@ -354,7 +353,8 @@ async fn a_stream_under_limits_is_retried() {
     assert_eq!(call.try_collect::<Vec<_>>().await.unwrap(), [0, 1, 2]);
     assert_eq!(seen.take(), ["did not finish within 5s", "no item within 3s", "x", "down"]);
     assert_eq!(began.elapsed().as_secs(), 5 + 1 + 3 + 1 + 1 + 1);
-    assert_eq!((upstream.budget().unwrap().available(), bulkhead.in_flight()), (6, 0));
+    let in_flight = seats.bulkhead().unwrap().in_flight();
+    assert_eq!((upstream.budget().unwrap().available(), in_flight), (6, 0));
     // Failures during the stream count like failures to open it. The complete stream ends the
     // streak.
     let snapshot = upstream.snapshot().unwrap();

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use resile::quota::{Cost, Estimate, Quota, Rate, Usage};
 
+use crate::by_hand::ByHand;
+
 const NOW: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_call_reserves_its_maximum_until_the_estimate_is_known() {
     let estimate = Estimate::new().with_samples(3);
     let quota = Quota::new().with_tokens(Rate::per_minute(60_000)).with_estimate(estimate);
+    let quota = ByHand::new(quota);
     let reserved = |most: u64| {
         let reservation = quota.try_reserve(Cost::input(1).with_max_output(most), NOW).unwrap();
         let reserved = quota.reserved();
@@ -46,7 +49,7 @@ fn the_estimate_is_at_most_63_calls_behind() {
 fn a_call_with_an_estimate_of_its_own_teaches_only_this_one() {
     let own = Estimate::new().with_samples(1);
     let quota = Quota::new().with_tokens(Rate::per_minute(60_000));
-    let quota = quota.with_estimate(Estimate::new().with_samples(1));
+    let quota = ByHand::new(quota.with_estimate(Estimate::new().with_samples(1)));
     let cost = Cost::new().with_max_output(1_000);
     let usage = Usage::new().with_input(30).with_output(40);
     quota.try_reserve(cost.estimated_by(&own), NOW).unwrap().settle(usage, NOW);

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::Verdict;
-use resile::quota::{
-    Charge, Cost, Dimension, Estimate, Limit, Limits, Quota, Rate, Reservation, Usage,
-};
+use resile::quota::{Charge, Cost, Dimension, Estimate, Limit, Limits, Quota, Rate, Usage};
 
 use super::model::{Answer, Held, Model, is_same};
 use super::{FREE_READS, NOT_REFUNDED, RESERVED};
+use crate::by_hand::{ByHand, Reservation};
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -132,7 +131,7 @@ fn pick<T>(list: &mut Vec<T>, at: usize) -> Option<T> {
 
 /// A quota and its model, with the reservations that are not ended.
 struct Pair<'a> {
-    quota: &'a Quota,
+    quota: &'a ByHand,
     model: Model,
     now: Duration,
     open: Vec<(Reservation<'a>, Held)>,
@@ -220,6 +219,7 @@ proptest! {
         quota in quota(),
         steps in prop::collection::vec(step(), 1..60),
     ) {
+        let quota = ByHand::new(quota);
         let model = Model::new(&quota);
         let mut pair = Pair { quota: &quota, model, now: Duration::ZERO, open: Vec::new() };
         for step in steps {
@@ -241,7 +241,7 @@ proptest! {
         rate in rate(),
         steps in prop::collection::vec((any::<u64>(), 0..64_u32, 0..6_u32, 0..3_u8), 1..80),
     ) {
-        let quota = Quota::new().with_tokens(rate);
+        let quota = ByHand::new(Quota::new().with_tokens(rate));
         let per_unit = rate.period().as_nanos().div_ceil(rate.count().into()).max(1);
         let (mut open, mut used, mut latest) = (Vec::new(), 0_u128, 0_u64);
         for (clock, shift, units, kind) in steps {

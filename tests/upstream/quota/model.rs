@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use resile::quota::{Charge, Dimension, Limits, Quota, Rate, Refusal, Usage};
+use resile::quota::{Charge, Dimension, Limits, Quota, Rate, Usage};
+
+use crate::by_hand::{ByHand, Refusal};
 
 /// The last reading of the clock. Later readings count as this one.
 const LATEST: i128 = 1 << 63;
@@ -256,7 +258,7 @@ impl Model {
     }
 
     /// Compares the state of the quota with the model.
-    pub(crate) fn check(&self, quota: &Quota, now: Duration) -> Result<(), String> {
+    pub(crate) fn check(&self, quota: &ByHand, now: Duration) -> Result<(), String> {
         for (bucket, dimension) in self.buckets.iter().zip(Dimension::ALL) {
             let (seen, expected) =
                 (quota.level_at(dimension, now), bucket.as_ref().map(Bucket::units));

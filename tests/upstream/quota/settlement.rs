@@ -8,6 +8,7 @@ use resile::quota::{Charge, Cost, Dimension, Estimate, Quota, Rate, Usage};
 use resile::{ManualTimer, Upstream};
 
 use super::{NOT_REFUNDED, RESERVED};
+use crate::by_hand::ByHand;
 
 const NOW: Duration = Duration::from_secs(7);
 const RATE: Rate = Rate::per_minute(1_000);
@@ -18,13 +19,13 @@ const fn quota() -> Quota {
     Quota::new().with_input(RATE).with_output(RATE).with_tokens(RATE)
 }
 
-fn levels(quota: &Quota) -> [i64; 3] {
+fn levels(quota: &ByHand) -> [i64; 3] {
     TOKENS.map(|dimension| quota.level_at(dimension, NOW).unwrap())
 }
 
 #[test]
 fn a_later_number_replaces_an_earlier_one() {
-    let quota = quota();
+    let quota = ByHand::new(quota());
     let cost = Cost::input(100).with_max_output(200);
     let mut reservation = quota.try_reserve(cost, NOW).unwrap();
     assert_eq!(levels(&quota), [900, 800, 700]);
@@ -111,6 +112,7 @@ fn an_estimate_alone_refuses_no_call() {
             Quota::new().with_output(slow).with_input(slow).with_tokens(slow),
         ] {
             let quota = quota.with_charge(charge).with_estimate(Estimate::new().with_samples(1));
+            let quota = ByHand::new(quota);
             quota.estimate().record(5_000, 7_000);
             let reservation = quota.try_reserve(Cost::new(), NOW);
             assert!(reservation.is_ok(), "{charge:?}: {reservation:?} of {quota:?}");
@@ -123,6 +125,7 @@ fn an_estimate_alone_refuses_no_call() {
 fn an_estimated_input_takes_exactly_the_room() {
     for charge in [Charge::ACTUAL, NOT_REFUNDED] {
         let quota = quota().with_charge(charge).with_estimate(Estimate::new().with_samples(1));
+        let quota = ByHand::new(quota);
         quota.estimate().record(5_000, 333);
         let cost = Cost::new().with_max_output(333);
         let reservation = quota.try_reserve(cost, NOW).unwrap();

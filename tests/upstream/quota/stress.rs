@@ -5,9 +5,10 @@ use std::time::Duration;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use resile::Verdict;
-use resile::quota::{Cost, Dimension, Limit, Limits, Quota, Rate, Reservation, Usage};
+use resile::quota::{Cost, Dimension, Limit, Limits, Quota, Rate, Usage};
 
 use super::RESERVED;
+use crate::by_hand::{ByHand, Reservation};
 
 const STEPS: u32 = 1_000_000;
 const PHASES: u32 = 40;
@@ -16,15 +17,15 @@ const BURST: i64 = 60_000;
 /// One unit refills in a millisecond.
 const RATE: Rate = Rate::per_minute(60_000);
 
-fn quota() -> Quota {
+fn quota() -> ByHand {
     let quota = Quota::new().with_requests(RATE).with_input(RATE).with_output(RATE);
     let charge = RESERVED.with_cache_read_weight(0.0);
-    quota.with_tokens(RATE).with_concurrency(12).with_charge(charge)
+    ByHand::new(quota.with_tokens(RATE).with_concurrency(12).with_charge(charge))
 }
 
 /// One thread takes random steps while the clock stands. Returns the units that it took and did not
 /// give back, by dimension.
-fn work(quota: &Quota, now: Duration, seed: u64, learns: bool) -> [i64; 4] {
+fn work(quota: &ByHand, now: Duration, seed: u64, learns: bool) -> [i64; 4] {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut open: Vec<(Reservation<'_>, [u32; 2])> = Vec::new();
     let mut taken = [0; 4];

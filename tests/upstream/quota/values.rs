@@ -12,6 +12,7 @@ use resile::{Attempt, ManualTimer, Never, RetryPolicy, Run, Upstream, Verdict, h
 use resile::{HedgePolicy, observe::Event, observe::EventKind};
 
 use super::{NOT_REFUNDED, RESERVED};
+use crate::by_hand::ByHand;
 
 const NOW: Duration = Duration::from_secs(1);
 
@@ -69,6 +70,7 @@ fn numbers_of_tokens_saturate() {
 fn an_estimate_learns_only_where_a_call_reserves_it() {
     let learned = |charge: Charge| {
         let quota = Quota::new().with_tokens(Rate::per_minute(60_000)).with_charge(charge);
+        let quota = ByHand::new(quota);
         for _ in 0..50 {
             let cost = Cost::input(10).with_max_output(100);
             let mut reservation = quota.try_reserve(cost, NOW).unwrap();
@@ -88,7 +90,7 @@ fn an_estimate_learns_only_where_a_call_reserves_it() {
 #[test]
 fn an_input_is_learned_only_if_no_call_knows_it() {
     let learned = |cost: Cost<'static>| {
-        let quota = Quota::new().with_tokens(Rate::per_minute(60_000));
+        let quota = ByHand::new(Quota::new().with_tokens(Rate::per_minute(60_000)));
         for _ in 0..50 {
             let mut reservation = quota.try_reserve(cost, NOW).unwrap();
             reservation.sent();
@@ -109,6 +111,7 @@ fn weighted_tokens_are_rounded_up() {
         let charge = RESERVED.with_cache_read_weight(weight).with_output_weight(weight);
         let rate = Rate::per_minute(60).with_burst(1_000);
         let quota = Quota::new().with_input(rate).with_output(rate).with_charge(charge);
+        let quota = ByHand::new(quota);
         let cost = Cost::input(100).with_max_output(100);
         let reservation = quota.try_reserve(cost, NOW).unwrap();
         let usage = Usage::new().with_input(0).with_cache_reads(tokens).with_output(tokens);
@@ -128,7 +131,7 @@ fn only_a_throttled_reservation_is_given_back() {
         (Verdict::throttled(), 0),
     ] {
         let rate = Rate::per_minute(60).with_burst(1_000);
-        let quota = Quota::new().with_tokens(rate).with_charge(RESERVED);
+        let quota = ByHand::new(Quota::new().with_tokens(rate).with_charge(RESERVED));
         let cost = Cost::input(20).with_max_output(40);
         quota.try_reserve(cost, NOW).unwrap().failed(&verdict, NOW);
         assert_eq!(quota.level_at(Dimension::Tokens, NOW), Some(left), "{verdict:?}");

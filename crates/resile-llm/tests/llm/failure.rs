@@ -2,10 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use resile::timeout::Elapsed;
+use resile::timeout::{ClassifyOperation, Elapsed};
 use resile::{
-    Attempt, Classify, ClassifyOperation, Cut, Decision, Health, Never, ResilienceExt, RetryPolicy,
-    StopReason, Verdict, retry,
+    Attempt, Classify, Cut, Decision, Health, Never, ResilienceExt, RetryPolicy, StopReason,
+    Verdict, retry,
 };
 use resile_llm::{self as llm, Classifier, Failure, Kind, Phase, Recovery, Reply};
 
@@ -41,7 +41,7 @@ fn the_classifier_finds_the_failure_inside_an_error() {
     assert_eq!((verdict.is_again(), verdict.hint()), (false, None));
     let anyhow = anyhow::Error::new(limited()).context("while asking");
     assert_eq!(classifier.classify_dyn(anyhow.as_ref()), Some(Verdict::throttled().after(wait)));
-    let union = resile::Error::Operation(limited());
+    let union = resile::timeout::Error::Operation(limited());
     assert_eq!(classifier.classify(&union), Some(Verdict::throttled().after(wait)));
     assert_eq!(
         ClassifyOperation(classifier).classify(&union),

@@ -159,7 +159,7 @@ fn the_first_known_type_of_a_chain_counts_and_no_words() {
     let busy = Failure::from_text(529, "");
     let found = |error: &Layer| Failure::find_in_error(error).map(|failure| failure.kind());
     assert_eq!(found(&layer(busy.clone())), Some(Kind::Overloaded));
-    assert_eq!(found(&layer(resile::Error::Operation(busy))), Some(Kind::Overloaded));
+    assert_eq!(found(&layer(resile::timeout::Error::Operation(busy))), Some(Kind::Overloaded));
     assert_eq!(found(&layer(io::Error::from(io::ErrorKind::TimedOut))), Some(Kind::Timeout));
     assert_eq!(found(&Layer("HTTP 401", None)), None);
     assert_eq!(found(&layer("HTTP 429")), None);
@@ -170,9 +170,9 @@ async fn a_timeout_in_a_chain_is_found() {
     let never = std::future::pending::<Result<(), Failure>>();
     let error = never.timeout(Duration::from_secs(1)).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Timeout);
-    let never = std::future::pending::<Result<(), resile::Error<Failure>>>();
+    let never = std::future::pending::<Result<(), resile::timeout::Error<Failure>>>();
     let error = never.timeout(Duration::from_secs(1)).await.unwrap_err();
-    assert!(matches!(error, resile::Error::Elapsed(Elapsed { .. })));
+    assert!(matches!(error, resile::timeout::Error::Elapsed(Elapsed { .. })));
     let found = Failure::find_in_error(&error).unwrap();
     assert_eq!(found.kind(), Kind::Timeout);
     assert_eq!(Failure::find_in_error(&layer(error)).unwrap().kind(), Kind::Timeout);
@@ -192,15 +192,6 @@ fn the_classifier_reads_words_only_if_it_was_told_to() {
     let known = layer(Failure::from_text(500, ""));
     assert!(reads.classify_dyn(&known).unwrap().is_again());
     assert_eq!(reads.classify_dyn(&Layer("no", None)), None);
-    let full = resile::Error::<Failure>::Full(full());
-    assert_eq!(reads.classify_dyn(&full), silent.classify_dyn(&full));
-    assert!(silent.classify_dyn(&full).is_some());
-}
-
-fn full() -> resile::bulkhead::Full {
-    let bulkhead = resile::Bulkhead::new(1);
-    let _place = bulkhead.try_acquire().unwrap();
-    bulkhead.try_acquire().unwrap_err()
 }
 
 #[tokio::test]

@@ -95,7 +95,7 @@ fn own() -> Vec<Trial> {
             (0..3).for_each(|_| upstream.try_admit().into_iter().for_each(|admission| admission.settle(&verdict)));
             upstream.try_admit().is_err()
         };
-        "budget of nothing": Budget::new().with_capacity(0).with_deposit(f64::NAN).withdraw().is_some();
+        "budget of nothing": Budget::new().with_capacity(0).with_deposit(f64::NAN).withdraw();
         "breaker of zeros": {
             let breaker = Breaker::new().with_consecutive(0).with_window(Duration::ZERO).with_probes(f64::NAN, 0);
             Upstream::new("trial").with_breaker(breaker).try_admit().is_ok()

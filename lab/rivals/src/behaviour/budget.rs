@@ -22,7 +22,7 @@ pub async fn seen() -> Section {
     let mut budgets: Vec<(_, Box<dyn FnMut() -> bool>, _)> = vec![
         (
             "**resile**, `Budget` (default)",
-            Box::new(|| budget.withdraw().map(resile::Withdrawal::spend).is_some()),
+            Box::new(|| budget.withdraw()),
             before,
         ),
         ("tower, `TpsBudget` of 10 s, 10 a second, 10 %", Box::new(|| tps.withdraw()), before),

@@ -4,7 +4,6 @@ use std::future::ready;
 use std::hint::black_box;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use governor::{DefaultDirectRateLimiter, RateLimiter};
 use resile::quota::{Cost, Quota, Rate, Usage};
@@ -16,12 +15,12 @@ use crate::contender::Contender;
 
 /// A billion requests a second: no run uses them up.
 const RATE: Rate = Rate::per_second(1_000_000_000);
-static REQUESTS: Quota = Quota::new().with_requests(RATE);
-static TOKENS: Quota = Quota::new().with_requests(RATE).with_tokens(RATE);
+static TOKENS: Upstream = Upstream::new("tokens")
+    .with_quota(Quota::new().with_requests(RATE).with_tokens(RATE))
+    .with_observer(&());
 static UPSTREAM: Upstream =
     Upstream::new("limited").with_quota(Quota::new().with_requests(RATE)).with_observer(&());
 static ATOMIC: AtomicU64 = AtomicU64::new(0);
-static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 fn governor() -> DefaultDirectRateLimiter {
     let rate = std::num::NonZeroU32::new(1_000_000_000).expect("not zero");
@@ -30,20 +29,15 @@ fn governor() -> DefaultDirectRateLimiter {
 
 static GOVERNOR: LazyLock<DefaultDirectRateLimiter> = LazyLock::new(governor);
 
-fn now() -> Duration {
-    ORIGIN.elapsed()
-}
-
 pub fn real() -> Vec<Row> {
     LazyLock::force(&GOVERNOR);
-    LazyLock::force(&ORIGIN);
     let mut rows = Vec::new();
     for threads in [1, 2] {
         let s = if threads == 1 { "" } else { "s" };
         let jobs = [
             ("a request against a rate", check()),
             ("a request against a rate, with a wait if used up", wait()),
-            ("reserve and settle requests and tokens, clock read before", settle()),
+            ("reserve and settle requests and tokens", settle()),
         ];
         for (job, contenders) in jobs {
             let title = format!("{job}, {threads} thread{s}");
@@ -56,13 +50,9 @@ pub fn real() -> Vec<Row> {
 fn check() -> Vec<Contender> {
     vec![
         contender!(0, "an atomic", [] => ready(atomic())),
-        contender!(0, "**resile**, `try_reserve`", [] => ready({
-            let mut reservation = black_box(&REQUESTS).try_reserve(Cost::new(), now());
-            if let Ok(reservation) = &mut reservation {
-                reservation.sent();
-            }
-            reservation.map(drop)
-        })),
+        contender!(0, "**resile**, `Upstream::try_admit`", [] => ready(
+            black_box(&UPSTREAM).try_admit().map(|admission| admission.succeeded())
+        )),
         contender!(0, "governor, `check`", [] => ready(black_box(&*GOVERNOR).check())),
     ]
 }
@@ -80,11 +70,12 @@ fn wait() -> Vec<Contender> {
 fn settle() -> Vec<Contender> {
     vec![
         contender!(0, "an atomic", [] => ready(atomic())),
-        contender!(0, "**resile**, `try_reserve` and `settle`", [let now = now();] => ready({
+        contender!(0, "**resile**, `try_admit` and `record`", [] => ready({
             let cost = Cost::input(10).with_max_output(5);
-            let reservation = black_box(&TOKENS).try_reserve(cost, now);
-            reservation.map(|reservation| {
-                reservation.settle(Usage::new().with_input(10).with_output(3), now);
+            let admission = black_box(&TOKENS).at_cost(cost).try_admit();
+            admission.map(|mut admission| {
+                admission.record(Usage::new().with_input(10).with_output(3));
+                admission.succeeded();
             })
         })),
         contender!(0, "governor, `check_n`", [] => ready(

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use resile::upstream::TargetFor;
-use resile::{Admission, Cancel, Classify, ResilienceExt, StopReason, Timer, Verdict};
+use resile::{Admission, Always, Cancel, Classify, ResilienceExt, StopReason, Timer, Verdict};
 
 use super::{Call, End, Outcome};
 use crate::host::count;
@@ -107,7 +107,8 @@ impl<'w> Call<'w> {
             job.world.timer.sleep(dice.time(28)).await;
             Ok::<_, Down>(())
         };
-        let limited = operation.limited_by(&job.world.gate).timeout(dice.time(30));
+        let limited = operation.through(&job.world.gate, Always);
+        let limited = limited.map_err(|_| Down::broken()).timeout(dice.time(30));
         match limited.on(&Self::host_of(job).upstream).await {
             Ok(()) => End::Succeeded,
             Err(_) => End::GaveUp(StopReason::Full),

@@ -93,8 +93,9 @@ fn run(f: f64, policy: &RetryPolicy, capacity: Option<u32>, until: u64) -> Measu
                 let decision = policy.decide(attempt, verdict, |range| rng.random_range(range));
                 let Decision::Retry(_) = decision else { continue };
                 if let Some(budget) = budget {
-                    let Some(token) = budget.withdraw() else { continue };
-                    token.spend();
+                    if !budget.withdraw() {
+                        continue;
+                    }
                 }
                 (client, Attempt::new(attempt.number() + 1))
             }

@@ -111,8 +111,9 @@ fn run(
                 let decision = policy.decide(failed, verdict, |range| rng.random_range(range));
                 let Decision::Retry(delay) = decision else { continue };
                 if let Some(budget) = budget {
-                    let Some(token) = budget.withdraw() else { continue };
-                    token.spend();
+                    if !budget.withdraw() {
+                        continue;
+                    }
                 }
                 // From now on, an answer to the earlier attempt is ignored.
                 calls[call].waits = Some(Attempt::new(attempt + 1).with_delay(delay));

@@ -135,8 +135,9 @@ fn run(
                 let Decision::Retry(delay) = decision else { continue };
                 assert_eq!(delay, Duration::ZERO, "this model retries at once");
                 if let Some(budget) = &budget {
-                    let Some(token) = budget.withdraw() else { continue };
-                    token.spend();
+                    if !budget.withdraw() {
+                        continue;
+                    }
                 }
                 Attempt::new(failed.number() + 1)
             }

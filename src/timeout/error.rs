@@ -1,24 +1,22 @@
-//! A ready-made error type for operations under adapters.
-
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::bulkhead::Full;
+use super::Elapsed;
 use crate::classify::{CUT, Classify};
-use crate::timeout::Elapsed;
 use crate::upstream::NotError;
 use crate::upstream::markers::Operation;
-use crate::verdict::{Cut, Health, Verdict};
+use crate::verdict::{Cut, Verdict};
 
-/// An error of the operation, or a refusal by an adapter around it. Use it instead of your own
-/// enum.
+/// An error of an operation under a [timeout](crate::ResilienceExt::timeout): its own error, or the
+/// missed limit. Use it instead of an enum of your own.
 ///
 /// # Examples
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
-/// use resile::{Error, ResilienceExt};
+/// use resile::ResilienceExt;
+/// use resile::timeout::Error;
 /// use std::{io, time::Duration};
 ///
 /// # async fn fetch() -> io::Result<u8> { std::future::pending().await }
@@ -34,16 +32,14 @@ pub enum Error<E> {
     Operation(E),
     /// The operation did not finish within its limit.
     Elapsed(Elapsed),
-    /// The operation was not started because its bulkhead was full.
-    Full(Full),
 }
 
 impl<E> Error<E> {
-    /// Returns the operation's own error, or `None` for a refusal by an adapter.
+    /// Returns the operation's own error, or `None` for a missed limit.
     pub fn into_operation(self) -> Option<E> {
         match self {
             Self::Operation(error) => Some(error),
-            Self::Elapsed(_) | Self::Full(_) => None,
+            Self::Elapsed(_) => None,
         }
     }
 }
@@ -54,18 +50,11 @@ impl<E> From<Elapsed> for Error<E> {
     }
 }
 
-impl<E> From<Full> for Error<E> {
-    fn from(full: Full) -> Self {
-        Self::Full(full)
-    }
-}
-
 impl<E: fmt::Display> fmt::Display for Error<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Operation(error) => error.fmt(f),
             Self::Elapsed(elapsed) => elapsed.fmt(f),
-            Self::Full(full) => full.fmt(f),
         }
     }
 }
@@ -75,7 +64,7 @@ impl<E: std::error::Error> std::error::Error for Error<E> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Operation(error) => error.source(),
-            Self::Elapsed(_) | Self::Full(_) => None,
+            Self::Elapsed(_) => None,
         }
     }
 }
@@ -86,7 +75,6 @@ impl<E: NotError<M>, M> NotError<Operation<M>> for Error<E> {
         match self {
             Self::Operation(error) => error.explain(f),
             Self::Elapsed(elapsed) => write!(f, "{elapsed}"),
-            Self::Full(full) => write!(f, "{full}"),
         }
     }
 
@@ -94,7 +82,6 @@ impl<E: NotError<M>, M> NotError<Operation<M>> for Error<E> {
         match self {
             Self::Operation(error) => error.as_error(),
             Self::Elapsed(elapsed) => Some(elapsed),
-            Self::Full(full) => Some(full),
         }
     }
 }
@@ -105,10 +92,9 @@ impl<E: NotError<M>, M> NotError<Operation<M>> for Error<E> {
 /// |---|---|
 /// | `Operation` | the verdict of the inner classifier |
 /// | `Elapsed` | the inner classifier's [`classify_cut`](Classify::classify_cut), because the upstream may have executed an attempt that was cut |
-/// | `Full` | the request may be sent again, and the health is unknown: the upstream was not called |
 ///
-/// In a pair of two `ClassifyOperation`s both members are asked about `Elapsed` and `Full`, as a
-/// pair of their inner classifiers would be about a cut. So `Elapsed` is not repeated if one of them
+/// In a pair of two `ClassifyOperation`s both members are asked about `Elapsed`, as a pair of
+/// their inner classifiers would be about a cut. So `Elapsed` is not repeated if one of them
 /// wraps `http::Classifier::non_idempotent()`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassifyOperation<C>(pub C);
@@ -121,9 +107,6 @@ impl<E, C: Classify<E>> Classify<Error<E>> for ClassifyOperation<C> {
                 let cut = Cut::AttemptTimeout(elapsed.limit());
                 Some(self.0.classify_cut(cut).unwrap_or(CUT).on_cut())
             }
-            Error::Full(_) => {
-                Some(Verdict::transient().with_health(Health::Unknown).unsent_default())
-            }
         }
     }
 
@@ -135,7 +118,6 @@ impl<E, C: Classify<E>> Classify<Error<E>> for ClassifyOperation<C> {
         match error {
             Error::Operation(error) => self.0.error_type(error),
             Error::Elapsed(_) => Some(Cow::Borrowed("timeout")),
-            Error::Full(_) => Some(Cow::Borrowed("full")),
         }
     }
 }
