@@ -11,7 +11,9 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use resile::{Always, Backoff, Breaker, Never, RetryPolicy, Timer, TokioTimer, Upstream, retry};
+use resile::classify::Always;
+use resile::time::{Timer, TokioTimer};
+use resile::{Backoff, Breaker, Never, RetryPolicy, Upstream, retry};
 use together::together;
 
 static STREAKS: Upstream =

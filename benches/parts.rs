@@ -14,10 +14,13 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group, criterion_main};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use resile::quota::{Cost, Dimension, Quota, Rate, Usage};
+use resile::Quota;
+use resile::classify::Always;
+use resile::quota::{Cost, Dimension, Rate, Usage};
+use resile::time::Timer;
 use resile::timeout::Elapsed;
 use resile::upstream::Resource;
-use resile::{AdaptiveTimeout, Always, Backoff, Budget, Jitter, ResilienceExt, Timer, Upstream};
+use resile::{AdaptiveTimeout, Backoff, Budget, Jitter, ResilienceExt, Upstream};
 use together::together;
 
 fn delays(c: &mut Criterion) {
@@ -73,11 +76,13 @@ fn budgets(c: &mut Criterion) {
         });
         let busy = Budget::new().with_capacity(1_000_000);
         group.bench_function(format!("withdraw and give back, {threads} threads"), |b| {
-            b.iter_custom(|calls| together(threads, calls, || {
-                if black_box(&busy).withdraw() {
-                    busy.refund();
-                }
-            }));
+            b.iter_custom(|calls| {
+                together(threads, calls, || {
+                    if black_box(&busy).withdraw() {
+                        busy.refund();
+                    }
+                })
+            });
         });
     }
     group.finish();
@@ -91,7 +96,7 @@ fn limits(c: &mut Criterion) {
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let _inside = runtime.enter();
     let mut group = c.benchmark_group("limit");
-    let timer = resile::TokioTimer::new();
+    let timer = resile::time::TokioTimer::new();
     group.bench_function("two readings of the clock", |b| {
         b.iter(|| (black_box(timer.now()), black_box(timer.now())));
     });
@@ -134,7 +139,8 @@ fn quotas(c: &mut Criterion) {
                 }
             }
             let settle = || {
-                let mut admission = black_box(&upstream).at_cost(cost).try_admit().expect("it fits");
+                let mut admission =
+                    black_box(&upstream).at_cost(cost).try_admit().expect("it fits");
                 admission.record(Usage::new().with_input(0).with_output(0));
                 admission.succeeded();
             };

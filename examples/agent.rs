@@ -20,9 +20,9 @@ use std::env;
 use std::time::Duration;
 
 use anyhow::bail;
+use resile::fallback::Alternative;
 use resile::{
-    Alternative, Breaker, Budget, Cooldown, FallbackPolicy, GaveUp, RetryPolicy, Upstream,
-    fallback, http, retry,
+    Breaker, Budget, Cooldown, FallbackPolicy, GaveUp, RetryPolicy, Upstream, fallback, http, retry,
 };
 use resile_llm::{Classifier, Failure, Recovery};
 use serde_json::{Value, json};

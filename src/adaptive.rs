@@ -67,7 +67,8 @@ use crate::time::nanos;
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use resile::{AdaptiveTimeout, Always, Upstream};
+/// use resile::classify::Always;
+/// use resile::{AdaptiveTimeout, Upstream};
 /// use std::{io, time::Duration};
 ///
 /// static STORE: Upstream = Upstream::new("store").with_adaptive_timeout(
@@ -206,7 +207,7 @@ impl AdaptiveTimeout {
     }
 
     /// Counts a latency measured elsewhere. `now` is its end on the clock of all users of this
-    /// limit ([`Timer::now`](crate::Timer::now)).
+    /// limit ([`Timer::now`](crate::time::Timer::now)).
     #[inline]
     pub fn record(&self, now: Duration, latency: Duration) {
         let forgot = self.latencies.turn_to(nanos(now), self.half);

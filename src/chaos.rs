@@ -38,7 +38,7 @@ use crate::upstream::{Endpoint, NoUpstream, Target};
 /// faults of the nth call stay the same when a policy changes. Calls are numbered in the order of
 /// their first polls. Concurrent calls get the same faults again only if this order is the same.
 ///
-/// Without a seed, the draws come from the [timer](crate::Timer::draw) of the call.
+/// Without a seed, the draws come from the [timer](crate::time::Timer::draw) of the call.
 ///
 /// # Defaults
 ///

@@ -49,12 +49,12 @@ pub trait ResilienceExt: Future + Sized {
     /// Runs the future as one attempt on `target`: through its breaker, its bulkhead and its other
     /// parts. This is the postfix form of [`Upstream::call`](crate::Upstream::call).
     ///
-    /// The target is any target of [`.on(…)`](crate::Retry::on): `&Upstream`, `Arc<Upstream>`, or
+    /// The target is any target of [`.on(…)`](crate::retry::Retry::on): `&Upstream`, `Arc<Upstream>`, or
     /// [`MODEL.at_cost(cost)`](crate::Upstream::at_cost). The attempt waits for its admission, and
     /// `classifier` classifies its error for the breaker and the cooldown. There is no retry, and the
     /// attempt takes no token of the budget. The returned future takes a
-    /// [token](crate::Call::with_token), a [total timeout](crate::Call::with_total_timeout) and an
-    /// [attempt timeout](crate::Call::with_attempt_timeout).
+    /// [token](crate::call::Call::with_token), a [total timeout](crate::call::Call::with_total_timeout) and an
+    /// [attempt timeout](crate::call::Call::with_attempt_timeout).
     ///
     /// # Errors
     ///
@@ -82,8 +82,9 @@ pub trait ResilienceExt: Future + Sized {
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() {
-    /// use resile::breaker::Breaker;
-    /// use resile::{Always, ResilienceExt, StopReason, Upstream};
+    /// use resile::Breaker;
+    /// use resile::classify::Always;
+    /// use resile::{ResilienceExt, StopReason, Upstream};
     /// use std::io;
     ///
     /// static STORE: Upstream = Upstream::new("store")

@@ -35,7 +35,7 @@ chapter! {
     #[cfg_attr(not(feature = "http"), doc = "[crate::http::Failure]: crate#features")]
     first_call [] [
         "crate::retry()" "crate::http::Failure" "crate::RetryPolicy" "crate::RetryPolicy#defaults"
-        "crate::Never" "crate::Retry::on" "crate::Upstream" "crate::GaveUp"
+        "crate::Never" "crate::retry::Retry::on" "crate::Upstream" "crate::GaveUp"
         "crate::GaveUp::into_boxed"
     ]
     include_str!("../docs/guide/first_call.md")
@@ -49,7 +49,7 @@ chapter! {
         "crate::StopReason::Unclassified" "crate::http::Classifier::over" "crate::Verdict::after"
         "crate::Verdict::at_least" "crate::GaveUp" "crate::GaveUp::retry_after"
         "crate::GaveUp::verdict" "crate::http::Classifier::non_idempotent"
-        "crate::ClassifyExt::cut_is" "crate::Classify#cut-attempts" "crate::hedge()"
+        "crate::classify::ClassifyExt::cut_is" "crate::Classify#cut-attempts" "crate::hedge()"
     ]
     include_str!("../docs/guide/classifying.md")
 }
@@ -57,9 +57,9 @@ chapter! {
 chapter! {
     timeouts ["tokio"] [
         "crate::Classify#cut-attempts" "crate::StopReason::Deadline" "crate::StopReason::Cancelled"
-        "crate::Drain" "crate::ClassifyExt::cut_is" "crate::ResilienceExt::timeout"
-        "crate::timeout::Elapsed" "crate::timeout::Error" "crate::Upstream::call" "crate::Call::with_token"
-        "crate::Call::with_attempt_timeout" "crate::AdaptiveTimeout" "crate::hedge()"
+        "crate::Drain" "crate::classify::ClassifyExt::cut_is" "crate::ResilienceExt::timeout"
+        "crate::timeout::Elapsed" "crate::timeout::Error" "crate::Upstream::call" "crate::call::Call::with_token"
+        "crate::call::Call::with_attempt_timeout" "crate::AdaptiveTimeout" "crate::hedge()"
     ]
     include_str!("../docs/guide/timeouts.md")
 }
@@ -68,7 +68,7 @@ chapter! {
     #[cfg_attr(not(feature = "http"), doc = "[crate::http::Failure]: crate#features")]
     load [] [
         "crate::Upstream" "crate::Budget" "crate::Breaker" "crate::Cooldown" "crate::Bulkhead"
-        "crate::quota::Quota" "crate::GaveUp" "crate::GaveUp::reason" "crate::RetryPolicy::aws"
+        "crate::Quota" "crate::GaveUp" "crate::GaveUp::reason" "crate::RetryPolicy::aws"
         "crate::Budget::aws" "crate::StopReason::Budget" "crate::http::Failure"
         "crate::Keyed" "crate::Upstream::call" "#collapse" "#storm" "#fleet"
     ]
@@ -97,7 +97,7 @@ chapter! {
 chapter! {
     configuration ["serde"] [
         "crate::RetryPolicy#configuration" "crate::HedgePolicy" "crate::FallbackPolicy"
-        "crate::Upstream" "crate::duration" "crate::RetryPolicy::with_classifier"
+        "crate::Upstream" "crate::config::duration" "crate::RetryPolicy::with_classifier"
         "crate::Upstream::with_shared_observer" "crate::Upstream::with_timer"
     ]
     include_str!("../docs/guide/configuration.md")
@@ -115,8 +115,8 @@ chapter! {
 
 chapter! {
     streams ["stream"] [
-        "crate::RetryStream::with_parts" "crate::RetryStream::with_required_end"
-        "crate::RetryStream::with_resumption" "crate::StopReason::Partial"
+        "crate::stream::RetryStream::with_parts" "crate::stream::RetryStream::with_required_end"
+        "crate::stream::RetryStream::with_resumption" "crate::StopReason::Partial"
         "crate::StreamResilienceExt::idle_timeout" "crate::StreamResilienceExt::first_item_timeout"
         "crate::StreamResilienceExt::progress_timeout" "crate::retry()"
     ]
@@ -125,7 +125,7 @@ chapter! {
 
 chapter! {
     quotas ["reqwest"] [
-        "crate::quota::Quota" "crate::http::learn" "crate::quota::learn" "crate::Upstream::at_cost"
+        "crate::Quota" "crate::http::learn" "crate::quota::learn" "crate::Upstream::at_cost"
         "crate::quota::record" "crate::quota::Charge" "#quota" "#priority"
         "crate::upstream::AtCost::with_group" "crate::Bulkhead" "crate::Cooldown"
     ]
@@ -164,8 +164,8 @@ chapter! {
 
 chapter! {
     testing ["chaos"] [
-        "crate::ManualTimer" "crate::Upstream::with_seed" "crate::Seeded" "crate::Keyed"
-        "crate::RetryPolicy::decide" "crate::Timer" "crate::chaos::Chaos"
+        "crate::time::ManualTimer" "crate::Upstream::with_seed" "crate::time::Seeded" "crate::Keyed"
+        "crate::RetryPolicy::decide" "crate::time::Timer" "crate::chaos::Chaos"
         "crate::Run::blocking_next"
     ]
     include_str!("../docs/guide/testing.md")
@@ -178,8 +178,8 @@ chapter! {
         allow(rustdoc::broken_intra_doc_links)
     )]
     runtimes [] [
-        "crate::Timer" "crate::Timer::draw" "crate::ThreadTimer" "crate::Run"
-        "crate::Run::blocking_next" "crate::Timer::park" "crate::Cancel" "crate::Run::next"
+        "crate::time::Timer" "crate::time::Timer::draw" "crate::time::ThreadTimer" "crate::Run"
+        "crate::Run::blocking_next" "crate::time::Timer::park" "crate::cancel::Cancel" "crate::Run::next"
     ]
     include_str!("../docs/guide/runtimes.md")
 }

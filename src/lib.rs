@@ -13,19 +13,20 @@
 #![forbid(unsafe_code)]
 
 mod adaptive;
-mod backoff;
+pub mod backoff;
 pub mod breaker;
 mod budget;
-pub mod bulkhead;
+mod bulkhead;
 pub mod call;
-mod cancel;
+pub mod cancel;
 #[cfg(feature = "chaos")]
 pub mod chaos;
-mod classify;
+pub mod classify;
 #[cfg(feature = "serde")]
-mod config;
+pub mod config;
 pub mod cooldown;
 mod engine;
+pub mod error;
 mod ext;
 pub mod fallback;
 pub mod fleet;
@@ -35,48 +36,45 @@ pub mod hedge;
 mod histogram;
 #[cfg(feature = "http")]
 pub mod http;
-pub mod keyed;
+mod keyed;
 pub mod observe;
-mod policy;
+pub mod policy;
 pub mod quota;
 pub mod retry;
 mod signal;
 #[cfg(feature = "stream")]
 pub mod stream;
 mod sync;
-mod time;
+pub mod time;
 pub mod timeout;
 pub mod upstream;
 mod verdict;
 
 pub use adaptive::AdaptiveTimeout;
-pub use backoff::{Backoff, Jitter, Schedule};
-pub use breaker::Breaker;
+pub use backoff::backoff::Backoff;
+pub use backoff::jitter::Jitter;
+pub use breaker::breaker::Breaker;
 pub use budget::Budget;
 pub use bulkhead::Bulkhead;
-pub use call::{Admission, Call};
-pub use cancel::{Cancel, Drain, Never};
-pub use classify::{Always, Classify, ClassifyExt, CutIs, Opinion, Over};
-#[cfg(feature = "serde")]
-pub use config::duration;
-pub use cooldown::Cooldown;
-pub use engine::{Boxed, GaveUp, Source};
+pub use cancel::cancel::{Drain, Never};
+pub use classify::classify::Classify;
+pub use cooldown::cooldown::Cooldown;
+pub use error::gave_up::GaveUp;
 pub use ext::ResilienceExt;
 #[cfg(feature = "stream")]
 pub use ext::StreamResilienceExt;
-pub use fallback::{Alternative, Fallback, FallbackPolicy, fallback};
-pub use hedge::{Hedge, HedgePolicy, hedge};
+pub use fallback::fallback::fallback;
+pub use fallback::policy::FallbackPolicy;
+pub use hedge::hedge::hedge;
+pub use hedge::policy::HedgePolicy;
 pub use keyed::Keyed;
-pub use policy::{AsPolicy, Attempt, Decision, RetryPolicy, StopReason};
-pub use retry::{Retry, Run, retry};
+pub use policy::attempt::Attempt;
+pub use policy::decision::StopReason;
+pub use policy::policy::RetryPolicy;
+pub use quota::quota::Quota;
+pub use retry::retry::retry;
+pub use retry::run::Run;
 #[cfg(feature = "stream")]
-pub use stream::{RetryStream, retry_stream};
-#[cfg(all(feature = "tokio", not(all(target_family = "wasm", target_os = "unknown"))))]
-pub use time::TokioTimer;
-#[cfg(all(feature = "browser", target_family = "wasm", target_os = "unknown"))]
-pub use time::{BrowserSleep, BrowserTimer};
-pub use time::{DefaultTimer, ManualSleep, ManualTimer, NoTimer, Seeded, Timer};
-#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
-pub use time::{ThreadSleep, ThreadTimer};
-pub use upstream::Upstream;
-pub use verdict::{Cut, Health, Verdict};
+pub use stream::open::retry_stream;
+pub use upstream::upstream::Upstream;
+pub use verdict::{Health, Verdict};

@@ -255,7 +255,7 @@ impl Verdict {
     }
 
     /// Returns this verdict as one on a cut attempt. Use it for an error that tells of a cut, such as
-    /// [`Elapsed`](crate::timeout::Elapsed). Then [`cut_is`](crate::ClassifyExt::cut_is) replaces the
+    /// [`Elapsed`](crate::timeout::Elapsed). Then [`cut_is`](crate::classify::ClassifyExt::cut_is) replaces the
     /// verdict, and in a pair of classifiers it counts as the opinion on a cut.
     pub const fn on_cut(mut self) -> Self {
         self.ground = match self.ground {

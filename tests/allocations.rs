@@ -7,11 +7,14 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use allocation_counter::measure;
-use resile::quota::{self, Cost, Dimension, Quota, Rate, Usage};
+use resile::Quota;
+use resile::classify::Always;
+use resile::quota::{self, Cost, Dimension, Rate, Usage};
+use resile::time::ManualTimer;
 use resile::upstream::Resource;
 use resile::{
-    AdaptiveTimeout, Always, Backoff, Breaker, Budget, Bulkhead, Cooldown, HedgePolicy,
-    ManualTimer, Never, ResilienceExt, RetryPolicy, Run, Upstream, hedge, retry,
+    AdaptiveTimeout, Backoff, Breaker, Budget, Bulkhead, Cooldown, HedgePolicy, Never,
+    ResilienceExt, RetryPolicy, Run, Upstream, hedge, retry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -268,7 +271,7 @@ fn a_call_that_waits_allocates_nothing() {
 /// A clock whose sleeps are pending once.
 struct Blink;
 
-impl resile::Timer for Blink {
+impl resile::time::Timer for Blink {
     type Sleep = BlinkSleep;
 
     fn now(&self) -> Duration {

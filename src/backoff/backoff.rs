@@ -156,7 +156,7 @@ impl Backoff {
     ///
     /// `previous` is the delay before the last retry (zero if there was none). `draw` returns a
     /// uniform random number from a range of nanoseconds, such as
-    /// `|range| timer.draw_within(range)` with any [`Timer`](crate::Timer). `draw` is not called if
+    /// `|range| timer.draw_within(range)` with any [`Timer`](crate::time::Timer). `draw` is not called if
     /// the jitter has nothing to spread. Jittered delays saturate at `u64::MAX` nanoseconds (584
     /// years).
     #[inline]

@@ -1,10 +1,11 @@
 //! The delay before a retry: curve × cap × jitter, in pure arithmetic.
 
-mod backoff;
+pub(crate) mod backoff;
 mod curve;
-mod jitter;
+pub(crate) mod jitter;
 
-pub use self::backoff::{Backoff, Schedule};
+pub(crate) use self::backoff::Backoff;
+pub use self::backoff::Schedule;
 #[cfg(feature = "serde")]
 pub(crate) use curve::Curve;
-pub use jitter::Jitter;
+pub(crate) use jitter::Jitter;

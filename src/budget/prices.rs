@@ -1,4 +1,4 @@
-use super::TOKEN;
+use super::budget::TOKEN;
 use crate::verdict::{Health, Verdict};
 
 /// The prices of a budget in millionths of a token.

@@ -3,7 +3,9 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 
-use super::{Bulkhead, IN_FLIGHT, ONE_WAITING};
+use super::Bulkhead;
+use super::bulkhead::IN_FLIGHT;
+use super::bulkhead::ONE_WAITING;
 use crate::sync::{Mutex, MutexGuard};
 
 /// The waiters, in the order of their tickets.

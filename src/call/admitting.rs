@@ -10,7 +10,8 @@ use super::admission::Admission;
 use super::rules::{OneAttempt, Timeouts};
 use crate::cancel::{Cancel, Never};
 use crate::classify::Always;
-use crate::engine::{CallState, GaveUp, Pending, PendingOf};
+use crate::engine::{CallState, Pending, PendingOf};
+use crate::error::GaveUp;
 use crate::observe::CallKind;
 use crate::upstream::TargetFor;
 

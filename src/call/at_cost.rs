@@ -2,7 +2,7 @@ use std::convert::Infallible;
 
 use super::{Admission, Admitting};
 use crate::cancel::{Cancel, Never};
-use crate::engine::GaveUp;
+use crate::error::GaveUp;
 use crate::upstream::{AtCost, TargetFor};
 
 /// Single attempts at a cost, made by the caller. For a future see

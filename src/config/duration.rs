@@ -1,4 +1,4 @@
-//! Durations as text in a configuration: `#[serde(with = "resile::duration")]` on your own field.
+//! Durations as text in a configuration: `#[serde(with = "resile::config::duration")]` on your own field.
 //!
 //! The text uses hours and smaller units: `"1.5s"`, `"500ms"`, `"2m 30s"`. For an
 //! `Option<Duration>` use [`option`], which reads `"none"` and null as `None`.
@@ -10,9 +10,9 @@
 //!
 //! #[derive(serde::Deserialize)]
 //! struct Settings {
-//!     #[serde(with = "resile::duration")]
+//!     #[serde(with = "resile::config::duration")]
 //!     connect: Duration,
-//!     #[serde(default, with = "resile::duration::option")]
+//!     #[serde(default, with = "resile::config::duration::option")]
 //!     idle: Option<Duration>,
 //! }
 //! let settings: Settings = serde_json::from_str(r#"{ "connect": "1.5s" }"#)?;

@@ -18,7 +18,8 @@ settings! {
     /// # Examples
     ///
     /// ```
-    /// use resile::quota::{Dimension, Quota, Rate};
+    /// use resile::quota::{Dimension, Rate};
+    /// use resile::Quota;
     ///
     /// let quota: Quota = serde_json::from_str(
     ///     r#"{

@@ -3,9 +3,10 @@ use std::time::Duration;
 
 use super::engine::remaining;
 use super::engine::wait_end;
-use super::{CallPolicy, CallState, Engine, GaveUp, Limits, NO_LIMIT, nesting};
+use super::{CallPolicy, CallState, Engine, Limits, NO_LIMIT, nesting};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
+use crate::error::GaveUp;
 use crate::observe::{CallKind, EventKind, HeldBy};
 use crate::policy::{Attempt, Rules, StopReason};
 use crate::time::{Timer, nanos};

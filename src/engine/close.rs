@@ -1,10 +1,11 @@
 use std::time::Duration;
 
 use super::finish::{Classified, classified_cut};
-use super::gave_up::{Facts, Inner};
-use super::{CallPolicy, CallState, Engine, GaveUp};
+use super::{CallPolicy, CallState, Engine};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
+use crate::error::GaveUp;
+use crate::error::{Facts, Inner};
 use crate::observe::{AttemptFailure, EventKind};
 use crate::policy::{Rules, StopReason};
 use crate::time::Timer;

@@ -1,6 +1,7 @@
-use super::{CallPolicy, CallState, Engine, nesting, within};
+use super::{CallPolicy, CallState, Engine, nesting};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
+use crate::error::within;
 use crate::observe::{AttemptFailure, Call, CallKind, Event, EventKind};
 use crate::policy::Rules;
 use crate::time::Timer;

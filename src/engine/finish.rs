@@ -2,10 +2,11 @@ use std::time::Duration;
 
 use super::engine::remaining;
 use super::engine::wait_end;
-use super::{CallPolicy, CallState, Engine, GaveUp, NO_LIMIT};
+use super::{CallPolicy, CallState, Engine, NO_LIMIT};
 use crate::budget::Cause;
 use crate::cancel::Cancel;
 use crate::classify::{CUT, Classify};
+use crate::error::GaveUp;
 use crate::observe::EventKind;
 use crate::policy::{Attempt, Decision, Rules, StopReason};
 use crate::time::{Timer, nanos};

@@ -18,21 +18,17 @@ mod begin;
 mod close;
 mod emit;
 mod engine;
-mod explain;
 mod finish;
-mod gave_up;
 mod nesting;
 mod pending;
 mod policy;
 mod state;
 mod success;
 mod wait;
-mod within;
 
 pub(crate) use begin::Begin;
 pub(crate) use engine::Engine;
 pub(crate) use finish::{Classified, Finish};
-pub use gave_up::{Boxed, GaveUp, Source};
 pub(crate) use pending::{Pending, PendingOf};
 #[cfg(feature = "stream")]
 pub(crate) use policy::Flowing;

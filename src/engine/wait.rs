@@ -4,9 +4,10 @@ use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::Duration;
 
 use super::engine::LATEST;
-use super::{Begin, CallPolicy, CallState, Engine, Finish, GaveUp, Limits, NO_LIMIT, PendingOf};
+use super::{Begin, CallPolicy, CallState, Engine, Finish, Limits, NO_LIMIT, PendingOf};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
+use crate::error::GaveUp;
 use crate::policy::{Attempt, Rules, StopReason};
 use crate::quota::Collecting;
 use crate::time::Timer;

@@ -40,7 +40,8 @@
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() {
-//! use resile::{Alternative, Breaker, FallbackPolicy, GaveUp};
+//! use resile::fallback::Alternative;
+//! use resile::{Breaker, FallbackPolicy, GaveUp};
 //! use resile::{Never, RetryPolicy, Upstream, fallback, retry};
 //! use std::time::Duration;
 //!
@@ -90,11 +91,10 @@
 //! ```
 
 mod alternative;
-mod fallback;
+pub(crate) mod fallback;
 mod future;
-mod policy;
+pub(crate) mod policy;
 
-pub use self::fallback::fallback;
 pub use alternative::Alternative;
 pub use future::Fallback;
-pub use policy::FallbackPolicy;
+pub(crate) use policy::FallbackPolicy;

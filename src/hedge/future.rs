@@ -11,9 +11,8 @@ use super::policy::MOST;
 use crate::adaptive::AdaptiveTimeout;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::engine::{
-    Begin, CallPolicy, CallState, Finish, GaveUp, NO_LIMIT, Pending, PendingOf, Plain,
-};
+use crate::engine::{Begin, CallPolicy, CallState, Finish, NO_LIMIT, Pending, PendingOf, Plain};
+use crate::error::GaveUp;
 use crate::observe::{CallKind, EventKind};
 use crate::policy::{AsPolicy, Attempt, StopReason};
 use crate::time::nanos;

@@ -37,10 +37,9 @@
 
 mod close;
 mod future;
-mod hedge;
+pub(crate) mod hedge;
 mod pace;
-mod policy;
+pub(crate) mod policy;
 
-pub use self::hedge::hedge;
 pub use future::Hedge;
-pub use policy::HedgePolicy;
+pub(crate) use policy::HedgePolicy;

@@ -156,7 +156,8 @@ impl Classifier {
     ///
     /// ```
     /// use resile::http::{Classifier, Failure};
-    /// use resile::{Classify, Cut};
+    /// use resile::classify::Cut;
+    /// use resile::Classify;
     ///
     /// enum CallError {
     ///     Http(Failure),

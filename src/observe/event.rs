@@ -138,7 +138,7 @@ pub enum EventKind<'a> {
         failure: AttemptFailure<'a>,
         /// The delay before the next attempt.
         delay: Duration,
-        /// The end of the delay, as a reading of the upstream's [`Timer`](crate::Timer).
+        /// The end of the delay, as a reading of the upstream's [`Timer`](crate::time::Timer).
         ///
         /// `None` if the clock was not read.
         resumes_at: Option<Duration>,

@@ -10,7 +10,7 @@ impl<C> RetryPolicy<C> {
     /// `None` means that the classifier has no verdict. `elapsed` and `remaining` of `failed` are
     /// the times at the failure. Its `delay` is the delay before the failed attempt. `draw` returns
     /// a uniformly distributed number of the given range, such as
-    /// `|range| timer.draw_within(range)` with any [`Timer`](crate::Timer). The function is pure and
+    /// `|range| timer.draw_within(range)` with any [`Timer`](crate::time::Timer). The function is pure and
     /// total.
     ///
     /// The first rule that applies decides:

@@ -20,7 +20,7 @@ pub enum StopReason {
     /// The request must not be sent again according to the classifier.
     Fatal,
     /// The classifier had no verdict on the last error, or no opinion on an attempt that was cut.
-    /// Such an attempt is not repeated. [`cut_is`](crate::ClassifyExt::cut_is) states an opinion.
+    /// Such an attempt is not repeated. [`cut_is`](crate::classify::ClassifyExt::cut_is) states an opinion.
     Unclassified,
     /// No further attempt was allowed.
     Attempts,

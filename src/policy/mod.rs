@@ -1,16 +1,17 @@
 //! The rules of a retry as plain data and the decision after a failed attempt.
 
 mod as_policy;
-mod attempt;
+pub(crate) mod attempt;
 mod common;
 mod decide;
-mod decision;
-mod policy;
+pub(crate) mod decision;
+pub(crate) mod policy;
 mod presets;
 mod settings;
 
-pub use self::policy::RetryPolicy;
+pub(crate) use self::policy::RetryPolicy;
 pub use as_policy::AsPolicy;
-pub use attempt::Attempt;
+pub(crate) use attempt::Attempt;
 pub(crate) use common::{Rules, common_settings, rules};
-pub use decision::{Decision, StopReason};
+pub use decision::Decision;
+pub(crate) use decision::StopReason;

@@ -41,7 +41,8 @@ impl<C> RetryPolicy<C> {
     /// # Examples
     ///
     /// ```
-    /// use resile::{Attempt, Backoff, Decision, RetryPolicy, Verdict};
+    /// use resile::policy::Decision;
+    /// use resile::{Attempt, Backoff, RetryPolicy, Verdict};
     /// use std::time::Duration;
     ///
     /// let policy = RetryPolicy::new()

@@ -27,7 +27,8 @@ pub(crate) struct Report {
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), resile::GaveUp<std::io::Error>> {
-/// use resile::quota::{self, Quota, Rate, Usage};
+/// use resile::quota::{self, Rate, Usage};
+/// use resile::Quota;
 /// use resile::{Never, RetryPolicy, Upstream, retry};
 ///
 /// static MODEL: Upstream =

@@ -6,7 +6,8 @@ use pin_project_lite::pin_project;
 
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::engine::{CallState, GaveUp, Pending, PendingOf, Plain};
+use crate::engine::{CallState, Pending, PendingOf, Plain};
+use crate::error::GaveUp;
 use crate::observe::CallKind;
 use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 use crate::upstream::{NoUpstream, Target, TargetFor, Via};

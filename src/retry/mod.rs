@@ -8,9 +8,7 @@
 //! not prove that nothing happened.
 
 mod future;
-mod retry;
-mod run;
+pub(crate) mod retry;
+pub(crate) mod run;
 
-pub use self::retry::retry;
 pub use future::Retry;
-pub use run::Run;

@@ -7,7 +7,8 @@ use pin_project_lite::pin_project;
 
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::engine::{CallState, Finish, GaveUp, Pending, PendingOf, Renewed};
+use crate::engine::{CallState, Finish, Pending, PendingOf, Renewed};
+use crate::error::GaveUp;
 use crate::observe::CallKind;
 use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 use crate::quota::{Limits, Report, Usage};
@@ -178,7 +179,7 @@ where
     /// This is [`next`](Self::next) for a thread without a runtime. On a thread of a tokio runtime
     /// it blocks all tasks of that thread. With a paused tokio clock it never returns, because that
     /// clock advances only while the thread is idle. In such a test give the upstream a
-    /// [`ManualTimer`](crate::ManualTimer).
+    /// [`ManualTimer`](crate::time::ManualTimer).
     ///
     /// # Errors
     ///
@@ -187,7 +188,8 @@ where
     /// # Examples
     ///
     /// ```
-    /// # use resile::{ManualTimer, Never, RetryPolicy, Run, Upstream};
+    /// # use resile::time::ManualTimer;
+    /// # use resile::{Never, RetryPolicy, Run, Upstream};
     /// # let mut calls = 0;
     /// # let mut read = || { calls += 1; if calls < 3 { Err("busy") } else { Ok("data") } };
     /// # let disk = Upstream::new("disk").with_timer(ManualTimer::new());

@@ -60,12 +60,11 @@
 //! * Opening the stream has an effect that must not happen twice.
 
 mod limit;
-mod open;
+pub(crate) mod open;
 mod part;
 mod poll;
 mod retry;
 
 pub use limit::StreamTimeout;
-pub use open::retry_stream;
 pub use part::{Part, Resumption};
 pub use retry::RetryStream;

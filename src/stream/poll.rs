@@ -8,7 +8,8 @@ use super::retry::{RetryStream, State, StateProj};
 use super::{Part, Resumption};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::engine::{Finish, GaveUp};
+use crate::engine::Finish;
+use crate::error::GaveUp;
 use crate::policy::{AsPolicy, Attempt, RetryPolicy, StopReason};
 use crate::upstream::{Target, TargetFor};
 

@@ -146,7 +146,7 @@ impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> RetryStream<F, Fut, S, T, E
     }
 
     /// Treats an end without [`Part::End`] or [`Part::Complete`] as
-    /// [`Cut::Stream`](crate::Cut::Stream).
+    /// [`Cut::Stream`](crate::classify::Cut::Stream).
     pub fn with_required_end(mut self) -> Self {
         self.rules.requires_end = true;
         self

@@ -13,7 +13,7 @@ use NoTimer as Chosen;
 /// A placeholder for a missing timer. It is the default without the feature `tokio`. On
 /// wasm32-unknown-unknown it is the default without the feature `browser`.
 ///
-/// A call must go [on an upstream](crate::Retry::on) [with a timer](crate::Upstream::with_timer)
+/// A call must go [on an upstream](crate::retry::Retry::on) [with a timer](crate::Upstream::with_timer)
 /// before it is awaited. The compiler checks this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -19,7 +19,8 @@ use super::{Timer, sequence};
 /// # Examples
 ///
 /// ```
-/// use resile::{Attempt, ManualTimer, Never, RetryPolicy, Upstream, retry};
+/// use resile::time::ManualTimer;
+/// use resile::{Attempt, Never, RetryPolicy, Upstream, retry};
 /// use std::pin::pin;
 /// use std::task::{Context, Poll, Waker};
 /// use std::time::Duration;
@@ -69,7 +70,7 @@ impl ManualTimer {
 
     /// Creates a clock at zero, whose draws begin with `seed`.
     ///
-    /// The draws are those of `SplitMix64`, as in [`Seeded`](crate::Seeded).
+    /// The draws are those of `SplitMix64`, as in [`Seeded`](crate::time::Seeded).
     #[must_use]
     pub fn with_seed(seed: u64) -> Self {
         let shared = Shared { state: Mutex::default(), draws: AtomicU64::new(seed) };

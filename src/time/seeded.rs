@@ -16,7 +16,8 @@ use super::{Timer, nanos, sequence};
 /// # Examples
 ///
 /// ```
-/// use resile::{Backoff, ManualTimer, Seeded, Timer};
+/// use resile::time::{ManualTimer, Seeded, Timer};
+/// use resile::Backoff;
 /// use std::time::Duration;
 ///
 /// let backoff = Backoff::exponential(Duration::from_secs(1));

@@ -22,7 +22,8 @@ use super::Timer;
 /// ```
 /// use std::time::Duration;
 ///
-/// use resile::{ThreadTimer, Upstream};
+/// use resile::time::ThreadTimer;
+/// use resile::Upstream;
 ///
 /// static STATION: Upstream<ThreadTimer> =
 ///     Upstream::new("station").with_timer(ThreadTimer::new());

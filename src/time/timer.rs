@@ -21,7 +21,7 @@ use std::time::Duration;
 /// # fn sleep_for(_: Duration) -> std::future::Ready<()> { std::future::ready(()) }
 /// struct OtherRuntime { origin: Instant }
 ///
-/// impl resile::Timer for OtherRuntime {
+/// impl resile::time::Timer for OtherRuntime {
 ///     type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 ///
 ///     fn now(&self) -> Duration {
@@ -34,7 +34,7 @@ use std::time::Duration;
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a timer: implement `resile::Timer` for it",
+    message = "`{Self}` is not a timer: implement `resile::time::Timer` for it",
     note = "without the feature `tokio` (on wasm32-unknown-unknown: `browser`) there is no default timer: call `.on(&upstream)` with an `Upstream` that has `.with_timer(…)`"
 )]
 pub trait Timer {

@@ -11,7 +11,7 @@ use super::Timer;
 ///
 /// Reading the clock and parking work on any thread. Sleeping requires a tokio runtime with time
 /// enabled. tokio rounds sleeps up to the next millisecond. On a thread without a runtime use
-/// [`ThreadTimer`](crate::ThreadTimer) with
+/// [`ThreadTimer`](crate::time::ThreadTimer) with
 /// [`Upstream::with_timer`](crate::Upstream::with_timer).
 ///
 /// # Panics

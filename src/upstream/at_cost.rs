@@ -12,7 +12,8 @@ use crate::quota::{Cost, Demand, Standing};
 ///
 /// ```
 /// use resile::Upstream;
-/// use resile::quota::{Cost, Quota, Rate};
+/// use resile::quota::{Cost, Rate};
+/// use resile::Quota;
 ///
 /// static MODEL: Upstream = Upstream::new("model")
 ///     .with_quota(Quota::new().with_tokens(Rate::per_minute(400_000)));

@@ -41,7 +41,8 @@ pub enum Resource {
 ///
 /// ```
 /// use resile::Upstream;
-/// use resile::quota::{Dimension, Quota, Rate};
+/// use resile::quota::{Dimension, Rate};
+/// use resile::Quota;
 /// use resile::upstream::Resource;
 /// use std::time::Duration;
 ///

@@ -5,10 +5,12 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::quota::{Quota, Rate};
+use resile::Quota;
+use resile::policy::Decision;
+use resile::quota::Rate;
+use resile::time::{Seeded, Timer, TokioTimer};
 use resile::{
-    Attempt, Backoff, Budget, Decision, Never, RetryPolicy, Run, Seeded, StopReason, Timer,
-    TokioTimer, Upstream, Verdict, retry,
+    Attempt, Backoff, Budget, Never, RetryPolicy, Run, StopReason, Upstream, Verdict, retry,
 };
 use tokio::time::Instant;
 

@@ -6,11 +6,10 @@ use std::sync::{LazyLock, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
+use resile::cancel::Cancel;
 use resile::observe::{Event, EventKind, Observe};
-use resile::{
-    Attempt, Backoff, Budget, Cancel, Drain, GaveUp, ManualTimer, Never, RetryPolicy, Run,
-    StopReason, Timer, retry,
-};
+use resile::time::{ManualTimer, Timer};
+use resile::{Attempt, Backoff, Budget, Drain, GaveUp, Never, RetryPolicy, Run, StopReason, retry};
 use tokio_util::sync::CancellationToken;
 
 use super::script::{Down, Script, Step, clock, drive, poll, upstream};

@@ -7,11 +7,12 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use resile::classify::Always;
 use resile::observe::{Event, EventKind};
+use resile::time::ManualTimer;
 use resile::upstream::{Displayed, Observed};
 use resile::{
-    Always, Backoff, Classify, FallbackPolicy, ManualTimer, Never, RetryPolicy, Run, Upstream,
-    fallback, http, retry,
+    Backoff, Classify, FallbackPolicy, Never, RetryPolicy, Run, Upstream, fallback, http, retry,
 };
 
 use super::script::drive;

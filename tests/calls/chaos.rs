@@ -6,9 +6,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
+use resile::ResilienceExt;
 use resile::chaos::{Chaos, NoErrors};
+use resile::time::ManualTimer;
 use resile::timeout::Elapsed;
-use resile::{ManualTimer, ResilienceExt};
 
 use super::script::clock;
 

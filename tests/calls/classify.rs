@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::breaker::State;
+use resile::classify::{Always, ClassifyExt, Cut};
 use resile::observe::Event;
-use resile::{
-    Always, Breaker, Classify, ClassifyExt, Cut, Health, ManualTimer, Never, RetryPolicy,
-    StopReason, Upstream, Verdict, retry,
-};
+use resile::time::ManualTimer;
+use resile::{Breaker, Classify, Health, Never, RetryPolicy, StopReason, Upstream, Verdict, retry};
 
 use super::decide::verdicts;
 use super::script::{Down, Script, Step, clock, drive};

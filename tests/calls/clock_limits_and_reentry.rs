@@ -8,9 +8,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use resile::observe::{Event, EventKind};
+use resile::time::{ManualTimer, Timer, TokioTimer};
 use resile::{
-    Attempt, Backoff, Breaker, Cooldown, HedgePolicy, ManualTimer, Never, RetryPolicy, Run, Timer,
-    TokioTimer, Upstream, Verdict, breaker, hedge, retry,
+    Attempt, Backoff, Breaker, Cooldown, HedgePolicy, Never, RetryPolicy, Run, Upstream, Verdict,
+    breaker, hedge, retry,
 };
 use tokio_util::sync::CancellationToken;
 

@@ -5,9 +5,11 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use resile::breaker::State;
+use resile::classify::Always;
+use resile::time::ManualTimer;
 use resile::{
-    AdaptiveTimeout, Always, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy,
-    ManualTimer, StopReason, Upstream, Verdict,
+    AdaptiveTimeout, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy, StopReason,
+    Upstream, Verdict,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{from_str, json};
@@ -167,9 +169,9 @@ async fn a_static_may_be_read_from_a_configuration() {
 
 #[derive(serde::Deserialize, serde::Serialize)]
 struct Own {
-    #[serde(with = "resile::duration")]
+    #[serde(with = "resile::config::duration")]
     connect: Duration,
-    #[serde(default, with = "resile::duration::option")]
+    #[serde(default, with = "resile::config::duration::option")]
     idle: Option<Duration>,
 }
 

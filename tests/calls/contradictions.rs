@@ -6,11 +6,14 @@ use std::future::pending;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::quota::{Charge, Cost, Dimension, Quota, Rate};
+use resile::Quota;
+use resile::classify::Always;
+use resile::quota::{Charge, Cost, Dimension, Rate};
+use resile::time::ManualTimer;
 use resile::{
-    AdaptiveTimeout, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy,
-    HedgePolicy, ManualTimer, Never, ResilienceExt, RetryPolicy, StopReason, Upstream, Verdict,
-    fallback, hedge, retry,
+    AdaptiveTimeout, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy,
+    HedgePolicy, Never, ResilienceExt, RetryPolicy, StopReason, Upstream, Verdict, fallback, hedge,
+    retry,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value, json};
@@ -320,7 +323,7 @@ async fn a_call_ends_at_its_total_timeout_before_a_longer_attempt_timeout() {
     assert_eq!((error.reason(), took), (StopReason::Deadline, total));
 
     let policy = FallbackPolicy::new().with_total_timeout(total).with_attempt_timeout(attempt);
-    let alternative = |_: resile::Alternative<'_, i32>| pending::<Result<(), &str>>();
+    let alternative = |_: resile::fallback::Alternative<'_, i32>| pending::<Result<(), &str>>();
     let call = async { fallback(&[1, 2], alternative, policy, Never).await };
     let (error, took) = timed(call).await;
     assert_eq!((error.reason(), error.attempts(), took), (StopReason::Deadline, 1, total));

@@ -13,13 +13,14 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use proptest::prelude::*;
+use resile::classify::{Always, ClassifyExt, Cut};
 use resile::http::{Classifier, Failure};
 use resile::stream::{Part, Resumption};
+use resile::time::ManualTimer;
 use resile::timeout::{ClassifyOperation, Elapsed, Error};
 use resile::{
-    Always, Classify, ClassifyExt, Cut, FallbackPolicy, GaveUp, Health, HedgePolicy, ManualTimer,
-    Never, ResilienceExt, RetryPolicy, Run, StreamResilienceExt, Upstream, Verdict, fallback,
-    hedge, retry, retry_stream,
+    Classify, FallbackPolicy, GaveUp, Health, HedgePolicy, Never, ResilienceExt, RetryPolicy, Run,
+    StreamResilienceExt, Upstream, Verdict, fallback, hedge, retry, retry_stream,
 };
 
 use super::script::drive;

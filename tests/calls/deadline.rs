@@ -5,9 +5,8 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::{
-    Backoff, Budget, Jitter, ManualTimer, Never, RetryPolicy, Run, StopReason, Timer, retry,
-};
+use resile::time::{ManualTimer, Timer};
+use resile::{Backoff, Budget, Jitter, Never, RetryPolicy, Run, StopReason, retry};
 
 use super::script::{Down, Script, Step, clock, drive, poll, upstream};
 
@@ -189,7 +188,8 @@ proptest! {
 #[test]
 fn an_attempt_cut_by_the_deadline_counts_if_it_ran_long_enough() {
     use resile::breaker::State;
-    use resile::{Breaker, Cut, Drain, Verdict};
+    use resile::classify::Cut;
+    use resile::{Breaker, Drain, Verdict};
     use tokio_util::sync::CancellationToken;
 
     let total = STEADY.with_total_timeout(SECOND * 10);

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::{Attempt, Backoff, Decision, Health, Jitter, RetryPolicy, StopReason, Verdict};
+use resile::policy::Decision;
+use resile::{Attempt, Backoff, Health, Jitter, RetryPolicy, StopReason, Verdict};
 
 use super::backoff::{backoffs, durations, retries, seeded, untouched};
 

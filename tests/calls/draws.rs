@@ -8,13 +8,16 @@ use std::task::Poll;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use resile::Quota;
 use resile::chaos::Chaos;
+use resile::classify::Always;
 use resile::observe::{Event, EventKind};
-use resile::quota::{Quota, Rate};
+use resile::policy::Decision;
+use resile::quota::Rate;
+use resile::time::{ManualSleep, ManualTimer, Seeded, Timer, TokioTimer};
 use resile::{
-    Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Decision, HedgePolicy, Jitter,
-    ManualSleep, ManualTimer, Never, ResilienceExt, RetryPolicy, Run, Seeded, Timer, TokioTimer,
-    Upstream, Verdict, hedge, retry,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, HedgePolicy, Jitter, Never,
+    ResilienceExt, RetryPolicy, Run, Upstream, Verdict, hedge, retry,
 };
 
 use super::script::{drive, poll, upstream};

@@ -5,9 +5,8 @@ use std::cell::Cell;
 use std::task::Poll;
 use std::time::Duration;
 
-use resile::{
-    Attempt, Backoff, Budget, Jitter, ManualTimer, ResilienceExt, RetryPolicy, Run, Upstream, retry,
-};
+use resile::time::ManualTimer;
+use resile::{Attempt, Backoff, Budget, Jitter, ResilienceExt, RetryPolicy, Run, Upstream, retry};
 use tokio_util::sync::CancellationToken;
 
 use super::script::{Down, Script, Step, poll, upstream};

@@ -4,10 +4,12 @@ use std::error::Error as _;
 use std::io;
 use std::time::Duration;
 
+use resile::classify::{ClassifyExt, Cut};
+use resile::time::ManualTimer;
 use resile::timeout::{ClassifyOperation, Elapsed, Error};
 use resile::{
-    Backoff, Classify, ClassifyExt, Cut, GaveUp, Health, ManualTimer, Never, ResilienceExt,
-    RetryPolicy, StopReason, Verdict, retry,
+    Backoff, Classify, GaveUp, Health, Never, ResilienceExt, RetryPolicy, StopReason, Verdict,
+    retry,
 };
 
 use super::script::{Down, Script, Step, clock, drive};
@@ -126,7 +128,7 @@ fn gave_up_converts_by_the_question_mark_operator() {
     ] {
         let error = error.unwrap_err();
         assert_eq!(chain(error.as_ref()), [TOP, "connection", "reset by peer"]);
-        assert!(error.is::<GaveUp<resile::Boxed>>());
+        assert!(error.is::<GaveUp<resile::error::Boxed>>());
     }
     assert_eq!(chain(&*into_box(own).unwrap_err()), [TOP, "connection", "reset by peer"]);
     assert_eq!(chain(&*into_box(|| String::from("a word")).unwrap_err()), [TOP, "a word"]);

@@ -12,9 +12,10 @@ use futures_util::stream::{self, StreamExt};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use resile::observe::Event;
+use resile::time::{ManualTimer, Timer};
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Bulkhead, Jitter, ManualTimer, Never, ResilienceExt,
-    RetryPolicy, Run, StopReason, Timer, Upstream, Verdict, retry, retry_stream,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Jitter, Never, ResilienceExt, RetryPolicy, Run,
+    StopReason, Upstream, Verdict, retry, retry_stream,
 };
 
 use super::script::{Down, Script, Step, drive, drive_for};

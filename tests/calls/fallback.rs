@@ -9,10 +9,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
+use resile::fallback::Alternative;
 use resile::observe::{Event, EventKind};
+use resile::time::{ManualTimer, Timer};
 use resile::{
-    Alternative, FallbackPolicy, GaveUp, ManualTimer, Never, RetryPolicy, StopReason, Timer,
-    Upstream, Verdict, fallback, retry,
+    FallbackPolicy, GaveUp, Never, RetryPolicy, StopReason, Upstream, Verdict, fallback, retry,
 };
 use tokio_util::sync::CancellationToken;
 

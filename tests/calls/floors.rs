@@ -7,9 +7,11 @@ use std::time::Duration;
 use proptest::prelude::*;
 use resile::breaker::State;
 use resile::observe::Event;
+use resile::policy::Decision;
+use resile::time::ManualTimer;
 use resile::{
-    Attempt, Backoff, Breaker, Classify, Cooldown, Decision, Health, Jitter, ManualTimer, Never,
-    RetryPolicy, StopReason, Upstream, Verdict, retry,
+    Attempt, Backoff, Breaker, Classify, Cooldown, Health, Jitter, Never, RetryPolicy, StopReason,
+    Upstream, Verdict, retry,
 };
 
 use resile::upstream::Explained;

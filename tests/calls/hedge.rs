@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::observe::{Event, EventKind};
+use resile::time::{ManualTimer, Timer};
 use resile::{
-    AdaptiveTimeout, Attempt, Budget, Bulkhead, HedgePolicy, ManualTimer, Never, StopReason, Timer,
-    Upstream, Verdict, hedge,
+    AdaptiveTimeout, Attempt, Budget, Bulkhead, HedgePolicy, Never, StopReason, Upstream, Verdict,
+    hedge,
 };
 use static_assertions::assert_impl_all;
 use tokio::time::Instant;

@@ -4,9 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use ::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use proptest::prelude::*;
+use resile::classify::Cut;
 use resile::http::headers::retry_after;
 use resile::http::{Classifier, StatusError};
-use resile::{Classify, Cut, Health, Verdict};
+use resile::{Classify, Health, Verdict};
 
 const GET: Classifier = Classifier::idempotent();
 const POST: Classifier = Classifier::non_idempotent();

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use ::http::{Response, StatusCode};
 use proptest::prelude::*;
+use resile::classify::Always;
 use resile::http::{Classifier, Failure, StatusError, error_for_status};
+use resile::time::ManualTimer;
 use resile::timeout::Elapsed;
 use resile::{
-    Always, Backoff, Classify, ManualTimer, Never, ResilienceExt, RetryPolicy, StopReason,
-    Upstream, Verdict, retry,
+    Backoff, Classify, Never, ResilienceExt, RetryPolicy, StopReason, Upstream, Verdict, retry,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -148,7 +149,7 @@ async fn a_retry_waits_for_the_hint() {
     let answer = retry(|_| send(&client, address), policy, Never).on(&upstream).await;
     hands.abort();
     assert_eq!((answer.unwrap().as_str(), requests.load(SeqCst)), ("hello", 2));
-    assert!((20..=22).contains(&resile::Timer::now(&timer).as_secs()));
+    assert!((20..=22).contains(&resile::time::Timer::now(&timer).as_secs()));
 }
 
 #[tokio::test]

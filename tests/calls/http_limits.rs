@@ -3,10 +3,11 @@
 use std::time::{Duration, SystemTime};
 
 use ::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use resile::Classify;
+use resile::classify::Cut;
 use resile::http::headers::{date, rate_limit_reset, retry_after_secs};
 use resile::http::{Classifier, limits};
 use resile::quota::{Dimension, Limit};
-use resile::{Classify, Cut};
 
 fn requests(fields: &[(&str, &str)]) -> Limit {
     let field = |(name, value): &(&str, &str)| {

@@ -11,9 +11,8 @@ use hyper_util::rt::TokioIo;
 use resile::breaker::State;
 use resile::http::{Classifier, StatusError};
 use resile::observe::Event;
-use resile::{
-    Breaker, Classify, ManualTimer, Never, RetryPolicy, StopReason, Upstream, Verdict, retry,
-};
+use resile::time::ManualTimer;
+use resile::{Breaker, Classify, Never, RetryPolicy, StopReason, Upstream, Verdict, retry};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -103,7 +102,7 @@ async fn a_429_is_waited_out_and_the_retry_succeeds() {
     assert!(events[2].starts_with("local: attempt 1 of 3 failed, retrying in 2"), "{events:?}");
     assert!(events[2].ends_with(words), "{events:?}");
     assert_eq!(events[4], "local: attempt 2 of 3 succeeded");
-    let waited = resile::Timer::now(&timer);
+    let waited = resile::time::Timer::now(&timer);
     assert!(
         (20..=22).contains(&waited.as_secs()),
         "the wait is the hint and at most a tenth more: {waited:?}"

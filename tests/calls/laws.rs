@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use resile::breaker::State;
+use resile::classify::{ClassifyExt, Cut, CutIs};
+use resile::policy::AsPolicy;
+use resile::time::ManualTimer;
 use resile::{
-    AsPolicy, Attempt, Breaker, Budget, Bulkhead, ClassifyExt, Cooldown, Cut, CutIs,
-    FallbackPolicy, GaveUp, Health, HedgePolicy, ManualTimer, RetryPolicy, Run, StopReason,
-    Upstream, Verdict, fallback, hedge, retry, retry_stream,
+    Attempt, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, GaveUp, Health, HedgePolicy,
+    RetryPolicy, Run, StopReason, Upstream, Verdict, fallback, hedge, retry, retry_stream,
 };
 use tokio_util::sync::CancellationToken;
 

@@ -2,14 +2,16 @@
 
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use resile::Quota;
+use resile::classify::Always;
+use resile::fallback::Alternative;
 use resile::fleet::State;
 use resile::observe::{Log, Metrics};
-use resile::quota::{self, Cost, Quota, Rate, Usage};
+use resile::quota::{self, Cost, Rate, Usage};
 use resile::stream::Resumption;
 use resile::{
-    Alternative, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy,
-    HedgePolicy, Jitter, Never, RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry,
-    retry_stream,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy, Jitter,
+    Never, RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry, retry_stream,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;

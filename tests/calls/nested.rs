@@ -108,7 +108,7 @@ async fn hedges_fallbacks_and_single_calls_are_not_reported_as_nested() {
         || retry(|_| async { Err::<(), _>("down") }, &INNER, Never).on(UPSTREAM.observed_by(&note));
     fallback(&[1, 2], |_| call(), FallbackPolicy::new(), Never).await.unwrap_err();
     hedge(|_| call(), HedgePolicy::new(), Never).await.unwrap_err();
-    UPSTREAM.call(call(), resile::Always).await.unwrap_err();
+    UPSTREAM.call(call(), resile::classify::Always).await.unwrap_err();
     let hedged = |_| {
         hedge(|_| async { Err::<(), _>("down") }, HedgePolicy::new(), Never)
             .on(UPSTREAM.observed_by(&note))
@@ -117,7 +117,7 @@ async fn hedges_fallbacks_and_single_calls_are_not_reported_as_nested() {
     assert_eq!(nested.load(Ordering::Relaxed), 0);
 
     // A single call between two retries does not hide the nesting.
-    let through = |_| async { UPSTREAM.call(call(), resile::Always).await };
+    let through = |_| async { UPSTREAM.call(call(), resile::classify::Always).await };
     retry(through, RetryPolicy::none(), Never).await.unwrap_err();
     assert_eq!(nested.load(Ordering::Relaxed), 1);
 }

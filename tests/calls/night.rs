@@ -7,9 +7,11 @@ use std::io;
 use std::time::Duration;
 
 use ::tracing::Level;
+use resile::classify::ClassifyExt;
+use resile::time::{ManualTimer, Timer};
 use resile::{
-    Backoff, Breaker, Budget, Bulkhead, ClassifyExt, Cooldown, FallbackPolicy, GaveUp, Jitter,
-    ManualTimer, Never, RetryPolicy, Timer, Upstream, Verdict, fallback, retry,
+    Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, GaveUp, Jitter, Never,
+    RetryPolicy, Upstream, Verdict, fallback, retry,
 };
 
 use super::script::drive;
@@ -109,7 +111,7 @@ fn an_operator_reads_what_failed_since_when_and_what_was_done() {
     };
     let policy = POLICY.with_classifier(classify.cut_is(Verdict::transient()));
     let answer = || {
-        let op = |alternative: resile::Alternative<'_, bool>| {
+        let op = |alternative: resile::fallback::Alternative<'_, bool>| {
             let is_service = *alternative.value();
             let (ask, policy, weather) = (&ask, &policy, &weather);
             async move {

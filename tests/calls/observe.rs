@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
+use resile::classify::Cut;
 use resile::observe::{AttemptFailure, CallKind, Event, EventKind, HeldBy, Log, Observe};
+use resile::time::{ManualTimer, Timer};
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Cooldown, Cut, Health, Jitter, ManualTimer, Never,
-    ResilienceExt, RetryPolicy, StopReason, Timer, Upstream, Verdict, retry,
+    Attempt, Backoff, Breaker, Budget, Cooldown, Health, Jitter, Never, ResilienceExt, RetryPolicy,
+    StopReason, Upstream, Verdict, retry,
 };
 use tokio_util::sync::CancellationToken;
 

@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use resile::breaker::State;
+use resile::fallback::Alternative;
 use resile::observe::{Event, Observe};
+use resile::time::ManualTimer;
 use resile::{
-    Alternative, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy,
-    HedgePolicy, ManualTimer, Never, RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry,
-    retry_stream,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy, Never,
+    RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry, retry_stream,
 };
 
 use super::script::{Down, Script, Step, poll};

@@ -7,14 +7,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use resile::Quota;
 use resile::chaos::Chaos;
+use resile::fallback::Alternative;
 use resile::observe::{Event, EventKind};
-use resile::quota::{Cost, Quota, Rate};
+use resile::quota::{Cost, Rate};
+use resile::time::{ManualSleep, ManualTimer, Timer, TokioTimer};
 use resile::timeout::{ClassifyOperation, Error};
 use resile::{
-    AdaptiveTimeout, Alternative, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown,
-    FallbackPolicy, GaveUp, HedgePolicy, ManualSleep, ManualTimer, Never, ResilienceExt,
-    RetryPolicy, Timer, TokioTimer, Upstream, Verdict, fallback, hedge, retry,
+    AdaptiveTimeout, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, GaveUp,
+    HedgePolicy, Never, ResilienceExt, RetryPolicy, Upstream, Verdict, fallback, hedge, retry,
 };
 use tokio::task::JoinSet;
 

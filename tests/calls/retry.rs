@@ -8,9 +8,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use resile::observe::Event;
+use resile::time::{ManualTimer, Timer};
 use resile::{
-    Attempt, Backoff, Budget, Bulkhead, Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy,
-    Run, StopReason, Timer, Upstream, retry,
+    Attempt, Backoff, Budget, Bulkhead, Jitter, Never, ResilienceExt, RetryPolicy, Run, StopReason,
+    Upstream, retry,
 };
 use tokio_util::sync::CancellationToken;
 

@@ -504,7 +504,8 @@ fn a_fixed_delay_in_a_configuration_has_no_jitter_by_default() {
 /// be written.
 #[test]
 fn a_jitter_that_was_not_set_is_not_set_after_reading() {
-    use resile::{Attempt, Decision, Verdict};
+    use resile::policy::Decision;
+    use resile::{Attempt, Verdict};
 
     let hint = Duration::from_secs(10);
     let spreads = |backoff: Backoff| {

@@ -5,9 +5,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use resile::observe::Event;
-use resile::{
-    Backoff, Budget, GaveUp, ManualTimer, Never, RetryPolicy, Run, StopReason, Timer, Upstream,
-};
+use resile::time::{ManualTimer, Timer};
+use resile::{Backoff, Budget, GaveUp, Never, RetryPolicy, Run, StopReason, Upstream};
 use tokio_util::sync::CancellationToken;
 
 use super::script::{Down, Script, Step, clock, drive, poll, upstream};

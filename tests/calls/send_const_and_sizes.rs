@@ -12,14 +12,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use resile::breaker::TripReason;
+use resile::call::Admission;
+use resile::classify::{Always, Cut};
 use resile::observe::{Event, Log};
+use resile::policy::Decision;
 use resile::quota::Cost;
+use resile::time::{ManualTimer, Seeded, TokioTimer};
 use resile::timeout::Elapsed;
 use resile::upstream::{AtCost, Displayed, Observed};
 use resile::{
-    AdaptiveTimeout, Admission, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Cut,
-    Decision, Drain, GaveUp, Health, HedgePolicy, Jitter, Keyed, ManualTimer, Never, ResilienceExt,
-    RetryPolicy, Run, Seeded, StopReason, TokioTimer, Upstream, Verdict, hedge, retry,
+    AdaptiveTimeout, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Drain, GaveUp, Health,
+    HedgePolicy, Jitter, Keyed, Never, ResilienceExt, RetryPolicy, Run, StopReason, Upstream,
+    Verdict, hedge, retry,
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use tokio_util::sync::CancellationToken;
@@ -41,7 +45,7 @@ assert_impl_all!(Elapsed: Copy, Error, Eq, Hash, Send, Sync);
 assert_impl_all!(GaveUp<io::Error>: Error, Send, Sync, Unpin);
 assert_impl_all!(GaveUp<Elapsed>: Clone, Eq);
 assert_impl_all!(Cost<'static>: Copy, Debug, Eq);
-assert_impl_all!(resile::Schedule: Clone, PartialEq);
+assert_impl_all!(resile::backoff::Schedule: Clone, PartialEq);
 assert_impl_all!(ManualTimer: Clone, Debug, Default, Send, Sync);
 assert_impl_all!(Run<io::Error, RetryPolicy, CancellationToken>: Debug, Send, Sync);
 assert_impl_all!(Run<io::Error, Arc<RetryPolicy>, Drain<CancellationToken>, Arc<Upstream>>: Debug, Send, Sync);

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use ::tracing::Level;
 use futures_util::future::join_all;
+use resile::Quota;
 use resile::observe::{Event, EventKind, HeldBy};
-use resile::quota::{Cost, Quota, Rate};
+use resile::quota::{Cost, Rate};
+use resile::time::ManualTimer;
 use resile::{
-    Backoff, Budget, Bulkhead, Cooldown, Jitter, ManualTimer, Never, RetryPolicy, Upstream,
-    Verdict, retry,
+    Backoff, Budget, Bulkhead, Cooldown, Jitter, Never, RetryPolicy, Upstream, Verdict, retry,
 };
 
 use super::script::{Down, drive};
@@ -100,7 +101,7 @@ fn a_full_bulkhead_and_a_used_up_quota_are_two_lines_each() {
     let feed = Upstream::new("feed").with_bulkhead(bulkhead).with_timer(&timer);
     let slow = || {
         let op = |_| {
-            let sleep = resile::Timer::sleep(&timer, SECOND);
+            let sleep = resile::time::Timer::sleep(&timer, SECOND);
             async move {
                 sleep.await;
                 Ok::<_, Infallible>(())
@@ -168,7 +169,7 @@ fn a_strain_ends_on_an_upstream_that_only_fails() {
     let feed = Upstream::new("feed").with_bulkhead(bulkhead).with_timer(&timer);
     let fails = || {
         let op = |_| {
-            let sleep = resile::Timer::sleep(&timer, SECOND);
+            let sleep = resile::time::Timer::sleep(&timer, SECOND);
             async move {
                 sleep.await;
                 Err::<(), _>(Down(1))

@@ -11,12 +11,14 @@ use std::time::Duration;
 use futures_util::stream::{self, BoxStream, FusedStream};
 use futures_util::{FutureExt, Stream, StreamExt};
 use proptest::prelude::*;
+use resile::classify::Cut;
 use resile::observe::Event;
 use resile::stream::{Part, Resumption};
+use resile::time::ManualTimer;
 use resile::timeout::{Elapsed, Error};
 use resile::{
-    Attempt, Backoff, Budget, Cut, GaveUp, ManualTimer, Never, RetryPolicy, StopReason,
-    StreamResilienceExt, Upstream, Verdict, retry_stream,
+    Attempt, Backoff, Budget, GaveUp, Never, RetryPolicy, StopReason, StreamResilienceExt,
+    Upstream, Verdict, retry_stream,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
 use proptest::prelude::*;
+use resile::classify::Cut;
 use resile::stream::Resumption;
 use resile::{
-    Attempt, Backoff, Breaker, Cut, GaveUp, Never, RetryPolicy, StopReason, Upstream, retry_stream,
+    Attempt, Backoff, Breaker, GaveUp, Never, RetryPolicy, StopReason, Upstream, retry_stream,
 };
 use tokio::time::{Instant, sleep};
 

@@ -12,12 +12,13 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use resile::breaker::{State, Transition};
 use resile::chaos::Chaos;
+use resile::classify::Cut;
 use resile::observe::{Event, EventKind};
+use resile::time::{ManualTimer, Timer, TokioTimer};
 use resile::timeout::{ClassifyOperation, Error};
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Cut, GaveUp, HedgePolicy, Jitter,
-    ManualTimer, ResilienceExt, RetryPolicy, Run, StopReason, Timer, TokioTimer, Upstream, Verdict,
-    hedge, retry,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, GaveUp, HedgePolicy, Jitter,
+    ResilienceExt, RetryPolicy, Run, StopReason, Upstream, Verdict, hedge, retry,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

@@ -5,8 +5,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use resile::time::{ManualTimer, Timer};
 use resile::timeout::Elapsed;
-use resile::{ManualTimer, ResilienceExt, Timer, Upstream};
+use resile::{ResilienceExt, Upstream};
 
 use super::script::{CountingTimer, Down, Script, Step, drive, poll};
 

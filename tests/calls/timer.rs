@@ -5,7 +5,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::{Cancel, Drain, ManualTimer, Never, RetryPolicy, Timer, TokioTimer, Upstream, retry};
+use resile::cancel::Cancel;
+use resile::time::{ManualTimer, Timer, TokioTimer};
+use resile::{Drain, Never, RetryPolicy, Upstream, retry};
 
 use super::script::{Script, Step, poll};
 

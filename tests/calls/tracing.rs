@@ -10,13 +10,15 @@ use std::time::Duration;
 use ::tracing::field::{Empty, Field, Visit};
 use ::tracing::span::{Id, Record};
 use ::tracing::{Level, Subscriber};
+use resile::Quota;
+use resile::classify::ClassifyExt;
 use resile::fleet::State;
 use resile::observe::{Event, Log};
-use resile::quota::{Cost, Quota, Rate};
+use resile::quota::{Cost, Rate};
+use resile::time::ManualTimer;
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, ClassifyExt, Cooldown, FallbackPolicy,
-    HedgePolicy, Jitter, ManualTimer, Never, RetryPolicy, Upstream, Verdict, fallback, hedge,
-    retry,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, HedgePolicy,
+    Jitter, Never, RetryPolicy, Upstream, Verdict, fallback, hedge, retry,
 };
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -469,7 +471,7 @@ async fn hedges_are_debug_and_failed_alternatives_are_warnings() {
     let denied = "feed: hedge not started after attempt 1 of 2: the retry budget is spent";
     assert_eq!(messages(), [warn(spent), debug(denied)]);
 
-    let answer = |it: resile::Alternative<'_, u32>| {
+    let answer = |it: resile::fallback::Alternative<'_, u32>| {
         let (value, last) = (*it.value(), it.is_last());
         async move { if last { Ok(value) } else { Err(Down(value)) } }
     };
@@ -628,7 +630,7 @@ fn a_hedge_names_the_true_end_and_the_part_that_denied_it() {
         let timer = ManualTimer::new();
         let upstream = upstream.with_timer(&timer);
         let slow = |_| {
-            let sleep = resile::Timer::sleep(&timer, SECOND * 5);
+            let sleep = resile::time::Timer::sleep(&timer, SECOND * 5);
             async move {
                 sleep.await;
                 Ok::<_, Down>(())

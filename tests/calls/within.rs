@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use ::tracing::Level;
 use resile::observe::{Event, EventKind};
+use resile::time::ManualTimer;
 use resile::{
-    Backoff, Breaker, Budget, Classify, FallbackPolicy, GaveUp, Jitter, ManualTimer, Never,
-    RetryPolicy, Upstream, Verdict, fallback, retry,
+    Backoff, Breaker, Budget, Classify, FallbackPolicy, GaveUp, Jitter, Never, RetryPolicy,
+    Upstream, Verdict, fallback, retry,
 };
 
 use super::script::drive;
@@ -59,7 +60,7 @@ fn the_alternatives_of_a_refusing_upstream_are_no_warnings() {
     let first = Upstream::new("first").with_breaker(breaker).with_timer(&timer);
     let answers = Upstream::new("answers").with_timer(&timer);
     let call = |is_up: bool| {
-        let one = |it: resile::Alternative<'_, u32>| {
+        let one = |it: resile::fallback::Alternative<'_, u32>| {
             let (first, is_last) = (&first, it.is_last());
             async move {
                 if is_last {
@@ -92,7 +93,7 @@ fn an_alternative_that_failed_is_a_warning() {
     let timer = ManualTimer::new();
     let (first, answers) =
         (Upstream::new("first").with_timer(&timer), Upstream::new("answers").with_timer(&timer));
-    let one = |it: resile::Alternative<'_, u32>| {
+    let one = |it: resile::fallback::Alternative<'_, u32>| {
         let (first, is_last) = (&first, it.is_last());
         async move {
             if is_last {

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use loom::thread;
 use resile::breaker::{Advice, Snapshot, State};
-use resile::{Admission, Backoff, Breaker, GaveUp, Jitter, ManualTimer, Upstream, Verdict};
+use resile::call::Admission;
+use resile::time::ManualTimer;
+use resile::{Backoff, Breaker, GaveUp, Jitter, Upstream, Verdict};
 
 const OPEN: Duration = Duration::from_secs(1);
 

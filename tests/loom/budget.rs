@@ -20,9 +20,7 @@ fn simultaneous_failures_take_exactly_the_tokens_left() {
         let threads: Vec<_> = (0..2)
             .map(|_| {
                 let budget = Arc::clone(&budget);
-                thread::spawn(move || {
-                    (0..2).filter(|_| budget.withdraw()).count()
-                })
+                thread::spawn(move || (0..2).filter(|_| budget.withdraw()).count())
             })
             .collect();
         let taken: usize = threads.into_iter().map(|it| it.join().unwrap()).sum();

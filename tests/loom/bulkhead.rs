@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use loom::thread;
-use resile::{Admission, Breaker, Bulkhead, ManualTimer, Never, StopReason, Upstream, Verdict};
+use resile::call::Admission;
+use resile::time::ManualTimer;
+use resile::{Breaker, Bulkhead, Never, StopReason, Upstream, Verdict};
 
 use super::by_hand::{Acquire, Gate, Permit};
 

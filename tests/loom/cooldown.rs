@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loom::thread;
-use resile::{Cooldown, ManualTimer, Upstream};
+use resile::time::ManualTimer;
+use resile::{Cooldown, Upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -6,9 +6,12 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use loom::thread;
-use resile::quota::{Cost, Dimension, Limit, Limits, Quota, Rate, Usage};
+use resile::Quota;
+use resile::call::Admission;
+use resile::quota::{Cost, Dimension, Limit, Limits, Rate, Usage};
+use resile::time::ManualTimer;
 use resile::upstream::{AtCost, Resource, Shared};
-use resile::{Admission, ManualTimer, Never, StopReason, Upstream};
+use resile::{Never, StopReason, Upstream};
 
 const TOKENS: Resource = Resource::Quota(Dimension::Tokens);
 const SECOND: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Models of `resile::quota::Quota`: no unit is lost or made, and a waiter whose cost fits is woken.
+//! Models of `resile::Quota`: no unit is lost or made, and a waiter whose cost fits is woken.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,9 +6,12 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use loom::thread;
-use resile::quota::{Charge, Cost, Dimension, Quota, Rate, Usage};
+use resile::Quota;
+use resile::call::Admission;
+use resile::quota::{Charge, Cost, Dimension, Rate, Usage};
+use resile::time::ManualTimer;
 use resile::upstream::AtCost;
-use resile::{Admission, ManualTimer, Never, Upstream, Verdict};
+use resile::{Never, Upstream, Verdict};
 
 use super::by_hand::ByHand;
 
@@ -241,7 +244,10 @@ fn a_part_held_for_a_moment_stops_no_waiter() {
     model(3, || {
         let large = Cost::input(3).with_max_output(7);
         let quota = Quota::new().with_input(tokens(3)).with_tokens(tokens(10));
-        let upstream = host_for(quota.with_charge(Charge::ACTUAL.with_maximum_reserved(true).with_refund(false)), large);
+        let upstream = host_for(
+            quota.with_charge(Charge::ACTUAL.with_maximum_reserved(true).with_refund(false)),
+            large,
+        );
         hold(&upstream, Cost::input(0).with_max_output(1)).succeeded();
         let other = Arc::clone(&upstream);
         let asks = move || {

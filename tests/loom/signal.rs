@@ -6,9 +6,11 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use loom::thread;
-use resile::quota::{Cost, Dimension, Quota, Rate};
+use resile::Quota;
+use resile::quota::{Cost, Dimension, Rate};
+use resile::time::ManualTimer;
 use resile::upstream::{Resource, Shared};
-use resile::{Cooldown, ManualTimer, Never, Upstream};
+use resile::{Cooldown, Never, Upstream};
 
 const TOKENS: Resource = Resource::Quota(Dimension::Tokens);
 

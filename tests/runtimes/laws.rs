@@ -14,10 +14,11 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use resile::fallback::Alternative;
+use resile::time::{ManualSleep, ManualTimer, Timer};
 use resile::{
-    Alternative, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy,
-    HedgePolicy, Jitter, ManualSleep, ManualTimer, Never, RetryPolicy, StopReason, Timer, Upstream,
-    Verdict, fallback, hedge, retry,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy, Jitter,
+    Never, RetryPolicy, StopReason, Upstream, Verdict, fallback, hedge, retry,
 };
 
 const MS: Duration = Duration::from_millis(1);

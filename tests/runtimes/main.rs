@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use resile::{ThreadTimer, TokioTimer};
+use resile::time::{ThreadTimer, TokioTimer};
 
 /// Polls a future on this thread, without a runtime.
 fn block_on<F: Future>(future: F) -> F::Output {

@@ -5,9 +5,8 @@ use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use resile::{
-    Attempt, Backoff, Jitter, Never, RetryPolicy, Run, ThreadTimer, Timer, Upstream, retry,
-};
+use resile::time::{ThreadTimer, Timer};
+use resile::{Attempt, Backoff, Jitter, Never, RetryPolicy, Run, Upstream, retry};
 
 use super::block_on;
 

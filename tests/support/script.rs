@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use resile::Upstream;
+use resile::time::{ManualTimer, Timer};
 use resile::timeout::Elapsed;
-use resile::{ManualTimer, Timer, Upstream};
 
 /// The behaviour of one attempt.
 #[derive(Clone, Copy, Debug)]
@@ -181,7 +182,7 @@ pub(crate) struct CountingTimer {
 }
 
 impl Timer for CountingTimer {
-    type Sleep = resile::ManualSleep;
+    type Sleep = resile::time::ManualSleep;
 
     fn now(&self) -> Duration {
         self.reads.fetch_add(1, SeqCst);

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use resile::classify::{Always, Cut};
 use resile::timeout::Elapsed;
 use resile::{
-    AdaptiveTimeout, Always, Backoff, Cut, GaveUp, Never, ResilienceExt, RetryPolicy, Run,
-    StopReason, Upstream, retry,
+    AdaptiveTimeout, Backoff, GaveUp, Never, ResilienceExt, RetryPolicy, Run, StopReason, Upstream,
+    retry,
 };
 use static_assertions::assert_impl_all;
 

@@ -8,10 +8,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::{
-    Always, Backoff, Budget, ManualTimer, Never, RetryPolicy, StopReason, Timer, Upstream, Verdict,
-    retry,
-};
+use resile::classify::Always;
+use resile::time::{ManualTimer, Timer};
+use resile::{Backoff, Budget, Never, RetryPolicy, StopReason, Upstream, Verdict, retry};
 use tokio_util::sync::CancellationToken;
 
 use super::script::{Down, Script, Step, drive, poll};

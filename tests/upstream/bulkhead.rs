@@ -10,7 +10,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::{Always, Bulkhead, Health, Never, ResilienceExt, StopReason, Upstream, Verdict};
+use resile::classify::Always;
+use resile::{Bulkhead, Health, Never, ResilienceExt, StopReason, Upstream, Verdict};
 
 use super::by_hand::{Acquire, Gate, Permit};
 

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::breaker::State;
+use resile::classify::Always;
 use resile::observe::{Event, EventKind, HeldBy};
+use resile::time::{ManualTimer, Timer};
 use resile::{
-    Always, Backoff, Breaker, Budget, Bulkhead, Cooldown, GaveUp, HedgePolicy, ManualTimer, Never,
-    RetryPolicy, Run, StopReason, Timer, Upstream, Verdict, hedge, retry,
+    Backoff, Breaker, Budget, Bulkhead, Cooldown, GaveUp, HedgePolicy, Never, RetryPolicy, Run,
+    StopReason, Upstream, Verdict, hedge, retry,
 };
 use tokio_util::sync::CancellationToken;
 

@@ -12,11 +12,14 @@ use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
-use resile::quota::{Cost, Dimension, Quota, Rate, Usage};
+use resile::Quota;
+use resile::classify::{Always, ClassifyExt};
+use resile::quota::{Cost, Dimension, Rate, Usage};
+use resile::time::ManualTimer;
 use resile::{
-    AdaptiveTimeout, Always, Backoff, Breaker, Budget, Bulkhead, ClassifyExt, Cooldown,
-    FallbackPolicy, GaveUp, HedgePolicy, ManualTimer, ResilienceExt, RetryPolicy, Run, Upstream,
-    Verdict, fallback, hedge, retry, retry_stream,
+    AdaptiveTimeout, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, GaveUp,
+    HedgePolicy, ResilienceExt, RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry,
+    retry_stream,
 };
 use tokio_util::sync::CancellationToken;
 

@@ -9,11 +9,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
+use resile::classify::Always;
 use resile::observe::{Event, EventKind, HeldBy};
-use resile::{
-    Always, Cooldown, ManualTimer, Never, RetryPolicy, StopReason, Timer, TokioTimer, Upstream,
-    Verdict, retry,
-};
+use resile::time::{ManualTimer, Timer, TokioTimer};
+use resile::{Cooldown, Never, RetryPolicy, StopReason, Upstream, Verdict, retry};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -98,7 +97,7 @@ async fn no_attempt_starts_during_a_hold() {
 fn a_cooldown_reads_no_clock_after_its_hold_has_ended() {
     struct Counting(ManualTimer, AtomicU32);
     impl Timer for Counting {
-        type Sleep = resile::ManualSleep;
+        type Sleep = resile::time::ManualSleep;
         fn now(&self) -> Duration {
             self.1.fetch_add(1, Ordering::Relaxed);
             self.0.now()

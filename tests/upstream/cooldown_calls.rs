@@ -4,9 +4,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use resile::observe::{Event, EventKind, HeldBy};
+use resile::time::{ManualTimer, Timer};
 use resile::{
-    Attempt, Backoff, Budget, Bulkhead, Cooldown, Jitter, ManualTimer, Never, RetryPolicy, Run,
-    StopReason, Timer, Upstream, Verdict, retry,
+    Attempt, Backoff, Budget, Bulkhead, Cooldown, Jitter, Never, RetryPolicy, Run, StopReason,
+    Upstream, Verdict, retry,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use resile::breaker::State;
+use resile::call::Admission;
+use resile::time::ManualTimer;
 use resile::{
-    Admission, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Drain, FallbackPolicy,
-    GaveUp, HedgePolicy, Jitter, ManualTimer, Never, ResilienceExt, RetryPolicy, Run, Upstream,
-    Verdict, fallback, hedge, retry, retry_stream,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Drain, FallbackPolicy, GaveUp,
+    HedgePolicy, Jitter, Never, ResilienceExt, RetryPolicy, Run, Upstream, Verdict, fallback,
+    hedge, retry, retry_stream,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -434,7 +436,7 @@ fn a_hedge_of_retries_dropped_at_any_await_returns_everything() {
 fn a_fallback_over_retries_dropped_at_any_await_returns_everything() {
     drop_at_every_await([1, 1], &async |scene: &Scene| {
         let policy = FallbackPolicy::new().with_total_timeout(SECOND * 20);
-        let tried = |alternative: resile::Alternative<'_, &str>| {
+        let tried = |alternative: resile::fallback::Alternative<'_, &str>| {
             scene.begin_outside(alternative.index() == 0);
             let op = |attempt: Attempt| {
                 scene.begin(attempt);

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use resile::Upstream;
 use resile::fleet::State;
 use resile::observe::{Event, EventKind};
-use resile::{ManualTimer, Upstream};
+use resile::time::ManualTimer;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -3,8 +3,10 @@
 use std::convert::Infallible;
 
 use resile::breaker::{Snapshot, State};
+use resile::call::Admission;
+use resile::time::ManualTimer;
 use resile::upstream::Isolation;
-use resile::{Admission, Breaker, GaveUp, ManualTimer, StopReason, Upstream, Verdict};
+use resile::{Breaker, GaveUp, StopReason, Upstream, Verdict};
 
 pub(crate) type Permit<'a> = Admission<&'a Upstream<ManualTimer>>;
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::breaker::State;
-use resile::{Breaker, Budget, Keyed, ManualTimer, StopReason, Timer, Upstream, Verdict};
+use resile::time::{ManualTimer, Timer};
+use resile::{Breaker, Budget, Keyed, StopReason, Upstream, Verdict};
 
 const SECOND: Duration = Duration::from_secs(1);
 

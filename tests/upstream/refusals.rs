@@ -7,13 +7,16 @@ use std::time::Duration;
 use futures_util::future::join;
 use futures_util::{StreamExt, stream};
 use proptest::prelude::*;
+use resile::Quota;
+use resile::classify::{Always, ClassifyExt, Cut};
+use resile::fallback::Alternative;
 use resile::observe::{Event, EventKind};
-use resile::quota::{Cost, Quota, Rate};
+use resile::quota::{Cost, Rate};
 use resile::stream::{Part, Resumption};
 use resile::{
-    Alternative, Always, Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, ClassifyExt,
-    Cooldown, Cut, FallbackPolicy, GaveUp, Health, Jitter, Never, ResilienceExt, RetryPolicy, Run,
-    StopReason, Upstream, Verdict, fallback, retry, retry_stream,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, GaveUp,
+    Health, Jitter, Never, ResilienceExt, RetryPolicy, Run, StopReason, Upstream, Verdict,
+    fallback, retry, retry_stream,
 };
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;

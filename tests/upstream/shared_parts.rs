@@ -5,10 +5,12 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
+use resile::Quota;
 use resile::cooldown::Hold;
-use resile::quota::{Cost, Dimension, Quota, Rate};
+use resile::quota::{Cost, Dimension, Rate};
+use resile::time::ManualTimer;
 use resile::upstream::{Resource, Shared};
-use resile::{Budget, Cooldown, ManualTimer, Never, Upstream};
+use resile::{Budget, Cooldown, Never, Upstream};
 use tokio_test::task::spawn;
 
 use super::script::poll;
@@ -220,8 +222,9 @@ fn the_listener_is_woken_by_each_part() {
         act();
         listener.is_woken()
     };
-    let take =
-        |units| host.at_cost(Cost::input(units)).try_admit().map(resile::Admission::succeeded);
+    let take = |units| {
+        host.at_cost(Cost::input(units)).try_admit().map(resile::call::Admission::succeeded)
+    };
     assert!(!is_woken(&|| take(5).unwrap()), "4 units are enough");
     assert!(is_woken(&|| take(1).unwrap()), "3 are few");
     assert!(is_woken(&|| drop(take(4).unwrap_err())), "not enough");

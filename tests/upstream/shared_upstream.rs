@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::quota::{Cost, Dimension, Limit, Limits, Quota, Rate, Usage};
+use resile::Quota;
+use resile::call::Admission;
+use resile::quota::{Cost, Dimension, Limit, Limits, Rate, Usage};
+use resile::time::{ManualTimer, Timer};
 use resile::upstream::{AtCost, Resource, Shared};
-use resile::{Admission, ManualTimer, StopReason, Timer, Upstream, Verdict};
+use resile::{StopReason, Upstream, Verdict};
 
 const TOKENS: Resource = Resource::Quota(Dimension::Tokens);
 const BURST: u32 = 10;

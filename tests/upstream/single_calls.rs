@@ -5,11 +5,15 @@ use std::future::{pending, ready};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::quota::{Cost, Quota, Rate};
+use resile::Quota;
+use resile::call::Admission;
+use resile::cancel::Cancel;
+use resile::classify::{Always, ClassifyExt, Cut};
+use resile::quota::{Cost, Rate};
 use resile::upstream::{Via, markers};
 use resile::{
-    AdaptiveTimeout, Admission, Always, Breaker, Bulkhead, Cancel, ClassifyExt, Cooldown, Cut,
-    Drain, GaveUp, Never, ResilienceExt, StopReason, Upstream, Verdict,
+    AdaptiveTimeout, Breaker, Bulkhead, Cooldown, Drain, GaveUp, Never, ResilienceExt, StopReason,
+    Upstream, Verdict,
 };
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -236,7 +240,7 @@ async fn the_first_poll_comes_before_the_limits_and_after_the_token() {
 /// The types can be named, and the calls can be spawned.
 #[tokio::test(start_paused = true)]
 async fn single_calls_have_names_and_can_be_spawned() {
-    type Call = resile::Call<
+    type Call = resile::call::Call<
         std::future::Ready<Answer>,
         &'static str,
         Always,

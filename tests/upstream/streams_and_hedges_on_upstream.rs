@@ -9,12 +9,14 @@ use std::time::Duration;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt, StreamExt, TryStreamExt};
 use resile::breaker::State;
+use resile::classify::{ClassifyExt, Cut};
+use resile::fallback::Alternative;
 use resile::observe::{Event, EventKind, HeldBy};
 use resile::stream::{Part, Resumption};
 use resile::{
-    AdaptiveTimeout, Alternative, Attempt, Backoff, Breaker, Budget, Bulkhead, ClassifyExt,
-    Cooldown, Cut, FallbackPolicy, GaveUp, Health, HedgePolicy, Jitter, Never, RetryPolicy,
-    StopReason, Upstream, Verdict, fallback, hedge, retry, retry_stream,
+    AdaptiveTimeout, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, GaveUp,
+    Health, HedgePolicy, Jitter, Never, RetryPolicy, StopReason, Upstream, Verdict, fallback,
+    hedge, retry, retry_stream,
 };
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;

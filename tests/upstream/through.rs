@@ -6,12 +6,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
+use resile::Quota;
+use resile::classify::Always;
 use resile::observe::Event;
-use resile::quota::{Cost, Quota, Rate};
+use resile::quota::{Cost, Rate};
+use resile::time::{Seeded, TokioTimer};
 use resile::upstream::{Displayed, Observed};
 use resile::{
-    Always, Backoff, Breaker, Bulkhead, Cooldown, GaveUp, Jitter, Never, ResilienceExt, Seeded,
-    StopReason, TokioTimer, Upstream, Verdict,
+    Backoff, Breaker, Bulkhead, Cooldown, GaveUp, Jitter, Never, ResilienceExt, StopReason,
+    Upstream, Verdict,
 };
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;

@@ -6,10 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use resile::{
-    Attempt, Backoff, GaveUp, Jitter, ManualTimer, Never, RetryPolicy, StopReason, Timer, Verdict,
-    retry,
-};
+use resile::time::{ManualTimer, Timer};
+use resile::{Attempt, Backoff, GaveUp, Jitter, Never, RetryPolicy, StopReason, Verdict, retry};
 
 use super::script::{Down, Script, Step, clock, drive};
 

@@ -15,7 +15,8 @@
 //! # Examples
 //!
 //! ```
-//! use resile::quota::{Charge, Quota, Rate};
+//! use resile::quota::{Charge, Rate};
+//! use resile::Quota;
 //! use resile_llm::charge;
 //!
 //! // A model whose output counts five times.

@@ -6,7 +6,8 @@ use crate::failure::Failure;
 use crate::kind::Kind;
 use crate::known::Known;
 use crate::report;
-use resile::{Classify, Cut, Opinion, Over, Verdict};
+use resile::classify::{Cut, Opinion, Over};
+use resile::{Classify, Verdict};
 
 /// Classifies errors that are a [`Failure`] or have a known error among their sources.
 ///
@@ -129,7 +130,8 @@ impl Classifier {
     ///
     /// ```
     /// use resile_llm::{Classifier, Failure};
-    /// use resile::{Classify, Cut};
+    /// use resile::classify::Cut;
+    /// use resile::Classify;
     ///
     /// /// The error of an SDK.
     /// struct SdkError {

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use resile::quota::{Quota, Rate};
+use resile::Quota;
+use resile::quota::Rate;
 use resile::{Budget, Cooldown, Never, RetryPolicy, Upstream, retry};
 use resile_redis::Fleet;
 use tokio::time::sleep;

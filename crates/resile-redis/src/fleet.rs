@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use resile::{Timer, Upstream};
+use resile::Upstream;
+use resile::time::Timer;
 use tokio::runtime::Handle;
 
 use crate::agent::{self, Plan};
@@ -32,7 +33,8 @@ use crate::store::Store;
 /// # Examples
 ///
 /// ```no_run
-/// use resile::quota::{Quota, Rate};
+/// use resile::quota::Rate;
+/// use resile::Quota;
 /// use resile::{Cooldown, Upstream};
 /// use resile_redis::Fleet;
 ///

@@ -9,9 +9,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use allocation_counter::measure;
+use resile::Quota;
 use resile::Upstream;
 use resile::fleet::State;
-use resile::quota::{Dimension, Quota, Rate};
+use resile::quota::{Dimension, Rate};
 use resile_redis::Fleet;
 use server::Server;
 
@@ -37,7 +38,7 @@ fn wait_for_units(upstream: &Upstream) {
         let status = (upstream.fleet(), upstream.quota_level(Dimension::Requests));
         assert!(began.elapsed() < Duration::from_secs(20), "no units: {status:?}");
         // A call asks for units.
-        drop(upstream.try_admit().map(resile::Admission::succeeded));
+        drop(upstream.try_admit().map(resile::call::Admission::succeeded));
         sleep(Duration::from_millis(1));
     }
 }

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
-use resile::{
-    Backoff, Breaker, Budget, ManualTimer, Never, RetryPolicy, StopReason, Timer, Upstream, retry,
-};
+use resile::time::{ManualTimer, Timer};
+use resile::{Backoff, Breaker, Budget, Never, RetryPolicy, StopReason, Upstream, retry};
 use storm::claims::sim::{Series, drive_arrivals, exponential, seeded};
 use storm::claims::storm::Server;
 

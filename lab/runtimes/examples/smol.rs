@@ -2,7 +2,8 @@ use std::io;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use resile::{Attempt, Never, RetryPolicy, Timer, Upstream, retry};
+use resile::time::Timer;
+use resile::{Attempt, Never, RetryPolicy, Upstream, retry};
 
 struct SmolTimer(Instant);
 

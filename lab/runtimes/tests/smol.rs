@@ -6,7 +6,7 @@ mod laws;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use resile::{ThreadTimer, Timer};
+use resile::time::{ThreadTimer, Timer};
 
 /// The recipe of the guide.
 #[derive(Clone, Copy)]

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use resile::{ManualTimer, Never, StopReason, Timer, Upstream, retry};
+use resile::time::{ManualTimer, Timer};
+use resile::{Never, StopReason, Upstream, retry};
 use resile_llm::{Classifier, Failure, Kind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

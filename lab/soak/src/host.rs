@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use resile::Upstream;
 use resile::observe::{Event, EventKind};
 use resile::quota::Cost;
+use resile::time::ManualTimer;
 use resile::upstream::AtCost;
-use resile::{ManualTimer, Upstream};
 
 use crate::dice::Dice;
 use crate::fuse::Fuse;

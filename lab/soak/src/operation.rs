@@ -6,9 +6,11 @@ use std::panic::resume_unwind;
 use std::time::Duration;
 
 use futures_util::future::pending;
+use resile::classify::Cut;
 use resile::quota::{self, Dimension, Limit, Limits, Usage};
+use resile::time::Timer;
 use resile::timeout::Elapsed;
-use resile::{Classify, Cut, GaveUp, Timer, Verdict};
+use resile::{Classify, GaveUp, Verdict};
 
 use crate::dice::Dice;
 use crate::fuse::Injected;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use resile::ManualTimer;
 use resile::breaker::Advice;
+use resile::time::ManualTimer;
 use resile::upstream::Isolation;
 use tokio_util::sync::CancellationToken;
 

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use resile::quota::{Charge, Quota, Rate};
-use resile::{
-    AdaptiveTimeout, Backoff, Breaker, Budget, Bulkhead, Cooldown, Jitter, ManualTimer, Timer,
-    Upstream,
-};
+use resile::Quota;
+use resile::quota::{Charge, Rate};
+use resile::time::{ManualTimer, Timer};
+use resile::{AdaptiveTimeout, Backoff, Breaker, Budget, Bulkhead, Cooldown, Jitter, Upstream};
 
 use crate::dice::mixed;
 use crate::fuse::Fuse;

@@ -10,10 +10,11 @@ use std::time::Duration;
 use futures_util::TryFutureExt;
 use futures_util::future::join3;
 use resile::chaos::Chaos;
+use resile::classify::{Always, Cut};
 use resile::timeout::{Elapsed, Error};
 use resile::{
-    AdaptiveTimeout, Always, Backoff, Breaker, Bulkhead, Cooldown, Cut, GaveUp, Never,
-    ResilienceExt, RetryPolicy, StopReason, Upstream, Verdict, retry,
+    AdaptiveTimeout, Backoff, Breaker, Bulkhead, Cooldown, GaveUp, Never, ResilienceExt,
+    RetryPolicy, StopReason, Upstream, Verdict, retry,
 };
 use tokio::time::{Instant, sleep, timeout};
 

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, TryFutureExt, TryStreamExt, stream};
 use resile::breaker::State;
+use resile::classify::{Always, ClassifyExt, Cut, CutIs};
 use resile::observe::{Event, EventKind};
 use resile::stream::Part;
 use resile::timeout::{ClassifyOperation, Error};
 use resile::{
-    Always, Attempt, Backoff, Breaker, Budget, Bulkhead, ClassifyExt, Cooldown, Cut, CutIs,
-    FallbackPolicy, GaveUp, HedgePolicy, Jitter, Never, ResilienceExt, RetryPolicy, StopReason,
-    StreamResilienceExt, Upstream, Verdict, fallback, hedge, retry, retry_stream,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, GaveUp, HedgePolicy,
+    Jitter, Never, ResilienceExt, RetryPolicy, StopReason, StreamResilienceExt, Upstream, Verdict,
+    fallback, hedge, retry, retry_stream,
 };
 use tokio::time::{Instant, sleep};
 

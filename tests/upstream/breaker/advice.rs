@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::breaker::{Advice, State};
-use resile::{
-    Backoff, Breaker, Jitter, ManualTimer, Never, RetryPolicy, StopReason, Upstream, retry,
-};
+use resile::time::ManualTimer;
+use resile::{Backoff, Breaker, Jitter, Never, RetryPolicy, StopReason, Upstream, retry};
 
 use super::advice_model::{Outcome, outcome, settle};
 use crate::guard::{Guard, guard};

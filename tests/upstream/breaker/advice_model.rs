@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::breaker::{Advice, State};
-use resile::{Backoff, Jitter, ManualTimer, Verdict};
+use resile::time::ManualTimer;
+use resile::{Backoff, Jitter, Verdict};
 
 use crate::guard::{Permit, guard};
 

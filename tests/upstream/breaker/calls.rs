@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use resile::breaker::{State, TripReason};
+use resile::classify::{Always, ClassifyExt, Cut};
+use resile::time::{ManualTimer, Timer, TokioTimer};
 use resile::{
-    Always, Backoff, Breaker, ClassifyExt, Cooldown, Cut, GaveUp, Health, HedgePolicy, Jitter,
-    ManualTimer, Never, RetryPolicy, Run, StopReason, Timer, TokioTimer, Upstream, Verdict, hedge,
-    retry,
+    Backoff, Breaker, Cooldown, GaveUp, Health, HedgePolicy, Jitter, Never, RetryPolicy, Run,
+    StopReason, Upstream, Verdict, hedge, retry,
 };
 
 use crate::guard::guard;

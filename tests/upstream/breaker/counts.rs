@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use resile::Verdict;
 use resile::breaker::State;
-use resile::{Admission, ManualTimer, Verdict};
+use resile::call::Admission;
+use resile::time::ManualTimer;
 
 use crate::guard::guard;
 

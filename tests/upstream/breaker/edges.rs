@@ -8,10 +8,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use resile::breaker::{State, Transition, TripReason};
+use resile::classify::Always;
 use resile::observe::{Event, EventKind};
+use resile::time::{ManualTimer, Timer};
 use resile::{
-    Always, Attempt, Backoff, Breaker, Budget, Cooldown, Jitter, ManualTimer, Never, RetryPolicy,
-    StopReason, Timer, Upstream, Verdict, retry,
+    Attempt, Backoff, Breaker, Budget, Cooldown, Jitter, Never, RetryPolicy, StopReason, Upstream,
+    Verdict, retry,
 };
 
 use crate::guard::guard;

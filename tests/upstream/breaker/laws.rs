@@ -11,7 +11,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use resile::breaker::{State, Transition, TripReason};
 use resile::observe::{Event, EventKind};
-use resile::{Backoff, Breaker, Health, Jitter, ManualTimer, Upstream, Verdict};
+use resile::time::ManualTimer;
+use resile::{Backoff, Breaker, Health, Jitter, Upstream, Verdict};
 
 use crate::guard::{Guard, Permit, guard};
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use resile::breaker::{State, Transition};
 use resile::observe::{Event, EventKind, Observe};
-use resile::{Backoff, Breaker, Bulkhead, Cooldown, ManualTimer, Timer, Upstream, Verdict};
+use resile::time::{ManualTimer, Timer};
+use resile::{Backoff, Breaker, Bulkhead, Cooldown, Upstream, Verdict};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use resile::Quota;
 use resile::Upstream;
-use resile::quota::{Charge, Dimension, Estimate, Quota, Rate};
+use resile::quota::{Charge, Dimension, Estimate, Rate};
 use serde_json::from_str;
 
 fn read(text: &str) -> Result<Quota, String> {

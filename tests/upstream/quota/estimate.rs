@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use resile::quota::{Cost, Estimate, Quota, Rate, Usage};
+use resile::Quota;
+use resile::quota::{Cost, Estimate, Rate, Usage};
 
 use crate::by_hand::ByHand;
 

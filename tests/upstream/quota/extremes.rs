@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use resile::quota::{Charge, Cost, Dimension, Estimate, Limit, Limits, Quota, Rate, Usage};
-use resile::{ManualTimer, Never, StopReason, Upstream};
+use resile::Quota;
+use resile::quota::{Charge, Cost, Dimension, Estimate, Limit, Limits, Rate, Usage};
+use resile::time::ManualTimer;
+use resile::{Never, StopReason, Upstream};
 
 use super::NOT_REFUNDED;
 use crate::by_hand::{ByHand, Refusal};

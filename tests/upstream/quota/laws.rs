@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use resile::Quota;
 use resile::Verdict;
-use resile::quota::{Charge, Cost, Dimension, Estimate, Limit, Limits, Quota, Rate, Usage};
+use resile::quota::{Charge, Cost, Dimension, Estimate, Limit, Limits, Rate, Usage};
 
 use super::model::{Answer, Held, Model, is_same};
 use super::{FREE_READS, NOT_REFUNDED, RESERVED};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use resile::quota::{Charge, Dimension, Limits, Quota, Rate, Usage};
+use resile::Quota;
+use resile::quota::{Charge, Dimension, Limits, Rate, Usage};
 
 use crate::by_hand::{ByHand, Refusal};
 

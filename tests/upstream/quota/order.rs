@@ -7,8 +7,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
-use resile::quota::{Cost, Quota, Rate};
-use resile::{ManualTimer, Never, RetryPolicy, Upstream, retry};
+use resile::Quota;
+use resile::quota::{Cost, Rate};
+use resile::time::ManualTimer;
+use resile::{Never, RetryPolicy, Upstream, retry};
 use tokio::time::Instant;
 use tokio_test::task::{Spawn, spawn};
 

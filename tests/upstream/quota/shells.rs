@@ -9,11 +9,14 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use resile::quota::{self, Cost, Dimension, Quota, Rate, Usage};
+use resile::Quota;
+use resile::classify::Always;
+use resile::quota::{self, Cost, Dimension, Rate, Usage};
+use resile::time::ManualTimer;
 use resile::upstream::AtCost;
 use resile::{
-    Always, Attempt, FallbackPolicy, GaveUp, HedgePolicy, ManualTimer, Never, ResilienceExt,
-    RetryPolicy, Run, StopReason, Upstream, fallback, hedge, retry, retry_stream,
+    Attempt, FallbackPolicy, GaveUp, HedgePolicy, Never, ResilienceExt, RetryPolicy, Run,
+    StopReason, Upstream, fallback, hedge, retry, retry_stream,
 };
 
 use super::NOT_REFUNDED;

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
+use resile::Quota;
 use resile::Verdict;
-use resile::quota::{Cost, Dimension, Limit, Limits, Quota, Rate, Usage};
+use resile::quota::{Cost, Dimension, Limit, Limits, Rate, Usage};
 
 use super::RESERVED;
 use crate::by_hand::{ByHand, Reservation};

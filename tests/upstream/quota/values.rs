@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use resile::quota::{Charge, Cost, Dimension, Quota, Rate, Usage};
+use resile::Quota;
+use resile::quota::{Charge, Cost, Dimension, Rate, Usage};
+use resile::time::ManualTimer;
 use resile::upstream::Resource;
-use resile::{Attempt, ManualTimer, Never, RetryPolicy, Run, Upstream, Verdict, hedge, retry};
+use resile::{Attempt, Never, RetryPolicy, Run, Upstream, Verdict, hedge, retry};
 use resile::{HedgePolicy, observe::Event, observe::EventKind};
 
 use super::{NOT_REFUNDED, RESERVED};

@@ -12,7 +12,8 @@ use std::time::Duration;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use resile::http::StatusError;
-use resile::{DefaultTimer, ManualTimer, Never, NoTimer, RetryPolicy, Run, Upstream};
+use resile::time::{DefaultTimer, ManualTimer, NoTimer};
+use resile::{Never, RetryPolicy, Run, Upstream};
 use wasm_bindgen_test::wasm_bindgen_test;
 
 #[wasm_bindgen_test]

@@ -13,10 +13,8 @@ use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use js_sys::{Date, Function, Reflect};
 use resile::http::StatusError;
-use resile::{
-    Attempt, Backoff, Breaker, BrowserSleep, BrowserTimer, Budget, DefaultTimer, Jitter, Never,
-    RetryPolicy, Run, Timer, Upstream, retry,
-};
+use resile::time::{BrowserSleep, BrowserTimer, DefaultTimer, Timer};
+use resile::{Attempt, Backoff, Breaker, Budget, Jitter, Never, RetryPolicy, Run, Upstream, retry};
 use wasm_bindgen::JsCast;
 use wasm_bindgen_test::wasm_bindgen_test;
 

@@ -10,7 +10,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use resile::{Backoff, Jitter, Never, RetryPolicy, Run, ThreadTimer, Upstream};
+use resile::time::ThreadTimer;
+use resile::{Backoff, Jitter, Never, RetryPolicy, Run, Upstream};
 
 #[test]
 fn the_laws_of_a_timer() {

@@ -5,11 +5,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use resile::classify::{ClassifyExt, Cut};
 use resile::observe::Event;
-use resile::{
-    Backoff, Classify, ClassifyExt, Cut, Jitter, Never, RetryPolicy, Upstream, Verdict, http,
-    retry, timeout::Elapsed,
-};
+use resile::timeout::Elapsed;
+use resile::{Backoff, Classify, Jitter, Never, RetryPolicy, Upstream, Verdict, http, retry};
 use resile_llm::{Classifier, Failure, Reply};
 use static_assertions::assert_impl_all;
 

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
+use resile::classify::Cut;
+use resile::policy::Decision;
 use resile::timeout::{ClassifyOperation, Elapsed};
 use resile::{
-    Attempt, Classify, Cut, Decision, Health, Never, ResilienceExt, RetryPolicy, StopReason,
-    Verdict, retry,
+    Attempt, Classify, Health, Never, ResilienceExt, RetryPolicy, StopReason, Verdict, retry,
 };
 use resile_llm::{self as llm, Classifier, Failure, Kind, Phase, Recovery, Reply};
 

@@ -11,8 +11,10 @@ use hyper::body::Bytes;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use resile::quota::{Cost, Dimension, Quota, Rate};
-use resile::{ManualTimer, Never, RetryPolicy, Upstream, retry};
+use resile::Quota;
+use resile::quota::{Cost, Dimension, Rate};
+use resile::time::ManualTimer;
+use resile::{Never, RetryPolicy, Upstream, retry};
 use resile_llm::{self as llm, Failure};
 use tokio::net::TcpListener;
 
@@ -120,7 +122,7 @@ async fn the_next_call_waits_for_what_the_headers_reported() {
         let call = retry(|_| ask(&client, address), policy, Never).on(upstream.at_cost(cost));
         call.await.unwrap();
         // 350 tokens are left, and 650 refill in 6.5 s.
-        assert_eq!(resile::Timer::now(&timer), Duration::from_millis(waited));
+        assert_eq!(resile::time::Timer::now(&timer), Duration::from_millis(waited));
     }
     hands.abort();
 }

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use resile::Quota;
 use resile::fleet::State;
 use resile::http::{Classifier, Failure, error_for_status};
-use resile::quota::Quota;
 use resile::{Budget, Cooldown, Never, RetryPolicy, Upstream, retry};
 use resile_redis::Fleet;
 use tokio::sync::mpsc::{Receiver, channel};

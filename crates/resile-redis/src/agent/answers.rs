@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use resile::Timer;
 use resile::cooldown::Hold;
+use resile::time::Timer;
 
 use super::job::{Answer, Job};
 use super::round::{Failure, Outcome};

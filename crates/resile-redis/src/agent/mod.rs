@@ -13,8 +13,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use resile::Upstream;
 use resile::breaker::Advice;
-use resile::{Timer, Upstream};
+use resile::time::Timer;
 use tokio::time::{Instant, sleep_until};
 
 use crate::fail_mode::FailMode;

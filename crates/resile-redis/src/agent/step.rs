@@ -1,11 +1,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use resile::Timer;
 use resile::breaker::Snapshot;
 use resile::cooldown::Hold;
 use resile::fleet::State;
 use resile::quota::{Dimension, Waiting};
+use resile::time::Timer;
 use resile::upstream::{Resource, Shared};
 
 use super::census::Census;

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use resile::quota::{Quota, Rate};
+use resile::Quota;
+use resile::quota::Rate;
 use resile::{Breaker, Budget, Cooldown, Never, Upstream, Verdict};
 use resile_redis::Fleet;
 use tokio::time::sleep;

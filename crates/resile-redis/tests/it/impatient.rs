@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use resile::Quota;
 use resile::Upstream;
-use resile::quota::{Cost, Quota, Rate};
+use resile::quota::{Cost, Rate};
 use resile_redis::Fleet;
 
 use crate::crew::{Mate, all_share};

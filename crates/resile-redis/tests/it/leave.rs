@@ -12,8 +12,9 @@ use crate::server::Server;
 
 /// A limit that does not refill within a test.
 fn scarce() -> resile::Upstream {
+    use resile::Quota;
     use resile::Upstream;
-    use resile::quota::{Quota, Rate};
+    use resile::quota::Rate;
     Upstream::new("scarce").with_quota(Quota::new().with_requests(Rate::per_day(20)))
 }
 

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use resile::breaker::State;
-use resile::{Always, Backoff, Breaker, Upstream, Verdict};
+use resile::classify::Always;
+use resile::{Backoff, Breaker, Upstream, Verdict};
 use resile_redis::Fleet;
 use tokio::task::JoinSet;
 use tokio::time::sleep;

@@ -5,8 +5,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use resile::Quota;
 use resile::fleet::State;
-use resile::quota::{Quota, Rate};
+use resile::quota::Rate;
 use resile::{Never, Upstream};
 use resile_redis::{Fleet, Member};
 use tokio::task::JoinSet;

@@ -20,11 +20,7 @@ pub async fn seen() -> Section {
     let (mut adaptive, mut tokens) = (AdaptiveThrottler::default(), CircuitBreaker::default());
     let (before, after) = ("before the delay", "after the delay, which then starts again");
     let mut budgets: Vec<(_, Box<dyn FnMut() -> bool>, _)> = vec![
-        (
-            "**resile**, `Budget` (default)",
-            Box::new(|| budget.withdraw()),
-            before,
-        ),
+        ("**resile**, `Budget` (default)", Box::new(|| budget.withdraw()), before),
         ("tower, `TpsBudget` of 10 s, 10 a second, 10 %", Box::new(|| tps.withdraw()), before),
         ("tower-resilience, token bucket (default)", Box::new(|| bucket.try_withdraw()), before),
         ("tower-resilience, AIMD (default)", Box::new(|| aimd.try_withdraw()), before),

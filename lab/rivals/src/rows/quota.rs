@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use governor::{DefaultDirectRateLimiter, RateLimiter};
-use resile::quota::{Cost, Quota, Rate, Usage};
+use resile::Quota;
+use resile::quota::{Cost, Rate, Usage};
 use resile::{Never, Upstream};
 
 use super::{Clock, Row};

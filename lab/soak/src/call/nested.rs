@@ -1,6 +1,7 @@
 //! Calls within calls.
 
-use resile::{Alternative, Attempt, FallbackPolicy, GaveUp, ResilienceExt, fallback, retry};
+use resile::fallback::Alternative;
+use resile::{Attempt, FallbackPolicy, GaveUp, ResilienceExt, fallback, retry};
 
 use super::{Call, Outcome};
 use crate::host::count;

@@ -4,7 +4,8 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
-use resile::{Attempt, Cancel, ResilienceExt, Run, retry};
+use resile::cancel::Cancel;
+use resile::{Attempt, ResilienceExt, Run, retry};
 
 use super::{Call, Outcome};
 use crate::ledger::Tokens;

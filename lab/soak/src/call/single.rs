@@ -5,8 +5,12 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
+use resile::call::Admission;
+use resile::cancel::Cancel;
+use resile::classify::Always;
+use resile::time::Timer;
 use resile::upstream::TargetFor;
-use resile::{Admission, Always, Cancel, Classify, ResilienceExt, StopReason, Timer, Verdict};
+use resile::{Classify, ResilienceExt, StopReason, Verdict};
 
 use super::{Call, End, Outcome};
 use crate::host::count;

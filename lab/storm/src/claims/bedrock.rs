@@ -1,8 +1,10 @@
 //! The cost of a request without a maximum of output. Amazon Bedrock then reserves 64,000 tokens
 //! when the request starts.
 
-use resile::quota::{Charge, Cost, Quota, Rate};
-use resile::{ManualTimer, Upstream};
+use resile::Quota;
+use resile::Upstream;
+use resile::quota::{Charge, Cost, Rate};
+use resile::time::ManualTimer;
 
 use super::Check;
 use super::Published::PlusMinus;
@@ -12,8 +14,7 @@ fn at_once(cost: Cost<'_>) -> f64 {
     let charge = Charge::ACTUAL.with_maximum_reserved(true).with_default_maximum(64_000);
     let quota = Quota::new().with_tokens(Rate::per_minute(2_000_000)).with_charge(charge);
     let model = Upstream::new("model").with_quota(quota).with_timer(ManualTimer::new());
-    let started: Vec<_> =
-        std::iter::from_fn(|| model.at_cost(cost).try_admit().ok()).collect();
+    let started: Vec<_> = std::iter::from_fn(|| model.at_cost(cost).try_admit().ok()).collect();
     started.len() as f64
 }
 

@@ -7,7 +7,8 @@
 use std::time::Duration;
 
 use rand::RngExt;
-use resile::{Attempt, Backoff, Budget, Decision, RetryPolicy, Verdict};
+use resile::policy::Decision;
+use resile::{Attempt, Backoff, Budget, RetryPolicy, Verdict};
 
 use super::Published::{AtMost, PlusMinus};
 use super::sim::{Agenda, exponential, on_all_cores, seeded};

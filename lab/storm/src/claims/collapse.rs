@@ -17,7 +17,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use rand::RngExt;
-use resile::{Attempt, Backoff, Budget, Decision, RetryPolicy, Verdict};
+use resile::policy::Decision;
+use resile::{Attempt, Backoff, Budget, RetryPolicy, Verdict};
 
 use super::Published::{AtLeast, AtMost, Percent, PlusMinus};
 use super::sim::{Agenda, Series, exponential, mean, on_all_cores, seconds, seeded};

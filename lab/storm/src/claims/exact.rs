@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
+use resile::policy::Decision;
+use resile::time::{ManualTimer, Timer};
 use resile::{
-    Attempt, Backoff, Decision, GaveUp, Jitter, ManualTimer, Never, RetryPolicy, Run, StopReason,
-    Timer, Upstream, Verdict,
+    Attempt, Backoff, GaveUp, Jitter, Never, RetryPolicy, Run, StopReason, Upstream, Verdict,
 };
 
 use super::Published::PlusMinus;
@@ -17,7 +18,11 @@ use super::{Check, Size};
 /// Returns the number of calls to the last of `layers`. Each layer retries the next one, and the
 /// last one is down.
 fn reach(layers: u32, attempts: u32) -> u32 {
-    fn fail(layers: u32, policy: &RetryPolicy, reached: &mut u32) -> Result<(), GaveUp<&'static str>> {
+    fn fail(
+        layers: u32,
+        policy: &RetryPolicy,
+        reached: &mut u32,
+    ) -> Result<(), GaveUp<&'static str>> {
         let layer = Upstream::new("layer").with_timer(ManualTimer::new()).with_observer(&());
         let mut run = Run::new(policy, Never).on(&layer);
         loop {

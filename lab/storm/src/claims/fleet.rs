@@ -13,7 +13,8 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use rand::rngs::ChaCha8Rng;
-use resile::{Cooldown, ManualTimer, Never, RetryPolicy, Timer, Upstream, Verdict, retry};
+use resile::time::{ManualTimer, Timer};
+use resile::{Cooldown, Never, RetryPolicy, Upstream, Verdict, retry};
 
 use super::Published::{AtLeast, AtMost, PlusMinus};
 use super::sim::{Series, drive, exponential, mean, on_all_cores, seeded};

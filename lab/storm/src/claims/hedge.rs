@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
-use resile::{
-    AdaptiveTimeout, Attempt, Budget, HedgePolicy, ManualTimer, Never, Timer, Upstream, hedge,
-};
+use resile::time::{ManualTimer, Timer};
+use resile::{AdaptiveTimeout, Attempt, Budget, HedgePolicy, Never, Upstream, hedge};
 
 use super::Published::{AtLeast, AtMost, Percent, PlusMinus};
 use super::sim::{drive, on_all_cores, seconds, seeded};

@@ -8,8 +8,10 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use rand::rngs::ChaCha8Rng;
-use resile::quota::{Cost, Quota, Rate};
-use resile::{ManualTimer, Never, RetryPolicy, Timer, Upstream, retry};
+use resile::Quota;
+use resile::quota::{Cost, Rate};
+use resile::time::{ManualTimer, Timer};
+use resile::{Never, RetryPolicy, Upstream, retry};
 
 use super::Published::{AtLeast, PlusMinus};
 use super::sim::{Series, drive, exponential, mean, on_all_cores, seeded};

@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use resile::{ManualTimer, Timer};
+use resile::time::{ManualTimer, Timer};
 
 use super::Progress;
 

@@ -8,10 +8,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 use rand::RngExt;
-use resile::{
-    Admission, Attempt, Backoff, Breaker, Budget, Decision, ManualTimer, RetryPolicy, Timer,
-    Upstream, Verdict,
-};
+use resile::call::Admission;
+use resile::policy::Decision;
+use resile::time::{ManualTimer, Timer};
+use resile::{Attempt, Backoff, Breaker, Budget, RetryPolicy, Upstream, Verdict};
 
 use super::Published::{AtLeast, AtMost, Between, Percent, PlusMinus};
 use super::sim::{Agenda, Series, exponential, mean, on_all_cores, seeded};

@@ -3,9 +3,10 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use resile::Attempt;
 use resile::breaker::Transition;
+use resile::classify::Cut;
 use resile::observe::{self, AttemptFailure, EventKind, Observe};
-use resile::{Attempt, Cut};
 use tokio::time::Instant;
 
 use super::event::{Event, Who, millis};

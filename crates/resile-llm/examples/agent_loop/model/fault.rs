@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use resile::{Cut, GaveUp, StopReason};
+use resile::classify::Cut;
+use resile::{GaveUp, StopReason};
 use resile_llm::{Failure, Kind};
 
 use crate::agent::{Event, Fault, ModelError, Who, millis};

@@ -40,35 +40,35 @@ use crate::verdict::{Cut, Verdict};
 pub struct GaveUp<E>(Box<Inner<E>>);
 
 #[derive(Clone)]
-pub(super) struct Inner<E> {
-    pub(super) facts: Facts,
-    pub(super) last: Option<E>,
+pub(crate) struct Inner<E> {
+    pub(crate) facts: Facts,
+    pub(crate) last: Option<E>,
     /// The type of `last` in one word, if the classifier has one and an observer was there.
-    pub(super) error_type: Option<Cow<'static, str>>,
+    pub(crate) error_type: Option<Cow<'static, str>>,
     /// Writes `last`, if the target of the call can print it.
-    pub(super) writer: Option<Writer<E>>,
+    pub(crate) writer: Option<Writer<E>>,
 }
 
 /// Everything but the last error.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Facts {
-    pub(super) reason: StopReason,
-    pub(super) attempts: u32,
-    pub(super) elapsed: Duration,
-    pub(super) retry_after: Option<Duration>,
-    pub(super) too_large: Option<TooLarge>,
-    pub(super) no_room: Option<NoRoom>,
+pub(crate) struct Facts {
+    pub(crate) reason: StopReason,
+    pub(crate) attempts: u32,
+    pub(crate) elapsed: Duration,
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) too_large: Option<TooLarge>,
+    pub(crate) no_room: Option<NoRoom>,
     /// The verdict for an outer call. The classifier's own verdict may differ.
-    pub(super) verdict: Option<Verdict>,
+    pub(crate) verdict: Option<Verdict>,
     /// True if `retry_after` is the classifier's own floor.
-    pub(super) is_floor: bool,
-    pub(super) cut: Option<Cut>,
-    pub(super) upstream: Option<Name>,
+    pub(crate) is_floor: bool,
+    pub(crate) cut: Option<Cut>,
+    pub(crate) upstream: Option<Name>,
 }
 
 impl<E> GaveUp<E> {
     #[cold]
-    pub(super) fn new(inner: Inner<E>) -> Self {
+    pub(crate) fn new(inner: Inner<E>) -> Self {
         Self(Box::new(inner))
     }
 
@@ -121,7 +121,8 @@ impl<E> GaveUp<E> {
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() {
-    /// use resile::{Always, Breaker, GaveUp, RetryPolicy, Upstream, Verdict};
+    /// use resile::classify::Always;
+    /// use resile::{Breaker, GaveUp, RetryPolicy, Upstream, Verdict};
     /// use resile::{Never, retry};
     /// use std::io;
     ///
@@ -326,7 +327,7 @@ impl<E: Source> Error for GaveUp<E> {
 impl<E> GaveUp<E> {
     /// Tells an outer call that asks how this call ended. `last` is the last error, if that is known
     /// as an `Error`.
-    pub(super) fn answer(&self, last: Option<&(dyn Error + 'static)>) {
+    pub(crate) fn answer(&self, last: Option<&(dyn Error + 'static)>) {
         within::answer(|| {
             let Facts { reason, attempts, cut, .. } = self.0.facts;
             let error_type = match (reason, cut, &self.0.error_type) {

@@ -9,11 +9,11 @@ use std::cell::Cell;
 use std::error::Error;
 
 /// The end of a call within an attempt.
-pub(super) struct End {
+pub(crate) struct End {
     /// The type of its error in one word.
-    pub(super) error_type: Cow<'static, str>,
+    pub(crate) error_type: Cow<'static, str>,
     /// True if a part of its upstream refused it. The part has events of its own.
-    pub(super) is_refusal: bool,
+    pub(crate) is_refusal: bool,
 }
 
 #[derive(Default)]
@@ -32,7 +32,7 @@ thread_local! {
 const LINKS: usize = 16;
 
 /// Returns the end of the first call in the chain of errors that `error` returns.
-pub(super) fn ask<'e>(error: impl FnOnce() -> Option<&'e (dyn Error + 'static)>) -> Option<End> {
+pub(crate) fn ask<'e>(error: impl FnOnce() -> Option<&'e (dyn Error + 'static)>) -> Option<End> {
     let before = QUESTION.try_with(|question| question.replace(Question::Open)).ok()?;
     let mut link = error();
     for _ in 0..LINKS {
@@ -60,7 +60,7 @@ fn is_open() -> bool {
 }
 
 /// Answers an open question.
-pub(super) fn answer(end: impl FnOnce() -> End) {
+pub(crate) fn answer(end: impl FnOnce() -> End) {
     if is_open() {
         let end = Question::Answered(end());
         let _ = QUESTION.try_with(|question| question.set(end));

@@ -1,5 +1,3 @@
-//! Cancellation of a call by a token of the caller.
-
 /// A token that stops a call from outside.
 ///
 /// The call checks the token before each attempt and before each wait. During attempts and waits,
@@ -9,7 +7,7 @@
 /// tokens. An `Option` of a token is a token too. `None` never stops the call.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a cancellation token: pass `Never`, a `CancellationToken` or a `&CancellationToken`",
-    note = "or implement `resile::Cancel` for a token of your own"
+    note = "or implement `resile::cancel::Cancel` for a token of your own"
 )]
 pub trait Cancel {
     /// The future returned by [`cancelled`](Cancel::cancelled).

@@ -1,5 +1,3 @@
-//! Classification of errors, shared by all parts of a call.
-
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -115,7 +113,8 @@ pub trait ClassifyExt: Sized {
     /// A read may be sent again after a timeout. A booking that timed out may have been executed:
     ///
     /// ```
-    /// use resile::{ClassifyExt, RetryPolicy, Verdict};
+    /// use resile::classify::ClassifyExt;
+    /// use resile::{RetryPolicy, Verdict};
     /// use std::io;
     ///
     /// fn busy(e: &io::Error) -> Option<Verdict> {

@@ -1,0 +1,261 @@
+use super::advice::Advice;
+use super::core::Core;
+use super::core::{Outcome, Owner};
+use super::error::Open;
+use super::settings::{OPEN_JITTER, Probes, Rate};
+use super::state::{Snapshot, State};
+use super::ticket::Ticket;
+use super::window::Slot;
+use crate::backoff::Backoff;
+use crate::time::nanos;
+use std::fmt;
+use std::time::Duration;
+
+/// A circuit breaker, a part of an [`Upstream`](crate::Upstream).
+///
+/// Each attempt on the upstream asks the breaker first and reports its outcome. If the breaker
+/// refuses an attempt, the call ends at once with [`StopReason::Open`](crate::StopReason::Open).
+/// The error has the time until the breaker lets calls through. If the breaker would also refuse
+/// the next retry, the call ends without waiting for the delay.
+///
+/// # Defaults
+///
+/// | setting | default | why |
+/// |---|---|---|
+/// | consecutive failures | 10 | an upstream with one failure in three calls has 10 in a row about once in 89,000 calls |
+/// | failure rate | half of at least 20 calls | below half, most retries still succeed; fewer calls than 20 are noise |
+/// | window | 10 s, sliding by a sixteenth | long enough to hold 20 calls, short enough to notice |
+/// | slow-call rate | off | only the caller knows which calls are slow |
+/// | open time | 5 s, then 10 s, … 60 s, ± 20 % | most restarts take seconds; clients must not come back together |
+/// | hint cap | 5 min | a longer pause is not accepted blindly |
+/// | probes | 5, of which 3 must pass | one lucky or unlucky call should not decide |
+/// | lease of a probe | 30 s | longer than most calls take; a hung probe must make room for another |
+///
+/// # Fairness
+///
+/// A half-open breaker admits probes in the order of their requests. The closed path is lock-free
+/// and allocates nothing. A success reads the clock only if a rate is counted.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use resile::{Breaker, StopReason, Upstream, breaker};
+/// use std::io;
+///
+/// static STORE: Upstream =
+///     Upstream::new("store").with_breaker(Breaker::new().with_consecutive(3));
+///
+/// async fn get() -> io::Result<()> {
+///     Err(io::ErrorKind::ConnectionRefused.into())
+/// }
+/// for _ in 0..3 {
+///     STORE.call(get(), resile::classify::Always).await.unwrap_err();
+/// }
+/// assert_eq!(STORE.breaker().map(Breaker::state), Some(breaker::State::Open));
+///
+/// // From now on `get` is not even polled.
+/// let refused = STORE.call(get(), resile::classify::Always).await.unwrap_err();
+/// assert_eq!((refused.reason(), refused.attempts()), (StopReason::Open, 0));
+/// assert!(refused.retry_after().is_some());
+/// # }
+/// ```
+pub struct Breaker {
+    pub(super) core: Core,
+}
+
+impl Breaker {
+    /// Creates a closed breaker with the defaults.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { core: Core::new() }
+    }
+
+    /// Sets the number of failures in a row that opens the breaker. 0 means 1.
+    #[must_use]
+    pub const fn with_consecutive(mut self, failures: u32) -> Self {
+        self.core.settings.consecutive = Some(failures);
+        self
+    }
+
+    /// Disables opening by failures in a row.
+    #[must_use]
+    pub const fn without_consecutive(mut self) -> Self {
+        self.core.settings.consecutive = None;
+        self
+    }
+
+    /// Sets the failure rate that opens the breaker: this share (0 to 1) of at least `of_at_least`
+    /// calls within the window. With a share above 1 or NaN the breaker never opens by this rate.
+    ///
+    /// The breaker checks the rate at each failure, but not at a success that completes the number
+    /// of calls. Counts are exact up to `u32::MAX` calls of one kind in a sixteenth of the window.
+    #[must_use]
+    pub const fn with_failure_rate(mut self, share: f64, of_at_least: u32) -> Self {
+        self.core.settings.failure_rate = Some(Rate { share, of_at_least });
+        self
+    }
+
+    /// Disables the failure rate. Without any rate, a success does not read the clock.
+    #[must_use]
+    pub const fn without_failure_rate(mut self) -> Self {
+        self.core.settings.failure_rate = None;
+        self
+    }
+
+    /// Sets the slow-call rate that opens the breaker: this share (0 to 1) of at least
+    /// `of_at_least` calls within the window took longer than `limit`. Successful and failed calls
+    /// both count.
+    ///
+    /// The latency of a stream is the time to its first content, because a good answer may flow for
+    /// minutes.
+    #[must_use]
+    pub const fn with_slow_rate(mut self, limit: Duration, share: f64, of_at_least: u32) -> Self {
+        self.core.settings.slow_limit = nanos(limit);
+        self.core.settings.slow_rate = Some(Rate { share, of_at_least });
+        self
+    }
+
+    /// Disables the slow-call rate.
+    #[must_use]
+    pub const fn without_slow_rate(mut self) -> Self {
+        self.core.settings.slow_rate = None;
+        self
+    }
+
+    /// Sets the length of the window for both rates. The window slides by a sixteenth of its
+    /// length. So a call counts for fifteen to sixteen sixteenths of the window.
+    #[must_use]
+    pub const fn with_window(mut self, window: Duration) -> Self {
+        self.core.settings.slot = Slot::of(window);
+        self
+    }
+
+    /// Sets the open time: the first delay for the first opening, the second delay for the next
+    /// opening in a row, and so on.
+    ///
+    /// The curves [`Backoff::fixed`], `steps` and `custom` have no jitter unless one is given. A
+    /// growing curve has ± 20 % unless another jitter is given. `Jitter::Full` could make an open
+    /// breaker half-open at once.
+    #[must_use]
+    pub const fn with_open_time(mut self, open: Backoff) -> Self {
+        self.core.settings.open = open.or_jitter(OPEN_JITTER);
+        self
+    }
+
+    /// Sets the longest open time that an upstream's hint may cause. Zero ignores hints.
+    #[must_use]
+    pub const fn with_hint_cap(mut self, cap: Duration) -> Self {
+        self.core.settings.hint_cap = cap;
+        self
+    }
+
+    /// Sets the number of probes (1 to 32) and the share of them (0 to 1) that must pass to close
+    /// the breaker. At least one must pass. A half-open breaker lets at most `of` probes run at
+    /// once.
+    #[must_use]
+    pub const fn with_probes(mut self, share: f64, of: u32) -> Self {
+        self.core.settings.probes = Probes::of(of, share);
+        self
+    }
+
+    /// Sets the lease of a probe. When the lease runs out, another probe may start. A late result
+    /// still counts. The lease also limits the pause that an [`Advice`] sets.
+    #[must_use]
+    pub const fn with_lease(mut self, lease: Duration) -> Self {
+        self.core.settings.lease = lease;
+        self
+    }
+
+    /// Returns the state. An open breaker becomes half-open only when a call arrives after its open
+    /// time.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.core.state()
+    }
+}
+
+/// The operations for the upstream that owns the breaker.
+impl Breaker {
+    /// Admits or refuses a call.
+    #[inline]
+    pub(crate) fn admit(&self, owner: &impl Owner) -> Result<Ticket, Open> {
+        self.core.admit(owner)
+    }
+
+    /// Admits a call if the breaker is closed. Returns `None` if the machine must decide.
+    #[inline]
+    pub(crate) fn admit_closed(&self, owner: &impl Owner) -> Option<Ticket> {
+        self.core.admit_closed(owner)
+    }
+
+    /// Returns the refusal of a call after `delay`, if the refusal is certain.
+    #[inline]
+    pub(crate) fn refusal_within(&self, delay: Duration, owner: &impl Owner) -> Option<Open> {
+        self.core.refusal_within(delay, owner)
+    }
+
+    /// Returns whether the breaker counts slow calls.
+    #[cfg(feature = "stream")]
+    pub(crate) const fn times_calls(&self) -> bool {
+        self.core.settings.times_calls()
+    }
+
+    /// Counts the outcome of an admitted call. `at` is the end of the call, if known. For a success
+    /// at the first poll, `at` is the start of that poll.
+    #[inline]
+    pub(crate) fn settle(
+        &self,
+        ticket: Ticket,
+        outcome: Outcome,
+        at: Option<u64>,
+        owner: &impl Owner,
+    ) {
+        self.core.settle(ticket, outcome, at, owner);
+    }
+
+    /// Releases the ticket of a call that was dropped unfinished.
+    #[inline]
+    pub(crate) fn forget(&self, ticket: Ticket) {
+        self.core.forget(ticket);
+    }
+
+    /// Holds the breaker open until each `isolate` has had its [`release`](Self::release).
+    pub(crate) fn isolate(&self, owner: &impl Owner) {
+        self.core.isolate(owner);
+    }
+
+    pub(crate) fn release(&self, owner: &impl Owner) {
+        self.core.release(owner);
+    }
+
+    /// Closes the breaker and discards its counts.
+    pub(crate) fn reset(&self, owner: &impl Owner) {
+        self.core.reset(owner);
+    }
+
+    /// Takes the advice of other processes until the next advice.
+    pub(crate) fn advise(&self, advice: Advice, owner: &impl Owner) {
+        self.core.advise(advice, owner);
+    }
+
+    pub(crate) fn snapshot(&self, owner: &impl Owner) -> Snapshot {
+        self.core.snapshot(owner)
+    }
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Breaker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Breaker")
+            .field("state", &self.state())
+            .field("settings", &self.core.settings)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,180 @@
+use super::queue::Queue;
+use crate::sync::AtomicU64;
+use crate::time::nanos;
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// A bulkhead with a limit on calls in flight and a limit on waiters. It refuses further calls as
+/// [`StopReason::Full`](crate::StopReason::Full).
+///
+/// # Defaults
+///
+/// | setting | default | why |
+/// |---|---|---|
+/// | limit | none: `new` takes it | only the caller knows how much the upstream, or the memory, bears |
+/// | queue | as long as the limit | a waiter gets its permit after about one call's time; a longer queue only stores calls for later |
+///
+/// # Fairness
+///
+/// First come, first served. A released permit goes to the longest waiter. A new call never
+/// overtakes a waiter.
+///
+/// # Cost
+///
+/// While permits are free, acquiring and releasing are one atomic exchange each: no lock, no
+/// allocation. Only waiting takes a lock and allocates.
+///
+/// # Examples
+///
+/// ```
+/// use resile::{Bulkhead, StopReason, Upstream};
+///
+/// static STORE: Upstream =
+///     Upstream::new("store").with_bulkhead(Bulkhead::new(1).with_queue(0));
+///
+/// let admission = STORE.try_admit().expect("the bulkhead is empty");
+/// let refused = STORE.try_admit().unwrap_err();
+/// assert_eq!(refused.reason(), StopReason::Full);
+/// drop(admission); // releases the permit
+/// assert!(STORE.try_admit().is_ok());
+/// ```
+#[must_use = "a bulkhead does nothing unless calls share it"]
+pub struct Bulkhead {
+    /// The number of permits in use (the bits of `IN_FLIGHT`), and above it the number of waiters.
+    ///
+    /// Invariants:
+    /// 1. The number of waiters is the length of the queue. It changes only under the queue's lock.
+    /// 2. While a call waits, `limit` permits are in use. A permit is then handed over, not freed.
+    pub(super) state: AtomicU64,
+    pub(super) waiters: Queue,
+    pub(super) limit: u32,
+    pub(super) queue: u32,
+    /// In nanoseconds. `u64::MAX` is no limit.
+    max_wait: u64,
+}
+
+/// The bits of `state` that count permits in use. The bits above count waiters in steps of
+/// `ONE_WAITING`.
+pub(super) const IN_FLIGHT: u64 = u32::MAX as u64;
+pub(super) const ONE_WAITING: u64 = IN_FLIGHT + 1;
+
+impl Bulkhead {
+    /// Creates a bulkhead for `limit` calls at once and as many waiters. With 0 it refuses every
+    /// call.
+    pub const fn new(limit: u32) -> Self {
+        Self {
+            state: AtomicU64::new(0),
+            waiters: Queue::new(),
+            limit,
+            queue: limit,
+            max_wait: u64::MAX,
+        }
+    }
+
+    /// Sets the length of the queue. With 0, a call without a free permit is refused at once. With
+    /// a limit of 0 no call waits.
+    pub const fn with_queue(mut self, waiting: u32) -> Self {
+        self.queue = if self.limit == 0 { 0 } else { waiting };
+        self
+    }
+
+    /// Limits the time that a call on an [`Upstream`](crate::Upstream) waits in the queue. The call
+    /// then ends with [`StopReason::Full`](crate::StopReason::Full). The limit has no effect with a
+    /// queue of 0. With a limit of zero no call waits, whatever the length of the queue.
+    pub const fn with_max_wait(mut self, limit: Duration) -> Self {
+        self.max_wait = nanos(limit);
+        self
+    }
+
+    /// Returns the longest wait of a call in nanoseconds. `u64::MAX` is no limit.
+    pub(crate) const fn max_wait(&self) -> u64 {
+        self.max_wait
+    }
+
+    /// Returns the number of permits.
+    #[must_use]
+    pub const fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Returns the number of calls that may wait.
+    #[must_use]
+    pub const fn queue(&self) -> u32 {
+        self.queue
+    }
+
+    /// Returns the number of permits in use now.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        count(self.state.load(Ordering::Relaxed))
+    }
+
+    /// Returns true if a permit is free. No call waits then.
+    pub(crate) fn has_room(&self) -> bool {
+        self.in_flight() < self.limit
+    }
+
+    /// Returns the number of waiters now.
+    #[must_use]
+    pub fn waiting(&self) -> u32 {
+        count(self.state.load(Ordering::Relaxed) >> u32::BITS)
+    }
+
+    /// Takes a permit and returns true, if one is free. The caller must call
+    /// [`release`](Self::release) to release it.
+    #[inline]
+    pub(crate) fn enter(&self) -> bool {
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            // By invariant 2 this also refuses new calls while others wait.
+            if state & IN_FLIGHT >= u64::from(self.limit) {
+                return false;
+            }
+            match self.state.compare_exchange_weak(
+                state,
+                state + 1,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return true,
+                Err(seen) => state = seen,
+            }
+        }
+    }
+
+    /// Releases a permit, or hands it to the longest waiter.
+    #[inline]
+    pub(crate) fn release(&self) {
+        let mut state = self.state.load(Ordering::Relaxed);
+        while state <= IN_FLIGHT {
+            match self.state.compare_exchange_weak(
+                state,
+                state - 1,
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return,
+                Err(seen) => state = seen,
+            }
+        }
+        self.hand_over();
+    }
+}
+
+/// Returns the lower half of `state`.
+#[expect(clippy::cast_possible_truncation)]
+const fn count(state: u64) -> u32 {
+    state as u32
+}
+
+impl fmt::Debug for Bulkhead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bulkhead")
+            .field("limit", &self.limit)
+            .field("queue", &self.queue)
+            .field("in_flight", &self.in_flight())
+            .field("waiting", &self.waiting())
+            .finish_non_exhaustive()
+    }
+}

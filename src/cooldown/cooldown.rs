@@ -1,0 +1,185 @@
+use super::gate::{Gate, Settings};
+use super::hold::Hold;
+use crate::signal::Signal;
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// A cooldown that makes all its calls wait after the upstream throttles one of them.
+///
+/// A hold only becomes longer: of several hints, the one with the latest end counts. After the
+/// hold, the waiting calls are released at random moments. Otherwise all calls would arrive at one
+/// instant and be refused again. If a hold is extended, its waiting calls keep waiting.
+///
+/// A refusal during the release shows that the calls came too fast. The refusal continues the hold
+/// and does not begin another one. The next release is a share of that whole time and takes longer.
+/// This repeats until the upstream accepts the pace, or until the hold counts as thirty-two times
+/// its longest hint. During the release a waiting call asks about sixteen times whether it may go.
+/// Each answer is random, so that the calls leave evenly over the rest of the release. A call that
+/// arrives during the release does the same.
+///
+/// The program `lab/storm` models a fleet at a rate limit: 100 processes with 100 agents each, and
+/// hints of one second. With a cooldown, 100 calls cost 17 refusals. With the hint alone, 100
+/// calls cost 203 refusals with jitter and 977 without. The cooldown still uses the upstream up to
+/// its limit. The last agent finishes no later than with the hint alone.
+///
+/// A hold begins with an attempt on the [`Upstream`](crate::Upstream) whose verdict says
+/// [`Throttling`](crate::Health::Throttling), or with [`Upstream::hold`](crate::Upstream::hold).
+/// Other errors do not hold other calls, even with a hint.
+///
+/// # Defaults
+///
+/// | setting | default | why |
+/// |---|---|---|
+/// | jitter | a quarter of the hold | calls from the time of the hold leave at most four times as fast as they came, and wait an eighth longer on average |
+/// | least spread | 250 ms | a quarter of one second, the shortest wait that a `Retry-After` header can state: a crowd needs room even after a short wait |
+/// | cap | 2 min | as in [`RetryPolicy`](crate::RetryPolicy): a call waits no longer for another call's hint than for its own. A quota that is gone for the day must not hold the process for the day: after the cap each call gets its own refusal |
+/// | default hold | 1 s | used after a refusal without a time: long enough for a limit per second, and short because it is a guess; further refusals extend it |
+///
+/// # Cost
+///
+/// While no hold and no release runs, a call costs one load: no clock, no lock, no allocation, no
+/// random number.
+///
+/// # Fairness
+///
+/// None. Waiters are released at random. A call that arrives during the release has the same chance
+/// as a call that has waited long.
+#[must_use = "a cooldown does nothing unless calls share it"]
+pub struct Cooldown {
+    gate: Gate,
+    /// Set when a hold begins or becomes longer.
+    signal: Signal,
+}
+
+impl Cooldown {
+    /// Creates a cooldown without a hold.
+    pub const fn new() -> Self {
+        let settings = Settings {
+            jitter: 0.25,
+            least_spread: Duration::from_millis(250),
+            cap: Duration::from_secs(2 * 60),
+            default_hold: Duration::from_secs(1),
+        };
+        Self { gate: Gate::new(settings), signal: Signal::new() }
+    }
+}
+
+/// Settings for a cooldown before it is shared.
+impl Cooldown {
+    /// Sets the share of the hold over which the waiters are released: 0 to 1, NaN is 0.
+    ///
+    /// The hold runs from its first hint to the end of its latest one. It counts as at most the
+    /// cap, and as at most thirty-two times its longest hint since it last ended. A hint before the
+    /// end of the release belongs to the same hold.
+    pub const fn with_jitter(mut self, share: f64) -> Self {
+        let share = if share > 0.0 { share } else { 0.0 };
+        self.gate.settings_mut().jitter = if share > 1.0 { 1.0 } else { share };
+        self
+    }
+
+    /// Sets the shortest duration of the release. With zero here and as jitter, all waiters are
+    /// released at one instant.
+    pub const fn with_least_spread(mut self, spread: Duration) -> Self {
+        self.gate.settings_mut().least_spread = spread;
+        self
+    }
+
+    /// Sets the longest hold that one hint may cause. Longer hints are reduced to it. With zero no
+    /// call is ever held.
+    pub const fn with_cap(mut self, cap: Duration) -> Self {
+        self.gate.settings_mut().cap = cap;
+        self
+    }
+
+    /// Sets the hold after a refusal without a hint. With zero such a refusal holds no calls. A hold
+    /// above the [cap](Self::with_cap) counts as the cap.
+    pub const fn with_default_hold(mut self, hold: Duration) -> Self {
+        self.gate.settings_mut().default_hold = hold;
+        self
+    }
+
+    /// Returns the share of a hold over which its waiters are released.
+    #[must_use]
+    pub const fn jitter(&self) -> f64 {
+        self.gate.settings().jitter
+    }
+
+    /// Returns the shortest duration of the release.
+    #[must_use]
+    pub const fn least_spread(&self) -> Duration {
+        self.gate.settings().least_spread
+    }
+
+    /// Returns the longest hold that one hint may cause.
+    #[must_use]
+    pub const fn cap(&self) -> Duration {
+        self.gate.settings().cap
+    }
+
+    /// Returns the hold after a refusal without a hint.
+    #[must_use]
+    pub const fn default_hold(&self) -> Duration {
+        self.gate.settings().default_hold
+    }
+}
+
+/// The operations for the upstream that owns the cooldown. Times are readings of its timer.
+impl Cooldown {
+    /// Returns true if no hold and no release can run. Reads no clock.
+    #[inline]
+    pub(crate) fn is_free(&self) -> bool {
+        self.gate.is_free()
+    }
+
+    /// Holds calls for `after` from `now`. Without `after` the default applies.
+    pub(crate) fn hold(&self, now: u64, after: Option<Duration>) {
+        if self.gate.hold(now, after) {
+            self.signal.set();
+        }
+    }
+
+    /// Returns the signal that is set when a hold begins or becomes longer.
+    pub(crate) const fn signal(&self) -> &Signal {
+        &self.signal
+    }
+
+    /// Returns the current hold.
+    pub(crate) fn current(&self, now: u64) -> Option<Hold> {
+        self.gate.current(now)
+    }
+
+    /// Continues the hold of another process.
+    pub(crate) fn join(&self, now: u64, hold: Hold) {
+        self.gate.join(now, hold);
+    }
+
+    /// Returns the rest of the hold, without the release.
+    pub(crate) fn remaining(&self, now: u64) -> Option<Duration> {
+        self.gate.remaining(now)
+    }
+
+    /// Returns the wait of a call that arrives at `now`. The call must ask again after the wait.
+    /// With `None` the call may go.
+    #[cold]
+    #[inline(never)] // keeps this out of the code of calls without a hold
+    pub(crate) fn wait(
+        &self,
+        now: u64,
+        draw: impl FnMut(RangeInclusive<u64>) -> u64,
+    ) -> Option<Duration> {
+        self.gate.wait(now, draw)
+    }
+}
+
+impl Default for Cooldown {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Cooldown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cooldown").field("gate", &self.gate).finish_non_exhaustive()
+    }
+}
