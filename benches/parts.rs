@@ -14,13 +14,12 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group, criterion_main};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use resile::Quota;
 use resile::classify::Always;
 use resile::quota::{Cost, Dimension, Rate, Usage};
 use resile::time::Timer;
 use resile::timeout::Elapsed;
 use resile::upstream::Resource;
-use resile::{AdaptiveTimeout, Backoff, Budget, Jitter, ResilienceExt, Upstream};
+use resile::{AdaptiveTimeout, Backoff, Budget, Jitter, Quota, ResilienceExt, Upstream};
 use together::together;
 
 fn delays(c: &mut Criterion) {

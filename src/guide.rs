@@ -50,6 +50,7 @@ chapter! {
         "crate::Verdict::at_least" "crate::GaveUp" "crate::GaveUp::retry_after"
         "crate::GaveUp::verdict" "crate::http::Classifier::non_idempotent"
         "crate::classify::ClassifyExt::cut_is" "crate::Classify#cut-attempts" "crate::hedge()"
+        "crate::classify::Over::new" "crate::Verdict::on_cut" "crate::http::headers"
     ]
     include_str!("../docs/guide/classifying.md")
 }

@@ -7,13 +7,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use allocation_counter::measure;
-use resile::Quota;
 use resile::classify::Always;
 use resile::quota::{self, Cost, Dimension, Rate, Usage};
 use resile::time::ManualTimer;
 use resile::upstream::Resource;
 use resile::{
-    AdaptiveTimeout, Backoff, Breaker, Budget, Bulkhead, Cooldown, HedgePolicy, Never,
+    AdaptiveTimeout, Backoff, Breaker, Budget, Bulkhead, Cooldown, HedgePolicy, Never, Quota,
     ResilienceExt, RetryPolicy, Run, Upstream, hedge, retry,
 };
 use tokio_util::sync::CancellationToken;

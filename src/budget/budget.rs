@@ -1,5 +1,5 @@
 use super::prices::Cause;
-use super::prices::Prices;
+use super::prices::{Prices, TOKEN};
 use crate::signal::Signal;
 use crate::sync::AtomicU64;
 use std::fmt;
@@ -76,9 +76,6 @@ pub struct Budget {
     pub(super) low: AtomicU64,
     pub(super) signal: Signal,
 }
-
-/// In millionths, so that a deposit of 0.1 is exact and `u32::MAX` tokens fit.
-pub(super) const TOKEN: u64 = 1_000_000;
 
 impl Budget {
     /// Creates a full budget of 8 tokens with a deposit of 0.1 token per success.

@@ -1,5 +1,7 @@
-use super::budget::TOKEN;
 use crate::verdict::{Health, Verdict};
+
+/// In millionths, so that a deposit of 0.1 is exact and `u32::MAX` tokens fit.
+pub(super) const TOKEN: u64 = 1_000_000;
 
 /// The prices of a budget in millionths of a token.
 #[derive(Clone, Copy)]

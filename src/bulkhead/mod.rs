@@ -52,6 +52,7 @@
 
 mod bulkhead;
 mod queue;
+mod waiting;
 
 pub use self::bulkhead::Bulkhead;
-pub(crate) use queue::Entry;
+pub(crate) use waiting::Entry;

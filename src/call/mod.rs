@@ -1,4 +1,4 @@
-//! Single attempts on an upstream, without a retry: [`Upstream::call`] and [`Upstream::admit`].
+//! Single attempts on an upstream, without a retry: [`Upstream::call`](crate::Upstream::call) and [`Upstream::admit`](crate::Upstream::admit).
 //!
 //! The guide has a chapter on [load](crate::guide::load).
 

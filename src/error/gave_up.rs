@@ -122,8 +122,7 @@ impl<E> GaveUp<E> {
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() {
     /// use resile::classify::Always;
-    /// use resile::{Breaker, GaveUp, RetryPolicy, Upstream, Verdict};
-    /// use resile::{Never, retry};
+    /// use resile::{Breaker, GaveUp, Never, RetryPolicy, Upstream, Verdict, retry};
     /// use std::io;
     ///
     /// static STORE: Upstream = Upstream::new("store")

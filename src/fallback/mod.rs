@@ -41,8 +41,7 @@
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() {
 //! use resile::fallback::Alternative;
-//! use resile::{Breaker, FallbackPolicy, GaveUp};
-//! use resile::{Never, RetryPolicy, Upstream, fallback, retry};
+//! use resile::{Breaker, FallbackPolicy, GaveUp, Never, RetryPolicy, Upstream, fallback, retry};
 //! use std::time::Duration;
 //!
 //! #[derive(Debug, thiserror::Error)]

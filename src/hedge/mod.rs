@@ -23,7 +23,7 @@
 //! * The slowness is in your own process: a lock, a full connection pool. The second attempt queues
 //!   behind the first.
 //! * Calls fail instead of being slow. Use [`retry`](crate::retry()). A hedge can run inside a
-//!   retry: see [`hedge`](hedge()).
+//!   retry: see [`hedge`](crate::hedge()).
 //!
 //! # Which outcome wins
 //!

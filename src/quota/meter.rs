@@ -28,8 +28,7 @@ pub(crate) struct Report {
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), resile::GaveUp<std::io::Error>> {
 /// use resile::quota::{self, Rate, Usage};
-/// use resile::Quota;
-/// use resile::{Never, RetryPolicy, Upstream, retry};
+/// use resile::{Never, Quota, RetryPolicy, Upstream, retry};
 ///
 /// static MODEL: Upstream =
 ///     Upstream::new("model").with_quota(Quota::new().with_tokens(Rate::per_minute(10_000)));

@@ -70,8 +70,7 @@
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() -> Result<(), resile::GaveUp<std::io::Error>> {
 //! use resile::quota::{self, Cost, Rate, Usage};
-//! use resile::Quota;
-//! use resile::{Never, RetryPolicy, Upstream, retry};
+//! use resile::{Never, Quota, RetryPolicy, Upstream, retry};
 //! use std::time::Duration;
 //!
 //! static MODEL: Upstream = Upstream::new("model").with_quota(

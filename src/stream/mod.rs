@@ -11,7 +11,7 @@
 //!
 //! A stream can only be retried for a limited time. Once a consumer has shown half an answer, a
 //! second attempt begins a *different* answer. The two halves do not fit. Therefore
-//! [`retry_stream`] retries transparently until it has yielded the first item of content. After
+//! [`retry_stream`](crate::retry_stream()) retries transparently until it has yielded the first item of content. After
 //! that, the caller decides.
 //!
 //! | what the caller knows | method | default |

@@ -39,8 +39,7 @@ use futures_core::Stream;
 /// # async fn main() {
 /// use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 /// use resile::stream::Part;
-/// use resile::{Attempt, Error, Never, RetryPolicy};
-/// use resile::{StreamResilienceExt, retry_stream};
+/// use resile::{Attempt, Error, Never, RetryPolicy, StreamResilienceExt, retry_stream};
 /// use std::time::Duration;
 ///
 /// type Failure = Error<&'static str>;

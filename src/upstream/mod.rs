@@ -49,6 +49,7 @@
 //! `ALL_HOSTS.call(retry(op, POLICY, &token).on(&HOST), classifier)`.
 
 mod account;
+mod as_target;
 mod at_cost;
 mod explain;
 mod guard;

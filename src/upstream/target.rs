@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::explain::{Describe, Inferred, Undescribed};
 use super::held::Held;
-use super::{Name, Parts, Upstream};
+use super::{Name, Parts};
 use crate::observe::{Event, Log, Observe};
 use crate::quota::Demand;
 use crate::time::{DEFAULT_TIMER, DefaultSleep, DefaultTimer, Timer, default_reading};
@@ -200,50 +200,5 @@ impl Endpoint for &'static str {
 
     fn owned_name(&self) -> Option<Name> {
         Some(Name::Static(self))
-    }
-}
-
-impl<M: Timer> Endpoint for Upstream<M> {
-    type Timer = M;
-    type Sleep = M::Sleep;
-    type Describe = Inferred;
-    type Slot = Held;
-
-    #[inline]
-    fn timer(&self) -> &M {
-        Self::timer(self)
-    }
-
-    #[inline]
-    fn reading(&self) -> Option<u64> {
-        Some(self.now())
-    }
-
-    #[inline]
-    fn parts(&self) -> Option<&Parts> {
-        Some(&self.parts)
-    }
-
-    #[inline]
-    fn name(&self) -> Option<&str> {
-        Some(self.parts.name.as_str())
-    }
-
-    fn owned_name(&self) -> Option<Name> {
-        Some(self.parts.name.clone())
-    }
-
-    #[inline]
-    fn listens(&self) -> bool {
-        self.parts.observer.get().is_enabled()
-    }
-
-    #[inline]
-    fn wants_all(&self) -> bool {
-        self.parts.observer.wants_all()
-    }
-
-    fn observe(&self, event: &Event<'_>) {
-        self.parts.observer.get().observe(event);
     }
 }

@@ -5,12 +5,11 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::Quota;
 use resile::policy::Decision;
 use resile::quota::Rate;
 use resile::time::{Seeded, Timer, TokioTimer};
 use resile::{
-    Attempt, Backoff, Budget, Never, RetryPolicy, Run, StopReason, Upstream, Verdict, retry,
+    Attempt, Backoff, Budget, Never, Quota, RetryPolicy, Run, StopReason, Upstream, Verdict, retry,
 };
 use tokio::time::Instant;
 

@@ -1,11 +1,10 @@
 //! Each error of a configuration names the setting, the settings around it and what is right. The
 //! laws walk documents with every setting of every type.
 
-use resile::Quota;
 use resile::quota::Estimate;
 use resile::{
     AdaptiveTimeout, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy,
-    Jitter, RetryPolicy, Upstream,
+    Jitter, Quota, RetryPolicy, Upstream,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value, json};

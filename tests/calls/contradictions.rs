@@ -6,14 +6,13 @@ use std::future::pending;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::Quota;
 use resile::classify::Always;
 use resile::quota::{Charge, Cost, Dimension, Rate};
 use resile::time::ManualTimer;
 use resile::{
     AdaptiveTimeout, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy,
-    HedgePolicy, Never, ResilienceExt, RetryPolicy, StopReason, Upstream, Verdict, fallback, hedge,
-    retry,
+    HedgePolicy, Never, Quota, ResilienceExt, RetryPolicy, StopReason, Upstream, Verdict, fallback,
+    hedge, retry,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value, json};

@@ -8,7 +8,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::Quota;
 use resile::chaos::Chaos;
 use resile::classify::Always;
 use resile::observe::{Event, EventKind};
@@ -16,7 +15,7 @@ use resile::policy::Decision;
 use resile::quota::Rate;
 use resile::time::{ManualSleep, ManualTimer, Seeded, Timer, TokioTimer};
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, HedgePolicy, Jitter, Never,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, HedgePolicy, Jitter, Never, Quota,
     ResilienceExt, RetryPolicy, Run, Upstream, Verdict, hedge, retry,
 };
 

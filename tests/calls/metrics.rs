@@ -2,7 +2,6 @@
 
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
-use resile::Quota;
 use resile::classify::Always;
 use resile::fallback::Alternative;
 use resile::fleet::State;
@@ -11,7 +10,7 @@ use resile::quota::{self, Cost, Rate, Usage};
 use resile::stream::Resumption;
 use resile::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy, Jitter,
-    Never, RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry, retry_stream,
+    Never, Quota, RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry, retry_stream,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use resile::Quota;
 use resile::chaos::Chaos;
 use resile::fallback::Alternative;
 use resile::observe::{Event, EventKind};
@@ -16,7 +15,8 @@ use resile::time::{ManualSleep, ManualTimer, Timer, TokioTimer};
 use resile::timeout::{ClassifyOperation, Error};
 use resile::{
     AdaptiveTimeout, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, GaveUp,
-    HedgePolicy, Never, ResilienceExt, RetryPolicy, Upstream, Verdict, fallback, hedge, retry,
+    HedgePolicy, Never, Quota, ResilienceExt, RetryPolicy, Upstream, Verdict, fallback, hedge,
+    retry,
 };
 use tokio::task::JoinSet;
 

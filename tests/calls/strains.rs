@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use ::tracing::Level;
 use futures_util::future::join_all;
-use resile::Quota;
 use resile::observe::{Event, EventKind, HeldBy};
 use resile::quota::{Cost, Rate};
 use resile::time::ManualTimer;
 use resile::{
-    Backoff, Budget, Bulkhead, Cooldown, Jitter, Never, RetryPolicy, Upstream, Verdict, retry,
+    Backoff, Budget, Bulkhead, Cooldown, Jitter, Never, Quota, RetryPolicy, Upstream, Verdict,
+    retry,
 };
 
 use super::script::{Down, drive};

@@ -10,7 +10,6 @@ use std::time::Duration;
 use ::tracing::field::{Empty, Field, Visit};
 use ::tracing::span::{Id, Record};
 use ::tracing::{Level, Subscriber};
-use resile::Quota;
 use resile::classify::ClassifyExt;
 use resile::fleet::State;
 use resile::observe::{Event, Log};
@@ -18,7 +17,7 @@ use resile::quota::{Cost, Rate};
 use resile::time::ManualTimer;
 use resile::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, HedgePolicy,
-    Jitter, Never, RetryPolicy, Upstream, Verdict, fallback, hedge, retry,
+    Jitter, Never, Quota, RetryPolicy, Upstream, Verdict, fallback, hedge, retry,
 };
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};

@@ -6,12 +6,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use loom::thread;
-use resile::Quota;
 use resile::call::Admission;
 use resile::quota::{Cost, Dimension, Limit, Limits, Rate, Usage};
 use resile::time::ManualTimer;
 use resile::upstream::{AtCost, Resource, Shared};
-use resile::{Never, StopReason, Upstream};
+use resile::{Never, Quota, StopReason, Upstream};
 
 const TOKENS: Resource = Resource::Quota(Dimension::Tokens);
 const SECOND: Duration = Duration::from_secs(1);

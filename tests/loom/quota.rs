@@ -6,12 +6,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use loom::thread;
-use resile::Quota;
 use resile::call::Admission;
 use resile::quota::{Charge, Cost, Dimension, Rate, Usage};
 use resile::time::ManualTimer;
 use resile::upstream::AtCost;
-use resile::{Never, Upstream, Verdict};
+use resile::{Never, Quota, Upstream, Verdict};
 
 use super::by_hand::ByHand;
 

@@ -6,11 +6,10 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use loom::thread;
-use resile::Quota;
 use resile::quota::{Cost, Dimension, Rate};
 use resile::time::ManualTimer;
 use resile::upstream::{Resource, Shared};
-use resile::{Cooldown, Never, Upstream};
+use resile::{Cooldown, Never, Quota, Upstream};
 
 const TOKENS: Resource = Resource::Quota(Dimension::Tokens);
 

@@ -12,12 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use resile::Quota;
 use resile::call::Admission;
 use resile::quota::{Cost, Dimension, Limits, TooLarge, Usage};
 use resile::time::Timer;
 use resile::upstream::AtCost;
-use resile::{Bulkhead, GaveUp, Never, StopReason, Upstream, Verdict};
+use resile::{Bulkhead, GaveUp, Never, Quota, StopReason, Upstream, Verdict};
 
 /// A clock that shows the time that a test sets, also an earlier one.
 #[derive(Clone, Debug, Default)]

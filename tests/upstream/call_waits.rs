@@ -7,13 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use resile::Quota;
 use resile::observe::{Event, EventKind};
 use resile::quota::{self, Cost, Rate, Usage};
 use resile::time::ManualTimer;
 use resile::{
-    AdaptiveTimeout, Attempt, Backoff, Bulkhead, Cooldown, GaveUp, HedgePolicy, Never, RetryPolicy,
-    Run, StopReason, Upstream, hedge, retry,
+    AdaptiveTimeout, Attempt, Backoff, Bulkhead, Cooldown, GaveUp, HedgePolicy, Never, Quota,
+    RetryPolicy, Run, StopReason, Upstream, hedge, retry,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

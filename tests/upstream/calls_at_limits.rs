@@ -7,14 +7,13 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use resile::Quota;
 use resile::classify::{ClassifyExt, Cut};
 use resile::observe::{Event, EventKind, Observe};
 use resile::quota::{Cost, Rate};
 use resile::time::{ManualTimer, Timer};
 use resile::{
     AdaptiveTimeout, Attempt, Backoff, Breaker, Bulkhead, Classify, Cooldown, GaveUp, Health,
-    Never, RetryPolicy, Run, StopReason, Upstream, Verdict, retry,
+    Never, Quota, RetryPolicy, Run, StopReason, Upstream, Verdict, retry,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

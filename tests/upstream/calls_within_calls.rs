@@ -12,13 +12,12 @@ use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
-use resile::Quota;
 use resile::classify::{Always, ClassifyExt};
 use resile::quota::{Cost, Dimension, Rate, Usage};
 use resile::time::ManualTimer;
 use resile::{
     AdaptiveTimeout, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, GaveUp,
-    HedgePolicy, ResilienceExt, RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry,
+    HedgePolicy, Quota, ResilienceExt, RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry,
     retry_stream,
 };
 use tokio_util::sync::CancellationToken;

@@ -7,7 +7,6 @@ use std::time::Duration;
 use futures_util::future::join;
 use futures_util::{StreamExt, stream};
 use proptest::prelude::*;
-use resile::Quota;
 use resile::classify::{Always, ClassifyExt, Cut};
 use resile::fallback::Alternative;
 use resile::observe::{Event, EventKind};
@@ -15,7 +14,7 @@ use resile::quota::{Cost, Rate};
 use resile::stream::{Part, Resumption};
 use resile::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, GaveUp,
-    Health, Jitter, Never, ResilienceExt, RetryPolicy, Run, StopReason, Upstream, Verdict,
+    Health, Jitter, Never, Quota, ResilienceExt, RetryPolicy, Run, StopReason, Upstream, Verdict,
     fallback, retry, retry_stream,
 };
 use tokio::time::{Instant, sleep};

@@ -5,12 +5,11 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::Quota;
 use resile::cooldown::Hold;
 use resile::quota::{Cost, Dimension, Rate};
 use resile::time::ManualTimer;
 use resile::upstream::{Resource, Shared};
-use resile::{Budget, Cooldown, Never, Upstream};
+use resile::{Budget, Cooldown, Never, Quota, Upstream};
 use tokio_test::task::spawn;
 
 use super::script::poll;

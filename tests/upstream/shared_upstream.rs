@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::Quota;
 use resile::call::Admission;
 use resile::quota::{Cost, Dimension, Limit, Limits, Rate, Usage};
 use resile::time::{ManualTimer, Timer};
 use resile::upstream::{AtCost, Resource, Shared};
-use resile::{StopReason, Upstream, Verdict};
+use resile::{Quota, StopReason, Upstream, Verdict};
 
 const TOKENS: Resource = Resource::Quota(Dimension::Tokens);
 const BURST: u32 = 10;

@@ -5,11 +5,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::Quota;
 use resile::quota::{Cost, Dimension, Rate};
 use resile::time::ManualTimer;
 use resile::upstream::{AtCost, Resource, Shared};
-use resile::{Never, RetryPolicy, StopReason, Upstream, retry};
+use resile::{Never, Quota, RetryPolicy, StopReason, Upstream, retry};
 use tokio_test::task::spawn;
 
 const TOKENS: Resource = Resource::Quota(Dimension::Tokens);

@@ -5,15 +5,14 @@ use std::future::{pending, ready};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::Quota;
 use resile::call::Admission;
 use resile::cancel::Cancel;
 use resile::classify::{Always, ClassifyExt, Cut};
 use resile::quota::{Cost, Rate};
 use resile::upstream::{Via, markers};
 use resile::{
-    AdaptiveTimeout, Breaker, Bulkhead, Cooldown, Drain, GaveUp, Never, ResilienceExt, StopReason,
-    Upstream, Verdict,
+    AdaptiveTimeout, Breaker, Bulkhead, Cooldown, Drain, GaveUp, Never, Quota, ResilienceExt,
+    StopReason, Upstream, Verdict,
 };
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;

@@ -6,14 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::Quota;
 use resile::classify::Always;
 use resile::observe::Event;
 use resile::quota::{Cost, Rate};
 use resile::time::{Seeded, TokioTimer};
 use resile::upstream::{Displayed, Observed};
 use resile::{
-    Backoff, Breaker, Bulkhead, Cooldown, GaveUp, Jitter, Never, ResilienceExt, StopReason,
+    Backoff, Breaker, Bulkhead, Cooldown, GaveUp, Jitter, Never, Quota, ResilienceExt, StopReason,
     Upstream, Verdict,
 };
 use tokio::time::{Instant, sleep, timeout};

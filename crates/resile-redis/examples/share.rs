@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use resile::Quota;
 use resile::quota::Rate;
-use resile::{Budget, Cooldown, Never, RetryPolicy, Upstream, retry};
+use resile::{Budget, Cooldown, Never, Quota, RetryPolicy, Upstream, retry};
 use resile_redis::Fleet;
 use tokio::time::sleep;
 

@@ -34,8 +34,7 @@ use crate::store::Store;
 ///
 /// ```no_run
 /// use resile::quota::Rate;
-/// use resile::Quota;
-/// use resile::{Cooldown, Upstream};
+/// use resile::{Cooldown, Quota, Upstream};
 /// use resile_redis::Fleet;
 ///
 /// static OPENAI: Upstream = Upstream::new("openai")

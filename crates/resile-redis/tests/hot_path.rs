@@ -9,10 +9,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use allocation_counter::measure;
-use resile::Quota;
-use resile::Upstream;
 use resile::fleet::State;
 use resile::quota::{Dimension, Rate};
+use resile::{Quota, Upstream};
 use resile_redis::Fleet;
 use server::Server;
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use resile::Quota;
 use resile::quota::{Charge, Rate};
 use resile::time::{ManualTimer, Timer};
-use resile::{AdaptiveTimeout, Backoff, Breaker, Budget, Bulkhead, Cooldown, Jitter, Upstream};
+use resile::{
+    AdaptiveTimeout, Backoff, Breaker, Budget, Bulkhead, Cooldown, Jitter, Quota, Upstream,
+};
 
 use crate::dice::mixed;
 use crate::fuse::Fuse;

@@ -3,14 +3,13 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use resile::Quota;
 use resile::classify::Always;
 use resile::observe::{Event, EventKind, HeldBy};
 use resile::quota::{Cost, Dimension, Rate};
 use resile::upstream::AtCost;
 use resile::{
-    Backoff, Breaker, Budget, Bulkhead, Cooldown, Never, ResilienceExt, RetryPolicy, StopReason,
-    Upstream, Verdict, retry,
+    Backoff, Breaker, Budget, Bulkhead, Cooldown, Never, Quota, ResilienceExt, RetryPolicy,
+    StopReason, Upstream, Verdict, retry,
 };
 use tokio::time::{Instant, advance, sleep};
 use tokio_util::sync::CancellationToken;

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::Quota;
-use resile::Upstream;
 use resile::quota::{Charge, Dimension, Estimate, Rate};
+use resile::{Quota, Upstream};
 use serde_json::from_str;
 
 fn read(text: &str) -> Result<Quota, String> {

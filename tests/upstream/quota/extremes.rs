@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use resile::Quota;
 use resile::quota::{Charge, Cost, Dimension, Estimate, Limit, Limits, Rate, Usage};
 use resile::time::ManualTimer;
-use resile::{Never, StopReason, Upstream};
+use resile::{Never, Quota, StopReason, Upstream};
 
 use super::NOT_REFUNDED;
 use crate::by_hand::{ByHand, Refusal};

@@ -4,9 +4,8 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::Quota;
-use resile::Verdict;
 use resile::quota::{Charge, Cost, Dimension, Estimate, Limit, Limits, Rate, Usage};
+use resile::{Quota, Verdict};
 
 use super::model::{Answer, Held, Model, is_same};
 use super::{FREE_READS, NOT_REFUNDED, RESERVED};

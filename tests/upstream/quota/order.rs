@@ -7,10 +7,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
-use resile::Quota;
 use resile::quota::{Cost, Rate};
 use resile::time::ManualTimer;
-use resile::{Never, RetryPolicy, Upstream, retry};
+use resile::{Never, Quota, RetryPolicy, Upstream, retry};
 use tokio::time::Instant;
 use tokio_test::task::{Spawn, spawn};
 

@@ -3,11 +3,10 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use resile::Quota;
-use resile::Upstream;
 use resile::observe::{Event, EventKind};
 use resile::quota::{Charge, Cost, Dimension, Estimate, Rate, Usage};
 use resile::time::ManualTimer;
+use resile::{Quota, Upstream};
 
 use super::{NOT_REFUNDED, RESERVED};
 use crate::by_hand::ByHand;

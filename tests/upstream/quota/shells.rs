@@ -9,13 +9,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use resile::Quota;
 use resile::classify::Always;
 use resile::quota::{self, Cost, Dimension, Rate, Usage};
 use resile::time::ManualTimer;
 use resile::upstream::AtCost;
 use resile::{
-    Attempt, FallbackPolicy, GaveUp, HedgePolicy, Never, ResilienceExt, RetryPolicy, Run,
+    Attempt, FallbackPolicy, GaveUp, HedgePolicy, Never, Quota, ResilienceExt, RetryPolicy, Run,
     StopReason, Upstream, fallback, hedge, retry, retry_stream,
 };
 

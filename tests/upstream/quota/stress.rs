@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use resile::Quota;
-use resile::Verdict;
 use resile::quota::{Cost, Dimension, Limit, Limits, Rate, Usage};
+use resile::{Quota, Verdict};
 
 use super::RESERVED;
 use crate::by_hand::{ByHand, Reservation};

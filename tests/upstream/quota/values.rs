@@ -10,8 +10,10 @@ use resile::Quota;
 use resile::quota::{Charge, Cost, Dimension, Rate, Usage};
 use resile::time::ManualTimer;
 use resile::upstream::Resource;
-use resile::{Attempt, Never, RetryPolicy, Run, Upstream, Verdict, hedge, retry};
-use resile::{HedgePolicy, observe::Event, observe::EventKind};
+use resile::{
+    Attempt, HedgePolicy, Never, RetryPolicy, Run, Upstream, Verdict, hedge, observe::Event,
+    observe::EventKind, retry,
+};
 
 use super::{NOT_REFUNDED, RESERVED};
 use crate::by_hand::ByHand;

@@ -11,10 +11,9 @@ use hyper::body::Bytes;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use resile::Quota;
 use resile::quota::{Cost, Dimension, Rate};
 use resile::time::ManualTimer;
-use resile::{Never, RetryPolicy, Upstream, retry};
+use resile::{Never, Quota, RetryPolicy, Upstream, retry};
 use resile_llm::{self as llm, Failure};
 use tokio::net::TcpListener;
 

@@ -11,10 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use resile::Quota;
 use resile::fleet::State;
 use resile::http::{Classifier, Failure, error_for_status};
-use resile::{Budget, Cooldown, Never, RetryPolicy, Upstream, retry};
+use resile::{Budget, Cooldown, Never, Quota, RetryPolicy, Upstream, retry};
 use resile_redis::Fleet;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{Instant, sleep, sleep_until};

@@ -2,9 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use resile::Quota;
 use resile::quota::Rate;
-use resile::{Breaker, Budget, Cooldown, Never, Upstream, Verdict};
+use resile::{Breaker, Budget, Cooldown, Never, Quota, Upstream, Verdict};
 use resile_redis::Fleet;
 use tokio::time::sleep;
 

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use resile::Quota;
-use resile::Upstream;
 use resile::quota::{Cost, Rate};
+use resile::{Quota, Upstream};
 use resile_redis::Fleet;
 
 use crate::crew::{Mate, all_share};

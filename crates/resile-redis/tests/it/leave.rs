@@ -12,9 +12,8 @@ use crate::server::Server;
 
 /// A limit that does not refill within a test.
 fn scarce() -> resile::Upstream {
-    use resile::Quota;
-    use resile::Upstream;
     use resile::quota::Rate;
+    use resile::{Quota, Upstream};
     Upstream::new("scarce").with_quota(Quota::new().with_requests(Rate::per_day(20)))
 }
 

@@ -5,10 +5,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use resile::Quota;
 use resile::fleet::State;
 use resile::quota::Rate;
-use resile::{Never, Upstream};
+use resile::{Never, Quota, Upstream};
 use resile_redis::{Fleet, Member};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};

@@ -6,9 +6,8 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use governor::{DefaultDirectRateLimiter, RateLimiter};
-use resile::Quota;
 use resile::quota::{Cost, Rate, Usage};
-use resile::{Never, Upstream};
+use resile::{Never, Quota, Upstream};
 
 use super::{Clock, Row};
 use crate::contender;

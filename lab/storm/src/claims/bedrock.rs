@@ -1,10 +1,9 @@
 //! The cost of a request without a maximum of output. Amazon Bedrock then reserves 64,000 tokens
 //! when the request starts.
 
-use resile::Quota;
-use resile::Upstream;
 use resile::quota::{Charge, Cost, Rate};
 use resile::time::ManualTimer;
+use resile::{Quota, Upstream};
 
 use super::Check;
 use super::Published::PlusMinus;

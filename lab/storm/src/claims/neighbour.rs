@@ -10,10 +10,9 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use rand::rngs::ChaCha8Rng;
-use resile::Quota;
 use resile::quota::{self, Cost, Rate};
 use resile::time::{ManualTimer, Timer};
-use resile::{Never, RetryPolicy, Upstream, retry};
+use resile::{Never, Quota, RetryPolicy, Upstream, retry};
 
 use super::Published::{AtLeast, AtMost, PlusMinus};
 use super::account::{MAXIMUM, Tokens};

@@ -8,10 +8,9 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use rand::rngs::ChaCha8Rng;
-use resile::Quota;
 use resile::quota::{Cost, Rate};
 use resile::time::{ManualTimer, Timer};
-use resile::{Never, RetryPolicy, Upstream, retry};
+use resile::{Never, Quota, RetryPolicy, Upstream, retry};
 
 use super::Published::{AtLeast, PlusMinus};
 use super::sim::{Series, drive, exponential, mean, on_all_cores, seeded};

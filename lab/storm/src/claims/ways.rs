@@ -4,10 +4,9 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use rand::rngs::ChaCha8Rng;
-use resile::Quota;
 use resile::quota::{self, Charge, Cost, Dimension, Limit, Limits, Rate};
 use resile::time::{ManualTimer, Timer};
-use resile::{Never, RetryPolicy, Upstream, Verdict, retry};
+use resile::{Never, Quota, RetryPolicy, Upstream, Verdict, retry};
 
 use super::account::{Account, BURST, Charges, LIMIT, MAXIMUM, Tokens};
 use super::sim::{drive, seconds, seeded};
