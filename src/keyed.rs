@@ -1,17 +1,4 @@
 //! One breaker, budget or cooldown for each host, key or model.
-//!
-//! The guide has a chapter on [load](crate::guide::load).
-//!
-//! Calls should share a part only if they fail together. With one breaker for all hosts, one
-//! failing host stops the healthy hosts. A budget for all tenants can be spent by one tenant.
-//! [`Keyed`] keeps one value for each key and makes it on first use. It forgets unused values
-//! because keys come from outside without end.
-//!
-//! A forgotten value starts afresh: the next breaker is closed and the next budget is full. Choose
-//! keys from your configuration or name resolution (hosts, models, regions). Do not use keys that a
-//! stranger can choose freely: a stranger could push the entries of others out. Keep the idle time
-//! well above the longest hold or open time. For a few known keys a `static` for each is simpler
-//! and faster.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
@@ -23,6 +10,19 @@ use std::time::Duration;
 use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer};
 
 /// A table of values by key: made on first use, limited in number, dropped when idle.
+///
+/// The guide has a chapter on [load](crate::guide::load).
+///
+/// Calls should share a part only if they fail together. With one breaker for all hosts, one
+/// failing host stops the healthy hosts. A budget for all tenants can be spent by one tenant.
+/// [`Keyed`] keeps one value for each key and makes it on first use. It forgets unused values
+/// because keys come from outside without end.
+///
+/// A forgotten value starts afresh: the next breaker is closed and the next budget is full. Choose
+/// keys from your configuration or name resolution (hosts, models, regions). Do not use keys that a
+/// stranger can choose freely: a stranger could push the entries of others out. Keep the idle time
+/// well above the longest hold or open time. For a few known keys a `static` for each is simpler
+/// and faster.
 ///
 /// A value is in use while a caller holds its `Arc` from [`get`](Self::get). A value in use is
 /// never dropped, so overlapping calls always share it. In a full table, a new value replaces the
