@@ -148,7 +148,7 @@ chapter! {
 }
 
 chapter! {
-    fleet [] [
+    fleet ["fleet"] [
         "crate::Upstream" "crate::fleet::State" "crate::Upstream::fleet" "#fleet-redis"
     ]
     include_str!("../docs/guide/fleet.md"),

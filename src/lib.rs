@@ -29,6 +29,7 @@ mod engine;
 pub mod error;
 mod ext;
 pub mod fallback;
+#[cfg(feature = "fleet")]
 pub mod fleet;
 #[cfg(any(doc, doctest))]
 pub mod guide;

@@ -1,6 +1,8 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::task::{Poll, Waker};
+#[cfg(feature = "fleet")]
+use std::task::Poll;
+use std::task::Waker;
 
 use crate::sync::{AtomicU64, Mutex};
 
@@ -46,6 +48,7 @@ impl Signal {
     }
 
     /// Forgets the listener. A later listener finds the signal set.
+    #[cfg(feature = "fleet")]
     pub(crate) fn forget(&self) {
         self.state.store(SET, Ordering::Release);
         let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -53,6 +56,7 @@ impl Signal {
     }
 
     /// Clears the signal. If it is not set, registers the waker.
+    #[cfg(feature = "fleet")]
     pub(crate) fn poll(&self, waker: &Waker) -> Poll<()> {
         let waker = waker.clone();
         let old = {

@@ -145,10 +145,11 @@ fn a_reservation_under_a_lease_allocates_nothing() {
         admission.succeeded();
         shared.set_low(tokens, 1_000);
         upstream.at_cost(cost).try_admit().unwrap().withdraw();
-        assert!(upstream.at_cost(Cost::input(900)).try_admit().is_err());
         let _ = (shared.balance(tokens), shared.waiting(tokens), shared.reported_level(tokens));
     };
     assert_eq!(allocations(work), 0);
+    let refused = || assert!(upstream.at_cost(Cost::input(900)).try_admit().is_err());
+    assert_eq!(allocations(refused), 1, "the error");
 }
 
 #[test]

@@ -82,9 +82,4 @@ impl Core {
         self.suspicion.store(u64::from(is_suspect), Ordering::Relaxed);
         self.refuses_until.store(guarded.machine.refuses_until(), Ordering::Relaxed);
     }
-
-    /// Returns whether the last advice suspects the upstream.
-    pub(super) fn is_suspicious(&self) -> bool {
-        self.suspicion.load(Ordering::Relaxed) != 0
-    }
 }

@@ -1,3 +1,4 @@
+#[cfg(feature = "fleet")]
 use super::advice::Advice;
 use super::core::Core;
 use super::core::{Outcome, Owner};
@@ -161,7 +162,7 @@ impl Breaker {
     }
 
     /// Sets the lease of a probe. When the lease runs out, another probe may start. A late result
-    /// still counts. The lease also limits the pause that an [`Advice`] sets.
+    /// still counts.
     #[must_use]
     pub const fn with_lease(mut self, lease: Duration) -> Self {
         self.core.settings.lease = lease;
@@ -236,6 +237,7 @@ impl Breaker {
     }
 
     /// Takes the advice of other processes until the next advice.
+    #[cfg(feature = "fleet")]
     pub(crate) fn advise(&self, advice: Advice, owner: &impl Owner) {
         self.core.advise(advice, owner);
     }

@@ -228,6 +228,11 @@ impl Core {
         // No foreign code runs under the lock, so a poisoned lock still guards a consistent value.
         self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Returns whether the last advice suspects the upstream.
+    pub(super) fn is_suspicious(&self) -> bool {
+        self.suspicion.load(Ordering::Relaxed) != 0
+    }
 }
 
 #[inline]

@@ -112,6 +112,7 @@ impl Machine {
     }
 
     /// Sets the end of the pause in which an open breaker does not become half-open. 0 ends it.
+    #[cfg(feature = "fleet")]
     pub(super) fn pause(&mut self, until: u64) {
         // `refuses_for` returns the highest number for an isolation only.
         self.paused_until = until.min(u64::MAX - 1);

@@ -40,6 +40,7 @@
 //! one. An attempt cancelled by the total timeout counts too, if it ran for at least half of the
 //! shorter of the two timeouts. A shorter run shows nothing.
 
+#[cfg(feature = "fleet")]
 mod advice;
 pub(crate) mod breaker;
 mod core;
@@ -60,6 +61,7 @@ mod wraps;
 
 pub(crate) use self::breaker::Breaker;
 pub(crate) use self::core::{Outcome, Owner};
+#[cfg(feature = "fleet")]
 pub use advice::Advice;
 pub(crate) use error::Open;
 #[cfg(feature = "serde")]

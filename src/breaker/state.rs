@@ -2,7 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 #[cfg(doc)]
-use super::{Advice, Breaker};
+use super::Breaker;
 
 /// The state of a [`Breaker`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,7 +81,7 @@ pub struct Snapshot {
     /// half-open breaker without a probe waits for a call and learns nothing meanwhile.
     pub probes: u32,
     /// The time from now in which an open breaker refuses each call: the rest of the open time, or
-    /// of the pause that an [`Advice`] set if that is longer. `None` if the breaker is not open, or
+    /// of a pause that other processes advise if that is longer. `None` if the breaker is not open, or
     /// if this time is over.
     pub retry_after: Option<Duration>,
 }

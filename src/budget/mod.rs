@@ -1,6 +1,7 @@
 //! A limit on the retries of all calls together.
 
 mod budget;
+#[cfg(feature = "fleet")]
 mod lease;
 mod prices;
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::gate::{Gate, Settings};
+#[cfg(feature = "fleet")]
 use super::hold::Hold;
 use crate::signal::Signal;
 use std::fmt;
@@ -140,16 +141,19 @@ impl Cooldown {
     }
 
     /// Returns the signal that is set when a hold begins or becomes longer.
+    #[cfg(feature = "fleet")]
     pub(crate) const fn signal(&self) -> &Signal {
         &self.signal
     }
 
     /// Returns the current hold.
+    #[cfg(feature = "fleet")]
     pub(crate) fn current(&self, now: u64) -> Option<Hold> {
         self.gate.current(now)
     }
 
     /// Continues the hold of another process.
+    #[cfg(feature = "fleet")]
     pub(crate) fn join(&self, now: u64, hold: Hold) {
         self.gate.join(now, hold);
     }

@@ -3,6 +3,7 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+#[cfg(feature = "fleet")]
 use super::Hold;
 use crate::sync::AtomicU64;
 use crate::time::nanos;
@@ -96,6 +97,7 @@ impl Gate {
 
     /// Continues a hold of another process. Its release has then the same length as there.
     #[cold]
+    #[cfg(feature = "fleet")]
     pub(super) fn join(&self, now: u64, hold: Hold) {
         let remaining = nanos(hold.remaining.min(self.settings.cap));
         if remaining == 0 {
@@ -113,6 +115,7 @@ impl Gate {
     }
 
     /// Returns the current hold.
+    #[cfg(feature = "fleet")]
     pub(super) fn current(&self, now: u64) -> Option<Hold> {
         let remaining = self.remaining(now)?;
         let since = self.since.load(Ordering::Relaxed);

@@ -52,7 +52,9 @@
 
 pub(crate) mod cooldown;
 mod gate;
+#[cfg(feature = "fleet")]
 mod hold;
 
 pub(crate) use self::cooldown::Cooldown;
+#[cfg(feature = "fleet")]
 pub use hold::Hold;

@@ -7,6 +7,7 @@ use super::gauges::Gauges;
 use super::no_room::NoRoom;
 use super::one_line::OneLine;
 use crate::breaker::Transition;
+#[cfg(feature = "fleet")]
 use crate::fleet;
 use crate::policy::{Attempt, StopReason};
 use crate::quota::TooLarge;
@@ -221,6 +222,7 @@ pub enum EventKind<'a> {
     /// The upstream's breaker made a transition.
     Breaker(Transition),
     /// The way in which the process shares the upstream with other processes has changed.
+    #[cfg(feature = "fleet")]
     Fleet(fleet::Status),
 }
 
@@ -361,6 +363,7 @@ impl EventKind<'_> {
             Self::Limiting { .. } => "limiting",
             Self::Relieved { .. } => "relieved",
             Self::Breaker(_) => "breaker",
+            #[cfg(feature = "fleet")]
             Self::Fleet(_) => "fleet",
         }
     }

@@ -1,4 +1,5 @@
 use crate::breaker::State;
+#[cfg(feature = "fleet")]
 use crate::fleet::Status;
 use crate::quota::Levels;
 
@@ -17,5 +18,6 @@ pub struct Gauges {
     /// The state of the quota.
     pub quota: Option<Levels>,
     /// The status of an upstream that many processes share.
+    #[cfg(feature = "fleet")]
     pub fleet: Option<Status>,
 }

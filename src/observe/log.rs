@@ -93,6 +93,7 @@ mod write {
 
     use super::Event;
     use crate::breaker::Transition;
+    #[cfg(feature = "fleet")]
     use crate::fleet::State;
     use crate::observe::{AttemptFailure, CallKind, EventKind, HeldBy, OneLine};
     use crate::policy::StopReason;
@@ -267,6 +268,7 @@ mod write {
                 StopReason::Fatal | StopReason::Unclassified if attempts <= 1 => Level::DEBUG,
                 _ => Level::WARN,
             },
+            #[cfg(feature = "fleet")]
             EventKind::Fleet(status) => match status.state {
                 State::Safe => Level::WARN,
                 State::Shared => Level::INFO,

@@ -8,6 +8,7 @@ use ::metrics::{
 
 use super::{CallKind, Event, EventKind, HeldBy, Observe};
 use crate::breaker::{State, Transition};
+#[cfg(feature = "fleet")]
 use crate::fleet;
 use crate::verdict::{Cut, Health};
 
@@ -182,6 +183,7 @@ fn publish(event: &Event<'_>, name: &SharedString) {
         }
         EventKind::Limiting { by, .. } => limiting(by, 1.0),
         EventKind::Relieved { by, .. } => limiting(by, 0.0),
+        #[cfg(feature = "fleet")]
         EventKind::Fleet(status) => {
             count("resile_fleet_transitions_total", "to", status.state.as_str());
         }
@@ -200,6 +202,7 @@ fn gauges(event: &Event<'_>, name: &SharedString) {
     set("resile_budget_tokens", gauges.tokens);
     set("resile_bulkhead_in_flight", gauges.in_flight);
     set("resile_bulkhead_waiting", gauges.waiting);
+    #[cfg(feature = "fleet")]
     if let Some(status) = gauges.fleet {
         let is_shared = matches!(status.state, fleet::State::Shared | fleet::State::Learning);
         set("resile_fleet_members", Some(status.members));
@@ -268,6 +271,16 @@ fn describe() {
         "Tokens reserved, returned after a smaller usage, and overdrawn by a larger usage."
     );
     describe_counter!("resile_quota_refused_total", "Attempts refused by the caller's own limit.");
+    describe_gauge!("resile_quota_level", "Units left of the quota. Negative units are a debt.");
+    describe_gauge!("resile_quota_reserved", "Tokens reserved by attempts in flight.");
+    describe_gauge!("resile_quota_in_flight", "Attempts in flight under the quota.");
+    describe_gauge!("resile_quota_waiting", "Calls in the quota's queue.");
+    #[cfg(feature = "fleet")]
+    describe_fleet();
+}
+
+#[cfg(feature = "fleet")]
+fn describe_fleet() {
     describe_gauge!("resile_fleet_members", "Processes that share the upstream, as last known.");
     describe_gauge!(
         "resile_fleet_shared",
@@ -279,8 +292,4 @@ fn describe() {
         "Time since the store of the fleet last answered."
     );
     describe_counter!("resile_fleet_transitions_total", "Changes of the fleet's state.");
-    describe_gauge!("resile_quota_level", "Units left of the quota. Negative units are a debt.");
-    describe_gauge!("resile_quota_reserved", "Tokens reserved by attempts in flight.");
-    describe_gauge!("resile_quota_in_flight", "Attempts in flight under the quota.");
-    describe_gauge!("resile_quota_waiting", "Calls in the quota's queue.");
 }

@@ -102,6 +102,7 @@ impl fmt::Display for Event<'_> {
             EventKind::Limiting { by, limit, hold } => self.write_limiting(f, by, limit, hold),
             EventKind::Relieved { by, lasted, times } => write_relieved(f, by, lasted, times),
             EventKind::Breaker(transition) => transition.fmt(f),
+            #[cfg(feature = "fleet")]
             EventKind::Fleet(status) => write!(f, "fleet {status}"),
         }
     }

@@ -118,6 +118,18 @@ impl Quota {
         self.too_large(&self.price(cost).amounts(cost))
     }
 
+    /// Notes for the owner of a lease that a call does not wait for its units.
+    #[cold]
+    pub(crate) fn note_refusal(&self, cost: &Cost<'_>) {
+        let amounts = self.price(cost).amounts(cost);
+        for (bucket, amount) in self.buckets.iter().zip(amounts) {
+            if let Some(bucket) = bucket {
+                bucket.lease().refuse(u64::from(amount));
+            }
+        }
+        self.note_need();
+    }
+
     /// Sets the signal for the owner of a lease: a call did not get its units at once. Comes after
     /// the call has joined the queue, or else the owner would look too early.
     #[cold]

@@ -223,12 +223,20 @@ impl Bucket {
     }
 }
 
-/// The operations for the owner of the lease.
 impl Bucket {
     pub(super) fn is_leased(&self) -> bool {
         is_leased(self.full_at.load(Ordering::Relaxed))
     }
 
+    /// Returns the lease.
+    pub(super) const fn lease(&self) -> &Lease {
+        &self.lease
+    }
+}
+
+/// The operations for the owner of the lease.
+#[cfg(feature = "fleet")]
+impl Bucket {
     /// Begins a lease without units. A debt stays. The lease ends at once until
     /// [`lease_until`](Self::lease_until).
     pub(super) fn begin_lease(&self, now: u64) {
@@ -265,11 +273,6 @@ impl Bucket {
     /// Returns the units of the lease, also after its end.
     pub(super) fn leased(&self) -> i64 {
         self.level_of(self.full_at.load(Ordering::Relaxed), 0)
-    }
-
-    /// Returns the lease.
-    pub(super) const fn lease(&self) -> &Lease {
-        &self.lease
     }
 
     /// Takes the lowest level reported since the last call.

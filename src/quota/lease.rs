@@ -42,6 +42,7 @@ impl Lease {
     }
 
     /// Prepares a lease that has ended, without a report.
+    #[cfg(feature = "fleet")]
     pub(super) fn reset(&self) {
         self.set_end(0);
         self.set_low(u64::MAX);
@@ -54,6 +55,7 @@ impl Lease {
         self.end.load(Ordering::Relaxed)
     }
 
+    #[cfg(feature = "fleet")]
     pub(super) fn set_end(&self, end: u64) {
         self.end.store(end, Ordering::Relaxed);
     }
@@ -63,6 +65,7 @@ impl Lease {
         self.low.load(Ordering::Relaxed)
     }
 
+    #[cfg(feature = "fleet")]
     pub(super) fn set_low(&self, low: u64) {
         self.low.store(low, Ordering::Relaxed);
     }
@@ -78,11 +81,13 @@ impl Lease {
     }
 
     /// Takes the largest amount refused since the last call.
+    #[cfg(feature = "fleet")]
     pub(super) fn refused(&self) -> u64 {
         self.refused.swap(0, Ordering::Relaxed)
     }
 
     /// Takes the lowest level reported since the last call.
+    #[cfg(feature = "fleet")]
     pub(super) fn told(&self) -> Option<u64> {
         let units = self.told.swap(NOT_TOLD, Ordering::Relaxed);
         (units != NOT_TOLD).then_some(units)
@@ -90,6 +95,7 @@ impl Lease {
 }
 
 /// The amounts of the calls in the queue, in one dimension.
+#[cfg(feature = "fleet")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waiting {

@@ -3,10 +3,10 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
-use super::Dimension;
 use super::demand::Standing;
-use super::lease::Waiting;
 use super::reserved::Amounts;
+#[cfg(feature = "fleet")]
+use super::{Dimension, Waiting};
 use crate::sync::{AtomicU64, Mutex, MutexGuard};
 
 /// The waiters of a quota. Only the first waiter takes, so small costs do not starve a large one.
@@ -193,6 +193,7 @@ impl Line {
     }
 
     /// Returns the amounts of the waiters in one dimension.
+    #[cfg(feature = "fleet")]
     pub(super) fn amounts(&self, dimension: Dimension) -> Waiting {
         if self.len() == 0 {
             return Waiting::default();

@@ -110,6 +110,7 @@ mod meter;
 pub(crate) mod quota;
 mod rate;
 mod reserved;
+#[cfg(feature = "fleet")]
 mod shared;
 mod too_large;
 mod usage;
@@ -121,6 +122,7 @@ pub use cost::Cost;
 pub(crate) use cost::CostKey;
 pub(crate) use demand::{Demand, Standing};
 pub use estimate::Estimate;
+#[cfg(feature = "fleet")]
 pub use lease::Waiting;
 pub use levels::Levels;
 pub use limits::{Dimension, Limit, Limits};

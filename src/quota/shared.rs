@@ -1,5 +1,5 @@
 use super::lease::Waiting;
-use super::{Cost, Dimension, Quota};
+use super::{Dimension, Quota};
 use crate::signal::Signal;
 
 /// The operations for the owner of a lease. Times are in nanoseconds.
@@ -54,18 +54,6 @@ impl Quota {
         } else {
             bucket.change(0, amount, 0);
         }
-    }
-
-    /// Notes for the owner of a lease that a call does not wait for its units.
-    #[cold]
-    pub(crate) fn note_refusal(&self, cost: &Cost<'_>) {
-        let amounts = self.price(cost).amounts(cost);
-        for (bucket, amount) in self.buckets.iter().zip(amounts) {
-            if let Some(bucket) = bucket {
-                bucket.lease().refuse(u64::from(amount));
-            }
-        }
-        self.note_need();
     }
 
     /// Takes the largest amount refused to a call since the last call of this function.

@@ -62,6 +62,7 @@ mod parts;
 mod payment;
 mod progress;
 mod settlement;
+#[cfg(feature = "fleet")]
 mod shared;
 mod strain;
 mod target;
@@ -77,6 +78,7 @@ pub(crate) use guard::Guard;
 pub(crate) use held::Admit;
 pub(crate) use parts::{Name, Parts};
 pub(crate) use progress::Refuser;
+#[cfg(feature = "fleet")]
 pub use shared::{Resource, Shared};
 pub(crate) use target::{Endpoint, Slot};
 pub use target::{NoUpstream, Target, TargetFor};

@@ -10,6 +10,7 @@ use crate::breaker::Breaker;
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
+#[cfg(feature = "fleet")]
 use crate::fleet;
 use crate::observe::{Gauges, Log, Observe};
 use crate::quota::Quota;
@@ -25,6 +26,7 @@ pub struct Parts {
     pub(crate) bulkhead: Option<Bulkhead>,
     pub(crate) quota: Option<Quota>,
     pub(crate) adaptive: Option<AdaptiveTimeout>,
+    #[cfg(feature = "fleet")]
     pub(crate) fleet: fleet::Cell,
     pub(super) strains: Strains,
     /// The number of the latest call with an event.
@@ -42,6 +44,7 @@ impl Parts {
             bulkhead: None,
             quota: None,
             adaptive: None,
+            #[cfg(feature = "fleet")]
             fleet: fleet::Cell::new(),
             strains: Strains::new(),
             calls: AtomicU16::new(0),
@@ -55,7 +58,9 @@ impl Parts {
 
     /// Returns the state of all parts. Reads the clock by `now` only for a quota and a fleet.
     pub(crate) fn gauges(&self, now: impl FnOnce() -> u64) -> Gauges {
-        let reads = self.quota.is_some() || self.fleet.is_shared();
+        let reads = self.quota.is_some();
+        #[cfg(feature = "fleet")]
+        let reads = reads || self.fleet.is_shared();
         let now = if reads { now() } else { 0 };
         Gauges {
             tokens: self.budget.as_ref().map(Budget::available),
@@ -63,6 +68,7 @@ impl Parts {
             in_flight: self.bulkhead.as_ref().map(Bulkhead::in_flight),
             waiting: self.bulkhead.as_ref().map(Bulkhead::waiting),
             quota: self.quota.as_ref().map(|quota| quota.levels(now)),
+            #[cfg(feature = "fleet")]
             fleet: self.fleet.status(|| now),
         }
     }

@@ -4,7 +4,9 @@ use super::parts::Observer;
 use super::parts::{Name, Parts};
 use super::wrapper::{Displayed, Observed};
 use crate::adaptive::AdaptiveTimeout;
-use crate::breaker::{Advice, Breaker, Snapshot, State};
+#[cfg(feature = "fleet")]
+use crate::breaker::Advice;
+use crate::breaker::{Breaker, Snapshot, State};
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
@@ -312,14 +314,14 @@ impl<M: Timer> Upstream<M> {
     /// effect. The advice replaces the advice before. The suspicion has no end of its own, so a
     /// crate that loses contact with the other processes must advise [`Advice::new`].
     /// [`reset`](Self::reset) does not change the advice. Without a breaker this does nothing.
+    #[cfg(feature = "fleet")]
     pub fn advise(&self, advice: Advice) {
         if let Some(breaker) = self.breaker() {
             breaker.advise(advice, &Owned(self));
         }
     }
 
-    /// Closes the breaker and clears its counts. An isolated breaker stays isolated. The
-    /// [advice](Self::advise) of other processes stays too.
+    /// Closes the breaker and clears its counts. An isolated breaker stays isolated.
     pub fn reset(&self) {
         if let Some(breaker) = self.breaker() {
             breaker.reset(&Owned(self));
@@ -330,8 +332,9 @@ impl<M: Timer> Upstream<M> {
 impl<M> fmt::Debug for Upstream<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Parts { name, observer, budget, breaker, cooldown, bulkhead, quota, .. } = &self.parts;
-        let Parts { adaptive, fleet, .. } = &self.parts;
-        f.debug_struct("Upstream")
+        let adaptive = &self.parts.adaptive;
+        let mut debug = f.debug_struct("Upstream");
+        debug
             .field("name", name)
             .field("observer", observer)
             .field("budget", budget)
@@ -339,9 +342,10 @@ impl<M> fmt::Debug for Upstream<M> {
             .field("cooldown", cooldown)
             .field("bulkhead", bulkhead)
             .field("quota", quota)
-            .field("adaptive_timeout", adaptive)
-            .field("fleet", fleet)
-            .finish_non_exhaustive()
+            .field("adaptive_timeout", adaptive);
+        #[cfg(feature = "fleet")]
+        debug.field("fleet", &self.parts.fleet);
+        debug.finish_non_exhaustive()
     }
 }
 

@@ -478,6 +478,7 @@ fn a_retried_stream_dropped_at_any_await_returns_everything() {
 fn a_run_returns_the_permits_of_a_dropped_attempt_at_once() {
     let start = Start { half_open: true, held: false, taken: 0 };
     let scene = Scene::new(&[Step::Hang, Step::Succeed], BACKOFFS[0], start);
+    drop(scene.occupy(start));
     let in_flight = || scene.upstream.bulkhead().unwrap().in_flight();
     let mut run = Run::new(&scene.policy, Never).on(&scene.upstream);
     let mut attempt = Box::pin(run.attempt(scene.play()));
@@ -498,6 +499,7 @@ fn a_run_returns_the_permits_of_a_dropped_attempt_at_once() {
 fn a_run_by_hand_keeps_the_permits_of_its_attempt() {
     let start = Start { half_open: true, held: false, taken: 0 };
     let scene = Scene::new(&[Step::Succeed], BACKOFFS[0], start);
+    drop(scene.occupy(start));
     let in_flight = || scene.upstream.bulkhead().unwrap().in_flight();
     let mut run = Run::<Down, _, _>::new(&scene.policy, Never).on(&scene.upstream);
     for attempt in 1..3 {
@@ -521,6 +523,7 @@ fn a_held_retry_that_is_dropped_spends_one_token() {
     for is_made in [true, false] {
         let start = Start { half_open: false, held: true, taken: 0 };
         let scene = Scene::new(&[Step::Hang], BACKOFFS[0], start);
+        drop(scene.occupy(start));
         let mut run = Run::new(&scene.policy, Never).on(&scene.upstream);
         let mut next = Box::pin(run.next());
         assert!(poll(next.as_mut()).is_pending(), "the first attempt is held too");
