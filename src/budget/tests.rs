@@ -29,7 +29,9 @@ proptest! {
         let taken = causes.into_iter().map(|cause| CAUSES[cause]);
         let held: Vec<_> = taken.filter(|cause| budget.take(*cause)).collect();
         prop_assert!(capacity > 0 || held.is_empty(), "an empty budget pays for nothing");
-        held.into_iter().for_each(|cause| budget.refund_for(cause));
+        for cause in held {
+            budget.refund_for(cause);
+        }
         prop_assert_eq!(budget.available(), capacity);
     }
 }

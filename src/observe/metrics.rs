@@ -86,6 +86,16 @@ impl Observe for Metrics {
     }
 }
 
+/// Returns the word for the state of a breaker after a transition.
+fn state_after(transition: Transition) -> &'static str {
+    match transition {
+        Transition::Opened { .. } => "open",
+        Transition::HalfOpened => "half_open",
+        Transition::Closed => "closed",
+        Transition::Isolated => "isolated",
+    }
+}
+
 fn publish(event: &Event<'_>, name: &SharedString) {
     let count = |series: &'static str, key: &'static str, value: &'static str| {
         counter!(series, "upstream" => name.clone(), key => value).increment(1);
@@ -173,12 +183,7 @@ fn publish(event: &Event<'_>, name: &SharedString) {
             call_ended(reason.as_str(), failure.health(), elapsed);
         }
         EventKind::Breaker(transition) => {
-            let to = match transition {
-                Transition::Opened { .. } => "open",
-                Transition::HalfOpened => "half_open",
-                Transition::Closed => "closed",
-                Transition::Isolated => "isolated",
-            };
+            let to = state_after(transition);
             count("resile_breaker_transitions_total", "to", to);
         }
         EventKind::Limiting { by, .. } => limiting(by, 1.0),

@@ -180,8 +180,8 @@ async fn a_call_of_statics_can_be_spawned_directly() {
     );
     assert_eq!(tokio::spawn(limited).await.unwrap().unwrap(), 5);
     // The other forms of a target own the upstream too.
-    let observer = Arc::new(|_: &Event<'_>| ());
-    let observed = Observed::new(Arc::clone(&upstream), observer);
+    let deaf = Arc::new(|_: &Event<'_>| ());
+    let observed = Observed::new(Arc::clone(&upstream), deaf);
     let call = retry(|attempt| ask("hello", attempt), &INSTANT, Never).on(observed);
     assert_eq!(tokio::spawn(call).await.unwrap().unwrap(), 5);
     let displayed = Displayed::new(Arc::clone(&upstream));

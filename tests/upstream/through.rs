@@ -171,6 +171,15 @@ proptest! {
     }
 }
 
+/// An error without a source.
+struct Plain;
+
+impl std::fmt::Display for Plain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("plain")
+    }
+}
+
 /// Each target of a call is a target of the postfix form.
 #[tokio::test(start_paused = true)]
 async fn every_target_takes_a_future() {
@@ -188,12 +197,6 @@ async fn every_target_takes_a_future() {
     assert_eq!((gave_up.reason(), gave_up.upstream()), (StopReason::Full, Some("owned")));
 
     assert_eq!(answer().through("a name", Always).await, Ok(7));
-    struct Plain;
-    impl std::fmt::Display for Plain {
-        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("plain")
-        }
-    }
     let fails = ready(Err::<u32, _>(Plain)).through(Displayed::new(&MODEL), Always);
     let words = fails.await.map_err(|gave_up| format!("{gave_up:#}")).unwrap_err();
     assert_eq!(words, "model: gave up after 1 attempt: plain");
@@ -208,8 +211,7 @@ async fn a_limit_to_the_left_is_a_failure_and_one_to_the_right_is_none() {
     assert_eq!(failed.reason(), StopReason::Attempts);
     assert_eq!(store.snapshot().unwrap().failures, 1);
 
-    let call =
-        async { hangs().through(&store, Always).await.map_err(|gave_up| gave_up.into_last()) };
+    let call = async { hangs().through(&store, Always).await.map_err(GaveUp::into_last) };
     assert!(timeout(SECOND, call).await.is_err());
     assert_eq!(store.snapshot().unwrap().failures, 1, "a dropped call counts for nothing");
 }
