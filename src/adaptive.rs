@@ -132,21 +132,21 @@ impl AdaptiveTimeout {
 
     /// Sets the factor between the quantile and the limit. Values below 1 and NaN become 1: a limit
     /// below the quantile would time out the calls that it was learned from.
-    #[must_use]
-    pub const fn with_factor(mut self, factor: f64) -> Self {
+    #[cfg(test)]
+    const fn with_factor(mut self, factor: f64) -> Self {
         self.factor = if factor > 1.0 { factor } else { 1.0 };
         self
     }
 
-    /// Sets the shortest limit. A lower [ceiling](Self::with_ceiling) wins over it.
-    #[must_use]
-    pub const fn with_floor(mut self, floor: Duration) -> Self {
+    /// Sets the shortest limit. A lower ceiling wins over it.
+    #[cfg(test)]
+    const fn with_floor(mut self, floor: Duration) -> Self {
         self.floor = floor;
         self
     }
 
-    /// Sets the longest limit, which also applies while too few latencies are known. The ceiling
-    /// wins over a higher floor.
+    /// Sets the longest limit, which also applies while too few latencies are known. A ceiling below
+    /// the floor of 250 ms wins over it.
     #[must_use]
     pub const fn with_ceiling(mut self, ceiling: Duration) -> Self {
         self.ceiling = ceiling;
@@ -155,8 +155,8 @@ impl AdaptiveTimeout {
 
     /// Sets the window after which a latency is forgotten. A latency counts for at least half of
     /// it. Saturates at 584 years.
-    #[must_use]
-    pub const fn with_window(mut self, window: Duration) -> Self {
+    #[cfg(test)]
+    const fn with_window(mut self, window: Duration) -> Self {
         let half = window.as_nanos() / 2;
         self.half = if half == 0 {
             1
@@ -172,16 +172,10 @@ impl AdaptiveTimeout {
     }
 
     /// Sets the number of latencies within the window that are needed for a limit. 0 means 1.
-    #[must_use]
-    pub const fn with_samples(mut self, samples: u32) -> Self {
+    #[cfg(test)]
+    const fn with_samples(mut self, samples: u32) -> Self {
         self.samples = if samples == 0 { 1 } else { samples };
         self
-    }
-
-    /// Returns the floor and the ceiling.
-    #[cfg(feature = "serde")]
-    pub(crate) const fn bounds(&self) -> (Duration, Duration) {
-        (self.floor, self.ceiling)
     }
 
     /// Returns the limit of a call that begins now, by the knowledge of the last call.
@@ -273,3 +267,6 @@ impl fmt::Debug for AdaptiveTimeout {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,7 +28,7 @@ use std::time::Duration;
 /// | window | 10 s, sliding by a sixteenth | long enough to hold 20 calls, short enough to notice |
 /// | slow-call rate | off | only the caller knows which calls are slow |
 /// | open time | 5 s, then 10 s, … 60 s, ± 20 % | most restarts take seconds; clients must not come back together |
-/// | hint cap | 5 min | a longer pause is not accepted blindly |
+/// | longest open time by a hint | 5 min | a longer pause is not accepted blindly |
 /// | probes | 5, of which 3 must pass | one lucky or unlucky call should not decide |
 /// | lease of a probe | 30 s | longer than most calls take; a hung probe must make room for another |
 ///
@@ -142,13 +142,6 @@ impl Breaker {
     #[must_use]
     pub const fn with_open_time(mut self, open: Backoff) -> Self {
         self.core.settings.open = open.or_jitter(OPEN_JITTER);
-        self
-    }
-
-    /// Sets the longest open time that an upstream's hint may cause. Zero ignores hints.
-    #[must_use]
-    pub const fn with_hint_cap(mut self, cap: Duration) -> Self {
-        self.core.settings.hint_cap = cap;
         self
     }
 

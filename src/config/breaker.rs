@@ -19,7 +19,7 @@ settings! {
     /// * `slow_rate`: a map of `share`, `of` and `limit`, or `"none"`.
     /// * `probes`: a number of probes, of which the share 0.6 must pass, or a map of `share` and `of`.
     /// * `open_time`: a [`Backoff`](crate::Backoff).
-    /// * `window`, `hint_cap`, `lease`: durations.
+    /// * `window`, `lease`: durations.
     Breaker, "a breaker", Breaker::new(), {
         "consecutive": IntegerVisitor::optional_from_1 => |breaker, failures| match failures {
             Some(failures) => breaker.with_consecutive(failures),
@@ -36,8 +36,6 @@ settings! {
         "window": DurationVisitor::required
             => |breaker, window| breaker.with_window(window.unwrap_or_default()),
         "open_time": Reader::<BackoffSettings>::at => |breaker, open| breaker.with_open_time(open),
-        "hint_cap": DurationVisitor::required
-            => |breaker, cap| breaker.with_hint_cap(cap.unwrap_or_default()),
         "probes": ProbesVisitor => |breaker, probes| breaker.with_probes(probes.share, probes.of),
         "lease": DurationVisitor::required
             => |breaker, lease| breaker.with_lease(lease.unwrap_or_default()),

@@ -21,55 +21,21 @@ settings! {
             => |budget, tokens| budget.with_deposit(tokens),
     }
 
-    /// Reads `jitter`, `least_spread`, `cap` and `default_hold`. A missing setting keeps its value
-    /// from [`Cooldown::new`]. A missing `cap` is at least the `default_hold`. A `default_hold`
-    /// above the `cap` is an error.
+    /// Reads `jitter` and `cap`. A missing setting keeps its value from [`Cooldown::new`].
     Cooldown, "a cooldown", Cooldown::new(), {
         "jitter": NumberVisitor::share
             => |cooldown, share| cooldown.with_jitter(share),
-        "least_spread": DurationVisitor::required
-            => |cooldown, spread| cooldown.with_least_spread(spread.unwrap_or_default()),
         "cap": DurationVisitor::required
             => |cooldown, cap| cooldown.with_cap(cap.unwrap_or_default()),
-        "default_hold": DurationVisitor::required
-            => |cooldown, hold| cooldown.with_default_hold(hold.unwrap_or_default()),
-    }, |cooldown, found| {
-        let (hold, cap) = (cooldown.default_hold(), cooldown.cap());
-        if hold > cap && found.has(&["default_hold", "cap"]) {
-            return Err(found.contradiction(
-                ("default_hold", &text(hold)),
-                ("cap", &text(cap)),
-                "`default_hold` to be at most `cap`, the longest hold",
-            ));
-        }
-        Ok(if found.has(&["cap"]) { cooldown } else { cooldown.with_cap(cap.max(hold)) })
     }
 
-    /// Reads `quantile`, `factor`, `floor`, `ceiling`, `window` and `samples`. A missing setting
-    /// keeps its value from [`AdaptiveTimeout::new`]. A missing `ceiling` is at least the `floor`. A
-    /// `floor` above the `ceiling` is an error.
+    /// Reads `quantile` and `ceiling`. A missing setting keeps its value from
+    /// [`AdaptiveTimeout::new`].
     AdaptiveTimeout, "an adaptive timeout", AdaptiveTimeout::new(), {
         "quantile": NumberVisitor::share
             => |adaptive, share| adaptive.with_quantile(share),
-        "factor": NumberVisitor::factor => |adaptive, factor| adaptive.with_factor(factor),
-        "floor": DurationVisitor::required
-            => |adaptive, floor| adaptive.with_floor(floor.unwrap_or_default()),
         "ceiling": DurationVisitor::required
             => |adaptive, ceiling| adaptive.with_ceiling(ceiling.unwrap_or_default()),
-        "window": DurationVisitor::required
-            => |adaptive, window| adaptive.with_window(window.unwrap_or_default()),
-        "samples": IntegerVisitor::from_1
-            => |adaptive, samples| adaptive.with_samples(samples),
-    }, |adaptive, found| {
-        let (floor, ceiling) = adaptive.bounds();
-        if floor > ceiling && found.has(&["floor", "ceiling"]) {
-            return Err(found.contradiction(
-                ("floor", &text(floor)),
-                ("ceiling", &text(ceiling)),
-                "`floor` to be at most `ceiling`, the longest limit",
-            ));
-        }
-        Ok(if found.has(&["ceiling"]) { adaptive } else { adaptive.with_ceiling(ceiling.max(floor)) })
     }
 }
 

@@ -33,9 +33,9 @@ use std::time::Duration;
 /// | setting | default | why |
 /// |---|---|---|
 /// | jitter | a quarter of the hold | calls from the time of the hold leave at most four times as fast as they came, and wait an eighth longer on average |
-/// | least spread | 250 ms | a quarter of one second, the shortest wait that a `Retry-After` header can state: a crowd needs room even after a short wait |
+/// | least spread | 250 ms, and none with a jitter of 0 | a quarter of one second, the shortest wait that a `Retry-After` header can state: a crowd needs room even after a short wait |
 /// | cap | 2 min | as in [`RetryPolicy`](crate::RetryPolicy): a call waits no longer for another call's hint than for its own. A quota that is gone for the day must not hold the process for the day: after the cap each call gets its own refusal |
-/// | default hold | 1 s | used after a refusal without a time: long enough for a limit per second, and short because it is a guess; further refusals extend it |
+/// | hold without a hint | 1 s, at most the cap | used after a refusal without a time: long enough for a limit per second, and short because it is a guess; further refusals extend it |
 ///
 /// # Cost
 ///
@@ -53,12 +53,15 @@ pub struct Cooldown {
     signal: Signal,
 }
 
+/// The shortest release, unless all waiters are released at one instant.
+const LEAST_SPREAD: Duration = Duration::from_millis(250);
+
 impl Cooldown {
     /// Creates a cooldown without a hold.
     pub const fn new() -> Self {
         let settings = Settings {
             jitter: 0.25,
-            least_spread: Duration::from_millis(250),
+            least_spread: LEAST_SPREAD,
             cap: Duration::from_secs(2 * 60),
             default_hold: Duration::from_secs(1),
         };
@@ -68,21 +71,17 @@ impl Cooldown {
 
 /// Settings for a cooldown before it is shared.
 impl Cooldown {
-    /// Sets the share of the hold over which the waiters are released: 0 to 1, NaN is 0.
+    /// Sets the share of the hold over which the waiters are released: 0 to 1, NaN is 0. With 0 all
+    /// waiters are released at one instant. Otherwise the release takes at least 250 ms.
     ///
     /// The hold runs from its first hint to the end of its latest one. It counts as at most the
     /// cap, and as at most thirty-two times its longest hint since it last ended. A hint before the
     /// end of the release belongs to the same hold.
     pub const fn with_jitter(mut self, share: f64) -> Self {
         let share = if share > 0.0 { share } else { 0.0 };
-        self.gate.settings_mut().jitter = if share > 1.0 { 1.0 } else { share };
-        self
-    }
-
-    /// Sets the shortest duration of the release. With zero here and as jitter, all waiters are
-    /// released at one instant.
-    pub const fn with_least_spread(mut self, spread: Duration) -> Self {
-        self.gate.settings_mut().least_spread = spread;
+        let settings = self.gate.settings_mut();
+        settings.jitter = if share > 1.0 { 1.0 } else { share };
+        settings.least_spread = if share > 0.0 { LEAST_SPREAD } else { Duration::ZERO };
         self
     }
 
@@ -93,35 +92,16 @@ impl Cooldown {
         self
     }
 
-    /// Sets the hold after a refusal without a hint. With zero such a refusal holds no calls. A hold
-    /// above the [cap](Self::with_cap) counts as the cap.
-    pub const fn with_default_hold(mut self, hold: Duration) -> Self {
-        self.gate.settings_mut().default_hold = hold;
-        self
-    }
-
     /// Returns the share of a hold over which its waiters are released.
     #[must_use]
     pub const fn jitter(&self) -> f64 {
         self.gate.settings().jitter
     }
 
-    /// Returns the shortest duration of the release.
-    #[must_use]
-    pub const fn least_spread(&self) -> Duration {
-        self.gate.settings().least_spread
-    }
-
     /// Returns the longest hold that one hint may cause.
     #[must_use]
     pub const fn cap(&self) -> Duration {
         self.gate.settings().cap
-    }
-
-    /// Returns the hold after a refusal without a hint.
-    #[must_use]
-    pub const fn default_hold(&self) -> Duration {
-        self.gate.settings().default_hold
     }
 }
 

@@ -30,11 +30,11 @@ fn a_whole_upstream_is_read() {
         "budget": { "capacity": 3, "deposit": 0.5 },
         "breaker": {
             "consecutive": 2, "failure_rate": { "share": 0.5, "of": 10 }, "slow_rate": "none", "window": "5s",
-            "open_time": { "curve": "fixed", "base": "3s" }, "hint_cap": "1m", "probes": { "share": 1.0, "of": 1 }, "lease": "9s"
+            "open_time": { "curve": "fixed", "base": "3s" }, "probes": { "share": 1.0, "of": 1 }, "lease": "9s"
         },
-        "cooldown": { "jitter": 0.0, "least_spread": "0s", "cap": "4s", "default_hold": "2s" },
+        "cooldown": { "jitter": 0.0, "cap": "4s" },
         "bulkhead": { "limit": 2, "queue": 0 },
-        "adaptive_timeout": { "quantile": 0.5, "factor": 3, "floor": "1s", "ceiling": "7s", "window": "1m", "samples": 5 }
+        "adaptive_timeout": { "quantile": 0.5, "ceiling": "7s" }
     }"#;
     let (timer, upstream) = (ManualTimer::new(), from_str::<Upstream>(text).unwrap());
     let upstream = upstream.with_timer(timer.clone());

@@ -36,11 +36,9 @@ fn documents() -> Vec<(Read, Value)> {
     let breaker = json!({
         "consecutive": 2, "failure_rate": { "share": 0.5, "of": 10 },
         "slow_rate": { "share": 0.5, "of": 10, "limit": "5s" }, "window": "5s",
-        "open_time": backoff, "hint_cap": "1m", "probes": { "share": 1.0, "of": 1 }, "lease": "9s"
+        "open_time": backoff, "probes": { "share": 1.0, "of": 1 }, "lease": "9s"
     });
-    let cooldown = json!({
-        "jitter": 0.5, "least_spread": "1s", "cap": "4s", "default_hold": "2s"
-    });
+    let cooldown = json!({ "jitter": 0.5, "cap": "4s" });
     let bulkhead = json!({ "limit": 2, "queue": 3, "max_wait": "5s" });
     let rate = json!({ "count": 4000, "per": "1m", "burst": 500 });
     let estimate = json!({ "quantile": 0.5, "samples": 2 });
@@ -52,9 +50,7 @@ fn documents() -> Vec<(Read, Value)> {
             "cache_read_weight": 0.5, "cache_write_weight": 1.25, "default_maximum": 9
         }
     });
-    let adaptive = json!({
-        "quantile": 0.5, "factor": 3, "floor": "1s", "ceiling": "7s", "window": "1m", "samples": 5
-    });
+    let adaptive = json!({ "quantile": 0.5, "ceiling": "7s" });
     let upstream = json!({
         "name": "model", "budget": budget, "breaker": breaker, "cooldown": cooldown,
         "bulkhead": bulkhead, "quota": quota, "adaptive_timeout": adaptive

@@ -88,7 +88,7 @@ fn effects(verdict: Verdict) -> (Option<Duration>, Option<Duration>) {
     let timer = ManualTimer::new();
     let open = Backoff::fixed(SECOND).with_jitter(Jitter::None);
     let upstream = Upstream::new("any")
-        .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO))
+        .with_cooldown(Cooldown::new().with_jitter(0.0))
         .with_breaker(Breaker::new().with_consecutive(1).with_open_time(open))
         .with_timer(timer);
     upstream.try_admit().unwrap().settle(&verdict);

@@ -312,10 +312,9 @@ fn a_hedge_is_send_if_its_parts_are() {
 
 #[tokio::test(start_paused = true)]
 async fn a_learned_delay_follows_the_measured_latency() {
-    let search =
-        Upstream::new("search").with_adaptive_timeout(AdaptiveTimeout::new().with_samples(5));
+    let search = Upstream::new("search").with_adaptive_timeout(AdaptiveTimeout::new());
     let learned = AFTER_50.with_learned_delay();
-    for _ in 0..5 {
+    for _ in 0..30 {
         hedge(scripted([(10, Ok(1))]), &learned, Never).on(&search).await.unwrap();
     }
     let delay = search.adaptive_timeout().unwrap().latency().unwrap();
@@ -333,33 +332,6 @@ async fn a_learned_delay_follows_the_measured_latency() {
         2
     );
     assert_eq!(began.elapsed(), 51 * MS);
-}
-
-/// The latencies of losers must count. Otherwise each winning hedge would make the next hedge
-/// earlier.
-#[tokio::test(start_paused = true)]
-async fn hedging_does_not_make_hedges_earlier() {
-    let adaptive = AdaptiveTimeout::new().with_samples(10).with_window(3600 * SECOND);
-    let search = Upstream::new("search").with_adaptive_timeout(adaptive);
-    let usual = search.adaptive_timeout().unwrap();
-    let learned = AFTER_50.with_learned_delay();
-    for _ in 0..100 {
-        hedge(scripted([(100, Ok(1))]), &learned.with_delay(SECOND), Never)
-            .on(&search)
-            .await
-            .unwrap();
-    }
-    let before = usual.latency().unwrap();
-    // Every first attempt now hangs and a fast hedge overtakes it. Nearly all successes take 20 ms.
-    let policy = learned.with_delay(300 * MS);
-    for _ in 0..4000 {
-        let began = Instant::now();
-        let op = scripted([(3_600_000, Ok(1)), (20, Ok(2))]);
-        hedge(op, &policy, Never).on(&search).await.unwrap();
-        assert!(usual.latency().unwrap() >= before, "{usual:?}");
-        // The delay does not grow without end either, although the true quantile is an hour.
-        assert!(began.elapsed() <= 321 * MS);
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -126,7 +126,7 @@ impl World {
         let upstream = Upstream::new("world")
             .with_budget(Budget::new().with_capacity(10).with_deposit(1.0))
             .with_breaker(breaker)
-            .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO))
+            .with_cooldown(Cooldown::new().with_jitter(0.0))
             .with_bulkhead(Bulkhead::new(2).with_queue(1))
             .with_timer(timer.clone());
         let (token, does) =

@@ -168,7 +168,7 @@ fn cut_attempts_are_published() {
 
 #[test]
 fn holds_are_published() {
-    let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
+    let cooldown = Cooldown::new().with_jitter(0.0);
     let weather = published_as("weather").with_cooldown(cooldown).with_bulkhead(Bulkhead::new(1));
     let recorder = recorded(async {
         weather.hold(SECOND * 2);

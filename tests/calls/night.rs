@@ -90,7 +90,7 @@ fn an_operator_reads_what_failed_since_when_and_what_was_done() {
     let weather = Upstream::new("weather")
         .with_budget(Budget::new().with_capacity(3))
         .with_breaker(Breaker::new().with_consecutive(3).with_open_time(open).with_probes(1.0, 1))
-        .with_cooldown(Cooldown::new().with_jitter(0.0))
+        .with_cooldown(Cooldown::new().with_jitter(0.01))
         .with_bulkhead(Bulkhead::new(2).with_queue(1))
         .with_timer(&timer)
         .with_seed(7);

@@ -488,8 +488,7 @@ fn events_print_readable_messages() {
         ]
     );
     // A call that is held and then cut, and a call that is refused.
-    let held =
-        feed.with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO));
+    let held = feed.with_cooldown(Cooldown::new().with_jitter(0.0));
     let held = held.with_breaker(Breaker::new()).with_observer(&());
     held.hold(SECOND * 3);
     let hangs = || std::future::pending::<Result<(), Down>>();

@@ -397,7 +397,7 @@ fn a_breaker_logs_the_start_and_the_end_of_an_outage() {
 fn refusals_cancellations_and_holds_are_debug() {
     capture();
     let timer = ManualTimer::new();
-    let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
+    let cooldown = Cooldown::new().with_jitter(0.0);
     let full = Bulkhead::new(1).with_queue(0);
     let feed = Upstream::new("feed").with_cooldown(cooldown).with_bulkhead(full).with_timer(&timer);
     let succeeds = || retry(|_| async { Ok::<_, Down>(()) }, POLICY, Never);

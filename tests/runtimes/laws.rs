@@ -262,7 +262,7 @@ async fn a_fallback_follows_a_cut<M: Timer + Clone>(timer: &M) {
 }
 
 async fn a_cooldown_holds_the_next_call<M: Timer + Clone>(timer: &M) {
-    let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
+    let cooldown = Cooldown::new().with_jitter(0.0);
     let upstream = upstream(timer).with_cooldown(cooldown);
     let throttled = |_: &io::Error| Verdict::throttled().after(MS * 20);
     let began = timer.now();

@@ -340,7 +340,7 @@ fn a_call_that_the_breaker_refuses_holds_no_permit() {
 #[test]
 fn a_call_that_the_cooldown_holds_holds_no_permit() {
     let timer = ManualTimer::new();
-    let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
+    let cooldown = Cooldown::new().with_jitter(0.0);
     let upstream = limited(Bulkhead::new(1), &timer).with_cooldown(cooldown);
     let ahead = upstream.try_admit().unwrap();
     let mut waits = Box::pin(upstream.admit(Never));

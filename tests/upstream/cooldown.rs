@@ -20,7 +20,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Creates a cooldown that releases all waiters at one instant.
 fn exact() -> Cooldown {
-    Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO)
+    Cooldown::new().with_jitter(0.0)
 }
 
 fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
@@ -109,7 +109,7 @@ fn a_cooldown_reads_no_clock_after_its_hold_has_ended() {
     let timer = Counting(ManualTimer::new(), AtomicU32::new(0));
     let upstream = held_by(Cooldown::new(), &timer);
     upstream.hold(SECOND);
-    timer.0.advance(SECOND + upstream.cooldown().unwrap().least_spread());
+    timer.0.advance(SECOND + Duration::from_millis(250));
     assert_eq!(upstream.held(), None);
     let read = timer.1.load(Ordering::Relaxed);
     assert!(matches!(poll(pin!(upstream.admit(Never))), Poll::Ready(Ok(_))));
@@ -291,7 +291,7 @@ fn only_throttled_verdicts_hold() {
     assert_eq!(fail(Verdict::transient()), None);
     assert_eq!(fail(Verdict::transient().after(SECOND)), None);
     assert_eq!(fail(Verdict::throttled().after(Duration::ZERO)), None);
-    assert_eq!(fail(Verdict::throttled()), Some(cooldown.default_hold()));
+    assert_eq!(fail(Verdict::throttled()), Some(SECOND));
     timer.advance(2 * SECOND);
     assert_eq!(fail(Verdict::throttled().after(3 * SECOND)), Some(3 * SECOND));
     timer.advance(4 * SECOND); // its release is over, too
@@ -336,12 +336,11 @@ fn only_verdicts_and_hold_hold_a_cooldown() {
 }
 
 #[test]
-fn settings_of_zero_disable_holds() {
+fn a_cap_of_zero_disables_holds() {
     let timer = ManualTimer::new();
     let upstream = held_by(Cooldown::new().with_cap(Duration::ZERO), &timer);
     upstream.hold(Duration::MAX);
     assert_eq!(upstream.held(), None);
-    let upstream = held_by(Cooldown::new().with_default_hold(Duration::ZERO), &timer);
     let call = upstream.call(async { Err::<(), _>(WithVerdict(Verdict::throttled())) }, verdict_of);
     assert!(poll(pin!(call)).is_ready());
     assert_eq!(upstream.held(), None);
@@ -485,13 +484,13 @@ proptest! {
         steps in prop::collection::vec(step(), 1..60),
         cap in duration(),
         jitter in prop_oneof![Just(f64::NAN), Just(f64::INFINITY), -1.0..2.0_f64],
-        least in duration(),
     ) {
         const LAST: Duration = Duration::from_nanos(u64::MAX);
         let timer = ManualTimer::new();
-        let cooldown = Cooldown::new().with_cap(cap).with_jitter(jitter).with_least_spread(least);
+        let cooldown = Cooldown::new().with_cap(cap).with_jitter(jitter);
         let upstream = held_by(cooldown, &timer);
         let jitter = upstream.cooldown().unwrap().jitter();
+        let least = if jitter > 0.0 { SECOND / 4 } else { Duration::ZERO };
         let (mut since, mut until, mut hint) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
         let spread = |since: Duration, until: Duration, hint: Duration| {
             let held = until.saturating_sub(since).min(hint.saturating_mul(32)).min(cap);

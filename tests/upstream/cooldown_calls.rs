@@ -25,7 +25,7 @@ fn policy() -> RetryPolicy<fn(&HintSeconds) -> Verdict> {
 }
 
 fn exact() -> Upstream {
-    let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
+    let cooldown = Cooldown::new().with_jitter(0.0);
     Upstream::new("held").with_cooldown(cooldown)
 }
 

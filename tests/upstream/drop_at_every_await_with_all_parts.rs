@@ -97,13 +97,13 @@ impl Scene {
             .with_budget(budget())
             .with_breaker(breaker(if start.half_open { 1 } else { 3 }))
             .with_bulkhead(Bulkhead::new(PERMITS))
-            .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO))
+            .with_cooldown(Cooldown::new().with_jitter(0.0))
             .with_timer(timer.clone());
         let outer = Upstream::new("outer")
             .with_budget(budget())
             .with_breaker(breaker(3))
             .with_bulkhead(Bulkhead::new(PERMITS))
-            .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO))
+            .with_cooldown(Cooldown::new().with_jitter(0.0))
             .with_timer(timer.clone());
         Self {
             script: Script::new(steps),

@@ -5,7 +5,6 @@ mod by_hand;
 #[path = "../support/script.rs"]
 mod script;
 
-mod adaptive;
 mod breaker;
 mod budget;
 mod bulkhead;

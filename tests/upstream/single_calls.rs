@@ -46,7 +46,7 @@ impl Scene {
     fn new(place: Place) -> Self {
         let quota = Quota::new().with_tokens(Rate::per_minute(60)).with_concurrency(5);
         let upstream = Upstream::new("any")
-            .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO))
+            .with_cooldown(Cooldown::new().with_jitter(0.0))
             .with_bulkhead(Bulkhead::new(1))
             .with_quota(quota)
             .with_breaker(Breaker::new());
@@ -271,7 +271,7 @@ proptest! {
             .unwrap();
         let (outcome, took) = runtime.block_on(async {
             let upstream = Upstream::new("any")
-                .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO));
+                .with_cooldown(Cooldown::new().with_jitter(0.0));
             upstream.hold(held);
             let token = cancelled_in(stops);
             let began = Instant::now();

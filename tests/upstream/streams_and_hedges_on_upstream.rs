@@ -41,8 +41,7 @@ fn guarded(failures: u32) -> Upstream {
 
 /// Creates an upstream with a cooldown that releases all calls at once.
 fn cooled() -> Upstream {
-    Upstream::new("host")
-        .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO))
+    Upstream::new("host").with_cooldown(Cooldown::new().with_jitter(0.0))
 }
 
 /// Returns the numbers of calls and of failures in the breaker.
@@ -188,12 +187,16 @@ async fn a_throttled_stream_holds_all_calls() {
 
 /// Opens after `half`, yields content after `half` again, and the last item an hour later.
 fn slow(half: Duration) -> impl Future<Output = Result<Steps, &'static str>> {
+    with_rest(half, 3600 * SECOND)
+}
+
+fn with_rest(half: Duration, rest: Duration) -> impl Future<Output = Result<Steps, &'static str>> {
     let first = stream::once(async move {
         sleep(half).await;
         Ok(1)
     });
-    let rest = stream::once(async {
-        sleep(3600 * SECOND).await;
+    let rest = stream::once(async move {
+        sleep(rest).await;
         Ok(2)
     });
     async move {
@@ -229,11 +232,13 @@ async fn the_attempt_timeout_ends_with_the_first_content() {
 /// The learned latency of a stream is the time to its first content.
 #[tokio::test(start_paused = true)]
 async fn the_learned_latency_of_a_stream_is_the_time_to_content() {
-    let adaptive = AdaptiveTimeout::new().with_samples(1).with_window(24 * 3600 * SECOND);
-    let host = Upstream::new("host").with_adaptive_timeout(adaptive);
+    let host = Upstream::new("host").with_adaptive_timeout(AdaptiveTimeout::new());
     let policy = ONCE.with_learned_attempt_timeout();
-    let call = retry_stream(|_| slow(SECOND), policy, Never).on(&host);
-    assert_eq!(call.try_collect::<Vec<_>>().await.unwrap(), [1, 2]);
+    let calls = (0..30).map(|_| async {
+        let call = retry_stream(|_| with_rest(SECOND, SECOND), policy, Never).on(&host);
+        assert_eq!(call.try_collect::<Vec<_>>().await.unwrap(), [1, 2]);
+    });
+    futures_util::future::join_all(calls).await;
     let learned = host.adaptive_timeout().unwrap();
     let usual = learned.latency().unwrap();
     assert!(usual >= 2 * SECOND && usual < 3 * SECOND, "{usual:?}");

@@ -74,7 +74,7 @@ impl World {
                     .with_cooldown(Cooldown::new())
                     .with_bulkhead(Bulkhead::new(6).with_queue(12).with_max_wait(millis(400)))
                     .with_quota(quota(Charge::ACTUAL.with_maximum_reserved(true)))
-                    .with_adaptive_timeout(AdaptiveTimeout::new().with_samples(10)),
+                    .with_adaptive_timeout(AdaptiveTimeout::new()),
                 50_000,
                 Some(&fuse),
                 exact(true),

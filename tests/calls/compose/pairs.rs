@@ -282,7 +282,7 @@ impl<E: Failure> Rig<E> {
             .with_hangs(rate(State::Hanging));
         let upstream = || Upstream::new("host").with_observer(&());
         let bulkhead = || Bulkhead::new(u32::from(layer.state != State::Refusing));
-        let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
+        let cooldown = Cooldown::new().with_jitter(0.0);
         let rig = Self {
             learns: upstream().with_adaptive_timeout(AdaptiveTimeout::new().with_ceiling(ADAPTIVE)),
             guards: upstream().with_breaker(Breaker::new().with_window(HOUR * 24)),

@@ -123,7 +123,7 @@ async fn every_part_on_one_upstream_works_together() {
     for own in [true, false] {
         let upstream = Upstream::new("host")
             .with_breaker(Breaker::new().with_consecutive(3).with_open_time(MINUTE))
-            .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO))
+            .with_cooldown(Cooldown::new().with_jitter(0.0))
             .with_budget(Budget::new().with_capacity(10))
             .with_bulkhead(Bulkhead::new(5));
         let available = || upstream.budget().unwrap().available();

@@ -56,8 +56,7 @@ async fn a_retry_gives_its_verdicts_to_the_breaker() {
 async fn probing() -> Upstream {
     let breaker =
         Breaker::new().with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND));
-    let upstream = upstream(breaker)
-        .with_cooldown(Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO));
+    let upstream = upstream(breaker).with_cooldown(Cooldown::new().with_jitter(0.0));
     fail(&upstream);
     tokio::time::sleep(SECOND).await;
     upstream
@@ -126,7 +125,7 @@ async fn a_probe_that_is_cut_has_failed() {
             .with_consecutive(1)
             .with_probes(1.0, 1)
             .with_open_time(opening_for(SECOND));
-        let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
+        let cooldown = Cooldown::new().with_jitter(0.0);
         let upstream = Upstream::new("guarded")
             .with_breaker(breaker)
             .with_cooldown(cooldown)
@@ -319,7 +318,7 @@ fn a_held_call_counts_at_the_end_of_its_attempt() {
     let policy = RetryPolicy::new().with_total_timeout(60 * SECOND);
     for policy in [policy, policy.without_total_timeout()] {
         let timer = ManualTimer::new();
-        let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
+        let cooldown = Cooldown::new().with_jitter(0.0);
         let upstream = Upstream::new("held")
             .with_breaker(counting())
             .with_cooldown(cooldown)

@@ -99,9 +99,7 @@ fn fragile(breaker: Breaker) -> (Arc<Fragile>, Fragiles) {
     let upstream = Upstream::new("fragile")
         .with_breaker(breaker)
         .with_bulkhead(Bulkhead::new(1).with_queue(0))
-        .with_cooldown(
-            Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO).with_cap(SECOND),
-        )
+        .with_cooldown(Cooldown::new().with_jitter(0.0).with_cap(SECOND))
         .with_shared_observer(Arc::clone(&fragile))
         .with_timer(Arc::clone(&fragile));
     (fragile, upstream)

@@ -210,7 +210,7 @@ async fn a_cancelled_waiter_leaves_and_the_next_goes() {
 /// A refusal with a hint arrives while two calls wait. They keep their places.
 #[tokio::test(start_paused = true)]
 async fn a_cooldown_holds_the_waiters_in_their_places() {
-    let cooldown = Cooldown::new().with_jitter(0.0).with_least_spread(Duration::ZERO);
+    let cooldown = Cooldown::new().with_jitter(0.0);
     let (upstream, order, began) =
         (tokens().with_cooldown(cooldown), Order::default(), Instant::now());
     let last = upstream.at_cost(Cost::input(60)).try_admit().unwrap();

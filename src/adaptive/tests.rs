@@ -1,17 +1,16 @@
-//! `resile::AdaptiveTimeout`: the timeout follows the measured latencies.
-
 use std::convert::Infallible;
 use std::future::{pending, ready};
 use std::sync::Arc;
 use std::time::Duration;
 
-use proptest::prelude::*;
-use resile::classify::{Always, Cut};
-use resile::timeout::Elapsed;
-use resile::{
-    AdaptiveTimeout, Backoff, GaveUp, Never, ResilienceExt, RetryPolicy, Run, StopReason, Upstream,
-    retry,
+use crate::classify::{Always, Cut};
+use crate::policy::Attempt;
+use crate::timeout::Elapsed;
+use crate::{
+    AdaptiveTimeout, Backoff, GaveUp, HedgePolicy, Never, ResilienceExt, RetryPolicy, Run,
+    StopReason, Upstream, hedge, retry,
 };
+use proptest::prelude::*;
 use static_assertions::assert_impl_all;
 
 assert_impl_all!(AdaptiveTimeout: Send, Sync, std::panic::UnwindSafe);
@@ -294,5 +293,30 @@ proptest! {
             prop_assert!(limit.limit() <= ceiling);
             prop_assert!(limit.limit() >= floor.min(ceiling));
         }
+    }
+}
+
+/// The latencies of losers must count. Otherwise each winning hedge would make the next hedge
+/// earlier.
+#[tokio::test(start_paused = true)]
+async fn hedging_does_not_make_hedges_earlier() {
+    let adaptive = AdaptiveTimeout::new().with_samples(10).with_window(3600 * SECOND);
+    let search = Upstream::new("search").with_adaptive_timeout(adaptive);
+    let usual = search.adaptive_timeout().unwrap();
+    let learned = HedgePolicy::new().with_learned_delay();
+    let first = |_: Attempt| takes(100 * MS);
+    for _ in 0..100 {
+        hedge(first, learned.with_delay(SECOND), Never).on(&search).await.unwrap();
+    }
+    let before = usual.latency().unwrap();
+    // Every first attempt now hangs and a fast hedge overtakes it. Nearly all successes take 20 ms.
+    let policy = learned.with_delay(300 * MS);
+    for _ in 0..4000 {
+        let began = tokio::time::Instant::now();
+        let op = |attempt: Attempt| takes(if attempt.is_first() { 3600 * SECOND } else { 20 * MS });
+        hedge(op, policy, Never).on(&search).await.unwrap();
+        assert!(usual.latency().unwrap() >= before, "{usual:?}");
+        // The delay does not grow without end either, although the true quantile is an hour.
+        assert!(began.elapsed() <= 321 * MS);
     }
 }
