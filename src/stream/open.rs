@@ -39,7 +39,8 @@ use futures_core::Stream;
 /// # async fn main() {
 /// use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 /// use resile::stream::Part;
-/// use resile::{Attempt, Error, Never, RetryPolicy, StreamResilienceExt, retry_stream};
+/// use resile::timeout::Error;
+/// use resile::{Attempt, Never, RetryPolicy, StreamResilienceExt, retry_stream};
 /// use std::time::Duration;
 ///
 /// type Failure = Error<&'static str>;
