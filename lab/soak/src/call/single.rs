@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
+use futures_util::TryFutureExt;
 use resile::call::Admission;
 use resile::cancel::Cancel;
 use resile::classify::Always;

@@ -93,10 +93,8 @@ fn run(f: f64, policy: &RetryPolicy, capacity: Option<u32>, until: u64) -> Measu
                 let verdict = Some(Verdict::transient());
                 let decision = policy.decide(attempt, verdict, |range| rng.random_range(range));
                 let Decision::Retry(_) = decision else { continue };
-                if let Some(budget) = budget {
-                    if !budget.withdraw() {
-                        continue;
-                    }
+                if budget.is_some_and(|budget| !budget.withdraw()) {
+                    continue;
                 }
                 (client, Attempt::new(attempt.number() + 1))
             }

@@ -111,10 +111,8 @@ fn run(
                 let verdict = Some(Verdict::transient());
                 let decision = policy.decide(failed, verdict, |range| rng.random_range(range));
                 let Decision::Retry(delay) = decision else { continue };
-                if let Some(budget) = budget {
-                    if !budget.withdraw() {
-                        continue;
-                    }
+                if budget.is_some_and(|budget| !budget.withdraw()) {
+                    continue;
                 }
                 // From now on, an answer to the earlier attempt is ignored.
                 calls[call].waits = Some(Attempt::new(attempt + 1).with_delay(delay));

@@ -134,10 +134,8 @@ fn run(
                     client.policy.decide(failed, Some(verdict), |range| rng.random_range(range));
                 let Decision::Retry(delay) = decision else { continue };
                 assert_eq!(delay, Duration::ZERO, "this model retries at once");
-                if let Some(budget) = &budget {
-                    if !budget.withdraw() {
-                        continue;
-                    }
+                if budget.as_ref().is_some_and(|budget| !budget.withdraw()) {
+                    continue;
                 }
                 Attempt::new(failed.number() + 1)
             }
