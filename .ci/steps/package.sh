@@ -89,7 +89,8 @@ minimums() {
         test=("${run[@]}" test --quiet --locked --all-features --lib)
         # Left out: what reads the repository, and the sizes of futures, which have tokio's timer in them.
         export PROPTEST_CASES=16 # the inputs are searched on the other Rust
-        "${test[@]}" --test calls --test upstream --test llm -- --skip guide:: --skip links:: --skip keep_their_sizes
+        "${test[@]}" --test calls --test upstream -- --skip keep_their_sizes
+        "${test[@]}" -p resile-llm --test llm
         "${test[@]}" -p resile-redis
     )
 }
