@@ -36,5 +36,5 @@ docs_rs() {
         return
     fi
     RUSTDOC="$rustdoc" RUSTDOCFLAGS="--cfg docsrs -D warnings" "${docs[@]}" --target "$WASM"
-    answers "$(<"$CARGO_TARGET_DIR/$WASM/doc/resile/struct.BrowserTimer.html")" 'feature <code>browser</code>'
+    answers "$(<"$CARGO_TARGET_DIR/$WASM/doc/resile/time/struct.BrowserTimer.html")" 'feature <code>browser</code>'
 }
