@@ -15,7 +15,7 @@ use std::process::Command;
 /// The names that the mistakes use.
 const HEAD: &str = "
 #![allow(unused, dead_code)]
-use resile::*;
+use resile::{classify::Always, *};
 use std::{error, future::ready, io, sync::Arc};
 static UP: Upstream = Upstream::new(\"up\");
 const P: RetryPolicy = RetryPolicy::new();
