@@ -359,13 +359,16 @@ fn folders(found: &[(String, String)]) -> Vec<Folder<'_>> {
     folders
 }
 
-/// Collects every source file below the folder, with its path from the root.
+/// Collects every source file below the folder, with its path from the root. A file of unit tests,
+/// like an inline module of them, may know everything.
 fn sources(root: &Path, folder: &Path, found: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             sources(root, &path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && path.file_name().is_some_and(|name| name != "tests.rs")
+        {
             let name = path.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
             found.push((name, fs::read_to_string(&path).unwrap()));
         }
