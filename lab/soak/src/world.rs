@@ -22,7 +22,7 @@ pub(crate) struct World {
     pub(crate) hosts: [Box<Host>; HOSTS],
     /// An upstream without parts.
     pub(crate) bare: Upstream<ManualTimer>,
-    /// A bulkhead without an upstream.
+    /// An upstream with a bulkhead alone.
     pub(crate) gate: Upstream<ManualTimer>,
     pub(crate) seed: u64,
     /// True if one thread runs all calls. Then nothing else changes between two of its steps.

@@ -103,7 +103,7 @@ impl<'w> Call<'w> {
         }
     }
 
-    /// Makes an attempt under a bulkhead without an upstream.
+    /// Makes an attempt on an upstream that has a bulkhead alone.
     pub(super) async fn limited(&self) -> End {
         let (job, dice) = (self.job, &self.dice);
         let operation = async {
@@ -112,7 +112,8 @@ impl<'w> Call<'w> {
             Ok::<_, Down>(())
         };
         let limited = operation.through(&job.world.gate, Always);
-        let limited = limited.map_err(|_| Down::broken()).timeout(dice.time(30));
+        let limited = async { limited.await.map_err(|_| Down::broken()) };
+        let limited = limited.timeout(dice.time(30));
         match limited.on(&Self::host_of(job).upstream).await {
             Ok(()) => End::Succeeded,
             Err(_) => End::GaveUp(StopReason::Full),
