@@ -1,7 +1,7 @@
 use super::rate::RateVisitor;
 use super::settings::{Changed, Reader, settings};
 use super::visit::{FlagVisitor, IntegerVisitor, NumberVisitor};
-use crate::quota::{Charge, Estimate, Quota};
+use crate::quota::{Charge, Quota};
 
 settings! {
     /// Reads a quota. A missing setting keeps its value from [`Quota::new`].
@@ -13,7 +13,6 @@ settings! {
     /// * `concurrency`, `queue`: whole numbers.
     /// * `charge`: a map of `maximum_reserved`, `refund`, `default_maximum`, `output_weight`,
     ///   `cache_read_weight` and `cache_write_weight`.
-    /// * `estimate`: a map of `quantile` and `samples`.
     ///
     /// # Examples
     ///
@@ -43,8 +42,6 @@ settings! {
             => |quota, limit| quota.with_concurrency(limit),
         "queue": IntegerVisitor::from_0 => |quota, waiting| quota.with_queue(waiting),
         "charge": Reader::<Changed<Charge>>::at => |quota, charge| quota.with_charge(charge),
-        "estimate": Reader::<Changed<Estimate>>::at
-            => |quota, estimate| quota.with_estimate(estimate),
     }
 
     /// Reads `maximum_reserved`, `refund`, `default_maximum`, `output_weight`, `cache_read_weight` and
@@ -84,12 +81,5 @@ settings! {
             ));
         }
         Ok(charge)
-    }
-
-    /// Reads `quantile` and `samples`. A missing setting keeps its value from [`Estimate::new`].
-    Estimate, "an estimate", Estimate::new(), {
-        "quantile": NumberVisitor::share => |estimate, quantile| estimate.with_quantile(quantile),
-        "samples": IntegerVisitor::from_1
-            => |estimate, samples| estimate.with_samples(samples),
     }
 }

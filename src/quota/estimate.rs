@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::histogram::{Histogram, clamped_quantile};
+use crate::histogram::Histogram;
 
 /// An estimate of the tokens of the next call, by the usage of recent calls.
 ///
@@ -15,7 +15,9 @@ use crate::histogram::{Histogram, clamped_quantile};
 ///
 /// # Defaults
 ///
-/// | setting | default | why |
+/// They have no setting.
+///
+/// | number | value | why |
 /// |---|---|---|
 /// | quantile | 0.95 | one call in twenty uses more than it reserved, and the rest give back little |
 /// | samples | 30 | fewer calls say little about a quantile of 0.95 |
@@ -28,16 +30,14 @@ use crate::histogram::{Histogram, clamped_quantile};
 /// ```
 /// use resile::quota::Estimate;
 ///
-/// static SUMMARIES: Estimate = Estimate::new().with_samples(3);
-/// for tokens in [100, 120, 110] {
-///     SUMMARIES.record(2_000, tokens);
+/// static SUMMARIES: Estimate = Estimate::new();
+/// for call in 0..30 {
+///     SUMMARIES.record(2_000, 100 + call % 3 * 10);
 /// }
 /// let output = SUMMARIES.output().unwrap();
 /// assert!((120..=136).contains(&output));
 /// ```
 pub struct Estimate {
-    quantile: f64,
-    samples: u32,
     input: Side,
     output: Side,
 }
@@ -53,6 +53,10 @@ struct Side {
     usage: OnceLock<Box<Histogram>>,
 }
 
+/// The share of calls that use no more than the estimate.
+const QUANTILE: f64 = 0.95;
+/// The number of calls that are needed for an estimate.
+const SAMPLES: u32 = 30;
 /// The histogram counts nanoseconds in steps of 2^13. A token is one step.
 const STEP: u32 = 13;
 /// The number of calls after which older ones are forgotten.
@@ -67,21 +71,7 @@ impl Estimate {
     /// Creates an estimate without usage.
     #[must_use]
     pub const fn new() -> Self {
-        Self { quantile: 0.95, samples: 30, input: Side::new(), output: Side::new() }
-    }
-
-    /// Sets the quantile. Values are clamped to 0 to 1. NaN is 1.
-    #[must_use]
-    pub const fn with_quantile(mut self, quantile: f64) -> Self {
-        self.quantile = clamped_quantile(quantile);
-        self
-    }
-
-    /// Sets the number of calls that are needed for an estimate. 0 means 1.
-    #[must_use]
-    pub const fn with_samples(mut self, samples: u32) -> Self {
-        self.samples = if samples == 0 { 1 } else { samples };
-        self
+        Self { input: Side::new(), output: Side::new() }
     }
 
     /// Returns the estimated number of input tokens. `None` while too few calls are known.
@@ -105,12 +95,12 @@ impl Estimate {
 
     #[inline]
     pub(super) fn record_input(&self, tokens: u64) {
-        self.input.count(tokens, self.quantile, self.samples);
+        self.input.count(tokens);
     }
 
     #[inline]
     pub(super) fn record_output(&self, tokens: u64) {
-        self.output.count(tokens, self.quantile, self.samples);
+        self.output.count(tokens);
     }
 
     /// Returns the number of input tokens to reserve if the caller does not know it.
@@ -142,20 +132,20 @@ impl Side {
     }
 
     #[inline]
-    fn count(&self, tokens: u64, quantile: f64, samples: u32) {
+    fn count(&self, tokens: u64) {
         let usage = self.usage.get_or_init(|| Box::new(Histogram::new()));
         let (count, tokens) = (self.count.fetch_add(1, Ordering::Relaxed) + 1, tokens.min(LARGEST));
         usage.turn_to(count, TURN);
         usage.count(tokens << STEP);
-        if count <= u64::from(samples) || count % PAUSE == 0 {
-            self.work_out(usage, tokens, quantile, samples);
+        if count <= u64::from(SAMPLES) || count % PAUSE == 0 {
+            self.work_out(usage, tokens);
         }
     }
 
     /// Computes the quantile. Until enough calls are known, keeps the largest usage.
     #[cold]
-    fn work_out(&self, usage: &Histogram, tokens: u64, quantile: f64, samples: u32) {
-        let known = match usage.quantile(quantile, samples) {
+    fn work_out(&self, usage: &Histogram, tokens: u64) {
+        let known = match usage.quantile(QUANTILE, SAMPLES) {
             Some(edge) => IS_KNOWN | (edge >> STEP).min(LARGEST),
             None => self.known.load(Ordering::Relaxed).max(tokens),
         };

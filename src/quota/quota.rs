@@ -7,7 +7,6 @@ use super::rate::Rate;
 use crate::signal::Signal;
 use crate::sync::AtomicU64;
 use std::fmt;
-use std::mem;
 
 /// The limits of a provider, shared by all calls of an [`Upstream`](crate::Upstream).
 ///
@@ -109,12 +108,6 @@ impl Quota {
     /// Sets the rule by which the provider charges.
     pub const fn with_charge(mut self, charge: Charge) -> Self {
         self.charge = charge;
-        self
-    }
-
-    /// Sets the estimate of the usage of a call.
-    pub const fn with_estimate(mut self, estimate: Estimate) -> Self {
-        mem::forget(mem::replace(&mut self.estimate, estimate));
         self
     }
 

@@ -1,7 +1,6 @@
 //! Each error of a configuration names the setting, the settings around it and what is right. The
 //! laws walk documents with every setting of every type.
 
-use resile::quota::Estimate;
 use resile::{
     AdaptiveTimeout, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy,
     Jitter, Quota, RetryPolicy, Upstream,
@@ -41,10 +40,9 @@ fn documents() -> Vec<(Read, Value)> {
     let cooldown = json!({ "jitter": 0.5, "cap": "4s" });
     let bulkhead = json!({ "limit": 2, "queue": 3, "max_wait": "5s" });
     let rate = json!({ "count": 4000, "per": "1m", "burst": 500 });
-    let estimate = json!({ "quantile": 0.5, "samples": 2 });
     let quota = json!({
         "requests": rate, "input": rate, "output": rate, "tokens": rate, "concurrency": 64,
-        "queue": 5, "estimate": estimate,
+        "queue": 5,
         "charge": {
             "maximum_reserved": true, "refund": false, "output_weight": 5,
             "cache_read_weight": 0.5, "cache_write_weight": 1.25, "default_maximum": 9
@@ -65,7 +63,6 @@ fn documents() -> Vec<(Read, Value)> {
         (read::<Breaker>, breaker),
         (read::<Cooldown>, cooldown),
         (read::<Bulkhead>, bulkhead),
-        (read::<Estimate>, estimate),
         (read::<Quota>, quota),
         (read::<AdaptiveTimeout>, adaptive),
         (read::<Upstream>, upstream),
@@ -119,7 +116,6 @@ fn is_right(setting: &str, value: &Value) -> bool {
                     "cooldown",
                     "quota",
                     "charge",
-                    "estimate",
                     "adaptive_timeout",
                 ])
         }

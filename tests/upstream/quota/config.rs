@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::quota::{Charge, Dimension, Estimate, Rate};
+use resile::quota::{Charge, Dimension, Rate};
 use resile::{Quota, Upstream};
 use serde_json::from_str;
 
@@ -25,8 +25,7 @@ fn a_whole_quota_is_read() {
             "tokens": { "count": 9, "per": "1d" },
             "concurrency": 64,
             "queue": 5,
-            "charge": { "maximum_reserved": true, "refund": false },
-            "estimate": { "quantile": 0.5, "samples": 2 }
+            "charge": { "maximum_reserved": true, "refund": false }
         }
     }"#
     .replace("1d", "24h");
@@ -39,15 +38,11 @@ fn a_whole_quota_is_read() {
     assert_eq!(quota.rate(Dimension::Tokens), Some(Rate::new(9, day)));
     assert_eq!((quota.concurrency(), quota.queue()), (Some(64), 5));
     assert_eq!(quota.charge(), super::NOT_REFUNDED);
-    (0..2).for_each(|_| quota.estimate().record(0, 10));
-    assert_eq!(quota.estimate().output(), Some(11), "two samples are enough");
 }
 
 #[test]
 fn missing_settings_have_the_values_of_new() {
     assert_eq!(format!("{:?}", read("{}").unwrap()), format!("{:?}", Quota::new()));
-    let estimate: Estimate = from_str("{}").unwrap();
-    assert_eq!(format!("{estimate:?}"), format!("{:?}", Estimate::new()));
     let charge: Charge = from_str("{}").unwrap();
     assert_eq!(charge, Charge::ACTUAL);
 }
@@ -98,12 +93,8 @@ fn an_error_names_the_setting_its_value_and_the_accepted_values() {
             "invalid type: integer `1`, expected `refund` of `charge` to be true or false".to_owned(),
         ),
         (
-            r#"{ "estimate": { "quantile": 2 } }"#,
-            "invalid value: floating point `2.0`, expected `quantile` of `estimate` to be a number from 0 to 1".to_owned(),
-        ),
-        (
             r#"{ "rate": 5 }"#,
-            "unknown field `rate`, expected one of `requests`, `input`, `output`, `tokens`, `concurrency`, `queue`, `charge`, `estimate`".to_owned(),
+            "unknown field `rate`, expected one of `requests`, `input`, `output`, `tokens`, `concurrency`, `queue`, `charge`".to_owned(),
         ),
     ];
     for (text, message) in table {

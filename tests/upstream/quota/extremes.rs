@@ -48,7 +48,7 @@ fn a_cost_of_zero_tokens_always_fits_and_the_largest_never_does() {
 }
 
 #[test]
-fn weights_and_quantiles_outside_of_their_range_are_cut() {
+fn weights_and_usages_outside_of_their_range_are_cut() {
     for weight in [f64::NAN, -1.0, f64::NEG_INFINITY, f64::INFINITY, 1e300] {
         let charge = Charge::ACTUAL.with_output_weight(weight).with_cache_read_weight(weight);
         let charge = charge.with_cache_write_weight(weight);
@@ -61,12 +61,12 @@ fn weights_and_quantiles_outside_of_their_range_are_cut() {
         let level = quota.level_at(Dimension::Tokens, NOW).unwrap();
         assert!(level <= 95, "{weight}: {level}");
     }
-    for quantile in [f64::NAN, -1.0, 2.0, 0.0] {
-        let estimate = Estimate::new().with_quantile(quantile).with_samples(0);
+    let estimate = Estimate::new();
+    for _ in 0..30 {
         estimate.record(u64::MAX, u64::MAX);
         estimate.record(0, 0);
-        assert!(estimate.output().is_some(), "{quantile}");
     }
+    assert!(estimate.input().is_some() && estimate.output().is_some());
 }
 
 /// 10 units at once and 10 a second.

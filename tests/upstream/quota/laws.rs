@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::quota::{Charge, Cost, Dimension, Estimate, Limit, Limits, Rate, Usage};
+use resile::quota::{Charge, Cost, Dimension, Limit, Limits, Rate, Usage};
 use resile::{Quota, Verdict};
 
 use super::model::{Answer, Held, Model, is_same};
@@ -91,10 +91,8 @@ fn quota() -> impl Strategy<Value = Quota> {
     let rates = [(); 4].map(|()| proptest::option::weighted(0.6, rate()));
     let charge = prop::sample::select(&CHARGES[..]);
     (rates, charge, proptest::option::of(0..5_u32)).prop_map(|(rates, charge, concurrency)| {
-        // Too few calls are ever known: the estimate is the largest usage so far.
-        let estimate = Estimate::new().with_samples(u32::MAX);
         let [requests, input, output, tokens] = rates;
-        let quota = Quota::new().with_charge(charge).with_estimate(estimate);
+        let quota = Quota::new().with_charge(charge);
         let quota = set(quota, requests, Quota::with_requests);
         let quota = set(quota, input, Quota::with_input);
         let quota = set(quota, output, Quota::with_output);
@@ -217,6 +215,7 @@ proptest! {
     #[test]
     fn a_quota_follows_the_model(
         quota in quota(),
+        // Fewer than 30 calls are ever known, so the estimate is the largest usage so far.
         steps in prop::collection::vec(step(), 1..60),
     ) {
         let quota = ByHand::new(quota);

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use resile::observe::{Event, EventKind};
-use resile::quota::{Charge, Cost, Dimension, Estimate, Rate, Usage};
+use resile::quota::{Charge, Cost, Dimension, Rate, Usage};
 use resile::time::ManualTimer;
 use resile::{Quota, Upstream};
 
@@ -112,9 +112,8 @@ fn an_estimate_alone_refuses_no_call() {
             Quota::new().with_output(slow).with_tokens(Rate::per_minute(5_001)),
             Quota::new().with_output(slow).with_input(slow).with_tokens(slow),
         ] {
-            let quota = quota.with_charge(charge).with_estimate(Estimate::new().with_samples(1));
-            let quota = ByHand::new(quota);
-            quota.estimate().record(5_000, 7_000);
+            let quota = ByHand::new(quota.with_charge(charge));
+            (0..30).for_each(|_| quota.estimate().record(5_000, 7_000));
             let reservation = quota.try_reserve(Cost::new(), NOW);
             assert!(reservation.is_ok(), "{charge:?}: {reservation:?} of {quota:?}");
         }
@@ -125,9 +124,8 @@ fn an_estimate_alone_refuses_no_call() {
 #[test]
 fn an_estimated_input_takes_exactly_the_room() {
     for charge in [Charge::ACTUAL, NOT_REFUNDED] {
-        let quota = quota().with_charge(charge).with_estimate(Estimate::new().with_samples(1));
-        let quota = ByHand::new(quota);
-        quota.estimate().record(5_000, 333);
+        let quota = ByHand::new(quota().with_charge(charge));
+        (0..30).for_each(|_| quota.estimate().record(5_000, 333));
         let cost = Cost::new().with_max_output(333);
         let reservation = quota.try_reserve(cost, NOW).unwrap();
         assert_eq!(quota.level_at(Dimension::Tokens, NOW), Some(0), "{charge:?}");
