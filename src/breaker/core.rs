@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{self, Ordering};
 use std::time::Duration;
 
 use super::machine::Machine;
@@ -51,6 +51,9 @@ pub(super) struct Core {
     pub(super) streak: AtomicU64,
     pub(super) suspicion: AtomicU64,
     pub(super) window: Window,
+    /// The number of refused attempts since the breaker was last closed. Only events tell it, so it is
+    /// not a subject of a model and is always the standard library's.
+    pub(super) refused: atomic::AtomicU64,
     guarded: Mutex<Guarded>,
 }
 
@@ -82,6 +85,7 @@ impl Core {
             streak: AtomicU64::new(0),
             suspicion: AtomicU64::new(0),
             window: Window::new(),
+            refused: atomic::AtomicU64::new(0),
             guarded: Mutex::new(Guarded {
                 machine: Machine::new(),
                 unreported: VecDeque::new(),
@@ -105,7 +109,7 @@ impl Core {
     pub(super) fn admit(&self, owner: &impl Owner) -> Result<Ticket, Open> {
         match self.admit_closed(owner) {
             Some(ticket) => Ok(ticket),
-            None => self.ask(owner),
+            None => self.ask(owner).inspect_err(|_| self.note_refusal()),
         }
     }
 
@@ -146,6 +150,11 @@ impl Core {
         admitted
     }
 
+    /// Counts a refused attempt, for the event of the closing.
+    fn note_refusal(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Returns the refusal that every call within `delay` from now would get, if it is certain.
     pub(super) fn refusal_within(&self, delay: Duration, owner: &impl Owner) -> Option<Open> {
         if self.phase.load(Ordering::Acquire) & 1 == 0 {
@@ -153,8 +162,10 @@ impl Core {
         }
         let now = owner.now();
         let refuses_for = self.lock().machine.refuses_for(now);
-        (refuses_for > nanos(delay))
-            .then(|| Open::new((refuses_for < u64::MAX).then_some(refuses_for)))
+        (refuses_for > nanos(delay)).then(|| {
+            self.note_refusal();
+            Open::new((refuses_for < u64::MAX).then_some(refuses_for))
+        })
     }
 
     pub(super) fn reset(&self, owner: &impl Owner) {
@@ -174,6 +185,7 @@ impl Core {
             let mut guarded = self.lock();
             // An unwinding thread does not call the observer. The next report begins with this.
             let event = guarded.machine.release();
+            let event = event.map(|event| self.tell_refusals(event));
             guarded.unreported.extend(event.filter(|_| listens));
             self.publish(&guarded);
         });
@@ -217,6 +229,16 @@ impl Core {
             probes,
             retry_after: (state == State::Open && refuses_for > 0)
                 .then(|| Duration::from_nanos(refuses_for)),
+        }
+    }
+
+    /// Adds the number of refusals to a closing.
+    pub(super) fn tell_refusals(&self, event: Transition) -> Transition {
+        match event {
+            Transition::Closed { lasted, .. } => {
+                Transition::Closed { refused: self.refused.load(Ordering::Relaxed), lasted }
+            }
+            other => other,
         }
     }
 

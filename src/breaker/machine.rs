@@ -20,6 +20,8 @@ pub(super) struct Machine {
     generation: u32,
     /// The number of openings since the breaker was last closed.
     trips: u32,
+    /// The time of the first of them.
+    opened_at: u64,
     last_open: Duration,
     reason: Option<TripReason>,
     isolations: u32,
@@ -61,6 +63,7 @@ impl Machine {
             phase: Phase::Closed,
             generation: 0,
             trips: 0,
+            opened_at: 0,
             last_open: Duration::ZERO,
             reason: None,
             isolations: 0,
@@ -190,9 +193,8 @@ impl Machine {
         true
     }
 
-    /// Counts the result of a probe after [`take_back`](Self::take_back). `now` matters only for a
-    /// failed probe. A result after the lease counts too: a breaker whose calls all outlast the
-    /// lease must still be able to close.
+    /// Counts the result of a probe after [`take_back`](Self::take_back). A result after the lease
+    /// counts too: a breaker whose calls all outlast the lease must still be able to close.
     pub(super) fn count(
         &mut self,
         probe_passed: bool,
@@ -209,7 +211,8 @@ impl Machine {
         }
         let (passed, failed, needed) = (*passed as usize, *failed as usize, settings.probes.needed);
         if passed >= needed {
-            return Some(self.close());
+            let lasted = Duration::from_nanos(now.saturating_sub(self.opened_at));
+            return Some(self.close(Some(lasted)));
         }
         let hopeless = failed > settings.probes.all - needed;
         hopeless.then(|| self.open(TripReason::Probes, after, now, settings, drawn))
@@ -247,6 +250,9 @@ impl Machine {
         settings: &Settings,
         drawn: Duration,
     ) -> Transition {
+        if self.trips == 0 {
+            self.opened_at = now;
+        }
         self.trips = self.trips.saturating_add(1);
         self.generation = self.generation.wrapping_add(1);
         self.reason = Some(reason);
@@ -256,20 +262,21 @@ impl Machine {
         Transition::Opened { reason, duration, trips: self.trips }
     }
 
-    fn close(&mut self) -> Transition {
+    /// Closes the breaker. Its owner knows the number of refusals.
+    fn close(&mut self, lasted: Option<Duration>) -> Transition {
         self.generation = self.generation.wrapping_add(1);
         self.trips = 0;
         self.last_open = Duration::ZERO;
         self.reason = None;
         self.phase = Phase::Closed;
-        Transition::Closed
+        Transition::Closed { refused: 0, lasted }
     }
 
     /// Closes the breaker by hand. Closing an isolated breaker is no event, because its visible
     /// state does not change.
     pub(super) fn reset(&mut self) -> Option<Transition> {
         let was_closed = self.isolations > 0 || matches!(self.phase, Phase::Closed);
-        let event = self.close();
+        let event = self.close(None);
         (!was_closed).then_some(event)
     }
 
@@ -289,6 +296,6 @@ impl Machine {
         if self.isolations > 0 {
             return None;
         }
-        Some(self.close())
+        Some(self.close(None))
     }
 }

@@ -15,6 +15,7 @@ impl Core {
         event: Option<Transition>,
         owner: &impl Owner,
     ) {
+        let event = event.map(|event| self.tell_refusals(event));
         self.publish(&guarded);
         if event.is_some() || !guarded.unreported.is_empty() {
             self.flush(guarded, event, owner);
@@ -37,6 +38,7 @@ impl Core {
         // threads. Between two refusing states the streak stays (invariant 2 of `Core`).
         if before & phase & 1 == 0 {
             self.streak.swap(u64::from(generation) << 32, Ordering::Relaxed);
+            self.refused.store(0, Ordering::Relaxed);
         }
         self.phase.store(phase, Ordering::Release);
     }

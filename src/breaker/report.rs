@@ -122,7 +122,7 @@ impl Core {
         // Timer, curve and observer are foreign code. If one panics, the place is still freed.
         let give_back = OnUnwind(|| self.forget(ticket));
         let healthy = outcome.health == Health::Healthy;
-        let now = if !healthy || settings.times_calls() { owner.now() } else { 0 };
+        let now = owner.now();
         let passed =
             healthy && !settings.is_slow(now.saturating_sub(ticket.began().unwrap_or_default()));
         let after = outcome.hint;

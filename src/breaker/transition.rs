@@ -21,7 +21,13 @@ pub enum Transition {
     /// The breaker lets probes through.
     HalfOpened,
     /// The breaker lets calls through.
-    Closed,
+    #[non_exhaustive]
+    Closed {
+        /// The number of refused attempts since the breaker was last closed.
+        refused: u64,
+        /// The time since the breaker first opened. `None` if it was closed by hand.
+        lasted: Option<Duration>,
+    },
     /// The breaker is held open by [`Upstream::isolate`](crate::Upstream::isolate).
     Isolated,
 }
@@ -33,7 +39,11 @@ impl fmt::Display for Transition {
                 write!(f, "breaker opened for {duration:.1?}: {reason}")
             }
             Self::HalfOpened => f.write_str("breaker half-open, probing"),
-            Self::Closed => f.write_str("breaker closed"),
+            Self::Closed { refused, lasted } => {
+                let plural = if *refused == 1 { "" } else { "s" };
+                write!(f, "breaker closed: {refused} attempt{plural} refused")?;
+                lasted.map_or(Ok(()), |lasted| write!(f, " within {lasted:.1?}"))
+            }
             Self::Isolated => f.write_str("breaker isolated"),
         }
     }

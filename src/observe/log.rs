@@ -23,7 +23,7 @@ use super::{Event, Observe};
 /// | `delay_ms` | the delay before the retry, the wait for admission, the hold of a cooldown or the open time of a breaker, in milliseconds |
 /// | `hint_ms` | the wait that the upstream asked for |
 /// | `retry_after_ms` | the recommended wait before the next call |
-/// | `elapsed_ms` | the time since the start of the call, or the length of a strain on a part |
+/// | `elapsed_ms` | the time since the start of the call, the length of a strain on a part, or the time from the opening of a breaker to its closing |
 /// | `error.message` | the error with its sources |
 /// | `error.type` | its type in one word: see [`AttemptFailure::error_type`](super::AttemptFailure::error_type) |
 /// | `health` | the [health](crate::Health) of the upstream |
@@ -222,6 +222,9 @@ mod write {
                 EventKind::Breaker(Transition::Opened { reason, duration, .. }) => {
                     Self { delay: Some(duration), reason: Some(reason.as_str()), ..fields }
                 }
+                EventKind::Breaker(Transition::Closed { refused, lasted }) => {
+                    Self { elapsed: lasted, times: Some(refused), ..fields }
+                }
                 _ => fields,
             }
         }
@@ -274,7 +277,9 @@ mod write {
                 State::Shared => Level::INFO,
                 _ => Level::DEBUG,
             },
-            EventKind::Breaker(Transition::Closed) | EventKind::Relieved { .. } => Level::INFO,
+            EventKind::Breaker(Transition::Closed { .. }) | EventKind::Relieved { .. } => {
+                Level::INFO
+            }
             EventKind::Started { attempt, .. } => {
                 let is_hedge = event.call.is_some_and(|call| call.kind == CallKind::Hedge)
                     && !attempt.is_first();

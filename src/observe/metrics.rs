@@ -91,7 +91,7 @@ fn state_after(transition: Transition) -> &'static str {
     match transition {
         Transition::Opened { .. } => "open",
         Transition::HalfOpened => "half_open",
-        Transition::Closed => "closed",
+        Transition::Closed { .. } => "closed",
         Transition::Isolated => "isolated",
     }
 }

@@ -78,7 +78,7 @@ const NIGHT: [&str; 12] = [
     " 80 s WARN weather: retry budget spent: 0 of 3 tokens left, retries and hedges are not made until calls succeed",
     " 80 s WARN weather: breaker opened for 30.0s: too many failures in a row",
     "111 s WARN weather: breaker opened for 30.0s: too many probes failed",
-    "142 s INFO weather: breaker closed",
+    "142 s INFO weather: breaker closed: 3 attempts refused within 61.0s",
     "142 s INFO weather: retry budget pays again: 1 retry not made",
 ];
 

@@ -222,7 +222,7 @@ fn assert_rich(log: &str) {
         "too many requests (asked to wait 1.0s)",
         "bad request",
         "breaker opened for",
-        "breaker closed",
+        "breaker closed: ",
         "hedge not started",
         "another attempt ended the call",
         "the retry budget is spent",

@@ -82,7 +82,7 @@ impl Tally {
     fn note(&self, event: &Event<'_>) {
         match event.kind {
             EventKind::Breaker(Transition::Opened { .. }) => count(&self.opened),
-            EventKind::Breaker(Transition::Closed) => count(&self.closed),
+            EventKind::Breaker(Transition::Closed { .. }) => count(&self.closed),
             EventKind::Succeeded { .. } | EventKind::GaveUp { .. } => count(&self.ended),
             EventKind::Failed { failure, .. }
                 if matches!(failure.cut, Some(Cut::AttemptTimeout(_))) =>

@@ -381,10 +381,15 @@ fn a_breaker_logs_the_start_and_the_end_of_an_outage() {
     assert_eq!(messages(), [refused.clone(), refused.clone(), refused]);
     timer.advance(SECOND * 30);
     call(&Script::new(&[Step::Succeed]));
-    let closed = (Level::INFO, "feed: breaker closed".to_owned());
-    assert_eq!(messages(), [debug("feed: breaker half-open, probing"), closed.clone()]);
-    drop(feed.isolate());
-    assert_eq!(messages(), [warn("feed: breaker isolated"), closed]);
+    let closed = |refused: &str| (Level::INFO, format!("feed: breaker closed: {refused}"));
+    let after_probe = closed("3 attempts refused within 30.0s");
+    assert_eq!(messages(), [debug("feed: breaker half-open, probing"), after_probe]);
+    let isolation = feed.isolate();
+    call(&down);
+    drop(isolation);
+    let refused = debug("feed: gave up after 0 of 1 attempts, the circuit breaker is open");
+    let released = closed("1 attempt refused");
+    assert_eq!(messages(), [warn("feed: breaker isolated"), refused, released]);
 
     // The fields give the reason and the open time. There is no call and no call site.
     (0..2).for_each(|_| call(&down));

@@ -525,9 +525,9 @@ fn transitions_are_reported_in_order_and_outside_the_lock() {
         [
             "breaker opened for 1.0s: too many failures in a row",
             "breaker half-open, probing",
-            "breaker closed",
+            "breaker closed: 0 attempts refused within 1.0s",
             "breaker isolated",
-            "breaker closed"
+            "breaker closed: 0 attempts refused"
         ]
     );
 }

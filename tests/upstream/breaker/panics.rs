@@ -48,7 +48,7 @@ impl Observe for Fragile {
             self.transitions.lock().unwrap().push(match transition {
                 Transition::Opened { .. } => "opened",
                 Transition::HalfOpened => "half-open",
-                Transition::Closed => "closed",
+                Transition::Closed { .. } => "closed",
                 Transition::Isolated => "isolated",
                 _ => "else",
             });

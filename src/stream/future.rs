@@ -1,0 +1,217 @@
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+
+use super::open::Open;
+use super::{Part, Resumption};
+use crate::cancel::Cancel;
+use crate::engine::{CallState, Flowing, Pending, PendingOf, limit_of};
+use crate::observe::CallKind;
+use crate::upstream::{NoUpstream, Target, TargetFor, Via};
+
+/// The default of [`RetryStream::with_parts`].
+type PartOf<F> = fn(&<F as Open>::Item) -> Part;
+/// The default of [`RetryStream::with_resumption`].
+type ResumptionOf<F> = fn(Option<&<F as Open>::Error>) -> Resumption<<F as Open>::Item>;
+
+pin_project! {
+    /// A stream that is opened again under its policy. Made by
+    /// [`retry_stream`](crate::retry_stream()).
+    ///
+    /// An error is the last item. A poll after the end returns `None` again.
+    #[must_use = "streams do nothing unless polled"]
+    pub struct RetryStream<F, P, K, X = NoUpstream, Q = PartOf<F>, A = ResumptionOf<F>>
+    where
+        F: Open,
+        K: Cancel,
+        X: Target,
+    {
+        pub(super) open: F,
+        pub(super) parts: Q,
+        pub(super) resumption: A,
+        // Declared before `call`: the stream is dropped before its permits are released.
+        #[pin]
+        pub(super) state: State<F::Opening, F::Stream>,
+        pub(super) call: CallState<F::Error, Flowing<P>, K, X>,
+        // The wait for the limits until content comes.
+        #[pin]
+        pub(super) pending: PendingOf<X, K>,
+        // Invariant: if not `flowing`, the preamble of this attempt. Otherwise, items to yield
+        // before the next item of the stream.
+        pub(super) held: VecDeque<F::Item>,
+        pub(super) rules: Rules,
+        // Whether content has come since the consumer's stream was last opened.
+        pub(super) flowing: bool,
+        // Whether the item that completes the answer has come.
+        pub(super) complete: bool,
+    }
+}
+
+/// The rules of the stream, set by the caller.
+#[derive(Clone, Copy)]
+pub(super) struct Rules {
+    pub(super) preamble_cap: usize,
+    pub(super) requires_end: bool,
+    pub(super) renews: bool,
+}
+
+pin_project! {
+    #[project = StateProj]
+    pub(super) enum State<Fut, S> {
+        // Waiting for the start of the next attempt.
+        Between,
+        Opening { #[pin] attempt: Fut },
+        Reading { #[pin] stream: S },
+        Done,
+    }
+}
+
+const PREAMBLE_CAP: usize = 64;
+
+impl<F: Open, P, K: Cancel> RetryStream<F, P, K> {
+    #[inline]
+    #[track_caller]
+    pub(super) fn new(open: F, policy: P, token: K) -> Self {
+        Self {
+            open,
+            parts: |_| Part::Content,
+            resumption: |_| Resumption::Fail,
+            call: CallState::new(CallKind::Stream, Flowing::new(policy), token),
+            state: State::Between,
+            pending: Pending::none(),
+            held: VecDeque::new(),
+            rules: Rules { preamble_cap: PREAMBLE_CAP, requires_end: false, renews: false },
+            flowing: false,
+            complete: false,
+        }
+    }
+}
+
+impl<F: Open, P, K: Cancel, Q, A> RetryStream<F, P, K, NoUpstream, Q, A> {
+    /// Opens the stream on an [`Upstream`](crate::Upstream) shared with other calls, or names it.
+    ///
+    /// Call this method once, before the first poll. Each opening of the stream is one attempt. The
+    /// attempt ends with the stream. An error in mid-stream counts like an error of `open`.
+    pub fn on<Y: Target, M>(self, target: Y) -> RetryStream<F, P, K, Via<Y, M>, Q, A>
+    where
+        Via<Y, M>: TargetFor<F::Error>,
+    {
+        let Self { open, parts, resumption, call, held, rules, flowing, complete, .. } = self;
+        let (call, state, pending) = (call.on(Via::new(target)), State::Between, Pending::none());
+        RetryStream {
+            open,
+            parts,
+            resumption,
+            state,
+            call,
+            pending,
+            held,
+            rules,
+            flowing,
+            complete,
+        }
+    }
+}
+
+/// Settings. Set them before the first poll.
+impl<F: Open, P, K: Cancel, X: Target, Q, A> RetryStream<F, P, K, X, Q, A> {
+    /// Sets the function that assigns each item to a part. By default, every item is content.
+    pub fn with_parts<R>(self, parts: R) -> RetryStream<F, P, K, X, R, A>
+    where
+        R: FnMut(&F::Item) -> Part,
+    {
+        self.rebuild(|_, resumption| (parts, resumption))
+    }
+
+    /// Sets the function that decides how to continue after content. By default, the stream fails.
+    ///
+    /// The function gets the error, or `None` if the stream was cut. It decides only about items
+    /// already yielded. The policy must still allow another attempt and the request must be
+    /// repeatable.
+    pub fn with_resumption<B>(self, resumption: B) -> RetryStream<F, P, K, X, Q, B>
+    where
+        B: FnMut(Option<&F::Error>) -> Resumption<F::Item>,
+    {
+        self.rebuild(|parts, _| (parts, resumption))
+    }
+
+    /// Limits the whole stream, from its first poll to its last item. All attempts, delays and content
+    /// count, and nothing restarts this limit. By default, there is none: the policy's total timeout
+    /// applies until content.
+    ///
+    /// At the limit the stream in flight is dropped. The error has
+    /// [`StopReason::Deadline`](crate::StopReason::Deadline) before content and
+    /// [`StopReason::Partial`](crate::StopReason::Partial) after it. An upstream that has sent content
+    /// is not blamed for the length of its answer. The time that the consumer spends between polls
+    /// counts too, but the limit is noticed only by the next poll. A limit of zero polls once.
+    pub fn with_whole_timeout(mut self, limit: Duration) -> Self {
+        self.call.policy.whole = limit_of(Some(limit));
+        self
+    }
+
+    /// Treats an end without [`Part::End`] or [`Part::Complete`] as
+    /// [`Cut::Stream`](crate::classify::Cut::Stream).
+    pub fn with_required_end(mut self) -> Self {
+        self.rules.requires_end = true;
+        self
+    }
+
+    /// Sets the number of preamble items to hold back. The next item then counts as content. The
+    /// default is 64.
+    pub fn with_preamble_cap(mut self, items: usize) -> Self {
+        self.rules.preamble_cap = items;
+        self
+    }
+
+    /// Restarts the count of attempts and the growth of delays when a stream fails after content.
+    ///
+    /// Use it for streams that live long and break now and then.
+    pub fn with_attempts_renewed(mut self) -> Self {
+        self.rules.renews = true;
+        self
+    }
+
+    /// Replaces the functions of the caller, which changes the type.
+    fn rebuild<R, B>(
+        self,
+        replace: impl FnOnce(Q, A) -> (R, B),
+    ) -> RetryStream<F, P, K, X, R, B> {
+        let Self { open, parts, resumption, state, call, pending, held, rules, flowing, complete } =
+            self;
+        let (parts, resumption) = replace(parts, resumption);
+        RetryStream {
+            open,
+            parts,
+            resumption,
+            state,
+            call,
+            pending,
+            held,
+            rules,
+            flowing,
+            complete,
+        }
+    }
+}
+
+impl<F: Open, P, K: Cancel, X: Target, Q, A> fmt::Debug
+    for RetryStream<F, P, K, X, Q, A>
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            State::Between if self.call.attempts() == 0 => "unstarted",
+            State::Between => "between attempts",
+            State::Opening { .. } => "opening",
+            State::Reading { .. } => "reading",
+            State::Done => "done",
+        };
+        f.debug_struct("RetryStream")
+            .field("state", &state)
+            .field("attempts", &self.call.attempts())
+            .field("held", &self.held.len())
+            .field("flowing", &self.flowing)
+            .finish_non_exhaustive()
+    }
+}
