@@ -76,6 +76,6 @@ pub use quota::quota::Quota;
 pub use retry::retry::retry;
 pub use retry::run::Run;
 #[cfg(feature = "stream")]
-pub use stream::open::retry_stream;
+pub use stream::retry::retry_stream;
 pub use upstream::upstream::Upstream;
 pub use verdict::{Health, Verdict};

@@ -174,10 +174,7 @@ impl<F: Open, P, K: Cancel, X: Target, Q, A> RetryStream<F, P, K, X, Q, A> {
     }
 
     /// Replaces the functions of the caller, which changes the type.
-    fn rebuild<R, B>(
-        self,
-        replace: impl FnOnce(Q, A) -> (R, B),
-    ) -> RetryStream<F, P, K, X, R, B> {
+    fn rebuild<R, B>(self, replace: impl FnOnce(Q, A) -> (R, B)) -> RetryStream<F, P, K, X, R, B> {
         let Self { open, parts, resumption, state, call, pending, held, rules, flowing, complete } =
             self;
         let (parts, resumption) = replace(parts, resumption);
@@ -196,9 +193,7 @@ impl<F: Open, P, K: Cancel, X: Target, Q, A> RetryStream<F, P, K, X, Q, A> {
     }
 }
 
-impl<F: Open, P, K: Cancel, X: Target, Q, A> fmt::Debug
-    for RetryStream<F, P, K, X, Q, A>
-{
+impl<F: Open, P, K: Cancel, X: Target, Q, A> fmt::Debug for RetryStream<F, P, K, X, Q, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
             State::Between if self.call.attempts() == 0 => "unstarted",

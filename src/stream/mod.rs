@@ -59,12 +59,14 @@
 //!   [`retry`](crate::retry()) the whole.
 //! * Opening the stream has an effect that must not happen twice.
 
+mod future;
 mod limit;
-pub(crate) mod open;
+mod open;
 mod part;
 mod poll;
-mod retry;
+pub(crate) mod retry;
 
+pub use future::RetryStream;
 pub use limit::StreamTimeout;
+pub use open::Open;
 pub use part::{Part, Resumption};
-pub use retry::RetryStream;

@@ -1,108 +1,47 @@
-use super::retry::RetryStream;
-use crate::cancel::Cancel;
-use crate::classify::Classify;
-use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 use futures_core::Stream;
 
-/// Opens a stream and opens it again if it fails before its first content.
+use crate::policy::Attempt;
+
+/// The function that opens a stream: `FnMut(Attempt)`, returning a future of
+/// `Result<impl Stream<Item = Result<T, E>>, E>`. Sealed.
 ///
-/// `policy` limits the attempts. `token` can stop the stream. Nothing runs before the first poll.
-///
-/// Items of the preamble are held back until the first item of content, up to a
-/// [cap](RetryStream::with_preamble_cap). The preamble of an attempt that fails before content is
-/// dropped. The first error of an opened stream ends this attempt. The policy's classifier
-/// classifies the error like an error of `open`.
-///
-/// Items already taken from the stream are yielded before the token is checked. No more items are
-/// taken after cancellation.
-///
-/// # Errors
-///
-/// Yields one [`GaveUp`](crate::GaveUp) as the last item. It holds the last error of the stream or
-/// of `open`.
-///
-/// # Cancel safety
-///
-/// Dropping the stream drops the attempt or the stream in flight. A budget token acquired for a
-/// retry that has not started is returned.
-///
-/// # Panics
-///
-/// Panics only if a function, future or stream of the caller panics. Shared state stays intact.
-///
-/// # Examples
-///
-/// The first attempt breaks off after its greeting. The second goes silent. The third is complete:
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-/// # async fn main() {
-/// use futures_util::{Stream, StreamExt, TryStreamExt, stream};
-/// use resile::stream::Part;
-/// use resile::timeout::Error;
-/// use resile::{Attempt, Never, RetryPolicy, StreamResilienceExt, retry_stream};
-/// use std::time::Duration;
-///
-/// type Failure = Error<&'static str>;
-/// type Item = Result<&'static str, Failure>;
-///
-/// async fn open(attempt: Attempt) -> Result<impl Stream<Item = Item>, Failure> {
-///     let items: Vec<Item> = match attempt.number() {
-///         1 => vec![Ok("start"), Err(Error::Operation("reset"))],
-///         2 => vec![Ok("start")],
-///         _ => vec![Ok("start"), Ok("Hello"), Ok("stop")],
-///     };
-///     let items = stream::iter(items).chain(stream::pending());
-///     Ok(items.idle_timeout(Duration::from_secs(20)))
-/// }
-/// let parts = |item: &&str| match *item {
-///     "start" => Part::Preamble,
-///     "stop" => Part::End,
-///     _ => Part::Content,
-/// };
-/// let policy = RetryPolicy::new().with_total_timeout(Duration::from_secs(60));
-/// let answer = retry_stream(open, policy, Never).with_parts(parts);
-/// let items: Vec<_> = answer.try_collect().await.unwrap();
-/// assert_eq!(items, ["start", "Hello", "stop"]);
-/// # }
-/// ```
-///
-/// A consumer that can clear its display gets a marker and a fresh start:
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-/// # async fn main() {
-/// use futures_util::{Stream, TryStreamExt, stream};
-/// use resile::stream::Resumption;
-/// use resile::{Attempt, Never, RetryPolicy, retry_stream};
-///
-/// # type Item = Result<&'static str, &'static str>;
-/// # async fn open(a: Attempt) -> Result<impl Stream<Item = Item>, &'static str> {
-/// #     Ok(stream::iter(match a.is_first() {
-/// #         true => vec![Ok("Hel"), Err("reset")],
-/// #         false => vec![Ok("Hello")],
-/// #     }))
-/// # }
-/// let answer = retry_stream(open, RetryPolicy::new(), Never)
-///     .with_resumption(|_| Resumption::Restart("(clear)"));
-/// let shown: Vec<_> = answer.try_collect().await.unwrap();
-/// assert_eq!(shown, ["Hel", "(clear)", "Hello"]);
-/// # }
-/// ```
-#[inline]
-#[track_caller]
-pub fn retry_stream<F, Fut, S, T, E, P, C, K>(
-    open: F,
-    policy: P,
-    token: K,
-) -> RetryStream<F, Fut, S, T, E, P, K>
+/// Every such function is one. Name this trait only to store or return a
+/// [`RetryStream`](super::RetryStream).
+pub trait Open: sealed::Sealed {
+    /// The future that opens the stream.
+    type Opening: Future<Output = Result<Self::Stream, Self::Error>>;
+    /// The stream.
+    type Stream: Stream<Item = Result<Self::Item, Self::Error>>;
+    /// The items of the stream.
+    type Item;
+    /// The error of the opening and of the stream.
+    type Error;
+
+    #[doc(hidden)]
+    fn open(&mut self, attempt: Attempt) -> Self::Opening;
+}
+
+impl<F, Fut, S, T, E> Open for F
 where
     F: FnMut(Attempt) -> Fut,
     Fut: Future<Output = Result<S, E>>,
     S: Stream<Item = Result<T, E>>,
-    P: AsPolicy<Policy = RetryPolicy<C>>,
-    C: Classify<E>,
-    K: Cancel,
 {
-    RetryStream::new(open, policy, token)
+    type Opening = Fut;
+    type Stream = S;
+    type Item = T;
+    type Error = E;
+
+    #[inline]
+    fn open(&mut self, attempt: Attempt) -> Fut {
+        self(attempt)
+    }
+}
+
+mod sealed {
+    use super::Attempt;
+
+    pub trait Sealed {}
+
+    impl<F: FnMut(Attempt) -> Fut, Fut> Sealed for F {}
 }

@@ -4,33 +4,32 @@ use std::task::{Context, Poll, ready};
 use futures_core::Stream;
 use futures_core::stream::FusedStream;
 
-use super::retry::{RetryStream, State, StateProj};
+use super::future::{RetryStream, State, StateProj};
+use super::open::Open;
 use super::{Part, Resumption};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::engine::Finish;
 use crate::error::GaveUp;
-use crate::policy::{AsPolicy, Attempt, RetryPolicy, StopReason};
+use crate::policy::{AsPolicy, RetryPolicy, StopReason};
 use crate::upstream::{Target, TargetFor};
 
 /// The output of a poll that is ready.
-type Yielded<T, E> = Option<Result<T, GaveUp<E>>>;
+type Yielded<F> = Option<Result<<F as Open>::Item, GaveUp<<F as Open>::Error>>>;
 
-impl<F, Fut, S, T, E, P, C, K, X, Q, A> Stream for RetryStream<F, Fut, S, T, E, P, K, X, Q, A>
+impl<F, P, C, K, X, Q, A> Stream for RetryStream<F, P, K, X, Q, A>
 where
-    F: FnMut(Attempt) -> Fut,
-    Fut: Future<Output = Result<S, E>>,
-    S: Stream<Item = Result<T, E>>,
+    F: Open,
     P: AsPolicy<Policy = RetryPolicy<C>>,
-    C: Classify<E>,
+    C: Classify<F::Error>,
     K: Cancel,
-    X: TargetFor<E>,
-    Q: FnMut(&T) -> Part,
-    A: FnMut(Option<&E>) -> Resumption<T>,
+    X: TargetFor<F::Error>,
+    Q: FnMut(&F::Item) -> Part,
+    A: FnMut(Option<&F::Error>) -> Resumption<F::Item>,
 {
-    type Item = Result<T, GaveUp<E>>;
+    type Item = Result<F::Item, GaveUp<F::Error>>;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Yielded<T, E>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Yielded<F>> {
         loop {
             let mut this = self.as_mut().project();
             if *this.flowing {
@@ -45,7 +44,7 @@ where
                     this.state.set(State::Done);
                     match begun {
                         Ok(attempt) => {
-                            this.state.set(State::Opening { attempt: (this.open)(attempt) });
+                            this.state.set(State::Opening { attempt: this.open.open(attempt) });
                         }
                         Err(gave_up) => return self.close(gave_up),
                     }
@@ -107,17 +106,18 @@ where
     }
 }
 
-impl<F, Fut, S, T, E, P, C, K, X, Q, A> RetryStream<F, Fut, S, T, E, P, K, X, Q, A>
+impl<F, P, C, K, X, Q, A> RetryStream<F, P, K, X, Q, A>
 where
+    F: Open,
     P: AsPolicy<Policy = RetryPolicy<C>>,
-    C: Classify<E>,
+    C: Classify<F::Error>,
     K: Cancel,
-    X: TargetFor<E>,
-    Q: FnMut(&T) -> Part,
-    A: FnMut(Option<&E>) -> Resumption<T>,
+    X: TargetFor<F::Error>,
+    Q: FnMut(&F::Item) -> Part,
+    A: FnMut(Option<&F::Error>) -> Resumption<F::Item>,
 {
     /// Stores an item. Starts to yield all stored items unless this item belongs to the preamble.
-    fn take(mut self: Pin<&mut Self>, item: T) {
+    fn take(mut self: Pin<&mut Self>, item: F::Item) {
         let mut this = self.as_mut().project();
         let part = (this.parts)(&item);
         let holds = part == Part::Preamble && this.held.len() < this.rules.preamble_cap;
@@ -149,7 +149,7 @@ where
     }
 
     /// Ends a failed attempt. Returns `None` while the next attempt is awaited.
-    fn fail(self: Pin<&mut Self>, finish: Finish) -> Yielded<T, E> {
+    fn fail(self: Pin<&mut Self>, finish: Finish) -> Yielded<F> {
         let mut this = self.project();
         // The failed stream is dropped before the failure is reported and before the next stream is
         // opened.
@@ -199,7 +199,7 @@ where
 
     /// Closes the stream from outside.
     #[cold]
-    fn close(self: Pin<&mut Self>, gave_up: GaveUp<E>) -> Poll<Yielded<T, E>> {
+    fn close(self: Pin<&mut Self>, gave_up: GaveUp<F::Error>) -> Poll<Yielded<F>> {
         let mut this = self.project();
         this.pending.as_mut().drop_sleep();
         this.held.clear();
@@ -207,8 +207,9 @@ where
     }
 }
 
-impl<F, Fut, S, T, E, P, K, X, Q, A> FusedStream for RetryStream<F, Fut, S, T, E, P, K, X, Q, A>
+impl<F, P, K, X, Q, A> FusedStream for RetryStream<F, P, K, X, Q, A>
 where
+    F: Open,
     Self: Stream,
     K: Cancel,
     X: Target,

@@ -1,211 +1,104 @@
-use std::collections::VecDeque;
-use std::fmt;
-use std::time::Duration;
-
-use pin_project_lite::pin_project;
-
-use super::{Part, Resumption};
+use super::RetryStream;
 use crate::cancel::Cancel;
-use crate::engine::{CallState, Flowing, Pending, PendingOf, limit_of};
-use crate::observe::CallKind;
-use crate::upstream::{NoUpstream, Target, TargetFor, Via};
+use crate::classify::Classify;
+use crate::policy::{AsPolicy, Attempt, RetryPolicy};
+use futures_core::Stream;
 
-pin_project! {
-    /// A stream that is opened again under its policy. Made by
-    /// [`retry_stream`](crate::retry_stream()).
-    ///
-    /// An error is the last item. A poll after the end returns `None` again.
-    #[must_use = "streams do nothing unless polled"]
-    pub struct RetryStream<F, Fut, S, T, E, P, K, X = NoUpstream, Q = fn(&T) -> Part, A = fn(Option<&E>) -> Resumption<T>>
-    where
-        K: Cancel,
-        X: Target,
-    {
-        pub(super) open: F,
-        pub(super) parts: Q,
-        pub(super) resumption: A,
-        // Declared before `call`: the stream is dropped before its permits are released.
-        #[pin]
-        pub(super) state: State<Fut, S>,
-        pub(super) call: CallState<E, Flowing<P>, K, X>,
-        // The wait for the limits until content comes.
-        #[pin]
-        pub(super) pending: PendingOf<X, K>,
-        // Invariant: if not `flowing`, the preamble of this attempt. Otherwise, items to yield
-        // before the next item of the stream.
-        pub(super) held: VecDeque<T>,
-        pub(super) rules: Rules,
-        // Whether content has come since the consumer's stream was last opened.
-        pub(super) flowing: bool,
-        // Whether the item that completes the answer has come.
-        pub(super) complete: bool,
-    }
-}
-
-/// The rules of the stream, set by the caller.
-#[derive(Clone, Copy)]
-pub(super) struct Rules {
-    pub(super) preamble_cap: usize,
-    pub(super) requires_end: bool,
-    pub(super) renews: bool,
-}
-
-pin_project! {
-    #[project = StateProj]
-    pub(super) enum State<Fut, S> {
-        // Waiting for the start of the next attempt.
-        Between,
-        Opening { #[pin] attempt: Fut },
-        Reading { #[pin] stream: S },
-        Done,
-    }
-}
-
-const PREAMBLE_CAP: usize = 64;
-
-impl<F, Fut, S, T, E, P, K: Cancel> RetryStream<F, Fut, S, T, E, P, K> {
-    #[inline]
-    #[track_caller]
-    pub(super) fn new(open: F, policy: P, token: K) -> Self {
-        Self {
-            open,
-            parts: |_| Part::Content,
-            resumption: |_| Resumption::Fail,
-            call: CallState::new(CallKind::Stream, Flowing::new(policy), token),
-            state: State::Between,
-            pending: Pending::none(),
-            held: VecDeque::new(),
-            rules: Rules { preamble_cap: PREAMBLE_CAP, requires_end: false, renews: false },
-            flowing: false,
-            complete: false,
-        }
-    }
-}
-
-impl<F, Fut, S, T, E, P, K: Cancel, Q, A> RetryStream<F, Fut, S, T, E, P, K, NoUpstream, Q, A> {
-    /// Opens the stream on an [`Upstream`](crate::Upstream) shared with other calls, or names it.
-    ///
-    /// Call this method once, before the first poll. Each opening of the stream is one attempt. The
-    /// attempt ends with the stream. An error in mid-stream counts like an error of `open`.
-    #[expect(clippy::type_complexity, reason = "a stream is generic over all its closures")]
-    pub fn on<Y: Target, M>(self, target: Y) -> RetryStream<F, Fut, S, T, E, P, K, Via<Y, M>, Q, A>
-    where
-        Via<Y, M>: TargetFor<E>,
-    {
-        let Self { open, parts, resumption, call, held, rules, flowing, complete, .. } = self;
-        let (call, state, pending) = (call.on(Via::new(target)), State::Between, Pending::none());
-        RetryStream {
-            open,
-            parts,
-            resumption,
-            state,
-            call,
-            pending,
-            held,
-            rules,
-            flowing,
-            complete,
-        }
-    }
-}
-
-/// Settings. Set them before the first poll.
-impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> RetryStream<F, Fut, S, T, E, P, K, X, Q, A> {
-    /// Sets the function that assigns each item to a part. By default, every item is content.
-    pub fn with_parts<R>(self, parts: R) -> RetryStream<F, Fut, S, T, E, P, K, X, R, A>
-    where
-        R: FnMut(&T) -> Part,
-    {
-        self.rebuild(|_, resumption| (parts, resumption))
-    }
-
-    /// Sets the function that decides how to continue after content. By default, the stream fails.
-    ///
-    /// The function gets the error, or `None` if the stream was cut. It decides only about items
-    /// already yielded. The policy must still allow another attempt and the request must be
-    /// repeatable.
-    pub fn with_resumption<B>(self, resumption: B) -> RetryStream<F, Fut, S, T, E, P, K, X, Q, B>
-    where
-        B: FnMut(Option<&E>) -> Resumption<T>,
-    {
-        self.rebuild(|parts, _| (parts, resumption))
-    }
-
-    /// Limits the whole stream, from its first poll to its last item. All attempts, delays and content
-    /// count, and nothing restarts this limit. By default, there is none: the policy's total timeout
-    /// applies until content.
-    ///
-    /// At the limit the stream in flight is dropped. The error has
-    /// [`StopReason::Deadline`](crate::StopReason::Deadline) before content and
-    /// [`StopReason::Partial`](crate::StopReason::Partial) after it. An upstream that has sent content
-    /// is not blamed for the length of its answer. The time that the consumer spends between polls
-    /// counts too, but the limit is noticed only by the next poll. A limit of zero polls once.
-    pub fn with_whole_timeout(mut self, limit: Duration) -> Self {
-        self.call.policy.whole = limit_of(Some(limit));
-        self
-    }
-
-    /// Treats an end without [`Part::End`] or [`Part::Complete`] as
-    /// [`Cut::Stream`](crate::classify::Cut::Stream).
-    pub fn with_required_end(mut self) -> Self {
-        self.rules.requires_end = true;
-        self
-    }
-
-    /// Sets the number of preamble items to hold back. The next item then counts as content. The
-    /// default is 64.
-    pub fn with_preamble_cap(mut self, items: usize) -> Self {
-        self.rules.preamble_cap = items;
-        self
-    }
-
-    /// Restarts the count of attempts and the growth of delays when a stream fails after content.
-    ///
-    /// Use it for streams that live long and break now and then.
-    pub fn with_attempts_renewed(mut self) -> Self {
-        self.rules.renews = true;
-        self
-    }
-
-    /// Replaces the functions of the caller, which changes the type.
-    fn rebuild<R, B>(
-        self,
-        replace: impl FnOnce(Q, A) -> (R, B),
-    ) -> RetryStream<F, Fut, S, T, E, P, K, X, R, B> {
-        let Self { open, parts, resumption, state, call, pending, held, rules, flowing, complete } =
-            self;
-        let (parts, resumption) = replace(parts, resumption);
-        RetryStream {
-            open,
-            parts,
-            resumption,
-            state,
-            call,
-            pending,
-            held,
-            rules,
-            flowing,
-            complete,
-        }
-    }
-}
-
-impl<F, Fut, S, T, E, P, K: Cancel, X: Target, Q, A> fmt::Debug
-    for RetryStream<F, Fut, S, T, E, P, K, X, Q, A>
+/// Opens a stream and opens it again if it fails before its first content.
+///
+/// `policy` limits the attempts. `token` can stop the stream. Nothing runs before the first poll.
+///
+/// Items of the preamble are held back until the first item of content, up to a
+/// [cap](RetryStream::with_preamble_cap). The preamble of an attempt that fails before content is
+/// dropped. The first error of an opened stream ends this attempt. The policy's classifier
+/// classifies the error like an error of `open`.
+///
+/// Items already taken from the stream are yielded before the token is checked. No more items are
+/// taken after cancellation.
+///
+/// # Errors
+///
+/// Yields one [`GaveUp`](crate::GaveUp) as the last item. It holds the last error of the stream or
+/// of `open`.
+///
+/// # Cancel safety
+///
+/// Dropping the stream drops the attempt or the stream in flight. A budget token acquired for a
+/// retry that has not started is returned.
+///
+/// # Panics
+///
+/// Panics only if a function, future or stream of the caller panics. Shared state stays intact.
+///
+/// # Examples
+///
+/// The first attempt breaks off after its greeting. The second goes silent. The third is complete:
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use futures_util::{Stream, StreamExt, TryStreamExt, stream};
+/// use resile::stream::Part;
+/// use resile::timeout::Error;
+/// use resile::{Attempt, Never, RetryPolicy, StreamResilienceExt, retry_stream};
+/// use std::time::Duration;
+///
+/// type Failure = Error<&'static str>;
+/// type Item = Result<&'static str, Failure>;
+///
+/// async fn open(attempt: Attempt) -> Result<impl Stream<Item = Item>, Failure> {
+///     let items: Vec<Item> = match attempt.number() {
+///         1 => vec![Ok("start"), Err(Error::Operation("reset"))],
+///         2 => vec![Ok("start")],
+///         _ => vec![Ok("start"), Ok("Hello"), Ok("stop")],
+///     };
+///     let items = stream::iter(items).chain(stream::pending());
+///     Ok(items.idle_timeout(Duration::from_secs(20)))
+/// }
+/// let parts = |item: &&str| match *item {
+///     "start" => Part::Preamble,
+///     "stop" => Part::End,
+///     _ => Part::Content,
+/// };
+/// let policy = RetryPolicy::new().with_total_timeout(Duration::from_secs(60));
+/// let answer = retry_stream(open, policy, Never).with_parts(parts);
+/// let items: Vec<_> = answer.try_collect().await.unwrap();
+/// assert_eq!(items, ["start", "Hello", "stop"]);
+/// # }
+/// ```
+///
+/// A consumer that can clear its display gets a marker and a fresh start:
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use futures_util::{Stream, TryStreamExt, stream};
+/// use resile::stream::Resumption;
+/// use resile::{Attempt, Never, RetryPolicy, retry_stream};
+///
+/// # type Item = Result<&'static str, &'static str>;
+/// # async fn open(a: Attempt) -> Result<impl Stream<Item = Item>, &'static str> {
+/// #     Ok(stream::iter(match a.is_first() {
+/// #         true => vec![Ok("Hel"), Err("reset")],
+/// #         false => vec![Ok("Hello")],
+/// #     }))
+/// # }
+/// let answer = retry_stream(open, RetryPolicy::new(), Never)
+///     .with_resumption(|_| Resumption::Restart("(clear)"));
+/// let shown: Vec<_> = answer.try_collect().await.unwrap();
+/// assert_eq!(shown, ["Hel", "(clear)", "Hello"]);
+/// # }
+/// ```
+#[inline]
+#[track_caller]
+pub fn retry_stream<F, Fut, S, T, E, P, C, K>(open: F, policy: P, token: K) -> RetryStream<F, P, K>
+where
+    F: FnMut(Attempt) -> Fut,
+    Fut: Future<Output = Result<S, E>>,
+    S: Stream<Item = Result<T, E>>,
+    P: AsPolicy<Policy = RetryPolicy<C>>,
+    C: Classify<E>,
+    K: Cancel,
 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = match self.state {
-            State::Between if self.call.attempts() == 0 => "unstarted",
-            State::Between => "between attempts",
-            State::Opening { .. } => "opening",
-            State::Reading { .. } => "reading",
-            State::Done => "done",
-        };
-        f.debug_struct("RetryStream")
-            .field("state", &state)
-            .field("attempts", &self.call.attempts())
-            .field("held", &self.held.len())
-            .field("flowing", &self.flowing)
-            .finish_non_exhaustive()
-    }
+    RetryStream::new(open, policy, token)
 }
