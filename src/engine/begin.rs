@@ -15,8 +15,8 @@ use crate::upstream::{Admit, Endpoint, Refuser, TargetFor};
 /// The answer to a call that wants to begin its next attempt.
 #[derive(Clone, Copy)]
 pub(crate) enum Begin {
-    /// The attempt has begun.
-    Go(Attempt),
+    /// The attempt has begun, at this time since the start of the call.
+    Go(u64),
     /// A cooldown holds the attempt. The call asks again at its `resumes_at`.
     Hold(Duration),
     /// The attempt waits in a queue. The call asks again when the queue wakes it. At `until` it asks
@@ -39,7 +39,7 @@ where
     #[inline]
     pub(crate) fn begin(&mut self, slot: usize, waker: Option<&Waker>) -> Begin {
         match self.begin_first(slot) {
-            Some(attempt) => Begin::Go(attempt),
+            Some(_) => Begin::Go(0),
             None => self.begin_next(slot, waker, None),
         }
     }
@@ -89,10 +89,17 @@ where
         Some(Attempt::of_call(1, 0, 0, total))
     }
 
+    /// Returns the attempt that has begun at `elapsed`.
+    #[inline]
+    pub(crate) fn attempt_at(&self, elapsed: u64) -> Attempt {
+        let left = remaining(self.policy.total_timeout(), elapsed);
+        Attempt::of_call(self.attempts(), elapsed, self.engine.delay, left)
+    }
+
     /// Begins the first attempt, or gives up if the attempt would have to wait.
     pub(crate) fn begin_now(&mut self, slot: usize) -> Result<Attempt, GaveUp<E>> {
         match self.begin(slot, None) {
-            Begin::Go(attempt) => Ok(attempt),
+            Begin::Go(elapsed) => Ok(self.attempt_at(elapsed)),
             Begin::Hold(delay) => Err(self.close(StopReason::Deadline, Some(delay))),
             Begin::Queued { .. } => Err(self.close(StopReason::Full, None)),
             Begin::End(reason, retry_after) => Err(self.close(reason, retry_after)),
@@ -197,7 +204,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         self.guard.progress.attempts = number;
         self.guard.spend();
         self.guard.note_sent(slot);
-        Begin::Go(attempt)
+        Begin::Go(elapsed)
     }
 
     /// Notes that a part refuses the attempt or makes it wait.

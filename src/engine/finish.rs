@@ -98,15 +98,15 @@ where
         let reported = self.engine.report(slot, number, verdict, total, flows_since);
         let failed = Classified { verdict, cut, is_stated, attempt: reported.attempt };
         if self.engine.guard.target.listens() {
-            self.emit_failure(&failed, reported);
+            self.emit_failure(failed, reported);
         }
         failed
     }
 
     #[cold]
     #[inline(never)]
-    fn emit_failure(&self, failed: &Classified, reported: Reported) {
-        let Classified { verdict, cut, .. } = *failed;
+    fn emit_failure(&self, failed: Classified, reported: Reported) {
+        let Classified { verdict, cut, .. } = failed;
         let Reported { attempt, latency, is_counted } = reported;
         let latency = latency.filter(|_| self.engine.guard.target.wants_all());
         self.emit_with_failure(cut, verdict, &|failure| EventKind::Failed {
@@ -119,8 +119,8 @@ where
 
     #[cold]
     #[inline(never)]
-    fn emit_wait(&self, failed: &Classified, delay: Duration) {
-        let Classified { verdict, cut, attempt, .. } = *failed;
+    fn emit_wait(&self, failed: Classified, delay: Duration) {
+        let Classified { verdict, cut, attempt, .. } = failed;
         let resumes_at = match self.engine.resumes_at {
             0 => None,
             at => Some(Duration::from_nanos(at)),
@@ -171,7 +171,7 @@ where
         }
         self.engine.set_wait(attempt, delay);
         if self.engine.guard.target.listens() {
-            self.emit_wait(&classified, delay);
+            self.emit_wait(classified, delay);
         }
         Ok(attempt.elapsed_nanos())
     }

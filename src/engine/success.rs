@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{CallPolicy, CallState, Engine, Limits};
+use super::{CallPolicy, CallState, Engine};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::observe::{CallKind, EventKind};
@@ -21,31 +21,38 @@ where
     pub(crate) fn succeeded(&mut self, slot: usize, attempt: u32) {
         let engine = &mut self.engine;
         let is_first = engine.guard.progress.attempts == 1;
-        if X::ALONE && is_first {
+        if is_first && X::ALONE {
             return;
         }
-        // An attempt that was never pending ends at its start: this saves a reading of the clock. It
-        // teaches no limit.
+        // A first attempt that was never pending teaches no limit and is no event for most observers.
+        if is_first && engine.resumes_at == 0 && !engine.guard.target.wants_all() {
+            return engine.guard.report_at_once(slot);
+        }
         let at_once = engine.resumes_at == 0;
         let at = if at_once { engine.guard.began(slot) } else { None };
-        if is_first && at_once && !engine.guard.target.wants_all() {
-            engine.guard.report_success(slot, at);
-        } else {
-            engine.succeeded_at(slot, attempt, at, self.policy.limits(), None);
-        }
+        self.succeeded_at(slot, attempt, at);
     }
 
     /// Does the work of [`succeeded`](Self::succeeded) for an attempt that ended at `at` if known.
     #[inline]
     pub(crate) fn succeeded_at(&mut self, slot: usize, attempt: u32, at: Option<u64>) {
-        self.engine.succeeded_at(slot, attempt, at, self.policy.limits(), None);
+        let is_learned = self.policy.rules().is_learned();
+        self.engine.succeeded_at(slot, attempt, at, self.policy.allowed(), is_learned, None);
     }
 
     /// Reports the success of an attempt whose stream has flowed.
     #[cfg(feature = "stream")]
     pub(crate) fn succeeded_as_stream(&mut self, slot: usize, attempt: u32) {
         let flows_since = self.policy.flows_since();
-        self.engine.succeeded_at(slot, attempt, None, self.policy.limits(), flows_since);
+        let is_learned = self.policy.rules().is_learned();
+        self.engine.succeeded_at(
+            slot,
+            attempt,
+            None,
+            self.policy.allowed(),
+            is_learned,
+            flows_since,
+        );
     }
 
     /// Charges the usage of the attempt in `slot` and learns the limits that it reported.
@@ -80,19 +87,20 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         slot: usize,
         attempt: u32,
         at: Option<u64>,
-        limits: Limits,
+        allowed: u32,
+        is_learned: bool,
         flows_since: Option<u64>,
     ) {
         if X::ALONE {
             if self.guard.progress.attempts > 1 {
-                self.emit_success(attempt, None, None, limits.allowed);
+                self.emit_success(attempt, None, None, allowed);
             }
             return;
         }
         let wants_all = self.guard.target.wants_all();
         // An attempt that was ready at once teaches no limit.
-        if self.resumes_at != 0 && self.learns(limits.is_learned).is_some() {
-            self.learn_from(slot, limits.is_learned);
+        if self.resumes_at != 0 && self.learns(is_learned).is_some() {
+            self.learn_from(slot, is_learned);
         }
         // One reading ends both the attempt and the call.
         let now = wants_all.then(|| self.now());
@@ -102,7 +110,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         }
         self.guard.report_success(slot, at);
         if wants_all || self.guard.progress.attempts > 1 {
-            self.emit_success(attempt, began, now, limits.allowed);
+            self.emit_success(attempt, began, now, allowed);
         }
     }
 

@@ -45,7 +45,7 @@ where
         // After a failure without a delay the next attempt begins in the same poll.
         if elapsed.is_some() && !self.engine.must_wait() {
             match self.begin_next(slot, Some(cx.waker()), elapsed) {
-                Begin::Go(attempt) => return Poll::Ready(Ok(attempt)),
+                Begin::Go(elapsed) => return Poll::Ready(Ok(self.attempt_at(elapsed))),
                 Begin::Hold(_) | Begin::Queued { .. } => {}
                 Begin::End(reason, retry_after) => {
                     return Poll::Ready(Err(self.close(reason, retry_after)));
@@ -80,7 +80,7 @@ where
                 return Poll::Pending;
             }
             match self.begin(slot, Some(cx.waker())) {
-                Begin::Go(attempt) => return Poll::Ready(Ok(attempt)),
+                Begin::Go(elapsed) => return Poll::Ready(Ok(self.attempt_at(elapsed))),
                 Begin::Hold(_) => {}
                 Begin::Queued { until, asks_again } => {
                     let woken = ready!(self.poll_until(until, pending.as_mut(), cx));
@@ -282,7 +282,7 @@ where
         loop {
             let (until, stop) = match self.engine.resumes_at {
                 0 => match self.begin(slot, Some(&waker)) {
-                    Begin::Go(attempt) => return Ok(attempt),
+                    Begin::Go(elapsed) => return Ok(self.attempt_at(elapsed)),
                     Begin::Hold(_) => continue,
                     Begin::Queued { until, .. } if until >= self.ends_at() => {
                         (until, Some(StopReason::Deadline))

@@ -119,8 +119,9 @@ where
         let mut this = self.as_mut().project();
         match *this.state {
             State::Unstarted => {
-                if let Begin::Go(attempt) = this.call.begin(0, Some(cx.waker())) {
+                if let Begin::Go(elapsed) = this.call.begin(0, Some(cx.waker())) {
                     *this.state = State::Racing;
+                    let attempt = this.call.attempt_at(elapsed);
                     this.first.set(Some((this.op)(attempt)));
                 } else {
                     *this.state = State::Between;
@@ -257,9 +258,10 @@ where
         this.call.set_delay(waited);
         this.call.engine.guard.progress.set_refuser(None);
         if slot < SLOTS && this.call.engine.guard.pay() {
-            if let Begin::Go(attempt) = this.call.begin(slot, None) {
+            if let Begin::Go(elapsed) = this.call.begin(slot, None) {
                 this.pace.began(now);
                 this.call.engine.guard.note_began(slot, now);
+                let attempt = this.call.attempt_at(elapsed);
                 let joined = Box::pin((this.op)(attempt));
                 this.hedges.push(Joined { number: attempt.number(), began: now, attempt: joined });
                 return;

@@ -1,10 +1,12 @@
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use super::{Limits, Usage};
 
 thread_local! {
     /// The report of the attempt that this thread is polling, or `None` outside of such a poll.
     static REPORT: Cell<Option<Report>> = const { Cell::new(None) };
+    /// The reports of the attempts around that attempt. The outermost is first.
+    static OUTER: RefCell<Vec<Report>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The usage and the limits that an attempt reported during a poll.
@@ -68,31 +70,30 @@ fn change(change: impl FnOnce(&mut Report)) -> bool {
 }
 
 /// A guard that collects the report of an attempt while the attempt is polled.
-pub(crate) struct Collecting {
-    outer: Option<Report>,
-}
+pub(crate) struct Collecting(());
 
 impl Collecting {
+    #[inline(never)] // compiled once for all call sites
     pub(crate) fn start() -> Self {
-        Self {
-            outer: REPORT
-                .try_with(|current| current.replace(Some(Report::default())))
-                .ok()
-                .flatten(),
+        let outer = REPORT.replace(Some(Report::default()));
+        if let Some(outer) = outer {
+            let _ = OUTER.try_with(|all| all.borrow_mut().push(outer));
         }
+        Self(())
     }
 
     /// Returns the report of this poll if there is one.
-    #[inline]
+    #[inline(never)]
     #[expect(clippy::unused_self, reason = "a report exists only while one collects")]
     pub(crate) fn report(&self) -> Option<Report> {
-        let report = REPORT.try_with(Cell::get).ok().flatten()?;
+        let report = REPORT.get()?;
         (report.usage.is_some() || report.limits.is_some()).then_some(report)
     }
 }
 
 impl Drop for Collecting {
+    #[inline(never)]
     fn drop(&mut self) {
-        let _ = REPORT.try_with(|current| current.set(self.outer));
+        REPORT.set(OUTER.try_with(|all| all.borrow_mut().pop()).ok().flatten());
     }
 }

@@ -36,13 +36,6 @@ struct Innermost {
 }
 
 impl Innermost {
-    fn write(&self, upstream: usize, ticket: Ticket, reserved: Reserved, payment: Payment) {
-        self.ticket.set(ticket);
-        self.reserved.set(reserved);
-        self.payment.set(payment);
-        self.upstream.set(upstream);
-    }
-
     fn get(&self) -> Offer {
         Offer {
             ticket: self.ticket.get(),
@@ -83,101 +76,73 @@ impl Offer {
     }
 }
 
-/// A guard that offers the admission of an attempt to the calls within the attempt. It lives while
-/// the attempt is polled or dropped.
-///
-/// A call on the same upstream takes the admission, because it sends the request. It gives the
-/// admission back with a good answer, or if it is dropped before it has an answer.
-pub(crate) struct Lending<'g> {
-    held: &'g mut Held,
-    payment: &'g mut Payment,
-    is_inner: bool,
-}
-
-impl<'g> Lending<'g> {
-    /// `cost` is the cost of the attempt if the upstream has a quota.
-    #[inline]
-    pub(super) fn new(
-        parts: &Parts,
-        cost: Option<CostKey>,
-        held: &'g mut Held,
-        payment: &'g mut Payment,
-    ) -> Option<Self> {
-        let Held::Admitted { ticket, reserved } = *held else { return None };
-        let is_inner = match offer(address(parts), ticket, reserved, *payment) {
-            Place::Outermost => false,
-            Place::Inner => true,
-            Place::Nowhere => return None,
-        };
-        if let Some(cost) = cost {
-            INNERMOST.with(|innermost| innermost.cost.set(cost));
-        }
-        Some(Self { held, payment, is_inner })
-    }
-
-    /// Takes back what calls within the attempt have changed, and the attempt around this one.
-    #[cold]
-    #[inline(never)]
-    fn change_back(&mut self, innermost: &Innermost) {
-        innermost.is_cut.set(false);
-        if innermost.is_changed.take() {
-            *self.held = innermost.get().held();
-            *self.payment = innermost.payment.get();
-        }
-        if self.is_inner {
-            pop(innermost);
-        }
-    }
-}
-
-impl Drop for Lending<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        INNERMOST.with(|innermost| {
-            innermost.upstream.set(0);
-            if innermost.is_changed.get() || innermost.is_cut.get() || self.is_inner {
-                self.change_back(innermost);
-            }
-        });
-    }
-}
-
 /// The place of an attempt among those that this thread polls.
-enum Place {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
     Outermost,
     Inner,
     /// The thread ends, so it has no stack any more.
     Nowhere,
 }
 
-/// Makes an attempt the innermost one.
+/// Makes an attempt the innermost one, until [`end`].
 ///
 /// The arguments are words in registers. Copied inline, a wide load of the words that the admission
 /// has just written would stall the processor for longer than all of this takes.
 #[inline(never)]
-fn offer(upstream: usize, ticket: Ticket, reserved: Reserved, payment: Payment) -> Place {
+pub(super) fn offer(parts: &Parts, ticket: Ticket, reserved: Reserved, payment: Payment) -> Place {
     INNERMOST.with(|innermost| {
-        if innermost.upstream.get() != 0 {
-            return offer_within(upstream, ticket, reserved, payment);
+        let place = if innermost.upstream.get() == 0 { Place::Outermost } else { push(innermost) };
+        if place != Place::Nowhere {
+            innermost.ticket.set(ticket);
+            innermost.reserved.set(reserved);
+            innermost.payment.set(payment);
+            innermost.upstream.set(address(parts));
         }
-        innermost.write(upstream, ticket, reserved, payment);
-        Place::Outermost
+        place
     })
 }
 
-/// Makes an attempt the innermost one, within another one.
+/// Adds the cost of the innermost attempt, if its upstream has a quota.
+pub(super) fn offer_cost(cost: CostKey) {
+    INNERMOST.with(|innermost| innermost.cost.set(cost));
+}
+
+/// Puts the innermost attempt onto the stack, so that another one takes its place.
 #[cold]
 #[inline(never)]
-fn offer_within(upstream: usize, ticket: Ticket, reserved: Reserved, payment: Payment) -> Place {
+fn push(innermost: &Innermost) -> Place {
+    let around = (innermost.upstream.get(), innermost.get());
+    if OUTER.try_with(|outer| outer.borrow_mut().push(around)).is_err() {
+        return Place::Nowhere;
+    }
+    innermost.is_changed.set(false);
+    innermost.is_cut.set(false);
+    Place::Inner
+}
+
+/// Ends the offer of the innermost attempt. Returns true if calls within the attempt have changed it.
+/// Then [`take_back`] follows.
+#[inline]
+pub(super) fn end() -> bool {
     INNERMOST.with(|innermost| {
-        let around = (innermost.upstream.get(), innermost.get());
-        if OUTER.try_with(|outer| outer.borrow_mut().push(around)).is_err() {
-            return Place::Nowhere;
-        }
-        innermost.is_changed.set(false);
+        innermost.upstream.set(0);
+        innermost.is_changed.get()
+    })
+}
+
+/// Takes back what calls within the attempt have changed. If the attempt is an inner one, the attempt
+/// around it is the innermost one again.
+#[cold]
+pub(super) fn take_back(is_inner: bool) -> Option<(Held, Payment)> {
+    INNERMOST.with(|innermost| {
         innermost.is_cut.set(false);
-        innermost.write(upstream, ticket, reserved, payment);
-        Place::Inner
+        let offer = innermost.get();
+        let changed = innermost.is_changed.take().then(|| (offer.held(), offer.payment));
+        if is_inner {
+            pop(innermost);
+        }
+        changed
     })
 }
 
@@ -191,7 +156,10 @@ fn pop(innermost: &Innermost) {
 /// Notes that the innermost attempt is dropped because a limit cut it.
 #[cold]
 pub(super) fn note_cut() {
-    INNERMOST.with(|innermost| innermost.is_cut.set(true));
+    INNERMOST.with(|innermost| {
+        innermost.is_cut.set(true);
+        innermost.is_changed.set(true);
+    });
 }
 
 /// Returns the identity of an upstream: the address of its parts. The call that offers an admission

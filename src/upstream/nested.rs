@@ -1,7 +1,8 @@
 use std::mem;
 
+use super::guard::End;
 use super::held::{Held, release};
-use super::lending::{self, Lending, Taken};
+use super::lending::{self, Place, Taken};
 use super::payment::Payment;
 use super::{Endpoint, Guard, Parts, Slot};
 use crate::breaker::Ticket;
@@ -9,25 +10,69 @@ use crate::observe::CallKind;
 use crate::quota::{CostKey, Demand, Reserved};
 use crate::time::Timer;
 
+/// A guard that offers the admission of an attempt to the calls within the attempt. It lives while
+/// the attempt is polled or dropped.
+///
+/// A call on the same upstream takes the admission, because it sends the request. It gives the
+/// admission back with a good answer, or if it is dropped before it has an answer.
+pub(crate) struct Lending<'g, X: Endpoint, const N: usize> {
+    guard: &'g mut Guard<X, N>,
+    slot: usize,
+    is_inner: bool,
+}
+
+impl<X: Endpoint, const N: usize> Drop for Lending<'_, X, N> {
+    #[inline]
+    fn drop(&mut self) {
+        if lending::end() || self.is_inner {
+            self.guard.take_back(self.slot, self.is_inner);
+        }
+    }
+}
+
 /// The admission of an attempt with calls within it.
 impl<X: Endpoint, const N: usize> Guard<X, N> {
     /// Offers the admission of the attempt in `slot` to the calls within the attempt, while the
     /// result lives.
     #[inline]
-    pub(crate) fn lend(&mut self, slot: usize) -> Option<Lending<'_>> {
+    pub(crate) fn lend(&mut self, slot: usize) -> Option<Lending<'_, X, N>> {
         if X::ALONE {
             return None;
         }
         let parts = self.target.parts()?;
-        let cost = cost_of(&self.target, parts);
-        Lending::new(parts, cost, self.slots[slot].held()?, &mut self.progress.payment)
+        let Held::Admitted { ticket, reserved } = *self.slots[slot].held()? else { return None };
+        let is_inner = match lending::offer(parts, ticket, reserved, self.progress.payment) {
+            Place::Outermost => false,
+            Place::Inner => true,
+            Place::Nowhere => return None,
+        };
+        if parts.quota.is_some() {
+            self.offer_cost();
+        }
+        Some(Lending { guard: self, slot, is_inner })
+    }
+
+    #[inline(never)] // compiled once for all call sites
+    fn offer_cost(&self) {
+        lending::offer_cost(self.target.demand().cost.key());
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_back(&mut self, slot: usize, is_inner: bool) {
+        if let Some((changed, payment)) = lending::take_back(is_inner) {
+            self.progress.payment = payment;
+            if let Some(held) = self.slots[slot].held() {
+                *held = changed;
+            }
+        }
     }
 
     /// Offers the admission while the future of the attempt is dropped, if a call within the attempt
     /// has taken it. `is_cut` is true if a limit ended the attempt.
     #[cold]
     #[inline(never)]
-    pub(crate) fn lend_to_drop(&mut self, slot: usize, is_cut: bool) -> Option<Lending<'_>> {
+    pub(crate) fn lend_to_drop(&mut self, slot: usize, is_cut: bool) -> Option<Lending<'_, X, N>> {
         let lending = self.lend(slot)?;
         if is_cut {
             lending::note_cut();
@@ -114,7 +159,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             Some(Taken::Answered(before, payment, cost)) => {
                 *held = before.map_reserved(Reserved::unnested);
                 let own = mem::replace(&mut self.progress.payment, payment);
-                if self.finish_success(slot, None, Some(cost)) {
+                if self.finish_success(slot, End::At(None), Some(cost)) {
                     self.deposit();
                 }
                 self.progress.payment = own;

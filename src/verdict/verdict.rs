@@ -1,9 +1,9 @@
-//! The classification of failures: repeatability, upstream health and wait.
-
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
+use super::Health;
+use super::answers::{Answers, Flag, Ground};
 use crate::time::nanos;
 
 /// The classification of a failed attempt.
@@ -42,92 +42,34 @@ use crate::time::nanos;
 pub struct Verdict {
     /// The wait in nanoseconds, or `NO_WAIT`.
     wait: u64,
-    /// True if the classifier chose the wait, and the upstream asked for none.
-    own_wait: bool,
-    again: bool,
-    health: Health,
-    /// True if the caller's own usage limit caused a throttling.
-    own_limit: bool,
-    ground: Ground,
+    answers: Answers,
 }
 
 const NO_WAIT: u64 = u64::MAX;
-
-/// The ground of a verdict, for composed classifiers. It is not part of the three answers, so equal
-/// verdicts may have different grounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ground {
-    /// The classifier said this of an error.
-    Stated,
-    /// The classifier said this of a cut attempt.
-    Cut,
-    /// Nobody said anything of a cut attempt.
-    CutDefault,
-}
-
-/// The health of an upstream as far as one attempt shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Health {
-    /// The upstream answered as it should. The refusal of a bad request is such an answer.
-    Healthy,
-    /// The upstream works and asks for fewer requests.
-    Throttling,
-    /// The upstream did not answer or could not do its work.
-    Failing,
-    /// The attempt shows nothing: the error is local or was not classified.
-    Unknown,
-}
-
-impl Health {
-    /// Returns a stable word for logs and metrics: `healthy`, `throttling`, `failing`, `unknown`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Healthy => "healthy",
-            Self::Throttling => "throttling",
-            Self::Failing => "failing",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-impl fmt::Display for Health {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 impl Verdict {
     /// Creates a verdict for a reset, a timeout or an internal error. The request may be sent
     /// again, and the upstream is failing.
     pub const fn transient() -> Self {
-        Self { again: true, health: Health::Failing, ..Self::fatal() }
+        Self::fatal().with(Flag::Again, true).with_health(Health::Failing)
     }
 
     /// Creates a verdict for a rate limit of the caller. The request may be sent again, and the
     /// upstream asks for fewer requests. A [quota](crate::quota) counts itself as used up.
     pub const fn throttled() -> Self {
-        Self { own_limit: true, ..Self::overloaded() }
+        Self::overloaded().with(Flag::OwnLimit, true)
     }
 
     /// Creates a verdict for an overload by all callers together. The request may be sent again,
     /// and the upstream asks for fewer requests. It says nothing about the caller's own limit.
     pub const fn overloaded() -> Self {
-        Self { health: Health::Throttling, ..Self::transient() }
+        Self::transient().with_health(Health::Throttling).with(Flag::OwnLimit, false)
     }
 
     /// Creates a verdict that forbids sending the request again. The health of the upstream is
     /// unknown.
     pub const fn fatal() -> Self {
-        Self {
-            wait: NO_WAIT,
-            own_wait: false,
-            again: false,
-            health: Health::Unknown,
-            own_limit: false,
-            ground: Ground::Stated,
-        }
+        Self { wait: NO_WAIT, answers: Answers::FATAL }
     }
 
     /// Adds a hint: the upstream asked for a wait of `wait` from now. It replaces an earlier wait.
@@ -137,8 +79,7 @@ impl Verdict {
     /// wait". For a wait of your own use [`at_least`](Self::at_least).
     pub const fn after(mut self, wait: Duration) -> Self {
         self.wait = limited(wait);
-        self.own_wait = false;
-        self
+        self.with(Flag::OwnWait, false)
     }
 
     /// Sets the shortest wait that the classifier itself demands. A wait that is set already and is
@@ -165,43 +106,42 @@ impl Verdict {
         let wait = limited(wait);
         if self.wait == NO_WAIT || self.wait < wait {
             self.wait = wait;
-            self.own_wait = true;
+            return self.with(Flag::OwnWait, true);
         }
         self
     }
 
     /// Forbids sending the request again and keeps the rest of the verdict.
-    pub const fn not_again(mut self) -> Self {
-        self.again = false;
-        self.as_fact()
+    pub const fn not_again(self) -> Self {
+        self.with(Flag::Again, false).as_fact()
     }
 
     /// Sets the health of the upstream and keeps the rest of the verdict.
     ///
     /// A quota counts itself as used up if the health is changed to [`Health::Throttling`].
     pub const fn with_health(mut self, health: Health) -> Self {
-        let is_new = !matches!(self.health, Health::Throttling);
-        self.own_limit = matches!(health, Health::Throttling) && (is_new || self.own_limit);
-        self.health = health;
-        self
+        let is_new = !matches!(self.health(), Health::Throttling);
+        let own = matches!(health, Health::Throttling) && (is_new || self.is_own_limit());
+        self.answers = self.answers.with_health(health);
+        self.with(Flag::OwnLimit, own)
     }
 
     /// Returns whether the same request may be sent again.
     #[must_use]
     pub const fn is_again(&self) -> bool {
-        self.again
+        self.answers.is(Flag::Again)
     }
 
     /// Returns the health of the upstream.
     #[must_use]
     pub const fn health(&self) -> Health {
-        self.health
+        self.answers.health()
     }
 
     /// Returns whether the caller's own usage limit caused a throttling.
     #[must_use]
     pub const fn is_own_limit(&self) -> bool {
-        self.own_limit
+        self.answers.is(Flag::OwnLimit)
     }
 
     /// Returns the wait that the upstream asked for, or `None` if it asked for none.
@@ -209,7 +149,7 @@ impl Verdict {
     /// The wait that a call respects is [`wait`](Self::wait).
     #[must_use]
     pub const fn hint(&self) -> Option<Duration> {
-        if self.own_wait { None } else { self.wait() }
+        if self.answers.is(Flag::OwnWait) { None } else { self.wait() }
     }
 
     /// Returns the shortest wait before the request may be sent again: the [hint](Self::hint) of the
@@ -233,52 +173,48 @@ impl Verdict {
 
     /// Returns the classifier's own floor, but `None` for a floor of zero and for a hint.
     pub(crate) const fn floor(&self) -> Option<Duration> {
-        if self.own_wait { self.positive_wait() } else { None }
+        if self.answers.is(Flag::OwnWait) { self.positive_wait() } else { None }
     }
 }
 
 /// The combination of the verdicts of composed classifiers.
 impl Verdict {
     /// Returns this verdict as a statement on an error.
-    pub(crate) const fn stated(mut self) -> Self {
-        self.ground = Ground::Stated;
-        self
+    pub(crate) const fn stated(self) -> Self {
+        self.with_ground(Ground::Stated)
     }
 
     /// Returns this verdict as a statement. A verdict on a cut attempt stays one.
-    pub(crate) const fn as_fact(mut self) -> Self {
-        self.ground = match self.ground {
-            Ground::Stated => Ground::Stated,
-            Ground::Cut | Ground::CutDefault => Ground::Cut,
-        };
-        self
+    pub(crate) const fn as_fact(self) -> Self {
+        match self.answers.ground() {
+            Ground::Stated => self,
+            Ground::Cut | Ground::CutDefault => self.with_ground(Ground::Cut),
+        }
     }
 
     /// Returns this verdict as one on a cut attempt. Use it for an error that tells of a cut, such as
     /// [`Elapsed`](crate::timeout::Elapsed). Then [`cut_is`](crate::classify::ClassifyExt::cut_is) replaces the
     /// verdict, and in a pair of classifiers it counts as the opinion on a cut.
-    pub const fn on_cut(mut self) -> Self {
-        self.ground = match self.ground {
-            Ground::Stated | Ground::Cut => Ground::Cut,
-            Ground::CutDefault => Ground::CutDefault,
-        };
-        self
+    pub const fn on_cut(self) -> Self {
+        match self.answers.ground() {
+            Ground::Stated | Ground::Cut => self.with_ground(Ground::Cut),
+            Ground::CutDefault => self,
+        }
     }
 
     /// Returns this verdict as the default for a cut attempt.
-    pub(crate) const fn cut_default(mut self) -> Self {
-        self.ground = Ground::CutDefault;
-        self
+    pub(crate) const fn cut_default(self) -> Self {
+        self.with_ground(Ground::CutDefault)
     }
 
     /// Returns whether the classifier stated this verdict.
     pub(crate) const fn is_stated(self) -> bool {
-        matches!(self.ground, Ground::Stated | Ground::Cut)
+        matches!(self.answers.ground(), Ground::Stated | Ground::Cut)
     }
 
     /// Returns whether this verdict is about a cut attempt.
     pub(crate) const fn is_on_cut(self) -> bool {
-        matches!(self.ground, Ground::Cut | Ground::CutDefault)
+        matches!(self.answers.ground(), Ground::Cut | Ground::CutDefault)
     }
 
     /// Combines this verdict with that of the second classifier of a pair, on the same failure.
@@ -292,18 +228,30 @@ impl Verdict {
     /// request therefore replaces any statement that does not. A default that protects it yields
     /// only to a statement on cuts.
     const fn overrides(self, first: Self) -> bool {
-        match (self.ground, self.again) {
-            (Ground::Cut, false) => first.again || !first.is_stated(),
+        let is_cut_stated = matches!(first.answers.ground(), Ground::Cut);
+        match (self.answers.ground(), self.is_again()) {
+            (Ground::Cut, false) => first.is_again() || !first.is_stated(),
             (Ground::Cut, true) => !first.is_stated(),
-            (Ground::CutDefault, false) => first.again && !matches!(first.ground, Ground::Cut),
+            (Ground::CutDefault, false) => first.is_again() && !is_cut_stated,
             (Ground::CutDefault, true) => false,
-            (Ground::Stated, _) => first.again && !first.is_stated(),
+            (Ground::Stated, _) => first.is_again() && !first.is_stated(),
         }
     }
 
     /// Returns the parts that count for equality.
     const fn answers(self) -> (u64, bool, bool, Health, bool) {
-        (self.wait, self.own_wait, self.again, self.health, self.own_limit)
+        let own_wait = self.answers.is(Flag::OwnWait);
+        (self.wait, own_wait, self.is_again(), self.health(), self.is_own_limit())
+    }
+
+    const fn with(mut self, flag: Flag, is_set: bool) -> Self {
+        self.answers = self.answers.with(flag, is_set);
+        self
+    }
+
+    const fn with_ground(mut self, ground: Ground) -> Self {
+        self.answers = self.answers.with_ground(ground);
+        self
     }
 }
 
@@ -325,11 +273,11 @@ impl Hash for Verdict {
 impl fmt::Debug for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verdict")
-            .field("again", &self.again)
-            .field("health", &self.health)
-            .field("own_limit", &self.own_limit)
+            .field("again", &self.is_again())
+            .field("health", &self.health())
+            .field("own_limit", &self.is_own_limit())
             .field("wait", &self.wait())
-            .field("own_wait", &self.own_wait)
+            .field("own_wait", &self.answers.is(Flag::OwnWait))
             .finish()
     }
 }
@@ -338,37 +286,4 @@ impl fmt::Debug for Verdict {
 const fn limited(wait: Duration) -> u64 {
     let wait = nanos(wait);
     if wait == NO_WAIT { NO_WAIT - 1 } else { wait }
-}
-
-/// The cause that ended an attempt before it returned an error of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Cut {
-    /// The attempt did not finish within its attempt timeout of this length.
-    AttemptTimeout(Duration),
-    /// The total timeout of the call ran out during the attempt.
-    Deadline,
-    /// The stream ended without its last item.
-    Stream,
-}
-
-impl Cut {
-    /// Returns a stable word for logs and metrics: `timeout`, or `truncated` for a stream.
-    #[must_use]
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::AttemptTimeout(_) | Self::Deadline => "timeout",
-            Self::Stream => "truncated",
-        }
-    }
-}
-
-impl fmt::Display for Cut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AttemptTimeout(limit) => write!(f, "did not finish within {limit:?}"),
-            Self::Deadline => f.write_str("did not finish before the deadline of the call"),
-            Self::Stream => f.write_str("the stream ended before its last item"),
-        }
-    }
 }
