@@ -5,9 +5,9 @@
 mod admission;
 mod admitting;
 mod at_cost;
+mod call;
 mod future;
 mod rules;
-mod upstream;
 
 pub use admission::Admission;
 pub use admitting::Admitting;

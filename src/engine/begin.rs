@@ -153,7 +153,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         if remaining(limits.total, elapsed) == 0 && !is_one_poll {
             return Begin::End(StopReason::Deadline, None);
         }
-        // `failed` paid for a retry before its delay. A retry after a dropped attempt or after a panic
+        // `finish_failed` paid for a retry before its delay. A retry after a dropped attempt or after a panic
         // pays here.
         if self.guard.progress.attempts > 0 && !self.guard.pay() {
             return Begin::End(StopReason::Budget, None);

@@ -13,6 +13,10 @@ use crate::time::{Timer, nanos};
 use crate::upstream::{Endpoint, TargetFor};
 use crate::verdict::{Cut, Verdict};
 
+/// The number of failures after which a call yields: failures without delay must not keep other tasks
+/// from running.
+const YIELD_EVERY: u32 = 32;
+
 /// The way in which an attempt finished without success. The error stays in the call, so this value fits in two
 /// registers on its way through several functions.
 #[derive(Clone, Copy)]
@@ -253,9 +257,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     #[inline]
     fn set_wait(&mut self, failed: Attempt, delay: Duration) {
         self.delay = nanos(delay);
-        // Failures without delay must not keep other tasks from running.
         let attempts = self.guard.progress.attempts;
-        self.guard.progress.set_must_yield(attempts % 32 == 0);
+        self.guard.progress.set_must_yield(attempts % YIELD_EVERY == 0);
         if !delay.is_zero() {
             self.note_start();
             // The reading of the failure, or the one that has just started the clock.

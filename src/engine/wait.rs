@@ -4,12 +4,11 @@ use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::Duration;
 
 use super::engine::LATEST;
-use super::{Begin, CallPolicy, CallState, Engine, Finish, Limits, NO_LIMIT, PendingOf};
+use super::{Begin, CallPolicy, CallState, Engine, NO_LIMIT, PendingOf};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::error::GaveUp;
 use crate::policy::{Attempt, Rules, StopReason};
-use crate::quota::Collecting;
 use crate::time::Timer;
 use crate::upstream::{Endpoint, Refuser, TargetFor};
 
@@ -73,7 +72,8 @@ where
                 }
             }
             pending.as_mut().drop_sleep();
-            // Yields even after a delay: a timer's sleep may end at once.
+            // `set_wait`, a hold or a queue asks for it, even after a delay: a timer's sleep may end at
+            // once.
             if self.engine.guard.progress.must_yield() {
                 self.engine.guard.progress.set_must_yield(false);
                 cx.waker().wake_by_ref();
@@ -136,136 +136,6 @@ where
         pending.poll_sleep(cx)
     }
 
-    /// Polls an attempt. If the attempt is pending, polls the limits that may cut it.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "out of line, the new sleep would be moved")]
-    pub(crate) fn poll_attempt<T>(
-        &mut self,
-        slot: usize,
-        attempt: Pin<&mut impl Future<Output = Result<T, E>>>,
-        pending: Pin<&mut PendingOf<X, K>>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<T, Finish>> {
-        let polled = self.poll_within(slot, || attempt.poll(cx));
-        match polled {
-            Poll::Ready(Ok(value)) => Poll::Ready(Ok(value)),
-            Poll::Ready(Err(error)) => {
-                self.note_error(error);
-                Poll::Ready(Err(Finish::Error))
-            }
-            Poll::Pending => self.poll_limits(slot, pending, cx).map(Err),
-        }
-    }
-
-    /// Runs one poll of the attempt in `slot`, or of its stream. The poll may report a usage and
-    /// limits to the quota.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a few instructions around the caller's future")]
-    pub(crate) fn poll_within<R>(&mut self, slot: usize, poll: impl FnOnce() -> R) -> R {
-        let _polled = self.engine.polled();
-        let collecting = self.engine.guard.has_quota().then(Collecting::start);
-        let polled = {
-            let _lending = self.engine.guard.lend(slot);
-            poll()
-        };
-        if let Some(report) = collecting.as_ref().and_then(Collecting::report) {
-            self.charge(slot, &report);
-        }
-        polled
-    }
-
-    /// Polls the limits of a pending attempt: first the token, then a sleep. The sleep ends at the
-    /// attempt's timeout or at the call's deadline, whichever comes first.
-    #[inline(never)]
-    pub(crate) fn poll_limits(
-        &mut self,
-        slot: usize,
-        mut pending: Pin<&mut PendingOf<X, K>>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Finish> {
-        if self.token.stops_attempts()
-            && pending.as_mut().poll_cancelled(&self.token, cx).is_ready()
-        {
-            return Poll::Ready(Finish::Cancelled);
-        }
-        if self.engine.resumes_at == 0 {
-            if !self.policy.has_timeouts() && self.learns().is_none() {
-                self.engine.note_start();
-                self.engine.resumes_at = NO_LIMIT;
-                return Poll::Pending;
-            }
-            self.engine.resumes_at = self
-                .engine
-                .cuts_at(slot, self.policy.attempt_timeout(), self.policy.limits())
-                .max(1);
-            if self.engine.resumes_at == NO_LIMIT {
-                return Poll::Pending;
-            }
-            // Without a sleep, because a timer may round a sleep of zero up.
-            if self.policy.total_timeout() == 0 || self.policy.attempt_timeout() == 0 {
-                return Poll::Ready(self.engine.reached_limit(
-                    slot,
-                    self.policy.attempt_timeout(),
-                    self.policy.limits(),
-                ));
-            }
-            let at = Duration::from_nanos(self.engine.resumes_at);
-            pending.as_mut().sleep(|| self.engine.guard.target.timer().sleep_until(at));
-        }
-        if self.engine.resumes_at == NO_LIMIT {
-            return Poll::Pending;
-        }
-        ready!(pending.as_mut().poll_sleep(cx));
-        pending.drop_sleep();
-        Poll::Ready(self.engine.reached_limit(
-            slot,
-            self.policy.attempt_timeout(),
-            self.policy.limits(),
-        ))
-    }
-
-    /// Removes the limits of an attempt whose stream now flows. The time until now is its latency.
-    /// Returns the time if the upstream needs it at the end of the stream.
-    #[cfg(feature = "stream")]
-    pub(crate) fn lift_limits(&mut self, slot: usize) -> Option<u64> {
-        if self.engine.resumes_at != 0 {
-            self.learn_from(slot);
-            self.engine.resumes_at = 0;
-        }
-        self.engine.guard.times_attempts().then(|| self.engine.now())
-    }
-
-    /// Polls the limits of a stream that flows: the token and the limit `whole` on the whole stream.
-    #[cfg(feature = "stream")]
-    pub(crate) fn poll_whole(
-        &mut self,
-        whole: u64,
-        mut pending: Pin<&mut PendingOf<X, K>>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Finish> {
-        if self.token.stops_attempts()
-            && pending.as_mut().poll_cancelled(&self.token, cx).is_ready()
-        {
-            return Poll::Ready(Finish::Cancelled);
-        }
-        match self.engine.ends_at(whole) {
-            LATEST | NO_LIMIT => Poll::Pending,
-            ends_at => self.poll_time(ends_at, pending, cx).map(|()| Finish::Deadline),
-        }
-    }
-
-    /// Returns true if the limit `whole` on the whole stream has passed.
-    #[cfg(feature = "stream")]
-    pub(crate) fn is_past(&self, whole: u64) -> bool {
-        whole != NO_LIMIT && self.engine.now() >= self.engine.ends_at(whole)
-    }
-
-    /// Returns true if the token now stops the attempt in flight.
-    #[cfg(feature = "stream")]
-    pub(crate) fn stops_reading(&self) -> bool {
-        self.token.stops_attempts() && self.token.is_cancelled()
-    }
-
     /// Does the work of [`poll_between`](Self::poll_between) on a thread without a runtime. Blocks
     /// that thread.
     pub(crate) fn block_between(&mut self, slot: usize) -> Result<Attempt, GaveUp<E>> {
@@ -322,26 +192,5 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     fn waited_too_long(&mut self) -> StopReason {
         self.guard.progress.set_refuser(Some(Refuser::BulkheadWait));
         StopReason::Full
-    }
-
-    /// Returns the limit that ended at `resumes_at`: the call's deadline or the attempt's timeout,
-    /// `own` of the policy or learned.
-    #[cold]
-    #[inline(never)]
-    fn reached_limit(&mut self, slot: usize, own: u64, limits: Limits) -> Finish {
-        let at = std::mem::take(&mut self.resumes_at);
-        if at >= self.ends_at(limits.total) || limits.total == 0 {
-            return Finish::Deadline;
-        }
-        let began = self.guard.began(slot);
-        let limit = match (self.learns(limits.is_learned), began) {
-            (Some(adaptive), Some(began)) => {
-                let limit = at.saturating_sub(began);
-                adaptive.record_cut(Duration::from_nanos(self.now()), Duration::from_nanos(limit));
-                limit
-            }
-            _ => own,
-        };
-        Finish::TimedOut(limit)
     }
 }

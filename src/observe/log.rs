@@ -130,7 +130,7 @@ mod write {
                 reason = fields.reason,
                 by = fields.by,
                 times = fields.times,
-                "{event}"
+                "{event}" // the words are in `sentence.rs`
             );
         }};
     }

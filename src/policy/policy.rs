@@ -120,6 +120,29 @@ pub struct RetryPolicy<C = Always> {
     pub(super) classifier: C,
 }
 
+impl RetryPolicy {
+    /// Creates a policy of three attempts with short delays for callers that wait for the answer.
+    pub const fn new() -> Self {
+        Self {
+            attempts: 3,
+            total_timeout: None,
+            attempt_timeout: None,
+            learned: false,
+            backoff: Backoff::exponential(Duration::from_millis(500)),
+            throttled_backoff: None,
+            hint_cap: Duration::from_secs(2 * 60),
+            hint_margin: None,
+            classifier: Always,
+        }
+    }
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 common_settings!(RetryPolicy, "attempt", learned);
 rules!(RetryPolicy, |policy| policy.learned, policy.attempts, {
     #[inline]

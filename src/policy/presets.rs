@@ -2,24 +2,8 @@ use std::time::Duration;
 
 use super::RetryPolicy;
 use crate::backoff::Backoff;
-use crate::classify::Always;
 
 impl RetryPolicy {
-    /// Creates a policy of three attempts with short delays for callers that wait for the answer.
-    pub const fn new() -> Self {
-        Self {
-            attempts: 3,
-            total_timeout: None,
-            attempt_timeout: None,
-            learned: false,
-            backoff: Backoff::exponential(Duration::from_millis(500)),
-            throttled_backoff: None,
-            hint_cap: Duration::from_secs(2 * 60),
-            hint_margin: None,
-            classifier: Always,
-        }
-    }
-
     /// Creates a policy of ten attempts within half an hour for unattended work.
     pub const fn patient() -> Self {
         Self::new()
@@ -76,11 +60,5 @@ impl RetryPolicy {
             .with_hint_cap(Duration::MAX);
         policy.hint_margin = Some(Duration::from_secs(5));
         policy
-    }
-}
-
-impl Default for RetryPolicy {
-    fn default() -> Self {
-        Self::new()
     }
 }

@@ -9,6 +9,7 @@ use super::{Elapsed, Missed};
 use crate::time::Timer;
 use crate::upstream::{Endpoint, NoUpstream, Target};
 
+// The timeout of an attempt of a call is in `engine/attempt.rs`.
 pin_project! {
     /// A future with a limit. Made by [`ResilienceExt::timeout`](crate::ResilienceExt::timeout).
     #[must_use = "futures do nothing unless `.await`ed or polled"]

@@ -48,7 +48,12 @@
 //! limits and all hosts share others, put one call inside the other:
 //! `ALL_HOSTS.call(retry(op, POLICY, &token).on(&HOST), classifier)`.
 
-mod account;
+// Where what happens to an attempt on an upstream:
+// `parts.rs` has the parts, `admit.rs` asks them and `report.rs` tells them the end of an attempt.
+// `held.rs` and `guard.rs` keep what an attempt holds, `pay.rs` pays the budget, `reservation.rs`
+// charges the quota, `latency.rs` knows the start, `lending.rs` and `nested.rs` share an admission with
+// calls within the attempt, and `limits.rs` with `strain.rs` tells when a part begins to refuse.
+mod admit;
 mod as_target;
 mod at_cost;
 mod explain;
@@ -59,9 +64,11 @@ mod lending;
 mod limits;
 mod nested;
 mod parts;
+mod pay;
 mod payment;
 mod progress;
-mod settlement;
+mod report;
+mod reservation;
 #[cfg(feature = "fleet")]
 mod shared;
 mod strain;

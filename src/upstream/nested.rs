@@ -1,9 +1,9 @@
 use std::mem;
 
-use super::guard::End;
 use super::held::{Held, release};
 use super::lending::{self, Place, Taken};
 use super::payment::Payment;
+use super::report::End;
 use super::{Endpoint, Guard, Parts, Slot};
 use crate::breaker::Ticket;
 use crate::observe::CallKind;

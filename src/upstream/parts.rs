@@ -16,6 +16,7 @@ use crate::observe::{Gauges, Log, Observe};
 use crate::quota::Quota;
 
 /// The parts of an upstream, without its timer.
+// `CONTRIBUTING.md` says what else a new part needs: "… a part of `Upstream`".
 #[derive(Debug)]
 pub struct Parts {
     pub(crate) name: Name,

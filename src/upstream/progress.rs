@@ -82,7 +82,7 @@ impl Progress {
         self.flags & KIND < CallKind::Hedge as u8
     }
 
-    /// Returns true if the call must yield to other tasks before the next attempt.
+    /// Returns true if the call must yield to other tasks before the next attempt. `poll_wait` yields.
     #[inline]
     pub(crate) const fn must_yield(&self) -> bool {
         self.flags & MUST_YIELD != 0

@@ -48,6 +48,7 @@ use std::time::Duration;
 /// assert_eq!(WEATHER.name(), "weather");
 /// assert_eq!(HOSTS.get("example.org").name(), "example.org");
 /// ```
+// `call`, `admit` and `try_admit` are in `call/call.rs`.
 #[must_use = "an upstream does nothing unless calls are made on it"]
 pub struct Upstream<M = DefaultTimer> {
     pub(super) parts: Parts,

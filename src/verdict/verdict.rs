@@ -269,7 +269,6 @@ impl Hash for Verdict {
     }
 }
 
-#[expect(clippy::missing_fields_in_debug, reason = "equal verdicts look equal")]
 impl fmt::Debug for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verdict")

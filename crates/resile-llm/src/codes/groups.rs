@@ -10,7 +10,8 @@ pub(super) struct Group {
     /// A specific message may overrule the code.
     pub(super) yields_to_words: bool,
     pub(super) at: Statuses,
-    /// The codes with blanks between them.
+    /// The codes with blanks between them, in lower case and without separators: `rate_limit_exceeded`
+    /// is `ratelimitexceeded`.
     names: &'static str,
 }
 

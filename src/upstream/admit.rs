@@ -1,0 +1,108 @@
+use std::mem;
+use std::task::Waker;
+use std::time::Duration;
+
+use super::guard::Owned;
+use super::held::{Admit, Held, enter, release, reserve, resume};
+use super::progress::Refuser;
+use super::{Endpoint, Guard, Slot, lending};
+use crate::breaker::{Open, Owner, Ticket};
+use crate::cooldown::Cooldown;
+use crate::policy::StopReason;
+use crate::quota::Reserved;
+use crate::time::Timer;
+
+/// The admission of an attempt. [`admit`](Guard::admit) has the order of the parts.
+impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
+    /// Admits an attempt if the cooldown is free, the breaker closed, and no bulkhead and no quota
+    /// set. Otherwise returns false and leaves the decision to [`admit`](Self::admit).
+    #[inline(never)] // compiled once for all call sites
+    pub(crate) fn admit_at_once(&mut self, slot: usize, now: Option<u64>) -> bool {
+        let Some(parts) = self.target.parts() else { return true };
+        let Some(held) = self.slots[slot].held() else { return true };
+        let is_free = parts.cooldown.as_ref().is_none_or(Cooldown::is_free);
+        if held.is_some()
+            || parts.bulkhead.is_some()
+            || parts.quota.is_some()
+            || !is_free
+            || lending::is_within_any()
+        {
+            return false;
+        }
+        let ticket = match &parts.breaker {
+            None => Ticket::NONE,
+            Some(breaker) => match breaker.admit_closed(&Owned(&self.target)) {
+                Some(ticket) => ticket,
+                None => return false,
+            },
+        };
+        let ticket = if let Some(now) = now { ticket.starting_at(now) } else { ticket };
+        *held = Held::Admitted { ticket, reserved: Reserved::NONE };
+        true
+    }
+
+    /// Asks the cooldown, the bulkhead, the quota and the breaker to admit an attempt. `now` is the
+    /// clock reading if known. Without a `waker` the attempt does not queue.
+    #[inline]
+    pub(crate) fn admit(&mut self, slot: usize, now: Option<u64>, waker: Option<&Waker>) -> Admit {
+        if !X::ALONE && lending::is_within_any() && self.take_inward(slot) {
+            return Admit::Moved;
+        }
+        let Some(parts) = self.target.parts() else { return Admit::Go };
+        let Some(held) = self.slots[slot].held() else { return Admit::Go };
+        let owned = Owned(&self.target);
+        if held.is_some() {
+            if let Some(admission) = resume(held, parts, &self.target.demand(), waker, &owned) {
+                return admission;
+            }
+        }
+        let is_in_line = matches!(held, Held::InLine(_));
+        let cooldown = parts.cooldown.as_ref().filter(|it| !is_in_line && !it.is_free());
+        if let Some(cooldown) = cooldown {
+            let now = now.unwrap_or_else(|| owned.now());
+            if let Some(delay) = cooldown.wait(now, |range| owned.draw_within(range)) {
+                release(mem::take(held), parts, &self.target.demand());
+                return Admit::Hold(delay);
+            }
+        }
+        if parts.bulkhead.is_some() && !held.is_some() {
+            if let Some(admission) = enter(held, parts, waker, &owned) {
+                return admission;
+            }
+        }
+        let mut reserved = Reserved::NONE;
+        if let Some(quota) = &parts.quota {
+            let demand = self.target.demand();
+            reserved = match reserve(held, parts, quota, &demand, waker, &owned, now) {
+                Ok(reserved) => reserved,
+                Err(admit) => return admit,
+            };
+            *held = Held::Admitted { ticket: Ticket::NONE, reserved };
+        }
+        let ticket = match &parts.breaker {
+            None => Ticket::NONE,
+            Some(breaker) => match breaker.admit(&owned) {
+                Ok(ticket) => ticket,
+                Err(open) => {
+                    if held.is_some() {
+                        release(mem::take(held), parts, &self.target.demand());
+                    }
+                    return Admit::Refused {
+                        by: Refuser::Breaker,
+                        reason: StopReason::Open,
+                        retry_after: open.retry_after(),
+                    };
+                }
+            },
+        };
+        let ticket = if let Some(now) = now { ticket.starting_at(now) } else { ticket };
+        *held = Held::Admitted { ticket, reserved };
+        Admit::Go
+    }
+
+    /// Returns the breaker's refusal of an attempt after `delay` if that refusal is certain.
+    pub(crate) fn refusal_within(&self, delay: Duration) -> Option<Open> {
+        let breaker = self.target.parts()?.breaker.as_ref()?;
+        breaker.refusal_within(delay, &Owned(&self.target))
+    }
+}

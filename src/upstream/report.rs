@@ -1,0 +1,133 @@
+use super::guard::Owned;
+use super::held::{Held, HeldPermit, finish};
+use super::{Endpoint, Guard, Slot, limits};
+use crate::breaker::{Outcome, Owner};
+use crate::observe::HeldBy;
+use crate::quota::{CostKey, Demand};
+use crate::time::Timer;
+use crate::verdict::{Health, Verdict};
+
+/// The report of an attempt to the parts, and the end of what it holds.
+impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
+    /// Reports that an attempt succeeded at its first poll. It ends at its start: this saves a reading
+    /// of the clock.
+    #[inline(never)] // compiled once for all call sites
+    pub(crate) fn report_at_once(&mut self, slot: usize) {
+        if self.finish_success(slot, End::AtStart, None) {
+            self.deposit();
+        }
+        self.relieve();
+    }
+
+    /// Reports that an attempt succeeded. `at` is the end of the attempt if known. For a success at
+    /// the first poll `at` may be the start of that poll.
+    #[inline(never)] // compiled once for all call sites
+    pub(crate) fn report_success(&mut self, slot: usize, at: Option<u64>) {
+        if self.finish_success(slot, End::At(at), None) {
+            self.deposit();
+        }
+        self.relieve();
+    }
+
+    /// Returns false if another call reports the request of the attempt, or has reported it. `cost` is
+    /// the cost of the reservation if another call made it.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the other caller is cold")]
+    pub(super) fn finish_success(&mut self, slot: usize, end: End, cost: Option<CostKey>) -> bool {
+        let Some(parts) = self.target.parts() else { return true };
+        let Some(held) = self.slots[slot].held() else { return true };
+        let Held::Admitted { ticket, reserved } = *held else { return true };
+        *held = Held::Nothing;
+        if reserved.is_shared() && self.has_moved(ticket, reserved) {
+            return false;
+        }
+        let _permit = parts.bulkhead.as_ref().map(HeldPermit);
+        if let Some(quota) = &parts.quota {
+            let demand = match cost {
+                None => self.target.demand(),
+                Some(cost) => Demand::of(cost),
+            };
+            finish(quota, &demand, reserved);
+        }
+        if let Some(breaker) = &parts.breaker {
+            let at = match end {
+                End::AtStart => ticket.began(),
+                End::At(at) => at,
+            };
+            breaker.settle(ticket, Outcome::HEALTHY, at, &Owned(&self.target));
+        }
+        true
+    }
+
+    /// Reports a failed attempt. `at` is the end of the attempt if known.
+    pub(crate) fn report(&mut self, slot: usize, verdict: Option<Verdict>, at: Option<u64>) {
+        let Some(parts) = self.target.parts() else { return };
+        let Some(held) = self.slots[slot].held() else { return };
+        let Held::Admitted { ticket, reserved } = *held else { return };
+        if reserved.is_lent() {
+            *held = Held::Nothing; // the call within the attempt has reported the request
+            return;
+        }
+        let owned = Owned(&self.target);
+        let outcome = verdict.map_or(Outcome { health: Health::Unknown, hint: None }, |verdict| {
+            Outcome { health: verdict.health(), hint: verdict.wait() }
+        });
+        let is_refused = outcome.health == Health::Throttling;
+        // The timer may panic. `held` is then still set, and the guard's drop gives it back.
+        let now = if is_refused && (parts.cooldown.is_some() || parts.quota.is_some()) {
+            owned.now()
+        } else {
+            0
+        };
+        if let Some(cooldown) = parts.cooldown.as_ref().filter(|_| is_refused) {
+            cooldown.hold(now, outcome.hint);
+        }
+        let cooldown = parts.cooldown.as_ref().filter(|_| is_refused);
+        let new_hold = cooldown.and_then(|cooldown| cooldown.remaining(now));
+        *held = Held::Nothing;
+        let permit = parts.bulkhead.as_ref().map(HeldPermit);
+        if let Some(quota) = &parts.quota {
+            let demand = self.target.demand();
+            match verdict.filter(|_| is_refused) {
+                Some(verdict) => {
+                    quota.refuse(&demand.cost, reserved, verdict.is_own_limit(), now);
+                }
+                None => finish(quota, &demand, reserved),
+            }
+        }
+        if let Some(breaker) = &parts.breaker {
+            breaker.settle(ticket, outcome, at, &owned);
+        }
+        drop(permit); // an end of a strain asks for room
+        if new_hold.is_some() {
+            limits::note(&self.target, HeldBy::Cooldown, new_hold);
+        }
+        self.relieve();
+    }
+
+    /// Ends the strains that have ended. Called after each report.
+    #[inline]
+    fn relieve(&self) {
+        if X::ALONE {
+            return;
+        }
+        if let Some(parts) = self.target.parts().filter(|parts| parts.strains.is_any()) {
+            limits::relieve(&self.target, parts);
+        }
+    }
+
+    /// Notes that a part makes an attempt wait or refuses it.
+    #[cold]
+    pub(crate) fn note_limit(&self, by: HeldBy) {
+        limits::note(&self.target, by, None);
+    }
+}
+
+/// The end of an attempt that succeeded.
+#[derive(Clone, Copy)]
+pub(super) enum End {
+    /// The attempt was never pending.
+    AtStart,
+    /// The time of the end if known.
+    At(Option<u64>),
+}
