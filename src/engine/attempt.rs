@@ -3,6 +3,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+#[cfg(feature = "stream")]
 use super::engine::LATEST;
 use super::{CallPolicy, CallState, Engine, Finish, Limits, NO_LIMIT, PendingOf};
 use crate::cancel::Cancel;
