@@ -13,6 +13,8 @@ use crate::time::{Timer, nanos};
 use crate::upstream::{Endpoint, TargetFor};
 use crate::verdict::{Cut, Verdict};
 
+// The way of a failed attempt: classified, reported, decided, paid, and delayed or closed.
+
 /// The number of failures after which a call yields: failures without delay must not keep other tasks
 /// from running.
 const YIELD_EVERY: u32 = 32;

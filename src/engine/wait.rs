@@ -72,7 +72,7 @@ where
                 }
             }
             pending.as_mut().drop_sleep();
-            // `set_wait`, a hold or a queue asks for it, even after a delay: a timer's sleep may end at
+            // `set_wait` (`finish.rs`), a hold or a queue asks for it, even after a delay: a timer's sleep may end at
             // once.
             if self.engine.guard.progress.must_yield() {
                 self.engine.guard.progress.set_must_yield(false);

@@ -55,6 +55,7 @@ use super::{Event, Observe};
 /// # drop(span);
 /// # }
 /// ```
+// The words of a line are in `sentence.rs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Log;
 

@@ -3,6 +3,7 @@ use std::time::Duration;
 use super::RetryPolicy;
 use crate::backoff::Backoff;
 
+// The defaults are in `RetryPolicy::new`, in `policy.rs`.
 impl<C> RetryPolicy<C> {
     /// Sets the maximum number of attempts of a call including the first. 0 means 1.
     pub const fn with_attempts(mut self, attempts: u32) -> Self {

@@ -23,7 +23,8 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     /// Takes the cost of the next attempt from the budget unless the call already holds it. Returns
     /// false if the budget has too few tokens left. Without a budget every attempt is free.
     ///
-    /// `finish_failed` pays before the delay, `begin` after a dropped attempt, and a hedge as it joins.
+    /// `engine/finish.rs` pays before the delay, `engine/begin.rs` after a dropped attempt, and a hedge as
+    /// it joins.
     #[inline]
     pub(crate) fn pay(&mut self) -> bool
     where
