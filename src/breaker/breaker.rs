@@ -118,13 +118,6 @@ impl Breaker {
         self
     }
 
-    /// Disables the slow-call rate.
-    #[must_use]
-    pub const fn without_slow_rate(mut self) -> Self {
-        self.core.settings.slow_rate = None;
-        self
-    }
-
     /// Sets the length of the window for both rates. The window slides by a sixteenth of its
     /// length. So a call counts for fifteen to sixteen sixteenths of the window.
     #[must_use]

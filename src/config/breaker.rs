@@ -31,7 +31,7 @@ settings! {
         },
         "slow_rate": slow_rate => |breaker, rate| match rate {
             Some(Rate { share, of, limit }) => breaker.with_slow_rate(limit, share, of),
-            None => breaker.without_slow_rate(),
+            None => breaker,
         },
         "window": DurationVisitor::required
             => |breaker, window| breaker.with_window(window.unwrap_or_default()),

@@ -25,7 +25,7 @@ settings! {
         "attempt_timeout": DurationVisitor::optional
             => |policy, limit| match limit {
             Some(limit) => policy.with_attempt_timeout(limit),
-            None => policy.without_attempt_timeout(),
+            None => policy,
         },
     }, |policy, found| {
         check_timeouts(found, policy.total_timeout(), policy.attempt_timeout())?;
@@ -43,7 +43,7 @@ settings! {
         "attempt_timeout": DurationVisitor::optional
             => |policy, limit| match limit {
             Some(limit) => policy.with_attempt_timeout(limit),
-            None => policy.without_attempt_timeout(),
+            None => policy,
         },
     }, |policy, found| {
         check_timeouts(found, policy.total_timeout(), policy.attempt_timeout())?;

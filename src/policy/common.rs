@@ -41,7 +41,7 @@ pub(crate) trait Rules {
 
 /// Defines the settings common to all policies.
 macro_rules! common_settings {
-    ($policy:ident, $attempt:literal $(, $learned:ident)?) => {
+    ($policy:ident, $attempt:literal) => {
         impl<C> $policy<C> {
             /// Sets the total timeout: the limit on the whole call, with all attempts and waits.
             ///
@@ -66,13 +66,6 @@ macro_rules! common_settings {
             /// the total timeout has no effect, because the call ends at its total timeout first.
             pub const fn with_attempt_timeout(mut self, limit: Duration) -> Self {
                 self.attempt_timeout = Some(limit);
-                self
-            }
-
-            #[doc = concat!("Removes the timeout of each ", $attempt, ".")]
-            pub const fn without_attempt_timeout(mut self) -> Self {
-                self.attempt_timeout = None;
-                $(self.$learned = false;)?
                 self
             }
 

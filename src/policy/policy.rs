@@ -143,7 +143,7 @@ impl Default for RetryPolicy {
     }
 }
 
-common_settings!(RetryPolicy, "attempt", learned);
+common_settings!(RetryPolicy, "attempt");
 rules!(RetryPolicy, |policy| policy.learned, policy.attempts, {
     #[inline]
     fn decide_renewed(

@@ -225,5 +225,4 @@ fn the_defaults_are_as_documented() {
         (learned.attempt_timeout(), learned.learns_attempt_timeout()),
         (Some(seconds(3)), true)
     );
-    assert_eq!(learned.without_attempt_timeout(), patient);
 }

@@ -55,7 +55,7 @@ impl Thresholds {
             };
             let breaker = match self.slow {
                 Some((share, of)) => breaker.with_slow_rate(SLOW, share, of),
-                None => breaker.without_slow_rate(),
+                None => breaker,
             };
             breaker.with_open_time(opening_for(SECOND)).with_probes(0.5, 2)
         })

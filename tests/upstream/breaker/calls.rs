@@ -144,9 +144,8 @@ async fn a_probe_that_is_cut_has_failed() {
 async fn a_cut_counts_by_the_verdict_of_the_classifier() {
     let upstream = probing().await;
     let neutral = (|_: &&str| true).cut_is(Verdict::transient().with_health(Health::Unknown));
-    let policy =
-        RetryPolicy::new().with_attempts(1).with_attempt_timeout(SECOND).with_classifier(neutral);
-    for policy in [policy, policy.without_attempt_timeout().with_total_timeout(SECOND)] {
+    let policy = RetryPolicy::new().with_attempts(1).with_classifier(neutral);
+    for policy in [policy.with_attempt_timeout(SECOND), policy.with_total_timeout(SECOND)] {
         retry(|_| hangs(), policy, Never).on(&upstream).await.unwrap_err();
         assert_eq!(state(&upstream), State::HalfOpen);
     }
