@@ -53,12 +53,21 @@ where
         waker: Option<&Waker>,
         elapsed: Option<u64>,
     ) -> Begin {
+        let is_cancelled = self.token.is_cancelled();
+        self.engine.begin(slot, waker, elapsed, is_cancelled, self.policy.limits())
+    }
+
+    /// Begins the attempt after a failure of this poll, if the call is alone and nobody listens. `finish`
+    /// has just checked the token, the attempts and the deadline, and no foreign code has run since.
+    /// Any other call needs the full check. It would be right here too, and this only saves it.
+    #[inline]
+    pub(super) fn begin_again(&mut self, elapsed: u64) -> Option<Attempt> {
         let engine = &mut self.engine;
-        // `finish` has just checked the token. Without an upstream and a log no foreign code has run
-        // since. An observer may have cancelled the token.
-        let is_checked = elapsed.is_some() && X::ALONE && !engine.guard.target.listens();
-        let is_cancelled = !is_checked && self.token.is_cancelled();
-        engine.begin(slot, waker, elapsed, is_cancelled, self.policy.limits())
+        if !X::ALONE || engine.guard.target.listens() {
+            return None;
+        }
+        engine.guard.progress.attempts = engine.guard.progress.attempts.saturating_add(1);
+        Some(self.attempt_at(elapsed))
     }
 
     /// Begins the first attempt if nothing can forbid it, no attempt of another call is around it and

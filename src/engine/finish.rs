@@ -62,7 +62,8 @@ pub(crate) struct Classified {
     pub(crate) cut: Option<Cut>,
     /// False for the default of a classifier without an opinion on cuts.
     pub(super) is_stated: bool,
-    attempt: Attempt,
+    /// The time since the start, or 0 if the clock does not run.
+    elapsed: u64,
 }
 
 impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
@@ -100,20 +101,34 @@ where
         let is_stated = verdict.is_none_or(Verdict::is_stated);
         // An outer layer may pass the verdict on. For that layer it is a fact.
         let verdict = verdict.map(Verdict::as_fact);
-        let (total, flows_since) = (self.policy.total_timeout(), self.policy.flows_since());
-        let reported = self.engine.report(slot, number, verdict, total, flows_since);
-        let failed = Classified { verdict, cut, is_stated, attempt: reported.attempt };
+        let flows_since = self.policy.flows_since();
+        let Reported { elapsed, latency, is_counted } =
+            self.engine.report(slot, verdict, flows_since);
         if self.engine.guard.target.listens() {
-            self.emit_failure(failed, reported);
+            self.emit_failure(verdict, cut, number, elapsed, latency, is_counted);
         }
-        failed
+        Classified { verdict, cut, is_stated, elapsed }
+    }
+
+    /// Returns attempt `number`, which has failed at `elapsed`. `delay` was the delay before it.
+    #[inline]
+    fn failed(&self, number: u32, elapsed: u64, delay: u64) -> Attempt {
+        let left = remaining(self.policy.total_timeout(), elapsed);
+        Attempt::of_call(number, elapsed, delay, left)
     }
 
     #[cold]
     #[inline(never)]
-    fn emit_failure(&self, failed: Classified, reported: Reported) {
-        let Classified { verdict, cut, .. } = failed;
-        let Reported { attempt, latency, is_counted } = reported;
+    fn emit_failure(
+        &self,
+        verdict: Option<Verdict>,
+        cut: Option<Cut>,
+        number: u32,
+        elapsed: u64,
+        latency: Option<Duration>,
+        is_counted: bool,
+    ) {
+        let attempt = self.failed(number, elapsed, self.engine.delay);
         let latency = latency.filter(|_| self.engine.guard.target.wants_all());
         self.emit_with_failure(cut, verdict, &|failure| EventKind::Failed {
             attempt,
@@ -125,8 +140,15 @@ where
 
     #[cold]
     #[inline(never)]
-    fn emit_wait(&self, failed: Classified, delay: Duration) {
-        let Classified { verdict, cut, attempt, .. } = failed;
+    fn emit_wait(
+        &self,
+        verdict: Option<Verdict>,
+        cut: Option<Cut>,
+        elapsed: u64,
+        before: u64,
+        delay: Duration,
+    ) {
+        let attempt = self.failed(self.attempts(), elapsed, before);
         let resumes_at = match self.engine.resumes_at {
             0 => None,
             at => Some(Duration::from_nanos(at)),
@@ -158,35 +180,40 @@ where
     /// Returns like [`finish`](Self::finish).
     #[inline(never)]
     pub(crate) fn finish_failed(&mut self, slot: usize, finish: Finish) -> Result<u64, GaveUp<E>> {
-        let classified = self.report_failure(slot, self.attempts(), finish);
-        let Classified { verdict, attempt, .. } = classified;
+        let Classified { verdict, cut, is_stated, elapsed } =
+            self.report_failure(slot, self.attempts(), finish);
+        // Made anew where a cold function takes it: a struct that is lent to one lives in memory.
+        let classified = || Classified { verdict, cut, is_stated, elapsed };
+        let before = self.engine.delay;
+        let failed = self.failed(self.attempts(), elapsed, before);
         let hint = verdict.and_then(|verdict| verdict.positive_wait());
         let timer = self.engine.guard.target.timer();
-        let delay = match self.policy.decide(attempt, verdict, |range| timer.draw_within(range)) {
-            Decision::Stop(reason) => return Err(self.close_failed(reason, classified, hint)),
+        let delay = match self.policy.decide(failed, verdict, |range| timer.draw_within(range)) {
+            Decision::Stop(reason) => return Err(self.close_failed(reason, classified(), hint)),
             Decision::Retry(delay) => delay,
         };
         if self.token.is_cancelled() {
-            return Err(self.close_failed(StopReason::Cancelled, classified, hint));
+            return Err(self.close_failed(StopReason::Cancelled, classified(), hint));
         }
         if !X::ALONE {
             if let Err((reason, wait)) = self.engine.pay(verdict, delay) {
                 let wait = if reason == StopReason::Open { wait } else { hint };
-                return Err(self.close_failed(reason, classified, wait));
+                return Err(self.close_failed(reason, classified(), wait));
             }
         }
-        self.engine.set_wait(attempt, delay);
+        self.engine.set_wait(elapsed, delay);
         if self.engine.guard.target.listens() {
-            self.emit_wait(classified, delay);
+            self.emit_wait(verdict, cut, elapsed, before, delay);
         }
-        Ok(attempt.elapsed_nanos())
+        Ok(elapsed)
     }
 
     /// Finishes an attempt that the caller made and that failed, and closes the call.
     #[cold]
     pub(crate) fn finish_by_hand(&mut self, slot: usize, verdict: Verdict) {
-        let reported = self.engine.report(slot, self.attempts(), Some(verdict), NO_LIMIT, None);
-        let Reported { attempt, latency, is_counted } = reported;
+        let Reported { elapsed, latency, is_counted } =
+            self.engine.report(slot, Some(verdict), None);
+        let attempt = Attempt::of_call(self.attempts(), elapsed, self.engine.delay, NO_LIMIT);
         let verdict = Some(verdict);
         self.emit_with_failure(None, verdict, &|failure| EventKind::Failed {
             attempt,
@@ -220,7 +247,8 @@ where
 /// The facts about an attempt that has just finished.
 #[derive(Clone, Copy)]
 struct Reported {
-    attempt: Attempt,
+    /// The time since the start of the call, or 0 if the clock does not run.
+    elapsed: u64,
     /// The time since the start of the attempt, if both are known.
     latency: Option<Duration>,
     /// False if a call within the attempt has reported it.
@@ -233,16 +261,12 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     fn report(
         &mut self,
         slot: usize,
-        number: u32,
         verdict: Option<Verdict>,
-        total: u64,
         flows_since: Option<u64>,
     ) -> Reported {
         let now = self.clock_runs().then(|| self.now());
         self.resumes_at = 0;
         let elapsed = now.map_or(0, |now| now.saturating_sub(self.started));
-        let left = remaining(total, elapsed);
-        let attempt = Attempt::of_call(number, elapsed, self.delay, left);
         let began = if X::ALONE { None } else { self.guard.began(slot) };
         let is_counted = X::ALONE || !self.guard.is_lent(slot);
         if !X::ALONE {
@@ -252,19 +276,19 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             self.guard.report(slot, verdict, now);
         }
         let took = |began: u64| Some(Duration::from_nanos(now?.saturating_sub(began)));
-        Reported { attempt, latency: began.and_then(took), is_counted }
+        Reported { elapsed, latency: began.and_then(took), is_counted }
     }
 
-    /// Sets the delay after `failed`, an attempt without success.
+    /// Sets the delay after an attempt that failed at `elapsed`.
     #[inline]
-    fn set_wait(&mut self, failed: Attempt, delay: Duration) {
+    fn set_wait(&mut self, elapsed: u64, delay: Duration) {
         self.delay = nanos(delay);
         let attempts = self.guard.progress.attempts;
         self.guard.progress.set_must_yield(attempts % YIELD_EVERY == 0);
         if !delay.is_zero() {
             self.note_start();
             // The reading of the failure, or the one that has just started the clock.
-            let now = self.started.saturating_add(failed.elapsed_nanos());
+            let now = self.started.saturating_add(elapsed);
             self.resumes_at = wait_end(now, self.delay);
         }
     }

@@ -42,8 +42,11 @@ where
             return Poll::Ready(Ok(attempt));
         }
         // After a failure without a delay the next attempt begins in the same poll.
-        if elapsed.is_some() && !self.engine.must_wait() {
-            match self.begin_next(slot, Some(cx.waker()), elapsed) {
+        if let Some(elapsed) = elapsed.filter(|_| !self.engine.must_wait()) {
+            if let Some(attempt) = self.begin_again(elapsed) {
+                return Poll::Ready(Ok(attempt));
+            }
+            match self.begin_next(slot, Some(cx.waker()), Some(elapsed)) {
                 Begin::Go(elapsed) => return Poll::Ready(Ok(self.attempt_at(elapsed))),
                 Begin::Hold(_) | Begin::Queued { .. } => {}
                 Begin::End(reason, retry_after) => {

@@ -102,12 +102,6 @@ impl Attempt {
         Duration::from_nanos(self.elapsed)
     }
 
-    /// Returns the elapsed time in nanoseconds.
-    #[inline]
-    pub(crate) const fn elapsed_nanos(&self) -> u64 {
-        self.elapsed
-    }
-
     /// Returns the delay before this attempt. It is zero before the first.
     #[must_use]
     pub const fn delay(&self) -> Duration {
