@@ -57,19 +57,6 @@ where
         self.engine.begin(slot, waker, elapsed, is_cancelled, self.policy.limits())
     }
 
-    /// Begins the attempt after a failure of this poll, if the call is alone and nobody listens. `finish`
-    /// has just checked the token, the attempts and the deadline, and no foreign code has run since.
-    /// Any other call needs the full check. It would be right here too, and this only saves it.
-    #[inline]
-    pub(super) fn begin_again(&mut self, elapsed: u64) -> Option<Attempt> {
-        let engine = &mut self.engine;
-        if !X::ALONE || engine.guard.target.listens() {
-            return None;
-        }
-        engine.guard.progress.attempts = engine.guard.progress.attempts.saturating_add(1);
-        Some(self.attempt_at(elapsed))
-    }
-
     /// Begins the first attempt if nothing can forbid it, no attempt of another call is around it and
     /// no observer wants all events. On `None` the attempt needs the full check.
     #[inline(always)]
@@ -130,6 +117,19 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     #[inline]
     pub(super) fn must_wait(&self) -> bool {
         self.resumes_at != 0 || self.guard.progress.must_yield()
+    }
+
+    /// Begins the attempt after a failure of this poll, if the call is alone and nobody listens. `finish`
+    /// has just checked the token, the attempts and the deadline, and no foreign code has run since.
+    /// Any other call needs the full check. It would be right here too, and this only saves it.
+    #[inline(never)] // compiled once for all call sites
+    pub(super) fn begins_again(&mut self) -> bool {
+        let begins = X::ALONE && !self.guard.target.listens();
+        if begins {
+            let attempts = &mut self.guard.progress.attempts;
+            *attempts = attempts.saturating_add(1);
+        }
+        begins
     }
 
     /// Does the work of [`CallState::begin_next`] with the answer of the token.

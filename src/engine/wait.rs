@@ -43,8 +43,8 @@ where
         }
         // After a failure without a delay the next attempt begins in the same poll.
         if let Some(elapsed) = elapsed.filter(|_| !self.engine.must_wait()) {
-            if let Some(attempt) = self.begin_again(elapsed) {
-                return Poll::Ready(Ok(attempt));
+            if X::ALONE && self.engine.begins_again() {
+                return Poll::Ready(Ok(self.attempt_at(elapsed)));
             }
             match self.begin_next(slot, Some(cx.waker()), Some(elapsed)) {
                 Begin::Go(elapsed) => return Poll::Ready(Ok(self.attempt_at(elapsed))),
