@@ -32,6 +32,9 @@ pub struct Snapshot {
     pub exchanges: u64,
     /// The number of scripts that failed or had no answer in time.
     pub failures: u64,
+    /// The number of times that the clock of the server ran back by half a second or more, as this
+    /// process was told. One member is told of a step.
+    pub clock_steps: u64,
     /// The last failure, in words. Without secrets.
     pub last_error: Option<String>,
 }
@@ -64,6 +67,7 @@ impl Member {
             leases: Vec::new(),
             exchanges: 0,
             failures: 0,
+            clock_steps: 0,
             last_error: None,
         }));
         let (leaving, receiver) = watch::channel(false);

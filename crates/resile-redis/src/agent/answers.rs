@@ -9,6 +9,11 @@ use super::step::Agent;
 use crate::lease::{Lease, TTL};
 use crate::scripts::{HoldNotice, LeaseReply};
 
+/// The least step of a clock that is worth a line in the log.
+const LEAST_STEP: Duration = Duration::from_millis(500);
+/// The time in which all keys tell one step.
+const ONE_STEP: Duration = Duration::from_secs(5);
+
 /// The answers of the server.
 impl<M: Timer> Agent<'_, M> {
     /// Continues a hold of another member.
@@ -54,12 +59,16 @@ impl<M: Timer> Agent<'_, M> {
     fn accept(&mut self, job: &Job, answer: Answer, now: Duration) {
         match (job, answer) {
             (_, Answer::Subscribed(generation)) => self.subscribed = Some(generation),
-            (_, Answer::Members(members)) => self.census.count(members, now),
+            (_, Answer::Members(reply)) => {
+                self.census.count(u32::try_from(reply.members).unwrap_or(u32::MAX), now);
+                self.notice_step(reply.stepped, now);
+            }
             (_, Answer::Hold(reply)) => {
                 let (elapsed, remaining, hint) = (reply.elapsed, reply.remaining, reply.hint);
                 self.join(Hold { elapsed, remaining, hint }, now);
             }
             (Job::Lease { index, ask, .. }, Answer::Lease(reply)) => {
+                self.notice_step(reply.stepped, now);
                 if let Some((lease, _)) = self.leases.get_mut(*index) {
                     let change = lease.answered(ask, &reply, now);
                     self.shared.adjust(lease.resource, change);
@@ -71,6 +80,23 @@ impl<M: Timer> Agent<'_, M> {
             (_, Answer::Votes(votes)) => self.votes.count(votes),
             (_, Answer::Probe(reply)) => self.votes.permit(&reply, now),
             (_, Answer::Lease(_)) => {}
+        }
+    }
+
+    /// Logs that the clock of the server ran back. Each of its keys tells it to one member.
+    fn notice_step(&mut self, stepped: Duration, now: Duration) {
+        if stepped < LEAST_STEP {
+            return;
+        }
+        let is_told = self.stepped_at.is_some_and(|at| now.saturating_sub(at) < ONE_STEP);
+        self.stepped_at = Some(now);
+        if !is_told {
+            self.clock_steps += 1;
+            tracing::warn!(
+                target: "resile",
+                upstream = self.shared.upstream().name(),
+                "fleet: the clock of the server ran back by {stepped:.1?}, and the limits go on"
+            );
         }
     }
 

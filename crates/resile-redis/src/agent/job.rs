@@ -8,8 +8,8 @@ use crate::keys::Keys;
 use crate::lease::Ask;
 use crate::scale::Scale;
 use crate::scripts::{
-    HoldReply, HoldRequest, LeaseReply, MemberRequest, ProbeReply, ProbeRequest, ProbeStep,
-    ScriptError, VoteReply, VoteRequest,
+    HoldReply, HoldRequest, LeaseReply, MemberReply, MemberRequest, ProbeReply, ProbeRequest,
+    ProbeStep, ScriptError, VoteReply, VoteRequest,
 };
 use crate::store::Store;
 
@@ -34,7 +34,7 @@ pub(super) enum Job {
 #[derive(Debug)]
 pub(super) enum Answer {
     Subscribed(u64),
-    Members(u32),
+    Members(MemberReply),
     Hold(HoldReply),
     Lease(LeaseReply),
     Votes(VoteReply),
@@ -60,8 +60,8 @@ impl Desk {
         match job {
             Job::Subscribe => Ok(Answer::Subscribed(store.subscribe(&keys.holds()).await?)),
             Job::Renew(ttl) => {
-                let reply = store.run(&keys.members(), &MemberRequest { id, ttl: *ttl }).await?;
-                Ok(Answer::Members(u32::try_from(reply.members).unwrap_or(u32::MAX)))
+                let request = MemberRequest { id, ttl: *ttl };
+                Ok(Answer::Members(store.run(&keys.members(), &request).await?))
             }
             Job::Hold(hold) => {
                 let Hold { remaining, elapsed, hint } = hold.unwrap_or_default();

@@ -38,6 +38,9 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) exchanges: u64,
     pub(super) failures: u64,
     pub(super) last_error: Option<String>,
+    /// The number of steps back of the server's clock, and the time of the last one.
+    pub(super) clock_steps: u64,
+    pub(super) stepped_at: Option<Duration>,
     /// True while the log has the reason of the safe mode.
     is_explained: bool,
 }
@@ -88,6 +91,8 @@ impl<'a, M: Timer> Agent<'a, M> {
             exchanges: 0,
             failures: 0,
             last_error: None,
+            clock_steps: 0,
+            stepped_at: None,
             is_explained: false,
         }
     }
@@ -269,6 +274,7 @@ impl<'a, M: Timer> Agent<'a, M> {
         snapshot.age = self.shared.upstream().fleet().and_then(|status| status.age);
         snapshot.exchanges = self.exchanges;
         snapshot.failures = self.failures;
+        snapshot.clock_steps = self.clock_steps;
         if snapshot.last_error != self.last_error {
             snapshot.last_error.clone_from(&self.last_error);
         }

@@ -1,13 +1,13 @@
 -- Exchanges the lease of a member on a shared account: a quota, or a budget without refill.
 --
 -- KEYS: a hash. `l` level, `t` time, `s` scale, `b` birth, `o` level at birth, `w` last sweep, `u`
--- time at which a member last lacked units, `c` claim as "id amount expiry", and for each member
--- `m:<id>` as "granted spent expiry".
+-- time at which a member last lacked units, `d` distance of the time from the clock, `c` claim as "id
+-- amount expiry", and for each member `m:<id>` as "granted spent expiry".
 -- ARGV: id, capacity, rate, scale, ttl (us), base, spent, least, want, memory ('' for none), told (''
 -- for none), own, calm. `told` is the level that the provider has reported. `own` are the units that
 -- the member gave itself while the server was away. `calm` are the most parts that the account keeps
 -- while no member lacks units.
--- Reply: granted, level, wait (us, -1 for never), is_new.
+-- Reply: granted, level, wait (us, -1 for never), is_new, and the step by which the clock ran back (us).
 --
 -- The level and the capacity are in parts. There are `scale` parts in a unit, and `rate` parts
 -- arrive in a microsecond. All other amounts are in units. A member reports the sum of all that it
@@ -73,10 +73,12 @@ local function parse_record(record)
     return tonumber(granted), tonumber(used), tonumber(expiry)
 end
 
-local stored = redis.call('HMGET', key, 'l', 't', 's', 'b', 'o', 'w', 'c', mine, 'u')
+local stored = redis.call('HMGET', key, 'l', 't', 's', 'b', 'o', 'w', 'c', mine, 'u', 'd')
 local level, birth, origin = tonumber(stored[1]), tonumber(stored[4]), tonumber(stored[5])
 local swept, claim, record = tonumber(stored[6]), stored[7], stored[8]
 local lacked_at = tonumber(stored[9])
+local before, distance = tonumber(stored[2] or 0), tonumber(stored[10] or 0)
+local now, offset, stepped = steady(before, distance)
 
 if memory then
     memory = moved(0, bounded(memory, -MOST_UNITS, MOST_UNITS))
@@ -86,8 +88,7 @@ if not level then
     level, birth, swept = memory or capacity, now, now
     origin = level
 else
-    local before, old_scale = tonumber(stored[2]), tonumber(stored[3])
-    now = math.max(now, before) -- the time never runs backwards
+    local old_scale = tonumber(stored[3])
     if old_scale ~= scale then
         level = moved(0, math.floor(level / old_scale))
         origin = moved(0, math.floor(origin / old_scale))
@@ -210,7 +211,7 @@ elseif stored[7] then
     redis.call('HDEL', key, 'c')
 end
 redis.call('HSET', key, 'l', text(level), 't', text(now), 's', text(scale), 'b', text(birth),
-    'o', text(origin), 'w', text(swept))
+    'o', text(origin), 'w', text(swept), 'd', text(offset))
 
 -- An account that is full again may be forgotten. A debt takes longer to refill.
 local life = 3600 * SECOND
@@ -219,4 +220,4 @@ if rate > 0 then
 end
 life = math.min(math.max(life, 10 * ttl), 30 * 86400 * SECOND)
 redis.call('PEXPIRE', key, text(math.ceil(life / 1000)))
-return { granted, units(level), wait, is_new }
+return { granted, units(level), wait, is_new, stepped }

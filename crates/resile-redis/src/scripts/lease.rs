@@ -50,6 +50,8 @@ pub(crate) struct LeaseReply {
     pub(crate) wait: Option<Duration>,
     /// True if the server did not know the member.
     pub(crate) is_new: bool,
+    /// The step by which the clock of the server ran back since the last exchange.
+    pub(crate) stepped: Duration,
 }
 
 impl Request for LeaseRequest<'_> {
@@ -82,9 +84,10 @@ impl Request for LeaseRequest<'_> {
 
     fn parse(reply: &Value) -> Result<LeaseReply, ScriptError> {
         let parsed = || {
-            let [granted, level, wait, is_new] = integers(reply)?;
+            let [granted, level, wait, is_new, stepped] = integers(reply)?;
             let wait = if wait == -1 { None } else { Some(from_micros(wait)?) };
-            Some(LeaseReply { granted, level, wait, is_new: flag(is_new)? })
+            let (is_new, stepped) = (flag(is_new)?, from_micros(stepped)?);
+            Some(LeaseReply { granted, level, wait, is_new, stepped })
         };
         parsed().ok_or_else(|| garbage(Self::NAME, reply))
     }

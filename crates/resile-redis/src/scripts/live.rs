@@ -59,9 +59,11 @@ async fn each_script_runs_on_the_time_of_the_server() {
     };
 
     let before = time(&mut connection).await;
+    let stepped = Duration::ZERO;
     let reply = run(&mut connection, "lease", &lease("a")).await.unwrap();
     let after = time(&mut connection).await;
-    let expected = LeaseReply { granted: 30, level: 70, wait: Some(Duration::ZERO), is_new: true };
+    let expected =
+        LeaseReply { granted: 30, level: 70, wait: Some(Duration::ZERO), is_new: true, stepped };
     assert_eq!(reply, expected);
     let stored: u64 = cmd("HGET").arg("lease").arg("t").query_async(&mut connection).await.unwrap();
     assert!((before..=after).contains(&stored), "{before} {stored} {after}");
@@ -72,7 +74,7 @@ async fn each_script_runs_on_the_time_of_the_server() {
     for (id, members) in [("a", 1), ("b", 2), ("a", 2)] {
         let request = MemberRequest { id, ttl: 10 * SECOND };
         let reply = run(&mut connection, "members", &request).await.unwrap();
-        assert_eq!(reply, MemberReply { members });
+        assert_eq!(reply, MemberReply { members, stepped });
     }
     let reply = run(&mut connection, "votes", &vote()).await.unwrap();
     assert_eq!(reply, VoteReply { members: 1, open: 1 });
@@ -220,11 +222,13 @@ proptest! {
     #[test]
     fn garbage_is_an_error(reply in reply()) {
         let is_flag = |n: i64| n == 0 || n == 1;
-        checks::<LeaseRequest<'_>>(&reply, |n| n.len() == 4 && n[2] >= -1 && is_flag(n[3]));
+        checks::<LeaseRequest<'_>>(&reply, |n| {
+            n.len() == 5 && n[2] >= -1 && is_flag(n[3]) && n[4] >= 0
+        });
         checks::<HoldRequest<'_>>(&reply, |n| {
             n.len() == 4 && n[..3].iter().all(|n| *n >= 0) && is_flag(n[3])
         });
-        checks::<MemberRequest<'_>>(&reply, |n| n.len() == 1 && n[0] >= 0);
+        checks::<MemberRequest<'_>>(&reply, |n| n.len() == 2 && n[0] >= 0 && n[1] >= 0);
         checks::<VoteRequest<'_>>(&reply, |n| n.len() == 2 && n[1] >= 0 && n[0] >= n[1]);
         checks::<ProbeRequest<'_>>(&reply, |n| n.len() == 2 && is_flag(n[0]) && n[1] >= 0);
     }

@@ -21,7 +21,7 @@ pub(super) mod server;
 use server::Server;
 
 /// Takes the time from the last argument, in place of `clock.lua`.
-const VIRTUAL_CLOCK: &str = "local now = tonumber(ARGV[#ARGV])\n";
+const VIRTUAL_CLOCK: &str = "local clock = tonumber(ARGV[#ARGV])\n";
 /// The time of a first step, in microseconds: the year 2024.
 const START: i64 = 1_704_067_200_000_000;
 
@@ -54,7 +54,7 @@ where
     R: Request<Reply: Debug + PartialEq> + Debug,
     M: Model<R>,
 {
-    let script = Script::new(&[VIRTUAL_CLOCK, R::TEXT].concat());
+    let script = Script::new(&[VIRTUAL_CLOCK, STEADY, R::TEXT].concat());
     let key = R::NAME;
     let () = cmd("DEL").arg(key).query(connection).unwrap();
     let mut model = M::default();

@@ -19,5 +19,6 @@ mod messages;
 mod modes;
 mod rights;
 mod scene;
+mod steps;
 mod votes;
 mod ways;

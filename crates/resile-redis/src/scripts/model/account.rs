@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::{LeaseReply, LeaseRequest};
-use super::{MOST_UNITS, Model, SECOND, Stored, ceil, duration, id, micros};
+use super::{MOST_UNITS, Model, SECOND, Stored, Time, ceil, duration, id, micros};
 
 const MOST_PARTS: i128 = 1 << 52;
 /// The leases after which a silent member is forgotten.
@@ -37,7 +37,7 @@ pub(crate) struct Account {
     pub(crate) known: bool,
     pub(crate) lacked_at: Option<i128>,
     pub(crate) level: i128,
-    pub(crate) time: i128,
+    pub(crate) time: Time,
     pub(crate) scale: i128,
     pub(crate) birth: i128,
     pub(crate) origin: i128,
@@ -53,11 +53,12 @@ impl Account {
         self.records.values().map(|record| record.held()).sum()
     }
 
-    /// Brings the level to `now`, in the scale of the request.
-    fn refill(&mut self, now: i128, capacity: i128, request: &LeaseRequest<'_>) {
+    /// Brings the level to the present, in the scale of the request. `before` is the time of the last
+    /// exchange.
+    fn refill(&mut self, before: i128, capacity: i128, request: &LeaseRequest<'_>) {
         let rate = i128::from(request.rate).clamp(0, MOST_PARTS);
         let scale = i128::from(request.scale).clamp(1, MOST_PARTS);
-        let ttl = micros(request.ttl);
+        let (ttl, now) = (micros(request.ttl), self.time.now);
         let bound = |level: i128| level.clamp(-capacity, capacity);
         let memory = request
             .memory
@@ -67,7 +68,7 @@ impl Account {
                 known: true,
                 level: memory.unwrap_or(capacity),
                 origin: memory.unwrap_or(capacity),
-                time: now,
+                time: self.time,
                 birth: now,
                 swept: now,
                 scale,
@@ -81,11 +82,10 @@ impl Account {
             }
             self.scale = scale;
         }
-        self.level = bound(bound(self.level) + (now - self.time) * rate);
+        self.level = bound(bound(self.level) + (now - before) * rate);
         if self.lacked_at.is_none_or(|at| now - at > LACK) {
             self.level = self.level.min(i128::from(request.calm).clamp(0, capacity));
         }
-        self.time = now;
         let is_young = now - self.birth < ttl;
         let is_known = self.records.contains_key(request.id);
         if let Some(memory) = memory.filter(|_| is_young && !is_known) {
@@ -114,7 +114,9 @@ impl Account {
 
 impl Model<LeaseRequest<'_>> for Account {
     fn step(&mut self, now: i128, request: &LeaseRequest<'_>) -> LeaseReply {
-        let now = if self.known { now.max(self.time) } else { now };
+        let before = self.time.now;
+        let stepped = duration(self.time.follow(now));
+        let now = self.time.now;
         let capacity = i128::from(request.capacity).clamp(0, MOST_PARTS);
         let rate = i128::from(request.rate).clamp(0, MOST_PARTS);
         let ttl = micros(request.ttl);
@@ -124,7 +126,7 @@ impl Model<LeaseRequest<'_>> for Account {
             [request.least, request.want].map(|n| i128::from(n).clamp(0, MOST_UNITS));
         let want = if ttl == 0 { 0 } else { want };
 
-        self.refill(now, capacity, request);
+        self.refill(before, capacity, request);
         self.sweep(now, ttl, capacity);
 
         let scale = self.scale;
@@ -194,6 +196,7 @@ impl Model<LeaseRequest<'_>> for Account {
             level: self.level.div_euclid(scale).try_into().unwrap(),
             wait: until_fit,
             is_new: record.is_none(),
+            stepped,
         }
     }
 
@@ -202,8 +205,8 @@ impl Model<LeaseRequest<'_>> for Account {
         if !self.known {
             return stored;
         }
-        let Self { level, time, scale, birth, origin, swept, .. } = self;
-        let (names, values) = ("ltsbow", [level, time, scale, birth, origin, swept]);
+        let Self { level, time: Time { now, offset }, scale, birth, origin, swept, .. } = self;
+        let (names, values) = ("ltsbowd", [level, now, scale, birth, origin, swept, offset]);
         for (name, value) in names.chars().zip(values) {
             stored.insert(name.to_string(), value.to_string());
         }
