@@ -29,6 +29,7 @@ use crate::store::Store;
 /// | timeout | 50 ms | a slower answer is as good as none: the next exchange comes soon |
 /// | budget | shared | the fleet retries as much as one process |
 /// | votes | off | each process sees its own failures soon enough |
+/// | weight | 1 | equal processes get equal parts of what all want |
 ///
 /// # Examples
 ///
@@ -108,6 +109,20 @@ impl Fleet {
     /// open, and only one member probes. Votes alone open no breaker.
     pub const fn with_votes(mut self, vote: bool) -> Self {
         self.plan.votes = vote;
+        self
+    }
+
+    /// Sets the weight of this process: 1 to 100.
+    ///
+    /// It matters only while the processes want more than the limit. Then a process of weight 2 gets
+    /// twice as much as one of weight 1, but never more than it wants. In safe mode all processes have
+    /// equal shares.
+    pub const fn with_weight(mut self, weight: u32) -> Self {
+        self.plan.weight = match weight {
+            0 => 1,
+            1..=100 => weight,
+            _ => 100,
+        };
         self
     }
 

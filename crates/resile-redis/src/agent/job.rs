@@ -47,16 +47,18 @@ pub(super) struct Desk {
     store: Store,
     keys: Keys,
     id: Arc<str>,
+    weight: u32,
 }
 
 impl Desk {
     pub(super) fn new(context: &Context) -> Self {
-        Self { store: context.store.clone(), keys: context.keys.clone(), id: context.id.clone() }
+        let Context { store, keys, id, plan } = context;
+        Self { store: store.clone(), keys: keys.clone(), id: id.clone(), weight: plan.weight }
     }
 
     /// Does one job.
     pub(super) async fn run(&self, job: &Job) -> Result<Answer, ScriptError> {
-        let Self { store, keys, id } = self;
+        let Self { store, keys, id, weight } = self;
         match job {
             Job::Subscribe => Ok(Answer::Subscribed(store.subscribe(&keys.holds()).await?)),
             Job::Renew(ttl) => {
@@ -70,7 +72,7 @@ impl Desk {
                 Ok(Answer::Hold(store.run(&keys.cooldown(), &request).await?))
             }
             Job::Lease { key, scale, ask, ttl, .. } => {
-                let request = ask.request(id, scale, *ttl);
+                let request = ask.request(id, scale, *ttl, *weight);
                 Ok(Answer::Lease(store.run(key, &request).await?))
             }
             Job::Vote { calls, failures, is_open, ttl } => {

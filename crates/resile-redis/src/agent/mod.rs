@@ -34,6 +34,7 @@ pub(crate) struct Plan {
     pub(crate) timeout: Duration,
     pub(crate) shares_budget: bool,
     pub(crate) votes: bool,
+    pub(crate) weight: u32,
 }
 
 impl Plan {
@@ -44,6 +45,7 @@ impl Plan {
             timeout: Duration::from_millis(50),
             shares_budget: true,
             votes: false,
+            weight: 1,
         }
     }
 }

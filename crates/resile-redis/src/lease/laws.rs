@@ -91,7 +91,7 @@ impl World {
     }
 
     fn serve(&mut self, who: usize, ask: &Ask, ttl: Duration) -> LeaseReply {
-        let request = ask.request(NAMES[who], &SCALE, ttl);
+        let request = ask.request(NAMES[who], &SCALE, ttl, 1);
         let micros = i128::try_from(self.now.as_micros()).unwrap();
         self.server.step(micros, &request)
     }

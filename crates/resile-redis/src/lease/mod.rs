@@ -1,4 +1,6 @@
 #[cfg(test)]
+mod fairness;
+#[cfg(test)]
 mod laws;
 
 use std::time::Duration;
@@ -37,6 +39,10 @@ pub(crate) struct Lease {
     answered_at: Option<Duration>,
     /// The pause that the last answer asks for.
     pause: Duration,
+    /// The time that an exchange takes, in seconds.
+    lag: f64,
+    /// The factor of the demand while calls wait.
+    boost: f64,
     /// The units that a process always wants.
     floor: i64,
     /// The time up to which the share of the limit was added, in safe mode.
@@ -66,6 +72,7 @@ impl Ask {
         id: &'a str,
         scale: &Scale,
         ttl: Duration,
+        weight: u32,
     ) -> LeaseRequest<'a> {
         let Self { base, spent, least, want, memory, told, own } = *self;
         let Scale { capacity, calm, rate, parts, .. } = *scale;
@@ -83,6 +90,7 @@ impl Ask {
             told,
             own,
             calm,
+            weight,
         }
     }
 }
@@ -98,6 +106,8 @@ const COVERED: f64 = 0.1;
 /// The demand that a lease covers beyond this if the fleet has enough, in seconds. Half of a lease
 /// then lasts from a question without an answer to the begin of safe mode.
 const SPARE: f64 = 0.55;
+/// The most by which the demand may be larger than the use that the process was allowed.
+const MOST_BOOST: f64 = 8.0;
 
 impl Lease {
     /// Creates the account of a process that always wants `floor` units.
@@ -115,6 +125,8 @@ impl Lease {
             asked_at: None,
             answered_at: None,
             pause: INTERVAL,
+            lag: 0.0,
+            boost: 1.0,
             floor,
             shared_until: None,
             fraction: 0.0,
@@ -159,7 +171,7 @@ impl Lease {
     /// It wants what it needs in a tenth of a second, and what its waiting calls need. It wants more
     /// only if the fleet has plenty: then a call of a quiet process finds units at once.
     pub(crate) fn want(&self, waiting: Waiting, members: u32) -> i64 {
-        let need = units(self.demand.per_second() * COVERED);
+        let need = units(self.demand.per_second() * (COVERED + self.lag) * self.boost);
         let spare = units(self.demand.per_second() * SPARE + 2.0 * self.demand.at_once()).max(1);
         // After a silence the last level says nothing.
         let level = self.level.filter(|_| matches!(self.mode.state(), State::Shared));
@@ -210,6 +222,10 @@ impl Lease {
         now: Duration,
     ) -> (Ask, i64) {
         self.asked_at = Some(now);
+        // Calls that wait say that the use so far is less than the demand.
+        let is_short = waiting.all > 0 && !matches!(self.mode.state(), State::Safe);
+        let factor = if is_short { 2.0 } else { 0.5 };
+        self.boost = (self.boost * factor).clamp(1.0, MOST_BOOST);
         let want = self.want(waiting, members);
         let spent = self.spent(balance);
         let surplus = balance.saturating_sub(want).max(0);
@@ -262,6 +278,8 @@ impl Lease {
         // After a longer silence it is right that the server has forgotten this process.
         let is_recent = self.answered_at.is_some_and(|at| now.saturating_sub(at) < TTL / 2);
         self.answered_at = Some(now);
+        let lag = now.saturating_sub(self.asked_at.unwrap_or(now)).as_secs_f64();
+        self.lag += (lag - self.lag) / 4.0;
         let has_lost_data = reply.is_new && is_recent;
         self.mode.answered(now, has_lost_data, TTL);
         self.base = ask.spent;

@@ -80,6 +80,7 @@ prop_compose! {
             told: None,
             own: if is_away { spent } else { 0 },
             calm: 100_000_000,
+            weight: 1,
         }
     }
 }

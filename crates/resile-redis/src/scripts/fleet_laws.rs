@@ -67,6 +67,7 @@ impl Member {
             told: None,
             own: 0,
             calm: CAPACITY,
+            weight: 1,
         };
         self.base = self.base.min(self.spent);
         if matches!(fate, Fate::RequestLost) {

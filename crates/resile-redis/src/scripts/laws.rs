@@ -34,6 +34,7 @@ fn quiet(id: &str, capacity: i64, rate: i64) -> LeaseRequest<'_> {
         told: None,
         own: 0,
         calm: capacity,
+        weight: 1,
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct LeaseRequest<'a> {
     pub(crate) own: i64,
     /// The most parts that the account keeps while no member lacks units.
     pub(crate) calm: i64,
+    /// The weight of the member among those that lack units, from 1 to 100.
+    pub(crate) weight: u32,
 }
 
 /// The answer to a [`LeaseRequest`].
@@ -79,6 +81,7 @@ impl Request for LeaseRequest<'_> {
             self.told.map_or_else(String::new, |level| level.to_string()),
             self.own.to_string(),
             self.calm.to_string(),
+            self.weight.to_string(),
         ]
     }
 

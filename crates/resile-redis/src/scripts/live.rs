@@ -29,6 +29,7 @@ fn lease(id: &str) -> LeaseRequest<'_> {
         told: None,
         own: 0,
         calm: 100_000_000,
+        weight: 1,
     }
 }
 
@@ -134,7 +135,7 @@ async fn a_key_of_another_type_is_an_error_and_stays() {
 fn fields_of_another_program_are_an_error() {
     let Some(server) = Server::start(&[]) else { return };
     let mut connection = connect(&server);
-    for (field, value) in [("t", "soon"), ("s", ""), ("m:a", "many"), ("c", "?")] {
+    for (field, value) in [("t", "soon"), ("s", ""), ("m:a", "many"), ("u", "?"), ("v", "")] {
         let mut store = cmd("HSET");
         store.arg("lease").arg("l").arg(1).arg("t").arg(1).arg("s").arg(1).arg("b").arg(1);
         let () = store

@@ -155,9 +155,10 @@ prop_compose! {
         told in prop_oneof![4 => Just(None), 1 => (0_u64..25).prop_map(Some)],
         own in prop_oneof![1 => Just(0_i64), 1 => 0_i64..25],
         calm in prop_oneof![1 => Just(90_i64), 1 => 0_i64..60],
+        weight in prop_oneof![2 => Just(1_u32), 1 => 0_u32..120],
     ) -> LeaseRequest<'static> {
         let ttl = Duration::from_micros(ttl);
-        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm }
+        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm, weight }
     }
 }
 
@@ -178,9 +179,10 @@ prop_compose! {
         ttl in extreme_duration(),
         memory in prop::option::of(extreme()),
         told in prop_oneof![2 => Just(None), 1 => any::<u64>().prop_map(Some), 1 => (0_u64..1 << 54).prop_map(Some)],
+        weight in prop_oneof![Just(1_u32), any::<u32>(), 1_u32..=100],
     ) -> LeaseRequest<'static> {
         let [capacity, rate, scale, base, spent, least, want, own, calm] = numbers;
-        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm }
+        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm, weight }
     }
 }
 
@@ -242,6 +244,7 @@ fn the_longest_wait_is_that_of_the_model() {
         told: None,
         own: 0,
         calm: most,
+        weight: 1,
     };
     let steps = [
         (START, request("a", 0, most / 2)),

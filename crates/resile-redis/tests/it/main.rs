@@ -10,6 +10,7 @@ mod server;
 mod budget;
 mod clock;
 mod cooldown;
+mod fair;
 mod faults;
 mod impatient;
 mod latency;

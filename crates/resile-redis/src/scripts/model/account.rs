@@ -1,14 +1,10 @@
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use super::super::{LeaseReply, LeaseRequest};
 use super::{MOST_UNITS, Model, SECOND, Stored, Time, ceil, duration, id, micros};
+use std::collections::BTreeMap;
 
 const MOST_PARTS: i128 = 1 << 52;
 /// The leases after which a silent member is forgotten.
 const REMEMBERED: i128 = 30;
-/// The time for which an account counts as one that lacks units, in microseconds.
-const LACK: i128 = 200_000;
 
 /// The record of a member on an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,33 +12,45 @@ pub(crate) struct Record {
     pub(crate) granted: i128,
     pub(crate) spent: i128,
     pub(crate) expiry: i128,
+    /// The units that the member wants and does not hold.
+    pub(crate) lack: i128,
+    /// The units of a turn, and the tag and its step of each turn.
+    pub(crate) turn: i128,
+    pub(crate) tag: i128,
+    pub(crate) step: i128,
+    /// The time up to which the member is expected to ask again.
+    pub(crate) till: i128,
 }
 
 impl Record {
     pub(crate) fn held(self) -> i128 {
         self.granted - self.spent
     }
-}
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Claim {
-    pub(crate) id: String,
-    pub(crate) amount: i128,
-    pub(crate) expiry: i128,
+    /// Returns whether the member lacks units and is soon expected.
+    fn waits(&self, now: i128) -> bool {
+        self.lack > 0 && self.till >= now
+    }
+
+    /// Returns the units that the member gets in turns before a tag.
+    fn before(&self, tag: i128) -> i128 {
+        let turns = ceil((tag - self.tag).max(0), self.step);
+        self.lack.min(turns * self.turn)
+    }
 }
 
 /// The account behind `lease.lua`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) known: bool,
-    pub(crate) lacked_at: Option<i128>,
+    pub(crate) scarce_until: i128,
+    pub(crate) top: i128,
     pub(crate) level: i128,
     pub(crate) time: Time,
     pub(crate) scale: i128,
     pub(crate) birth: i128,
     pub(crate) origin: i128,
     pub(crate) swept: i128,
-    pub(crate) claim: Option<Claim>,
     pub(crate) records: BTreeMap<String, Record>,
     life: i128,
 }
@@ -83,7 +91,7 @@ impl Account {
             self.scale = scale;
         }
         self.level = bound(bound(self.level) + (now - before) * rate);
-        if self.lacked_at.is_none_or(|at| now - at > LACK) {
+        if now > self.scarce_until {
             self.level = self.level.min(i128::from(request.calm).clamp(0, capacity));
         }
         let is_young = now - self.birth < ttl;
@@ -99,6 +107,9 @@ impl Account {
             return;
         }
         self.swept = now;
+        let waiting = self.records.values().filter(|record| record.waits(now));
+        let lowest = waiting.map(|record| record.tag).chain([self.top]).min().unwrap();
+        self.top -= lowest;
         let gone = self.records.values_mut().filter(|record| record.expiry <= now);
         let back: i128 = gone
             .map(|record| {
@@ -109,6 +120,9 @@ impl Account {
             .sum();
         self.level = (self.level + back * self.scale).min(capacity);
         self.records.retain(|_, record| record.expiry + REMEMBERED * ttl > now);
+        for record in self.records.values_mut() {
+            record.tag = (record.tag - lowest).max(0);
+        }
     }
 }
 
@@ -143,47 +157,73 @@ impl Model<LeaseRequest<'_>> for Account {
             self.level = self.level.min(told.min(capacity));
         }
 
-        let claim = self.claim.take().filter(|claim| claim.expiry > now);
-        let (is_own, other) = match claim {
-            Some(claim) if claim.id == request.id => (true, None),
-            other => (false, other),
+        let others = self.records.iter().filter(|(name, record)| {
+            name.as_str() != request.id && record.waits(now) && now <= self.scarce_until
+        });
+        let rivals: Vec<Record> = others.map(|(_, record)| *record).collect();
+        let first = rivals.iter().min_by_key(|rival| (rival.tag, -rival.turn));
+        let ahead_of = |tag: i128| {
+            let sum: i128 = rivals.iter().map(|rival| rival.before(tag)).sum();
+            sum.min(MOST_PARTS)
         };
-        let reserved = other.as_ref().map_or(0, |claim| claim.amount.clamp(0, room));
-        let need = least.min(want);
-        let free = (self.level.div_euclid(scale) - reserved).max(0);
-        let change = if held > want {
-            want - held
-        } else if held + free >= need {
-            free.min(want - held)
+        let (need, lack) = (least.min(want), want - held);
+        let turn = need.max(1);
+        let weight = i128::from(request.weight.clamp(1, 100));
+        let step = ceil(turn.min(1 << 42) * 1_000, weight);
+        let mut tag = record.map_or(0, |record| record.tag);
+        if lack > 0 && record.is_none_or(|record| !record.waits(now)) {
+            tag = tag.max(first.map_or(self.top, |first| first.tag + 1)).min(MOST_PARTS);
+        }
+        let pool = self.level.div_euclid(scale).max(0);
+        let change = if lack <= 0 {
+            lack
         } else {
-            0
+            // A turn fits if the turns of all up to it fit.
+            let first_turn = if need > held { need - held } else { turn };
+            let after = |turns: i128| lack.min(first_turn + (turns - 1) * turn);
+            let fits = |turns: i128| {
+                let start = (tag + (turns - 1) * step).min(1 << 53);
+                ahead_of(start) + after(turns) <= pool
+            };
+            let (mut fit, mut too_many) = (0, ceil(lack, turn) + 2);
+            while too_many - fit > 1 {
+                let middle = fit.midpoint(too_many);
+                if fits(middle) { fit = middle } else { too_many = middle }
+            }
+            let in_turn = if fit > 0 { after(fit) } else { 0 };
+            let spare = first.map_or(0, |first| pool - first.turn.max(room - room / 4));
+            let given = in_turn.max(spare.min(lack));
+            if held + given >= need { given } else { 0 }
         };
         held += change;
         self.level = (self.level - change * scale).min(capacity);
-        self.claim = other;
-        if held < need && need - held <= room && (is_own || self.claim.is_none()) {
-            let id = request.id.to_owned();
-            self.claim = Some(Claim { id, amount: need - held, expiry: now + ttl });
-        }
+        let turns = if change > 0 { ceil(change, turn) } else { -ceil(-change, turn) };
+        tag = (tag + turns * step).clamp(0, MOST_PARTS);
+        self.top = self.top.max(tag);
 
         let goal = if least == 0 { want } else { need };
         let missing = (goal - held).max(0);
-        if missing > 0 {
-            self.lacked_at = Some(now);
-        }
         let until_fit = if missing == 0 {
-            Some(Duration::ZERO)
+            Some(0)
         } else if rate == 0 || missing > room {
             None
         } else {
+            let reserved = ahead_of(tag).min(room);
             let parts = (missing + reserved) * scale - self.level;
-            Some(duration(ceil(parts.min(1 << 53), rate)))
+            Some(ceil(parts.min(1 << 53), rate))
         };
+        let expected = until_fit.unwrap_or(ttl / 2).min(ttl / 2);
+        let till = now + expected + 3 * ttl / 20;
+        let lack = want - held;
+        if lack > 0 {
+            self.scarce_until = self.scarce_until.max(till);
+        }
 
         if ttl == 0 {
             self.records.remove(request.id);
         } else {
-            let record = Record { granted: spent + held, spent, expiry: now + ttl };
+            let (granted, expiry) = (spent + held, now + ttl);
+            let record = Record { granted, spent, expiry, lack, turn, tag, step, till };
             self.records.insert(request.id.to_owned(), record);
         }
         let life = match rate {
@@ -194,7 +234,7 @@ impl Model<LeaseRequest<'_>> for Account {
         LeaseReply {
             granted: (spent + held).try_into().unwrap(),
             level: self.level.div_euclid(scale).try_into().unwrap(),
-            wait: until_fit,
+            wait: until_fit.map(duration),
             is_new: record.is_none(),
             stepped,
         }
@@ -207,17 +247,15 @@ impl Model<LeaseRequest<'_>> for Account {
         }
         let Self { level, time: Time { now, offset }, scale, birth, origin, swept, .. } = self;
         let (names, values) = ("ltsbowd", [level, now, scale, birth, origin, swept, offset]);
-        for (name, value) in names.chars().zip(values) {
+        let (more, others) = ("uv", [&self.scarce_until, &self.top]);
+        let names = names.chars().chain(more.chars());
+        for (name, value) in names.zip(values.into_iter().chain(others)) {
             stored.insert(name.to_string(), value.to_string());
         }
-        if let Some(at) = self.lacked_at {
-            stored.insert("u".to_owned(), at.to_string());
-        }
-        if let Some(Claim { id, amount, expiry }) = &self.claim {
-            stored.insert("c".to_owned(), format!("{id} {amount} {expiry}"));
-        }
-        for (name, Record { granted, spent, expiry }) in &self.records {
-            stored.insert(id(name), format!("{granted} {spent} {expiry}"));
+        for (name, record) in &self.records {
+            let Record { granted, spent, expiry, lack, turn, tag, step, till } = record;
+            let text = format!("{granted} {spent} {expiry} {lack} {turn} {tag} {step} {till}");
+            stored.insert(id(name), text);
         }
         stored
     }
