@@ -108,7 +108,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             lease.learn(self.shared.reported_level(lease.resource));
             lease.refuse(self.shared.refused(lease.resource));
             if lease.mode.is_safe() {
-                let change = lease.share(balance, waiting, share, now);
+                let change = lease.share(balance, waiting, share, members, now);
                 self.shared.extend(lease.resource, TTL);
                 self.shared.adjust(lease.resource, change);
                 self.shared.set_ceiling(lease.resource, lease.ceiling(share));

@@ -128,7 +128,7 @@ impl World {
                 let process = &mut self.processes[who];
                 for now in [self.now, self.now + Duration::from_millis(millis)] {
                     let waiting = Waiting::default();
-                    process.balance += process.lease.share(process.balance, waiting, 0.5, now);
+                    process.balance += process.lease.share(process.balance, waiting, 0.5, 2, now);
                 }
                 self.now += Duration::from_millis(millis);
             }

@@ -2,6 +2,10 @@
 mod fairness;
 #[cfg(test)]
 mod laws;
+#[cfg(test)]
+mod outage;
+#[cfg(test)]
+mod world;
 
 use std::time::Duration;
 
@@ -51,6 +55,8 @@ pub(crate) struct Lease {
     fraction: f64,
     /// The units of the share that the server does not know.
     own: i64,
+    /// The number of members by which the limit was divided since the last answer, or 0.
+    away: u32,
 }
 
 /// The units and times of one exchange.
@@ -63,6 +69,7 @@ pub(crate) struct Ask {
     pub(crate) memory: Option<i64>,
     pub(crate) told: Option<u64>,
     pub(crate) own: i64,
+    pub(crate) away: u32,
 }
 
 impl Ask {
@@ -74,7 +81,7 @@ impl Ask {
         ttl: Duration,
         weight: u32,
     ) -> LeaseRequest<'a> {
-        let Self { base, spent, least, want, memory, told, own } = *self;
+        let Self { base, spent, least, want, memory, told, own, away } = *self;
         let Scale { capacity, calm, rate, parts, .. } = *scale;
         LeaseRequest {
             id,
@@ -91,6 +98,7 @@ impl Ask {
             own,
             calm,
             weight,
+            away,
         }
     }
 }
@@ -131,6 +139,7 @@ impl Lease {
             shared_until: None,
             fraction: 0.0,
             own: 0,
+            away: 0,
         }
     }
 }
@@ -238,6 +247,7 @@ impl Lease {
             memory: Some(self.memory(now)),
             told: self.told.take(),
             own: self.own,
+            away: self.away,
         };
         self.base = self.base.min(spent);
         self.refused = 0;
@@ -254,6 +264,7 @@ impl Lease {
             memory: None,
             told: None,
             own: self.own,
+            away: self.away,
         }
     }
 
@@ -284,6 +295,7 @@ impl Lease {
         self.mode.answered(now, has_lost_data, TTL);
         self.base = ask.spent;
         self.own = self.own.saturating_sub(ask.own);
+        self.away = 0;
         self.level = Some(reply.level);
         self.pause = reply.wait.unwrap_or(RENEWAL);
         self.shared_until = None;
@@ -298,7 +310,7 @@ impl Lease {
     }
 
     /// Returns the units to add to the balance in safe mode. `share` is the part of the limit that
-    /// this process may use.
+    /// this process may use, one of `members`.
     ///
     /// The balance never exceeds this part of the burst, unless a waiting call needs more.
     pub(crate) fn share(
@@ -306,8 +318,10 @@ impl Lease {
         balance: i64,
         waiting: Waiting,
         share: f64,
+        members: u32,
         now: Duration,
     ) -> i64 {
+        self.away = self.away.max(members);
         let Some(since) = self.shared_until.replace(now) else {
             // The server takes back what the lease has left, so it is not used.
             self.fraction = 0.0;

@@ -81,6 +81,7 @@ prop_compose! {
             own: if is_away { spent } else { 0 },
             calm: 100_000_000,
             weight: 1,
+            away: if is_away { 3 } else { 0 },
         }
     }
 }

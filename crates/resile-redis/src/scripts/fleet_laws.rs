@@ -68,6 +68,7 @@ impl Member {
             own: 0,
             calm: CAPACITY,
             weight: 1,
+            away: 0,
         };
         self.base = self.base.min(self.spent);
         if matches!(fate, Fate::RequestLost) {

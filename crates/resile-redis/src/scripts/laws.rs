@@ -35,6 +35,7 @@ fn quiet(id: &str, capacity: i64, rate: i64) -> LeaseRequest<'_> {
         own: 0,
         calm: capacity,
         weight: 1,
+        away: 0,
     }
 }
 

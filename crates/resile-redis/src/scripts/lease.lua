@@ -2,11 +2,13 @@
 --
 -- KEYS: a hash. `l` level, `t` time, `s` scale, `b` birth, `o` level at birth, `w` last sweep, `u` time
 -- up to which a member that lacks units is expected, `v` highest tag, `d` distance of the time from
--- the clock, and for each member `m:<id>` as "granted spent expiry lack turn tag step until".
+-- the clock, `q` return of the members after an outage as "since fleet back saved till", and for each
+-- member `m:<id>` as "granted spent expiry lack turn tag step until".
 -- ARGV: id, capacity, rate, scale, ttl (us), base, spent, least, want, memory ('' for none), told (''
--- for none), own, calm, weight (1 to 100). `told` is the level that the provider has reported. `own`
+-- for none), own, calm, weight (1 to 100), away. `told` is the level that the provider has reported. `own`
 -- are the units that the member gave itself while the server was away. `calm` are the most parts that
--- the account keeps while no member lacks units.
+-- the account keeps while no member lacks units. `away` is 0, or the number of members by which this
+-- one has divided the limit since its last exchange.
 -- Reply: granted, level, wait (us, -1 for never), is_new, and the step by which the clock ran back (us).
 --
 -- The level and the capacity are in parts. There are `scale` parts in a unit, and `rate` parts
@@ -18,6 +20,10 @@
 -- as large as the cost of its first call, and a turn adds a step to its tag. The turn with the lowest
 -- tag is the next one. So all that lack units get equal amounts, whenever they ask. A member that
 -- begins to lack goes behind the lowest tag of the others: it gets nothing for the time before.
+--
+-- The first member that was away and comes back begins a return. The account has saved units during the
+-- outage, and the members have used some of them. So the part of each member that has not reported
+-- yet is withheld: of what was saved, and of what arrives. A return lasts for 0.6 leases.
 --
 -- Numbers are doubles, which hold each integer up to 2^53. Why each result is exact:
 -- * The capacity is at most 2^52 and the level is between -capacity and capacity.
@@ -57,7 +63,7 @@ local want = number(9, 0, MOST_UNITS)
 local memory, told = tonumber(ARGV[10]), tonumber(ARGV[11])
 local own = number(12, 0, MOST_UNITS)
 local calm = number(13, 0, capacity)
-local weight = number(14, 1, 100)
+local weight, away = number(14, 1, 100), number(15, 0, 2 ^ 20)
 local leaves = ttl == 0
 if leaves then
     want = 0
@@ -108,13 +114,14 @@ local function all_records()
     return records
 end
 
-local stored = redis.call('HMGET', key, 'l', 't', 's', 'b', 'o', 'w', 'u', 'v', 'd', mine)
+local stored = redis.call('HMGET', key, 'l', 't', 's', 'b', 'o', 'w', 'u', 'v', 'd', mine, 'q')
 local level, birth, origin = tonumber(stored[1]), tonumber(stored[4]), tonumber(stored[5])
 local swept, scarce_until = tonumber(stored[6]), tonumber(stored[7] or 0)
 local top, before = tonumber(stored[8] or 0), tonumber(stored[2] or 0)
 local record = stored[10] and parse_record(stored[10])
 local now, offset, stepped = steady(before, tonumber(stored[9] or 0))
 local is_scarce = now <= scarce_until
+local saved -- during the time without an exchange
 
 if memory then
     memory = moved(0, bounded(memory, -MOST_UNITS, MOST_UNITS))
@@ -122,7 +129,7 @@ end
 if not level then
     -- The server lost the account or never had it. Members restore what they know.
     level, birth, swept = memory or capacity, now, now
-    origin = level
+    origin, saved = level, math.max(0, level)
 else
     local old_scale = tonumber(stored[3])
     if old_scale ~= scale then
@@ -130,7 +137,11 @@ else
         origin = moved(0, math.floor(origin / old_scale))
     end
     level = bounded(level, -capacity, capacity) -- the capacity may have changed
+    local had = level
     level = bounded(level + (now - before) * rate, -capacity, capacity)
+    if now - before >= math.floor(ttl / 10) then
+        saved = level - had
+    end
     if not is_scarce then
         level = math.min(level, calm)
     end
@@ -140,6 +151,27 @@ else
         level = bounded(level - (origin - memory), -capacity, capacity)
         origin = memory
     end
+end
+
+local since, fleet, back, till_back
+if stored[11] then
+    local form = '^(%S+) (%S+) (%S+) (%S+) (%S+)$'
+    local numbers = { string.match(stored[11], form) }
+    if tonumber(numbers[5]) > now then
+        since, fleet, back = tonumber(numbers[1]), tonumber(numbers[2]), tonumber(numbers[3])
+        saved, till_back = tonumber(numbers[4]), tonumber(numbers[5])
+    end
+end
+if not since and away > 1 and saved then
+    since, fleet, back, till_back = now, away, 0, now + math.floor(3 * ttl / 5)
+end
+local withheld = 0
+if since then
+    if record and record.expiry < since + ttl or not record and away > 0 then
+        back = math.min(fleet, back + 1)
+    end
+    local in_doubt = math.min(MOST_PARTS, saved + (now - since) * rate)
+    withheld = math.floor(in_doubt / fleet) * (fleet - back)
 end
 
 -- Units of members that are gone come back. The record stays for a while: a member that returns is
@@ -238,7 +270,7 @@ if held > want then
     tag = math.max(0, tag - math.ceil((held - want) / turn) * step)
     held = want
 elseif held < want then
-    local pool = math.max(0, units(level))
+    local pool = math.max(0, units(level - withheld))
     -- The most turns that fit beside the turns of the others before them.
     local turns, most = 0, math.ceil(lack / turn) + 1
     while turns < most do
@@ -273,7 +305,7 @@ if missing > 0 then
     if rate > 0 and missing <= room then
         local reserved = math.min(room, ahead_of(tag))
         local parts = math.min(MOST, (missing + reserved) * scale - level)
-        wait = math.ceil(parts / rate)
+        wait = math.max(0, math.ceil(parts / rate))
     end
 end
 
@@ -293,6 +325,13 @@ else
 end
 redis.call('HSET', key, 'l', text(level), 't', text(now), 's', text(scale), 'b', text(birth),
     'o', text(origin), 'w', text(swept), 'd', text(offset), 'u', text(scarce_until), 'v', text(top))
+
+if since then
+    local numbers = { text(since), text(fleet), text(back), text(saved), text(till_back) }
+    redis.call('HSET', key, 'q', table.concat(numbers, ' '))
+elseif stored[11] then
+    redis.call('HDEL', key, 'q')
+end
 
 -- An account that is full again may be forgotten. A debt takes longer to refill.
 local life = 3600 * SECOND

@@ -38,6 +38,8 @@ pub(crate) struct LeaseRequest<'a> {
     pub(crate) calm: i64,
     /// The weight of the member among those that lack units, from 1 to 100.
     pub(crate) weight: u32,
+    /// The number of members by which this one has divided the limit since its last answer, or 0.
+    pub(crate) away: u32,
 }
 
 /// The answer to a [`LeaseRequest`].
@@ -82,6 +84,7 @@ impl Request for LeaseRequest<'_> {
             self.own.to_string(),
             self.calm.to_string(),
             self.weight.to_string(),
+            self.away.to_string(),
         ]
     }
 

@@ -30,6 +30,7 @@ fn lease(id: &str) -> LeaseRequest<'_> {
         own: 0,
         calm: 100_000_000,
         weight: 1,
+        away: 0,
     }
 }
 

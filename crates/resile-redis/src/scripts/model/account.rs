@@ -39,12 +39,33 @@ impl Record {
     }
 }
 
+/// The return of the members after an outage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Return {
+    since: i128,
+    /// The members, and those that have reported.
+    fleet: i128,
+    back: i128,
+    /// The parts that the account saved during the outage.
+    saved: i128,
+    till: i128,
+}
+
+impl Return {
+    /// Returns the parts that are withheld for the members that have not reported.
+    fn withheld(&self, now: i128, rate: i128) -> i128 {
+        let in_doubt = (self.saved + (now - self.since) * rate).min(MOST_PARTS);
+        in_doubt / self.fleet * (self.fleet - self.back)
+    }
+}
+
 /// The account behind `lease.lua`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) known: bool,
     pub(crate) scarce_until: i128,
     pub(crate) top: i128,
+    pub(crate) returning: Option<Return>,
     pub(crate) level: i128,
     pub(crate) time: Time,
     pub(crate) scale: i128,
@@ -63,7 +84,8 @@ impl Account {
 
     /// Brings the level to the present, in the scale of the request. `before` is the time of the last
     /// exchange.
-    fn refill(&mut self, before: i128, capacity: i128, request: &LeaseRequest<'_>) {
+    /// Returns the parts that the account saved, if nobody has exchanged for a while.
+    fn refill(&mut self, before: i128, capacity: i128, request: &LeaseRequest<'_>) -> Option<i128> {
         let rate = i128::from(request.rate).clamp(0, MOST_PARTS);
         let scale = i128::from(request.scale).clamp(1, MOST_PARTS);
         let (ttl, now) = (micros(request.ttl), self.time.now);
@@ -82,7 +104,7 @@ impl Account {
                 scale,
                 ..Self::default()
             };
-            return;
+            return Some(self.level.max(0));
         }
         if self.scale != scale {
             for parts in [&mut self.level, &mut self.origin] {
@@ -90,7 +112,9 @@ impl Account {
             }
             self.scale = scale;
         }
-        self.level = bound(bound(self.level) + (now - before) * rate);
+        let had = bound(self.level);
+        self.level = bound(had + (now - before) * rate);
+        let saved = (now - before >= ttl / 10).then_some(self.level - had);
         if now > self.scarce_until {
             self.level = self.level.min(i128::from(request.calm).clamp(0, capacity));
         }
@@ -100,6 +124,24 @@ impl Account {
             self.level = bound(self.level - (self.origin - memory).max(0));
             self.origin = self.origin.min(memory);
         }
+        saved
+    }
+
+    /// Begins, goes on with or ends the return of the members. Returns the parts that are withheld.
+    fn take_back(&mut self, saved: Option<i128>, request: &LeaseRequest<'_>) -> i128 {
+        let (now, ttl) = (self.time.now, micros(request.ttl));
+        let away = i128::from(request.away).min(1 << 20);
+        self.returning = self.returning.filter(|returning| returning.till > now);
+        if let Some(saved) = saved.filter(|_| self.returning.is_none() && away > 1) {
+            let till = now + 3 * ttl / 5;
+            self.returning = Some(Return { since: now, fleet: away, back: 0, saved, till });
+        }
+        let record = self.records.get(request.id);
+        let Some(returning) = &mut self.returning else { return 0 };
+        if record.map_or(away > 0, |record| record.expiry < returning.since + ttl) {
+            returning.back = (returning.back + 1).min(returning.fleet);
+        }
+        returning.withheld(now, i128::from(request.rate).clamp(0, MOST_PARTS))
     }
 
     fn sweep(&mut self, now: i128, ttl: i128, capacity: i128) {
@@ -140,7 +182,8 @@ impl Model<LeaseRequest<'_>> for Account {
             [request.least, request.want].map(|n| i128::from(n).clamp(0, MOST_UNITS));
         let want = if ttl == 0 { 0 } else { want };
 
-        self.refill(before, capacity, request);
+        let saved = self.refill(before, capacity, request);
+        let withheld = self.take_back(saved, request);
         self.sweep(now, ttl, capacity);
 
         let scale = self.scale;
@@ -174,7 +217,7 @@ impl Model<LeaseRequest<'_>> for Account {
         if lack > 0 && record.is_none_or(|record| !record.waits(now)) {
             tag = tag.max(first.map_or(self.top, |first| first.tag + 1)).min(MOST_PARTS);
         }
-        let pool = self.level.div_euclid(scale).max(0);
+        let pool = (self.level - withheld).div_euclid(scale).max(0);
         let change = if lack <= 0 {
             lack
         } else {
@@ -210,7 +253,7 @@ impl Model<LeaseRequest<'_>> for Account {
         } else {
             let reserved = ahead_of(tag).min(room);
             let parts = (missing + reserved) * scale - self.level;
-            Some(ceil(parts.min(1 << 53), rate))
+            Some(ceil(parts.min(1 << 53), rate).max(0))
         };
         let expected = until_fit.unwrap_or(ttl / 2).min(ttl / 2);
         let till = now + expected + 3 * ttl / 20;
@@ -251,6 +294,9 @@ impl Model<LeaseRequest<'_>> for Account {
         let names = names.chars().chain(more.chars());
         for (name, value) in names.zip(values.into_iter().chain(others)) {
             stored.insert(name.to_string(), value.to_string());
+        }
+        if let Some(Return { since, fleet, back, saved, till }) = self.returning {
+            stored.insert("q".to_owned(), format!("{since} {fleet} {back} {saved} {till}"));
         }
         for (name, record) in &self.records {
             let Record { granted, spent, expiry, lack, turn, tag, step, till } = record;
