@@ -26,7 +26,7 @@ use crate::store::Store;
 /// | prefix | `resile` | set it if several programs use one server |
 /// | fail mode | [`FailMode::Safe`] | the limit holds while Redis is away |
 /// | least members | 1 | the members are known after the first answer. Set it if a fleet may start while Redis is away |
-/// | timeout | 50 ms | a slower answer is as good as none: the next exchange comes soon |
+/// | timeout | 3 round trips, 50 ms to 1 s | it follows the server, so a server far away is no dead server |
 /// | budget | shared | the fleet retries as much as one process |
 /// | votes | off | each process sees its own failures soon enough |
 /// | weight | 1 | equal processes get equal parts of what all want |
@@ -89,13 +89,17 @@ impl Fleet {
         self
     }
 
-    /// Sets the time after which an exchange with the server counts as failed: 10 ms to 1 s.
+    /// Sets a fixed time after which an exchange with the server counts as failed: 10 ms to 1 s.
+    ///
+    /// Without it the time is three times the round trip that one of ten exceeds, but at least 50 ms and
+    /// at most 1 s. It doubles with each round without an answer.
     pub const fn with_timeout(mut self, timeout: Duration) -> Self {
-        self.plan.timeout = match timeout.as_millis() {
+        let timeout = match timeout.as_millis() {
             0..10 => Duration::from_millis(10),
             10..1_000 => timeout,
             _ => Duration::from_secs(1),
         };
+        self.plan.timeout = Some(timeout);
         self
     }
 

@@ -22,6 +22,9 @@ pub struct Snapshot {
     pub is_joined: bool,
     /// The worst state of all exchanges.
     pub state: State,
+    /// True while the limits are shared and something else is not: a key of the members, the hold or
+    /// the votes fails. [`last_error`](Self::last_error) says why.
+    pub is_partial: bool,
     /// The number of members last known, with this one.
     pub members: u32,
     /// The time since the server last answered. `None` before the first answer.
@@ -62,6 +65,7 @@ impl Member {
         let snapshot = Arc::new(Mutex::new(Snapshot {
             is_joined: true,
             state: State::Joining,
+            is_partial: false,
             members: 1,
             age: None,
             leases: Vec::new(),

@@ -4,6 +4,7 @@ use resile::cooldown::Hold;
 use resile::time::Timer;
 
 use super::job::{Answer, Job};
+use super::pace::SHORTEST;
 use super::round::{Failure, Outcome};
 use super::step::Agent;
 use crate::lease::{Lease, TTL};
@@ -35,7 +36,13 @@ impl<M: Timer> Agent<'_, M> {
     /// Applies the answers of a round.
     pub(super) fn apply(&mut self, outcomes: Vec<Outcome>, now: Duration) {
         let mut presence = None;
-        for (job, answer) in outcomes {
+        // The next try comes no later because this one took long.
+        let waited = self.pace.limit().saturating_sub(SHORTEST);
+        let is_late = |(_, answer, _): &Outcome| matches!(answer, Err(Failure::Timeout(_)));
+        if outcomes.iter().any(is_late) {
+            self.pace.missed();
+        }
+        for (job, answer, took) in outcomes {
             // Without messages the hold is read once a second.
             if !matches!(job, Job::Lease { .. } | Job::Subscribe) {
                 presence = Some(presence.unwrap_or(true) && answer.is_ok());
@@ -43,15 +50,16 @@ impl<M: Timer> Agent<'_, M> {
             match answer {
                 Ok(answer) => {
                     self.exchanges += 1;
+                    self.pace.answered(took);
                     self.shared.answered();
                     self.accept(&job, answer, now);
                 }
-                Err(failure) => self.fail(&job, &failure, now),
+                Err(failure) => self.fail(&job, &failure, waited, now),
             }
         }
         match presence {
             Some(true) => self.presence.answered(now, false, TTL),
-            Some(false) => self.presence.failed(now),
+            Some(false) => self.presence.failed(now, waited),
             None => {}
         }
     }
@@ -100,8 +108,10 @@ impl<M: Timer> Agent<'_, M> {
         }
     }
 
-    fn fail(&mut self, job: &Job, failure: &Failure, now: Duration) {
+    fn fail(&mut self, job: &Job, failure: &Failure, waited: Duration, now: Duration) {
         self.failures += 1;
+        let is_late = matches!(failure, Failure::Timeout(_));
+        let waited = if is_late { waited } else { Duration::ZERO };
         let words = failure.to_string();
         let upstream = self.shared.upstream().name();
         tracing::debug!(target: "resile", upstream, "fleet: an exchange failed: {words}");
@@ -111,12 +121,12 @@ impl<M: Timer> Agent<'_, M> {
         match job {
             Job::Lease { index, ask, .. } => {
                 if let Some((lease, _)) = self.leases.get_mut(*index) {
-                    lease.mode.failed(now);
+                    lease.mode.failed(now, waited);
                     lease.learn(ask.told);
                 }
             }
             // A server that is silent here is soon asked for each lease too.
-            _ if matches!(failure, Failure::Timeout(_)) => {
+            _ if is_late => {
                 for (lease, _) in &mut self.leases {
                     lease.mode.doubt(now);
                 }

@@ -4,8 +4,11 @@ mod answers;
 mod census;
 mod holds;
 mod job;
+mod notices;
+mod pace;
 mod round;
 mod step;
+mod tell;
 mod votes;
 
 use std::future::poll_fn;
@@ -31,7 +34,8 @@ use step::Agent;
 pub(crate) struct Plan {
     pub(crate) fail_mode: FailMode,
     pub(crate) least_members: u32,
-    pub(crate) timeout: Duration,
+    /// The fixed time of an exchange. `None` follows the round trips.
+    pub(crate) timeout: Option<Duration>,
     pub(crate) shares_budget: bool,
     pub(crate) votes: bool,
     pub(crate) weight: u32,
@@ -42,7 +46,7 @@ impl Plan {
         Self {
             fail_mode: FailMode::Safe,
             least_members: 1,
-            timeout: Duration::from_millis(50),
+            timeout: None,
             shares_budget: true,
             votes: false,
             weight: 1,
@@ -83,7 +87,7 @@ where
         agent.step(now);
         if round.is_idle() {
             let jobs = agent.due(context.store.generation(), now);
-            round.begin(&desk, jobs, context.plan.timeout);
+            round.begin(&desk, jobs, agent.pace.limit());
         }
         seat.update(|snapshot| agent.describe(snapshot));
         let wakes_at = agent.wakes_at(round.is_idle(), began.elapsed());
@@ -103,6 +107,6 @@ where
     }
     let jobs = agent.leaving();
     upstream.advise(Advice::new());
-    round.begin(&desk, jobs, context.plan.timeout);
+    round.begin(&desk, jobs, agent.pace.limit());
     drop(round.end().await);
 }

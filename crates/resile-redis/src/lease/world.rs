@@ -176,7 +176,7 @@ impl Process {
                     *reply = Some(account.step(now.as_micros().try_into().unwrap(), &request));
                 }
                 None if *arrives + TIMEOUT <= now => {
-                    self.lease.mode.failed(now);
+                    self.lease.mode.failed(now, Duration::ZERO);
                     self.exchange = None;
                 }
                 None => *ends = (*ends).max(now + TICK),

@@ -16,6 +16,7 @@ mod impatient;
 mod latency;
 mod leave;
 mod limit;
+mod log;
 mod messages;
 mod modes;
 mod rights;
