@@ -57,7 +57,8 @@ pub struct Leased {
 /// The side of the task.
 pub(crate) struct Seat {
     snapshot: Arc<Mutex<Snapshot>>,
-    leaving: watch::Receiver<bool>,
+    /// `None` when nobody waits any more for the end of the membership.
+    leaving: Option<watch::Receiver<bool>>,
 }
 
 impl Member {
@@ -75,7 +76,7 @@ impl Member {
             last_error: None,
         }));
         let (leaving, receiver) = watch::channel(false);
-        let seat = Seat { snapshot: Arc::clone(&snapshot), leaving: receiver };
+        let seat = Seat { snapshot: Arc::clone(&snapshot), leaving: Some(receiver) };
         (Self { name: Arc::from(name), snapshot, leaving }, seat)
     }
 
@@ -91,11 +92,13 @@ impl Member {
         self.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Leaves the fleet: gives all leases back and ends the task. The limits are those of one
-    /// process then.
+    /// Leaves the fleet when no call waits for the quota any more: gives all leases back and ends the
+    /// task. The limits are those of one process then.
     ///
-    /// Takes at most the timeout of the fleet, also if Redis is away. Dropping the future does not
-    /// stop the task from leaving.
+    /// While calls wait, the process is a member and has its part of the limit. So make no new calls
+    /// before you leave. Calls that go on to come keep the process in the fleet. The future completes
+    /// when the member has left, and after 10 s at the latest. Dropping it does not stop the task from
+    /// leaving.
     pub async fn leave(&self) {
         self.leaving.send_replace(true);
         self.leaving.closed().await;
@@ -114,10 +117,18 @@ impl Drop for Seat {
 impl Seat {
     /// Completes when the member wants to leave.
     pub(crate) async fn leaves(&mut self) {
-        if self.leaving.wait_for(|leaves| *leaves).await.is_err() {
-            // All handles are gone: the member stays.
-            std::future::pending::<()>().await;
+        if let Some(leaving) = &mut self.leaving {
+            if leaving.wait_for(|leaves| *leaves).await.is_ok() {
+                return;
+            }
         }
+        // All handles are gone: the member stays.
+        std::future::pending::<()>().await;
+    }
+
+    /// Lets [`Member::leave`] complete although the member has not left.
+    pub(crate) fn release(&mut self) {
+        self.leaving = None;
     }
 
     pub(crate) fn update(&self, change: impl FnOnce(&mut Snapshot)) {

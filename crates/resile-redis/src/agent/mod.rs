@@ -54,6 +54,10 @@ impl Plan {
     }
 }
 
+/// The longest time for which [`Member::leave`](crate::Member::leave) waits for the calls.
+const DRAIN: Duration = Duration::from_secs(10);
+/// The time between two looks at the calls of a member that leaves.
+const LOOK: Duration = Duration::from_millis(10);
 /// The shortest time between two steps that calls cause.
 const LEAST_PAUSE: Duration = Duration::from_millis(2);
 
@@ -82,15 +86,25 @@ where
     let mut agent = Agent::new(&shared, &context);
     let mut round = Round::none();
     let mut listens_at = began;
+    let mut leaves_since = None;
     loop {
         let now = began.elapsed();
         agent.step(now);
+        if leaves_since.is_some() && agent.is_drained() {
+            break;
+        }
+        if leaves_since.is_some_and(|since| now >= since + DRAIN) {
+            seat.release();
+        }
         if round.is_idle() {
             let jobs = agent.due(context.store.generation(), now);
             round.begin(&desk, jobs, agent.pace.limit());
         }
         seat.update(|snapshot| agent.describe(snapshot));
-        let wakes_at = agent.wakes_at(round.is_idle(), began.elapsed());
+        let mut wakes_at = agent.wakes_at(round.is_idle(), began.elapsed());
+        if leaves_since.is_some() {
+            wakes_at = wakes_at.min(now + LOOK); // the end of a wait is no change
+        }
         // Many calls may need units at once: one step serves all.
         let changed = async {
             sleep_until(listens_at).await;
@@ -101,7 +115,7 @@ where
             answers = round.end() => agent.apply(answers, began.elapsed()),
             () = changed => listens_at = Instant::now() + LEAST_PAUSE,
             Some(message) = holds_of_others.recv() => agent.hear(&message, began.elapsed()),
-            () = seat.leaves() => break,
+            () = seat.leaves(), if leaves_since.is_none() => leaves_since = Some(began.elapsed()),
             () = sleep_until(began + wakes_at) => {}
         }
     }

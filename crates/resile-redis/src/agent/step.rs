@@ -204,6 +204,12 @@ impl<'a, M: Timer> Agent<'a, M> {
         self.presence.retry_at().unwrap_or_else(next)
     }
 
+    /// Returns whether no call waits for units. Then nothing is lost if the member leaves.
+    pub(super) fn is_drained(&self) -> bool {
+        let waits = |(lease, _): &(Lease, String)| self.shared.waiting(lease.resource).all > 0;
+        !self.leases.iter().any(waits)
+    }
+
     /// Returns the exchanges of a member that leaves: it gives everything back.
     pub(super) fn leaving(&mut self) -> Vec<Job> {
         let mut jobs = vec![Job::Renew(Duration::ZERO)];
