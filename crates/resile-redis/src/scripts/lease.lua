@@ -2,7 +2,8 @@
 --
 -- KEYS: a hash. `l` level, `t` time, `s` scale, `b` birth, `o` level at birth, `w` last sweep, `u` time
 -- up to which a member that lacks units is expected, `v` highest tag, `d` distance of the time from
--- the clock, `q` return of the members after an outage as "since fleet back saved till", and for each
+-- the clock, `q` return of the members after an outage as "since fleet back saved till", `r` packed
+-- list of the members that lack units, each as id, lack, turn, tag, step, till, and for each
 -- member `m:<id>` as "granted spent expiry lack turn tag step until".
 -- ARGV: id, capacity, rate, scale, ttl (us), base, spent, least, want, memory ('' for none), told (''
 -- for none), own, calm, weight (1 to 100), away. `told` is the level that the provider has reported. `own`
@@ -98,23 +99,7 @@ local function store_record(field, r)
     redis.call('HSET', key, field, table.concat(numbers, ' '))
 end
 
-local records = nil
-
--- Reads the records of all members, once.
-local function all_records()
-    if not records then
-        records = {}
-        local all = redis.call('HGETALL', key)
-        for i = 1, #all, 2 do
-            if string.sub(all[i], 1, 2) == 'm:' then
-                records[all[i]] = parse_record(all[i + 1])
-            end
-        end
-    end
-    return records
-end
-
-local stored = redis.call('HMGET', key, 'l', 't', 's', 'b', 'o', 'w', 'u', 'v', 'd', mine, 'q')
+local stored = redis.call('HMGET', key, 'l', 't', 's', 'b', 'o', 'w', 'u', 'v', 'd', mine, 'q', 'r')
 local level, birth, origin = tonumber(stored[1]), tonumber(stored[4]), tonumber(stored[5])
 local swept, scarce_until = tonumber(stored[6]), tonumber(stored[7] or 0)
 local top, before = tonumber(stored[8] or 0), tonumber(stored[2] or 0)
@@ -174,12 +159,30 @@ if since then
     withheld = math.floor(in_doubt / fleet) * (fleet - back)
 end
 
+-- The members that lack units. Unpacking is much faster than reading all records.
+local queue, is_new_queue = nil, false
+local function load_queue()
+    queue = queue or (stored[12] and cmsgpack.unpack(stored[12]) or {})
+end
+
+local function append(name, r)
+    local n = #queue
+    queue[n + 1], queue[n + 2], queue[n + 3] = name, r.lack, r.turn
+    queue[n + 4], queue[n + 5], queue[n + 6] = r.tag, r.step, r.till
+end
+
 -- Units of members that are gone come back. The record stays for a while: a member that returns is
 -- then charged from the right sum. Tags become small again.
 if now - swept >= ttl / 2 then
     swept = now
-    local lowest = top
-    for _, r in pairs(all_records()) do
+    local lowest, records = top, {}
+    local all = redis.call('HGETALL', key)
+    for i = 1, #all, 2 do
+        if string.sub(all[i], 1, 2) == 'm:' then
+            records[all[i]] = parse_record(all[i + 1])
+        end
+    end
+    for _, r in pairs(records) do
         if r.lack > 0 and r.till >= now then
             lowest = math.min(lowest, r.tag)
         end
@@ -203,6 +206,12 @@ if now - swept >= ttl / 2 then
         end
     end
     record = records[mine]
+    queue, is_new_queue = {}, true
+    for field, r in pairs(records) do
+        if r.lack > 0 then
+            append(string.sub(field, 3), r)
+        end
+    end
 end
 
 local is_new = record and 0 or 1
@@ -223,14 +232,17 @@ if told then -- the provider knows better
     level = math.min(level, moved(0, bounded(told, 0, MOST_UNITS)))
 end
 
--- The other members that lack units and are soon expected. The first of them has the lowest tag.
+-- The places of the other members that lack units and are soon expected. The first of them has the
+-- lowest tag.
 local rivals, first = {}, nil
 if is_scarce then
-    for field, r in pairs(all_records()) do
-        if field ~= mine and r.lack > 0 and r.till >= now then
-            rivals[#rivals + 1] = r
-            if not first or r.tag < first.tag or (r.tag == first.tag and r.turn > first.turn) then
-                first = r
+    load_queue()
+    for at = 1, #queue, 6 do
+        if queue[at] ~= id and queue[at + 5] >= now then
+            rivals[#rivals + 1] = at
+            local is_first = not first or queue[at + 3] < queue[first + 3]
+            if is_first or queue[at + 3] == queue[first + 3] and queue[at + 2] > queue[first + 2] then
+                first = at
             end
         end
     end
@@ -242,17 +254,21 @@ local step = math.ceil(math.min(turn, 2 ^ 42) * 1000 / weight)
 local tag = record and record.tag or 0
 local waited = record and record.lack > 0 and record.till >= now
 if held < want and not waited then
-    tag = math.min(MOST_PARTS, math.max(tag, first and first.tag + 1 or top))
+    tag = math.min(MOST_PARTS, math.max(tag, first and queue[first + 3] + 1 or top))
 end
 
--- Returns the units that the others get in turns before a tag.
-local function ahead_of(start)
+-- Returns the units that the others get in turns before a tag. Above `most` the sum does not matter.
+local function ahead_of(start, most)
     local sum = 0
     for i = 1, #rivals do
-        local r = rivals[i]
-        if r.tag < start then
-            local turns = math.ceil((start - r.tag) / r.step)
-            sum = math.min(MOST_PARTS, sum + math.min(r.lack, turns * r.turn))
+        local at = rivals[i]
+        local other = queue[at + 3]
+        if other < start then
+            local turns = math.ceil((start - other) / queue[at + 4])
+            sum = sum + math.min(queue[at + 1], turns * queue[at + 2])
+            if sum > most then
+                return sum
+            end
         end
     end
     return sum
@@ -272,11 +288,11 @@ if held > want then
 elseif held < want then
     local pool = math.max(0, units(level - withheld))
     -- The most turns that fit beside the turns of the others before them.
-    local turns, most = 0, math.ceil(lack / turn) + 1
+    local turns, most = 0, math.ceil(math.min(lack, pool) / turn) + 1
     while turns < most do
         local middle = turns + math.ceil((most - turns) / 2)
         local start = math.min(MOST, tag + (middle - 1) * step)
-        if ahead_of(start) + after(middle) <= pool then
+        if after(middle) <= pool and ahead_of(start, pool) + after(middle) <= pool then
             turns = middle
         else
             most = middle - 1
@@ -286,7 +302,7 @@ elseif held < want then
     -- An account that is nearly full would lose its refill. So who asks gets what the first of the
     -- others does not need.
     if first then
-        local spare = pool - math.max(first.turn, room - math.floor(room / 4))
+        local spare = pool - math.max(queue[first + 2], room - math.floor(room / 4))
         given = math.max(given, math.min(lack, spare))
     end
     if given > 0 and held + given >= need then
@@ -303,7 +319,7 @@ local wait = 0
 if missing > 0 then
     wait = -1
     if rate > 0 and missing <= room then
-        local reserved = math.min(room, ahead_of(tag))
+        local reserved = math.min(room, ahead_of(tag, room))
         local parts = math.min(MOST, (missing + reserved) * scale - level)
         wait = math.max(0, math.ceil(parts / rate))
     end
@@ -315,13 +331,38 @@ local till = now + (wait < 0 and half or math.min(wait, half)) + math.floor(3 * 
 if lack > 0 then
     scarce_until = math.max(scarce_until, till)
 end
+local next_record = {
+    granted = granted, spent = spent, expiry = now + ttl,
+    lack = lack, turn = turn, tag = tag, step = step, till = till,
+}
 if leaves then
     redis.call('HDEL', key, mine)
 else
-    store_record(mine, {
-        granted = granted, spent = spent, expiry = now + ttl,
-        lack = lack, turn = turn, tag = tag, step = step, till = till,
-    })
+    store_record(mine, next_record)
+end
+if lack > 0 or record and record.lack > 0 then
+    load_queue()
+    is_new_queue = true
+    for at = 1, #queue, 6 do
+        if queue[at] == id then
+            local last = #queue - 5
+            for i = 0, 5 do
+                queue[at + i] = queue[last + i]
+            end
+            for i = 5, 0, -1 do
+                queue[last + i] = nil
+            end
+            break
+        end
+    end
+    if lack > 0 and not leaves then
+        append(id, next_record)
+    end
+end
+if is_new_queue and #queue > 0 then
+    redis.call('HSET', key, 'r', cmsgpack.pack(queue))
+elseif is_new_queue then
+    redis.call('HDEL', key, 'r')
 end
 redis.call('HSET', key, 'l', text(level), 't', text(now), 's', text(scale), 'b', text(birth),
     'o', text(origin), 'w', text(swept), 'd', text(offset), 'u', text(scarce_until), 'v', text(top))

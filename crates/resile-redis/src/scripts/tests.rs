@@ -29,12 +29,29 @@ pub(super) fn connect(server: &Server) -> Connection {
     redis::Client::open(server.url()).unwrap().get_connection().unwrap()
 }
 
+/// Reads a hash. The packed list is text, in the order of the members.
+const READ: &str = "
+local all = redis.call('HGETALL', KEYS[1])
+for i = 1, #all, 2 do
+    if all[i] == 'r' then
+        local queue, places = cmsgpack.unpack(all[i + 1]), {}
+        for at = 1, #queue, 6 do
+            local place = { queue[at] }
+            for n = 1, 5 do place[n + 1] = string.format('%.0f', queue[at + n]) end
+            places[#places + 1] = table.concat(place, ' ')
+        end
+        table.sort(places)
+        all[i + 1] = table.concat(places, ';')
+    end
+end
+return all";
+
 /// Reads whatever the key holds.
 fn stored(connection: &mut Connection, key: &str) -> Stored {
     let kind: String = cmd("TYPE").arg(key).query(connection).unwrap();
     match kind.as_str() {
         "none" => Stored::new(),
-        "hash" => cmd("HGETALL").arg(key).query(connection).unwrap(),
+        "hash" => Script::new(READ).key(key).invoke(connection).unwrap(),
         "zset" => {
             let scores: HashMap<String, f64> = cmd("ZRANGE")
                 .arg(key)

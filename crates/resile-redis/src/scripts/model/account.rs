@@ -298,6 +298,15 @@ impl Model<LeaseRequest<'_>> for Account {
         if let Some(Return { since, fleet, back, saved, till }) = self.returning {
             stored.insert("q".to_owned(), format!("{since} {fleet} {back} {saved} {till}"));
         }
+        let waiting = self.records.iter().filter(|(_, record)| record.lack > 0);
+        let places: Vec<_> = waiting
+            .map(|(name, Record { lack, turn, tag, step, till, .. })| {
+                format!("{name} {lack} {turn} {tag} {step} {till}")
+            })
+            .collect();
+        if !places.is_empty() {
+            stored.insert("r".to_owned(), places.join(";"));
+        }
         for (name, record) in &self.records {
             let Record { granted, spent, expiry, lack, turn, tag, step, till } = record;
             let text = format!("{granted} {spent} {expiry} {lack} {turn} {tag} {step} {till}");
