@@ -86,8 +86,10 @@ impl<M: Timer> Agent<'_, M> {
                 }
             }
             (_, Answer::Votes(votes)) => self.votes.count(votes),
-            (_, Answer::Probe(reply)) => self.votes.permit(&reply, now),
-            (_, Answer::Lease(_)) => {}
+            (Job::Probe { step, .. }, Answer::Probe(reply)) => {
+                self.votes.permit(*step, &reply, now)
+            }
+            (_, Answer::Lease(_) | Answer::Probe(_)) => {}
         }
     }
 

@@ -82,14 +82,19 @@ async fn each_script_runs_on_the_time_of_the_server() {
     assert_eq!(reply, VoteReply { members: 1, open: 1 });
 
     let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Acquire)).await.unwrap();
-    assert_eq!(reply, ProbeReply { held: true, remaining: 10 * SECOND });
+    assert_eq!(reply, ProbeReply { held: true, remaining: Duration::ZERO, passed: None });
     for step in [ProbeStep::Acquire, ProbeStep::Release] {
         let reply = run(&mut connection, "probe", &probe("b", step)).await.unwrap();
         assert!(!reply.held && reply.remaining <= 10 * SECOND, "{reply:?}");
         assert!(reply.remaining > Duration::ZERO, "{reply:?}");
     }
     let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Release)).await.unwrap();
-    assert_eq!(reply, ProbeReply { held: false, remaining: Duration::ZERO });
+    assert_eq!(reply, ProbeReply { held: false, remaining: Duration::ZERO, passed: None });
+    let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Failed)).await.unwrap();
+    assert_eq!(reply, ProbeReply { held: false, remaining: 10 * SECOND, passed: None });
+    let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Passed)).await.unwrap();
+    let passed = Some(Duration::ZERO);
+    assert_eq!(reply, ProbeReply { held: false, remaining: Duration::ZERO, passed });
 }
 
 #[tokio::test]
@@ -232,7 +237,9 @@ proptest! {
         });
         checks::<MemberRequest<'_>>(&reply, |n| n.len() == 2 && n[0] >= 0 && n[1] >= 0);
         checks::<VoteRequest<'_>>(&reply, |n| n.len() == 2 && n[1] >= 0 && n[0] >= n[1]);
-        checks::<ProbeRequest<'_>>(&reply, |n| n.len() == 2 && is_flag(n[0]) && n[1] >= 0);
+        checks::<ProbeRequest<'_>>(&reply, |n| {
+            n.len() == 3 && is_flag(n[0]) && n[1] >= 0 && n[2] >= -1
+        });
     }
 
     /// A duration of 0 has a meaning of its own.

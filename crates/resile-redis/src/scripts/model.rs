@@ -206,47 +206,80 @@ impl Model<VoteRequest<'_>> for Votes {
     }
 }
 
-/// The lease behind `probe.lua`: the last write, the expiry and the holder.
+/// The lease behind `probe.lua`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Probe(Option<(Time, i128, String)>);
+pub(super) struct Probe(Option<Permission>);
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Permission {
+    time: Time,
+    holder: Option<String>,
+    expiry: i128,
+    /// The end of the pause after a failed probe.
+    closed: i128,
+    passed: Option<i128>,
+}
 
 impl Model<ProbeRequest<'_>> for Probe {
     fn step(&mut self, now: i128, request: &ProbeRequest<'_>) -> ProbeReply {
-        let mut time = self.0.as_ref().map(|stored| stored.0).unwrap_or_default();
-        let stepped = time.follow(now);
-        let now = time.now;
+        let is_known = self.0.is_some();
+        let mut next = self.0.take().unwrap_or_default();
+        next.time.follow(now);
+        let now = next.time.now;
         let ttl = i128::try_from(request.ttl.as_nanos().div_ceil(1_000_000)).unwrap();
         let ttl = ttl.min(1 << 41) * 1_000;
-        let live = self.0.as_mut().filter(|stored| stored.1 > now);
-        let is_mine = live.as_ref().is_some_and(|stored| stored.2 == request.id);
-        match (request.step, live) {
-            (ProbeStep::Acquire, None) if ttl > 0 => {
-                self.0 = Some((time, now + ttl, request.id.to_owned()));
+        next.holder = next.holder.filter(|_| next.expiry > now);
+        next.passed = next.passed.filter(|at| at + 10 * SECOND > now);
+        let is_mine = next.holder.as_deref() == Some(request.id);
+        let is_free = is_mine || next.holder.is_none();
+        let mut is_told = true;
+        match request.step {
+            ProbeStep::Passed => {
+                (next.holder, next.closed, next.passed) = (None, 0, Some(now));
             }
-            (ProbeStep::Acquire, Some(live)) if ttl > 0 => {
-                if is_mine {
-                    (live.0, live.1) = (time, now + ttl);
-                } else if stepped > 0 {
-                    live.0 = time;
+            ProbeStep::Failed => {
+                (next.closed, next.passed) = (next.closed.max(now + ttl), None);
+                next.holder = next.holder.filter(|_| !is_mine);
+            }
+            ProbeStep::Acquire if ttl > 0 => {
+                let is_open = next.passed.is_none() && next.closed - now <= SECOND;
+                is_told = is_free && is_open;
+                if is_told {
+                    next.holder = Some(request.id.to_owned());
+                    next.expiry = next.closed.max(now) + ttl;
                 }
             }
-            _ if is_mine => self.0 = None,
-            _ => {}
+            ProbeStep::Look => is_told = false,
+            ProbeStep::Acquire | ProbeStep::Release => {
+                is_told = false;
+                next.holder = next.holder.filter(|_| !is_mine);
+            }
         }
-        let live = self.0.as_ref().filter(|stored| stored.1 > now);
-        let held = live.is_some_and(|stored| stored.2 == request.id);
-        let rest = live.map_or(0, |stored| ceil(stored.1 - now, 1_000));
-        ProbeReply { held, remaining: Duration::from_millis(rest.try_into().unwrap()) }
+        let held = next.holder.as_deref() == Some(request.id);
+        let others = next.holder.as_ref().filter(|_| !held).map_or(0, |_| next.expiry - now);
+        let rest = ceil((next.closed - now).max(others).max(0), 1_000);
+        let passed = next.passed.map(|at| (now - at) / 1_000);
+        self.0 = (is_known || is_told).then_some(next);
+        let millis = |millis: i128| Duration::from_millis(millis.try_into().unwrap());
+        ProbeReply { held, remaining: millis(rest), passed: passed.map(millis) }
     }
 
     fn stored(&self) -> Stored {
-        let text = |(Time { now, offset }, expiry, id): &(Time, i128, String)| {
-            (String::new(), format!("{now} {expiry} {offset} {id}"))
+        let text = |permission: &Permission| {
+            let Permission { time: Time { now, offset }, holder, expiry, closed, passed } =
+                permission;
+            let (passed, holder) = (passed.unwrap_or(-1), holder.as_deref().unwrap_or_default());
+            (String::new(), format!("{now} {expiry} {closed} {passed} {offset} {holder}"))
         };
         self.0.iter().map(text).collect()
     }
 
     fn life(&self) -> i128 {
-        self.0.as_ref().map_or(0, |(time, expiry, _)| ceil(expiry - time.now, 1_000) + 10_000)
+        self.0.as_ref().map_or(0, |permission| {
+            let Permission { time, expiry, closed, passed, .. } = permission;
+            let kept = passed.map_or(0, |at| at + 10 * SECOND);
+            let last = time.now.max(*expiry).max(*closed).max(kept);
+            ceil(last - time.now, 1_000) + 10_000
+        })
     }
 }

@@ -228,7 +228,13 @@ fn vote(
 }
 
 fn probe(ttl: impl Strategy<Value = Duration>) -> impl Strategy<Value = ProbeRequest<'static>> {
-    let step = prop_oneof![3 => Just(ProbeStep::Acquire), 1 => Just(ProbeStep::Release)];
+    let step = prop_oneof![
+        4 => Just(ProbeStep::Acquire),
+        1 => Just(ProbeStep::Release),
+        1 => Just(ProbeStep::Look),
+        1 => Just(ProbeStep::Failed),
+        1 => Just(ProbeStep::Passed),
+    ];
     (id(), ttl, step).prop_map(|(id, ttl, step)| ProbeRequest { id, ttl, step })
 }
 
@@ -301,5 +307,6 @@ fn votes_are_those_of_the_model() {
 #[test]
 fn a_probe_is_that_of_the_model() {
     compare::<ProbeRequest<'_>, Probe>(timed(3, 1_000, probe(micros_up_to(9_000))));
+    compare::<ProbeRequest<'_>, Probe>(timed(30, 100_000, probe(micros_up_to(9_000_000))));
     compare::<ProbeRequest<'_>, Probe>(extreme_times(probe(extreme_duration())));
 }
