@@ -87,7 +87,7 @@ impl<M: Timer> Agent<'_, M> {
             }
             (_, Answer::Votes(votes)) => self.votes.count(votes),
             (Job::Probe { step, .. }, Answer::Probe(reply)) => {
-                self.votes.permit(*step, &reply, now)
+                self.votes.permit(*step, &reply, now);
             }
             (_, Answer::Lease(_) | Answer::Probe(_)) => {}
         }

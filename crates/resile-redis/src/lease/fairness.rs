@@ -1,5 +1,7 @@
 //! Who gets how much of a limit that many processes want.
 
+#![expect(clippy::cast_precision_loss, reason = "counts of a test are small")]
+
 use std::time::Duration;
 
 use proptest::prelude::*;

@@ -1,5 +1,7 @@
 //! What the processes use during an outage and after it.
 
+#![expect(clippy::cast_precision_loss, reason = "counts of a test are small")]
+
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -32,7 +34,7 @@ fn excess(
     let beyond = times
         .iter()
         .enumerate()
-        .map(|(index, at)| (index + 1) as f64 - per_second * (*at - from).as_secs_f64());
+        .map(|(index, at)| (index + 1) as f64 - per_second * at.saturating_sub(from).as_secs_f64());
     (beyond.fold(0.0, f64::max), had as f64)
 }
 

@@ -1,5 +1,7 @@
 //! Many processes on one limit, in virtual time.
 
+#![expect(clippy::cast_precision_loss, reason = "counts of a test are small")]
+
 use std::time::Duration;
 
 use resile::quota::{Dimension, Rate, Waiting};
@@ -127,7 +129,7 @@ impl Process {
                     self.arrivals -= 1.0;
                     self.waiting.push(now);
                 }
-                self.waiting.retain(|at| now - *at < Duration::from_secs(1));
+                self.waiting.retain(|at| now.saturating_sub(*at) < Duration::from_secs(1));
             }
         }
         self.admit(now);
@@ -136,7 +138,7 @@ impl Process {
     fn admit(&mut self, now: Duration) {
         let fit = usize::try_from(self.balance.max(0)).unwrap().min(self.waiting.len());
         self.waiting.drain(..fit);
-        self.balance -= fit as i64;
+        self.balance -= i64::try_from(fit).unwrap();
         self.admitted.extend(std::iter::repeat_n(now, fit));
         if let Calls::Loops { pause, .. } = self.calls {
             self.back.extend(std::iter::repeat_n(now + pause, fit));

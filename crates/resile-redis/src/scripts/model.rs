@@ -12,6 +12,7 @@ use super::{
 };
 
 mod account;
+mod rivals;
 
 pub(crate) use account::Account;
 
@@ -28,6 +29,7 @@ pub(crate) trait Model<R: super::Request>: Default {
     fn life(&self) -> i128;
 }
 
+const MOST_PARTS: i128 = 1 << 52;
 const MOST_UNITS: i128 = 1 << 51;
 const SECOND: i128 = 1_000_000;
 

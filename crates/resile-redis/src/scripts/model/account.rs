@@ -1,43 +1,10 @@
 use super::super::{LeaseReply, LeaseRequest};
-use super::{MOST_UNITS, Model, SECOND, Stored, Time, ceil, duration, id, micros};
+use super::rivals::{Place, Record, Rivals};
+use super::{MOST_PARTS, MOST_UNITS, Model, SECOND, Stored, Time, ceil, duration, id, micros};
 use std::collections::BTreeMap;
 
-const MOST_PARTS: i128 = 1 << 52;
 /// The leases after which a silent member is forgotten.
 const REMEMBERED: i128 = 30;
-
-/// The record of a member on an account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Record {
-    pub(crate) granted: i128,
-    pub(crate) spent: i128,
-    pub(crate) expiry: i128,
-    /// The units that the member wants and does not hold.
-    pub(crate) lack: i128,
-    /// The units of a turn, and the tag and its step of each turn.
-    pub(crate) turn: i128,
-    pub(crate) tag: i128,
-    pub(crate) step: i128,
-    /// The time up to which the member is expected to ask again.
-    pub(crate) till: i128,
-}
-
-impl Record {
-    pub(crate) fn held(self) -> i128 {
-        self.granted - self.spent
-    }
-
-    /// Returns whether the member lacks units and is soon expected.
-    fn waits(&self, now: i128) -> bool {
-        self.lack > 0 && self.till >= now
-    }
-
-    /// Returns the units that the member gets in turns before a tag.
-    fn before(&self, tag: i128) -> i128 {
-        let turns = ceil((tag - self.tag).max(0), self.step);
-        self.lack.min(turns * self.turn)
-    }
-}
 
 /// The return of the members after an outage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,12 +170,8 @@ impl Model<LeaseRequest<'_>> for Account {
         let others = self.records.iter().filter(|(name, record)| {
             name.as_str() != request.id && record.waits(now) && now <= self.scarce_until
         });
-        let rivals: Vec<Record> = others.map(|(_, record)| *record).collect();
-        let first = rivals.iter().min_by_key(|rival| (rival.tag, -rival.turn));
-        let ahead_of = |tag: i128| {
-            let sum: i128 = rivals.iter().map(|rival| rival.before(tag)).sum();
-            sum.min(MOST_PARTS)
-        };
+        let rivals = Rivals(others.map(|(_, record)| *record).collect());
+        let first = rivals.first();
         let (need, lack) = (least.min(want), want - held);
         let turn = need.max(1);
         let weight = i128::from(request.weight.clamp(1, 100));
@@ -221,21 +184,8 @@ impl Model<LeaseRequest<'_>> for Account {
         let change = if lack <= 0 {
             lack
         } else {
-            // A turn fits if the turns of all up to it fit.
             let first_turn = if need > held { need - held } else { turn };
-            let after = |turns: i128| lack.min(first_turn + (turns - 1) * turn);
-            let fits = |turns: i128| {
-                let start = (tag + (turns - 1) * step).min(1 << 53);
-                ahead_of(start) + after(turns) <= pool
-            };
-            let (mut fit, mut too_many) = (0, ceil(lack, turn) + 2);
-            while too_many - fit > 1 {
-                let middle = fit.midpoint(too_many);
-                if fits(middle) { fit = middle } else { too_many = middle }
-            }
-            let in_turn = if fit > 0 { after(fit) } else { 0 };
-            let spare = first.map_or(0, |first| pool - first.turn.max(room - room / 4));
-            let given = in_turn.max(spare.min(lack));
+            let given = rivals.given(Place { lack, first_turn, turn, tag, step }, pool, room);
             if held + given >= need { given } else { 0 }
         };
         held += change;
@@ -251,7 +201,7 @@ impl Model<LeaseRequest<'_>> for Account {
         } else if rate == 0 || missing > room {
             None
         } else {
-            let reserved = ahead_of(tag).min(room);
+            let reserved = rivals.ahead_of(tag).min(room);
             let parts = (missing + reserved) * scale - self.level;
             Some(ceil(parts.min(1 << 53), rate).max(0))
         };
