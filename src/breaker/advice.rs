@@ -34,13 +34,14 @@ use crate::time::nanos;
 pub struct Advice {
     is_suspect: bool,
     no_probe_for: Duration,
+    ends_open: bool,
 }
 
 impl Advice {
     /// Creates an advice without suspicion and without a pause.
     #[must_use]
     pub const fn new() -> Self {
-        Self { is_suspect: false, no_probe_for: Duration::ZERO }
+        Self { is_suspect: false, no_probe_for: Duration::ZERO, ends_open: false }
     }
 
     /// Sets whether most other processes that call the upstream have opened their breakers.
@@ -68,17 +69,43 @@ impl Advice {
         self.no_probe_for = pause;
         self
     }
+
+    /// Sets whether a probe of another process has passed. It ends the open time of an open breaker: the
+    /// next call is a probe, unless [a pause](Self::without_probe_for) says otherwise.
+    ///
+    /// ```
+    /// use resile::breaker::{Advice, State};
+    /// use resile::{Breaker, Upstream, Verdict};
+    ///
+    /// static STORE: Upstream = Upstream::new("store")
+    ///     .with_breaker(Breaker::new().with_consecutive(1));
+    ///
+    /// STORE.try_admit().unwrap().settle(&Verdict::transient());
+    /// assert!(STORE.try_admit().is_err());
+    ///
+    /// STORE.advise(Advice::new().with_probe(true));
+    /// let probe = STORE.try_admit().unwrap();
+    /// assert_eq!(STORE.breaker().map(Breaker::state), Some(State::HalfOpen));
+    /// # probe.succeeded();
+    /// ```
+    #[must_use]
+    pub const fn with_probe(mut self, has_passed: bool) -> Self {
+        self.ends_open = has_passed;
+        self
+    }
 }
 
 impl Core {
     /// Takes the advice of other processes. It replaces the advice before.
     pub(super) fn advise(&self, advice: Advice, owner: &impl Owner) {
-        let Advice { is_suspect, no_probe_for } = advice;
+        let Advice { is_suspect, no_probe_for, ends_open } = advice;
         let pause = nanos(no_probe_for.min(self.settings.lease));
         // The timer is foreign code, so it is read before the lock is taken.
         let paused_until = if pause == 0 { 0 } else { owner.now().saturating_add(pause) };
+        let ended_at = if ends_open { owner.now() } else { u64::MAX };
         let mut guarded = self.lock();
         guarded.machine.pause(paused_until);
+        guarded.machine.end_open(ended_at);
         self.suspicion.store(u64::from(is_suspect), Ordering::Relaxed);
         self.refuses_until.store(guarded.machine.refuses_until(), Ordering::Relaxed);
     }

@@ -121,6 +121,14 @@ impl Machine {
         self.paused_until = until.min(u64::MAX - 1);
     }
 
+    /// Ends the open time of an open breaker at `now`, if it is not over before.
+    #[cfg(feature = "fleet")]
+    pub(super) fn end_open(&mut self, now: u64) {
+        if let Phase::Open { until } = &mut self.phase {
+            *until = now.min(*until);
+        }
+    }
+
     /// Returns the number of probes that run within their lease, while half-open.
     pub(super) fn probes(&self, now: u64) -> u32 {
         if self.state() != State::HalfOpen {

@@ -26,9 +26,10 @@ use crate::store::Store;
 /// | prefix | `resile` | set it if several programs use one server |
 /// | fail mode | [`FailMode::Safe`] | the limit holds while Redis is away |
 /// | least members | 1 | the members are known after the first answer. Set it if a fleet may start while Redis is away |
-/// | timeout | 50 ms | a slower answer is as good as none: the next exchange comes soon |
+/// | timeout | 3 round trips, 50 ms to 1 s | it follows the server, so a server far away is no dead server |
 /// | budget | shared | the fleet retries as much as one process |
 /// | votes | off | each process sees its own failures soon enough |
+/// | weight | 1 | equal processes get equal parts of what all want |
 ///
 /// # Examples
 ///
@@ -88,13 +89,17 @@ impl Fleet {
         self
     }
 
-    /// Sets the time after which an exchange with the server counts as failed: 10 ms to 1 s.
+    /// Sets a fixed time after which an exchange with the server counts as failed: 10 ms to 1 s.
+    ///
+    /// Without it the time is three times the round trip that one of ten exceeds, but at least 50 ms and
+    /// at most 1 s. It doubles with each round without an answer.
     pub const fn with_timeout(mut self, timeout: Duration) -> Self {
-        self.plan.timeout = match timeout.as_millis() {
+        let timeout = match timeout.as_millis() {
             0..10 => Duration::from_millis(10),
             10..1_000 => timeout,
             _ => Duration::from_secs(1),
         };
+        self.plan.timeout = Some(timeout);
         self
     }
 
@@ -108,6 +113,20 @@ impl Fleet {
     /// open, and only one member probes. Votes alone open no breaker.
     pub const fn with_votes(mut self, vote: bool) -> Self {
         self.plan.votes = vote;
+        self
+    }
+
+    /// Sets the weight of this process: 1 to 100.
+    ///
+    /// It matters only while the processes want more than the limit. Then a process of weight 2 gets
+    /// twice as much as one of weight 1, but never more than it wants. In safe mode all processes have
+    /// equal shares.
+    pub const fn with_weight(mut self, weight: u32) -> Self {
+        self.plan.weight = match weight {
+            0 => 1,
+            1..=100 => weight,
+            _ => 100,
+        };
         self
     }
 

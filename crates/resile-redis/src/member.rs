@@ -22,6 +22,9 @@ pub struct Snapshot {
     pub is_joined: bool,
     /// The worst state of all exchanges.
     pub state: State,
+    /// True while the limits are shared and something else is not: a key of the members, the hold or
+    /// the votes fails. [`last_error`](Self::last_error) says why.
+    pub is_partial: bool,
     /// The number of members last known, with this one.
     pub members: u32,
     /// The time since the server last answered. `None` before the first answer.
@@ -32,6 +35,9 @@ pub struct Snapshot {
     pub exchanges: u64,
     /// The number of scripts that failed or had no answer in time.
     pub failures: u64,
+    /// The number of times that the clock of the server ran back by half a second or more, as this
+    /// process was told. One member is told of a step.
+    pub clock_steps: u64,
     /// The last failure, in words. Without secrets.
     pub last_error: Option<String>,
 }
@@ -51,7 +57,8 @@ pub struct Leased {
 /// The side of the task.
 pub(crate) struct Seat {
     snapshot: Arc<Mutex<Snapshot>>,
-    leaving: watch::Receiver<bool>,
+    /// `None` when nobody waits any more for the end of the membership.
+    leaving: Option<watch::Receiver<bool>>,
 }
 
 impl Member {
@@ -59,15 +66,17 @@ impl Member {
         let snapshot = Arc::new(Mutex::new(Snapshot {
             is_joined: true,
             state: State::Joining,
+            is_partial: false,
             members: 1,
             age: None,
             leases: Vec::new(),
             exchanges: 0,
             failures: 0,
+            clock_steps: 0,
             last_error: None,
         }));
         let (leaving, receiver) = watch::channel(false);
-        let seat = Seat { snapshot: Arc::clone(&snapshot), leaving: receiver };
+        let seat = Seat { snapshot: Arc::clone(&snapshot), leaving: Some(receiver) };
         (Self { name: Arc::from(name), snapshot, leaving }, seat)
     }
 
@@ -83,11 +92,13 @@ impl Member {
         self.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Leaves the fleet: gives all leases back and ends the task. The limits are those of one
-    /// process then.
+    /// Leaves the fleet when no call waits for the quota any more: gives all leases back and ends the
+    /// task. The limits are those of one process then.
     ///
-    /// Takes at most the timeout of the fleet, also if Redis is away. Dropping the future does not
-    /// stop the task from leaving.
+    /// While calls wait, the process is a member and has its part of the limit. So make no new calls
+    /// before you leave. Calls that go on to come keep the process in the fleet. The future completes
+    /// when the member has left, and after 10 s at the latest. Dropping it does not stop the task from
+    /// leaving.
     pub async fn leave(&self) {
         self.leaving.send_replace(true);
         self.leaving.closed().await;
@@ -106,10 +117,18 @@ impl Drop for Seat {
 impl Seat {
     /// Completes when the member wants to leave.
     pub(crate) async fn leaves(&mut self) {
-        if self.leaving.wait_for(|leaves| *leaves).await.is_err() {
-            // All handles are gone: the member stays.
-            std::future::pending::<()>().await;
+        if let Some(leaving) = &mut self.leaving {
+            if leaving.wait_for(|leaves| *leaves).await.is_ok() {
+                return;
+            }
         }
+        // All handles are gone: the member stays.
+        std::future::pending::<()>().await;
+    }
+
+    /// Lets [`Member::leave`] complete although the member has not left.
+    pub(crate) fn release(&mut self) {
+        self.leaving = None;
     }
 
     pub(crate) fn update(&self, change: impl FnOnce(&mut Snapshot)) {

@@ -66,11 +66,11 @@ impl Mode {
         State::Learning
     }
 
-    /// Notes a failure.
-    pub(crate) fn failed(&mut self, now: Duration) {
+    /// Notes a failure, for which the member has waited so long. The pause counts from before.
+    pub(crate) fn failed(&mut self, now: Duration, waited: Duration) {
         self.failing_since.get_or_insert(now);
         self.failures = self.failures.saturating_add(1);
-        self.failed_at = now;
+        self.failed_at = now.saturating_sub(waited);
         if matches!(self.state, State::Shared | State::Learning) {
             self.state = State::Coasting;
         }
@@ -79,7 +79,7 @@ impl Mode {
     /// Notes that the server did not answer something else. The next try is soon.
     pub(crate) fn doubt(&mut self, now: Duration) {
         if self.failing_since.is_none() {
-            self.failed(now);
+            self.failed(now, Duration::ZERO);
         }
     }
 
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(mode.state(), State::Joining);
         mode.answered(at(0), false, TTL);
         assert_eq!(mode.state(), State::Shared);
-        mode.failed(at(100));
+        mode.failed(at(100), Duration::ZERO);
         mode.tick(at(299));
         assert_eq!((mode.state(), mode.changes_at()), (State::Coasting, Some(at(300))));
         mode.tick(at(300));
@@ -147,7 +147,7 @@ mod tests {
     fn one_lost_answer_is_no_reason_to_learn() {
         let mut mode = Mode::new();
         mode.answered(at(0), false, TTL);
-        mode.failed(at(100));
+        mode.failed(at(100), Duration::ZERO);
         mode.answered(at(250), false, TTL);
         assert_eq!(mode.state(), State::Shared);
         mode.answered(at(300), true, TTL);
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_store_that_never_answered_leads_to_safe() {
         let mut mode = Mode::new();
-        mode.failed(at(50));
+        mode.failed(at(50), Duration::ZERO);
         mode.tick(at(250));
         assert!(mode.is_safe());
     }
@@ -167,7 +167,7 @@ mod tests {
         let mut mode = Mode::new();
         let pauses: Vec<_> = (0..6)
             .map(|_| {
-                mode.failed(at(0));
+                mode.failed(at(0), Duration::ZERO);
                 mode.retry_at().unwrap().as_millis()
             })
             .collect();

@@ -7,8 +7,8 @@ use resile::quota::Rate;
 pub(crate) struct Scale {
     /// The units that may be used at once.
     pub(crate) burst: i64,
-    /// The largest level, in units. It is at least the refill of a tenth of a second, because a
-    /// lone member asks no more often.
+    /// The largest level, in units. It is at least the refill of 0.15 s and a few units, because a
+    /// member asks for its units about every tenth of a second. For a low limit it is 0.2 s.
     pub(crate) most: i64,
     /// The largest level, in parts. At most 2^52.
     pub(crate) capacity: i64,
@@ -33,8 +33,9 @@ impl Scale {
     pub(crate) fn of_rate(rate: &Rate) -> Self {
         let count = u128::from(rate.count());
         let period = rate.period().as_micros().max(1);
-        let tenth = (count * 100_000).div_ceil(period);
-        let most = tenth.max(u128::from(rate.burst())).max(1);
+        let in_micros = |micros: u128| (count * micros).div_ceil(period);
+        let least = in_micros(200_000).min(in_micros(150_000) + 4);
+        let most = least.max(u128::from(rate.burst())).max(1);
         // As many parts as fit make the rounding of `refill` small.
         let parts = (MOST_PARTS / most).max(1);
         let refill = (count * parts / period).min(MOST_PARTS);

@@ -55,7 +55,9 @@ impl Store {
         let info = url.into_connection_info().map_err(|error| bad(&error))?;
         // Messages arrive on the same connection with this protocol. Redis 6 has it.
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-        let info = info.set_redis_settings(settings);
+        // Scripts that are sent together must not wait for the answer to the first one.
+        let tcp = info.tcp_settings().clone().set_nodelay(true);
+        let info = info.set_redis_settings(settings).set_tcp_settings(tcp);
         let address = info.addr().to_string();
         let client = Client::open(info).map_err(|error| bad(&error))?;
         let current = Mutex::new(Current::default());
@@ -200,5 +202,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store").field("address", &self.address()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_sends_each_script_at_once() {
+        let store = Store::new("redis://127.0.0.1").unwrap();
+        assert!(store.shared.client.get_connection_info().tcp_settings().nodelay());
     }
 }

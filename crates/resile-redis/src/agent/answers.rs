@@ -4,10 +4,16 @@ use resile::cooldown::Hold;
 use resile::time::Timer;
 
 use super::job::{Answer, Job};
+use super::pace::SHORTEST;
 use super::round::{Failure, Outcome};
 use super::step::Agent;
 use crate::lease::{Lease, TTL};
 use crate::scripts::{HoldNotice, LeaseReply};
+
+/// The least step of a clock that is worth a line in the log.
+const LEAST_STEP: Duration = Duration::from_millis(500);
+/// The time in which all keys tell one step.
+const ONE_STEP: Duration = Duration::from_secs(5);
 
 /// The answers of the server.
 impl<M: Timer> Agent<'_, M> {
@@ -30,7 +36,13 @@ impl<M: Timer> Agent<'_, M> {
     /// Applies the answers of a round.
     pub(super) fn apply(&mut self, outcomes: Vec<Outcome>, now: Duration) {
         let mut presence = None;
-        for (job, answer) in outcomes {
+        // The next try comes no later because this one took long.
+        let waited = self.pace.limit().saturating_sub(SHORTEST);
+        let is_late = |(_, answer, _): &Outcome| matches!(answer, Err(Failure::Timeout(_)));
+        if outcomes.iter().any(is_late) {
+            self.pace.missed();
+        }
+        for (job, answer, took) in outcomes {
             // Without messages the hold is read once a second.
             if !matches!(job, Job::Lease { .. } | Job::Subscribe) {
                 presence = Some(presence.unwrap_or(true) && answer.is_ok());
@@ -38,15 +50,16 @@ impl<M: Timer> Agent<'_, M> {
             match answer {
                 Ok(answer) => {
                     self.exchanges += 1;
+                    self.pace.answered(took);
                     self.shared.answered();
                     self.accept(&job, answer, now);
                 }
-                Err(failure) => self.fail(&job, &failure, now),
+                Err(failure) => self.fail(&job, &failure, waited, now),
             }
         }
         match presence {
             Some(true) => self.presence.answered(now, false, TTL),
-            Some(false) => self.presence.failed(now),
+            Some(false) => self.presence.failed(now, waited),
             None => {}
         }
     }
@@ -54,12 +67,16 @@ impl<M: Timer> Agent<'_, M> {
     fn accept(&mut self, job: &Job, answer: Answer, now: Duration) {
         match (job, answer) {
             (_, Answer::Subscribed(generation)) => self.subscribed = Some(generation),
-            (_, Answer::Members(members)) => self.census.count(members, now),
+            (_, Answer::Members(reply)) => {
+                self.census.count(u32::try_from(reply.members).unwrap_or(u32::MAX), now);
+                self.notice_step(reply.stepped, now);
+            }
             (_, Answer::Hold(reply)) => {
                 let (elapsed, remaining, hint) = (reply.elapsed, reply.remaining, reply.hint);
                 self.join(Hold { elapsed, remaining, hint }, now);
             }
             (Job::Lease { index, ask, .. }, Answer::Lease(reply)) => {
+                self.notice_step(reply.stepped, now);
                 if let Some((lease, _)) = self.leases.get_mut(*index) {
                     let change = lease.answered(ask, &reply, now);
                     self.shared.adjust(lease.resource, change);
@@ -69,13 +86,34 @@ impl<M: Timer> Agent<'_, M> {
                 }
             }
             (_, Answer::Votes(votes)) => self.votes.count(votes),
-            (_, Answer::Probe(reply)) => self.votes.permit(&reply, now),
-            (_, Answer::Lease(_)) => {}
+            (Job::Probe { step, .. }, Answer::Probe(reply)) => {
+                self.votes.permit(*step, &reply, now);
+            }
+            (_, Answer::Lease(_) | Answer::Probe(_)) => {}
         }
     }
 
-    fn fail(&mut self, job: &Job, failure: &Failure, now: Duration) {
+    /// Logs that the clock of the server ran back. Each of its keys tells it to one member.
+    fn notice_step(&mut self, stepped: Duration, now: Duration) {
+        if stepped < LEAST_STEP {
+            return;
+        }
+        let is_told = self.stepped_at.is_some_and(|at| now.saturating_sub(at) < ONE_STEP);
+        self.stepped_at = Some(now);
+        if !is_told {
+            self.clock_steps += 1;
+            tracing::warn!(
+                target: "resile",
+                upstream = self.shared.upstream().name(),
+                "fleet: the clock of the server ran back by {stepped:.1?}, and the limits go on"
+            );
+        }
+    }
+
+    fn fail(&mut self, job: &Job, failure: &Failure, waited: Duration, now: Duration) {
         self.failures += 1;
+        let is_late = matches!(failure, Failure::Timeout(_));
+        let waited = if is_late { waited } else { Duration::ZERO };
         let words = failure.to_string();
         let upstream = self.shared.upstream().name();
         tracing::debug!(target: "resile", upstream, "fleet: an exchange failed: {words}");
@@ -85,12 +123,12 @@ impl<M: Timer> Agent<'_, M> {
         match job {
             Job::Lease { index, ask, .. } => {
                 if let Some((lease, _)) = self.leases.get_mut(*index) {
-                    lease.mode.failed(now);
+                    lease.mode.failed(now, waited);
                     lease.learn(ask.told);
                 }
             }
             // A server that is silent here is soon asked for each lease too.
-            _ if matches!(failure, Failure::Timeout(_)) => {
+            _ if is_late => {
                 for (lease, _) in &mut self.leases {
                     lease.mode.doubt(now);
                 }

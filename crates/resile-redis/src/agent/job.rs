@@ -8,8 +8,8 @@ use crate::keys::Keys;
 use crate::lease::Ask;
 use crate::scale::Scale;
 use crate::scripts::{
-    HoldReply, HoldRequest, LeaseReply, MemberRequest, ProbeReply, ProbeRequest, ProbeStep,
-    ScriptError, VoteReply, VoteRequest,
+    HoldReply, HoldRequest, LeaseReply, MemberReply, MemberRequest, ProbeReply, ProbeRequest,
+    ProbeStep, ScriptError, VoteReply, VoteRequest,
 };
 use crate::store::Store;
 
@@ -34,7 +34,7 @@ pub(super) enum Job {
 #[derive(Debug)]
 pub(super) enum Answer {
     Subscribed(u64),
-    Members(u32),
+    Members(MemberReply),
     Hold(HoldReply),
     Lease(LeaseReply),
     Votes(VoteReply),
@@ -47,21 +47,23 @@ pub(super) struct Desk {
     store: Store,
     keys: Keys,
     id: Arc<str>,
+    weight: u32,
 }
 
 impl Desk {
     pub(super) fn new(context: &Context) -> Self {
-        Self { store: context.store.clone(), keys: context.keys.clone(), id: context.id.clone() }
+        let Context { store, keys, id, plan } = context;
+        Self { store: store.clone(), keys: keys.clone(), id: id.clone(), weight: plan.weight }
     }
 
     /// Does one job.
     pub(super) async fn run(&self, job: &Job) -> Result<Answer, ScriptError> {
-        let Self { store, keys, id } = self;
+        let Self { store, keys, id, weight } = self;
         match job {
             Job::Subscribe => Ok(Answer::Subscribed(store.subscribe(&keys.holds()).await?)),
             Job::Renew(ttl) => {
-                let reply = store.run(&keys.members(), &MemberRequest { id, ttl: *ttl }).await?;
-                Ok(Answer::Members(u32::try_from(reply.members).unwrap_or(u32::MAX)))
+                let request = MemberRequest { id, ttl: *ttl };
+                Ok(Answer::Members(store.run(&keys.members(), &request).await?))
             }
             Job::Hold(hold) => {
                 let Hold { remaining, elapsed, hint } = hold.unwrap_or_default();
@@ -70,7 +72,7 @@ impl Desk {
                 Ok(Answer::Hold(store.run(&keys.cooldown(), &request).await?))
             }
             Job::Lease { key, scale, ask, ttl, .. } => {
-                let request = ask.request(id, scale, *ttl);
+                let request = ask.request(id, scale, *ttl, *weight);
                 Ok(Answer::Lease(store.run(key, &request).await?))
             }
             Job::Vote { calls, failures, is_open, ttl } => {

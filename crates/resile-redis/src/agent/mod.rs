@@ -4,8 +4,11 @@ mod answers;
 mod census;
 mod holds;
 mod job;
+mod notices;
+mod pace;
 mod round;
 mod step;
+mod tell;
 mod votes;
 
 use std::future::poll_fn;
@@ -31,9 +34,11 @@ use step::Agent;
 pub(crate) struct Plan {
     pub(crate) fail_mode: FailMode,
     pub(crate) least_members: u32,
-    pub(crate) timeout: Duration,
+    /// The fixed time of an exchange. `None` follows the round trips.
+    pub(crate) timeout: Option<Duration>,
     pub(crate) shares_budget: bool,
     pub(crate) votes: bool,
+    pub(crate) weight: u32,
 }
 
 impl Plan {
@@ -41,13 +46,18 @@ impl Plan {
         Self {
             fail_mode: FailMode::Safe,
             least_members: 1,
-            timeout: Duration::from_millis(50),
+            timeout: None,
             shares_budget: true,
             votes: false,
+            weight: 1,
         }
     }
 }
 
+/// The longest time for which [`Member::leave`](crate::Member::leave) waits for the calls.
+const DRAIN: Duration = Duration::from_secs(10);
+/// The time between two looks at the calls of a member that leaves.
+const LOOK: Duration = Duration::from_millis(10);
 /// The shortest time between two steps that calls cause.
 const LEAST_PAUSE: Duration = Duration::from_millis(2);
 
@@ -76,15 +86,25 @@ where
     let mut agent = Agent::new(&shared, &context);
     let mut round = Round::none();
     let mut listens_at = began;
+    let mut leaves_since = None;
     loop {
         let now = began.elapsed();
         agent.step(now);
+        if leaves_since.is_some() && agent.is_drained() {
+            break;
+        }
+        if leaves_since.is_some_and(|since| now >= since + DRAIN) {
+            seat.release();
+        }
         if round.is_idle() {
             let jobs = agent.due(context.store.generation(), now);
-            round.begin(&desk, jobs, context.plan.timeout);
+            round.begin(&desk, jobs, agent.pace.limit());
         }
         seat.update(|snapshot| agent.describe(snapshot));
-        let wakes_at = agent.wakes_at(round.is_idle(), began.elapsed());
+        let mut wakes_at = agent.wakes_at(round.is_idle(), began.elapsed());
+        if leaves_since.is_some() {
+            wakes_at = wakes_at.min(now + LOOK); // the end of a wait is no change
+        }
         // Many calls may need units at once: one step serves all.
         let changed = async {
             sleep_until(listens_at).await;
@@ -95,12 +115,12 @@ where
             answers = round.end() => agent.apply(answers, began.elapsed()),
             () = changed => listens_at = Instant::now() + LEAST_PAUSE,
             Some(message) = holds_of_others.recv() => agent.hear(&message, began.elapsed()),
-            () = seat.leaves() => break,
+            () = seat.leaves(), if leaves_since.is_none() => leaves_since = Some(began.elapsed()),
             () = sleep_until(began + wakes_at) => {}
         }
     }
     let jobs = agent.leaving();
     upstream.advise(Advice::new());
-    round.begin(&desk, jobs, context.plan.timeout);
+    round.begin(&desk, jobs, agent.pace.limit());
     drop(round.end().await);
 }

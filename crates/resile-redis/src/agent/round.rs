@@ -3,7 +3,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::job::{Answer, Desk, Job};
 use crate::scripts::ScriptError;
@@ -11,8 +11,8 @@ use crate::scripts::ScriptError;
 /// The exchanges that run now. All run at once, on one connection.
 pub(super) struct Round(Option<Pin<Box<dyn Future<Output = Vec<Outcome>> + Send>>>);
 
-/// A job and its answer.
-pub(super) type Outcome = (Job, Result<Answer, Failure>);
+/// A job, its answer and the time that it took.
+pub(super) type Outcome = (Job, Result<Answer, Failure>, Duration);
 
 /// The reason for which a job has no answer.
 #[derive(Debug)]
@@ -38,6 +38,7 @@ impl Round {
         }
         let desk = desk.clone();
         self.0 = Some(Box::pin(async move {
+            let began = Instant::now();
             let exchanges = jobs.into_iter().map(|job| {
                 let desk = &desk;
                 async move {
@@ -45,7 +46,7 @@ impl Round {
                         Ok(answer) => answer.map_err(Failure::Script),
                         Err(_) => Err(Failure::Timeout(limit)),
                     };
-                    (job, answer)
+                    (job, answer, began.elapsed())
                 }
             });
             join_all(exchanges).await

@@ -1,4 +1,3 @@
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use resile::breaker::Snapshot;
@@ -11,10 +10,11 @@ use resile::upstream::{Resource, Shared};
 use super::census::Census;
 use super::holds::Holds;
 use super::job::Job;
+use super::notices::Notices;
+use super::pace::Pace;
 use super::votes::Votes;
 use super::{Context, Plan};
 use crate::lease::{Lease, TTL};
-use crate::member::{self, Leased};
 use crate::mode::Mode;
 use crate::scale::Scale;
 
@@ -38,8 +38,13 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) exchanges: u64,
     pub(super) failures: u64,
     pub(super) last_error: Option<String>,
-    /// True while the log has the reason of the safe mode.
-    is_explained: bool,
+    /// The number of steps back of the server's clock, and the time of the last one.
+    pub(super) clock_steps: u64,
+    pub(super) stepped_at: Option<Duration>,
+    pub(super) pace: Pace,
+    pub(super) notices: Notices,
+    /// The state that operators were told last.
+    pub(super) told: State,
 }
 
 /// The time between two renewals of the membership, without the spread.
@@ -88,7 +93,11 @@ impl<'a, M: Timer> Agent<'a, M> {
             exchanges: 0,
             failures: 0,
             last_error: None,
-            is_explained: false,
+            clock_steps: 0,
+            stepped_at: None,
+            pace: Pace::new(plan.timeout),
+            notices: Notices::new(),
+            told: State::Joining,
         }
     }
 
@@ -103,7 +112,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             lease.learn(self.shared.reported_level(lease.resource));
             lease.refuse(self.shared.refused(lease.resource));
             if lease.mode.is_safe() {
-                let change = lease.share(balance, waiting, share, now);
+                let change = lease.share(balance, waiting, share, members, now);
                 self.shared.extend(lease.resource, TTL);
                 self.shared.adjust(lease.resource, change);
                 self.shared.set_ceiling(lease.resource, lease.ceiling(share));
@@ -117,26 +126,7 @@ impl<'a, M: Timer> Agent<'a, M> {
         if self.votes_count() {
             self.shared.upstream().advise(self.votes.advice(now));
         }
-        let report = || self.shared.report(self.state(), self.census.last());
-        if catch_unwind(AssertUnwindSafe(report)).is_err() {
-            let upstream = self.shared.upstream().name();
-            tracing::error!(target: "resile", upstream, "fleet: an observer panicked");
-        }
-        self.explain();
-    }
-
-    /// Logs the reason of the safe mode, once.
-    fn explain(&mut self) {
-        let is_safe = self.state() == State::Safe;
-        if is_safe && !self.is_explained {
-            tracing::warn!(
-                target: "resile",
-                upstream = self.shared.upstream().name(),
-                "fleet: safe mode: {}",
-                self.last_error.as_deref().unwrap_or_default()
-            );
-        }
-        self.is_explained = is_safe;
+        self.tell(now);
     }
 
     pub(super) const fn id(&self) -> &str {
@@ -144,14 +134,14 @@ impl<'a, M: Timer> Agent<'a, M> {
     }
 
     /// Returns the worst state of all leases.
-    fn state(&self) -> State {
+    pub(super) fn state(&self) -> State {
         let states = self.leases.iter().map(|(lease, _)| lease.mode.state());
         let worst = states.max_by_key(|state| Mode::badness(*state));
         worst.unwrap_or(self.presence.state()) // without a lease the others count
     }
 
     /// Returns the number by which safe mode divides a limit.
-    fn divisor(&self) -> u32 {
+    pub(super) fn divisor(&self) -> u32 {
         self.census.known().max(self.plan.least_members)
     }
 
@@ -214,6 +204,12 @@ impl<'a, M: Timer> Agent<'a, M> {
         self.presence.retry_at().unwrap_or_else(next)
     }
 
+    /// Returns whether no call waits for units. Then nothing is lost if the member leaves.
+    pub(super) fn is_drained(&self) -> bool {
+        let waits = |(lease, _): &(Lease, String)| self.shared.waiting(lease.resource).all > 0;
+        !self.leases.iter().any(waits)
+    }
+
     /// Returns the exchanges of a member that leaves: it gives everything back.
     pub(super) fn leaving(&mut self) -> Vec<Job> {
         let mut jobs = vec![Job::Renew(Duration::ZERO)];
@@ -256,28 +252,12 @@ impl<'a, M: Timer> Agent<'a, M> {
         if self.votes_count() && may_ask {
             at = at.min(self.votes.due_at().max(self.presence.retry_at().unwrap_or_default()));
         }
-        at = self.presence.changes_at().map_or(at, |changes_at| at.min(changes_at));
+        let changes = [self.presence.changes_at(), self.notices.changes_at()];
+        at = changes.into_iter().flatten().fold(at, Duration::min);
         if may_ask && self.news(now).is_some() {
             at = at.min(self.holds.publish_at().max(self.presence.retry_at().unwrap_or_default()));
         }
         at.max(now + Duration::from_millis(1))
-    }
-
-    pub(super) fn describe(&self, snapshot: &mut member::Snapshot) {
-        snapshot.state = self.state();
-        snapshot.members = self.census.last();
-        snapshot.age = self.shared.upstream().fleet().and_then(|status| status.age);
-        snapshot.exchanges = self.exchanges;
-        snapshot.failures = self.failures;
-        if snapshot.last_error != self.last_error {
-            snapshot.last_error.clone_from(&self.last_error);
-        }
-        snapshot.leases.clear();
-        snapshot.leases.extend(self.leases.iter().map(|(lease, _)| Leased {
-            resource: lease.resource,
-            balance: self.shared.balance(lease.resource).unwrap_or(0),
-            level: lease.level(),
-        }));
     }
 }
 

@@ -1,20 +1,27 @@
 use std::time::Duration;
 
-use resile::breaker::{Advice, Snapshot, State};
+use resile::breaker::{Advice, Snapshot, State, TripReason};
 
 use super::job::Job;
 use crate::scripts::{ProbeReply, ProbeStep, VoteReply};
 
-/// The votes of the breakers, and the permission to probe. Pure: the breaker and the time are
-/// arguments.
+/// The votes of the breakers, the permission to probe, and the results of probes. Pure: the breaker and
+/// the time are arguments.
 #[derive(Debug, Default)]
 pub(super) struct Votes {
     asked_at: Option<Duration>,
     is_suspect: bool,
     /// True while this process has the permission to probe.
     may_probe: bool,
-    /// The end of the permission of another process.
+    /// The end of the permission of another process, or of the pause after a failed probe.
     others_until: Duration,
+    /// The openings of the breaker, and the time at which the last one was seen.
+    opened: (u32, Duration),
+    /// True if a probe passed since the breaker opened, until the breaker is told.
+    has_passed: bool,
+    /// The time before which this process leaves the permission to others, because it made no use of
+    /// it.
+    yields_until: Duration,
 }
 
 /// The time between two votes.
@@ -41,18 +48,34 @@ impl Votes {
         let is_open = matches!(breaker.state, State::Open | State::HalfOpen);
         // A refusal is no call, so an open breaker votes although its window is empty.
         let calls = if is_open { calls.max(1) } else { calls };
-        let mut jobs = vec![Job::Vote { calls, failures, is_open, ttl: TTL }];
+        let vote = Job::Vote { calls, failures, is_open, ttl: TTL };
+        let probe = self.probe(breaker, now).map(|(step, ttl)| Job::Probe { step, ttl });
+        [Some(vote), probe].into_iter().flatten().collect()
+    }
+
+    /// Returns the step with the permission to probe.
+    fn probe(&mut self, breaker: &Snapshot, now: Duration) -> Option<(ProbeStep, Duration)> {
+        let (trips, rest) = (breaker.trips, breaker.retry_after.unwrap_or_default());
+        let has_opened = trips != self.opened.0;
+        if has_opened {
+            self.opened = (trips, now);
+        }
         let step = match breaker.state {
-            State::Open if breaker.retry_after.is_none_or(|left| left <= AHEAD) => {
-                Some(ProbeStep::Acquire)
+            // The pause of this process is that of all.
+            State::Open if has_opened && breaker.reason == Some(TripReason::Probes) => {
+                return Some((ProbeStep::Failed, rest));
             }
+            // Without a call it does not renew the permission, so another member may try.
+            State::Open if rest > AHEAD || self.may_probe || now < self.yields_until => {
+                ProbeStep::Look
+            }
+            State::Open => ProbeStep::Acquire,
             // Without a probe in flight another member may try.
-            State::HalfOpen if self.may_probe && breaker.probes > 0 => Some(ProbeStep::Acquire),
-            State::Closed if self.may_probe => Some(ProbeStep::Release),
-            _ => None,
+            State::HalfOpen if self.may_probe && breaker.probes > 0 => ProbeStep::Acquire,
+            State::Closed if self.may_probe => ProbeStep::Passed,
+            _ => return None,
         };
-        jobs.extend(step.map(|step| Job::Probe { step, ttl: TTL }));
-        jobs
+        Some((step, TTL))
     }
 
     /// Returns the exchanges of a member that leaves.
@@ -66,21 +89,86 @@ impl Votes {
         self.is_suspect = votes.members >= QUORUM && votes.open * 2 >= votes.members;
     }
 
-    /// Notes who may probe.
-    pub(super) fn permit(&mut self, reply: &ProbeReply, now: Duration) {
+    /// Notes who may probe, and whether a probe of any member passed.
+    pub(super) fn permit(&mut self, step: ProbeStep, reply: &ProbeReply, now: Duration) {
+        if self.may_probe && !reply.held && step == ProbeStep::Look {
+            self.yields_until = now + AHEAD;
+        }
         self.may_probe = reply.held;
-        self.others_until = if reply.held { Duration::ZERO } else { now + reply.remaining };
+        self.others_until = now + reply.remaining;
+        let passed_at = reply.passed.map(|ago| now.saturating_sub(ago));
+        self.has_passed = passed_at.is_some_and(|at| at > self.opened.1);
     }
 
     /// Forgets the other members, because the server does not answer.
     pub(super) fn forget(&mut self) {
-        (self.is_suspect, self.may_probe, self.others_until) = (false, false, Duration::ZERO);
+        (self.is_suspect, self.may_probe, self.has_passed) = (false, false, false);
+        self.others_until = Duration::ZERO;
     }
 
     /// Returns the advice to the breaker.
-    pub(super) fn advice(&self, now: Duration) -> Advice {
+    pub(super) fn advice(&mut self, now: Duration) -> Advice {
         Advice::new()
             .with_suspicion(self.is_suspect)
             .without_probe_for(self.others_until.saturating_sub(now))
+            .with_probe(std::mem::take(&mut self.has_passed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const PERMITTED: ProbeReply =
+        ProbeReply { held: true, remaining: Duration::ZERO, passed: None };
+
+    fn breaker(state: State, trips: u32, rest: Duration) -> Snapshot {
+        let breaker = resile::Upstream::new("probed").with_breaker(resile::Breaker::new());
+        let mut snapshot = breaker.snapshot().unwrap();
+        (snapshot.state, snapshot.trips, snapshot.retry_after) = (state, trips, Some(rest));
+        snapshot.reason = (trips > 1).then_some(TripReason::Probes);
+        snapshot
+    }
+
+    #[test]
+    fn a_failed_probe_is_told_once_with_its_pause() {
+        let mut votes = Votes::default();
+        assert_eq!(
+            votes.probe(&breaker(State::Open, 1, SECOND / 2), SECOND),
+            Some((ProbeStep::Acquire, TTL))
+        );
+        votes.permit(ProbeStep::Acquire, &PERMITTED, SECOND);
+        let failed = breaker(State::Open, 2, 4 * SECOND);
+        assert_eq!(votes.probe(&failed, 2 * SECOND), Some((ProbeStep::Failed, 4 * SECOND)));
+        let remaining = 4 * SECOND;
+        let reply = ProbeReply { held: false, remaining, passed: None };
+        votes.permit(ProbeStep::Failed, &reply, 2 * SECOND);
+        assert_eq!(votes.probe(&failed, 3 * SECOND), Some((ProbeStep::Look, TTL)));
+        assert_eq!(votes.advice(3 * SECOND), Advice::new().without_probe_for(3 * SECOND));
+    }
+
+    #[test]
+    fn a_probe_that_passed_after_the_opening_lets_a_breaker_probe_once() {
+        let mut votes = Votes::default();
+        votes.probe(&breaker(State::Open, 1, 9 * SECOND), 2 * SECOND);
+        let passed = |ago| ProbeReply { held: false, remaining: Duration::ZERO, passed: Some(ago) };
+        votes.permit(ProbeStep::Look, &passed(2 * SECOND), 3 * SECOND);
+        assert_eq!(votes.advice(3 * SECOND), Advice::new(), "it passed before the opening");
+        votes.permit(ProbeStep::Look, &passed(SECOND / 10), 4 * SECOND);
+        assert_eq!(votes.advice(4 * SECOND), Advice::new().with_probe(true));
+        assert_eq!(votes.advice(4 * SECOND), Advice::new());
+    }
+
+    #[test]
+    fn a_member_without_calls_leaves_the_permission_to_others() {
+        let mut votes = Votes::default();
+        let open = breaker(State::Open, 1, Duration::ZERO);
+        assert_eq!(votes.probe(&open, SECOND), Some((ProbeStep::Acquire, TTL)));
+        votes.permit(ProbeStep::Acquire, &PERMITTED, SECOND);
+        assert_eq!(votes.probe(&open, 2 * SECOND), Some((ProbeStep::Look, TTL)));
+        votes.permit(ProbeStep::Look, &ProbeReply { held: false, ..PERMITTED }, 3 * SECOND);
+        assert_eq!(votes.probe(&open, 3 * SECOND), Some((ProbeStep::Look, TTL)));
+        assert_eq!(votes.probe(&open, 4 * SECOND), Some((ProbeStep::Acquire, TTL)));
     }
 }

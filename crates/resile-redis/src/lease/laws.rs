@@ -91,7 +91,7 @@ impl World {
     }
 
     fn serve(&mut self, who: usize, ask: &Ask, ttl: Duration) -> LeaseReply {
-        let request = ask.request(NAMES[who], &SCALE, ttl);
+        let request = ask.request(NAMES[who], &SCALE, ttl, 1);
         let micros = i128::try_from(self.now.as_micros()).unwrap();
         self.server.step(micros, &request)
     }
@@ -128,7 +128,7 @@ impl World {
                 let process = &mut self.processes[who];
                 for now in [self.now, self.now + Duration::from_millis(millis)] {
                     let waiting = Waiting::default();
-                    process.balance += process.lease.share(process.balance, waiting, 0.5, now);
+                    process.balance += process.lease.share(process.balance, waiting, 0.5, 2, now);
                 }
                 self.now += Duration::from_millis(millis);
             }

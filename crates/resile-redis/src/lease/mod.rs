@@ -1,5 +1,11 @@
 #[cfg(test)]
+mod fairness;
+#[cfg(test)]
 mod laws;
+#[cfg(test)]
+mod outage;
+#[cfg(test)]
+mod world;
 
 use std::time::Duration;
 
@@ -37,6 +43,10 @@ pub(crate) struct Lease {
     answered_at: Option<Duration>,
     /// The pause that the last answer asks for.
     pause: Duration,
+    /// The time that an exchange takes, in seconds.
+    lag: f64,
+    /// The factor of the demand while calls wait.
+    boost: f64,
     /// The units that a process always wants.
     floor: i64,
     /// The time up to which the share of the limit was added, in safe mode.
@@ -45,6 +55,8 @@ pub(crate) struct Lease {
     fraction: f64,
     /// The units of the share that the server does not know.
     own: i64,
+    /// The number of members by which the limit was divided since the last answer, or 0.
+    away: u32,
 }
 
 /// The units and times of one exchange.
@@ -57,6 +69,7 @@ pub(crate) struct Ask {
     pub(crate) memory: Option<i64>,
     pub(crate) told: Option<u64>,
     pub(crate) own: i64,
+    pub(crate) away: u32,
 }
 
 impl Ask {
@@ -66,8 +79,9 @@ impl Ask {
         id: &'a str,
         scale: &Scale,
         ttl: Duration,
+        weight: u32,
     ) -> LeaseRequest<'a> {
-        let Self { base, spent, least, want, memory, told, own } = *self;
+        let Self { base, spent, least, want, memory, told, own, away } = *self;
         let Scale { capacity, calm, rate, parts, .. } = *scale;
         LeaseRequest {
             id,
@@ -83,6 +97,8 @@ impl Ask {
             told,
             own,
             calm,
+            weight,
+            away,
         }
     }
 }
@@ -98,6 +114,8 @@ const COVERED: f64 = 0.1;
 /// The demand that a lease covers beyond this if the fleet has enough, in seconds. Half of a lease
 /// then lasts from a question without an answer to the begin of safe mode.
 const SPARE: f64 = 0.55;
+/// The most by which the demand may be larger than the use that the process was allowed.
+const MOST_BOOST: f64 = 8.0;
 
 impl Lease {
     /// Creates the account of a process that always wants `floor` units.
@@ -115,10 +133,13 @@ impl Lease {
             asked_at: None,
             answered_at: None,
             pause: INTERVAL,
+            lag: 0.0,
+            boost: 1.0,
             floor,
             shared_until: None,
             fraction: 0.0,
             own: 0,
+            away: 0,
         }
     }
 }
@@ -159,7 +180,7 @@ impl Lease {
     /// It wants what it needs in a tenth of a second, and what its waiting calls need. It wants more
     /// only if the fleet has plenty: then a call of a quiet process finds units at once.
     pub(crate) fn want(&self, waiting: Waiting, members: u32) -> i64 {
-        let need = units(self.demand.per_second() * COVERED);
+        let need = units(self.demand.per_second() * (COVERED + self.lag) * self.boost);
         let spare = units(self.demand.per_second() * SPARE + 2.0 * self.demand.at_once()).max(1);
         // After a silence the last level says nothing.
         let level = self.level.filter(|_| matches!(self.mode.state(), State::Shared));
@@ -210,6 +231,10 @@ impl Lease {
         now: Duration,
     ) -> (Ask, i64) {
         self.asked_at = Some(now);
+        // Calls that wait say that the use so far is less than the demand.
+        let is_short = waiting.all > 0 && !matches!(self.mode.state(), State::Safe);
+        let factor = if is_short { 2.0 } else { 0.5 };
+        self.boost = (self.boost * factor).clamp(1.0, MOST_BOOST);
         let want = self.want(waiting, members);
         let spent = self.spent(balance);
         let surplus = balance.saturating_sub(want).max(0);
@@ -222,6 +247,7 @@ impl Lease {
             memory: Some(self.memory(now)),
             told: self.told.take(),
             own: self.own,
+            away: self.away,
         };
         self.base = self.base.min(spent);
         self.refused = 0;
@@ -238,6 +264,7 @@ impl Lease {
             memory: None,
             told: None,
             own: self.own,
+            away: self.away,
         }
     }
 
@@ -262,10 +289,13 @@ impl Lease {
         // After a longer silence it is right that the server has forgotten this process.
         let is_recent = self.answered_at.is_some_and(|at| now.saturating_sub(at) < TTL / 2);
         self.answered_at = Some(now);
+        let lag = now.saturating_sub(self.asked_at.unwrap_or(now)).as_secs_f64();
+        self.lag += (lag - self.lag) / 4.0;
         let has_lost_data = reply.is_new && is_recent;
         self.mode.answered(now, has_lost_data, TTL);
         self.base = ask.spent;
         self.own = self.own.saturating_sub(ask.own);
+        self.away = 0;
         self.level = Some(reply.level);
         self.pause = reply.wait.unwrap_or(RENEWAL);
         self.shared_until = None;
@@ -280,7 +310,7 @@ impl Lease {
     }
 
     /// Returns the units to add to the balance in safe mode. `share` is the part of the limit that
-    /// this process may use.
+    /// this process may use, one of `members`.
     ///
     /// The balance never exceeds this part of the burst, unless a waiting call needs more.
     pub(crate) fn share(
@@ -288,8 +318,10 @@ impl Lease {
         balance: i64,
         waiting: Waiting,
         share: f64,
+        members: u32,
         now: Duration,
     ) -> i64 {
+        self.away = self.away.max(members);
         let Some(since) = self.shared_until.replace(now) else {
             // The server takes back what the lease has left, so it is not used.
             self.fraction = 0.0;

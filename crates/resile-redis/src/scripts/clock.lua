@@ -1,5 +1,5 @@
--- The time of the server in microseconds, below 2^53 until the year 2255. Each script begins with
+-- The time of the server in microseconds, below 2^52 until the year 2112. Each script begins with
 -- this text. Times never come from a client, so the clocks of the members need not agree.
 local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
+local clock = time[1] * 1000000 + time[2]
 

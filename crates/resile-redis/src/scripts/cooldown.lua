@@ -1,6 +1,7 @@
 -- Merges the hold of a cooldown into the shared one. A shared hold never gets shorter.
 --
--- KEYS: a hash. `u` end of the hold, `s` its start, `h` longest hint, `t` time of the last write.
+-- KEYS: a hash. `u` end of the hold, `s` its start, `h` longest hint, `t` time of the last write, `d`
+-- distance of the time from the clock.
 -- ARGV: remaining, elapsed, hint (all us), channel, id. A remaining time of 0 only reads.
 -- Reply: remaining, elapsed, hint (all us), grew. A grown hold is published to the channel as
 -- "id remaining elapsed hint".
@@ -24,12 +25,13 @@ end
 
 local key = KEYS[1]
 local remaining, elapsed, hint = number(1), number(2), number(3)
-local stored = redis.call('HMGET', key, 'u', 's', 'h', 't')
+local stored = redis.call('HMGET', key, 'u', 's', 'h', 't', 'd')
 local till, since, longest = tonumber(stored[1]), tonumber(stored[2]), tonumber(stored[3])
-local runs = false
-if till then
-    now = math.max(now, tonumber(stored[4])) -- the time never runs backwards
-    runs = now < till + release(since, till)
+local before, distance = tonumber(stored[4] or 0), tonumber(stored[5] or 0)
+local now, offset, stepped = steady(before, distance)
+local runs = till and now < till + release(since, till)
+if stepped > 0 then
+    redis.call('HSET', key, 'd', text(offset)) -- also if this only reads
 end
 
 if remaining == 0 then

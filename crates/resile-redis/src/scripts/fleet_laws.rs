@@ -67,6 +67,8 @@ impl Member {
             told: None,
             own: 0,
             calm: CAPACITY,
+            weight: 1,
+            away: 0,
         };
         self.base = self.base.min(self.spent);
         if matches!(fate, Fate::RequestLost) {
@@ -157,7 +159,7 @@ proptest! {
         let start = fleet.now + steps[0].pause;
         for step in steps {
             fleet.run(step);
-            let arrived = (fleet.account.time.max(start) - start) * i128::from(RATE);
+            let arrived = (fleet.account.time.now.max(start) - start) * i128::from(RATE);
             let had = i128::from(CAPACITY) + arrived + fleet.swept * i128::from(SCALE);
             let spent = fleet.spent() * i128::from(SCALE);
             prop_assert!(spent <= had, "{} of {} at {}", spent, had, fleet.now);

@@ -34,6 +34,8 @@ fn quiet(id: &str, capacity: i64, rate: i64) -> LeaseRequest<'_> {
         told: None,
         own: 0,
         calm: capacity,
+        weight: 1,
+        away: 0,
     }
 }
 
@@ -77,7 +79,7 @@ fn each_step(
     requests: Vec<(i128, LeaseRequest<'static>)>,
     mut check: impl FnMut(&Account, &Account, i128, i128),
 ) {
-    let mut now = account.time;
+    let mut now = account.time.now - account.time.offset;
     for (pause, request) in requests {
         now += pause;
         let before = account.clone();
@@ -85,7 +87,12 @@ fn each_step(
         let LeaseReply { is_new, .. } = account.step(now, &request);
         let start = known.filter(|_| !is_new).unwrap_or(request.base.into());
         let consumed = (i128::from(request.spent) - start) * i128::from(SCALE);
-        check(&before, account, (account.time - before.time) * i128::from(request.rate), consumed);
+        check(
+            &before,
+            account,
+            (account.time.now - before.time.now) * i128::from(request.rate),
+            consumed,
+        );
     }
 }
 
@@ -134,7 +141,7 @@ proptest! {
         let mut account = Account::default();
         account.step(1_000, &LeaseRequest { memory: Some(level), ..quiet("a", 60, 2) });
         each_step(&mut account, without_own(requests), |_, _, _, _| {});
-        let now = account.time + 40 * TTL; // nobody is remembered
+        let now = account.time.now - account.time.offset + 40 * TTL; // nobody is remembered
         let mut plain = account.clone();
         let before = account.clone().step(now, &quiet("b", 60, 2)).level;
         let level = account.step(now, &LeaseRequest { spent, own, ..quiet("c", 60, 2) }).level;
@@ -150,14 +157,17 @@ proptest! {
         account.step(1_000, &quiet("a", 60, 2));
         each_step(&mut account, requests, |_, _, _, _| {});
         let last = LeaseRequest { ttl: ttl(), ..last };
-        let now = account.time + 7;
+        let now = account.time.now - account.time.offset + 7;
         let first = account.step(now, &last);
         let once = account.clone();
         let again = account.step(now, &last);
-        prop_assert_eq!(again, LeaseReply { is_new: false, ..first });
+        let same = LeaseReply { is_new: false, stepped: Duration::ZERO, ..first };
+        prop_assert_eq!(again, same);
         prop_assert_eq!(&account, &once);
-        // An older time changes nothing either.
-        prop_assert_eq!(account.step(now - 20, &last), again);
+        // A step of the clock changes nothing either, and is told.
+        let stepped = Duration::from_micros(20);
+        prop_assert_eq!(account.step(now - 20, &last), LeaseReply { stepped, ..again });
+        account.time.offset -= 20;
         prop_assert_eq!(&account, &once);
     }
 
@@ -190,11 +200,13 @@ proptest! {
             let before = hold;
             let reply = hold.step(now, &request);
             if remaining.is_zero() {
-                prop_assert_eq!(hold, before);
+                let mut same = before;
+                same.time.offset = hold.time.offset;
+                prop_assert_eq!(hold, same);
             } else {
-                latest = now.max(latest);
+                latest = hold.time.now;
             }
-            let at = now.max(latest);
+            let at = latest.max(now + hold.time.offset);
             let new_end = at + i128::try_from(reply.remaining.as_micros()).unwrap();
             prop_assert!(new_end >= end, "{} {}", new_end, end);
             prop_assert!(reply.remaining >= remaining);

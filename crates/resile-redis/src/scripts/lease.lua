@@ -1,18 +1,30 @@
 -- Exchanges the lease of a member on a shared account: a quota, or a budget without refill.
 --
--- KEYS: a hash. `l` level, `t` time, `s` scale, `b` birth, `o` level at birth, `w` last sweep, `u`
--- time at which a member last lacked units, `c` claim as "id amount expiry", and for each member
--- `m:<id>` as "granted spent expiry".
+-- KEYS: a hash. `l` level, `t` time, `s` scale, `b` birth, `o` level at birth, `w` last sweep, `u` time
+-- up to which a member that lacks units is expected, `v` highest tag, `d` distance of the time from
+-- the clock, `q` return of the members after an outage as "since fleet back saved till", `r` packed
+-- list of the members that lack units, each as id, lack, turn, tag, step, till, and for each
+-- member `m:<id>` as "granted spent expiry lack turn tag step until".
 -- ARGV: id, capacity, rate, scale, ttl (us), base, spent, least, want, memory ('' for none), told (''
--- for none), own, calm. `told` is the level that the provider has reported. `own` are the units that
--- the member gave itself while the server was away. `calm` are the most parts that the account keeps
--- while no member lacks units.
--- Reply: granted, level, wait (us, -1 for never), is_new.
+-- for none), own, calm, weight (1 to 100), away. `told` is the level that the provider has reported. `own`
+-- are the units that the member gave itself while the server was away. `calm` are the most parts that
+-- the account keeps while no member lacks units. `away` is 0, or the number of members by which this
+-- one has divided the limit since its last exchange.
+-- Reply: granted, level, wait (us, -1 for never), is_new, and the step by which the clock ran back (us).
 --
 -- The level and the capacity are in parts. There are `scale` parts in a unit, and `rate` parts
 -- arrive in a microsecond. All other amounts are in units. A member reports the sum of all that it
 -- ever spent, and gets the sum of all that it was ever granted. So a lost or repeated exchange
 -- loses nothing.
+--
+-- Members that lack units share by start-time fair queueing. A member takes its units in turns, each
+-- as large as the cost of its first call, and a turn adds a step to its tag. The turn with the lowest
+-- tag is the next one. So all that lack units get equal amounts, whenever they ask. A member that
+-- begins to lack goes behind the lowest tag of the others: it gets nothing for the time before.
+--
+-- The first member that was away and comes back begins a return. The account has saved units during the
+-- outage, and the members have used some of them. So the part of each member that has not reported
+-- yet is withheld: of what was saved, and of what arrives. A return lasts for 0.6 leases.
 --
 -- Numbers are doubles, which hold each integer up to 2^53. Why each result is exact:
 -- * The capacity is at most 2^52 and the level is between -capacity and capacity.
@@ -22,10 +34,10 @@
 --   next multiple. So its floor and its ceiling are exact.
 -- * Units are at most 2^51. A grant is a spent sum and at most 2^51 more, so it is at most 2^52.
 --   The difference of a grant and a spent sum is then at most 2^53.
-local MOST_PARTS, MOST_UNITS = 2 ^ 52, 2 ^ 51
+-- * Tags and steps are at most 2^52. Other sums and products are cut to 2^53 in the same way.
+local MOST_PARTS, MOST_UNITS, MOST = 2 ^ 52, 2 ^ 51, 2 ^ 53
 local SECOND = 1000000
 local REMEMBERED = 30 -- leases
-local LACK = 200000 -- microseconds
 
 local function bounded(n, low, high)
     return math.max(low, math.min(high, n))
@@ -52,6 +64,7 @@ local want = number(9, 0, MOST_UNITS)
 local memory, told = tonumber(ARGV[10]), tonumber(ARGV[11])
 local own = number(12, 0, MOST_UNITS)
 local calm = number(13, 0, capacity)
+local weight, away = number(14, 1, 100), number(15, 0, 2 ^ 20)
 local leaves = ttl == 0
 if leaves then
     want = 0
@@ -69,14 +82,31 @@ local function units(parts)
 end
 
 local function parse_record(record)
-    local granted, used, expiry = string.match(record, '^(%S+) (%S+) (%S+)$')
-    return tonumber(granted), tonumber(used), tonumber(expiry)
+    local form = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$'
+    local granted, used, expiry, lack, turn, tag, step, till = string.match(record, form)
+    return {
+        granted = tonumber(granted), spent = tonumber(used), expiry = tonumber(expiry),
+        lack = tonumber(lack), turn = tonumber(turn), tag = tonumber(tag),
+        step = tonumber(step), till = tonumber(till),
+    }
 end
 
-local stored = redis.call('HMGET', key, 'l', 't', 's', 'b', 'o', 'w', 'c', mine, 'u')
+local function store_record(field, r)
+    local numbers = { r.granted, r.spent, r.expiry, r.lack, r.turn, r.tag, r.step, r.till }
+    for i = 1, #numbers do
+        numbers[i] = text(numbers[i])
+    end
+    redis.call('HSET', key, field, table.concat(numbers, ' '))
+end
+
+local stored = redis.call('HMGET', key, 'l', 't', 's', 'b', 'o', 'w', 'u', 'v', 'd', mine, 'q', 'r')
 local level, birth, origin = tonumber(stored[1]), tonumber(stored[4]), tonumber(stored[5])
-local swept, claim, record = tonumber(stored[6]), stored[7], stored[8]
-local lacked_at = tonumber(stored[9])
+local swept, scarce_until = tonumber(stored[6]), tonumber(stored[7] or 0)
+local top, before = tonumber(stored[8] or 0), tonumber(stored[2] or 0)
+local record = stored[10] and parse_record(stored[10])
+local now, offset, stepped = steady(before, tonumber(stored[9] or 0))
+local is_scarce = now <= scarce_until
+local saved -- during the time without an exchange
 
 if memory then
     memory = moved(0, bounded(memory, -MOST_UNITS, MOST_UNITS))
@@ -84,17 +114,20 @@ end
 if not level then
     -- The server lost the account or never had it. Members restore what they know.
     level, birth, swept = memory or capacity, now, now
-    origin = level
+    origin, saved = level, math.max(0, level)
 else
-    local before, old_scale = tonumber(stored[2]), tonumber(stored[3])
-    now = math.max(now, before) -- the time never runs backwards
+    local old_scale = tonumber(stored[3])
     if old_scale ~= scale then
         level = moved(0, math.floor(level / old_scale))
         origin = moved(0, math.floor(origin / old_scale))
     end
     level = bounded(level, -capacity, capacity) -- the capacity may have changed
+    local had = level
     level = bounded(level + (now - before) * rate, -capacity, capacity)
-    if not lacked_at or now - lacked_at > LACK then
+    if now - before >= math.floor(ttl / 10) then
+        saved = level - had
+    end
+    if not is_scarce then
         level = math.min(level, calm)
     end
     if memory and not record and now - birth < ttl and memory < origin then
@@ -105,28 +138,78 @@ else
     end
 end
 
+local since, fleet, back, till_back
+if stored[11] then
+    local form = '^(%S+) (%S+) (%S+) (%S+) (%S+)$'
+    local numbers = { string.match(stored[11], form) }
+    if tonumber(numbers[5]) > now then
+        since, fleet, back = tonumber(numbers[1]), tonumber(numbers[2]), tonumber(numbers[3])
+        saved, till_back = tonumber(numbers[4]), tonumber(numbers[5])
+    end
+end
+if not since and away > 1 and saved then
+    since, fleet, back, till_back = now, away, 0, now + math.floor(3 * ttl / 5)
+end
+local withheld = 0
+if since then
+    if record and record.expiry < since + ttl or not record and away > 0 then
+        back = math.min(fleet, back + 1)
+    end
+    local in_doubt = math.min(MOST_PARTS, saved + (now - since) * rate)
+    withheld = math.floor(in_doubt / fleet) * (fleet - back)
+end
+
+-- The members that lack units. Unpacking is much faster than reading all records.
+local queue, is_new_queue = nil, false
+local function load_queue()
+    queue = queue or (stored[12] and cmsgpack.unpack(stored[12]) or {})
+end
+
+local function append(name, r)
+    local n = #queue
+    queue[n + 1], queue[n + 2], queue[n + 3] = name, r.lack, r.turn
+    queue[n + 4], queue[n + 5], queue[n + 6] = r.tag, r.step, r.till
+end
+
 -- Units of members that are gone come back. The record stays for a while: a member that returns is
--- then charged from the right sum.
+-- then charged from the right sum. Tags become small again.
 if now - swept >= ttl / 2 then
     swept = now
+    local lowest, records = top, {}
     local all = redis.call('HGETALL', key)
     for i = 1, #all, 2 do
         if string.sub(all[i], 1, 2) == 'm:' then
-            local granted, used, expiry = parse_record(all[i + 1])
-            if expiry + REMEMBERED * ttl <= now then
-                level = moved(level, granted - used)
-                redis.call('HDEL', key, all[i])
-                if all[i] == mine then
-                    record = false
-                end
-            elseif expiry <= now and granted > used then
-                level = moved(level, granted - used)
-                local rest = text(used) .. ' ' .. text(used) .. ' ' .. text(expiry)
-                redis.call('HSET', key, all[i], rest)
-                if all[i] == mine then
-                    record = rest
-                end
+            records[all[i]] = parse_record(all[i + 1])
+        end
+    end
+    for _, r in pairs(records) do
+        if r.lack > 0 and r.till >= now then
+            lowest = math.min(lowest, r.tag)
+        end
+    end
+    top = top - lowest
+    for field, r in pairs(records) do
+        if r.expiry + REMEMBERED * ttl <= now then
+            level = moved(level, r.granted - r.spent)
+            redis.call('HDEL', key, field)
+            records[field] = nil
+        else
+            local is_gone = r.expiry <= now and r.granted > r.spent
+            if is_gone then
+                level = moved(level, r.granted - r.spent)
+                r.granted = r.spent
             end
+            if is_gone or lowest > 0 then
+                r.tag = math.max(0, r.tag - lowest)
+                store_record(field, r)
+            end
+        end
+    end
+    record = records[mine]
+    queue, is_new_queue = {}, true
+    for field, r in pairs(records) do
+        if r.lack > 0 then
+            append(string.sub(field, 3), r)
         end
     end
 end
@@ -134,7 +217,7 @@ end
 local is_new = record and 0 or 1
 local granted = base
 if record then
-    granted = parse_record(record)
+    granted = record.granted
 end
 if spent > granted then -- the member spent more than its lease, so the account owes the rest
     own = math.min(own, spent - granted)
@@ -149,68 +232,147 @@ if told then -- the provider knows better
     level = math.min(level, moved(0, bounded(told, 0, MOST_UNITS)))
 end
 
--- A claim keeps units for a large cost. Without it, members with small costs would take each unit
--- that arrives.
-local reserved, claimant = 0, nil
-if claim then
-    local amount, expiry
-    claimant, amount, expiry = string.match(claim, '^(.*) (%S+) (%S+)$')
-    if tonumber(expiry) <= now then
-        claim, claimant = false, nil
-    elseif claimant ~= id then
-        reserved = bounded(tonumber(amount), 0, units(capacity))
+-- The places of the other members that lack units and are soon expected. The first of them has the
+-- lowest tag.
+local rivals, first = {}, nil
+if is_scarce then
+    load_queue()
+    for at = 1, #queue, 6 do
+        if queue[at] ~= id and queue[at + 5] >= now then
+            rivals[#rivals + 1] = at
+            local is_first = not first or queue[at + 3] < queue[first + 3]
+            if is_first or queue[at + 3] == queue[first + 3] and queue[at + 2] > queue[first + 2] then
+                first = at
+            end
+        end
     end
 end
 
 local need = math.min(least, want)
+local turn = math.max(1, need)
+local step = math.ceil(math.min(turn, 2 ^ 42) * 1000 / weight)
+local tag = record and record.tag or 0
+local waited = record and record.lack > 0 and record.till >= now
+if held < want and not waited then
+    tag = math.min(MOST_PARTS, math.max(tag, first and queue[first + 3] + 1 or top))
+end
+
+-- Returns the units that the others get in turns before a tag. Above `most` the sum does not matter.
+local function ahead_of(start, most)
+    local sum = 0
+    for i = 1, #rivals do
+        local at = rivals[i]
+        local other = queue[at + 3]
+        if other < start then
+            local turns = math.ceil((start - other) / queue[at + 4])
+            sum = sum + math.min(queue[at + 1], turns * queue[at + 2])
+            if sum > most then
+                return sum
+            end
+        end
+    end
+    return sum
+end
+
+-- Returns the units of this member after some turns. The first turn completes what it needs.
+local lack = want - held
+local function after(turns)
+    return math.min(lack, (need > held and need - held or turn) + (turns - 1) * turn)
+end
+
+local room = units(capacity)
 if held > want then
     level = moved(level, held - want)
+    tag = math.max(0, tag - math.ceil((held - want) / turn) * step)
     held = want
 elseif held < want then
-    local free = math.max(0, units(level) - reserved)
-    if held + free >= need then
-        local given = math.min(want - held, free)
+    local pool = math.max(0, units(level - withheld))
+    -- The most turns that fit beside the turns of the others before them.
+    local turns, most = 0, math.ceil(math.min(lack, pool) / turn) + 1
+    while turns < most do
+        local middle = turns + math.ceil((most - turns) / 2)
+        local start = math.min(MOST, tag + (middle - 1) * step)
+        if after(middle) <= pool and ahead_of(start, pool) + after(middle) <= pool then
+            turns = middle
+        else
+            most = middle - 1
+        end
+    end
+    local given = turns > 0 and after(turns) or 0
+    -- An account that is nearly full would lose its refill. So who asks gets what the first of the
+    -- others does not need.
+    if first then
+        local spare = pool - math.max(queue[first + 2], room - math.floor(room / 4))
+        given = math.max(given, math.min(lack, spare))
+    end
+    if given > 0 and held + given >= need then
         level = moved(level, -given)
         held = held + given
+        tag = math.min(MOST_PARTS, tag + math.ceil(given / turn) * step)
     end
 end
-if held >= need then
-    if claimant == id then
-        claim = false
-    end
-elseif (not claim or claimant == id) and need - held <= units(capacity) then
-    claim = id .. ' ' .. text(need - held) .. ' ' .. text(now + ttl)
-elseif claimant == id then
-    claim = false -- it can never be met
-end
+top = math.max(top, tag)
 
 -- `missing` and `reserved` are at most the capacity, so their product is at most 2^53.
 local missing = (least == 0 and want or need) - held
 local wait = 0
 if missing > 0 then
     wait = -1
-    if rate > 0 and missing <= units(capacity) then
-        local parts = math.min(2 ^ 53, (missing + reserved) * scale - level)
-        wait = math.ceil(parts / rate)
+    if rate > 0 and missing <= room then
+        local reserved = math.min(room, ahead_of(tag, room))
+        local parts = math.min(MOST, (missing + reserved) * scale - level)
+        wait = math.max(0, math.ceil(parts / rate))
     end
 end
 
-if missing > 0 then
-    redis.call('HSET', key, 'u', text(now))
+granted, lack = spent + held, want - held
+local half = math.floor(ttl / 2)
+local till = now + (wait < 0 and half or math.min(wait, half)) + math.floor(3 * ttl / 20)
+if lack > 0 then
+    scarce_until = math.max(scarce_until, till)
 end
-granted = spent + held
+local next_record = {
+    granted = granted, spent = spent, expiry = now + ttl,
+    lack = lack, turn = turn, tag = tag, step = step, till = till,
+}
 if leaves then
     redis.call('HDEL', key, mine)
 else
-    redis.call('HSET', key, mine, text(granted) .. ' ' .. text(spent) .. ' ' .. text(now + ttl))
+    store_record(mine, next_record)
 end
-if claim then
-    redis.call('HSET', key, 'c', claim)
-elseif stored[7] then
-    redis.call('HDEL', key, 'c')
+if lack > 0 or record and record.lack > 0 then
+    load_queue()
+    is_new_queue = true
+    for at = 1, #queue, 6 do
+        if queue[at] == id then
+            local last = #queue - 5
+            for i = 0, 5 do
+                queue[at + i] = queue[last + i]
+            end
+            for i = 5, 0, -1 do
+                queue[last + i] = nil
+            end
+            break
+        end
+    end
+    if lack > 0 and not leaves then
+        append(id, next_record)
+    end
+end
+if is_new_queue and #queue > 0 then
+    redis.call('HSET', key, 'r', cmsgpack.pack(queue))
+elseif is_new_queue then
+    redis.call('HDEL', key, 'r')
 end
 redis.call('HSET', key, 'l', text(level), 't', text(now), 's', text(scale), 'b', text(birth),
-    'o', text(origin), 'w', text(swept))
+    'o', text(origin), 'w', text(swept), 'd', text(offset), 'u', text(scarce_until), 'v', text(top))
+
+if since then
+    local numbers = { text(since), text(fleet), text(back), text(saved), text(till_back) }
+    redis.call('HSET', key, 'q', table.concat(numbers, ' '))
+elseif stored[11] then
+    redis.call('HDEL', key, 'q')
+end
 
 -- An account that is full again may be forgotten. A debt takes longer to refill.
 local life = 3600 * SECOND
@@ -219,4 +381,4 @@ if rate > 0 then
 end
 life = math.min(math.max(life, 10 * ttl), 30 * 86400 * SECOND)
 redis.call('PEXPIRE', key, text(math.ceil(life / 1000)))
-return { granted, units(level), wait, is_new }
+return { granted, units(level), wait, is_new, stepped }

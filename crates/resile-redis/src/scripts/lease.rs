@@ -36,6 +36,10 @@ pub(crate) struct LeaseRequest<'a> {
     pub(crate) own: i64,
     /// The most parts that the account keeps while no member lacks units.
     pub(crate) calm: i64,
+    /// The weight of the member among those that lack units, from 1 to 100.
+    pub(crate) weight: u32,
+    /// The number of members by which this one has divided the limit since its last answer, or 0.
+    pub(crate) away: u32,
 }
 
 /// The answer to a [`LeaseRequest`].
@@ -50,6 +54,8 @@ pub(crate) struct LeaseReply {
     pub(crate) wait: Option<Duration>,
     /// True if the server did not know the member.
     pub(crate) is_new: bool,
+    /// The step by which the clock of the server ran back since the last exchange.
+    pub(crate) stepped: Duration,
 }
 
 impl Request for LeaseRequest<'_> {
@@ -77,14 +83,17 @@ impl Request for LeaseRequest<'_> {
             self.told.map_or_else(String::new, |level| level.to_string()),
             self.own.to_string(),
             self.calm.to_string(),
+            self.weight.to_string(),
+            self.away.to_string(),
         ]
     }
 
     fn parse(reply: &Value) -> Result<LeaseReply, ScriptError> {
         let parsed = || {
-            let [granted, level, wait, is_new] = integers(reply)?;
+            let [granted, level, wait, is_new, stepped] = integers(reply)?;
             let wait = if wait == -1 { None } else { Some(from_micros(wait)?) };
-            Some(LeaseReply { granted, level, wait, is_new: flag(is_new)? })
+            let (is_new, stepped) = (flag(is_new)?, from_micros(stepped)?);
+            Some(LeaseReply { granted, level, wait, is_new, stepped })
         };
         parsed().ok_or_else(|| garbage(Self::NAME, reply))
     }

@@ -29,6 +29,8 @@ fn lease(id: &str) -> LeaseRequest<'_> {
         told: None,
         own: 0,
         calm: 100_000_000,
+        weight: 1,
+        away: 0,
     }
 }
 
@@ -59,9 +61,11 @@ async fn each_script_runs_on_the_time_of_the_server() {
     };
 
     let before = time(&mut connection).await;
+    let stepped = Duration::ZERO;
     let reply = run(&mut connection, "lease", &lease("a")).await.unwrap();
     let after = time(&mut connection).await;
-    let expected = LeaseReply { granted: 30, level: 70, wait: Some(Duration::ZERO), is_new: true };
+    let expected =
+        LeaseReply { granted: 30, level: 70, wait: Some(Duration::ZERO), is_new: true, stepped };
     assert_eq!(reply, expected);
     let stored: u64 = cmd("HGET").arg("lease").arg("t").query_async(&mut connection).await.unwrap();
     assert!((before..=after).contains(&stored), "{before} {stored} {after}");
@@ -72,20 +76,25 @@ async fn each_script_runs_on_the_time_of_the_server() {
     for (id, members) in [("a", 1), ("b", 2), ("a", 2)] {
         let request = MemberRequest { id, ttl: 10 * SECOND };
         let reply = run(&mut connection, "members", &request).await.unwrap();
-        assert_eq!(reply, MemberReply { members });
+        assert_eq!(reply, MemberReply { members, stepped });
     }
     let reply = run(&mut connection, "votes", &vote()).await.unwrap();
     assert_eq!(reply, VoteReply { members: 1, open: 1 });
 
     let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Acquire)).await.unwrap();
-    assert_eq!(reply, ProbeReply { held: true, remaining: 10 * SECOND });
+    assert_eq!(reply, ProbeReply { held: true, remaining: Duration::ZERO, passed: None });
     for step in [ProbeStep::Acquire, ProbeStep::Release] {
         let reply = run(&mut connection, "probe", &probe("b", step)).await.unwrap();
         assert!(!reply.held && reply.remaining <= 10 * SECOND, "{reply:?}");
         assert!(reply.remaining > Duration::ZERO, "{reply:?}");
     }
     let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Release)).await.unwrap();
-    assert_eq!(reply, ProbeReply { held: false, remaining: Duration::ZERO });
+    assert_eq!(reply, ProbeReply { held: false, remaining: Duration::ZERO, passed: None });
+    let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Failed)).await.unwrap();
+    assert_eq!(reply, ProbeReply { held: false, remaining: 10 * SECOND, passed: None });
+    let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Passed)).await.unwrap();
+    let passed = Some(Duration::ZERO);
+    assert_eq!(reply, ProbeReply { held: false, remaining: Duration::ZERO, passed });
 }
 
 #[tokio::test]
@@ -132,7 +141,7 @@ async fn a_key_of_another_type_is_an_error_and_stays() {
 fn fields_of_another_program_are_an_error() {
     let Some(server) = Server::start(&[]) else { return };
     let mut connection = connect(&server);
-    for (field, value) in [("t", "soon"), ("s", ""), ("m:a", "many"), ("c", "?")] {
+    for (field, value) in [("t", "soon"), ("s", ""), ("m:a", "many"), ("u", "?"), ("v", "")] {
         let mut store = cmd("HSET");
         store.arg("lease").arg("l").arg(1).arg("t").arg(1).arg("s").arg(1).arg("b").arg(1);
         let () = store
@@ -220,13 +229,17 @@ proptest! {
     #[test]
     fn garbage_is_an_error(reply in reply()) {
         let is_flag = |n: i64| n == 0 || n == 1;
-        checks::<LeaseRequest<'_>>(&reply, |n| n.len() == 4 && n[2] >= -1 && is_flag(n[3]));
+        checks::<LeaseRequest<'_>>(&reply, |n| {
+            n.len() == 5 && n[2] >= -1 && is_flag(n[3]) && n[4] >= 0
+        });
         checks::<HoldRequest<'_>>(&reply, |n| {
             n.len() == 4 && n[..3].iter().all(|n| *n >= 0) && is_flag(n[3])
         });
-        checks::<MemberRequest<'_>>(&reply, |n| n.len() == 1 && n[0] >= 0);
+        checks::<MemberRequest<'_>>(&reply, |n| n.len() == 2 && n[0] >= 0 && n[1] >= 0);
         checks::<VoteRequest<'_>>(&reply, |n| n.len() == 2 && n[1] >= 0 && n[0] >= n[1]);
-        checks::<ProbeRequest<'_>>(&reply, |n| n.len() == 2 && is_flag(n[0]) && n[1] >= 0);
+        checks::<ProbeRequest<'_>>(&reply, |n| {
+            n.len() == 3 && is_flag(n[0]) && n[1] >= 0 && n[2] >= -1
+        });
     }
 
     /// A duration of 0 has a meaning of its own.

@@ -1,8 +1,9 @@
 -- Renews the presence of a member, or ends it, and counts the members.
 --
--- KEYS: a sorted set. `m:<id>` has the expiry of a member as its score, and `t` the last time.
+-- KEYS: a sorted set. `m:<id>` has the expiry of a member as its score, `t` the last time, and `d` the
+-- distance of the time from the clock.
 -- ARGV: id, ttl (us, 0 to leave).
--- Reply: the members alive, this one included.
+-- Reply: the members alive, this one included, and the step by which the clock ran back (us).
 --
 -- The ttl is at most 2^51 us and `now` is below 2^52 until the year 2112, so their sum is exact.
 local function text(n)
@@ -11,9 +12,11 @@ end
 
 local key, mine = KEYS[1], 'm:' .. ARGV[1]
 local ttl = math.max(0, math.min(2 ^ 51, tonumber(ARGV[2])))
-now = math.max(now, tonumber(redis.call('ZSCORE', key, 't') or 0)) -- never backwards
+local before = tonumber(redis.call('ZSCORE', key, 't') or 0)
+local distance = tonumber(redis.call('ZSCORE', key, 'd') or 0)
+local now, offset, stepped = steady(before, distance)
 
-redis.call('ZREMRANGEBYSCORE', key, '-inf', text(now)) -- also `t`, which comes back below
+redis.call('ZREMRANGEBYSCORE', key, '-inf', text(now)) -- also `t` and `d`, see below
 if ttl > 0 then
     redis.call('ZADD', key, text(now + ttl), mine)
 else
@@ -21,7 +24,10 @@ else
 end
 local alive = redis.call('ZCARD', key)
 redis.call('ZADD', key, text(now), 't')
+if offset > 0 then
+    redis.call('ZADD', key, text(offset), 'd')
+end
 
 local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]
 redis.call('PEXPIRE', key, text(math.ceil((tonumber(last) - now) / 1000) + 10000))
-return { alive }
+return { alive, stepped }

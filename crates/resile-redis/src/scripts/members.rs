@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use redis::{Script, Value};
 
-use super::{Request, ScriptError, build, garbage, integers, micros};
+use super::{Request, ScriptError, build, from_micros, garbage, integers, micros};
 
 /// Renews the presence of a member. See `members.lua`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub(crate) struct MemberRequest<'a> {
 pub(crate) struct MemberReply {
     /// The members alive, with the one that asks.
     pub(crate) members: u64,
+    /// The step by which the clock of the server ran back since the last renewal of any member.
+    pub(crate) stepped: Duration,
 }
 
 impl Request for MemberRequest<'_> {
@@ -37,8 +39,8 @@ impl Request for MemberRequest<'_> {
 
     fn parse(reply: &Value) -> Result<MemberReply, ScriptError> {
         let parsed = || {
-            let [members] = integers(reply)?;
-            Some(MemberReply { members: members.try_into().ok()? })
+            let [members, stepped] = integers(reply)?;
+            Some(MemberReply { members: members.try_into().ok()?, stepped: from_micros(stepped)? })
         };
         parsed().ok_or_else(|| garbage(Self::NAME, reply))
     }

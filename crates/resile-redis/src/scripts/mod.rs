@@ -10,6 +10,8 @@ use std::time::Duration;
 use redis::aio::ConnectionLike;
 use redis::{RedisError, Script, ScriptInvocation, Value};
 
+#[cfg(test)]
+mod clock_laws;
 mod cooldown;
 #[cfg(test)]
 mod fleet_laws;
@@ -28,9 +30,7 @@ mod votes;
 
 pub(crate) use cooldown::{HoldNotice, HoldReply, HoldRequest};
 pub(crate) use lease::{LeaseReply, LeaseRequest};
-#[cfg(test)]
-pub(crate) use members::MemberReply;
-pub(crate) use members::MemberRequest;
+pub(crate) use members::{MemberReply, MemberRequest};
 pub(crate) use probe::{ProbeReply, ProbeRequest, ProbeStep};
 pub(crate) use votes::{VoteReply, VoteRequest};
 
@@ -171,7 +171,10 @@ fn from_micros(value: i64) -> Option<Duration> {
     u64::try_from(value).ok().map(Duration::from_micros)
 }
 
+/// The steady time, which each script has between its clock and its own text.
+const STEADY: &str = include_str!("steady.lua");
+
 /// Builds a script from the clock and its own text.
 fn build(text: &str) -> Script {
-    Script::new(&[include_str!("clock.lua"), text].concat())
+    Script::new(&[include_str!("clock.lua"), STEADY, text].concat())
 }

@@ -12,6 +12,7 @@ use super::{
 };
 
 mod account;
+mod rivals;
 
 pub(crate) use account::Account;
 
@@ -28,6 +29,7 @@ pub(crate) trait Model<R: super::Request>: Default {
     fn life(&self) -> i128;
 }
 
+const MOST_PARTS: i128 = 1 << 52;
 const MOST_UNITS: i128 = 1 << 51;
 const SECOND: i128 = 1_000_000;
 
@@ -43,6 +45,33 @@ fn ceil(n: i128, by: i128) -> i128 {
     -(-n).div_euclid(by)
 }
 
+/// The time behind `steady.lua`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Time {
+    /// The time of the last write. It never runs backwards.
+    pub(crate) now: i128,
+    /// The distance from the clock, which has stepped back by so much in all.
+    pub(crate) offset: i128,
+}
+
+impl Time {
+    /// Brings the time to a reading of the clock. Returns the step by which the clock ran back.
+    fn follow(&mut self, clock: i128) -> i128 {
+        let now = (clock + self.offset).min(1 << 52);
+        let stepped = (self.now - now).max(0);
+        if stepped > 0 {
+            self.offset = self.now - clock;
+        }
+        self.now = self.now.max(now);
+        stepped
+    }
+
+    /// Returns the field of the distance, if it is stored.
+    fn distance(&self) -> Option<(String, String)> {
+        (self.offset > 0).then(|| ("d".to_owned(), self.offset.to_string()))
+    }
+}
+
 fn id(name: &str) -> String {
     format!("m:{name}")
 }
@@ -54,7 +83,7 @@ pub(super) struct Hold {
     until: i128,
     since: i128,
     hint: i128,
-    time: i128,
+    pub(super) time: Time,
 }
 
 impl Hold {
@@ -68,7 +97,11 @@ impl Model<HoldRequest<'_>> for Hold {
     fn step(&mut self, now: i128, request: &HoldRequest<'_>) -> HoldReply {
         let [remaining, elapsed, hint] =
             [request.remaining, request.elapsed, request.hint].map(micros);
-        let now = if self.known { now.max(self.time) } else { now };
+        let mut time = self.time;
+        if time.follow(now) > 0 {
+            self.time.offset = time.offset;
+        }
+        let now = time.now;
         let runs = self.known && now < self.end();
         if remaining == 0 {
             let times = if runs {
@@ -80,8 +113,7 @@ impl Model<HoldRequest<'_>> for Hold {
             return HoldReply { remaining, elapsed, hint, grew: false };
         }
         let before = *self;
-        let new =
-            Self { known: true, until: now + remaining, since: now - elapsed, hint, time: now };
+        let new = Self { known: true, until: now + remaining, since: now - elapsed, hint, time };
         *self = new;
         if runs {
             self.until = new.until.max(before.until);
@@ -97,58 +129,64 @@ impl Model<HoldRequest<'_>> for Hold {
     }
 
     fn stored(&self) -> Stored {
-        let Self { until, since, hint, time, known } = self;
-        let fields = [("u", until), ("s", since), ("h", hint), ("t", time)];
+        if !self.known {
+            return Stored::new();
+        }
+        let Self { until, since, hint, time, .. } = self;
+        let fields = [("u", until), ("s", since), ("h", hint), ("t", &time.now)];
         let text = |(name, value): (&str, &i128)| (name.to_owned(), value.to_string());
-        if *known { fields.map(text).into() } else { Stored::new() }
+        fields.into_iter().map(text).chain(time.distance()).collect()
     }
 
     fn life(&self) -> i128 {
-        ceil(self.end() - self.time + 10 * SECOND, 1_000)
+        ceil(self.end() - self.time.now + 10 * SECOND, 1_000)
     }
 }
 
 /// The fleet behind `members.lua`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fleet {
-    time: i128,
+    time: Time,
     expiries: BTreeMap<String, i128>,
 }
 
 impl Model<MemberRequest<'_>> for Fleet {
     fn step(&mut self, now: i128, request: &MemberRequest<'_>) -> MemberReply {
-        self.time = now.max(self.time);
-        self.expiries.insert(request.id.to_owned(), self.time + micros(request.ttl));
-        self.expiries.retain(|_, expiry| *expiry > self.time);
-        MemberReply { members: self.expiries.len().try_into().unwrap() }
+        let stepped = duration(self.time.follow(now));
+        let now = self.time.now;
+        self.expiries.insert(request.id.to_owned(), now + micros(request.ttl));
+        self.expiries.retain(|_, expiry| *expiry > now);
+        MemberReply { members: self.expiries.len().try_into().unwrap(), stepped }
     }
 
     fn stored(&self) -> Stored {
         let members = self.expiries.iter().map(|(name, expiry)| (id(name), expiry.to_string()));
-        members.chain([("t".to_owned(), self.time.to_string())]).collect()
+        let time = ("t".to_owned(), self.time.now.to_string());
+        members.chain([time]).chain(self.time.distance()).collect()
     }
 
     fn life(&self) -> i128 {
-        let last = self.expiries.values().max().unwrap_or(&self.time);
-        ceil(last - self.time, 1_000) + 10_000
+        let last = self.expiries.values().max().unwrap_or(&self.time.now);
+        ceil(last - self.time.now, 1_000) + 10_000
     }
 }
 
 /// The votes behind `votes.lua`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Votes {
-    time: i128,
+    time: Time,
     votes: BTreeMap<String, (i128, i128, bool, i128)>,
 }
 
 impl Model<VoteRequest<'_>> for Votes {
     fn step(&mut self, now: i128, request: &VoteRequest<'_>) -> VoteReply {
-        self.time = now.max(self.time);
+        self.time.follow(now);
+        let now = self.time.now;
         let [calls, failures] =
             [request.calls, request.failures].map(|n| i128::from(n).min(1 << 53));
-        let vote = (calls, failures, request.open, self.time + micros(request.ttl));
+        let vote = (calls, failures, request.open, now + micros(request.ttl));
         self.votes.insert(request.id.to_owned(), vote);
-        self.votes.retain(|_, vote| vote.3 > self.time);
+        self.votes.retain(|_, vote| vote.3 > now);
         let voters = self.votes.values().filter(|vote| vote.0 > 0);
         let members = voters.clone().count().try_into().unwrap();
         VoteReply { members, open: voters.filter(|vote| vote.2).count().try_into().unwrap() }
@@ -159,52 +197,91 @@ impl Model<VoteRequest<'_>> for Votes {
             |(name, (calls, failures, open, expiry)): (&String, &(i128, i128, bool, i128))| {
                 (id(name), format!("{calls} {failures} {} {expiry}", u8::from(*open)))
             };
-        let time = ("t".to_owned(), self.time.to_string());
-        self.votes.iter().map(text).chain([time]).collect()
+        let Time { now, offset } = self.time;
+        let times = [("t", now), ("d", offset)].map(|(name, at)| (name.to_owned(), at.to_string()));
+        self.votes.iter().map(text).chain(times).collect()
     }
 
     fn life(&self) -> i128 {
-        let last = self.votes.values().map(|vote| vote.3).max().unwrap_or(self.time);
-        ceil(last - self.time, 1_000) + 10_000
+        let last = self.votes.values().map(|vote| vote.3).max().unwrap_or(self.time.now);
+        ceil(last - self.time.now, 1_000) + 10_000
     }
 }
 
-/// The lease behind `probe.lua`: the last write, the expiry and the holder.
+/// The lease behind `probe.lua`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Probe(Option<(i128, i128, String)>);
+pub(super) struct Probe(Option<Permission>);
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Permission {
+    time: Time,
+    holder: Option<String>,
+    expiry: i128,
+    /// The end of the pause after a failed probe.
+    closed: i128,
+    passed: Option<i128>,
+}
 
 impl Model<ProbeRequest<'_>> for Probe {
     fn step(&mut self, now: i128, request: &ProbeRequest<'_>) -> ProbeReply {
-        let now = self.0.as_ref().map_or(now, |stored| stored.0.max(now));
+        let is_known = self.0.is_some();
+        let mut next = self.0.take().unwrap_or_default();
+        next.time.follow(now);
+        let now = next.time.now;
         let ttl = i128::try_from(request.ttl.as_nanos().div_ceil(1_000_000)).unwrap();
         let ttl = ttl.min(1 << 41) * 1_000;
-        let live = self.0.as_ref().filter(|stored| stored.1 > now);
-        let is_free = live.is_none();
-        let is_mine = live.is_some_and(|stored| stored.2 == request.id);
+        next.holder = next.holder.filter(|_| next.expiry > now);
+        next.passed = next.passed.filter(|at| at + 10 * SECOND > now);
+        let is_mine = next.holder.as_deref() == Some(request.id);
+        let is_free = is_mine || next.holder.is_none();
+        let mut is_told = true;
         match request.step {
+            ProbeStep::Passed => {
+                (next.holder, next.closed, next.passed) = (None, 0, Some(now));
+            }
+            ProbeStep::Failed => {
+                (next.closed, next.passed) = (next.closed.max(now + ttl), None);
+                next.holder = next.holder.filter(|_| !is_mine);
+            }
             ProbeStep::Acquire if ttl > 0 => {
-                if is_free || is_mine {
-                    self.0 = Some((now, now + ttl, request.id.to_owned()));
+                let is_open = next.passed.is_none() && next.closed - now <= SECOND;
+                is_told = is_free && is_open;
+                if is_told {
+                    next.holder = Some(request.id.to_owned());
+                    next.expiry = next.closed.max(now) + ttl;
                 }
             }
+            ProbeStep::Look => is_told = false,
             ProbeStep::Acquire | ProbeStep::Release => {
-                if is_mine {
-                    self.0 = None;
-                }
+                is_told = false;
+                next.holder = next.holder.filter(|_| !is_mine);
             }
         }
-        let live = self.0.as_ref().filter(|stored| stored.1 > now);
-        let held = live.is_some_and(|stored| stored.2 == request.id);
-        let rest = live.map_or(0, |stored| ceil(stored.1 - now, 1_000));
-        ProbeReply { held, remaining: Duration::from_millis(rest.try_into().unwrap()) }
+        let held = next.holder.as_deref() == Some(request.id);
+        let others = next.holder.as_ref().filter(|_| !held).map_or(0, |_| next.expiry - now);
+        let rest = ceil((next.closed - now).max(others).max(0), 1_000);
+        let passed = next.passed.map(|at| (now - at) / 1_000);
+        self.0 = (is_known || is_told).then_some(next);
+        let millis = |millis: i128| Duration::from_millis(millis.try_into().unwrap());
+        ProbeReply { held, remaining: millis(rest), passed: passed.map(millis) }
     }
 
     fn stored(&self) -> Stored {
-        let text = |(time, expiry, id): &(i128, i128, String)| format!("{time} {expiry} {id}");
-        self.0.iter().map(|stored| (String::new(), text(stored))).collect()
+        let text = |permission: &Permission| {
+            let Permission { time: Time { now, offset }, holder, expiry, closed, passed } =
+                permission;
+            let (passed, holder) = (passed.unwrap_or(-1), holder.as_deref().unwrap_or_default());
+            (String::new(), format!("{now} {expiry} {closed} {passed} {offset} {holder}"))
+        };
+        self.0.iter().map(text).collect()
     }
 
     fn life(&self) -> i128 {
-        self.0.as_ref().map_or(0, |(time, expiry, _)| (expiry - time) / 1_000 + 10_000)
+        self.0.as_ref().map_or(0, |permission| {
+            let Permission { time, expiry, closed, passed, .. } = permission;
+            let kept = passed.map_or(0, |at| at + 10 * SECOND);
+            let last = time.now.max(*expiry).max(*closed).max(kept);
+            ceil(last - time.now, 1_000) + 10_000
+        })
     }
 }

@@ -5,12 +5,12 @@ use redis::{Script, Value};
 
 use super::{Request, ScriptError, build, flag, garbage, integers, rounded_up};
 
-/// Acquires, renews or releases the lease of the probe. See `probe.lua`.
+/// Acquires, renews or releases the lease of the probe, or tells its result. See `probe.lua`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProbeRequest<'a> {
     /// The name of the member.
     pub(crate) id: &'a str,
-    /// The length of the lease, in whole milliseconds.
+    /// The length of the lease, or of the pause after a failed probe, in whole milliseconds.
     pub(crate) ttl: Duration,
     /// The step to take with the lease.
     pub(crate) step: ProbeStep,
@@ -23,6 +23,12 @@ pub(crate) enum ProbeStep {
     Acquire,
     /// Frees the lease if this member holds it.
     Release,
+    /// Only reads.
+    Look,
+    /// A probe failed.
+    Failed,
+    /// A probe passed.
+    Passed,
 }
 
 /// The lease of the probe.
@@ -30,8 +36,10 @@ pub(crate) enum ProbeStep {
 pub(crate) struct ProbeReply {
     /// True if the member that asks holds the lease.
     pub(crate) held: bool,
-    /// The rest of the lease, of any holder. 0 if it is free.
+    /// The time for which the member that asks must not probe.
     pub(crate) remaining: Duration,
+    /// The time since a probe of any member passed, if none has failed since.
+    pub(crate) passed: Option<Duration>,
 }
 
 impl Request for ProbeRequest<'_> {
@@ -46,17 +54,21 @@ impl Request for ProbeRequest<'_> {
 
     fn args(&self) -> Vec<String> {
         let step = match self.step {
-            ProbeStep::Acquire => "1",
             ProbeStep::Release => "0",
+            ProbeStep::Acquire => "1",
+            ProbeStep::Look => "2",
+            ProbeStep::Failed => "3",
+            ProbeStep::Passed => "4",
         };
         vec![self.id.to_owned(), rounded_up(self.ttl, 1_000_000), step.to_owned()]
     }
 
     fn parse(reply: &Value) -> Result<ProbeReply, ScriptError> {
         let parsed = || {
-            let [held, remaining] = integers(reply)?;
-            let remaining = Duration::from_millis(remaining.try_into().ok()?);
-            Some(ProbeReply { held: flag(held)?, remaining })
+            let [held, remaining, passed] = integers(reply)?;
+            let millis = |millis: i64| Some(Duration::from_millis(millis.try_into().ok()?));
+            let passed = if passed == -1 { None } else { Some(millis(passed)?) };
+            Some(ProbeReply { held: flag(held)?, remaining: millis(remaining)?, passed })
         };
         parsed().ok_or_else(|| garbage(Self::NAME, reply))
     }

@@ -21,7 +21,7 @@ pub(super) mod server;
 use server::Server;
 
 /// Takes the time from the last argument, in place of `clock.lua`.
-const VIRTUAL_CLOCK: &str = "local now = tonumber(ARGV[#ARGV])\n";
+const VIRTUAL_CLOCK: &str = "local clock = tonumber(ARGV[#ARGV])\n";
 /// The time of a first step, in microseconds: the year 2024.
 const START: i64 = 1_704_067_200_000_000;
 
@@ -29,12 +29,29 @@ pub(super) fn connect(server: &Server) -> Connection {
     redis::Client::open(server.url()).unwrap().get_connection().unwrap()
 }
 
+/// Reads a hash. The packed list is text, in the order of the members.
+const READ: &str = "
+local all = redis.call('HGETALL', KEYS[1])
+for i = 1, #all, 2 do
+    if all[i] == 'r' then
+        local queue, places = cmsgpack.unpack(all[i + 1]), {}
+        for at = 1, #queue, 6 do
+            local place = { queue[at] }
+            for n = 1, 5 do place[n + 1] = string.format('%.0f', queue[at + n]) end
+            places[#places + 1] = table.concat(place, ' ')
+        end
+        table.sort(places)
+        all[i + 1] = table.concat(places, ';')
+    end
+end
+return all";
+
 /// Reads whatever the key holds.
 fn stored(connection: &mut Connection, key: &str) -> Stored {
     let kind: String = cmd("TYPE").arg(key).query(connection).unwrap();
     match kind.as_str() {
         "none" => Stored::new(),
-        "hash" => cmd("HGETALL").arg(key).query(connection).unwrap(),
+        "hash" => Script::new(READ).key(key).invoke(connection).unwrap(),
         "zset" => {
             let scores: HashMap<String, f64> = cmd("ZRANGE")
                 .arg(key)
@@ -54,7 +71,7 @@ where
     R: Request<Reply: Debug + PartialEq> + Debug,
     M: Model<R>,
 {
-    let script = Script::new(&[VIRTUAL_CLOCK, R::TEXT].concat());
+    let script = Script::new(&[VIRTUAL_CLOCK, STEADY, R::TEXT].concat());
     let key = R::NAME;
     let () = cmd("DEL").arg(key).query(connection).unwrap();
     let mut model = M::default();
@@ -155,9 +172,11 @@ prop_compose! {
         told in prop_oneof![4 => Just(None), 1 => (0_u64..25).prop_map(Some)],
         own in prop_oneof![1 => Just(0_i64), 1 => 0_i64..25],
         calm in prop_oneof![1 => Just(90_i64), 1 => 0_i64..60],
+        weight in prop_oneof![2 => Just(1_u32), 1 => 0_u32..120],
+        away in prop_oneof![3 => Just(0_u32), 1 => 0_u32..6],
     ) -> LeaseRequest<'static> {
         let ttl = Duration::from_micros(ttl);
-        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm }
+        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm, weight, away }
     }
 }
 
@@ -178,9 +197,11 @@ prop_compose! {
         ttl in extreme_duration(),
         memory in prop::option::of(extreme()),
         told in prop_oneof![2 => Just(None), 1 => any::<u64>().prop_map(Some), 1 => (0_u64..1 << 54).prop_map(Some)],
+        weight in prop_oneof![Just(1_u32), any::<u32>(), 1_u32..=100],
+        away in prop_oneof![Just(0_u32), any::<u32>()],
     ) -> LeaseRequest<'static> {
         let [capacity, rate, scale, base, spent, least, want, own, calm] = numbers;
-        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm }
+        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm, weight, away }
     }
 }
 
@@ -207,7 +228,13 @@ fn vote(
 }
 
 fn probe(ttl: impl Strategy<Value = Duration>) -> impl Strategy<Value = ProbeRequest<'static>> {
-    let step = prop_oneof![3 => Just(ProbeStep::Acquire), 1 => Just(ProbeStep::Release)];
+    let step = prop_oneof![
+        4 => Just(ProbeStep::Acquire),
+        1 => Just(ProbeStep::Release),
+        1 => Just(ProbeStep::Look),
+        1 => Just(ProbeStep::Failed),
+        1 => Just(ProbeStep::Passed),
+    ];
     (id(), ttl, step).prop_map(|(id, ttl, step)| ProbeRequest { id, ttl, step })
 }
 
@@ -242,6 +269,8 @@ fn the_longest_wait_is_that_of_the_model() {
         told: None,
         own: 0,
         calm: most,
+        weight: 1,
+        away: 0,
     };
     let steps = [
         (START, request("a", 0, most / 2)),
@@ -278,5 +307,6 @@ fn votes_are_those_of_the_model() {
 #[test]
 fn a_probe_is_that_of_the_model() {
     compare::<ProbeRequest<'_>, Probe>(timed(3, 1_000, probe(micros_up_to(9_000))));
+    compare::<ProbeRequest<'_>, Probe>(timed(30, 100_000, probe(micros_up_to(9_000_000))));
     compare::<ProbeRequest<'_>, Probe>(extreme_times(probe(extreme_duration())));
 }

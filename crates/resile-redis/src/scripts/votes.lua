@@ -1,6 +1,7 @@
 -- Replaces the vote of a member's breaker and counts the votes.
 --
--- KEYS: a hash. `m:<id>` as "calls failures open expiry" for each member, and `t` the last time.
+-- KEYS: a hash. `m:<id>` as "calls failures open expiry" for each member, `t` the last time, and `d` the
+-- distance of the time from the clock.
 -- ARGV: id, calls, failures, open (0 or 1), ttl (us, 0 to leave).
 -- Reply: the members with calls, and how many of these are open.
 --
@@ -16,7 +17,8 @@ end
 local key, mine = KEYS[1], 'm:' .. ARGV[1]
 local calls, failures, open = number(2, 2 ^ 53), number(3, 2 ^ 53), number(4, 1)
 local ttl = number(5, 2 ^ 51)
-now = math.max(now, tonumber(redis.call('HGET', key, 't') or 0)) -- never backwards
+local times = redis.call('HMGET', key, 't', 'd')
+local now, offset = steady(tonumber(times[1] or 0), tonumber(times[2] or 0))
 
 local voters, against, last = 0, 0, now
 local function count(voter_calls, voter_open, expiry)
@@ -29,7 +31,7 @@ end
 
 local all = redis.call('HGETALL', key)
 for i = 1, #all, 2 do
-    if all[i] ~= 't' and all[i] ~= mine then
+    if string.sub(all[i], 1, 2) == 'm:' and all[i] ~= mine then
         local vote = '^(%S+) %S+ (%S+) (%S+)$'
         local voter_calls, voter_open, expiry = string.match(all[i + 1], vote)
         if tonumber(expiry) <= now then
@@ -46,6 +48,6 @@ if ttl > 0 then
 else
     redis.call('HDEL', key, mine)
 end
-redis.call('HSET', key, 't', text(now))
+redis.call('HSET', key, 't', text(now), 'd', text(offset))
 redis.call('PEXPIRE', key, text(math.ceil((last - now) / 1000) + 10000))
 return { voters, against }

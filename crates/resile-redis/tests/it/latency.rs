@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::crew::{Mate, all_share, limited};
 use crate::proxy::{Proxy, Way};
+use crate::scene::Scene;
 use crate::server::Server;
 
 /// Calls for a while, 500 times a second. Returns the sorted times of the admissions.
@@ -54,4 +55,23 @@ async fn no_call_waits_for_a_late_answer() {
     assert!(after < 20 * before + Duration::from_millis(5), "{after:?} {before:?}");
     // The lease lasts until safe mode begins.
     assert!(longest < Duration::from_millis(120), "{longest:?}");
+}
+
+/// A round trip above the first timeout. The timeout follows it, so the members share.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_far_away_is_no_dead_server() {
+    let Some(mut scene) = Scene::start("a round trip of 80 ms", 1).await else { return };
+    scene.proxies[0].set(Way::Delay(Duration::from_millis(80)));
+    sleep(Duration::from_secs(1)).await;
+    scene.begin().await;
+    let from = scene.endure().await;
+    for mate in &scene.crew {
+        assert_eq!(mate.state(), State::Shared, "{:?}", mate.member.snapshot());
+    }
+    let failures = || scene.crew.iter().map(|mate| mate.member.snapshot().failures).sum::<u64>();
+    let before = failures();
+    let fault = scene.recover(from).await;
+    assert!(failures() <= before + 2, "{} failures", failures() - before);
+    scene.goes_on(fault, 1.0);
+    scene.keeps_the_limit(0.0);
 }

@@ -7,7 +7,7 @@ use resile::fleet::State;
 use resile_redis::{Fleet, JoinError};
 use tokio::time::{Instant, sleep};
 
-use crate::crew::{Mate, all_share, limited, until};
+use crate::crew::{Load, Mate, all_share, limited, until};
 use crate::server::Server;
 
 /// A limit that does not refill within a test.
@@ -85,4 +85,41 @@ async fn without_the_fleet_the_limit_is_that_of_one_process() {
     assert_eq!(take(&mate, 60).await, 60);
     let took = began.elapsed();
     assert!(took > Duration::from_millis(400) && took < Duration::from_secs(2), "{took:?}");
+}
+
+/// Half of the members leave while calls wait in each. Until their calls are done they have their parts
+/// and not the whole limit each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_that_leave_with_waiting_calls_keep_the_limit() {
+    const SECONDS: u32 = 3;
+    let Some(server) = Server::start(&[]) else { return };
+    let join = |_| Mate::join(&Fleet::new(&server.url()).unwrap(), limited(100, 10));
+    let crew: Vec<_> = (0..6).map(join).collect();
+    all_share(&crew).await;
+    let mut load = Load::new();
+    for mate in &crew[..4] {
+        load.add(mate, 5);
+    }
+    // These two have calls for about three seconds.
+    for mate in &crew[4..] {
+        load.add_calls(mate, 17 * SECONDS as usize);
+    }
+    sleep(Duration::from_secs(1)).await;
+    let leaving = async |mate: &Mate| {
+        let began = Instant::now();
+        mate.member.leave().await;
+        began.elapsed()
+    };
+    let (one, other, endless) =
+        tokio::join!(leaving(&crew[4]), leaving(&crew[5]), leaving(&crew[3]));
+    println!("calls for 2 s: left after {one:.1?} and {other:.1?}, endless ones {endless:.1?}");
+    for took in [one, other] {
+        assert!((1.0..4.0).contains(&took.as_secs_f64()), "{took:?}");
+    }
+    assert!((9.5..14.0).contains(&endless.as_secs_f64()), "{endless:?}");
+    assert_eq!(crew[4].upstream.fleet(), None);
+    assert!(crew[3].member.snapshot().is_joined, "its calls go on, so it is a member");
+    let (excess, worst) = (load.times().excess(100.0), load.times().worst_second());
+    println!("{excess:.0} units beyond the rate, {worst} in the worst second");
+    assert!(excess <= 10.0 + 10.0 + 6.0 * 6.0 && worst <= 130, "{excess}, {worst}");
 }

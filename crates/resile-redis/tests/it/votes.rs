@@ -11,7 +11,7 @@ use resile_redis::Fleet;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::crew::{Mate, all_share};
+use crate::crew::{Mate, all_share, until};
 use crate::server::Server;
 
 const MEMBERS: usize = 5;
@@ -110,4 +110,38 @@ async fn one_member_probes_for_the_fleet() {
     println!("{probes} probes of {MEMBERS} members in 4 s, at most {most} at once");
     assert!(probes >= 1);
     assert_eq!(most, 1);
+    // The pause after a failed probe is that of all: 1.5 s.
+    assert!(probes <= 3, "{probes} probes");
+}
+
+/// One member has a short open time, and the others have a long one. Its probe lets all probe.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_probe_that_passes_lets_all_probe() {
+    let Some(server) = Server::start(&[]) else { return };
+    let opens_for = |seconds| {
+        let open = Backoff::fixed(Duration::from_secs(seconds));
+        Breaker::new().with_consecutive(2).with_open_time(open)
+    };
+    let join = |seconds| {
+        let fleet = Fleet::new(&server.url()).unwrap().with_votes(true);
+        Mate::join(&fleet, Upstream::new("voted").with_breaker(opens_for(seconds)))
+    };
+    let crew = [join(2), join(60), join(60), join(60)];
+    all_share(&crew).await;
+    for mate in &crew {
+        fail(mate, 2);
+        assert_eq!(state(mate), State::Open);
+    }
+    let calls = || {
+        for mate in &crew {
+            if let Ok(admission) = mate.upstream.try_admit() {
+                admission.succeeded();
+            }
+        }
+        crew.iter().all(|mate| state(mate) == State::Closed)
+    };
+    let states = || format!("{:?}", crew.iter().map(state).collect::<Vec<_>>());
+    let took = until("closed breakers", calls, states).await;
+    println!("all breakers closed {took:.1?} after they opened for 2 s and 60 s");
+    assert!(took >= Duration::from_secs(1) && took < Duration::from_secs(8), "{took:?}");
 }

@@ -109,6 +109,20 @@ impl Load {
         }
     }
 
+    /// Adds calls that each are admitted once.
+    pub(crate) fn add_calls(&mut self, mate: &Mate, calls: usize) {
+        for _ in 0..calls {
+            let (upstream, began) = (Arc::clone(&mate.upstream), self.began);
+            let times = Arc::clone(&self.times);
+            self.callers.spawn(async move {
+                if let Ok(admission) = upstream.admit(Never).await {
+                    times.lock().unwrap_or_else(PoisonError::into_inner).push(began.elapsed());
+                    admission.succeeded();
+                }
+            });
+        }
+    }
+
     /// Returns the time since the start.
     pub(crate) fn now(&self) -> Duration {
         self.began.elapsed()

@@ -1,48 +1,44 @@
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use super::super::{LeaseReply, LeaseRequest};
-use super::{MOST_UNITS, Model, SECOND, Stored, ceil, duration, id, micros};
+use super::rivals::{Place, Record, Rivals};
+use super::{MOST_PARTS, MOST_UNITS, Model, SECOND, Stored, Time, ceil, duration, id, micros};
+use std::collections::BTreeMap;
 
-const MOST_PARTS: i128 = 1 << 52;
 /// The leases after which a silent member is forgotten.
 const REMEMBERED: i128 = 30;
-/// The time for which an account counts as one that lacks units, in microseconds.
-const LACK: i128 = 200_000;
 
-/// The record of a member on an account.
+/// The return of the members after an outage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Record {
-    pub(crate) granted: i128,
-    pub(crate) spent: i128,
-    pub(crate) expiry: i128,
+pub(crate) struct Return {
+    since: i128,
+    /// The members, and those that have reported.
+    fleet: i128,
+    back: i128,
+    /// The parts that the account saved during the outage.
+    saved: i128,
+    till: i128,
 }
 
-impl Record {
-    pub(crate) fn held(self) -> i128 {
-        self.granted - self.spent
+impl Return {
+    /// Returns the parts that are withheld for the members that have not reported.
+    fn withheld(&self, now: i128, rate: i128) -> i128 {
+        let in_doubt = (self.saved + (now - self.since) * rate).min(MOST_PARTS);
+        in_doubt / self.fleet * (self.fleet - self.back)
     }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Claim {
-    pub(crate) id: String,
-    pub(crate) amount: i128,
-    pub(crate) expiry: i128,
 }
 
 /// The account behind `lease.lua`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) known: bool,
-    pub(crate) lacked_at: Option<i128>,
+    pub(crate) scarce_until: i128,
+    pub(crate) top: i128,
+    pub(crate) returning: Option<Return>,
     pub(crate) level: i128,
-    pub(crate) time: i128,
+    pub(crate) time: Time,
     pub(crate) scale: i128,
     pub(crate) birth: i128,
     pub(crate) origin: i128,
     pub(crate) swept: i128,
-    pub(crate) claim: Option<Claim>,
     pub(crate) records: BTreeMap<String, Record>,
     life: i128,
 }
@@ -53,11 +49,13 @@ impl Account {
         self.records.values().map(|record| record.held()).sum()
     }
 
-    /// Brings the level to `now`, in the scale of the request.
-    fn refill(&mut self, now: i128, capacity: i128, request: &LeaseRequest<'_>) {
+    /// Brings the level to the present, in the scale of the request. `before` is the time of the last
+    /// exchange.
+    /// Returns the parts that the account saved, if nobody has exchanged for a while.
+    fn refill(&mut self, before: i128, capacity: i128, request: &LeaseRequest<'_>) -> Option<i128> {
         let rate = i128::from(request.rate).clamp(0, MOST_PARTS);
         let scale = i128::from(request.scale).clamp(1, MOST_PARTS);
-        let ttl = micros(request.ttl);
+        let (ttl, now) = (micros(request.ttl), self.time.now);
         let bound = |level: i128| level.clamp(-capacity, capacity);
         let memory = request
             .memory
@@ -67,13 +65,13 @@ impl Account {
                 known: true,
                 level: memory.unwrap_or(capacity),
                 origin: memory.unwrap_or(capacity),
-                time: now,
+                time: self.time,
                 birth: now,
                 swept: now,
                 scale,
                 ..Self::default()
             };
-            return;
+            return Some(self.level.max(0));
         }
         if self.scale != scale {
             for parts in [&mut self.level, &mut self.origin] {
@@ -81,17 +79,36 @@ impl Account {
             }
             self.scale = scale;
         }
-        self.level = bound(bound(self.level) + (now - self.time) * rate);
-        if self.lacked_at.is_none_or(|at| now - at > LACK) {
+        let had = bound(self.level);
+        self.level = bound(had + (now - before) * rate);
+        let saved = (now - before >= ttl / 10).then_some(self.level - had);
+        if now > self.scarce_until {
             self.level = self.level.min(i128::from(request.calm).clamp(0, capacity));
         }
-        self.time = now;
         let is_young = now - self.birth < ttl;
         let is_known = self.records.contains_key(request.id);
         if let Some(memory) = memory.filter(|_| is_young && !is_known) {
             self.level = bound(self.level - (self.origin - memory).max(0));
             self.origin = self.origin.min(memory);
         }
+        saved
+    }
+
+    /// Begins, goes on with or ends the return of the members. Returns the parts that are withheld.
+    fn take_back(&mut self, saved: Option<i128>, request: &LeaseRequest<'_>) -> i128 {
+        let (now, ttl) = (self.time.now, micros(request.ttl));
+        let away = i128::from(request.away).min(1 << 20);
+        self.returning = self.returning.filter(|returning| returning.till > now);
+        if let Some(saved) = saved.filter(|_| self.returning.is_none() && away > 1) {
+            let till = now + 3 * ttl / 5;
+            self.returning = Some(Return { since: now, fleet: away, back: 0, saved, till });
+        }
+        let record = self.records.get(request.id);
+        let Some(returning) = &mut self.returning else { return 0 };
+        if record.map_or(away > 0, |record| record.expiry < returning.since + ttl) {
+            returning.back = (returning.back + 1).min(returning.fleet);
+        }
+        returning.withheld(now, i128::from(request.rate).clamp(0, MOST_PARTS))
     }
 
     fn sweep(&mut self, now: i128, ttl: i128, capacity: i128) {
@@ -99,6 +116,9 @@ impl Account {
             return;
         }
         self.swept = now;
+        let waiting = self.records.values().filter(|record| record.waits(now));
+        let lowest = waiting.map(|record| record.tag).chain([self.top]).min().unwrap();
+        self.top -= lowest;
         let gone = self.records.values_mut().filter(|record| record.expiry <= now);
         let back: i128 = gone
             .map(|record| {
@@ -109,12 +129,17 @@ impl Account {
             .sum();
         self.level = (self.level + back * self.scale).min(capacity);
         self.records.retain(|_, record| record.expiry + REMEMBERED * ttl > now);
+        for record in self.records.values_mut() {
+            record.tag = (record.tag - lowest).max(0);
+        }
     }
 }
 
 impl Model<LeaseRequest<'_>> for Account {
     fn step(&mut self, now: i128, request: &LeaseRequest<'_>) -> LeaseReply {
-        let now = if self.known { now.max(self.time) } else { now };
+        let before = self.time.now;
+        let stepped = duration(self.time.follow(now));
+        let now = self.time.now;
         let capacity = i128::from(request.capacity).clamp(0, MOST_PARTS);
         let rate = i128::from(request.rate).clamp(0, MOST_PARTS);
         let ttl = micros(request.ttl);
@@ -124,7 +149,8 @@ impl Model<LeaseRequest<'_>> for Account {
             [request.least, request.want].map(|n| i128::from(n).clamp(0, MOST_UNITS));
         let want = if ttl == 0 { 0 } else { want };
 
-        self.refill(now, capacity, request);
+        let saved = self.refill(before, capacity, request);
+        let withheld = self.take_back(saved, request);
         self.sweep(now, ttl, capacity);
 
         let scale = self.scale;
@@ -141,47 +167,56 @@ impl Model<LeaseRequest<'_>> for Account {
             self.level = self.level.min(told.min(capacity));
         }
 
-        let claim = self.claim.take().filter(|claim| claim.expiry > now);
-        let (is_own, other) = match claim {
-            Some(claim) if claim.id == request.id => (true, None),
-            other => (false, other),
-        };
-        let reserved = other.as_ref().map_or(0, |claim| claim.amount.clamp(0, room));
-        let need = least.min(want);
-        let free = (self.level.div_euclid(scale) - reserved).max(0);
-        let change = if held > want {
-            want - held
-        } else if held + free >= need {
-            free.min(want - held)
+        let others = self.records.iter().filter(|(name, record)| {
+            name.as_str() != request.id && record.waits(now) && now <= self.scarce_until
+        });
+        let rivals = Rivals(others.map(|(_, record)| *record).collect());
+        let first = rivals.first();
+        let (need, lack) = (least.min(want), want - held);
+        let turn = need.max(1);
+        let weight = i128::from(request.weight.clamp(1, 100));
+        let step = ceil(turn.min(1 << 42) * 1_000, weight);
+        let mut tag = record.map_or(0, |record| record.tag);
+        if lack > 0 && record.is_none_or(|record| !record.waits(now)) {
+            tag = tag.max(first.map_or(self.top, |first| first.tag + 1)).min(MOST_PARTS);
+        }
+        let pool = (self.level - withheld).div_euclid(scale).max(0);
+        let change = if lack <= 0 {
+            lack
         } else {
-            0
+            let first_turn = if need > held { need - held } else { turn };
+            let given = rivals.given(Place { lack, first_turn, turn, tag, step }, pool, room);
+            if held + given >= need { given } else { 0 }
         };
         held += change;
         self.level = (self.level - change * scale).min(capacity);
-        self.claim = other;
-        if held < need && need - held <= room && (is_own || self.claim.is_none()) {
-            let id = request.id.to_owned();
-            self.claim = Some(Claim { id, amount: need - held, expiry: now + ttl });
-        }
+        let turns = if change > 0 { ceil(change, turn) } else { -ceil(-change, turn) };
+        tag = (tag + turns * step).clamp(0, MOST_PARTS);
+        self.top = self.top.max(tag);
 
         let goal = if least == 0 { want } else { need };
         let missing = (goal - held).max(0);
-        if missing > 0 {
-            self.lacked_at = Some(now);
-        }
         let until_fit = if missing == 0 {
-            Some(Duration::ZERO)
+            Some(0)
         } else if rate == 0 || missing > room {
             None
         } else {
+            let reserved = rivals.ahead_of(tag).min(room);
             let parts = (missing + reserved) * scale - self.level;
-            Some(duration(ceil(parts.min(1 << 53), rate)))
+            Some(ceil(parts.min(1 << 53), rate).max(0))
         };
+        let expected = until_fit.unwrap_or(ttl / 2).min(ttl / 2);
+        let till = now + expected + 3 * ttl / 20;
+        let lack = want - held;
+        if lack > 0 {
+            self.scarce_until = self.scarce_until.max(till);
+        }
 
         if ttl == 0 {
             self.records.remove(request.id);
         } else {
-            let record = Record { granted: spent + held, spent, expiry: now + ttl };
+            let (granted, expiry) = (spent + held, now + ttl);
+            let record = Record { granted, spent, expiry, lack, turn, tag, step, till };
             self.records.insert(request.id.to_owned(), record);
         }
         let life = match rate {
@@ -192,8 +227,9 @@ impl Model<LeaseRequest<'_>> for Account {
         LeaseReply {
             granted: (spent + held).try_into().unwrap(),
             level: self.level.div_euclid(scale).try_into().unwrap(),
-            wait: until_fit,
+            wait: until_fit.map(duration),
             is_new: record.is_none(),
+            stepped,
         }
     }
 
@@ -202,19 +238,29 @@ impl Model<LeaseRequest<'_>> for Account {
         if !self.known {
             return stored;
         }
-        let Self { level, time, scale, birth, origin, swept, .. } = self;
-        let (names, values) = ("ltsbow", [level, time, scale, birth, origin, swept]);
-        for (name, value) in names.chars().zip(values) {
+        let Self { level, time: Time { now, offset }, scale, birth, origin, swept, .. } = self;
+        let (names, values) = ("ltsbowd", [level, now, scale, birth, origin, swept, offset]);
+        let (more, others) = ("uv", [&self.scarce_until, &self.top]);
+        let names = names.chars().chain(more.chars());
+        for (name, value) in names.zip(values.into_iter().chain(others)) {
             stored.insert(name.to_string(), value.to_string());
         }
-        if let Some(at) = self.lacked_at {
-            stored.insert("u".to_owned(), at.to_string());
+        if let Some(Return { since, fleet, back, saved, till }) = self.returning {
+            stored.insert("q".to_owned(), format!("{since} {fleet} {back} {saved} {till}"));
         }
-        if let Some(Claim { id, amount, expiry }) = &self.claim {
-            stored.insert("c".to_owned(), format!("{id} {amount} {expiry}"));
+        let waiting = self.records.iter().filter(|(_, record)| record.lack > 0);
+        let places: Vec<_> = waiting
+            .map(|(name, Record { lack, turn, tag, step, till, .. })| {
+                format!("{name} {lack} {turn} {tag} {step} {till}")
+            })
+            .collect();
+        if !places.is_empty() {
+            stored.insert("r".to_owned(), places.join(";"));
         }
-        for (name, Record { granted, spent, expiry }) in &self.records {
-            stored.insert(id(name), format!("{granted} {spent} {expiry}"));
+        for (name, record) in &self.records {
+            let Record { granted, spent, expiry, lack, turn, tag, step, till } = record;
+            let text = format!("{granted} {spent} {expiry} {lack} {turn} {tag} {step} {till}");
+            stored.insert(id(name), text);
         }
         stored
     }

@@ -1,0 +1,72 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use resile::fleet::State;
+use resile::time::Timer;
+
+use super::notices::Partial;
+use super::step::Agent;
+use crate::member::{self, Leased};
+
+/// What operators and programs see.
+impl<M: Timer> Agent<'_, M> {
+    /// Reports a state that lasts, and logs the reason of a bad one.
+    pub(super) fn tell(&mut self, now: Duration) {
+        let upstream = self.shared.upstream().name();
+        let told = self.notices.tell(self.state(), now);
+        let report = || self.shared.report(told, self.census.last());
+        if catch_unwind(AssertUnwindSafe(report)).is_err() {
+            tracing::error!(target: "resile", upstream, "fleet: an observer panicked");
+        }
+        let error = self.last_error.as_deref().unwrap_or_default();
+        if told == State::Safe && self.told != State::Safe {
+            let members = self.divisor();
+            if self.told == State::Joining {
+                tracing::warn!(
+                    target: "resile",
+                    upstream,
+                    "fleet: the store has never answered, so each process uses 1/{members} of the \
+                     limit. Is the fleet larger? Set the least number of members: {error}"
+                );
+            } else {
+                tracing::warn!(target: "resile", upstream, "fleet: safe mode: {error}");
+            }
+        }
+        self.told = told;
+        match self.notices.note_partial(self.is_partial(), now) {
+            Some(Partial::Begins) => tracing::warn!(
+                target: "resile",
+                upstream,
+                "fleet: the limits are shared, but the members, the hold or the votes fail: {error}"
+            ),
+            Some(Partial::Ends) => {
+                tracing::info!(target: "resile", upstream, "fleet: all parts are shared again");
+            }
+            None => {}
+        }
+    }
+
+    /// Returns whether the limits work, and the members, the hold or the votes do not.
+    fn is_partial(&self) -> bool {
+        self.presence.is_safe() && !matches!(self.state(), State::Safe | State::Coasting)
+    }
+
+    pub(super) fn describe(&self, snapshot: &mut member::Snapshot) {
+        snapshot.state = self.state();
+        snapshot.members = self.census.last();
+        snapshot.age = self.shared.upstream().fleet().and_then(|status| status.age);
+        snapshot.exchanges = self.exchanges;
+        snapshot.failures = self.failures;
+        snapshot.clock_steps = self.clock_steps;
+        snapshot.is_partial = self.is_partial();
+        if snapshot.last_error != self.last_error {
+            snapshot.last_error.clone_from(&self.last_error);
+        }
+        snapshot.leases.clear();
+        snapshot.leases.extend(self.leases.iter().map(|(lease, _)| Leased {
+            resource: lease.resource,
+            balance: self.shared.balance(lease.resource).unwrap_or(0),
+            level: lease.level(),
+        }));
+    }
+}

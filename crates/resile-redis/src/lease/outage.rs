@@ -1,0 +1,74 @@
+//! What the processes use during an outage and after it.
+
+#![expect(clippy::cast_precision_loss, reason = "counts of a test are small")]
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use resile::quota::Rate;
+
+use super::world::{Calls, World};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Lets the server be away for a time. Returns the most admissions since the beginning of the outage
+/// beyond the refill, and the units that the account and the processes had at its beginning.
+fn excess(
+    rate: Rate,
+    members: usize,
+    calls: Calls,
+    before: Duration,
+    outage: Duration,
+) -> (f64, f64) {
+    let mut world = World::new(rate, std::iter::repeat_n((calls, 1), members));
+    world.run(before);
+    let from = world.now;
+    world.outage = (from, from + outage);
+    let held: i64 = world.processes.iter().map(|process| process.balance.max(0)).sum();
+    let had = (world.account.level / i128::from(world.scale.parts)).max(0) + i128::from(held);
+    world.run(outage + 6 * SECOND);
+    let mut times: Vec<_> = world.processes.iter().flat_map(|it| it.admitted.clone()).collect();
+    times.retain(|at| *at >= from);
+    times.sort_unstable();
+    let per_second = f64::from(rate.count()) / rate.period().as_secs_f64();
+    let beyond = times
+        .iter()
+        .enumerate()
+        .map(|(index, at)| (index + 1) as f64 - per_second * at.saturating_sub(from).as_secs_f64());
+    (beyond.fold(0.0, f64::max), had as f64)
+}
+
+/// A limit of 6,000 a minute is used up, and 900 calls wait in each of eight processes. The first ones
+/// that came back got what was saved during the outage, which all had used.
+#[test]
+fn what_was_used_during_an_outage_is_not_spent_again() {
+    let rate = Rate::per_minute(6_000);
+    let calls = Calls::Loops { callers: 900, pause: Duration::ZERO };
+    for seconds in [3, 6, 20] {
+        let (excess, had) = excess(rate, 8, calls, 8 * SECOND, seconds * SECOND);
+        println!("an outage of {seconds} s: {excess:.0} beyond the refill, {had:.0} were there");
+        assert!(excess <= had + 30.0, "{excess}, {had} were there");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Since the beginning of an outage all processes use at most what the account and they had, the
+    /// refill, and the refill of a quarter of a second.
+    #[test]
+    fn the_excess_of_an_outage_is_bounded(
+        per_second in 20_u32..300,
+        burst in 1_u32..2_000,
+        members in 2_usize..10,
+        callers in 1_u32..100,
+        (before, outage) in (2_000_u64..8_000, 100_u64..9_000),
+    ) {
+        let calls = Calls::Loops { callers, pause: Duration::ZERO };
+        let [before, outage] = [before, outage].map(|millis| Duration::from_millis(millis / 2 * 2));
+        let rate = Rate::per_second(per_second).with_burst(burst);
+        let (excess, had) = excess(rate, members, calls, before, outage);
+        let slack = 0.25 * f64::from(per_second) + members as f64;
+        prop_assert!(excess <= had + slack, "{} of {}", excess, had);
+    }
+}

@@ -1,0 +1,138 @@
+//! The lines that operators see.
+
+use std::fmt::{Debug, Write as _};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use resile::fleet::State;
+use resile::{Cooldown, Upstream};
+use resile_redis::Fleet;
+use tokio::time::sleep;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Metadata, Subscriber, span};
+
+use crate::crew::{Mate, all_share, limited, until};
+use crate::proxy::{Proxy, Way};
+use crate::scene::run;
+use crate::server::Server;
+
+/// Keeps the lines at INFO and above of this thread.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        write!(self.0, " {field}={value:?}").unwrap();
+    }
+}
+
+impl Subscriber for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "resile" && *metadata.level() <= Level::INFO
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(event.metadata().level().to_string());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+impl Lines {
+    fn with(&self, text: &str) -> Vec<String> {
+        let lines = self.0.lock().unwrap();
+        lines.iter().filter(|line| line.contains(text)).cloned().collect()
+    }
+}
+
+/// Each line is of the thread of its test.
+fn capture() -> (Lines, tracing::subscriber::DefaultGuard) {
+    let lines = Lines::default();
+    let guard = tracing::subscriber::set_default(lines.clone());
+    (lines, guard)
+}
+
+#[tokio::test]
+async fn many_upstreams_that_join_at_once_warn_of_nothing() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture();
+    let fleet = Fleet::new(&server.url()).unwrap();
+    let name = |number: u32| -> &'static str { format!("joins{number}").leak() };
+    let join = |number| Upstream::new(name(number)).with_cooldown(Cooldown::new());
+    let crew: Vec<_> = (0..200).map(|number| Mate::join(&fleet, join(number))).collect();
+    for mate in &crew {
+        all_share(std::slice::from_ref(mate)).await;
+    }
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(lines.with("WARN"), [""; 0]);
+}
+
+/// Each answer of the server is lost for a moment, again and again.
+#[tokio::test]
+async fn a_server_at_the_edge_fills_no_log() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture();
+    let proxy = Proxy::start(server.port()).await;
+    let mate = Mate::join(&Fleet::new(&proxy.url()).unwrap(), limited(100, 10));
+    all_share(std::slice::from_ref(&mate)).await;
+    let before = lines.with("fleet").len();
+    for _ in 0..10 {
+        proxy.set(Way::Silent);
+        sleep(Duration::from_millis(120)).await;
+        proxy.set(Way::Pass);
+        sleep(Duration::from_millis(300)).await;
+    }
+    let told = lines.with("fleet").len() - before;
+    assert!(told <= 2, "{:?}", lines.with("fleet"));
+    // An outage is told once.
+    proxy.set(Way::Silent);
+    mate.becomes(State::Safe).await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(lines.with("fleet: safe mode:").len(), 1, "{:?}", lines.with("fleet"));
+}
+
+#[tokio::test]
+async fn a_start_without_a_server_tells_the_number_that_divides_the_limit() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    server.kill();
+    let (lines, _guard) = capture();
+    let fleet = Fleet::new(&server.url()).unwrap().with_least_members(8);
+    let mate = Mate::join(&fleet, limited(100, 10));
+    mate.becomes(State::Safe).await;
+    let told = || !lines.with("uses 1/8 of the limit").is_empty();
+    until("the warning", told, || format!("{:?}", lines.with(""))).await;
+}
+
+#[tokio::test]
+async fn a_part_that_fails_is_told_while_the_limits_are_shared() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture();
+    let upstream = limited(100, 10).with_cooldown(Cooldown::new());
+    let mate = Mate::join(&Fleet::new(&server.url()).unwrap(), upstream);
+    all_share(std::slice::from_ref(&mate)).await;
+    assert!(!mate.member.snapshot().is_partial);
+    run(&server, &["SET", "resile:1:{shared}:cooldown", "mine"]).await;
+    let is_told = || !lines.with("the hold or the votes fail").is_empty();
+    until("the warning", is_told, || format!("{:?}", mate.member.snapshot())).await;
+    let snapshot = mate.member.snapshot();
+    assert!(snapshot.is_partial && snapshot.state == State::Shared, "{snapshot:?}");
+    assert!(lines.with("WRONGTYPE").len() == 1, "{:?}", lines.with("fleet"));
+    run(&server, &["DEL", "resile:1:{shared}:cooldown"]).await;
+    let is_over = || !lines.with("all parts are shared again").is_empty();
+    until("the end", is_over, || format!("{:?}", mate.member.snapshot())).await;
+    assert!(!mate.member.snapshot().is_partial);
+}
