@@ -1,0 +1,5 @@
+//! The connections to the servers.
+
+mod store;
+
+pub(crate) use store::Store;
