@@ -14,7 +14,11 @@ mod scale;
 mod scripts;
 mod store;
 
+#[cfg(feature = "tls")]
+pub use error::BadTls;
 pub use error::{BadUrl, JoinError};
 pub use fail_mode::FailMode;
 pub use fleet::Fleet;
 pub use member::{Leased, Member, Snapshot};
+#[cfg(feature = "tls")]
+pub use store::Tls;

@@ -9,6 +9,7 @@ mod server;
 
 mod budget;
 mod clock;
+mod cluster;
 mod cooldown;
 mod faults;
 mod impatient;
@@ -19,5 +20,8 @@ mod messages;
 mod modes;
 mod rights;
 mod scene;
+mod sentinel;
+#[cfg(feature = "tls")]
+mod tls;
 mod votes;
 mod ways;
