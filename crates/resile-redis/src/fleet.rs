@@ -15,6 +15,7 @@ use crate::error::{BadUrl, JoinError};
 use crate::fail_mode::FailMode;
 use crate::keys::Keys;
 use crate::member::Member;
+use crate::meter::Meter;
 use crate::store::{Site, Store};
 
 /// A fleet: the processes that share upstreams through one Redis or Valkey server.
@@ -186,10 +187,11 @@ impl Fleet {
         if upstream.fleet().is_some() {
             return Err(JoinError::Joined);
         }
-        let (member, seat) = Member::new(upstream.name());
+        let id = new_id();
+        let (member, seat) = Member::new(upstream.name(), Arc::clone(&id));
         let keys = Keys::new(&self.prefix, upstream.name());
-        let context =
-            agent::Context { store: self.store.clone(), plan: self.plan, keys, id: new_id() };
+        let (store, plan, meter) = (self.store.clone(), self.plan, Meter::new(upstream.name()));
+        let context = agent::Context { store, plan, keys, id, meter };
         let mut task = Box::pin(agent::run(upstream, context, seat));
         // The first step ends before this returns, so the next call is under the fleet already.
         let _entered = runtime.enter();

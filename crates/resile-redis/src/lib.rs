@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod alarm;
 mod demand;
 mod error;
 mod fail_mode;
@@ -9,6 +10,7 @@ mod fleet;
 mod keys;
 mod lease;
 mod member;
+mod meter;
 mod mode;
 mod scale;
 mod scripts;

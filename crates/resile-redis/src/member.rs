@@ -10,6 +10,7 @@ use tokio::sync::watch;
 #[derive(Clone, Debug)]
 pub struct Member {
     name: Arc<str>,
+    id: Arc<str>,
     snapshot: Arc<Mutex<Snapshot>>,
     leaving: watch::Sender<bool>,
 }
@@ -32,6 +33,12 @@ pub struct Snapshot {
     pub exchanges: u64,
     /// The number of scripts that failed or had no answer in time.
     pub failures: u64,
+    /// The duration of the last exchange with an answer.
+    pub latency: Option<Duration>,
+    /// The time for which calls lack units and nothing was granted, although the server answers.
+    /// `None` until it is 5 s, and for a slow limit until it is 5 s and twice the time in which one
+    /// of the members gets these units.
+    pub starves_for: Option<Duration>,
     /// The last failure, in words. Without secrets.
     pub last_error: Option<String>,
 }
@@ -55,7 +62,7 @@ pub(crate) struct Seat {
 }
 
 impl Member {
-    pub(crate) fn new(name: &str) -> (Self, Seat) {
+    pub(crate) fn new(name: &str, id: Arc<str>) -> (Self, Seat) {
         let snapshot = Arc::new(Mutex::new(Snapshot {
             is_joined: true,
             state: State::Joining,
@@ -64,17 +71,26 @@ impl Member {
             leases: Vec::new(),
             exchanges: 0,
             failures: 0,
+            latency: None,
+            starves_for: None,
             last_error: None,
         }));
         let (leaving, receiver) = watch::channel(false);
         let seat = Seat { snapshot: Arc::clone(&snapshot), leaving: receiver };
-        (Self { name: Arc::from(name), snapshot, leaving }, seat)
+        (Self { name: Arc::from(name), id, snapshot, leaving }, seat)
     }
 
     /// Returns the name of the upstream.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the name by which the server tells this member apart from others: the number of the
+    /// process and a random number.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     /// Returns the state as of the last step of the task.

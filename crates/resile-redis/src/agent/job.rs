@@ -6,6 +6,7 @@ use resile::cooldown::Hold;
 use super::Context;
 use crate::keys::Keys;
 use crate::lease::Ask;
+use crate::meter::Meter;
 use crate::scale::Scale;
 use crate::scripts::{
     HoldReply, HoldRequest, LeaseReply, MemberRequest, ProbeReply, ProbeRequest, ProbeStep,
@@ -47,16 +48,22 @@ pub(super) struct Desk {
     store: Store,
     keys: Keys,
     id: Arc<str>,
+    pub(super) meter: Meter,
 }
 
 impl Desk {
     pub(super) fn new(context: &Context) -> Self {
-        Self { store: context.store.clone(), keys: context.keys.clone(), id: context.id.clone() }
+        Self {
+            store: context.store.clone(),
+            keys: context.keys.clone(),
+            id: context.id.clone(),
+            meter: context.meter.clone(),
+        }
     }
 
     /// Does one job.
     pub(super) async fn run(&self, job: &Job) -> Result<Answer, ScriptError> {
-        let Self { store, keys, id } = self;
+        let Self { store, keys, id, .. } = self;
         match job {
             Job::Subscribe => Ok(Answer::Subscribed(store.subscribe(&keys.holds()).await?)),
             Job::Renew(ttl) => {

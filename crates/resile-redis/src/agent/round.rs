@@ -3,7 +3,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::job::{Answer, Desk, Job};
 use crate::scripts::ScriptError;
@@ -41,10 +41,12 @@ impl Round {
             let exchanges = jobs.into_iter().map(|job| {
                 let desk = &desk;
                 async move {
+                    let began = Instant::now();
                     let answer = match timeout(limit, desk.run(&job)).await {
                         Ok(answer) => answer.map_err(Failure::Script),
                         Err(_) => Err(Failure::Timeout(limit)),
                     };
+                    desk.meter.exchanged(began.elapsed(), answer.is_ok());
                     (job, answer)
                 }
             });

@@ -13,8 +13,10 @@ use super::holds::Holds;
 use super::job::Job;
 use super::votes::Votes;
 use super::{Context, Plan};
+use crate::alarm::Alarm;
 use crate::lease::{Lease, TTL};
 use crate::member::{self, Leased};
+use crate::meter::Meter;
 use crate::mode::Mode;
 use crate::scale::Scale;
 
@@ -40,6 +42,11 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) last_error: Option<String>,
     /// True while the log has the reason of the safe mode.
     is_explained: bool,
+    /// One for each lease.
+    pub(super) alarms: Vec<Alarm>,
+    /// The longest time without a grant of all alarms that are on.
+    pub(super) starves_for: Option<Duration>,
+    meter: &'a Meter,
 }
 
 /// The time between two renewals of the membership, without the spread.
@@ -51,7 +58,7 @@ const TICK: Duration = Duration::from_millis(20);
 
 impl<'a, M: Timer> Agent<'a, M> {
     pub(super) fn new(shared: &'a Shared<'a, M>, context: &'a Context) -> Self {
-        let Context { plan, keys, id, .. } = context;
+        let Context { plan, keys, id, meter, .. } = context;
         let upstream = shared.upstream();
         let mut leases = Vec::new();
         let mut tokens = 0;
@@ -68,6 +75,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             shared.adjust(Resource::Budget, tokens.saturating_neg());
             leases.push(Lease::new(Resource::Budget, scale, Scale::cost_of(budget)));
         }
+        let alarms = vec![Alarm::default(); leases.len()];
         let leases = leases.into_iter().map(|lease| {
             let key = keys.lease(lease.resource);
             (lease, key)
@@ -89,6 +97,9 @@ impl<'a, M: Timer> Agent<'a, M> {
             failures: 0,
             last_error: None,
             is_explained: false,
+            alarms,
+            starves_for: None,
+            meter,
         }
     }
 
@@ -123,6 +134,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             tracing::error!(target: "resile", upstream, "fleet: an observer panicked");
         }
         self.explain();
+        self.watch(now);
     }
 
     /// Logs the reason of the safe mode, once.
@@ -267,6 +279,9 @@ impl<'a, M: Timer> Agent<'a, M> {
         snapshot.state = self.state();
         snapshot.members = self.census.last();
         snapshot.age = self.shared.upstream().fleet().and_then(|status| status.age);
+        let is_news = (snapshot.exchanges, snapshot.failures) != (self.exchanges, self.failures);
+        snapshot.latency = self.meter.latency();
+        snapshot.starves_for = self.starves_for;
         snapshot.exchanges = self.exchanges;
         snapshot.failures = self.failures;
         if snapshot.last_error != self.last_error {
@@ -278,12 +293,15 @@ impl<'a, M: Timer> Agent<'a, M> {
             balance: self.shared.balance(lease.resource).unwrap_or(0),
             level: lease.level(),
         }));
+        if is_news {
+            self.meter.publish(snapshot);
+        }
     }
 }
 
 /// Returns the units that the process has, and the amounts of the calls that wait for more. During a
 /// hold these calls need nothing yet.
-fn account<M: Timer>(shared: &Shared<'_, M>, resource: Resource) -> (i64, Waiting) {
+pub(super) fn account<M: Timer>(shared: &Shared<'_, M>, resource: Resource) -> (i64, Waiting) {
     let is_held = shared.hold().is_some();
     let waiting = if is_held { Waiting::default() } else { shared.waiting(resource) };
     (shared.balance(resource).unwrap_or(0), waiting)

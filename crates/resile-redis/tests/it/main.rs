@@ -7,11 +7,14 @@ mod proxy;
 #[path = "../support/server.rs"]
 mod server;
 
+mod alarm;
 mod budget;
 mod clock;
 mod cluster;
 mod cooldown;
 mod faults;
+#[cfg(feature = "metrics")]
+mod figures;
 mod impatient;
 mod latency;
 mod leave;
