@@ -26,5 +26,6 @@ mod scene;
 mod sentinel;
 #[cfg(feature = "tls")]
 mod tls;
+mod top;
 mod votes;
 mod ways;
