@@ -26,7 +26,7 @@ pub(super) async fn primary(
         let address = match answer {
             Ok(Ok(Some(address))) => address,
             Ok(Ok(None)) => {
-                wrong = "it knows none".to_owned();
+                "it knows none".clone_into(&mut wrong);
                 continue;
             }
             Ok(Err(error)) => {

@@ -33,7 +33,7 @@ struct Shared {
 struct Links {
     /// Where the keys are. `None` until the first search has an answer.
     map: Option<Map>,
-    links: Vec<(ConnectionAddr, Link)>,
+    open: Vec<(ConnectionAddr, Link)>,
     /// A number that changes when a connection was replaced.
     generation: u64,
     /// The begin of the last search.
@@ -221,17 +221,17 @@ impl Store {
 
 impl Links {
     fn link(&mut self, address: &ConnectionAddr) -> &mut Link {
-        let index = self.links.iter().position(|(other, _)| other == address);
+        let index = self.open.iter().position(|(other, _)| other == address);
         let index = index.unwrap_or_else(|| {
-            self.links.push((address.clone(), Link::default()));
-            self.links.len() - 1
+            self.open.push((address.clone(), Link::default()));
+            self.open.len() - 1
         });
-        &mut self.links[index].1
+        &mut self.open[index].1
     }
 
     fn answered(&mut self, address: &ConnectionAddr) {
         // A search may have removed the link meanwhile.
-        if let Some((_, link)) = self.links.iter_mut().find(|(other, _)| other == address) {
+        if let Some((_, link)) = self.open.iter_mut().find(|(other, _)| other == address) {
             link.answered();
         }
     }
@@ -249,7 +249,7 @@ impl Links {
         self.wrong = None;
         if self.map.as_ref() != Some(&map) {
             self.generation += 1;
-            self.links.retain(|(address, _)| map.addresses().any(|other| other == address));
+            self.open.retain(|(address, _)| map.addresses().any(|other| other == address));
             self.map = Some(map);
         }
     }
@@ -258,9 +258,8 @@ impl Links {
 /// Returns the server that a node names. A node that does not know the host names none.
 fn redirected(place: &str, from: &ConnectionAddr) -> Option<ConnectionAddr> {
     let (host, port) = place.rsplit_once(':')?;
-    let same = match from {
-        ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => host,
-        _ => return None,
+    let (ConnectionAddr::Tcp(same, _) | ConnectionAddr::TcpTls { host: same, .. }) = from else {
+        return None;
     };
     let host = if matches!(host, "" | "?") { same } else { host };
     Some(at(from, host, port.parse().ok()?))

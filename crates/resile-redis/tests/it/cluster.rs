@@ -42,8 +42,7 @@ fn node() -> Option<Server> {
 fn text(value: &Value) -> String {
     match value {
         Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Value::SimpleString(text) => text.clone(),
-        Value::VerbatimString { text, .. } => text.clone(),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => text.clone(),
         _ => String::new(),
     }
 }

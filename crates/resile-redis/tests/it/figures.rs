@@ -60,7 +60,7 @@ async fn the_metrics_are_the_figures_of_the_snapshot() {
                 leases.push((key.name().to_owned(), label("limit").unwrap(), value.into_inner()));
             }
             ("resile_fleet_starving", DebugValue::Gauge(value)) => {
-                starving = Some(value.into_inner())
+                starving = Some(value.into_inner());
             }
             (name, value) => panic!("{kind:?} {name} {value:?}"),
         }

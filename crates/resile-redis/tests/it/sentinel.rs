@@ -113,15 +113,15 @@ async fn the_fleet_follows_a_fail_over() {
     sleep(Duration::from_secs(2)).await;
     let times = load.times();
     let seconds = load.now().saturating_sub(from).as_secs_f64();
-    let part = times.between(from, load.now()).count() / (f64::from(LIMIT) * seconds);
+    let used = times.between(from, load.now()).count() / (f64::from(LIMIT) * seconds);
     let excess = times.excess(f64::from(LIMIT));
     println!(
         "promoted after {promoted:.1?}, shared after {shared:.1?}, {:.1} % of the limit, \
          excess {excess:.0} units",
-        part * 100.0
+        used * 100.0
     );
     assert!(shared.saturating_sub(promoted) < Duration::from_secs(6), "{shared:?}");
-    assert!(part > 0.8, "{part}");
+    assert!(used > 0.8, "{used}");
     // The replica may lack the last writes: one lease of each.
     assert!(excess <= f64::from(MOST_EXCESS + LEASES), "{excess}");
 
