@@ -29,3 +29,13 @@ fleet() {
     "$bin" --quick --out "$out"
     grep -q '</svg>' "$out/fleet-redis.svg"
 }
+
+# `top` reads a server of its own. It exits with 2 on wrong arguments, and with 3 without an answer.
+top() {
+    local bin="$CARGO_TARGET_DIR/debug/examples/top"
+    cargo build --quiet -p resile-redis --examples
+    ends_with 0 "$bin" --help
+    ends_with 2 "$bin"
+    ends_with 2 "$bin" redis://127.0.0.1:1 resile more
+    ends_with 3 "$bin" redis://127.0.0.1:1
+}

@@ -16,6 +16,7 @@ mod cooldown;
 mod cooldown_calls;
 mod drop_at_every_await_with_all_parts;
 mod fleet;
+mod fleet_seam;
 mod guard;
 mod keyed;
 mod quota;

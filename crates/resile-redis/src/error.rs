@@ -1,7 +1,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// An error of [`Fleet::new`](crate::Fleet::new): the address is no URL of a Redis server.
+/// An error of the constructors of [`Fleet`](crate::Fleet): an address is no URL of a Redis server.
 ///
 /// The error does not print the URL, which may have a password.
 #[derive(Debug)]
@@ -15,6 +15,21 @@ impl fmt::Display for BadUrl {
 }
 
 impl Error for BadUrl {}
+
+/// An error of [`Fleet::with_tls`](crate::Fleet::with_tls): the certificates cannot be used.
+#[cfg(feature = "tls")]
+#[derive(Debug)]
+pub struct BadTls(pub(crate) String);
+
+#[cfg(feature = "tls")]
+impl fmt::Display for BadTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the certificates cannot be used: {}", self.0)
+    }
+}
+
+#[cfg(feature = "tls")]
+impl Error for BadTls {}
 
 /// An error of [`Fleet::join`](crate::Fleet::join).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,8 @@ use crate::error::{BadUrl, JoinError};
 use crate::fail_mode::FailMode;
 use crate::keys::Keys;
 use crate::member::Member;
-use crate::store::Store;
+use crate::meter::Meter;
+use crate::store::{Site, Store};
 
 /// A fleet: the processes that share upstreams through one Redis or Valkey server.
 ///
@@ -68,7 +69,56 @@ impl Fleet {
     ///
     /// [`BadUrl`] if `url` is not such a URL. A server that is away is no error.
     pub fn new(url: &str) -> Result<Self, BadUrl> {
-        Ok(Self { store: Store::new(url)?, plan: Plan::new(), prefix: Arc::from("resile") })
+        Ok(Self::at(Site::server(url)?))
+    }
+
+    /// Creates a fleet on the primary that Redis Sentinel knows by a name. Connects with the first
+    /// [`join`](Self::join), and after a fail-over to the new primary.
+    ///
+    /// `sentinels` are the URLs of the sentinels, with their credentials if they have any. Most of
+    /// their answers decide. `primary` is the name, such as `mymaster`. For a server with
+    /// credentials, a database or TLS it is a URL with the name as its host:
+    /// `rediss://user:password@mymaster/0`.
+    ///
+    /// # Errors
+    ///
+    /// [`BadUrl`] without a sentinel, and if a URL is none. A sentinel that is away is no error.
+    pub fn sentinel(
+        sentinels: impl IntoIterator<Item = impl Into<String>>,
+        primary: &str,
+    ) -> Result<Self, BadUrl> {
+        let urls: Vec<String> = sentinels.into_iter().map(Into::into).collect();
+        Ok(Self::at(Site::sentinels(&urls, primary)?))
+    }
+
+    /// Creates a fleet on a cluster. Connects with the first [`join`](Self::join).
+    ///
+    /// `nodes` are the URLs of some nodes, which tell the others. The others have the credentials
+    /// of the first one. All keys of an upstream are on one node, so an upstream needs one
+    /// connection.
+    ///
+    /// # Errors
+    ///
+    /// [`BadUrl`] without a node, and if a URL is none. A node that is away is no error.
+    pub fn cluster(nodes: impl IntoIterator<Item = impl Into<String>>) -> Result<Self, BadUrl> {
+        let urls: Vec<String> = nodes.into_iter().map(Into::into).collect();
+        Ok(Self::at(Site::cluster(&urls)?))
+    }
+
+    fn at(site: Site) -> Self {
+        Self { store: Store::new(site), plan: Plan::new(), prefix: Arc::from("resile") }
+    }
+
+    /// Sets the certificates of connections over TLS. Without them, a `rediss://` URL trusts the
+    /// certificate authorities of the system.
+    ///
+    /// # Errors
+    ///
+    /// [`BadTls`](crate::BadTls) if a certificate cannot be read, or without a `rediss://` URL.
+    #[cfg(feature = "tls")]
+    pub fn with_tls(mut self, tls: &crate::Tls) -> Result<Self, crate::BadTls> {
+        self.store = Store::new(self.store.site().clone().with_tls(tls)?);
+        Ok(self)
     }
 
     /// Sets the start of all keys and channels.
@@ -156,10 +206,11 @@ impl Fleet {
         if upstream.fleet().is_some() {
             return Err(JoinError::Joined);
         }
-        let (member, seat) = Member::new(upstream.name());
+        let id = new_id();
+        let (member, seat) = Member::new(upstream.name(), Arc::clone(&id));
         let keys = Keys::new(&self.prefix, upstream.name());
-        let context =
-            agent::Context { store: self.store.clone(), plan: self.plan, keys, id: new_id() };
+        let (store, plan, meter) = (self.store.clone(), self.plan, Meter::new(upstream.name()));
+        let context = agent::Context { store, plan, keys, id, meter };
         let mut task = Box::pin(agent::run(upstream, context, seat));
         // The first step ends before this returns, so the next call is under the fleet already.
         let _entered = runtime.enter();
@@ -183,7 +234,7 @@ fn new_id() -> Arc<str> {
 impl fmt::Debug for Fleet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fleet")
-            .field("address", &self.store.address())
+            .field("site", &self.store.site().words())
             .field("prefix", &self.prefix)
             .field("plan", &self.plan)
             .finish_non_exhaustive()

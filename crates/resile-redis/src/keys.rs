@@ -54,7 +54,7 @@ impl Keys {
 }
 
 /// Returns a stable word for a dimension.
-const fn word(dimension: Dimension) -> &'static str {
+pub(crate) const fn word(dimension: Dimension) -> &'static str {
     match dimension {
         Dimension::Requests => "requests",
         Dimension::Input => "input",

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod alarm;
 mod demand;
 mod error;
 mod fail_mode;
@@ -9,12 +10,17 @@ mod fleet;
 mod keys;
 mod lease;
 mod member;
+mod meter;
 mod mode;
 mod scale;
 mod scripts;
 mod store;
 
+#[cfg(feature = "tls")]
+pub use error::BadTls;
 pub use error::{BadUrl, JoinError};
 pub use fail_mode::FailMode;
 pub use fleet::Fleet;
 pub use member::{Leased, Member, Snapshot};
+#[cfg(feature = "tls")]
+pub use store::Tls;

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 #[derive(Clone, Debug)]
 pub struct Member {
     name: Arc<str>,
+    id: Arc<str>,
     snapshot: Arc<Mutex<Snapshot>>,
     leaving: watch::Sender<bool>,
 }
@@ -38,6 +39,12 @@ pub struct Snapshot {
     /// The number of times that the clock of the server ran back by half a second or more, as this
     /// process was told. One member is told of a step.
     pub clock_steps: u64,
+    /// The duration of the last exchange with an answer.
+    pub latency: Option<Duration>,
+    /// The time for which calls lack units and nothing was granted, although the server answers.
+    /// `None` until it is 5 s, and for a slow limit until it is 5 s and twice the time in which one
+    /// of the members gets these units.
+    pub starves_for: Option<Duration>,
     /// The last failure, in words. Without secrets.
     pub last_error: Option<String>,
 }
@@ -62,7 +69,7 @@ pub(crate) struct Seat {
 }
 
 impl Member {
-    pub(crate) fn new(name: &str) -> (Self, Seat) {
+    pub(crate) fn new(name: &str, id: Arc<str>) -> (Self, Seat) {
         let snapshot = Arc::new(Mutex::new(Snapshot {
             is_joined: true,
             state: State::Joining,
@@ -73,17 +80,26 @@ impl Member {
             exchanges: 0,
             failures: 0,
             clock_steps: 0,
+            latency: None,
+            starves_for: None,
             last_error: None,
         }));
         let (leaving, receiver) = watch::channel(false);
         let seat = Seat { snapshot: Arc::clone(&snapshot), leaving: Some(receiver) };
-        (Self { name: Arc::from(name), snapshot, leaving }, seat)
+        (Self { name: Arc::from(name), id, snapshot, leaving }, seat)
     }
 
     /// Returns the name of the upstream.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the name by which the server tells this member apart from others: the number of the
+    /// process and a random number.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     /// Returns the state as of the last step of the task.

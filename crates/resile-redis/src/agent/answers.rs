@@ -79,6 +79,9 @@ impl<M: Timer> Agent<'_, M> {
                 self.notice_step(reply.stepped, now);
                 if let Some((lease, _)) = self.leases.get_mut(*index) {
                     let change = lease.answered(ask, &reply, now);
+                    if change > 0 {
+                        self.alarms[*index].granted(now);
+                    }
                     self.shared.adjust(lease.resource, change);
                     self.shared.extend(lease.resource, lease.ends_at().saturating_sub(now));
                     let ceiling = ceiling(lease, &reply, ask.want);

@@ -6,6 +6,7 @@ use resile::cooldown::Hold;
 use super::Context;
 use crate::keys::Keys;
 use crate::lease::Ask;
+use crate::meter::Meter;
 use crate::scale::Scale;
 use crate::scripts::{
     HoldReply, HoldRequest, LeaseReply, MemberReply, MemberRequest, ProbeReply, ProbeRequest,
@@ -48,17 +49,24 @@ pub(super) struct Desk {
     keys: Keys,
     id: Arc<str>,
     weight: u32,
+    pub(super) meter: Meter,
 }
 
 impl Desk {
     pub(super) fn new(context: &Context) -> Self {
-        let Context { store, keys, id, plan } = context;
-        Self { store: store.clone(), keys: keys.clone(), id: id.clone(), weight: plan.weight }
+        let Context { store, keys, id, plan, meter } = context;
+        Self {
+            store: store.clone(),
+            keys: keys.clone(),
+            id: id.clone(),
+            weight: plan.weight,
+            meter: meter.clone(),
+        }
     }
 
     /// Does one job.
     pub(super) async fn run(&self, job: &Job) -> Result<Answer, ScriptError> {
-        let Self { store, keys, id, weight } = self;
+        let Self { store, keys, id, weight, .. } = self;
         match job {
             Job::Subscribe => Ok(Answer::Subscribed(store.subscribe(&keys.holds()).await?)),
             Job::Renew(ttl) => {

@@ -10,6 +10,7 @@ mod round;
 mod step;
 mod tell;
 mod votes;
+mod watch;
 
 use std::future::poll_fn;
 use std::ops::Deref;
@@ -24,6 +25,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::fail_mode::FailMode;
 use crate::keys::Keys;
 use crate::member::Seat;
+use crate::meter::Meter;
 use crate::store::Store;
 use job::Desk;
 use round::Round;
@@ -67,6 +69,7 @@ pub(crate) struct Context {
     pub(crate) plan: Plan,
     pub(crate) keys: Keys,
     pub(crate) id: Arc<str>,
+    pub(crate) meter: Meter,
 }
 
 /// Shares an upstream until its member leaves.

@@ -38,15 +38,17 @@ impl Round {
         }
         let desk = desk.clone();
         self.0 = Some(Box::pin(async move {
-            let began = Instant::now();
             let exchanges = jobs.into_iter().map(|job| {
                 let desk = &desk;
                 async move {
+                    let began = Instant::now();
                     let answer = match timeout(limit, desk.run(&job)).await {
                         Ok(answer) => answer.map_err(Failure::Script),
                         Err(_) => Err(Failure::Timeout(limit)),
                     };
-                    (job, answer, began.elapsed())
+                    let took = began.elapsed();
+                    desk.meter.exchanged(took, answer.is_ok());
+                    (job, answer, took)
                 }
             });
             join_all(exchanges).await

@@ -14,7 +14,9 @@ use super::notices::Notices;
 use super::pace::Pace;
 use super::votes::Votes;
 use super::{Context, Plan};
+use crate::alarm::Alarm;
 use crate::lease::{Lease, TTL};
+use crate::meter::Meter;
 use crate::mode::Mode;
 use crate::scale::Scale;
 
@@ -45,6 +47,11 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) notices: Notices,
     /// The state that operators were told last.
     pub(super) told: State,
+    /// One for each lease.
+    pub(super) alarms: Vec<Alarm>,
+    /// The longest time without a grant of all alarms that are on.
+    pub(super) starves_for: Option<Duration>,
+    pub(super) meter: &'a Meter,
 }
 
 /// The time between two renewals of the membership, without the spread.
@@ -56,7 +63,7 @@ const TICK: Duration = Duration::from_millis(20);
 
 impl<'a, M: Timer> Agent<'a, M> {
     pub(super) fn new(shared: &'a Shared<'a, M>, context: &'a Context) -> Self {
-        let Context { plan, keys, id, .. } = context;
+        let Context { plan, keys, id, meter, .. } = context;
         let upstream = shared.upstream();
         let mut leases = Vec::new();
         let mut tokens = 0;
@@ -73,6 +80,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             shared.adjust(Resource::Budget, tokens.saturating_neg());
             leases.push(Lease::new(Resource::Budget, scale, Scale::cost_of(budget)));
         }
+        let alarms = vec![Alarm::default(); leases.len()];
         let leases = leases.into_iter().map(|lease| {
             let key = keys.lease(lease.resource);
             (lease, key)
@@ -98,6 +106,9 @@ impl<'a, M: Timer> Agent<'a, M> {
             pace: Pace::new(plan.timeout),
             notices: Notices::new(),
             told: State::Joining,
+            alarms,
+            starves_for: None,
+            meter,
         }
     }
 
@@ -127,6 +138,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             self.shared.upstream().advise(self.votes.advice(now));
         }
         self.tell(now);
+        self.watch(now);
     }
 
     pub(super) const fn id(&self) -> &str {
@@ -263,7 +275,7 @@ impl<'a, M: Timer> Agent<'a, M> {
 
 /// Returns the units that the process has, and the amounts of the calls that wait for more. During a
 /// hold these calls need nothing yet.
-fn account<M: Timer>(shared: &Shared<'_, M>, resource: Resource) -> (i64, Waiting) {
+pub(super) fn account<M: Timer>(shared: &Shared<'_, M>, resource: Resource) -> (i64, Waiting) {
     let is_held = shared.hold().is_some();
     let waiting = if is_held { Waiting::default() } else { shared.waiting(resource) };
     (shared.balance(resource).unwrap_or(0), waiting)

@@ -55,6 +55,9 @@ impl<M: Timer> Agent<'_, M> {
         snapshot.state = self.state();
         snapshot.members = self.census.last();
         snapshot.age = self.shared.upstream().fleet().and_then(|status| status.age);
+        let is_news = (snapshot.exchanges, snapshot.failures) != (self.exchanges, self.failures);
+        snapshot.latency = self.meter.latency();
+        snapshot.starves_for = self.starves_for;
         snapshot.exchanges = self.exchanges;
         snapshot.failures = self.failures;
         snapshot.clock_steps = self.clock_steps;
@@ -68,5 +71,8 @@ impl<M: Timer> Agent<'_, M> {
             balance: self.shared.balance(lease.resource).unwrap_or(0),
             level: lease.level(),
         }));
+        if is_news {
+            self.meter.publish(snapshot);
+        }
     }
 }

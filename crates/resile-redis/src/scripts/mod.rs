@@ -77,6 +77,8 @@ pub(crate) async fn run<R: Request>(
 pub(crate) enum ScriptError {
     /// The server refused the script, or did not answer.
     Server(RedisError),
+    /// No server is known that has the key.
+    Lost(String),
     /// The reply does not have the form that the script returns.
     Reply { script: &'static str, reply: String },
 }
@@ -85,6 +87,7 @@ impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Server(error) => write!(f, "the server did not run the script: {error}"),
+            Self::Lost(why) => write!(f, "the server is not found: {why}"),
             Self::Reply { script, reply } => {
                 write!(f, "the script `{script}` returned an unexpected reply: {reply}")
             }
@@ -96,7 +99,7 @@ impl Error for ScriptError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Server(error) => Some(error),
-            Self::Reply { .. } => None,
+            Self::Lost(_) | Self::Reply { .. } => None,
         }
     }
 }

@@ -7,11 +7,15 @@ mod proxy;
 #[path = "../support/server.rs"]
 mod server;
 
+mod alarm;
 mod budget;
 mod clock;
+mod cluster;
 mod cooldown;
 mod fair;
 mod faults;
+#[cfg(feature = "metrics")]
+mod figures;
 mod impatient;
 mod latency;
 mod leave;
@@ -21,6 +25,10 @@ mod messages;
 mod modes;
 mod rights;
 mod scene;
+mod sentinel;
 mod steps;
+#[cfg(feature = "tls")]
+mod tls;
+mod top;
 mod votes;
 mod ways;

@@ -44,7 +44,7 @@ async fn closed() {
     scene.goes_on(fault, 0.0);
     scene.keeps_the_limit(0.0);
     let noticed = from + Duration::from_millis(600);
-    assert_eq!(scene.load.times().between(noticed, fault.to).0, []);
+    assert!(scene.load.times().between(noticed, fault.to).0.is_empty());
 }
 
 /// The processes divide the limit by the least number of members, because nobody told them their

@@ -12,15 +12,7 @@ use crate::server::Server;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_user_with_the_rights_of_the_readme() {
     let Some(server) = Server::start(&[]) else { return };
-    let readme = include_str!("../../README.md");
-    let line = readme.split("```text\nACL ").nth(1).unwrap().split("```").next().unwrap();
-    let mut command = redis::cmd("ACL");
-    for word in line.split_whitespace().filter(|word| *word != "\\") {
-        command.arg(word);
-    }
-    let client = redis::Client::open(server.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-    let _: () = command.query_async(&mut connection).await.unwrap();
+    grant(&server, &[]).await;
 
     let url = server.url().replace("redis://", "redis://resile:password@");
     let upstream = || {
@@ -39,4 +31,18 @@ async fn a_user_with_the_rights_of_the_readme() {
     for mate in &crew {
         assert_eq!(mate.member.snapshot().last_error, None);
     }
+}
+
+/// Creates the user `resile` with the rights of the README and further ones.
+pub(crate) async fn grant(server: &Server, more: &[&str]) {
+    let readme = include_str!("../../README.md");
+    let line = readme.split("```text\nACL ").nth(1).unwrap().split("```").next().unwrap();
+    let mut command = redis::cmd("ACL");
+    for word in line.split_whitespace().filter(|word| *word != "\\") {
+        command.arg(word);
+    }
+    command.arg(more);
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let _: () = command.query_async(&mut connection).await.unwrap();
 }

@@ -87,11 +87,7 @@ impl Server {
     }
 
     fn start_in(args: &[&str], is_alone: bool) -> Option<Self> {
-        let Some(binary) = find(&["redis-server", "valkey-server"]) else {
-            eprintln!("!!! SKIPPED: this test needs `redis-server` or `valkey-server` in PATH");
-            assert!(env::var("CI").as_deref() != Ok("true"), "CI needs a server for this test");
-            return None;
-        };
+        let binary = binary()?;
         let mut turn = Some(Turn::take(is_alone));
         let folder = new_folder();
         let args: Vec<String> = args.iter().map(ToString::to_string).collect();
@@ -201,6 +197,20 @@ impl Drop for Server {
     }
 }
 
+/// Returns the program of a server. `None` if there is none.
+///
+/// # Panics
+///
+/// Panics without a server if `CI` is `true`.
+pub(crate) fn binary() -> Option<PathBuf> {
+    let binary = find(&["redis-server", "valkey-server"]);
+    if binary.is_none() {
+        eprintln!("!!! SKIPPED: this test needs `redis-server` or `valkey-server` in PATH");
+        assert!(env::var("CI").as_deref() != Ok("true"), "CI needs a server for this test");
+    }
+    binary
+}
+
 fn find(names: &[&str]) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     let folders: Vec<PathBuf> = env::split_paths(&path).collect();
@@ -208,7 +218,7 @@ fn find(names: &[&str]) -> Option<PathBuf> {
     files.into_iter().find(|file| file.is_file())
 }
 
-fn new_folder() -> PathBuf {
+pub(crate) fn new_folder() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("resile-redis-{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let folder = env::temp_dir().join(name);
@@ -216,7 +226,7 @@ fn new_folder() -> PathBuf {
     folder
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
@@ -232,7 +242,7 @@ fn spawn(binary: &Path, folder: &Path, port: u16, args: &[String]) -> Child {
 }
 
 /// Sends one command in the form for terminals and returns the beginning of the answer.
-fn ask(port: u16, command: &str) -> io::Result<String> {
+pub(crate) fn ask(port: u16, command: &str) -> io::Result<String> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut stream = TcpStream::connect_timeout(&address, ANSWER)?;
     stream.set_read_timeout(Some(ANSWER))?;

@@ -1,0 +1,111 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+#[cfg(feature = "metrics")]
+use ::metrics::{
+    SharedString, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
+    histogram,
+};
+use resile::upstream::Resource;
+
+use crate::keys;
+use crate::member::Snapshot;
+
+/// The figures of the exchanges of one member. With the feature `metrics` it publishes them.
+#[derive(Clone, Debug)]
+pub(crate) struct Meter {
+    /// The duration of the last exchange with an answer in nanoseconds, or [`NONE`].
+    latency: Arc<AtomicU64>,
+    #[cfg(feature = "metrics")]
+    name: SharedString,
+}
+
+const NONE: u64 = u64::MAX;
+
+impl Meter {
+    #[cfg_attr(not(feature = "metrics"), expect(unused_variables, reason = "a label"))]
+    pub(crate) fn new(name: &str) -> Self {
+        #[cfg(feature = "metrics")]
+        describe();
+        Self {
+            latency: Arc::new(AtomicU64::new(NONE)),
+            #[cfg(feature = "metrics")]
+            name: SharedString::from(name.to_owned()),
+        }
+    }
+
+    /// Counts an exchange.
+    pub(crate) fn exchanged(&self, took: Duration, has_answer: bool) {
+        if has_answer {
+            let nanos = u64::try_from(took.as_nanos()).unwrap_or(NONE - 1);
+            self.latency.store(nanos, Ordering::Relaxed);
+        }
+        #[cfg(feature = "metrics")]
+        {
+            let outcome = if has_answer { "ok" } else { "failed" };
+            let name = || self.name.clone();
+            let series = "resile_fleet_exchanges_total";
+            counter!(series, "upstream" => name(), "outcome" => outcome).increment(1);
+            let series = "resile_fleet_exchange_duration_seconds";
+            histogram!(series, "upstream" => name(), "outcome" => outcome)
+                .record(took.as_secs_f64());
+        }
+    }
+
+    /// Returns the duration of the last exchange with an answer.
+    pub(crate) fn latency(&self) -> Option<Duration> {
+        let nanos = self.latency.load(Ordering::Relaxed);
+        (nanos != NONE).then(|| Duration::from_nanos(nanos))
+    }
+
+    /// Publishes the state.
+    #[cfg(feature = "metrics")]
+    #[expect(clippy::cast_precision_loss, reason = "units are shown to people")]
+    pub(crate) fn publish(&self, snapshot: &Snapshot) {
+        let name = || self.name.clone();
+        for lease in &snapshot.leases {
+            // A budget counts millionths.
+            let unit = if lease.resource == Resource::Budget { 1e6 } else { 1.0 };
+            let word = word(lease.resource);
+            gauge!("resile_fleet_lease", "upstream" => name(), "limit" => word)
+                .set(lease.balance as f64 / unit);
+            if let Some(level) = lease.level {
+                gauge!("resile_fleet_level", "upstream" => name(), "limit" => word)
+                    .set(level as f64 / unit);
+            }
+        }
+        let starves = if snapshot.starves_for.is_some() { 1.0 } else { 0.0 };
+        gauge!("resile_fleet_starving", "upstream" => name()).set(starves);
+    }
+
+    /// Without the feature there is nothing to do.
+    #[cfg(not(feature = "metrics"))]
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    pub(crate) const fn publish(&self, _: &Snapshot) {}
+}
+
+/// Returns a stable word for a limit.
+pub(crate) const fn word(resource: Resource) -> &'static str {
+    match resource {
+        Resource::Quota(dimension) => keys::word(dimension),
+        _ => "budget",
+    }
+}
+
+/// Describes every series to the recorder installed at that time.
+#[cfg(feature = "metrics")]
+fn describe() {
+    describe_counter!("resile_fleet_exchanges_total", "Exchanges with the store, by outcome.");
+    describe_histogram!(
+        "resile_fleet_exchange_duration_seconds",
+        Unit::Seconds,
+        "Duration of exchanges with the store, by outcome."
+    );
+    describe_gauge!("resile_fleet_lease", "Units that the process has. Negative units are a debt.");
+    describe_gauge!("resile_fleet_level", "Units that the fleet has left, as last reported.");
+    describe_gauge!(
+        "resile_fleet_starving",
+        "1 while calls wait, the store answers and nothing is granted for seconds."
+    );
+}

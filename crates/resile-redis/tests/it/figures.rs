@@ -1,0 +1,88 @@
+//! The metrics of the exchange are the figures of the snapshot.
+
+use std::time::Duration;
+
+use metrics_util::MetricKind;
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use resile::{Budget, Never};
+use resile_redis::Fleet;
+use tokio::time::sleep;
+
+use crate::crew::{Mate, all_share, limited, until};
+use crate::server::Server;
+
+/// The task runs on the thread of the test, whose recorder it then has.
+#[tokio::test]
+async fn the_metrics_are_the_figures_of_the_snapshot() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let Some(mut server) = Server::start(&[]) else { return };
+    let upstream = limited(100, 50).with_budget(Budget::new());
+    let mate = Mate::join(&Fleet::new(&server.url()).unwrap(), upstream);
+    all_share(std::slice::from_ref(&mate)).await;
+    for _ in 0..20 {
+        mate.upstream.admit(Never).await.unwrap().succeeded();
+    }
+    sleep(Duration::from_millis(2_500)).await; // until an exchange has the last state
+    let before = mate.member.snapshot();
+    server.kill();
+    let snapshot = || mate.member.snapshot();
+    let words = || format!("{:?}", snapshot());
+    until("failures", || snapshot().failures > before.failures + 3, words).await;
+    let after = snapshot();
+
+    let mut counted = [0, 0];
+    let (mut leases, mut durations) = (Vec::new(), 0);
+    let mut starving = None;
+    for (key, unit, text, value) in snapshotter.snapshot().into_vec() {
+        let (kind, key) = key.into_parts();
+        let label = |name: &str| {
+            let label = key.labels().find(|label| label.key() == name);
+            label.map(|label| label.value().to_owned())
+        };
+        assert_eq!(label("upstream").as_deref(), Some("shared"));
+        assert!(text.is_some(), "{key} has no description");
+        match (key.name(), value) {
+            ("resile_fleet_exchanges_total", DebugValue::Counter(count)) => {
+                counted[usize::from(label("outcome").unwrap() == "failed")] = count;
+            }
+            ("resile_fleet_exchange_duration_seconds", DebugValue::Histogram(times)) => {
+                assert_eq!(unit.map(|unit| unit.as_str()), Some("seconds"));
+                if label("outcome").unwrap() == "ok" {
+                    let latency = before.latency.unwrap().as_secs_f64();
+                    let is_last = |time: f64| (time - latency).abs() < 1e-6;
+                    assert!(times.iter().any(|time| is_last(time.into_inner())), "{latency}");
+                    durations = times.len();
+                }
+            }
+            ("resile_fleet_lease" | "resile_fleet_level", DebugValue::Gauge(value)) => {
+                leases.push((key.name().to_owned(), label("limit").unwrap(), value.into_inner()));
+            }
+            ("resile_fleet_starving", DebugValue::Gauge(value)) => {
+                starving = Some(value.into_inner());
+            }
+            (name, value) => panic!("{kind:?} {name} {value:?}"),
+        }
+        assert_eq!(kind == MetricKind::Counter, key.name().ends_with("_total"));
+    }
+    assert_eq!(counted[0], after.exchanges);
+    assert!(counted[1] >= after.failures && after.failures > 0, "{counted:?} {after:?}");
+    assert_eq!(u64::try_from(durations).unwrap(), after.exchanges);
+    assert_eq!(starving, Some(0.0));
+    leases.sort_by(|one, other| one.partial_cmp(other).unwrap());
+    let names: Vec<_> = leases.iter().map(|(name, limit, _)| format!("{name} {limit}")).collect();
+    assert_eq!(
+        names,
+        [
+            "resile_fleet_lease budget",
+            "resile_fleet_lease requests",
+            "resile_fleet_level budget",
+            "resile_fleet_level requests",
+        ]
+    );
+    let level = before.leases.iter().find_map(|lease| lease.level).unwrap();
+    #[expect(clippy::cast_precision_loss, reason = "a level of a test is small")]
+    let level = level as f64;
+    assert!((leases[3].2 - level).abs() < 0.1, "{leases:?} {before:?}");
+}
