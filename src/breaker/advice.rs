@@ -70,8 +70,8 @@ impl Advice {
         self
     }
 
-    /// Sets whether a probe of another process has passed. It ends the open time of an open breaker: the
-    /// next call is a probe, unless [a pause](Self::without_probe_for) says otherwise.
+    /// Sets whether a probe of another process has passed. It ends the open time of an open
+    /// breaker: the next call is a probe, unless [a pause](Self::without_probe_for) says otherwise.
     ///
     /// ```
     /// use resile::breaker::{Advice, State};

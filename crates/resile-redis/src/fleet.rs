@@ -141,8 +141,8 @@ impl Fleet {
 
     /// Sets a fixed time after which an exchange with the server counts as failed: 10 ms to 1 s.
     ///
-    /// Without it the time is three times the round trip that one of ten exceeds, but at least 50 ms and
-    /// at most 1 s. It doubles with each round without an answer.
+    /// Without it the time is three times the round trip that one of ten exceeds, but at least 50
+    /// ms and at most 1 s. It doubles with each round without an answer.
     pub const fn with_timeout(mut self, timeout: Duration) -> Self {
         let timeout = match timeout.as_millis() {
             0..10 => Duration::from_millis(10),
@@ -168,9 +168,9 @@ impl Fleet {
 
     /// Sets the weight of this process: 1 to 100.
     ///
-    /// It matters only while the processes want more than the limit. Then a process of weight 2 gets
-    /// twice as much as one of weight 1, but never more than it wants. In safe mode all processes have
-    /// equal shares.
+    /// It matters only while the processes want more than the limit. Then a process of weight 2
+    /// gets twice as much as one of weight 1, but never more than it wants. In safe mode all
+    /// processes have equal shares.
     pub const fn with_weight(mut self, weight: u32) -> Self {
         self.plan.weight = match weight {
             0 => 1,
@@ -187,8 +187,8 @@ impl Fleet {
     /// it does not leave the fleet.
     ///
     /// The upstream is a `&'static Upstream` or an `Arc<Upstream>`. For a `LazyLock` in a `static`
-    /// pass `&*UPSTREAM`. The task keeps the `Arc`, also if a [`Keyed`](resile::Keyed) drops it. The
-    /// members must have the same limits.
+    /// pass `&*UPSTREAM`. The task keeps the `Arc`, also if a [`Keyed`](resile::Keyed) drops it.
+    /// The members must have the same limits.
     ///
     /// # Errors
     ///

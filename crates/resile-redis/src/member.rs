@@ -23,8 +23,8 @@ pub struct Snapshot {
     pub is_joined: bool,
     /// The worst state of all exchanges.
     pub state: State,
-    /// True while the limits are shared and something else is not: a key of the members, the hold or
-    /// the votes fails. [`last_error`](Self::last_error) says why.
+    /// True while the limits are shared and something else is not: a key of the members, the hold
+    /// or the votes fails. [`last_error`](Self::last_error) says why.
     pub is_partial: bool,
     /// The number of members last known, with this one.
     pub members: u32,
@@ -108,13 +108,13 @@ impl Member {
         self.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Leaves the fleet when no call waits for the quota any more: gives all leases back and ends the
-    /// task. The limits are those of one process then.
+    /// Leaves the fleet when no call waits for the quota any more: gives all leases back and ends
+    /// the task. The limits are those of one process then.
     ///
-    /// While calls wait, the process is a member and has its part of the limit. So make no new calls
-    /// before you leave. Calls that go on to come keep the process in the fleet. The future completes
-    /// when the member has left, and after 10 s at the latest. Dropping it does not stop the task from
-    /// leaving.
+    /// While calls wait, the process is a member and has its part of the limit. So make no new
+    /// calls before you leave. Calls that go on to come keep the process in the fleet. The future
+    /// completes when the member has left, and after 10 s at the latest. Dropping it does not stop
+    /// the task from leaving.
     pub async fn leave(&self) {
         self.leaving.send_replace(true);
         self.leaving.closed().await;

@@ -205,6 +205,33 @@ async fn a_retry_within_the_pause_ends_the_call_at_once() {
     }
 }
 
+/// A probe of another process ends the open time once. A pause still holds, and the breaker's own
+/// failed probe opens it for the whole time again.
+#[test]
+fn a_probe_of_another_process_ends_the_open_time() {
+    let timer = ManualTimer::new();
+    let breaker = guard(&timer, |b| {
+        b.with_consecutive(1).with_open_time(opening_for(9 * SECOND)).with_probes(1.0, 1)
+    });
+    let passed = Advice::new().with_probe(true);
+    breaker.0.advise(passed);
+    assert_eq!(breaker.snapshot().state, State::Closed);
+    breaker.fail();
+    timer.advance(SECOND);
+    breaker.0.advise(passed.without_probe_for(2 * SECOND));
+    assert_eq!(breaker.permit().unwrap_err().retry_after(), Some(2 * SECOND));
+    timer.advance(2 * SECOND);
+    breaker.fail();
+    assert_eq!(breaker.permit().unwrap_err().retry_after(), Some(9 * SECOND));
+    breaker.0.advise(passed);
+    breaker.succeed();
+    assert_eq!(breaker.snapshot().state, State::Closed);
+    let isolation = breaker.isolate();
+    breaker.0.advise(passed);
+    assert!(breaker.permit().is_err());
+    drop(isolation);
+}
+
 /// The advice is not the breaker's own count.
 #[test]
 fn a_reset_and_an_isolation_leave_the_advice() {

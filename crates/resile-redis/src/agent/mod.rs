@@ -74,8 +74,8 @@ pub(crate) struct Context {
 
 /// Shares an upstream until its member leaves.
 ///
-/// One round of exchanges runs at a time. The task does not wait for it: meanwhile it hears the holds
-/// of other members and adds the share of the limits in safe mode.
+/// One round of exchanges runs at a time. The task does not wait for it: meanwhile it hears the
+/// holds of other members and adds the share of the limits in safe mode.
 pub(crate) async fn run<U, M>(upstream: U, context: Context, mut seat: Seat)
 where
     U: Deref<Target = Upstream<M>>,

@@ -273,8 +273,8 @@ impl<'a, M: Timer> Agent<'a, M> {
     }
 }
 
-/// Returns the units that the process has, and the amounts of the calls that wait for more. During a
-/// hold these calls need nothing yet.
+/// Returns the units that the process has, and the amounts of the calls that wait for more. During
+/// a hold these calls need nothing yet.
 pub(super) fn account<M: Timer>(shared: &Shared<'_, M>, resource: Resource) -> (i64, Waiting) {
     let is_held = shared.hold().is_some();
     let waiting = if is_held { Waiting::default() } else { shared.waiting(resource) };

@@ -5,8 +5,8 @@ use resile::breaker::{Advice, Snapshot, State, TripReason};
 use super::job::Job;
 use crate::scripts::{ProbeReply, ProbeStep, VoteReply};
 
-/// The votes of the breakers, the permission to probe, and the results of probes. Pure: the breaker and
-/// the time are arguments.
+/// The votes of the breakers, the permission to probe, and the results of probes. Pure: the breaker
+/// and the time are arguments.
 #[derive(Debug, Default)]
 pub(super) struct Votes {
     asked_at: Option<Duration>,
@@ -19,8 +19,8 @@ pub(super) struct Votes {
     opened: (u32, Duration),
     /// True if a probe passed since the breaker opened, until the breaker is told.
     has_passed: bool,
-    /// The time before which this process leaves the permission to others, because it made no use of
-    /// it.
+    /// The time before which this process leaves the permission to others, because it made no use
+    /// of it.
     yields_until: Duration,
 }
 

@@ -119,8 +119,8 @@ fn a_hundred_members_share_equally() {
     assert!(jain(&counts) >= 0.99, "{counts:?}");
 }
 
-/// Returns the parts of a limit so that no demand gets more than another one of the same weight that
-/// lacks something.
+/// Returns the parts of a limit so that no demand gets more than another one of the same weight
+/// that lacks something.
 fn max_min(limit: f64, demands: &[(f64, f64)]) -> Vec<f64> {
     let (mut low, mut high) = (0.0, limit);
     for _ in 0..60 {

@@ -191,8 +191,8 @@ proptest! {
     }
 }
 
-/// A process always wants the cost of its dearest retry, and asks as soon as it has less. Otherwise it
-/// would never retry, never spend and so never want more.
+/// A process always wants the cost of its dearest retry, and asks as soon as it has less. Otherwise
+/// it would never retry, never spend and so never want more.
 #[test]
 fn a_process_asks_for_the_cost_of_a_retry() {
     let budget = resile::Budget::aws();

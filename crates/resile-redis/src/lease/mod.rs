@@ -21,8 +21,8 @@ use crate::scripts::{LeaseReply, LeaseRequest};
 /// The account of one lease of this process. Pure: the balance and the time are arguments.
 ///
 /// Both sides count sums that only this process changes: the units that it was ever granted, and
-/// the units that it ever spent. So an exchange whose answer is lost, late or repeated does no harm.
-/// The next answer has the right sum.
+/// the units that it ever spent. So an exchange whose answer is lost, late or repeated does no
+/// harm. The next answer has the right sum.
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(crate) resource: Resource,
@@ -177,8 +177,8 @@ impl Lease {
 
     /// Returns the units that this process wants to have.
     ///
-    /// It wants what it needs in a tenth of a second, and what its waiting calls need. It wants more
-    /// only if the fleet has plenty: then a call of a quiet process finds units at once.
+    /// It wants what it needs in a tenth of a second, and what its waiting calls need. It wants
+    /// more only if the fleet has plenty: then a call of a quiet process finds units at once.
     pub(crate) fn want(&self, waiting: Waiting, members: u32) -> i64 {
         let need = units(self.demand.per_second() * (COVERED + self.lag) * self.boost);
         let spare = units(self.demand.per_second() * SPARE + 2.0 * self.demand.at_once()).max(1);

@@ -11,8 +11,8 @@ use super::world::{Calls, World};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Lets the server be away for a time. Returns the most admissions since the beginning of the outage
-/// beyond the refill, and the units that the account and the processes had at its beginning.
+/// Lets the server be away for a time. Returns the most admissions since the beginning of the
+/// outage beyond the refill, and the units that the account and the processes had at its beginning.
 fn excess(
     rate: Rate,
     members: usize,
@@ -38,8 +38,8 @@ fn excess(
     (beyond.fold(0.0, f64::max), had as f64)
 }
 
-/// A limit of 6,000 a minute is used up, and 900 calls wait in each of eight processes. The first ones
-/// that came back got what was saved during the outage, which all had used.
+/// A limit of 6,000 a minute is used up, and 900 calls wait in each of eight processes. The first
+/// ones that came back got what was saved during the outage, which all had used.
 #[test]
 fn what_was_used_during_an_outage_is_not_spent_again() {
     let rate = Rate::per_minute(6_000);
@@ -54,8 +54,8 @@ fn what_was_used_during_an_outage_is_not_spent_again() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Since the beginning of an outage all processes use at most what the account and they had, the
-    /// refill, and the refill of a quarter of a second.
+    /// Since the beginning of an outage all processes use at most what the account and they had,
+    /// the refill, and the refill of a quarter of a second.
     #[test]
     fn the_excess_of_an_outage_is_bounded(
         per_second in 20_u32..300,

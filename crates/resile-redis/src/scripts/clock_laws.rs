@@ -30,8 +30,8 @@ fn id() -> impl Strategy<Value = &'static str> {
     select(&["a", "b", "c"][..])
 }
 
-/// Runs the requests on the clock, and on a clock that stands still at each step back. Calls `check`
-/// with both replies.
+/// Runs the requests on the clock, and on a clock that stands still at each step back. Calls
+/// `check` with both replies.
 fn both<M: Model<R>, R: Request>(
     requests: &[(i128, R)],
     mut check: impl FnMut(R::Reply, R::Reply, i128) -> Result<(), TestCaseError>,
@@ -139,8 +139,8 @@ proptest! {
         })?;
     }
 
-    /// A read writes no time. So after a step a hold may last as long as at its last write, and then
-    /// it ends.
+    /// A read writes no time. So after a step a hold may last as long as at its last write, and
+    /// then it ends.
     #[test]
     fn a_hold_ends_in_its_time_after_any_step(
         length in 1_000_000_i128..60_000_000,
@@ -185,8 +185,8 @@ proptest! {
     #[test]
     fn a_step_back_of_a_probe_is_a_moment(
         requests in timed((id(), seconds(1..4), 0_usize..4).prop_map(|(id, ttl, step)| {
-            let step = [ProbeStep::Acquire, ProbeStep::Look, ProbeStep::Failed, ProbeStep::Passed][step];
-            ProbeRequest { id, ttl, step }
+            use ProbeStep::{Acquire, Failed, Look, Passed};
+            ProbeRequest { id, ttl, step: [Acquire, Look, Failed, Passed][step] }
         })),
     ) {
         let known = ProbeRequest { id: "a", ttl: Duration::from_secs(1), step: ProbeStep::Failed };

@@ -1,7 +1,7 @@
 -- Merges the hold of a cooldown into the shared one. A shared hold never gets shorter.
 --
--- KEYS: a hash. `u` end of the hold, `s` its start, `h` longest hint, `t` time of the last write, `d`
--- distance of the time from the clock.
+-- KEYS: a hash. `u` end of the hold, `s` its start, `h` longest hint, `t` time of the last write,
+-- `d` distance of the time from the clock.
 -- ARGV: remaining, elapsed, hint (all us), channel, id. A remaining time of 0 only reads.
 -- Reply: remaining, elapsed, hint (all us), grew. A grown hold is published to the channel as
 -- "id remaining elapsed hint".

@@ -1,30 +1,32 @@
 -- Exchanges the lease of a member on a shared account: a quota, or a budget without refill.
 --
--- KEYS: a hash. `l` level, `t` time, `s` scale, `b` birth, `o` level at birth, `w` last sweep, `u` time
--- up to which a member that lacks units is expected, `v` highest tag, `d` distance of the time from
--- the clock, `q` return of the members after an outage as "since fleet back saved till", `r` packed
--- list of the members that lack units, each as id, lack, turn, tag, step, till, and for each
+-- KEYS: a hash. `l` level, `t` time, `s` scale, `b` birth, `o` level at birth, `w` last sweep, `u`
+-- time up to which a member that lacks units is expected, `v` highest tag, `d` distance of the time
+-- from the clock, `q` return of the members after an outage as "since fleet back saved till", `r`
+-- packed list of the members that lack units, each as id, lack, turn, tag, step, till, and for each
 -- member `m:<id>` as "granted spent expiry lack turn tag step until".
--- ARGV: id, capacity, rate, scale, ttl (us), base, spent, least, want, memory ('' for none), told (''
--- for none), own, calm, weight (1 to 100), away. `told` is the level that the provider has reported. `own`
--- are the units that the member gave itself while the server was away. `calm` are the most parts that
--- the account keeps while no member lacks units. `away` is 0, or the number of members by which this
--- one has divided the limit since its last exchange.
--- Reply: granted, level, wait (us, -1 for never), is_new, and the step by which the clock ran back (us).
+-- ARGV: id, capacity, rate, scale, ttl (us), base, spent, least, want, memory ('' for none), told
+-- ('' for none), own, calm, weight (1 to 100), away. `told` is the level that the provider has
+-- reported. `own` are the units that the member gave itself while the server was away. `calm` are
+-- the most parts that the account keeps while no member lacks units. `away` is 0, or the number of
+-- members by which this one has divided the limit since its last exchange.
+-- Reply: granted, level, wait (us, -1 for never), is_new, and the step by which the clock ran back
+-- (us).
 --
 -- The level and the capacity are in parts. There are `scale` parts in a unit, and `rate` parts
 -- arrive in a microsecond. All other amounts are in units. A member reports the sum of all that it
 -- ever spent, and gets the sum of all that it was ever granted. So a lost or repeated exchange
 -- loses nothing.
 --
--- Members that lack units share by start-time fair queueing. A member takes its units in turns, each
--- as large as the cost of its first call, and a turn adds a step to its tag. The turn with the lowest
--- tag is the next one. So all that lack units get equal amounts, whenever they ask. A member that
--- begins to lack goes behind the lowest tag of the others: it gets nothing for the time before.
+-- Members that lack units share by start-time fair queueing. A member takes its units in turns,
+-- each as large as the cost of its first call, and a turn adds a step to its tag. The turn with the
+-- lowest tag is the next one. So all that lack units get equal amounts, whenever they ask. A member
+-- that begins to lack goes behind the lowest tag of the others: it gets nothing for the time
+-- before.
 --
--- The first member that was away and comes back begins a return. The account has saved units during the
--- outage, and the members have used some of them. So the part of each member that has not reported
--- yet is withheld: of what was saved, and of what arrives. A return lasts for 0.6 leases.
+-- The first member that was away and comes back begins a return. The account has saved units during
+-- the outage, and the members have used some of them. So the part of each member that has not
+-- reported yet is withheld: of what was saved, and of what arrives. A return lasts for 0.6 leases.
 --
 -- Numbers are doubles, which hold each integer up to 2^53. Why each result is exact:
 -- * The capacity is at most 2^52 and the level is between -capacity and capacity.
@@ -241,7 +243,8 @@ if is_scarce then
         if queue[at] ~= id and queue[at + 5] >= now then
             rivals[#rivals + 1] = at
             local is_first = not first or queue[at + 3] < queue[first + 3]
-            if is_first or queue[at + 3] == queue[first + 3] and queue[at + 2] > queue[first + 2] then
+            local is_equal = first and queue[at + 3] == queue[first + 3]
+            if is_first or is_equal and queue[at + 2] > queue[first + 2] then
                 first = at
             end
         end
@@ -257,7 +260,8 @@ if held < want and not waited then
     tag = math.min(MOST_PARTS, math.max(tag, first and queue[first + 3] + 1 or top))
 end
 
--- Returns the units that the others get in turns before a tag. Above `most` the sum does not matter.
+-- Returns the units that the others get in turns before a tag. Above `most` the sum does not
+-- matter.
 local function ahead_of(start, most)
     local sum = 0
     for i = 1, #rivals do

@@ -1,7 +1,7 @@
 -- Renews the presence of a member, or ends it, and counts the members.
 --
--- KEYS: a sorted set. `m:<id>` has the expiry of a member as its score, `t` the last time, and `d` the
--- distance of the time from the clock.
+-- KEYS: a sorted set. `m:<id>` has the expiry of a member as its score, `t` the last time, and `d`
+-- the distance of the time from the clock.
 -- ARGV: id, ttl (us, 0 to leave).
 -- Reply: the members alive, this one included, and the step by which the clock ran back (us).
 --

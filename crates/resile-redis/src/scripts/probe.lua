@@ -1,10 +1,10 @@
 -- Leases the probe of a breaker to one member of the fleet, and shares the result of the probe.
 --
--- KEYS: a string "time expiry closed passed distance id" of the last write: the lease of `id` ends at
--- `expiry`, nobody probes before `closed`, a probe passed at `passed` (-1 for none), and the distance
--- is that of the time from the clock. The id may be empty.
--- ARGV: id, ttl (ms), op: 0 releases, 1 acquires or renews, 2 only looks, 3 says that a probe failed
--- and that nobody may probe for the ttl, 4 says that a probe passed. Then all may probe.
+-- KEYS: a string "time expiry closed passed distance id" of the last write: the lease of `id` ends
+-- at `expiry`, nobody probes before `closed`, a probe passed at `passed` (-1 for none), and the
+-- distance is that of the time from the clock. The id may be empty.
+-- ARGV: id, ttl (ms), op: 0 releases, 1 acquires or renews, 2 only looks, 3 says that a probe
+-- failed and that nobody may probe for the ttl, 4 says that a probe passed. Then all may probe.
 -- Reply: 1 if `id` holds the lease, the time for which it must not probe (ms), and the time since a
 -- probe passed (ms, -1 for none).
 --

@@ -1,7 +1,7 @@
 -- Replaces the vote of a member's breaker and counts the votes.
 --
--- KEYS: a hash. `m:<id>` as "calls failures open expiry" for each member, `t` the last time, and `d` the
--- distance of the time from the clock.
+-- KEYS: a hash. `m:<id>` as "calls failures open expiry" for each member, `t` the last time, and
+-- `d` the distance of the time from the clock.
 -- ARGV: id, calls, failures, open (0 or 1), ttl (us, 0 to leave).
 -- Reply: the members with calls, and how many of these are open.
 --

@@ -123,8 +123,8 @@ async fn stopped_with_a_large_burst() {
     scene.keeps_the_limit(f64::from(BURST));
 }
 
-/// A limit of a minute is used up, and many calls wait in each member, when the server goes away. What
-/// the members use meanwhile is not spent again by those that come back first.
+/// A limit of a minute is used up, and many calls wait in each member, when the server goes away.
+/// What the members use meanwhile is not spent again by those that come back first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limit_that_is_used_up_stays_used_up_after_an_outage() {
     tokio::join!(used_up("used up, stopped", false), used_up("used up, killed", true));

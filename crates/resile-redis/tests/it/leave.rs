@@ -87,8 +87,8 @@ async fn without_the_fleet_the_limit_is_that_of_one_process() {
     assert!(took > Duration::from_millis(400) && took < Duration::from_secs(2), "{took:?}");
 }
 
-/// Half of the members leave while calls wait in each. Until their calls are done they have their parts
-/// and not the whole limit each.
+/// Half of the members leave while calls wait in each. Until their calls are done they have their
+/// parts and not the whole limit each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_that_leave_with_waiting_calls_keep_the_limit() {
     const SECONDS: u32 = 3;

@@ -162,7 +162,8 @@ async fn a_hundred_members_use_one_limit() {
     );
 
     assert!(fleet.share >= 0.985, "{} admitted {}", fleet.name, fleet.share);
-    // The account saves up to 0.15 s while members lack units, and a busy machine makes all of them late.
+    // The account saves up to 0.15 s while members lack units, and a busy machine makes all of them
+    // late.
     assert!(fleet.worst <= 1.12, "{} admitted {} in a second", fleet.name, fleet.worst);
     // One script for the lease in 100 ms, and one for the membership a second.
     let most = f64::from(MEMBERS) * (10.0 + 1.3);

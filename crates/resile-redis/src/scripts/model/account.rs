@@ -49,9 +49,9 @@ impl Account {
         self.records.values().map(|record| record.held()).sum()
     }
 
-    /// Brings the level to the present, in the scale of the request. `before` is the time of the last
-    /// exchange.
-    /// Returns the parts that the account saved, if nobody has exchanged for a while.
+    /// Brings the level to the present, in the scale of the request. `before` is the time of the
+    /// last exchange. Returns the parts that the account saved, if nobody has exchanged for a
+    /// while.
     fn refill(&mut self, before: i128, capacity: i128, request: &LeaseRequest<'_>) -> Option<i128> {
         let rate = i128::from(request.rate).clamp(0, MOST_PARTS);
         let scale = i128::from(request.scale).clamp(1, MOST_PARTS);
