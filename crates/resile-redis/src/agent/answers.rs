@@ -71,6 +71,7 @@ impl<M: Timer> Agent<'_, M> {
                     self.shared.set_ceiling(lease.resource, ceiling);
                 }
             }
+            (_, Answer::Limits(limits)) => self.limit(&limits),
             (_, Answer::Votes(votes)) => self.votes.count(votes),
             (_, Answer::Probe(reply)) => self.votes.permit(&reply, now),
             (_, Answer::Lease(_)) => {}

@@ -16,6 +16,7 @@ mod fleet_laws;
 #[cfg(test)]
 mod laws;
 mod lease;
+mod limits;
 #[cfg(test)]
 mod live;
 mod members;
@@ -28,6 +29,7 @@ mod votes;
 
 pub(crate) use cooldown::{HoldNotice, HoldReply, HoldRequest};
 pub(crate) use lease::{LeaseReply, LeaseRequest};
+pub(crate) use limits::LimitsRequest;
 #[cfg(test)]
 pub(crate) use members::MemberReply;
 pub(crate) use members::MemberRequest;

@@ -24,6 +24,7 @@ mod modes;
 mod rights;
 mod scene;
 mod sentinel;
+mod set_limit;
 #[cfg(feature = "tls")]
 mod tls;
 mod top;
