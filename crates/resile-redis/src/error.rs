@@ -31,6 +31,18 @@ impl fmt::Display for BadTls {
 #[cfg(feature = "tls")]
 impl Error for BadTls {}
 
+/// An error of [`Fleet::set_limit`](crate::Fleet::set_limit): the server did not take the limit.
+#[derive(Debug)]
+pub struct NotSet(pub(crate) String);
+
+impl fmt::Display for NotSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the limit is not set: {}", self.0)
+    }
+}
+
+impl Error for NotSet {}
+
 /// An error of [`Fleet::join`](crate::Fleet::join).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

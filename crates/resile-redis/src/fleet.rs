@@ -7,15 +7,18 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use resile::Upstream;
+use resile::quota::{Dimension, Rate};
 use resile::time::Timer;
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 use crate::agent::{self, Plan};
-use crate::error::{BadUrl, JoinError};
+use crate::error::{BadUrl, JoinError, NotSet};
 use crate::fail_mode::FailMode;
 use crate::keys::Keys;
 use crate::member::Member;
 use crate::meter::Meter;
+use crate::scripts::LimitsRequest;
 use crate::store::{Site, Store};
 
 /// A fleet: the processes that share upstreams through one Redis or Valkey server.
@@ -180,6 +183,34 @@ impl Fleet {
         self
     }
 
+    /// Sets the limit that all members of an upstream have instead of their own, from their next
+    /// renewal on: after at most 1.2 s. `None` gives them back their own. Members that join later have
+    /// it too. The server forgets it a month after the last member.
+    ///
+    /// A call that costs more than the burst that its process was built with is still refused.
+    ///
+    /// # Errors
+    ///
+    /// [`NotSet`] if the server does not take the limit within two seconds, and for a limit without
+    /// units.
+    pub async fn set_limit(
+        &self,
+        upstream: &str,
+        dimension: Dimension,
+        rate: Option<Rate>,
+    ) -> Result<(), NotSet> {
+        if rate.is_some_and(|rate| rate.count() == 0 || rate.burst() == 0) {
+            return Err(NotSet("it has no units".to_owned()));
+        }
+        let key = Keys::new(&self.prefix, upstream).limits();
+        let request = LimitsRequest { change: Some((dimension, rate)) };
+        match timeout(SETTING, self.store.run(&key, &request)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(NotSet(error.to_string())),
+            Err(_) => Err(NotSet("the server does not answer".to_owned())),
+        }
+    }
+
     /// Lets an upstream share its limits with the upstreams of the same name in other processes.
     ///
     /// A task of the current tokio runtime exchanges with the server. It runs until
@@ -222,6 +253,9 @@ impl Fleet {
         Ok(member)
     }
 }
+
+/// The time for the server to take a limit.
+const SETTING: Duration = Duration::from_secs(2);
 
 /// Returns a name that no other member has.
 fn new_id() -> Arc<str> {

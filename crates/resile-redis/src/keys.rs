@@ -32,6 +32,11 @@ impl Keys {
         self.part("cooldown")
     }
 
+    /// The limits that were set at run time.
+    pub(crate) fn limits(&self) -> String {
+        self.part("limits")
+    }
+
     /// The channel of new holds.
     pub(crate) fn holds(&self) -> String {
         self.part("holds")

@@ -18,7 +18,7 @@ mod store;
 
 #[cfg(feature = "tls")]
 pub use error::BadTls;
-pub use error::{BadUrl, JoinError};
+pub use error::{BadUrl, JoinError, NotSet};
 pub use fail_mode::FailMode;
 pub use fleet::Fleet;
 pub use member::{Leased, Member, Snapshot};

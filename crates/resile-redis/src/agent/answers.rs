@@ -88,6 +88,7 @@ impl<M: Timer> Agent<'_, M> {
                     self.shared.set_ceiling(lease.resource, ceiling);
                 }
             }
+            (_, Answer::Limits(limits)) => self.limit(&limits),
             (_, Answer::Votes(votes)) => self.votes.count(votes),
             (Job::Probe { step, .. }, Answer::Probe(reply)) => {
                 self.votes.permit(*step, &reply, now);

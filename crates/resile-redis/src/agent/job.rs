@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use resile::cooldown::Hold;
+use resile::quota::{Dimension, Rate};
 
 use super::Context;
 use crate::keys::Keys;
@@ -9,8 +10,8 @@ use crate::lease::Ask;
 use crate::meter::Meter;
 use crate::scale::Scale;
 use crate::scripts::{
-    HoldReply, HoldRequest, LeaseReply, MemberReply, MemberRequest, ProbeReply, ProbeRequest,
-    ProbeStep, ScriptError, VoteReply, VoteRequest,
+    HoldReply, HoldRequest, LeaseReply, LimitsRequest, MemberReply, MemberRequest, ProbeReply,
+    ProbeRequest, ProbeStep, ScriptError, VoteReply, VoteRequest,
 };
 use crate::store::Store;
 
@@ -25,6 +26,8 @@ pub(super) enum Job {
     Hold(Option<Hold>),
     /// Exchanges a lease. `index` is its place in the agent.
     Lease { index: usize, key: String, scale: Scale, ask: Ask, ttl: Duration },
+    /// Reads the limits that were set at run time.
+    Limits,
     /// Votes.
     Vote { calls: u64, failures: u64, is_open: bool, ttl: Duration },
     /// Acquires or releases the permission to probe.
@@ -38,6 +41,7 @@ pub(super) enum Answer {
     Members(MemberReply),
     Hold(HoldReply),
     Lease(LeaseReply),
+    Limits(Vec<(Dimension, Rate)>),
     Votes(VoteReply),
     Probe(ProbeReply),
 }
@@ -82,6 +86,10 @@ impl Desk {
             Job::Lease { key, scale, ask, ttl, .. } => {
                 let request = ask.request(id, scale, *ttl, *weight);
                 Ok(Answer::Lease(store.run(key, &request).await?))
+            }
+            Job::Limits => {
+                let request = LimitsRequest { change: None };
+                Ok(Answer::Limits(store.run(&keys.limits(), &request).await?))
             }
             Job::Vote { calls, failures, is_open, ttl } => {
                 let (calls, failures, open, ttl) = (*calls, *failures, *is_open, *ttl);

@@ -4,6 +4,7 @@ mod answers;
 mod census;
 mod holds;
 mod job;
+mod limits;
 mod notices;
 mod pace;
 mod round;

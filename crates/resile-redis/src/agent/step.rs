@@ -167,6 +167,9 @@ impl<'a, M: Timer> Agent<'a, M> {
             self.renewed_at = Some(now);
             self.renews_every = spread(RENEWAL, self.shared);
             jobs.push(Job::Renew(MEMBER_TTL));
+            if self.has_quota() {
+                jobs.push(Job::Limits);
+            }
             if has_cooldown && self.subscribed != Some(generation) {
                 jobs.push(Job::Subscribe);
             }

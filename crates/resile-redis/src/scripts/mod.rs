@@ -18,6 +18,7 @@ mod fleet_laws;
 #[cfg(test)]
 mod laws;
 mod lease;
+mod limits;
 #[cfg(test)]
 mod live;
 mod members;
@@ -30,6 +31,7 @@ mod votes;
 
 pub(crate) use cooldown::{HoldNotice, HoldReply, HoldRequest};
 pub(crate) use lease::{LeaseReply, LeaseRequest};
+pub(crate) use limits::LimitsRequest;
 pub(crate) use members::{MemberReply, MemberRequest};
 pub(crate) use probe::{ProbeReply, ProbeRequest, ProbeStep};
 pub(crate) use votes::{VoteReply, VoteRequest};

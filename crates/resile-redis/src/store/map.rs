@@ -78,8 +78,10 @@ mod tests {
         assert_eq!(slot("123456789"), 0x31C3);
         assert_eq!(slot("foo"), 12_182);
         assert_eq!(slot("resile:1:{foo}:members"), slot("foo"));
-        assert_eq!(slot("{}foo"), slot("{}foo{bar}"), "an empty tag is none");
-        assert_ne!(slot("{}foo"), slot("foo"));
+        assert_eq!(slot("a{foo}b{bar}"), slot("foo"), "the first tag counts");
+        for key in ["{}foo", "{}{foo}", "{foo", "foo}"] {
+            assert_ne!(slot(key), slot("foo"), "{key} has no tag");
+        }
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod modes;
 mod rights;
 mod scene;
 mod sentinel;
+mod set_limit;
 mod steps;
 #[cfg(feature = "tls")]
 mod tls;
