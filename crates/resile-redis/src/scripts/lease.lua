@@ -26,7 +26,7 @@
 --
 -- The first member that was away and comes back begins a return. The account has saved units during
 -- the outage, and the members have used some of them. So the part of each member that has not
--- reported yet is withheld: of what was saved, and of what arrives. A return lasts for 0.6 leases.
+-- reported yet is withheld: of what was saved, and of what arrives. A return lasts for one lease.
 --
 -- Numbers are doubles, which hold each integer up to 2^53. Why each result is exact:
 -- * The capacity is at most 2^52 and the level is between -capacity and capacity.
@@ -150,7 +150,7 @@ if stored[11] then
     end
 end
 if not since and away > 1 and saved then
-    since, fleet, back, till_back = now, away, 0, now + math.floor(3 * ttl / 5)
+    since, fleet, back, till_back = now, away, 0, now + ttl
 end
 local withheld = 0
 if since then

@@ -162,6 +162,7 @@ async fn used_up(name: &'static str, is_killed: bool) {
     let times = scene.load.times().between(from, scene.load.now());
     let excess = times.excess(f64::from(LIMIT));
     println!("{name:28} {excess:4.0} beyond the refill since the fault began");
-    // A quarter of a second, and what a busy machine notes at one time.
-    assert!(excess <= 0.5 * f64::from(LIMIT), "{name}: {excess} units");
+    // A quarter of a second, and what a busy machine notes at one time. What the account saves during
+    // the outage is four times as much as this bound.
+    assert!(excess <= f64::from(LIMIT), "{name}: {excess} units");
 }

@@ -100,7 +100,7 @@ impl Account {
         let away = i128::from(request.away).min(1 << 20);
         self.returning = self.returning.filter(|returning| returning.till > now);
         if let Some(saved) = saved.filter(|_| self.returning.is_none() && away > 1) {
-            let till = now + 3 * ttl / 5;
+            let till = now + ttl;
             self.returning = Some(Return { since: now, fleet: away, back: 0, saved, till });
         }
         let record = self.records.get(request.id);
