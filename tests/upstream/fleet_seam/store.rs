@@ -91,22 +91,22 @@ impl Store {
     /// Merges a hold into that of the fleet, which never becomes shorter. Returns the result.
     pub(super) fn merge(&self, hold: Option<Hold>) -> Option<Hold> {
         let now = Instant::now();
-        let mut held = self.hold.lock().unwrap();
-        *held = held.filter(|held| held.ends > now);
+        let mut kept = self.hold.lock().unwrap();
+        *kept = kept.filter(|kept| kept.ends > now);
         if let Some(hold) = hold {
             let began = now.checked_sub(hold.elapsed).unwrap_or(now);
             let new = Held { began, ends: now + hold.remaining, hint: hold.hint };
-            let before = held.unwrap_or(new);
-            if held.is_none() || new.ends > before.ends {
+            let before = kept.unwrap_or(new);
+            if kept.is_none() || new.ends > before.ends {
                 self.news.notify_waiters();
             }
-            *held = Some(Held {
+            *kept = Some(Held {
                 began: before.began.min(new.began),
                 ends: before.ends.max(new.ends),
                 hint: before.hint.max(new.hint),
             });
         }
-        held.map(|Held { began, ends, hint }| Hold {
+        kept.map(|Held { began, ends, hint }| Hold {
             elapsed: now - began,
             remaining: ends - now,
             hint,
