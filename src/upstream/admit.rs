@@ -2,6 +2,7 @@ use std::mem;
 use std::task::Waker;
 use std::time::Duration;
 
+use super::began::Began;
 use super::guard::Owned;
 use super::held::{Admit, Held, enter, release, reserve, resume};
 use super::progress::Refuser;
@@ -29,15 +30,15 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         {
             return false;
         }
-        let ticket = match &parts.breaker {
-            None => Ticket::NONE,
-            Some(breaker) => match breaker.admit_closed(&Owned(&self.target)) {
-                Some(ticket) => ticket,
-                None => return false,
-            },
-        };
-        let ticket = if let Some(now) = now { ticket.starting_at(now) } else { ticket };
-        *held = Held::Admitted { ticket, reserved: Reserved::NONE };
+        let (mut began, mut ticket) = (Began::from(now), Ticket::NONE);
+        if let Some(breaker) = &parts.breaker {
+            let Some(closed) = breaker.admit_closed() else { return false };
+            ticket = closed;
+            if breaker.times_calls() {
+                began = began.or_now(&Owned(&self.target));
+            }
+        }
+        *held = Held::Admitted { began, ticket, reserved: Reserved::NONE };
         true
     }
 
@@ -77,11 +78,15 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                 Ok(reserved) => reserved,
                 Err(admit) => return admit,
             };
-            *held = Held::Admitted { ticket: Ticket::NONE, reserved };
+            *held = Held::Admitted { began: Began::UNKNOWN, ticket: Ticket::NONE, reserved };
         }
-        let ticket = match &parts.breaker {
-            None => Ticket::NONE,
-            Some(breaker) => match breaker.admit(&owned) {
+        let (mut began, mut ticket) = (Began::from(now), Ticket::NONE);
+        if let Some(breaker) = &parts.breaker {
+            // The clock may panic. No probe is admitted yet, so none is lost.
+            if breaker.times_calls() {
+                began = began.or_now(&owned);
+            }
+            ticket = match breaker.admit(&owned) {
                 Ok(ticket) => ticket,
                 Err(open) => {
                     if held.is_some() {
@@ -93,10 +98,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                         retry_after: open.retry_after(),
                     };
                 }
-            },
-        };
-        let ticket = if let Some(now) = now { ticket.starting_at(now) } else { ticket };
-        *held = Held::Admitted { ticket, reserved };
+            };
+        }
+        *held = Held::Admitted { began, ticket, reserved };
         Admit::Go
     }
 

@@ -1,3 +1,4 @@
+use super::began::Began;
 use super::held::Held;
 use super::{Endpoint, Guard, Slot};
 #[cfg(feature = "stream")]
@@ -9,9 +10,9 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     /// Sets the start of the attempt unless the start is known.
     #[inline]
     pub(crate) fn note_began(&mut self, slot: usize, now: u64) {
-        if let Some(Held::Admitted { ticket, .. }) = self.slots[slot].held() {
-            if ticket.began().is_none() {
-                *ticket = ticket.starting_at(now);
+        if let Some(Held::Admitted { began, .. }) = self.slots[slot].held() {
+            if began.known().is_none() {
+                *began = Began::at(now);
             }
         }
     }
@@ -20,7 +21,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     #[inline]
     pub(crate) fn began(&mut self, slot: usize) -> Option<u64> {
         match self.slots[slot].held() {
-            Some(Held::Admitted { ticket, .. }) => ticket.began(),
+            Some(Held::Admitted { began, .. }) => began.known(),
             _ => None,
         }
     }
@@ -38,10 +39,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     #[cold]
     pub(crate) fn leave_out(&mut self, slot: usize, since: u64) {
         let now = nanos(self.target.timer().now());
-        if let Some(Held::Admitted { ticket, .. }) = self.slots[slot].held() {
-            if let Some(began) = ticket.began() {
+        if let Some(Held::Admitted { began, .. }) = self.slots[slot].held() {
+            if let Some(start) = began.known() {
                 let flowed = now.saturating_sub(since);
-                *ticket = ticket.starting_at(began.saturating_add(flowed));
+                *began = Began::at(start.saturating_add(flowed));
             }
         }
     }
