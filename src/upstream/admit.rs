@@ -30,15 +30,17 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         {
             return false;
         }
-        let (mut began, mut ticket) = (Began::from(now), Ticket::NONE);
-        if let Some(breaker) = &parts.breaker {
-            let Some(closed) = breaker.admit_closed() else { return false };
-            ticket = closed;
-            if breaker.times_calls() {
-                began = began.or_now(&Owned(&self.target));
-            }
+        let ticket = match &parts.breaker {
+            None => Ticket::NONE,
+            Some(breaker) => match breaker.admit_closed() {
+                Some(ticket) => ticket,
+                None => return false,
+            },
+        };
+        *held = Held::Admitted { began: now.into(), ticket, reserved: Reserved::NONE };
+        if self.times_attempts() {
+            self.read_began(slot);
         }
-        *held = Held::Admitted { began, ticket, reserved: Reserved::NONE };
         true
     }
 
@@ -80,13 +82,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             };
             *held = Held::Admitted { began: Began::UNKNOWN, ticket: Ticket::NONE, reserved };
         }
-        let (mut began, mut ticket) = (Began::from(now), Ticket::NONE);
-        if let Some(breaker) = &parts.breaker {
-            // The clock may panic. No probe is admitted yet, so none is lost.
-            if breaker.times_calls() {
-                began = began.or_now(&owned);
-            }
-            ticket = match breaker.admit(&owned) {
+        let ticket = match &parts.breaker {
+            None => Ticket::NONE,
+            Some(breaker) => match breaker.admit(&owned) {
                 Ok(ticket) => ticket,
                 Err(open) => {
                     if held.is_some() {
@@ -98,9 +96,12 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                         retry_after: open.retry_after(),
                     };
                 }
-            };
+            },
+        };
+        *held = Held::Admitted { began: now.into(), ticket, reserved };
+        if self.times_attempts() {
+            self.read_began(slot); // the timer may panic, and then the slot gives the ticket back
         }
-        *held = Held::Admitted { began, ticket, reserved };
         Admit::Go
     }
 

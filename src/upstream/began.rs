@@ -1,5 +1,3 @@
-use crate::breaker::Owner;
-
 /// The start of an attempt on the timer, if known. One word, so a slot is no larger with it.
 #[derive(Clone, Copy, Debug)]
 pub struct Began(
@@ -13,12 +11,6 @@ impl Began {
     #[inline]
     pub(super) const fn at(now: u64) -> Self {
         Self(now.saturating_add(1))
-    }
-
-    /// Returns the start, which is now if it is not known.
-    #[inline(never)] // keeps the clock out of the code of breakers without a slow-call rate
-    pub(super) fn or_now(self, owner: &impl Owner) -> Self {
-        if self.0 == 0 { Self::at(owner.now()) } else { self }
     }
 
     /// Returns the start in nanoseconds.

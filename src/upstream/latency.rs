@@ -1,7 +1,6 @@
 use super::began::Began;
 use super::held::Held;
 use super::{Endpoint, Guard, Slot};
-#[cfg(feature = "stream")]
 use crate::breaker::Breaker;
 use crate::time::{Timer, nanos};
 
@@ -27,7 +26,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     }
 
     /// Returns true if the breaker counts slow attempts.
-    #[cfg(feature = "stream")]
+    #[inline]
     pub(crate) fn times_attempts(&self) -> bool {
         let breaker = self.target.parts().and_then(|parts| parts.breaker.as_ref());
         breaker.is_some_and(Breaker::times_calls)
@@ -35,6 +34,14 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
 }
 
 impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
+    /// Sets the start of the attempt to now unless the start is known.
+    #[inline(never)] // keeps the clock out of the code of breakers without a slow-call rate
+    pub(super) fn read_began(&mut self, slot: usize) {
+        if self.began(slot).is_none() {
+            self.note_began(slot, nanos(self.target.timer().now()));
+        }
+    }
+
     /// Leaves the time since `since` out of the latency of the attempt: since then its stream flows.
     #[cold]
     pub(crate) fn leave_out(&mut self, slot: usize, since: u64) {
