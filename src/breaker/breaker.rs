@@ -173,8 +173,8 @@ impl Breaker {
 
     /// Admits a call if the breaker is closed. Returns `None` if the machine must decide.
     #[inline]
-    pub(crate) fn admit_closed(&self, owner: &impl Owner) -> Option<Ticket> {
-        self.core.admit_closed(owner)
+    pub(crate) fn admit_closed(&self) -> Option<Ticket> {
+        self.core.admit_closed()
     }
 
     /// Returns the refusal of a call after `delay`, if the refusal is certain.
@@ -183,23 +183,24 @@ impl Breaker {
         self.core.refusal_within(delay, owner)
     }
 
-    /// Returns whether the breaker counts slow calls.
-    #[cfg(feature = "stream")]
+    /// Returns whether the breaker counts slow calls. Then it needs the start of each call.
+    #[inline]
     pub(crate) const fn times_calls(&self) -> bool {
         self.core.settings.times_calls()
     }
 
-    /// Counts the outcome of an admitted call. `at` is the end of the call, if known. For a success
-    /// at the first poll, `at` is the start of that poll.
+    /// Counts the outcome of an admitted call. `began` and `at` are its start and its end, if known.
+    /// For a success at the first poll, `at` is the start of that poll.
     #[inline]
     pub(crate) fn settle(
         &self,
         ticket: Ticket,
+        began: Option<u64>,
         outcome: Outcome,
         at: Option<u64>,
         owner: &impl Owner,
     ) {
-        self.core.settle(ticket, outcome, at, owner);
+        self.core.settle(ticket, began, outcome, at, owner);
     }
 
     /// Releases the ticket of a call that was dropped unfinished.

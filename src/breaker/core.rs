@@ -107,7 +107,7 @@ impl Core {
     /// Admits or refuses a call.
     #[inline]
     pub(super) fn admit(&self, owner: &impl Owner) -> Result<Ticket, Open> {
-        match self.admit_closed(owner) {
+        match self.admit_closed() {
             Some(ticket) => Ok(ticket),
             None => self.ask(owner).inspect_err(|_| self.note_refusal()),
         }
@@ -115,13 +115,9 @@ impl Core {
 
     /// Admits a call if the breaker is closed, without asking the machine.
     #[inline]
-    pub(super) fn admit_closed(&self, owner: &impl Owner) -> Option<Ticket> {
+    pub(super) fn admit_closed(&self) -> Option<Ticket> {
         let phase = self.phase.load(Ordering::Acquire);
-        if phase & 1 != 0 {
-            return None;
-        }
-        let ticket = Ticket::of_closed(phase >> 1);
-        Some(if self.settings.times_calls() { ticket.timed(|| owner.now()) } else { ticket })
+        (phase & 1 == 0).then(|| Ticket::of_closed(phase >> 1))
     }
 
     #[cold]
@@ -142,7 +138,7 @@ impl Core {
         let mut guarded = self.lock();
         let (admitted, event) = guarded.machine.admit(now, &self.settings);
         let generation = guarded.machine.generation();
-        let admitted = admitted.map(|probe| Ticket::new(generation, probe, now));
+        let admitted = admitted.map(|probe| Ticket::new(generation, probe));
         // If an observer panics, the caller gets no ticket, and the probe's place is freed here.
         let give_back = OnUnwind(|| admitted.into_iter().for_each(|ticket| self.forget(ticket)));
         self.publish_and_emit(guarded, event.filter(|_| listens), owner);

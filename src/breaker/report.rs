@@ -10,18 +10,19 @@ use crate::verdict::Health;
 
 /// The report of a call at its end.
 impl Core {
-    /// Counts the outcome of a call. `at` is its end, if known. For a success at the first poll,
-    /// `at` is the start of that poll.
+    /// Counts the outcome of a call. `began` and `at` are its start and its end, if known. For a
+    /// success at the first poll, `at` is the start of that poll.
     #[inline]
     pub(super) fn settle(
         &self,
         ticket: Ticket,
+        began: Option<u64>,
         outcome: Outcome,
         at: Option<u64>,
         owner: &impl Owner,
     ) {
-        if outcome.health != Health::Healthy || lower(ticket.stamp) != 0 {
-            return self.settle_trouble(ticket, outcome, at, owner);
+        if outcome.health != Health::Healthy || ticket.probe().is_some() {
+            return self.settle_trouble(ticket, began, outcome, at, owner);
         }
         // A success ends the streak. Successes do not write an empty streak: its cache line stays
         // shared between cores.
@@ -34,7 +35,7 @@ impl Core {
             let joins =
                 |at| self.window.join(settings.slot, at, ticket.generation(), || self.generation());
             if settings.times_calls() || !at.is_some_and(joins) {
-                self.count(ticket, Outcome::HEALTHY, None, owner);
+                self.count(ticket, began, Outcome::HEALTHY, None, owner);
             }
         }
     }
@@ -50,12 +51,13 @@ impl Core {
     fn settle_trouble(
         &self,
         ticket: Ticket,
+        began: Option<u64>,
         outcome: Outcome,
         at: Option<u64>,
         owner: &impl Owner,
     ) {
         if let Some(probe) = ticket.probe() {
-            return self.settle_probe(ticket, probe, outcome, owner);
+            return self.settle_probe(ticket, probe, began, outcome, owner);
         }
         if self.generation() != ticket.generation() {
             return; // a stale call does not count
@@ -66,7 +68,7 @@ impl Core {
             Health::Healthy | Health::Unknown => return, // neutral (healthy calls do not get here)
         };
         let now = if self.settings.counts_in_window() {
-            Some(self.count(ticket, outcome, at, owner))
+            Some(self.count(ticket, began, outcome, at, owner))
         } else {
             at
         };
@@ -75,9 +77,16 @@ impl Core {
 
     /// Counts the call in the window and returns the time of its end. The window ignores a call of
     /// an earlier generation.
-    fn count(&self, ticket: Ticket, outcome: Outcome, at: Option<u64>, owner: &impl Owner) -> u64 {
+    fn count(
+        &self,
+        ticket: Ticket,
+        began: Option<u64>,
+        outcome: Outcome,
+        at: Option<u64>,
+        owner: &impl Owner,
+    ) -> u64 {
         let (settings, ended) = (&self.settings, at.unwrap_or_else(|| owner.now()));
-        let slow = settings.is_slow(ended.saturating_sub(ticket.began().unwrap_or_default()));
+        let slow = settings.is_slow(ended.saturating_sub(began.unwrap_or_default()));
         let failed = outcome.health != Health::Healthy;
         let call = Ended { at: ended, generation: ticket.generation(), failed, slow };
         self.window.count(settings.slot, call, || self.generation());
@@ -117,14 +126,20 @@ impl Core {
     }
 
     #[cold]
-    fn settle_probe(&self, ticket: Ticket, probe: Probe, outcome: Outcome, owner: &impl Owner) {
+    fn settle_probe(
+        &self,
+        ticket: Ticket,
+        probe: Probe,
+        began: Option<u64>,
+        outcome: Outcome,
+        owner: &impl Owner,
+    ) {
         let settings = &self.settings;
         // Timer, curve and observer are foreign code. If one panics, the place is still freed.
         let give_back = OnUnwind(|| self.forget(ticket));
         let healthy = outcome.health == Health::Healthy;
         let now = owner.now();
-        let passed =
-            healthy && !settings.is_slow(now.saturating_sub(ticket.began().unwrap_or_default()));
+        let passed = healthy && !settings.is_slow(now.saturating_sub(began.unwrap_or_default()));
         let after = outcome.hint;
         let neutral = outcome.health == Health::Unknown;
         // A curve may be a caller's function, so the delay is not drawn under the lock. If the

@@ -20,6 +20,13 @@ struct Manual {
 
 struct Clock(ManualTimer);
 
+/// A call that the breaker has admitted.
+#[derive(Clone, Copy)]
+struct Call {
+    ticket: Ticket,
+    began: u64,
+}
+
 impl Owner for Clock {
     fn now(&self) -> u64 {
         nanos(self.0.now())
@@ -45,12 +52,15 @@ impl Manual {
         Self { breaker: Breaker { core }, clock: Clock(timer.clone()) }
     }
 
-    fn admit(&self) -> Option<Ticket> {
-        self.breaker.admit(&self.clock).ok()
+    fn admit(&self) -> Option<Call> {
+        let ticket = self.breaker.admit(&self.clock).ok()?;
+        Some(Call { ticket, began: self.clock.now() })
     }
 
-    fn settle(&self, ticket: Ticket, health: Health) {
-        self.breaker.settle(ticket, Outcome { health, hint: None }, None, &self.clock);
+    fn settle(&self, call: Call, health: Health) {
+        let Call { ticket, began } = call;
+        let outcome = Outcome { health, hint: None };
+        self.breaker.settle(ticket, Some(began), outcome, None, &self.clock);
     }
 
     fn fail(&self) {
@@ -136,7 +146,7 @@ proptest! {
         let timer = ManualTimer::new();
         let breaker = counting(&timer, start);
         let (mut now, mut transitioned) = (0_u64, 0_u64);
-        let mut calls: VecDeque<(Ticket, Admitted)> = VecDeque::new();
+        let mut calls: VecDeque<(Call, Admitted)> = VecDeque::new();
         let mut counted: Vec<Counted> = vec![];
         for step in steps {
             match step {
@@ -146,11 +156,11 @@ proptest! {
                 }
                 Step::Admit => calls.push_back((breaker.admit().unwrap(), Admitted { transitions: transitioned, at: now })),
                 Step::Settle { which, failed } => {
-                    let Some((ticket, admitted)) = (!calls.is_empty()).then(|| calls.remove(which % calls.len())).flatten()
+                    let Some((call, admitted)) = (!calls.is_empty()).then(|| calls.remove(which % calls.len())).flatten()
                     else {
                         continue;
                     };
-                    breaker.settle(ticket, if failed { Health::Failing } else { Health::Healthy });
+                    breaker.settle(call, if failed { Health::Failing } else { Health::Healthy });
                     if admitted.transitions == transitioned {
                         counted.push(Counted { slot: now / SLOT, failed, slow: now - admitted.at > SLOW });
                     }

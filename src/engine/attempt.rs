@@ -4,8 +4,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 #[cfg(feature = "stream")]
-use super::engine::LATEST;
-use super::{CallPolicy, CallState, Engine, Finish, Limits, NO_LIMIT, PendingOf};
+use super::until::LATEST;
+use super::until::Until;
+use super::{CallPolicy, CallState, Engine, Finish, NO_LIMIT, PendingOf};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::policy::Rules;
@@ -72,49 +73,40 @@ where
         {
             return Poll::Ready(Finish::Cancelled);
         }
-        if self.engine.resumes_at == 0 {
-            if !self.policy.has_timeouts() && self.learns().is_none() {
-                self.engine.note_start();
-                self.engine.resumes_at = NO_LIMIT;
-                return Poll::Pending;
+        match self.engine.until.get() {
+            Until::Finish => return Poll::Pending,
+            Until::Timeout(_) | Until::Deadline => {}
+            Until::Nothing | Until::Delay(_) => {
+                if !self.policy.has_timeouts() && self.learns().is_none() {
+                    self.engine.note_start();
+                    self.engine.until.set(Until::Finish);
+                    return Poll::Pending;
+                }
+                let (own, limits) = (self.policy.attempt_timeout(), self.policy.limits());
+                let cut_at = self.engine.set_cut(slot, own, limits);
+                if cut_at == NO_LIMIT {
+                    return Poll::Pending;
+                }
+                // Without a sleep, because a timer may round a sleep of zero up.
+                if limits.total == 0 || own == 0 {
+                    return Poll::Ready(self.engine.cut(limits.is_learned));
+                }
+                let at = Duration::from_nanos(cut_at);
+                pending.as_mut().sleep(|| self.engine.guard.target.timer().sleep_until(at));
             }
-            self.engine.resumes_at = self
-                .engine
-                .cuts_at(slot, self.policy.attempt_timeout(), self.policy.limits())
-                .max(1);
-            if self.engine.resumes_at == NO_LIMIT {
-                return Poll::Pending;
-            }
-            // Without a sleep, because a timer may round a sleep of zero up.
-            if self.policy.total_timeout() == 0 || self.policy.attempt_timeout() == 0 {
-                return Poll::Ready(self.engine.reached_limit(
-                    slot,
-                    self.policy.attempt_timeout(),
-                    self.policy.limits(),
-                ));
-            }
-            let at = Duration::from_nanos(self.engine.resumes_at);
-            pending.as_mut().sleep(|| self.engine.guard.target.timer().sleep_until(at));
-        }
-        if self.engine.resumes_at == NO_LIMIT {
-            return Poll::Pending;
         }
         ready!(pending.as_mut().poll_sleep(cx));
         pending.drop_sleep();
-        Poll::Ready(self.engine.reached_limit(
-            slot,
-            self.policy.attempt_timeout(),
-            self.policy.limits(),
-        ))
+        Poll::Ready(self.engine.cut(self.policy.rules().is_learned()))
     }
 
     /// Removes the limits of an attempt whose stream now flows. The time until now is its latency.
     /// Returns the time if the upstream needs it at the end of the stream.
     #[cfg(feature = "stream")]
     pub(crate) fn lift_limits(&mut self, slot: usize) -> Option<u64> {
-        if self.engine.resumes_at != 0 {
+        if !self.engine.until.is_nothing() {
             self.learn_from(slot);
-            self.engine.resumes_at = 0;
+            self.engine.until.set(Until::Nothing);
         }
         self.engine.guard.times_attempts().then(|| self.engine.now())
     }
@@ -152,24 +144,14 @@ where
 }
 
 impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
-    /// Returns the limit that ended at `resumes_at`: the call's deadline or the attempt's timeout,
-    /// `own` of the policy or learned.
+    /// Cuts the attempt at the limit that [`set_cut`](Self::set_cut) has set.
     #[cold]
     #[inline(never)]
-    fn reached_limit(&mut self, slot: usize, own: u64, limits: Limits) -> Finish {
-        let at = std::mem::take(&mut self.resumes_at);
-        if at >= self.ends_at(limits.total) || limits.total == 0 {
-            return Finish::Deadline;
+    fn cut(&mut self, is_learned: bool) -> Finish {
+        let Until::Timeout(limit) = self.until.take() else { return Finish::Deadline };
+        if let Some(adaptive) = self.learns(is_learned) {
+            adaptive.record_cut(Duration::from_nanos(self.now()), Duration::from_nanos(limit));
         }
-        let began = self.guard.began(slot);
-        let limit = match (self.learns(limits.is_learned), began) {
-            (Some(adaptive), Some(began)) => {
-                let limit = at.saturating_sub(began);
-                adaptive.record_cut(Duration::from_nanos(self.now()), Duration::from_nanos(limit));
-                limit
-            }
-            _ => own,
-        };
         Finish::TimedOut(limit)
     }
 }

@@ -2,7 +2,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::engine::remaining;
-use super::engine::wait_end;
+use super::until::Until;
 use super::{CallPolicy, CallState, Engine, Limits, NO_LIMIT, nesting};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
@@ -17,7 +17,7 @@ use crate::upstream::{Admit, Endpoint, Refuser, TargetFor};
 pub(crate) enum Begin {
     /// The attempt has begun, at this time since the start of the call.
     Go(u64),
-    /// A cooldown holds the attempt. The call asks again at its `resumes_at`.
+    /// A cooldown holds the attempt for this time. The call then asks again.
     Hold(Duration),
     /// The attempt waits in a queue. The call asks again when the queue wakes it. At `until` it asks
     /// again too, or else it ends.
@@ -108,7 +108,7 @@ where
         let guard = &mut self.engine.guard;
         guard.progress.attempts = guard.progress.attempts.saturating_add(1);
         guard.spend();
-        self.engine.resumes_at = 0;
+        self.engine.until.set(Until::Nothing);
     }
 }
 
@@ -116,7 +116,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// Returns true if the next attempt begins after a wait.
     #[inline]
     pub(super) fn must_wait(&self) -> bool {
-        self.resumes_at != 0 || self.guard.progress.must_yield()
+        !self.until.is_nothing() || self.guard.progress.must_yield()
     }
 
     /// Begins the attempt after a failure of this poll, if the call is alone and nobody listens. `finish`
@@ -239,7 +239,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         }
         if may_wait {
             self.emit_held(HeldBy::Cooldown, Some(delay), limits.allowed);
-            self.resumes_at = wait_end(now, nanos(delay));
+            self.until.set(Until::Delay(now.saturating_add(nanos(delay))));
             // A timer's sleep may end at once. The call then yields before it asks again.
             self.guard.progress.set_must_yield(true);
         }

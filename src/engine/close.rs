@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::finish::{Classified, classified_cut};
+use super::until::Until;
 use super::{CallPolicy, CallState, Engine};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
@@ -159,7 +160,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         if !X::ALONE {
             self.guard.release_all();
         }
-        self.resumes_at = 0;
+        self.until.set(Until::Nothing);
         Facts {
             reason,
             attempts: self.guard.progress.attempts,

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::nesting::{self, Polled, Site};
+use super::until::{LATEST, Packed, Until};
 use super::{Limits, NO_LIMIT};
 use crate::adaptive::AdaptiveTimeout;
 use crate::observe::CallKind;
@@ -8,14 +9,6 @@ use crate::time::{Timer, nanos};
 use crate::upstream::{Endpoint, Guard};
 
 pub(super) const UNKNOWN: u64 = u64::MAX;
-/// The largest start time. Later readings are cut to this value: elapsed times are then unknown.
-pub(super) const LATEST: u64 = UNKNOWN - 1;
-
-/// Returns the end of a wait that begins at `now`. Never 0 or `NO_LIMIT`: both mean "no wait".
-#[inline]
-pub(super) fn wait_end(now: u64, delay: u64) -> u64 {
-    now.saturating_add(delay).clamp(1, NO_LIMIT - 1)
-}
 
 /// The part of a call's state that depends on its target alone.
 ///
@@ -29,17 +22,15 @@ pub(crate) struct Engine<X: Endpoint, const N: usize> {
     pub(super) started: u64,
     /// The delay before the next attempt or, in flight, before the current attempt.
     pub(super) delay: u64,
-    /// The end of the wait between attempts or 0 without a wait. During an attempt it is the time
-    /// of the cut or `NO_LIMIT`, and 0 until a poll leaves the attempt pending. The time is kept
-    /// apart from the sleep: a caller's loop may drop the wait and resume it.
-    pub(super) resumes_at: u64,
+    /// The end of the wait between attempts or, in flight, the limit of the current attempt.
+    pub(super) until: Packed,
 }
 
 impl<X: Endpoint, const N: usize> Engine<X, N> {
     #[inline]
     pub(super) fn new(target: X, kind: CallKind, site: Site) -> Self {
         let guard = Guard::new(target, kind);
-        Self { guard, site, started: UNKNOWN, delay: 0, resumes_at: 0 }
+        Self { guard, site, started: UNKNOWN, delay: 0, until: Packed::new(Until::Nothing) }
     }
 
     #[inline]
@@ -121,20 +112,28 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         }
     }
 
-    /// Returns the time at which the attempt is cut, or `NO_LIMIT`. The attempt's first poll has
-    /// just returned `Pending`, and the attempt's timeout, `own` of the policy, counts from now.
+    /// Sets the limit that cuts the attempt, and returns the time of the cut, or `NO_LIMIT`. The
+    /// attempt's first poll has just returned `Pending`, and the attempt's timeout, `own` of the
+    /// policy, counts from now.
     #[inline(never)] // compiled once for all call sites
-    pub(super) fn cuts_at(&mut self, slot: usize, own: u64, limits: Limits) -> u64 {
+    pub(super) fn set_cut(&mut self, slot: usize, own: u64, limits: Limits) -> u64 {
         let starts = !self.clock_runs();
         self.note_start();
         let ends_at = self.ends_at(limits.total);
         let own = self.attempt_limit(own, limits.is_learned);
-        if own == NO_LIMIT {
-            return ends_at;
+        let mut times_out_at = NO_LIMIT;
+        if own != NO_LIMIT {
+            let now = if starts { self.started } else { self.now() };
+            self.guard.note_began(slot, now);
+            times_out_at = now.saturating_add(own);
         }
-        let now = if starts { self.started } else { self.now() };
-        self.guard.note_began(slot, now);
-        now.saturating_add(own).min(ends_at)
+        let cut_at = times_out_at.min(ends_at);
+        self.until.set(match cut_at {
+            NO_LIMIT => Until::Finish,
+            at if at == ends_at => Until::Deadline,
+            _ => Until::Timeout(own),
+        });
+        cut_at
     }
 
     /// Records the time since the start of the attempt as a latency of the upstream.

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::engine::remaining;
-use super::engine::wait_end;
+use super::until::Until;
 use super::{CallPolicy, CallState, Engine, NO_LIMIT};
 use crate::budget::Cause;
 use crate::cancel::Cancel;
@@ -149,9 +149,9 @@ where
         delay: Duration,
     ) {
         let attempt = self.failed(self.attempts(), elapsed, before);
-        let resumes_at = match self.engine.resumes_at {
-            0 => None,
-            at => Some(Duration::from_nanos(at)),
+        let resumes_at = match self.engine.until.get() {
+            Until::Delay(at) => Some(Duration::from_nanos(at)),
+            _ => None,
         };
         self.emit_with_failure(cut, verdict, &|failure| EventKind::Waiting {
             attempt,
@@ -265,7 +265,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         flows_since: Option<u64>,
     ) -> Reported {
         let now = self.clock_runs().then(|| self.now());
-        self.resumes_at = 0;
+        self.until.set(Until::Nothing);
         let elapsed = now.map_or(0, |now| now.saturating_sub(self.started));
         let began = if X::ALONE { None } else { self.guard.began(slot) };
         let is_counted = X::ALONE || !self.guard.is_lent(slot);
@@ -289,7 +289,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             self.note_start();
             // The reading of the failure, or the one that has just started the clock.
             let now = self.started.saturating_add(elapsed);
-            self.resumes_at = wait_end(now, self.delay);
+            self.until.set(Until::Delay(now.saturating_add(self.delay)));
         }
     }
 

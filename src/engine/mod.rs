@@ -28,6 +28,7 @@ mod pending;
 mod policy;
 mod state;
 mod success;
+mod until;
 mod wait;
 
 pub(crate) use begin::Begin;

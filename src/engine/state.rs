@@ -1,5 +1,6 @@
 use super::engine::Engine;
 use super::policy::CallPolicy;
+use super::until::Until;
 use crate::adaptive::AdaptiveTimeout;
 use crate::observe::CallKind;
 use crate::policy::Rules;
@@ -69,7 +70,7 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
     /// not count it.
     pub(crate) fn release_attempt(&mut self, slot: usize) {
         self.engine.guard.release_dropped(slot);
-        self.engine.resumes_at = 0;
+        self.engine.until.set(Until::Nothing);
     }
 
     /// Drops the future of the attempt in `slot` by `drop`, before its finish is reported.

@@ -25,10 +25,10 @@ where
             return;
         }
         // A first attempt that was never pending teaches no limit and is no event for most observers.
-        if is_first && engine.resumes_at == 0 && !engine.guard.target.wants_all() {
+        if is_first && engine.until.is_nothing() && !engine.guard.target.wants_all() {
             return engine.guard.report_at_once(slot);
         }
-        let at_once = engine.resumes_at == 0;
+        let at_once = engine.until.is_nothing();
         let at = if at_once { engine.guard.began(slot) } else { None };
         self.succeeded_at(slot, attempt, at);
     }
@@ -99,7 +99,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         }
         let wants_all = self.guard.target.wants_all();
         // An attempt that was ready at once teaches no limit.
-        if self.resumes_at != 0 && self.learns(is_learned).is_some() {
+        if !self.until.is_nothing() && self.learns(is_learned).is_some() {
             self.learn_from(slot, is_learned);
         }
         // One reading ends both the attempt and the call.

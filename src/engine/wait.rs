@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::Duration;
 
-use super::engine::LATEST;
+use super::until::{LATEST, Until};
 use super::{Begin, CallPolicy, CallState, Engine, NO_LIMIT, PendingOf};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
@@ -65,13 +65,12 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Result<Attempt, GaveUp<E>>> {
         loop {
-            let at = self.engine.resumes_at;
-            if at != 0 {
+            if let Until::Delay(at) = self.engine.until.get() {
                 match ready!(self.poll_until(at, pending.as_mut(), cx)) {
                     WokenBy::Token => {
                         return Poll::Ready(Err(self.close(StopReason::Cancelled, None)));
                     }
-                    WokenBy::Time => self.engine.resumes_at = 0,
+                    WokenBy::Time => self.engine.until.set(Until::Nothing),
                 }
             }
             pending.as_mut().drop_sleep();
@@ -153,8 +152,9 @@ where
         let token_wakes = self.token.cancelled();
         let mut cancelled = pin!(token_wakes);
         loop {
-            let (until, stop) = match self.engine.resumes_at {
-                0 => match self.begin(slot, Some(&waker)) {
+            let (until, stop) = match self.engine.until.get() {
+                Until::Delay(at) => (at, None),
+                _ => match self.begin(slot, Some(&waker)) {
                     Begin::Go(elapsed) => return Ok(self.attempt_at(elapsed)),
                     Begin::Hold(_) => continue,
                     Begin::Queued { until, .. } if until >= self.ends_at() => {
@@ -166,7 +166,6 @@ where
                         return Err(self.close(reason, retry_after));
                     }
                 },
-                until => (until, None),
             };
             if cancelled
                 .as_mut()
@@ -178,7 +177,7 @@ where
             let left = until.saturating_sub(self.engine.now());
             match stop {
                 _ if left > 0 => self.engine.guard.target.timer().park(Duration::from_nanos(left)),
-                None => self.engine.resumes_at = 0,
+                None => self.engine.until.set(Until::Nothing),
                 Some(StopReason::Full) => {
                     let full = self.engine.waited_too_long();
                     return Err(self.close(full, None));

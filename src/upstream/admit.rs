@@ -2,6 +2,7 @@ use std::mem;
 use std::task::Waker;
 use std::time::Duration;
 
+use super::began::Began;
 use super::guard::Owned;
 use super::held::{Admit, Held, enter, release, reserve, resume};
 use super::progress::Refuser;
@@ -31,13 +32,15 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
         let ticket = match &parts.breaker {
             None => Ticket::NONE,
-            Some(breaker) => match breaker.admit_closed(&Owned(&self.target)) {
+            Some(breaker) => match breaker.admit_closed() {
                 Some(ticket) => ticket,
                 None => return false,
             },
         };
-        let ticket = if let Some(now) = now { ticket.starting_at(now) } else { ticket };
-        *held = Held::Admitted { ticket, reserved: Reserved::NONE };
+        *held = Held::Admitted { began: now.into(), ticket, reserved: Reserved::NONE };
+        if self.times_attempts() {
+            self.read_began(slot);
+        }
         true
     }
 
@@ -77,7 +80,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                 Ok(reserved) => reserved,
                 Err(admit) => return admit,
             };
-            *held = Held::Admitted { ticket: Ticket::NONE, reserved };
+            *held = Held::Admitted { began: Began::UNKNOWN, ticket: Ticket::NONE, reserved };
         }
         let ticket = match &parts.breaker {
             None => Ticket::NONE,
@@ -95,8 +98,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                 }
             },
         };
-        let ticket = if let Some(now) = now { ticket.starting_at(now) } else { ticket };
-        *held = Held::Admitted { ticket, reserved };
+        *held = Held::Admitted { began: now.into(), ticket, reserved };
+        if self.times_attempts() {
+            self.read_began(slot); // the timer may panic, and then the slot gives the ticket back
+        }
         Admit::Go
     }
 

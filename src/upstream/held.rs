@@ -3,6 +3,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::Parts;
+use super::began::Began;
 use super::progress::Refuser;
 use crate::breaker::{Owner, Ticket};
 use crate::bulkhead::{self, Bulkhead};
@@ -45,8 +46,8 @@ pub enum Held {
     Entered,
     /// The permit and a place in the quota's queue.
     InLine(Place),
-    /// The permit, the reservation of the quota and the breaker's ticket.
-    Admitted { ticket: Ticket, reserved: Reserved },
+    /// The start of the attempt, the breaker's ticket, the reservation of the quota and the permit.
+    Admitted { began: Began, ticket: Ticket, reserved: Reserved },
 }
 
 impl Held {
@@ -63,8 +64,8 @@ impl Held {
     /// Applies `map` to the reservation of an admitted attempt.
     pub(super) fn map_reserved(self, map: impl FnOnce(Reserved) -> Reserved) -> Self {
         match self {
-            Self::Admitted { ticket, reserved } => {
-                Self::Admitted { ticket, reserved: map(reserved) }
+            Self::Admitted { began, ticket, reserved } => {
+                Self::Admitted { began, ticket, reserved: map(reserved) }
             }
             other => other,
         }

@@ -1,6 +1,7 @@
 use std::cell::{Cell, RefCell};
 
 use super::Parts;
+use super::began::Began;
 use super::held::Held;
 use super::payment::Payment;
 use crate::breaker::Ticket;
@@ -11,6 +12,7 @@ thread_local! {
     static INNERMOST: Innermost = const {
         Innermost {
             upstream: Cell::new(0),
+            began: Cell::new(Began::UNKNOWN),
             ticket: Cell::new(Ticket::NONE),
             reserved: Cell::new(Reserved::NONE),
             payment: Cell::new(Payment::NONE),
@@ -27,6 +29,7 @@ thread_local! {
 struct Innermost {
     /// The address of the upstream's parts, or 0 if this thread polls no attempt on an upstream.
     upstream: Cell<usize>,
+    began: Cell<Began>,
     ticket: Cell<Ticket>,
     reserved: Cell<Reserved>,
     payment: Cell<Payment>,
@@ -38,6 +41,7 @@ struct Innermost {
 impl Innermost {
     fn get(&self) -> Offer {
         Offer {
+            began: self.began.get(),
             ticket: self.ticket.get(),
             reserved: self.reserved.get(),
             payment: self.payment.get(),
@@ -48,7 +52,8 @@ impl Innermost {
     }
 
     fn set(&self, offer: Offer) {
-        let Offer { ticket, reserved, payment, cost, is_changed, is_cut } = offer;
+        let Offer { began, ticket, reserved, payment, cost, is_changed, is_cut } = offer;
+        self.began.set(began);
         self.ticket.set(ticket);
         self.reserved.set(reserved);
         self.payment.set(payment);
@@ -61,6 +66,7 @@ impl Innermost {
 /// The admission of an attempt that this thread polls, and the payment for the attempt.
 #[derive(Clone, Copy)]
 struct Offer {
+    began: Began,
     ticket: Ticket,
     reserved: Reserved,
     payment: Payment,
@@ -72,7 +78,7 @@ struct Offer {
 
 impl Offer {
     const fn held(self) -> Held {
-        Held::Admitted { ticket: self.ticket, reserved: self.reserved }
+        Held::Admitted { began: self.began, ticket: self.ticket, reserved: self.reserved }
     }
 }
 
@@ -90,10 +96,17 @@ pub(super) enum Place {
 /// The arguments are words in registers. Copied inline, a wide load of the words that the admission
 /// has just written would stall the processor for longer than all of this takes.
 #[inline(never)]
-pub(super) fn offer(parts: &Parts, ticket: Ticket, reserved: Reserved, payment: Payment) -> Place {
+pub(super) fn offer(
+    parts: &Parts,
+    began: Began,
+    ticket: Ticket,
+    reserved: Reserved,
+    payment: Payment,
+) -> Place {
     INNERMOST.with(|innermost| {
         let place = if innermost.upstream.get() == 0 { Place::Outermost } else { push(innermost) };
         if place != Place::Nowhere {
+            innermost.began.set(began);
             innermost.ticket.set(ticket);
             innermost.reserved.set(reserved);
             innermost.payment.set(payment);
@@ -266,7 +279,7 @@ pub(super) fn hand_back(
     held: Held,
     payment: Option<Payment>,
 ) -> bool {
-    let Held::Admitted { ticket, reserved } = held else { return false };
+    let Held::Admitted { began, ticket, reserved } = held else { return false };
     let answered = payment.is_some() || reserved.is_answered();
     let give = |offer: &mut Offer| {
         let lent = offer.reserved;
@@ -277,7 +290,8 @@ pub(super) fn hand_back(
         if !offer.is_cut && (lent.is_contended() || !is_wanted) {
             return Some(false);
         }
-        (offer.ticket, offer.reserved) = (ticket, reserved.back(lent, answered));
+        (offer.began, offer.ticket) = (began, ticket);
+        offer.reserved = reserved.back(lent, answered);
         offer.payment = payment.filter(|payment| payment.is_spent()).unwrap_or(offer.payment);
         offer.is_changed = true;
         Some(true)

@@ -56,6 +56,7 @@
 mod admit;
 mod as_target;
 mod at_cost;
+mod began;
 mod explain;
 mod guard;
 mod held;

@@ -1,5 +1,6 @@
 use std::mem;
 
+use super::began::Began;
 use super::held::{Held, release};
 use super::lending::{self, Place, Taken};
 use super::payment::Payment;
@@ -40,8 +41,10 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
             return None;
         }
         let parts = self.target.parts()?;
-        let Held::Admitted { ticket, reserved } = *self.slots[slot].held()? else { return None };
-        let is_inner = match lending::offer(parts, ticket, reserved, self.progress.payment) {
+        let Held::Admitted { began, ticket, reserved } = *self.slots[slot].held()? else {
+            return None;
+        };
+        let is_inner = match lending::offer(parts, began, ticket, reserved, self.progress.payment) {
             Place::Outermost => false,
             Place::Inner => true,
             Place::Nowhere => return None,
@@ -126,12 +129,12 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     /// Returns true if this call has nothing to report.
     #[cold]
     #[inline(never)]
-    pub(super) fn has_moved(&self, ticket: Ticket, reserved: Reserved) -> bool {
+    pub(super) fn has_moved(&self, began: Began, ticket: Ticket, reserved: Reserved) -> bool {
         let Some(parts) = self.target.parts() else { return false };
         // A hedge never gives its cost back.
         let is_hedge = self.progress.kind() == CallKind::Hedge;
         let payment = if is_hedge { Payment::NONE } else { self.progress.payment };
-        let held = Held::Admitted { ticket, reserved };
+        let held = Held::Admitted { began, ticket, reserved };
         let cost = cost_of(&self.target, parts);
         if reserved.is_unanswered() {
             // The attempt has its success from elsewhere. Nothing is known about the request.

@@ -36,9 +36,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     pub(super) fn finish_success(&mut self, slot: usize, end: End, cost: Option<CostKey>) -> bool {
         let Some(parts) = self.target.parts() else { return true };
         let Some(held) = self.slots[slot].held() else { return true };
-        let Held::Admitted { ticket, reserved } = *held else { return true };
+        let Held::Admitted { began, ticket, reserved } = *held else { return true };
         *held = Held::Nothing;
-        if reserved.is_shared() && self.has_moved(ticket, reserved) {
+        if reserved.is_shared() && self.has_moved(began, ticket, reserved) {
             return false;
         }
         let _permit = parts.bulkhead.as_ref().map(HeldPermit);
@@ -51,10 +51,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
         if let Some(breaker) = &parts.breaker {
             let at = match end {
-                End::AtStart => ticket.began(),
+                End::AtStart => began.known(),
                 End::At(at) => at,
             };
-            breaker.settle(ticket, Outcome::HEALTHY, at, &Owned(&self.target));
+            breaker.settle(ticket, began.known(), Outcome::HEALTHY, at, &Owned(&self.target));
         }
         true
     }
@@ -63,7 +63,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     pub(crate) fn report(&mut self, slot: usize, verdict: Option<Verdict>, at: Option<u64>) {
         let Some(parts) = self.target.parts() else { return };
         let Some(held) = self.slots[slot].held() else { return };
-        let Held::Admitted { ticket, reserved } = *held else { return };
+        let Held::Admitted { began, ticket, reserved } = *held else { return };
         if reserved.is_lent() {
             *held = Held::Nothing; // the call within the attempt has reported the request
             return;
@@ -96,7 +96,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             }
         }
         if let Some(breaker) = &parts.breaker {
-            breaker.settle(ticket, outcome, at, &owned);
+            breaker.settle(ticket, began.known(), outcome, at, &owned);
         }
         drop(permit); // an end of a strain asks for room
         if new_hold.is_some() {
