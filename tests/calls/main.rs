@@ -13,6 +13,7 @@ mod clock_limits_and_reentry;
 mod compose;
 mod config;
 mod config_errors;
+mod contention;
 mod contradictions;
 mod cut_requests;
 mod deadline;
