@@ -30,6 +30,8 @@ mod http;
 mod http_failure;
 mod http_limits;
 mod http_sockets;
+mod io;
+mod io_sockets;
 mod laws;
 mod metrics;
 mod nested;
