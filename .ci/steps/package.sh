@@ -7,6 +7,7 @@ packed() {
     contains resile LICENSE-{APACHE,MIT} {CHANGELOG,COMPARE,CONTRIBUTING,DESIGN,README,SECURITY}.md \
         docs/guide/{fleet,guide,load,quotas}.md docs/{collapse,fleet,fleet-redis,priority,quota,storm}.svg
     contains resile-llm LICENSE-{APACHE,MIT} {CHANGELOG,README}.md docs/agent.md docs/guide/failures.md
+    contains resile-clients LICENSE-{APACHE,MIT} {CHANGELOG,README}.md data/errors.csv
     contains resile-redis LICENSE-{APACHE,MIT} {CHANGELOG,README}.md examples/share.rs src/scripts/lease.lua
 }
 
