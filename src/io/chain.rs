@@ -1,7 +1,8 @@
 use std::error::Error;
-use std::iter;
+use std::sync::Arc;
+use std::{io, iter};
 
-use super::told::{Told, as_io};
+use super::told::Told;
 
 /// The longest chain that is read. A chain is no circle, but its links are foreign code.
 const LONGEST: usize = 64;
@@ -69,15 +70,30 @@ pub(super) fn told(error: &(dyn Error + 'static)) -> Option<Told> {
 
 /// Returns the errors of the chain, the outermost one first.
 fn links<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
-    iter::successors(Some(error), |error| below(*error)).take(LONGEST)
+    iter::successors(Some(bare(error)), |error| below(*error).map(bare)).take(LONGEST)
 }
 
 /// Returns the next error of the chain. The `source` of an `io::Error` is that of the error in it, so
 /// it would leave out that one.
 fn below<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
-    match as_io(error) {
+    match error.downcast_ref::<io::Error>() {
         Some(error) => error.get_ref().map(|inner| inner as &(dyn Error + 'static)),
         None => error.source(),
+    }
+}
+
+/// Returns the error in an `Arc` or a `Box`. The source of these is that of the error in them, so it
+/// would leave out that one. The client `redis` has such a link.
+fn bare<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
+    if let Some(shared) = error.downcast_ref::<Arc<dyn Error + Send + Sync>>() {
+        return &**shared;
+    }
+    if let Some(shared) = error.downcast_ref::<Arc<io::Error>>() {
+        return &**shared;
+    }
+    match error.downcast_ref::<Box<io::Error>>() {
+        Some(boxed) => &**boxed,
+        None => error,
     }
 }
 

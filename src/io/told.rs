@@ -1,6 +1,5 @@
 use std::error::Error;
 use std::io::{self, ErrorKind};
-use std::sync::Arc;
 
 /// What one error of a chain tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +31,9 @@ pub(super) enum Told {
 impl Told {
     /// Returns what the error tells by itself, without its sources.
     pub(super) fn of(error: &(dyn Error + 'static)) -> Option<Self> {
-        let Some(error) = as_io(error) else { return by_words(&error.to_string()) };
+        let Some(error) = error.downcast_ref::<io::Error>() else {
+            return by_words(&error.to_string());
+        };
         if error.raw_os_error().is_some_and(is_used_up) {
             return Some(Self::UsedUp);
         }
@@ -93,15 +94,6 @@ impl Told {
             Self::Garbled => "invalid_data",
         }
     }
-}
-
-/// Returns the `io::Error` that `error` is, also behind an `Arc` or a `Box`: the source of these is
-/// that of the error in them.
-pub(super) fn as_io<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e io::Error> {
-    error
-        .downcast_ref::<io::Error>()
-        .or_else(|| error.downcast_ref::<Arc<io::Error>>().map(|error| &**error))
-        .or_else(|| error.downcast_ref::<Box<io::Error>>().map(|error| &**error))
 }
 
 /// Returns whether the process or the machine has too many open files. `ErrorKind` has no word for

@@ -115,6 +115,8 @@ fn each_kind_has_the_same_row_inside_of_other_errors() {
         assert_row(&io::Error::other(io::Error::other(inner())), *row);
         assert_row(&io::Error::other(Arc::new(inner())), *row);
         assert_row(&io::Error::other(Box::new(inner())), *row);
+        let shared: Arc<dyn Error + Send + Sync> = Arc::new(inner());
+        assert_row(&io::Error::other(wrapped("request failed", shared)), *row);
         assert_row(&io::Error::other(wrapped("request failed", inner())), *row);
         let deep = wrapped("a", wrapped("b", io::Error::other(wrapped("c", inner()))));
         assert_eq!(SAFE.verdict(&deep), SAFE.classify(&inner()), "{kind}");
