@@ -1,5 +1,9 @@
 //! gRPC: status codes, the pushback of a server and `google.rpc.RetryInfo`.
 
+mod retry_info;
+#[cfg(feature = "tonic")]
+mod status;
+
 use std::time::Duration;
 
 use resile::Verdict;
@@ -7,6 +11,10 @@ use resile::Verdict;
 use crate::Idempotency;
 use crate::rule::State::{Failing, Healthy, Overload, OwnLimit, Unknown};
 use crate::rule::{Rule, always, if_idempotent, never};
+
+pub use retry_info::retry_info;
+#[cfg(feature = "tonic")]
+pub use status::status;
 
 /// The metadata `grpc-retry-pushback-ms` of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -3,11 +3,17 @@
 //! `INCR`, `APPEND`, `LPUSH`, `LPOP`, `SPOP`, `PUBLISH`, `XADD` without an id, `SET NX` as a lock and
 //! scripts are not idempotent. A lock with a token in it is: compare the token after the retry.
 
+#[cfg(feature = "redis")]
+mod error;
+
 use resile::Verdict;
 
 use crate::Idempotency;
 use crate::rule::State::{Failing, Healthy, Overload, Unknown};
 use crate::rule::{Rule, always, if_idempotent, never};
+
+#[cfg(feature = "redis")]
+pub use error::error;
 
 /// Returns the verdict on an error reply. Its first word is the code. The rest counts only for
 /// `ERR max number of clients reached`.
