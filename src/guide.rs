@@ -51,6 +51,8 @@ chapter! {
         "crate::GaveUp::verdict" "crate::http::Classifier::non_idempotent"
         "crate::classify::ClassifyExt::cut_is" "crate::Classify#cut-attempts" "crate::hedge()"
         "crate::classify::Over::new" "crate::Verdict::on_cut" "crate::http::headers"
+        "crate::io" "crate::io::never_sent" "crate::io::Classifier::verdict"
+        "crate::RetryPolicy::contention"
     ]
     include_str!("../docs/guide/classifying.md")
 }

@@ -37,6 +37,7 @@ pub mod hedge;
 mod histogram;
 #[cfg(feature = "http")]
 pub mod http;
+pub mod io;
 mod keyed;
 pub mod observe;
 pub mod policy;

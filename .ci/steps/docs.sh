@@ -10,7 +10,7 @@ docs() {
 # link_to_no_file CRATE: fails if its docs have a page's own links to files, which are dead there. The
 # links that rustdoc reads come first.
 link_to_no_file() {
-    if grep -rlE 'href="[^":]*\.(md|rs)["#]' "$CARGO_TARGET_DIR/doc/$1"/{index.html,guide}; then
+    if grep -srlE 'href="[^":]*\.(md|rs)["#]' "$CARGO_TARGET_DIR/doc/$1"/{index.html,guide}; then
         echo "the docs above link to a file" >&2
         return 1
     fi
@@ -18,8 +18,9 @@ link_to_no_file() {
 
 # The same for the members.
 member_docs() {
-    RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --all-features -p resile-llm -p resile-redis
+    RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --all-features -p resile-llm -p resile-redis -p resile-clients
     link_to_no_file resile_llm
+    link_to_no_file resile_clients
 }
 
 # Makes the docs as docs.rs does, for both of its targets, and looks for the note on a feature.

@@ -7,6 +7,7 @@ packed() {
     contains resile LICENSE-{APACHE,MIT} {CHANGELOG,COMPARE,CONTRIBUTING,DESIGN,README,SECURITY}.md \
         docs/guide/{fleet,guide,load,quotas}.md docs/{collapse,fleet,fleet-redis,priority,quota,storm}.svg
     contains resile-llm LICENSE-{APACHE,MIT} {CHANGELOG,README}.md docs/agent.md docs/guide/failures.md
+    contains resile-clients LICENSE-{APACHE,MIT} {CHANGELOG,README}.md data/errors.csv
     contains resile-redis LICENSE-{APACHE,MIT} {CHANGELOG,README}.md examples/share.rs src/scripts/lease.lua
 }
 
@@ -76,7 +77,7 @@ minimums() {
     mkdir -p "$copy/crates"
     tar -xzf "$CARGO_TARGET_DIR"/package/resile-[0-9]*.crate -C "$copy" --strip-components 1
     rm "$copy/Cargo.lock"
-    cp -RL crates/resile-redis crates/resile-llm "$copy/crates/"
+    cp -RL crates/resile-clients crates/resile-redis crates/resile-llm "$copy/crates/"
     rm -rf "$copy/crates/resile-llm/fuzz"
     few_dependencies <crates/resile-llm/Cargo.toml >"$copy/crates/resile-llm/Cargo.toml"
     few_dependencies <"$copy/Cargo.toml.orig" >"$copy/Cargo.toml"
@@ -91,6 +92,7 @@ minimums() {
         export PROPTEST_CASES=16 # the inputs are searched on the other Rust
         "${test[@]}" --test calls --test upstream -- --skip keep_their_sizes
         "${test[@]}" -p resile-llm --test llm
+        "${test[@]}" -p resile-clients --test clients
         "${test[@]}" -p resile-redis
     )
 }

@@ -23,8 +23,9 @@ use crate::verdict::{Cut, Verdict};
 /// | classifier | opinion on a cut | the request is sent again |
 /// |---|---|---|
 /// | [`http::Classifier`] | stated | if it is idempotent |
+/// | [`io::Classifier`](crate::io::Classifier) | stated | if it is idempotent |
 /// | `Classifier` of the crate `resile-llm` | stated | yes |
-/// | [`Over`], made by `over` of these two | stated | as they say |
+/// | [`Over`], made by `over` of these three | stated | as they say |
 /// | [`cut_is(verdict)`](ClassifyExt::cut_is) | stated | as `verdict` says |
 /// | [`Always`], a closure that returns `bool` | default | yes: a failure that may pass is the closure's only subject |
 /// | a closure that returns `Verdict` or `Option<Verdict>` | default | no |
@@ -323,7 +324,8 @@ impl<E: ?Sized, C: Classify<E>> Classify<E> for CutIs<C> {
 #[doc = ""]
 /// A classifier of an error type of your own. It asks a ready-made classifier about the parts of the
 /// error, and keeps the opinion of that classifier on cut attempts. Made by `over` of
-/// [`http::Classifier`] and of the classifiers of other crates.
+/// [`http::Classifier`], of [`io::Classifier`](crate::io::Classifier::over) and of the classifiers of
+/// other crates.
 #[derive(Clone, Copy)]
 #[must_use = "a classifier does nothing until it is asked"]
 pub struct Over<C, F> {

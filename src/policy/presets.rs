@@ -15,6 +15,41 @@ impl RetryPolicy {
             .with_hint_cap(Duration::from_secs(5 * 60))
     }
 
+    /// Creates a policy of ten attempts within about a second for work that collided with other work:
+    /// a serialisation failure, a lock that was not available, a version that changed.
+    ///
+    /// | setting | value |
+    /// |---|---|
+    /// | attempts | 10 |
+    /// | backoff | exponential from 5 ms, cap 200 ms, full jitter |
+    /// | other settings | as in [`new`](Self::new) |
+    ///
+    /// The other work ends within milliseconds, so a longer delay wins nothing. The jitter spreads the
+    /// calls that collided. All delays together last at most 915 ms, and half of that on average.
+    ///
+    /// The upstream works, so the classifier returns a verdict with
+    /// [`Health::Healthy`](crate::Health::Healthy), and no breaker opens. A database transaction is
+    /// repeated from its beginning, with its reads.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::{Health, RetryPolicy, Verdict};
+    ///
+    /// /// 40001 is a serialisation failure: the transaction was rolled back.
+    /// fn classify(sqlstate: &&str) -> Option<Verdict> {
+    ///     let conflict = Verdict::transient().with_health(Health::Healthy);
+    ///     (*sqlstate == "40001").then_some(conflict)
+    /// }
+    /// let policy = RetryPolicy::contention().with_classifier(classify);
+    /// assert_eq!(policy.attempts(), 10);
+    /// ```
+    pub const fn contention() -> Self {
+        Self::new().with_attempts(10).with_backoff(
+            Backoff::exponential(Duration::from_millis(5)).with_cap(Duration::from_millis(200)),
+        )
+    }
+
     /// Creates a policy of one attempt without retries. Its timeouts still apply if set.
     pub const fn none() -> Self {
         Self::new().with_attempts(1)

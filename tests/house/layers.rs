@@ -41,6 +41,7 @@ const TABLE: &[Row] = &[
     ("quota", 1, &[]),
     ("policy", 2, &[]),
     ("breaker", 2, &[]),
+    ("io", 2, &[]),
     ("observe", 3, &[]),
     ("upstream", 4, &[]),
     ("error", 5, &[]),

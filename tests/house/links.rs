@@ -226,6 +226,7 @@ fn every_page_and_link_is_seen() {
         "crates/resile-llm/docs/agent.md",
         "crates/resile-llm/docs/guide/rules.md",
         "crates/resile-redis/README.md",
+        "crates/resile-clients/README.md",
     ] {
         assert!(pages.contains(&page), "{page}");
     }

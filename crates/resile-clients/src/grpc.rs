@@ -1,0 +1,114 @@
+//! gRPC: status codes, the pushback of a server and `google.rpc.RetryInfo`.
+
+mod retry_info;
+#[cfg(feature = "tonic")]
+mod status;
+
+use std::time::Duration;
+
+use resile::Verdict;
+
+use crate::Idempotency;
+use crate::rule::State::{Failing, Healthy, Overload, OwnLimit, Unknown};
+use crate::rule::{Rule, always, if_idempotent, never};
+
+pub use retry_info::retry_info;
+#[cfg(feature = "tonic")]
+pub use status::status;
+
+/// The metadata `grpc-retry-pushback-ms` of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Pushback {
+    /// The answer has none.
+    #[default]
+    None,
+    /// The server asks for a retry after this wait.
+    After(Duration),
+    /// The server asks for no retry: the value is negative or not a number.
+    Stop,
+}
+
+impl Pushback {
+    /// The name of the metadata.
+    pub const NAME: &'static str = "grpc-retry-pushback-ms";
+
+    /// Reads the value of the metadata: milliseconds as a signed number of 32 bits. `None` is an
+    /// answer without it.
+    #[must_use]
+    pub fn read(value: Option<&str>) -> Self {
+        let Some(value) = value else { return Self::None };
+        let wait = value.parse::<i32>().ok().and_then(|wait| u64::try_from(wait).ok());
+        match wait {
+            Some(wait) if !value.starts_with('+') => Self::After(Duration::from_millis(wait)),
+            _ => Self::Stop,
+        }
+    }
+}
+
+/// Returns the verdict on a status code, with the pushback of the server.
+///
+/// After a pushback an idempotent request is sent again whatever the code says. Another request is
+/// not, unless its code proves that it was not executed.
+///
+/// # Examples
+///
+/// ```
+/// use resile_clients::Idempotency::{Idempotent, NotIdempotent};
+/// use resile_clients::grpc::{self, Pushback};
+/// use std::time::Duration;
+///
+/// let pushback = Pushback::read(Some("250"));
+/// let busy = grpc::code(14, pushback, Idempotent).unwrap();
+/// assert!(busy.is_again());
+/// assert_eq!(busy.hint(), Some(Duration::from_millis(250)));
+/// let booking = grpc::code(14, Pushback::None, NotIdempotent).unwrap();
+/// assert!(!booking.is_again());
+/// ```
+#[must_use]
+pub fn code(code: i32, pushback: Pushback, idempotency: Idempotency) -> Option<Verdict> {
+    let rule = rule(code)?;
+    Some(match pushback {
+        Pushback::None => rule.verdict(idempotency),
+        Pushback::Stop => never(Overload).verdict(idempotency),
+        Pushback::After(wait) => {
+            let again = if rule.is_always() { rule } else { if_idempotent(Overload) };
+            again.with(Overload).verdict(idempotency).after(wait)
+        }
+    })
+}
+
+/// Returns the verdict on a status with `google.rpc.RetryInfo` in its details: the server says when
+/// the same request may come again.
+///
+/// # Examples
+///
+/// ```
+/// use resile_clients::{Idempotency::NotIdempotent, grpc};
+/// use std::time::Duration;
+///
+/// let second = Duration::from_secs(1);
+/// let limited = grpc::with_retry_info(8, second, NotIdempotent).unwrap();
+/// assert!(limited.is_again() && limited.is_own_limit());
+/// assert_eq!(limited.hint(), Some(second));
+/// ```
+#[must_use]
+pub fn with_retry_info(code: i32, delay: Duration, idempotency: Idempotency) -> Option<Verdict> {
+    let rule = match code {
+        8 => always(OwnLimit),
+        10 => always(Healthy),
+        _ => rule(code)?,
+    };
+    let verdict = rule.verdict(idempotency);
+    Some(if verdict.is_again() { verdict.after(delay) } else { verdict })
+}
+
+const fn rule(code: i32) -> Option<Rule> {
+    Some(match code {
+        1 => never(Unknown),
+        2 | 13 | 14 => if_idempotent(Failing),
+        4 | 15 => never(Failing),
+        8 => if_idempotent(Overload),
+        3 | 5 | 6 | 7 | 9 | 10 | 11 | 12 | 16 => never(Healthy),
+        _ => return None,
+    })
+}

@@ -1,0 +1,30 @@
+// A page in Markdown defines its links for readers of the file, and the first definition of a label
+// counts. So rustdoc takes the definitions before the page.
+#![doc = include_str!("front.md")]
+#![doc = ""]
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
+
+pub use resile;
+
+pub mod amqp;
+pub mod aws;
+pub mod azure;
+pub mod elasticsearch;
+pub mod gcs;
+pub mod grpc;
+pub mod http2;
+mod idempotency;
+pub mod kafka;
+pub mod kubernetes;
+pub mod mcp;
+pub mod mongodb;
+pub mod mysql;
+pub mod nats;
+pub mod postgres;
+pub mod redis;
+mod rule;
+pub mod sqlite;
+
+pub use idempotency::Idempotency;

@@ -1,0 +1,57 @@
+//! PostgreSQL and databases that speak its protocol: CockroachDB, Yugabyte, Aurora.
+//!
+//! The attempt is the whole transaction, from `BEGIN` with its reads, and never a statement inside.
+//! Serialisation failures and locks are contention: use `RetryPolicy::contention()`.
+
+use resile::Verdict;
+
+use crate::Idempotency;
+use crate::rule::State::{Failing, Healthy, Overload, Unknown};
+use crate::rule::{Rule, always, if_idempotent, never};
+
+/// Returns the verdict on an SQLSTATE, such as that of `sqlx::error::DatabaseError::code`.
+///
+/// # Examples
+///
+/// ```
+/// use resile::Health;
+/// use resile_clients::{Idempotency, postgres};
+///
+/// let failed = postgres::sqlstate("40001", Idempotency::NotIdempotent);
+/// let failed = failed.unwrap();
+/// assert!(failed.is_again()); // it was rolled back
+/// assert_eq!(failed.health(), Health::Healthy);
+/// ```
+#[must_use]
+pub fn sqlstate(code: &str, idempotency: Idempotency) -> Option<Verdict> {
+    rule(code).map(|rule| rule.verdict(idempotency))
+}
+
+fn rule(code: &str) -> Option<Rule> {
+    if code.len() != 5 || !code.bytes().all(|it| it.is_ascii_digit() || it.is_ascii_uppercase()) {
+        return None;
+    }
+    Some(match code {
+        // Rolled back: contention, and sessions that were closed while idle.
+        "40001" | "40P01" | "55P03" | "57P05" | "25P03" | "25P04" | "72000" => always(Healthy),
+        "40000" | "55006" | "26000" => if_idempotent(Healthy),
+        "40002" | "57P04" => never(Healthy),
+        // Not known whether it was committed.
+        "40003" | "08007" | "57P01" | "57P02" | "08000" | "08006" | "08004" => {
+            if_idempotent(Failing)
+        }
+        // A standby after a fail-over, and faults of the server.
+        "25006" | "58000" | "58030" | "XX000" => if_idempotent(Failing),
+        // Never sent.
+        "57P03" | "08001" | "08003" => always(Failing),
+        "53300" => always(Overload),
+        "53000" | "53200" => if_idempotent(Overload),
+        "08P01" | "53100" | "53400" | "XX001" | "XX002" => never(Failing),
+        "57014" | "25P02" => never(Unknown),
+        _ => match &code[..2] {
+            "0A" | "22" | "23" | "2F" | "3D" | "42" | "P0" => never(Healthy),
+            "28" => never(Unknown),
+            _ => return None,
+        },
+    })
+}

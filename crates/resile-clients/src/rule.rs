@@ -1,0 +1,74 @@
+use resile::{Health, Verdict};
+
+use crate::Idempotency;
+
+/// What a code says: a row of `data/errors.csv`.
+#[derive(Clone, Copy)]
+pub(crate) struct Rule {
+    again: Again,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Again {
+    Always,
+    IfIdempotent,
+    Never,
+}
+
+/// How the upstream is.
+#[derive(Clone, Copy)]
+pub(crate) enum State {
+    Healthy,
+    Failing,
+    /// The limit of this caller.
+    OwnLimit,
+    /// The limit of all callers together.
+    Overload,
+    Unknown,
+}
+
+/// Creates a rule for a request that surely was not executed.
+pub(crate) const fn always(state: State) -> Rule {
+    Rule { again: Again::Always, state }
+}
+
+/// Creates a rule for a request that may have been executed.
+pub(crate) const fn if_idempotent(state: State) -> Rule {
+    Rule { again: Again::IfIdempotent, state }
+}
+
+/// Creates a rule for a request that fails again.
+pub(crate) const fn never(state: State) -> Rule {
+    Rule { again: Again::Never, state }
+}
+
+impl Rule {
+    pub(crate) const fn verdict(self, idempotency: Idempotency) -> Verdict {
+        let verdict = match self.state {
+            State::Healthy => Verdict::transient().with_health(Health::Healthy),
+            State::Failing => Verdict::transient(),
+            State::OwnLimit => Verdict::throttled(),
+            State::Overload => Verdict::overloaded(),
+            State::Unknown => Verdict::transient().with_health(Health::Unknown),
+        };
+        match (self.again, idempotency) {
+            (Again::Always, _) | (Again::IfIdempotent, Idempotency::Idempotent) => verdict,
+            _ => verdict.not_again(),
+        }
+    }
+
+    /// Returns whether the request surely was not executed and may be sent again.
+    pub(crate) const fn is_always(self) -> bool {
+        matches!(self.again, Again::Always)
+    }
+
+    /// Returns the rule with another state.
+    pub(crate) const fn with(self, state: State) -> Self {
+        Self { state, ..self }
+    }
+
+    pub(crate) const fn state(self) -> State {
+        self.state
+    }
+}

@@ -1,0 +1,210 @@
+//! Statuses of `tonic`, made by its own constructors, and frames of a real peer in memory.
+
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::Reason;
+use resile_clients::Idempotency::{Idempotent, NotIdempotent};
+use resile_clients::grpc::{self, Pushback};
+use resile_clients::resile::{Health, Verdict};
+use tonic::metadata::MetadataMap;
+use tonic::{Code, ConnectError, Status, TimeoutExpired};
+
+use super::rows::{Says, rows, says};
+
+fn seen(status: &Status) -> Option<Says> {
+    says(|it| grpc::status(status, it))
+}
+
+const FAILING: Health = Health::Failing;
+
+#[test]
+fn each_code_has_the_verdict_of_its_row() {
+    let mut numbers = 0;
+    for row in rows().into_iter().filter(|row| row.family == "grpc") {
+        let Ok(number) = row.code.parse::<i32>() else { continue };
+        numbers += 1;
+        let code = Code::from_i32(number);
+        assert_eq!(seen(&Status::new(code, "words")), Some(row.says), "{code:?}");
+        // A source that tells nothing.
+        let mut status = Status::new(code, "words");
+        status.set_source(Arc::new(io::Error::other("words")));
+        assert_eq!(seen(&status), Some(row.says), "{code:?}");
+    }
+    assert_eq!(numbers, 16);
+    assert_eq!(seen(&Status::ok("words")), None);
+}
+
+fn with_pushback(code: Code, value: &str) -> Status {
+    let mut metadata = MetadataMap::new();
+    metadata.insert(Pushback::NAME, value.parse().unwrap());
+    Status::with_metadata(code, "words", metadata)
+}
+
+#[test]
+fn a_pushback_is_read_from_the_metadata() {
+    let busy = grpc::status(&with_pushback(Code::Unavailable, "250"), Idempotent).unwrap();
+    assert_eq!(busy, Verdict::overloaded().after(Duration::from_millis(250)));
+    let stop = grpc::status(&with_pushback(Code::Unavailable, "-1"), Idempotent).unwrap();
+    assert_eq!(stop, Verdict::overloaded().not_again());
+    let unreadable = grpc::status(&with_pushback(Code::Unavailable, "soon"), Idempotent);
+    assert_eq!(unreadable, Some(stop));
+}
+
+#[test]
+fn a_request_without_a_connection_was_never_sent() {
+    let of = |error: Box<dyn Error + Send + Sync>| {
+        seen(&Status::from_error(ConnectError(error).into())).unwrap()
+    };
+    let io = |kind: io::ErrorKind| of(io::Error::from(kind).into());
+    assert_eq!(io(io::ErrorKind::ConnectionRefused), (true, true, FAILING, false));
+    assert_eq!(io(io::ErrorKind::TimedOut), (true, true, FAILING, false));
+    assert_eq!(io(io::ErrorKind::UnexpectedEof), (true, true, FAILING, false));
+    assert_eq!(of("words".into()), (true, true, FAILING, false));
+    // A wrong certificate stays wrong, and a name that does not exist does too.
+    assert_eq!(io(io::ErrorKind::InvalidData), (false, false, Health::Unknown, false));
+    let name = "failed to lookup address information: Name or service not known";
+    assert_eq!(of(io::Error::other(name).into()), (false, false, Health::Unknown, false));
+}
+
+#[test]
+fn an_own_timeout_may_follow_the_request() {
+    let status = Status::from_error(Box::new(TimeoutExpired(())));
+    assert_eq!(status.code(), Code::Cancelled);
+    assert_eq!(seen(&status), Some((true, false, FAILING, false)));
+    assert_eq!(seen(&Status::cancelled("Timeout expired")).unwrap().2, Health::Unknown);
+}
+
+#[test]
+fn a_refused_connection_in_the_chain_counts_for_codes_that_pass() {
+    let refused = || Arc::new(io::Error::from(io::ErrorKind::ConnectionRefused));
+    let mut status = Status::unavailable("words");
+    status.set_source(refused());
+    assert_eq!(seen(&status), Some((true, true, FAILING, false)));
+    let mut status = Status::not_found("words");
+    status.set_source(refused());
+    assert_eq!(seen(&status), Some((false, false, Health::Healthy, false)));
+}
+
+/// Makes the details of a status: `RetryInfo` behind another message.
+fn details(seconds: u8, nanos: Option<u8>) -> Vec<u8> {
+    let field = |number: u8, bytes: &[u8]| {
+        let length = u8::try_from(bytes.len()).unwrap();
+        assert!(length < 128);
+        [&[number << 3 | 2, length], bytes].concat()
+    };
+    let mut delay = vec![1 << 3, seconds];
+    delay.extend(nanos.into_iter().flat_map(|nanos| [2 << 3, nanos]));
+    let any = |name: &str, value: &[u8]| {
+        let name = format!("type.googleapis.com/google.rpc.{name}");
+        [field(1, name.as_bytes()), field(2, value)].concat()
+    };
+    let code = [1 << 3, 8].to_vec();
+    let other = field(3, &any("Help", b"\x0a\x02hi"));
+    let info = field(3, &any("RetryInfo", &field(1, &delay)));
+    [code, field(2, b"slow down"), other, info].concat()
+}
+
+#[test]
+fn retry_info_is_read_from_the_details() {
+    let wait = Duration::new(7, 9);
+    let bytes = Bytes::from(details(7, Some(9)));
+    assert_eq!(grpc::retry_info(&bytes), Some(wait));
+    assert_eq!(grpc::retry_info(&details(7, None)), Some(Duration::from_secs(7)));
+    let status = Status::with_details(Code::ResourceExhausted, "words", bytes);
+    let verdict = grpc::status(&status, NotIdempotent).unwrap();
+    assert_eq!(verdict, Verdict::throttled().after(wait));
+    // No prefix of the message has another wait, and no change of a byte panics.
+    let whole = details(7, Some(9));
+    for length in 0..whole.len() {
+        let part = grpc::retry_info(&whole[..length]);
+        assert_eq!(part, None, "{length}");
+    }
+    for at in 0..whole.len() {
+        for byte in [0, 0x7f, 0x80, 0xff] {
+            let mut changed = whole.clone();
+            changed[at] = byte;
+            let _ = grpc::retry_info(&changed);
+        }
+    }
+}
+
+/// What the peer does with the stream.
+#[derive(Clone, Copy)]
+enum Peer {
+    Resets(Reason),
+    /// It leaves without the stream.
+    GoesAway(Reason),
+    /// It takes the stream and leaves.
+    TakesAndGoesAway,
+}
+
+/// Sends a request to a peer over memory and returns the error as `tonic` would wrap it.
+async fn frame(peer: Peer) -> Status {
+    let (near, far) = tokio::io::duplex(1 << 16);
+    let server = tokio::spawn(async move {
+        let mut connection = h2::server::handshake(far).await.unwrap();
+        if let Peer::GoesAway(reason) = peer {
+            connection.abrupt_shutdown(reason);
+        }
+        while let Some(stream) = connection.accept().await {
+            let Ok((_, mut respond)) = stream else { break };
+            match peer {
+                Peer::Resets(reason) => respond.send_reset(reason),
+                Peer::GoesAway(_) => {}
+                Peer::TakesAndGoesAway => connection.abrupt_shutdown(Reason::NO_ERROR),
+            }
+        }
+    });
+    let (mut client, connection) = h2::client::handshake(near).await.unwrap();
+    let driver = tokio::spawn(connection);
+    let request = http::Request::post("http://peer/call").body(()).unwrap();
+    let error = match client.send_request(request, true) {
+        Ok((answer, _)) => answer.await.unwrap_err(),
+        Err(error) => error,
+    };
+    driver.abort();
+    server.abort();
+    assert_eq!(error.is_remote(), !matches!(peer, Peer::TakesAndGoesAway), "{error:?}");
+    let mut status = Status::internal("words");
+    status.set_source(Arc::new(error));
+    status
+}
+
+#[tokio::test]
+async fn a_frame_of_the_peer_says_whether_it_processed_the_stream() {
+    let row = |family: &str, code: &str| {
+        let rows = rows();
+        let row = rows.iter().find(|row| row.family == family && row.code == code);
+        Some(row.unwrap_or_else(|| panic!("{family} {code}")).says)
+    };
+    for reason in [
+        Reason::REFUSED_STREAM,
+        Reason::CANCEL,
+        Reason::INTERNAL_ERROR,
+        Reason::ENHANCE_YOUR_CALM,
+        Reason::HTTP_1_1_REQUIRED,
+    ] {
+        let code = u32::from(reason).to_string();
+        assert_eq!(seen(&frame(Peer::Resets(reason)).await), row("http2", &code), "{reason:?}");
+    }
+    let closed = frame(Peer::GoesAway(Reason::NO_ERROR)).await;
+    assert_eq!(seen(&closed), row("http2-goaway", "0+unprocessed"));
+    let closed = frame(Peer::TakesAndGoesAway).await;
+    assert_eq!(seen(&closed), row("http2-goaway", "0"));
+    let closed = frame(Peer::GoesAway(Reason::ENHANCE_YOUR_CALM)).await;
+    assert_eq!(seen(&closed), row("http2-goaway", "11"));
+    let closed = frame(Peer::GoesAway(Reason::INTERNAL_ERROR)).await;
+    assert_eq!(seen(&closed), row("http2-goaway", "2"));
+}
+
+/// An error that the own side made shows nothing, so the code decides.
+#[test]
+fn an_own_reset_is_no_frame_of_the_peer() {
+    let mut status = Status::internal("words");
+    status.set_source(Arc::new(h2::Error::from(Reason::REFUSED_STREAM)));
+    assert_eq!(seen(&status), seen(&Status::internal("words")));
+}

@@ -1,0 +1,129 @@
+use std::borrow::Cow;
+use std::error::Error;
+use std::io;
+
+use super::chain::{never_sent, told};
+use super::told::Told;
+use crate::classify::{Classify, Opinion, Over};
+use crate::verdict::{Cut, Health, Verdict};
+
+/// A classifier of [`std::io::Error`] by its kind, its sources and the idempotency of the request.
+/// The [table](super) gives the reasons.
+///
+/// The classifier has an opinion on attempts that were cut
+/// ([`classify_cut`](Classify::classify_cut)): a request that is not idempotent is not sent again
+/// after a timeout. Pass the classifier itself, and for an error type of your own use
+/// [`over`](Self::over). Both keep this opinion.
+///
+/// To treat a kind differently, put your own classifier first: `(mine, Classifier::idempotent())`.
+///
+/// # Examples
+///
+/// ```
+/// use resile::io::Classifier;
+/// use resile::{Classify, RetryPolicy, Verdict};
+/// use std::io::ErrorKind;
+///
+/// let policy = RetryPolicy::new().with_classifier(Classifier::idempotent());
+/// # let _ = policy;
+/// let booking = Classifier::non_idempotent();
+/// let refused = booking.classify(&ErrorKind::ConnectionRefused.into());
+/// assert_eq!(refused, Some(Verdict::transient()));
+/// let reset = booking.classify(&ErrorKind::ConnectionReset.into());
+/// assert_eq!(reset, Some(Verdict::transient().not_again()));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "a classifier does nothing until it is asked"]
+pub struct Classifier {
+    idempotent: bool,
+}
+
+impl Classifier {
+    /// Creates a classifier for requests that may be executed twice.
+    pub const fn idempotent() -> Self {
+        Self { idempotent: true }
+    }
+
+    /// Creates a classifier for requests that must not be executed twice. A request is only sent
+    /// again if it surely [was never sent](never_sent).
+    pub const fn non_idempotent() -> Self {
+        Self { idempotent: false }
+    }
+
+    /// Returns whether requests count as idempotent.
+    #[must_use]
+    pub const fn is_idempotent(&self) -> bool {
+        self.idempotent
+    }
+
+    /// Returns the verdict on an error of any type, by the `io::Error` in the chain of its sources.
+    /// Without one there is no opinion.
+    pub fn verdict(&self, error: &(dyn Error + 'static)) -> Option<Verdict> {
+        let verdict = match told(error)? {
+            Told::Refused | Told::Lost | Told::Missing => Verdict::transient(),
+            Told::Silent => Verdict::transient().on_cut(),
+            Told::UsedUp | Told::NoAddress | Told::Interrupted | Told::Busy => {
+                Verdict::transient().with_health(Health::Unknown)
+            }
+            Told::NoSuchName | Told::Local | Told::Garbled => Verdict::fatal(),
+        };
+        let is_safe = self.idempotent || never_sent(error);
+        Some(if verdict.is_again() && !is_safe { verdict.not_again() } else { verdict })
+    }
+
+    /// Returns the verdict on a request that may have reached the upstream, but has no answer.
+    pub const fn unanswered(&self) -> Verdict {
+        if self.idempotent { Verdict::transient() } else { Verdict::transient().not_again() }
+    }
+
+    /// Makes a classifier for an error type of your own. `map` finds the part of the error that this
+    /// classifier knows, and asks it. The opinion on cut attempts remains that of this classifier.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::Classify;
+    /// use resile::classify::Cut;
+    /// use resile::io::Classifier;
+    /// use std::io;
+    ///
+    /// enum CallError {
+    ///     Io(io::Error),
+    ///     NoToken,
+    /// }
+    ///
+    /// let booking = Classifier::non_idempotent()
+    ///     .over(|io, error: &CallError| match error {
+    ///         CallError::Io(error) => io.verdict(error),
+    ///         CallError::NoToken => None,
+    ///     });
+    /// assert!(!booking.classify_cut(Cut::Deadline).unwrap().is_again());
+    /// # let refused = CallError::Io(io::ErrorKind::ConnectionRefused.into());
+    /// # assert!(booking.classify(&refused).unwrap().is_again());
+    /// # assert!(booking.classify(&CallError::NoToken).is_none());
+    /// ```
+    pub const fn over<E, F, V>(self, map: F) -> Over<Self, F>
+    where
+        E: ?Sized,
+        F: Fn(&Self, &E) -> V,
+        V: Opinion,
+    {
+        Over::new(self, self.unanswered(), map)
+    }
+}
+
+/// Has no opinion on kinds that are not in the [table](super).
+impl Classify<io::Error> for Classifier {
+    fn classify(&self, error: &io::Error) -> Option<Verdict> {
+        self.verdict(error)
+    }
+
+    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
+        Some(self.unanswered())
+    }
+
+    /// Returns a word such as `refused`, `connection_lost`, `timeout` or `name_lookup`.
+    fn error_type<'e>(&self, error: &'e io::Error) -> Option<Cow<'e, str>> {
+        told(error).map(|told| Cow::Borrowed(told.as_str()))
+    }
+}

@@ -1,0 +1,73 @@
+//! The policy of contention: many short attempts, and none of them counts against the upstream.
+
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+
+use resile::breaker::State;
+use resile::policy::Decision;
+use resile::{
+    Attempt, Backoff, Breaker, Health, Jitter, Never, RetryPolicy, Upstream, Verdict, retry,
+};
+use tokio::time::Instant;
+
+/// The verdict on a serialisation failure, a lock that was not available, or a version that changed.
+const CONFLICT: Verdict = Verdict::transient().with_health(Health::Healthy);
+
+#[test]
+fn the_settings_are_as_documented() {
+    let policy = RetryPolicy::contention();
+    let longest = Duration::from_millis(200);
+    assert_eq!(policy.attempts(), 10);
+    assert_eq!(
+        policy.backoff(),
+        Backoff::exponential(Duration::from_millis(5)).with_cap(longest).with_jitter(Jitter::Full)
+    );
+    assert_eq!((policy.total_timeout(), policy.attempt_timeout()), (None, None));
+    assert_eq!(policy.hint_cap(), RetryPolicy::new().hint_cap());
+}
+
+/// Nine delays of full jitter: 5, 10, 20, 40, 80 and 160 ms, and then the cap.
+#[test]
+fn no_call_waits_longer_than_its_longest_delays() {
+    let policy = RetryPolicy::contention();
+    for seed in 0..200 {
+        let mut draws = super::backoff::seeded(seed);
+        let mut total = Duration::ZERO;
+        for number in 1..=9_u32 {
+            let limit = Duration::from_millis((5 << (number - 1)).min(200));
+            let decision = policy.decide(Attempt::new(number), Some(CONFLICT), &mut draws);
+            let Decision::Retry(delay) = decision else { panic!("{decision:?}") };
+            assert!(delay <= limit, "{number}: {delay:?}");
+            total += delay;
+        }
+        assert!(total <= Duration::from_millis(915));
+    }
+}
+
+/// Twelve transactions want one row. Each reads it, works for 3 ms and writes only if nobody else has
+/// written. All succeed, and the breaker sees a healthy upstream.
+#[tokio::test(start_paused = true)]
+async fn contention_opens_no_breaker() {
+    let upstream = Upstream::new("database").with_breaker(Breaker::new());
+    let version = Cell::new(0_u32);
+    let conflicts = RefCell::new(0);
+    let began = Instant::now();
+    let write = || async {
+        let read = version.get();
+        tokio::time::sleep(Duration::from_millis(3)).await;
+        if version.get() == read {
+            version.set(read + 1);
+            return Ok(());
+        }
+        *conflicts.borrow_mut() += 1;
+        Err("40001")
+    };
+    let policy = RetryPolicy::contention().with_classifier(|_: &&str| CONFLICT);
+    let calls = (0..12).map(|_| retry(|_| write(), &policy, Never).on(&upstream));
+    let ended = futures_util::future::join_all(calls).await;
+    assert!(ended.iter().all(Result::is_ok), "{ended:?}");
+    assert_eq!(version.get(), 12);
+    assert!(*conflicts.borrow() > 0);
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!(upstream.state(), Some(State::Closed));
+}
