@@ -104,7 +104,7 @@ impl Observe for WaitReporter<'_> {
                 let state = match transition {
                     Transition::Opened { .. } => "open",
                     Transition::HalfOpened => "half-open",
-                    Transition::Closed => "closed",
+                    Transition::Closed { .. } => "closed",
                     _ => "isolated",
                 };
                 (self.emit)(Event::Breaker { state: state.to_owned() });
