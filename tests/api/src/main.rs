@@ -16,9 +16,9 @@ use rustdoc::Job;
 const HELP: &str = "\
 resile-api [--write]
 
-Compares the public API with the listings resile.txt, resile-wasm.txt, resile-llm.txt and
-resile-redis.txt, and its foreign crates with foreign.txt. With --write it writes the listings. It exits with 1 if something
-differs.
+Compares the public API with the listings resile.txt, resile-wasm.txt, resile-llm.txt,
+resile-clients.txt and resile-redis.txt, and its foreign crates with foreign.txt. With --write it
+writes the listings. It exits with 1 if something differs.
 ";
 
 const WASM: &str = "wasm32-unknown-unknown";
@@ -61,11 +61,16 @@ fn checked(write: bool) -> Result<bool, String> {
     let llm = Job { package: "resile-llm", ..resile };
     let bare_llm = rustdoc::listing(&Job { arguments: &["--no-default-features"], ..llm })?;
     let llm = rustdoc::listing(&llm)?;
+    let clients = Job { package: "resile-clients", ..resile };
+    let bare_clients = rustdoc::listing(&Job { arguments: &["--no-default-features"], ..clients })?;
+    let clients = rustdoc::listing(&clients)?;
     let mut good = compared(&here.join("resile.txt"), &full, write)?;
     good &= compared(&here.join("resile-redis.txt"), &redis, write)?;
     good &= compared(&here.join("resile-llm.txt"), &llm, write)?;
+    good &= compared(&here.join("resile-clients.txt"), &clients, write)?;
     let mut wrong = allowed.wrong("resile", &full, &bare);
     wrong.extend(allowed.wrong("resile-llm", &llm, &bare_llm));
+    wrong.extend(allowed.wrong("resile-clients", &clients, &bare_clients));
     wrong.extend(allowed.wrong("resile-redis", &redis, &redis));
 
     // What only the target of browsers has.
