@@ -4,7 +4,7 @@ use std::{io, iter};
 
 use super::told::Told;
 
-/// The longest chain that is read. A chain is no circle, but its links are foreign code.
+/// The longest chain that is read. A chain has an end, but its links are foreign code.
 const LONGEST: usize = 64;
 
 /// The words with which connectors say that there was no connection yet, or no end of its handshake:

@@ -38,7 +38,7 @@ impl Alarm {
             return None;
         };
         let silence = now.saturating_sub(since);
-        // A limit of a few units an hour is no reason for an alarm.
+        // A limit of a few units an hour does not cause an alarm.
         let is_long = silence >= PATIENCE.saturating_add(pace.saturating_mul(2));
         if !lacks {
             self.since = None;

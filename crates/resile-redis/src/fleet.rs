@@ -30,7 +30,7 @@ use crate::store::{Site, Store};
 /// | prefix | `resile` | set it if several programs use one server |
 /// | fail mode | [`FailMode::Safe`] | the limit holds while Redis is away |
 /// | least members | 1 | the members are known after the first answer. Set it if a fleet may start while Redis is away |
-/// | timeout | 3 round trips, 50 ms to 1 s | it follows the server, so a server far away is no dead server |
+/// | timeout | 3 round trips, 50 ms to 1 s | it follows the server, so a server far away does not count as dead |
 /// | budget | shared | the fleet retries as much as one process |
 /// | votes | off | each process sees its own failures soon enough |
 /// | weight | 1 | equal processes get equal parts of what all want |
@@ -70,7 +70,7 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// [`BadUrl`] if `url` is not such a URL. A server that is away is no error.
+    /// [`BadUrl`] if `url` is not such a URL. A server that is away is not an error.
     pub fn new(url: &str) -> Result<Self, BadUrl> {
         Ok(Self::at(Site::server(url)?))
     }
@@ -85,7 +85,7 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// [`BadUrl`] without a sentinel, and if a URL is none. A sentinel that is away is no error.
+    /// [`BadUrl`] without a sentinel, and if a URL is none. A sentinel that is away is not an error.
     pub fn sentinel(
         sentinels: impl IntoIterator<Item = impl Into<String>>,
         primary: &str,
@@ -102,7 +102,7 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// [`BadUrl`] without a node, and if a URL is none. A node that is away is no error.
+    /// [`BadUrl`] without a node, and if a URL is none. A node that is away is not an error.
     pub fn cluster(nodes: impl IntoIterator<Item = impl Into<String>>) -> Result<Self, BadUrl> {
         let urls: Vec<String> = nodes.into_iter().map(Into::into).collect();
         Ok(Self::at(Site::cluster(&urls)?))

@@ -107,7 +107,7 @@ where
         seat.update(|snapshot| agent.describe(snapshot));
         let mut wakes_at = agent.wakes_at(round.is_idle(), began.elapsed());
         if leaves_since.is_some() {
-            wakes_at = wakes_at.min(now + LOOK); // the end of a wait is no change
+            wakes_at = wakes_at.min(now + LOOK); // the end of a wait is not a change
         }
         // Many calls may need units at once: one step serves all.
         let changed = async {

@@ -4,7 +4,7 @@ use resile::fleet::State;
 
 /// What operators are told: a state that lasts. Pure: time is an argument.
 ///
-/// A state of a moment is no news. Otherwise a server at the edge of its time would fill the log,
+/// A state of a moment is not told. Otherwise a server at the edge of its time would fill the log,
 /// and a member whose first answer is a little late would speak of an outage.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Notices {

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 /// The time that an exchange may take. Pure: times are arguments.
 ///
-/// It follows the round trips seen, so a server far away is no dead server. A server that does not
+/// It follows the round trips seen, so a server far away does not count as dead. A server that does not
 /// answer gets twice as long with each round.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {

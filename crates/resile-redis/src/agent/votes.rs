@@ -46,7 +46,7 @@ impl Votes {
         self.asked_at = Some(now);
         let (calls, failures) = (breaker.calls, breaker.failures);
         let is_open = matches!(breaker.state, State::Open | State::HalfOpen);
-        // A refusal is no call, so an open breaker votes although its window is empty.
+        // A refusal is not a call, so an open breaker votes although its window is empty.
         let calls = if is_open { calls.max(1) } else { calls };
         let vote = Job::Vote { calls, failures, is_open, ttl: TTL };
         let probe = self.probe(breaker, now).map(|(step, ttl)| Job::Probe { step, ttl });

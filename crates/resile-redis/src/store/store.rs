@@ -265,7 +265,7 @@ fn redirected(place: &str, from: &ConnectionAddr) -> Option<ConnectionAddr> {
     Some(at(from, host, port.parse().ok()?))
 }
 
-/// Returns whether the server is no primary, or not yet. After a fail-over the old server may go on
+/// Returns whether the server is not a primary, or not yet. After a fail-over the old server may go on
 /// as a replica, which refuses writes.
 fn is_replica(error: &RedisError) -> bool {
     // Redis 6 has the code of an error within a script only in the text.
