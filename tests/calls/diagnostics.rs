@@ -73,7 +73,7 @@ const MISTAKES: &[(&str, &str, &str, usize)] = &[
     (
         "()",
         "let _ = retry(|_| any(), P.with_classifier(http::Classifier::idempotent()), Never);",
-        "`Classifier` cannot classify errors of type `anyhow::Error`",
+        "cannot classify errors of type `anyhow::Error`",
         1,
     ),
     (
