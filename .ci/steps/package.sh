@@ -3,7 +3,8 @@
 packed() {
     rm -rf "$CARGO_TARGET_DIR/package" # it may have other versions
     # Cargo keeps what an earlier run in this folder has packed, and would build the members with it.
-    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/resile-[0-9]*
+    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/resile-[0-9]* \
+        "$CARGO_TARGET_DIR"/debug/.fingerprint/resile-*
     cargo publish --workspace --dry-run --quiet --allow-dirty
     cargo package --quiet --allow-dirty --no-verify # leaves the package for the minimum Rust
     contains resile LICENSE-{APACHE,MIT} {CHANGELOG,COMPARE,CONTRIBUTING,DESIGN,README,SECURITY}.md \
