@@ -68,9 +68,7 @@ where
         mut pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
     ) -> Poll<Finish> {
-        if self.token.stops_attempts()
-            && pending.as_mut().poll_cancelled(&self.token, cx).is_ready()
-        {
+        if self.is_stopped(pending.as_mut(), cx) {
             return Poll::Ready(Finish::Cancelled);
         }
         match self.engine.until.get() {
@@ -100,6 +98,12 @@ where
         Poll::Ready(self.engine.cut(self.policy.rules().is_learned()))
     }
 
+    /// Polls the token of a pending attempt. Returns true if it stops the attempt.
+    #[inline]
+    fn is_stopped(&self, pending: Pin<&mut PendingOf<X, K>>, cx: &mut Context<'_>) -> bool {
+        self.token.stops_attempts() && pending.poll_cancelled(&self.token, cx).is_ready()
+    }
+
     /// Removes the limits of an attempt whose stream now flows. The time until now is its latency.
     /// Returns the time if the upstream needs it at the end of the stream.
     #[cfg(feature = "stream")]
@@ -119,9 +123,7 @@ where
         mut pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
     ) -> Poll<Finish> {
-        if self.token.stops_attempts()
-            && pending.as_mut().poll_cancelled(&self.token, cx).is_ready()
-        {
+        if self.is_stopped(pending.as_mut(), cx) {
             return Poll::Ready(Finish::Cancelled);
         }
         match self.engine.ends_at(whole) {

@@ -88,8 +88,14 @@ where
     /// Returns the attempt that has begun at `elapsed`.
     #[inline]
     pub(crate) fn attempt_at(&self, elapsed: u64) -> Attempt {
+        self.attempt(self.attempts(), elapsed, self.engine.delay)
+    }
+
+    /// Returns attempt `number` as it is at `elapsed`. `delay` was the delay before it.
+    #[inline]
+    pub(super) fn attempt(&self, number: u32, elapsed: u64, delay: u64) -> Attempt {
         let left = remaining(self.policy.total_timeout(), elapsed);
-        Attempt::of_call(self.attempts(), elapsed, self.engine.delay, left)
+        Attempt::of_call(number, elapsed, delay, left)
     }
 
     /// Begins the first attempt, or gives up if the attempt would have to wait.

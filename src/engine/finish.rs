@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-use super::engine::remaining;
 use super::until::Until;
 use super::{CallPolicy, CallState, Engine, NO_LIMIT};
 use crate::budget::Cause;
@@ -110,13 +109,6 @@ where
         Classified { verdict, cut, is_stated, elapsed }
     }
 
-    /// Returns attempt `number`, which has failed at `elapsed`. `delay` was the delay before it.
-    #[inline]
-    fn failed(&self, number: u32, elapsed: u64, delay: u64) -> Attempt {
-        let left = remaining(self.policy.total_timeout(), elapsed);
-        Attempt::of_call(number, elapsed, delay, left)
-    }
-
     #[cold]
     #[inline(never)]
     fn emit_failure(
@@ -128,7 +120,7 @@ where
         latency: Option<Duration>,
         is_counted: bool,
     ) {
-        let attempt = self.failed(number, elapsed, self.engine.delay);
+        let attempt = self.attempt(number, elapsed, self.engine.delay);
         let latency = latency.filter(|_| self.engine.guard.target.wants_all());
         self.emit_with_failure(cut, verdict, &|failure| EventKind::Failed {
             attempt,
@@ -148,7 +140,7 @@ where
         before: u64,
         delay: Duration,
     ) {
-        let attempt = self.failed(self.attempts(), elapsed, before);
+        let attempt = self.attempt(self.attempts(), elapsed, before);
         let resumes_at = match self.engine.until.get() {
             Until::Delay(at) => Some(Duration::from_nanos(at)),
             _ => None,
@@ -185,7 +177,7 @@ where
         // Made anew where a cold function takes it: a struct that is lent to one lives in memory.
         let classified = || Classified { verdict, cut, is_stated, elapsed };
         let before = self.engine.delay;
-        let failed = self.failed(self.attempts(), elapsed, before);
+        let failed = self.attempt(self.attempts(), elapsed, before);
         let hint = verdict.and_then(|verdict| verdict.positive_wait());
         let timer = self.engine.guard.target.timer();
         let delay = match self.policy.decide(failed, verdict, |range| timer.draw_within(range)) {

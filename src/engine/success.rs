@@ -25,10 +25,10 @@ where
             return;
         }
         // A first attempt that was never pending teaches no limit and is no event for most observers.
-        if is_first && engine.until.is_nothing() && !engine.guard.target.wants_all() {
+        let at_once = engine.until.is_nothing();
+        if is_first && at_once && !engine.guard.target.wants_all() {
             return engine.guard.report_at_once(slot);
         }
-        let at_once = engine.until.is_nothing();
         let at = if at_once { engine.guard.began(slot) } else { None };
         self.succeeded_at(slot, attempt, at);
     }
