@@ -102,10 +102,12 @@ impl Core {
         let pause = nanos(no_probe_for.min(self.settings.lease));
         // The timer is foreign code, so it is read before the lock is taken.
         let paused_until = if pause == 0 { 0 } else { owner.now().saturating_add(pause) };
-        let ended_at = if ends_open { owner.now() } else { u64::MAX };
+        let ended_at = ends_open.then(|| owner.now());
         let mut guarded = self.lock();
         guarded.machine.pause(paused_until);
-        guarded.machine.end_open(ended_at);
+        if let Some(now) = ended_at {
+            guarded.machine.end_open(now);
+        }
         self.suspicion.store(u64::from(is_suspect), Ordering::Relaxed);
         self.refuses_until.store(guarded.machine.refuses_until(), Ordering::Relaxed);
     }
