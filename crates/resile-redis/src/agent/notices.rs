@@ -30,6 +30,11 @@ impl Notices {
         Self { told: State::Joining, next: None, partial: None }
     }
 
+    /// Returns the state that operators were told last.
+    pub(super) const fn told(&self) -> State {
+        self.told
+    }
+
     /// Returns the state to tell while the member is in `state`.
     pub(super) fn tell(&mut self, state: State, now: Duration) -> State {
         if state == self.told {

@@ -45,8 +45,6 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) stepped_at: Option<Duration>,
     pub(super) pace: Pace,
     pub(super) notices: Notices,
-    /// The state that operators were told last.
-    pub(super) told: State,
     /// One for each lease.
     pub(super) alarms: Vec<Alarm>,
     /// The longest time without a grant of all alarms that are on.
@@ -105,7 +103,6 @@ impl<'a, M: Timer> Agent<'a, M> {
             stepped_at: None,
             pace: Pace::new(plan.timeout),
             notices: Notices::new(),
-            told: State::Joining,
             alarms,
             starves_for: None,
             meter,

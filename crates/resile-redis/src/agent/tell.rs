@@ -13,15 +13,16 @@ impl<M: Timer> Agent<'_, M> {
     /// Reports a state that lasts, and logs the reason of a bad one.
     pub(super) fn tell(&mut self, now: Duration) {
         let upstream = self.shared.upstream().name();
+        let before = self.notices.told();
         let told = self.notices.tell(self.state(), now);
         let report = || self.shared.report(told, self.census.last());
         if catch_unwind(AssertUnwindSafe(report)).is_err() {
             tracing::error!(target: "resile", upstream, "fleet: an observer panicked");
         }
         let error = self.last_error.as_deref().unwrap_or_default();
-        if told == State::Safe && self.told != State::Safe {
+        if told == State::Safe && before != State::Safe {
             let members = self.divisor();
-            if self.told == State::Joining {
+            if before == State::Joining {
                 tracing::warn!(
                     target: "resile",
                     upstream,
@@ -32,7 +33,6 @@ impl<M: Timer> Agent<'_, M> {
                 tracing::warn!(target: "resile", upstream, "fleet: safe mode: {error}");
             }
         }
-        self.told = told;
         match self.notices.note_partial(self.is_partial(), now) {
             Some(Partial::Begins) => tracing::warn!(
                 target: "resile",
