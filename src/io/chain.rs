@@ -56,8 +56,8 @@ pub fn never_sent(error: &(dyn Error + 'static)) -> bool {
     is_proved
 }
 
-/// Returns what the chain tells: its first error that tells something. Bytes that are not what was
-/// expected often come from a connection that broke, so they yield to an error deeper in the chain.
+/// Returns what the chain tells: its first error that tells something. Garbled bytes often come from a
+/// broken connection, so they yield to an error deeper in the chain.
 pub(super) fn told(error: &(dyn Error + 'static)) -> Option<Told> {
     let mut all = links(error).filter_map(Told::of);
     let first = all.next()?;

@@ -1,4 +1,4 @@
-/// Whether a request may be executed twice.
+/// The answer to one question: may a request be executed twice?
 ///
 /// A read, a `DELETE` by key and a write of a whole value are idempotent. So is a request with an
 /// idempotency key, and a transaction that checks what it has done. An increment, an append, an

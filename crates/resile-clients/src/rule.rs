@@ -2,7 +2,7 @@ use resile::{Health, Verdict};
 
 use crate::Idempotency;
 
-/// What a code says: a row of `data/errors.csv`.
+/// The meaning of a code: a row of `data/errors.csv`.
 #[derive(Clone, Copy)]
 pub(crate) struct Rule {
     again: Again,
@@ -16,7 +16,7 @@ enum Again {
     Never,
 }
 
-/// How the upstream is.
+/// The state of the upstream, and whose limit it is.
 #[derive(Clone, Copy)]
 pub(crate) enum State {
     Healthy,

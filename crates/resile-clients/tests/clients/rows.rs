@@ -161,7 +161,7 @@ fn each_row_stands_once_and_has_known_words() {
     }
 }
 
-/// What may not be repeated if it is safe may not be repeated if it is not.
+/// A request that is not repeated if that is safe is not repeated if it is not safe.
 #[test]
 fn doubt_is_never_sent_again() {
     for row in rows() {

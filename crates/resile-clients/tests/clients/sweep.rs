@@ -1,4 +1,4 @@
-//! What a function knows stands in the data file.
+//! Every code that a function knows stands in the data file.
 
 use std::collections::{BTreeMap, BTreeSet};
 

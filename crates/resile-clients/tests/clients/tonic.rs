@@ -132,7 +132,7 @@ fn retry_info_is_read_from_the_details() {
     }
 }
 
-/// What the peer does with the stream.
+/// The way in which the peer ends the stream.
 #[derive(Clone, Copy)]
 enum Peer {
     Resets(Reason),

@@ -1,4 +1,4 @@
-//! What the server knows of a fleet.
+//! The members, leases and holds of a fleet, as the server knows them.
 
 use std::collections::BTreeMap;
 
