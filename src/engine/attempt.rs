@@ -48,6 +48,14 @@ where
     #[expect(clippy::inline_always, reason = "a few instructions around the caller's future")]
     pub(crate) fn poll_within<R>(&mut self, slot: usize, poll: impl FnOnce() -> R) -> R {
         let _polled = self.engine.polled();
+        // A function of its own, so that a call that is alone compiles nothing of it.
+        if X::ALONE { poll() } else { self.poll_lending(slot, poll) }
+    }
+
+    /// Runs one poll of the attempt in `slot`, which lends its admission to the calls within it.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a few instructions around the caller's future")]
+    fn poll_lending<R>(&mut self, slot: usize, poll: impl FnOnce() -> R) -> R {
         let collecting = self.engine.guard.has_quota().then(Collecting::start);
         let polled = {
             let _lending = self.engine.guard.lend(slot);

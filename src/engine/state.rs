@@ -78,10 +78,11 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
     /// attempt.
     #[inline]
     pub(crate) fn dropping(&mut self, slot: usize, is_cut: bool, drop: impl FnOnce()) {
-        let guard = &mut self.engine.guard;
-        let is_lent = !X::ALONE && guard.is_lent(slot);
-        let _lending = if is_lent { guard.lend_to_drop(slot, is_cut) } else { None };
-        drop();
+        if X::ALONE {
+            drop();
+        } else {
+            self.engine.guard.dropping(slot, is_cut, drop);
+        }
     }
 }
 

@@ -83,6 +83,14 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         Some(lending)
     }
 
+    /// Drops the future of the attempt in `slot` by `drop`. If a call within the attempt has taken its
+    /// admission, the call may give it back meanwhile.
+    #[inline]
+    pub(crate) fn dropping(&mut self, slot: usize, is_cut: bool, drop: impl FnOnce()) {
+        let _lending = if self.is_lent(slot) { self.lend_to_drop(slot, is_cut) } else { None };
+        drop();
+    }
+
     /// Returns true if a call within the attempt in `slot` has taken its admission.
     pub(crate) fn is_lent(&mut self, slot: usize) -> bool {
         self.reserved_of(slot).is_some_and(Reserved::is_lent)
