@@ -26,6 +26,9 @@ pub struct Snapshot {
     /// True while the limits are shared and something else is not: a key of the members, the hold
     /// or the votes fails. [`last_error`](Self::last_error) says why.
     pub is_partial: bool,
+    /// True while the upstream has had no call for ten seconds. The member then holds no units, and
+    /// asks the server about twice a minute.
+    pub rests: bool,
     /// The number of members last known, with this one.
     pub members: u32,
     /// The time since the server last answered. `None` before the first answer.
@@ -74,6 +77,7 @@ impl Member {
             is_joined: true,
             state: State::Joining,
             is_partial: false,
+            rests: false,
             members: 1,
             age: None,
             leases: Vec::new(),

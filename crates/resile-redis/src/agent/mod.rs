@@ -7,6 +7,7 @@ mod job;
 mod limits;
 mod notices;
 mod pace;
+mod rest;
 mod round;
 mod step;
 mod tell;

@@ -33,8 +33,10 @@ pub(super) struct Agent<'a, M: Timer> {
     /// The state of the exchanges without a lease.
     pub(super) presence: Mode,
     pub(super) census: Census,
-    renewed_at: Option<Duration>,
+    pub(super) renewed_at: Option<Duration>,
     renews_every: Duration,
+    /// True while the upstream has no calls. Then only the membership is renewed, and seldom.
+    pub(super) rests: bool,
     /// The generation of the connection that has the subscription.
     pub(super) subscribed: Option<u64>,
     pub(super) exchanges: u64,
@@ -56,6 +58,8 @@ pub(super) struct Agent<'a, M: Timer> {
 const RENEWAL: Duration = Duration::from_secs(1);
 /// The time after which a silent member no longer counts.
 const MEMBER_TTL: Duration = Duration::from_secs(3);
+/// The factor of both times while the member rests.
+const REST: u32 = 30;
 /// The longest time between two additions of the share in safe mode.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -95,6 +99,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             census: Census::new(),
             renewed_at: None,
             renews_every: spread(RENEWAL, shared),
+            rests: false,
             subscribed: None,
             exchanges: 0,
             failures: 0,
@@ -112,13 +117,12 @@ impl<'a, M: Timer> Agent<'a, M> {
     /// Counts the demand and adds the share of the limits in safe mode. Reports the state.
     pub(super) fn step(&mut self, now: Duration) {
         self.presence.tick(now);
+        self.count_demand(now);
+        self.look_for_rest(now);
         let members = self.divisor();
         let share = self.plan.fail_mode.share(members);
         for (lease, _) in &mut self.leases {
             let (balance, waiting) = account(self.shared, lease.resource);
-            lease.observe(balance, waiting, now);
-            lease.learn(self.shared.reported_level(lease.resource));
-            lease.refuse(self.shared.refused(lease.resource));
             if lease.mode.is_safe() {
                 let change = lease.share(balance, waiting, share, members, now);
                 self.shared.extend(lease.resource, TTL);
@@ -161,10 +165,11 @@ impl<'a, M: Timer> Agent<'a, M> {
         let renews = self.renews_at() <= now;
         let has_cooldown = self.shared.upstream().cooldown().is_some();
         if renews {
+            let factor = if self.rests { REST } else { 1 };
             self.renewed_at = Some(now);
-            self.renews_every = spread(RENEWAL, self.shared);
-            jobs.push(Job::Renew(MEMBER_TTL));
-            if self.has_quota() {
+            self.renews_every = spread(RENEWAL * factor, self.shared);
+            jobs.push(Job::Renew(MEMBER_TTL * factor));
+            if self.has_quota() && !self.rests {
                 jobs.push(Job::Limits);
             }
             if has_cooldown && self.subscribed != Some(generation) {
@@ -174,7 +179,7 @@ impl<'a, M: Timer> Agent<'a, M> {
         let may_publish = retry_at <= now && self.holds.publish_at() <= now;
         let news = self.news(now).filter(|_| may_publish);
         // The hold is read with each renewal, because a message may be lost.
-        if has_cooldown && (renews || news.is_some()) {
+        if has_cooldown && (renews && !self.rests || news.is_some()) {
             if news.is_some() {
                 self.holds.publishes(now);
             }
@@ -197,7 +202,7 @@ impl<'a, M: Timer> Agent<'a, M> {
     }
 
     /// Returns whether the upstream has a breaker that votes.
-    fn votes_count(&self) -> bool {
+    pub(super) fn votes_count(&self) -> bool {
         self.plan.votes && self.shared.upstream().breaker().is_some()
     }
 

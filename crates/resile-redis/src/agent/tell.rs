@@ -62,6 +62,7 @@ impl<M: Timer> Agent<'_, M> {
         snapshot.failures = self.failures;
         snapshot.clock_steps = self.clock_steps;
         snapshot.is_partial = self.is_partial();
+        snapshot.rests = self.rests;
         if snapshot.last_error != self.last_error {
             snapshot.last_error.clone_from(&self.last_error);
         }

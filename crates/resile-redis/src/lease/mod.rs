@@ -1,5 +1,7 @@
+mod ask;
 #[cfg(test)]
 mod fairness;
+mod idle;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
@@ -16,7 +18,9 @@ use resile::upstream::Resource;
 use crate::demand::Demand;
 use crate::mode::Mode;
 use crate::scale::Scale;
-use crate::scripts::{LeaseReply, LeaseRequest};
+use crate::scripts::LeaseReply;
+pub(crate) use ask::Ask;
+use idle::Idle;
 
 /// The account of one lease of this process. Pure: the balance and the time are arguments.
 ///
@@ -57,50 +61,7 @@ pub(crate) struct Lease {
     own: i64,
     /// The number of members by which the limit was divided since the last answer, or 0.
     away: u32,
-}
-
-/// The units and times of one exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ask {
-    pub(crate) base: i64,
-    pub(crate) spent: i64,
-    pub(crate) least: i64,
-    pub(crate) want: i64,
-    pub(crate) memory: Option<i64>,
-    pub(crate) told: Option<u64>,
-    pub(crate) own: i64,
-    pub(crate) away: u32,
-}
-
-impl Ask {
-    /// Returns the request of the member `id` for a limit of this scale.
-    pub(crate) const fn request<'a>(
-        &self,
-        id: &'a str,
-        scale: &Scale,
-        ttl: Duration,
-        weight: u32,
-    ) -> LeaseRequest<'a> {
-        let Self { base, spent, least, want, memory, told, own, away } = *self;
-        let Scale { capacity, calm, rate, parts, .. } = *scale;
-        LeaseRequest {
-            id,
-            capacity,
-            rate,
-            scale: parts,
-            ttl,
-            base,
-            spent,
-            least,
-            want,
-            memory,
-            told,
-            own,
-            calm,
-            weight,
-            away,
-        }
-    }
+    idle: Idle,
 }
 
 /// The shortest time between two exchanges of one lease.
@@ -140,6 +101,7 @@ impl Lease {
             fraction: 0.0,
             own: 0,
             away: 0,
+            idle: Idle::NEW,
         }
     }
 }
@@ -170,8 +132,10 @@ impl Lease {
 
     /// Counts the demand.
     pub(crate) fn observe(&mut self, balance: i64, waiting: Waiting, now: Duration) {
-        self.demand.observe(self.spent(balance), now);
+        let spent = self.spent(balance);
+        self.demand.observe(spent, now);
         self.demand.wants(signed(waiting.first));
+        self.idle.observe(spent, waiting.all > 0 || self.refused > 0, now);
         self.mode.tick(now);
     }
 
@@ -180,6 +144,9 @@ impl Lease {
     /// It wants what it needs in a tenth of a second, and what its waiting calls need. It wants
     /// more only if the fleet has plenty: then a call of a quiet process finds units at once.
     pub(crate) fn want(&self, waiting: Waiting, members: u32) -> i64 {
+        if self.idle.rests() {
+            return self.floor.min(self.scale.most);
+        }
         let need = units(self.demand.per_second() * (COVERED + self.lag) * self.boost);
         let spare = units(self.demand.per_second() * SPARE + 2.0 * self.demand.at_once()).max(1);
         // After a silence the last level says nothing.
@@ -207,6 +174,11 @@ impl Lease {
         let Some(asked_at) = self.asked_at else { return Some(Duration::ZERO) };
         if self.told.is_some() {
             return Some(asked_at + INTERVAL);
+        }
+        if self.idle.rests() {
+            // The server takes the floor back after the lease. Its use is charged later.
+            let is_settled = balance <= self.floor && self.spent(balance) == self.base;
+            return (!is_settled).then_some(asked_at + RENEWAL);
         }
         let want = self.want(waiting, members);
         let lacks = waiting.all > 0 || balance < self.low(waiting, members) || balance < 0;

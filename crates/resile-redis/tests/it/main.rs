@@ -23,6 +23,7 @@ mod limit;
 mod log;
 mod messages;
 mod modes;
+mod rest;
 mod rights;
 mod scene;
 mod sentinel;
