@@ -37,7 +37,7 @@ elseif kind == 'string' then
 end";
 
 /// Lets the clock of the server step back, as all keys see it.
-async fn step_back(server: &Server, by: Duration) {
+pub(crate) async fn step_back(server: &Server, by: Duration) {
     let client = redis::Client::open(server.url()).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     let keys: Vec<String> = cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();

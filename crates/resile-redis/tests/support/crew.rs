@@ -9,7 +9,7 @@ use resile::fleet::State;
 use resile::quota::Rate;
 use resile::{Never, Quota, Upstream};
 use resile_redis::{Fleet, Member};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
 /// Long enough for a busy machine. Nothing waits as long if it works.
@@ -95,18 +95,23 @@ impl Load {
     /// Adds callers on the upstream of a member. Each begins its next call when one is admitted.
     pub(crate) fn add(&mut self, mate: &Mate, callers: usize) {
         for _ in 0..callers {
-            let (upstream, began) = (Arc::clone(&mate.upstream), self.began);
-            let times = Arc::clone(&self.times);
-            self.callers.spawn(async move {
-                loop {
-                    if let Ok(admission) = upstream.admit(Never).await {
-                        times.lock().unwrap_or_else(PoisonError::into_inner).push(began.elapsed());
-                        admission.succeeded();
-                    }
-                    tokio::task::yield_now().await;
-                }
-            });
+            self.add_caller(mate);
         }
+    }
+
+    /// Adds a caller. Returns a handle that stops it.
+    pub(crate) fn add_caller(&mut self, mate: &Mate) -> AbortHandle {
+        let (upstream, began) = (Arc::clone(&mate.upstream), self.began);
+        let times = Arc::clone(&self.times);
+        self.callers.spawn(async move {
+            loop {
+                if let Ok(admission) = upstream.admit(Never).await {
+                    times.lock().unwrap_or_else(PoisonError::into_inner).push(began.elapsed());
+                    admission.succeeded();
+                }
+                tokio::task::yield_now().await;
+            }
+        })
     }
 
     /// Adds calls that each are admitted once.
