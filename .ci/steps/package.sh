@@ -81,7 +81,7 @@ minimums() {
     tar -xzf "$CARGO_TARGET_DIR"/package/resile-[0-9]*.crate -C "$copy" --strip-components 1
     rm "$copy/Cargo.lock"
     cp -RL crates/resile-clients crates/resile-redis crates/resile-llm "$copy/crates/"
-    rm -rf "$copy/crates/resile-llm/fuzz"
+    rm -rf "$copy/crates/resile-llm/fuzz" "$copy/crates/resile-clients/tests/servers"
     few_dependencies <crates/resile-llm/Cargo.toml >"$copy/crates/resile-llm/Cargo.toml"
     few_dependencies <"$copy/Cargo.toml.orig" >"$copy/Cargo.toml"
     (
@@ -100,10 +100,11 @@ minimums() {
     )
 }
 
-# Leaves out what these tests do not need: pictures, progress bars, benches and TLS.
+# Leaves out what these tests do not need: pictures, progress bars, benches, TLS and the tests on servers.
 few_dependencies() {
     awk '
         /^\[/ { table = $0 }
+        table == "[workspace]" && /resile-clients\/tests\/servers/ { next }
         table == "[dev-dependencies]" && /^(criterion|indicatif|lexopt|plotters) =/ { next }
         table == "[dev-dependencies]" && /^reqwest =/ { sub(/, features = .*\]/, "") }
         table == "[[bench]]" { next }
