@@ -39,8 +39,12 @@ against() {
 
 # Each feature of `resile-clients` and the oldest Rust that builds it, with the versions of the lock file.
 CLIENT_MINIMUMS="
-redis-1     1.85
-tonic-0_14  1.85
+redis-1             1.85
+sqlx-0_9            1.94
+sqlx-0_9-mysql      1.94
+sqlx-0_9-postgres   1.94
+tokio-postgres-0_7  1.85
+tonic-0_14          1.85
 "
 
 # Builds each feature alone on its oldest Rust, and fails if a feature is not in the table.

@@ -45,7 +45,14 @@ pub struct Place {
 }
 
 impl Place {
-    fn new() -> Self {
+    /// Creates an empty folder and finds a port.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the folder for temporary files takes no folder.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "it makes a folder")]
+    pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = env::temp_dir().join(format!("resile-server-{}-{number}", process::id()));
