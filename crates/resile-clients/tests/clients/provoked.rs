@@ -29,6 +29,7 @@ pub(crate) const PROVOKED: &[[&str; 3]] = &[
     ["mysql", "1020", "sql::mariadb::collisions::a_row_that_changed_since_the_snapshot"],
     ["mysql", "1040", "sql::mariadb::limits::limits_of_a_server_and_of_a_user"],
     ["mysql", "1203", "sql::mariadb::limits::limits_of_a_server_and_of_a_user"],
+    ["mysql", "1226", "sql::mariadb::limits::limits_of_a_server_and_of_a_user"],
     ["mysql", "1290", "sql::mariadb::faults::a_server_and_a_transaction_that_only_read"],
     ["mysql", "1792", "sql::mariadb::faults::a_server_and_a_transaction_that_only_read"],
     ["mysql", "1317", "sql::mariadb::cuts::a_statement_that_takes_too_long"],

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use resile_clients::resile::Health;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_postgres::config::SslMode;
 use tokio_postgres::{Config, Error, NoTls};
 
 use super::rows::{Says, rows, says};
@@ -106,6 +107,22 @@ async fn a_connection_that_ends_leaves_a_doubt() {
     {
         assert_eq!(seen(&error(Vec::new(), Some(kind)).await), DOUBT, "{kind}");
     }
+}
+
+/// The client of the package `postgres` makes it.
+#[test]
+fn a_timeout_leaves_a_doubt() {
+    assert_eq!(seen(&Error::__private_api_timeout()), DOUBT);
+}
+
+/// No connection was made, but the next one will lack TLS too.
+#[tokio::test]
+async fn a_peer_without_tls_is_not_asked_again() {
+    let config = &mut Config::new();
+    let config = config.user("postgres").ssl_mode(SslMode::Require);
+    let peer = Peer { says: b"N".to_vec(), last: None };
+    let error = config.connect_raw(peer, NoTls).await.err().unwrap();
+    assert_eq!(seen(&error), OWN_FAULT, "{error}");
 }
 
 #[tokio::test]

@@ -17,6 +17,9 @@ pub(crate) const OWN_LIMIT: Option<Says> = Some((true, true, Health::Throttling,
 /// Not sent again: the program is at fault.
 pub(crate) const OWN_FAULT: Option<Says> = Some((false, false, Health::Unknown, false));
 
+/// Not sent again: the answer has come.
+pub(crate) const ANSWERED: Option<Says> = Some((false, false, Health::Healthy, false));
+
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) says: Option<Says>,

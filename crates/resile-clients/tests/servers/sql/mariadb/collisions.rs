@@ -1,7 +1,10 @@
 //! Two transactions collide.
 
-use super::{Session, shared};
+use sqlx::mysql::MySqlPoolOptions;
+
+use super::{Session, options, shared};
 use crate::row::{row, within};
+use crate::sql::failure::Failure;
 
 #[tokio::test]
 async fn a_deadlock() {
@@ -50,6 +53,30 @@ async fn a_lock_that_is_not_available() {
             assert!(is_kept);
             failure.check(row("mysql", "1205"), is_kept);
         }
+    })
+    .await;
+}
+
+/// A `Transaction` that is dropped is rolled back before the connection is used again.
+#[tokio::test]
+async fn a_transaction_that_is_dropped_keeps_nothing() {
+    within(async {
+        let server = shared();
+        let mut admin = Session::new(&server).await;
+        admin.table("dropped").await;
+        let mut holder = Session::new(&server).await;
+        holder.run("BEGIN; UPDATE dropped SET n = n + 10 WHERE id = 1").await.unwrap();
+        let pool = MySqlPoolOptions::new().max_connections(1);
+        let pool = pool.connect_with(options(&server).database("mysql")).await.unwrap();
+        let mut transaction = pool.begin().await.unwrap();
+        let add = "UPDATE dropped SET n = n + 1 WHERE id = 2";
+        sqlx::query(add).execute(&mut *transaction).await.unwrap();
+        let select = sqlx::query("SELECT n FROM dropped WHERE id = 1 FOR UPDATE NOWAIT");
+        let failure = Failure::from(select.execute(&mut *transaction).await.unwrap_err());
+        drop(transaction);
+        pool.begin().await.unwrap().commit().await.unwrap();
+        holder.run("ROLLBACK").await.unwrap();
+        failure.check(row("mysql", "1205"), admin.sum("dropped").await != 0);
     })
     .await;
 }

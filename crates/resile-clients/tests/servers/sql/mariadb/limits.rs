@@ -6,6 +6,7 @@ use server::Server;
 use sqlx::mysql::MySqlPoolOptions;
 
 use super::{MariaDb, Session, options, shared};
+use crate::data::says;
 use crate::row::{row, within};
 use crate::sql::failure::{Failure, NO_CONNECTION, OWN_LIMIT};
 
@@ -39,14 +40,17 @@ async fn limits_of_a_server_and_of_a_user() {
         }
         let open = |user| Session::open(options(&server).username(user));
 
-        // 1226 of slots passes when a session ends.
+        // The number alone leaves a doubt, because it has two meanings.
+        let number = says(|it| resile_clients::mysql::number(1226, it));
+        assert_eq!(number, row("mysql", "1226"));
+        // Slots pass when a session ends.
         let held = open("slots").await.unwrap();
         let failure = open("slots").await.err().unwrap();
         failure.has("number: 1226");
         failure.check(OWN_LIMIT, false);
         drop(held);
 
-        // 1226 of an hour does not pass soon. The earlier statement is kept.
+        // A quota of an hour does not pass soon. The earlier statement is kept.
         let mut hourly = open("hourly").await.unwrap();
         hourly.run("UPDATE mysql.limited SET n = 1 WHERE id = 1").await.unwrap();
         let failure = hourly.fail("UPDATE mysql.limited SET n = 2 WHERE id = 1").await;

@@ -1,9 +1,9 @@
 //! A statement that is refused, because of its words, its values or its session.
 
-use super::session::{CLIENTS, Session};
+use super::session::{CLIENTS, Client, Session};
 use super::{Admin, shared};
 use crate::row::{row, within};
-use crate::sql::failure::PASSES;
+use crate::sql::failure::{ANSWERED, Failure, OWN_FAULT, PASSES};
 
 #[tokio::test]
 async fn a_statement_that_is_wrong() {
@@ -90,6 +90,35 @@ async fn a_plan_of_another_table() {
             session.prepare(add).await;
             session.run_prepared(add).await.unwrap();
             assert_eq!(admin.sum("planned").await, 2);
+        }
+    })
+    .await;
+}
+
+/// The program reads or writes other types than the server. The second statement was executed.
+#[tokio::test]
+async fn a_value_of_another_type() {
+    within(async {
+        let server = shared();
+        let mut admin = Admin::new(&server).await;
+        admin.table("typed").await;
+        let Session::TokioPostgres(client, _) = Session::new(Client::TokioPostgres, &server).await
+        else {
+            unreachable!("the session of another client")
+        };
+        let add = "UPDATE typed SET n = n + $1 WHERE id = 1 RETURNING n";
+        let failure = Failure::from(client.query(add, &[&"one"]).await.unwrap_err());
+        failure.check(OWN_FAULT, admin.sum("typed").await != 0);
+        let failure = Failure::from(client.query(add, &[]).await.unwrap_err());
+        failure.check(OWN_FAULT, admin.sum("typed").await != 0);
+
+        let row = client.query_one(add, &[&1]).await.unwrap();
+        for failure in [
+            row.try_get::<_, &str>(0).unwrap_err(),
+            row.try_get::<_, i32>("m").unwrap_err(),
+            client.query_one("SELECT n FROM typed", &[]).await.unwrap_err(),
+        ] {
+            Failure::from(failure).check(ANSWERED, admin.sum("typed").await == 1);
         }
     })
     .await;

@@ -5,6 +5,8 @@ use std::time::Duration;
 use server::Server;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use tokio::net::TcpListener;
+use tokio_postgres::NoTls;
+use tokio_postgres::config::TargetSessionAttrs;
 
 use super::session::{CLIENTS, Client, Session};
 use super::{Admin, Postgres, alone, options, shared};
@@ -58,13 +60,17 @@ async fn a_server_that_is_not_there() {
     .await;
 }
 
-/// Returns the failure of a session too many. A session that has just ended may still count.
-async fn one_too_many(client: Client, server: &Server<Postgres>, role: &str) -> Failure {
+/// Opens sessions until one is refused. Returns those that are open, and the failure.
+async fn one_too_many(
+    client: Client,
+    server: &Server<Postgres>,
+    role: &str,
+) -> (Vec<Session>, Failure) {
     let mut held = Vec::new();
     loop {
         match Session::open(client, server, role, "postgres").await {
             Ok(session) => held.push(session),
-            Err(failure) => return failure,
+            Err(failure) => return (held, failure),
         }
     }
 }
@@ -77,15 +83,38 @@ async fn too_many_sessions() {
         admin.run("CREATE ROLE many LOGIN; CREATE ROLE few LOGIN CONNECTION LIMIT 1").await;
         for client in CLIENTS {
             // "for role": this caller has too many. The others have room.
-            let failure = one_too_many(client, &server, "few").await;
+            let (held, failure) = one_too_many(client, &server, "few").await;
             failure.has("53300");
             failure.check(OWN_LIMIT, false);
+            drop(held);
             admin.until_gone("usename = 'few'").await;
 
-            let failure = one_too_many(client, &server, "many").await;
+            let (held, failure) = one_too_many(client, &server, "many").await;
             failure.check(row("postgres", "53300"), false);
+            // A pool waits for a place in the server, and does not say so.
+            let failure = pool(options(&server).username("many")).acquire().await.unwrap_err();
+            Failure::from(failure).check(NO_CONNECTION, false);
+            drop(held);
             admin.until_gone("usename = 'many'").await;
         }
+    })
+    .await;
+}
+
+/// A standby takes the connection, but it does not write. Another server of the list may.
+#[tokio::test]
+async fn a_server_without_the_rights_that_are_asked_for() {
+    within(async {
+        let server = shared();
+        let mut admin = Admin::new(&server).await;
+        admin.run("CREATE ROLE reader LOGIN").await;
+        admin.run("ALTER ROLE reader SET default_transaction_read_only = on").await;
+        let config = &mut tokio_postgres::Config::new();
+        config.host("127.0.0.1").port(server.port()).user("reader").dbname("postgres");
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        let refused = config.connect(NoTls).await;
+        Failure::from(refused.err().unwrap()).check(NEVER_SENT, false);
+        admin.run("DROP ROLE reader").await;
     })
     .await;
 }
