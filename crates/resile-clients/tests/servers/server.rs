@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use std::{env, fmt, thread};
 
 /// The time for a server to start.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_secs(45);
 /// The time for a server to end after a signal. It is killed then.
 const END: Duration = Duration::from_secs(20);
 /// The pause between two questions during the start.
