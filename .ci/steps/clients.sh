@@ -8,3 +8,67 @@ alone() {
         return 1
     fi
 }
+
+# The parts of `.ci/clients`.
+PARTS=(sql minimums)
+
+has_postgres() {
+    command -v postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres'
+}
+
+has_mariadb() {
+    PATH="$PATH:/usr/sbin" command -v mariadbd
+}
+
+# Installs the servers. SQLite is in its client.
+sql_servers() {
+    install has_postgres postgresql
+    install has_mariadb mariadb-server
+    has_postgres && has_mariadb
+}
+
+# against FEATURE SERVERS: installs the servers of a part by the command SERVERS, and runs its tests. The
+# tests of the crate run too, because some of them need the clients of this part.
+against() {
+    if ! "$2"; then
+        skip "a server is missing"
+        return
+    fi
+    cargo test -p resile-clients -p resile-clients-servers --features "resile-clients-servers/$1"
+}
+
+# Each feature of `resile-clients` and the oldest Rust that builds it, with the versions of the lock file.
+CLIENT_MINIMUMS="
+redis-1             1.85
+sqlx-0_9            1.94
+sqlx-0_9-mysql      1.94
+sqlx-0_9-postgres   1.94
+tokio-postgres-0_7  1.85
+tonic-0_14          1.85
+"
+
+# Builds each feature alone on its oldest Rust, and fails if a feature is not in the table.
+client_minimums() {
+    local feature version listed run
+    listed="$(awk 'NF { print $1 }' <<<"$CLIENT_MINIMUMS" | sort)"
+    if [ "$listed" != "$(cd crates/resile-clients && features | sort)" ]; then
+        echo "the features of resile-clients are not those of CLIENT_MINIMUMS in .ci/steps/clients.sh" >&2
+        return 1
+    fi
+    if ! command -v rustup >/dev/null; then
+        skip "no rustup to install an older Rust"
+        return
+    fi
+    while read -r feature version; do
+        run=(rustup run "$version" cargo)
+        if ! "${run[@]}" --version >/dev/null 2>&1 &&
+            ! rustup toolchain install "$version" --profile minimal --no-self-update; then
+            skip "rustup cannot install Rust $version"
+            continue
+        fi
+        printf -- '--- %s on %s\n' "$feature" "$("${run[@]}" --version)"
+        RUSTFLAGS="--cap-lints allow" CARGO_TARGET_DIR="$CARGO_TARGET_DIR/minimum-$version" \
+            "${run[@]}" check --quiet --locked -p resile-clients --lib --no-default-features --features "$feature" \
+            </dev/null
+    done < <(awk NF <<<"$CLIENT_MINIMUMS")
+}

@@ -1,7 +1,7 @@
 //! gRPC: status codes, the pushback of a server and `google.rpc.RetryInfo`.
 
 mod retry_info;
-#[cfg(feature = "tonic")]
+#[cfg(feature = "tonic-0_14")]
 mod status;
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::rule::State::{Failing, Healthy, Overload, OwnLimit, Unknown};
 use crate::rule::{Rule, always, if_idempotent, never};
 
 pub use retry_info::retry_info;
-#[cfg(feature = "tonic")]
+#[cfg(feature = "tonic-0_14")]
 pub use status::status;
 
 /// The metadata `grpc-retry-pushback-ms` of an answer.

@@ -3,7 +3,7 @@
 //! `INCR`, `APPEND`, `LPUSH`, `LPOP`, `SPOP`, `PUBLISH`, `XADD` without an id, `SET NX` as a lock and
 //! scripts are not idempotent. A lock with a token in it is: compare the token after the retry.
 
-#[cfg(feature = "redis")]
+#[cfg(feature = "redis-1")]
 mod error;
 
 use resile::Verdict;
@@ -12,7 +12,7 @@ use crate::Idempotency;
 use crate::rule::State::{Failing, Healthy, Overload, Unknown};
 use crate::rule::{Rule, always, if_idempotent, never};
 
-#[cfg(feature = "redis")]
+#[cfg(feature = "redis-1")]
 pub use error::error;
 
 /// Returns the verdict on an error reply. Its first word is the code. The rest counts only for

@@ -1,7 +1,13 @@
 //! The data file and the functions say the same.
 
+mod data;
+mod evidence;
 mod laws;
+mod provoked;
 mod redis;
 mod rows;
+#[cfg(feature = "sqlx-0_9")]
+mod sqlx;
 mod sweep;
+mod tokio_postgres;
 mod tonic;

@@ -3,68 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use resile_clients::Idempotency::{self, Idempotent, NotIdempotent};
 use resile_clients::grpc::Pushback;
-use resile_clients::resile::{Health, Verdict};
 use resile_clients::{
     amqp, aws, azure, elasticsearch, gcs, grpc, http2, kafka, kubernetes, mcp, mongodb, mysql,
     nats, postgres, redis, sqlite,
 };
 
-/// A line of the data file.
-#[derive(Debug)]
-pub(crate) struct Row {
-    pub(crate) family: &'static str,
-    pub(crate) code: &'static str,
-    pub(crate) says: Says,
-    wait: &'static str,
-    evidence: &'static str,
-}
-
-/// Sent again if idempotent, sent again if not, the health, and whether it is a limit of the caller.
-pub(crate) type Says = (bool, bool, Health, bool);
-
-/// Returns the rows of the data file.
-pub(crate) fn rows() -> Vec<Row> {
-    let mut lines = include_str!("../../data/errors.csv").lines();
-    let head = "family,code,name,idempotent,not_idempotent,health,wait,note,evidence";
-    assert_eq!(lines.next(), Some(head));
-    lines.map(row).collect()
-}
-
-fn row(line: &'static str) -> Row {
-    let fields: Vec<_> = line.split(',').collect();
-    let [family, code, _, safe, booking, health, wait, _, evidence] = fields[..] else {
-        panic!("not nine fields: {line}")
-    };
-    let answer = |word| match word {
-        "yes" => true,
-        "no" => false,
-        _ => panic!("neither yes nor no: {line}"),
-    };
-    let (health, own) = match health {
-        "healthy" => (Health::Healthy, false),
-        "failing" => (Health::Failing, false),
-        "unknown" => (Health::Unknown, false),
-        "overload" => (Health::Throttling, false),
-        "own_limit" => (Health::Throttling, true),
-        _ => panic!("no such health: {line}"),
-    };
-    Row { family, code, says: (answer(safe), answer(booking), health, own), wait, evidence }
-}
-
-/// Returns what a function says under both idempotencies.
-pub(crate) fn says(ask: impl Fn(Idempotency) -> Option<Verdict>) -> Option<Says> {
-    match (ask(Idempotent), ask(NotIdempotent)) {
-        (None, None) => None,
-        (Some(safe), Some(booking)) => {
-            assert_eq!(safe.health(), booking.health());
-            assert_eq!(safe.is_own_limit(), booking.is_own_limit());
-            Some((safe.is_again(), booking.is_again(), safe.health(), safe.is_own_limit()))
-        }
-        (safe, booking) => panic!("one opinion is missing: {safe:?} and {booking:?}"),
-    }
-}
+pub(crate) use super::data::{Row, Says, rows, says};
 
 /// Asks the function of a family about a code as it stands in the data file.
 pub(crate) fn function(family: &str, code: &str) -> Option<Says> {
@@ -156,7 +101,7 @@ fn each_row_stands_once_and_has_known_words() {
         let is_again = row.says.0 || row.says.1;
         assert!(["soon", "backoff", "hint", "none"].contains(&row.wait), "{row:?}");
         assert_eq!(row.wait == "none", !is_again, "{row:?}");
-        let evidence = ["real-server", "real-type", "code-only", "manual"];
+        let evidence = ["real-server", "seen", "real-type", "code-only", "manual"];
         assert!(evidence.contains(&row.evidence), "{row:?}");
     }
 }
