@@ -188,6 +188,13 @@ chapter! {
 }
 
 chapter! {
+    clients ["tokio"] [
+        "crate::io::Classifier" "crate::RetryPolicy::contention" "crate::Attempt::number"
+    ]
+    include_str!("../docs/guide/clients.md")
+}
+
+chapter! {
     migrating [] [
         "crate::Run" "crate::RetryPolicy::with_attempts" "crate::Backoff::exponential"
         "crate::RetryPolicy::with_classifier" "crate::Upstream::observed_by" "crate::Verdict::after"

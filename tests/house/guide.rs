@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// The chapters in their order, with the page after the last one.
-const CHAPTERS: [&str; 13] = [
+const CHAPTERS: [&str; 14] = [
     "first_call",
     "classifying",
     "timeouts",
@@ -16,6 +16,7 @@ const CHAPTERS: [&str; 13] = [
     "fleet",
     "testing",
     "runtimes",
+    "clients",
     "migrating",
     "design",
 ];
