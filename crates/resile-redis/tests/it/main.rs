@@ -34,4 +34,5 @@ mod steps;
 mod tls;
 mod top;
 mod votes;
+mod waits;
 mod ways;

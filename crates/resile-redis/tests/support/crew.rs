@@ -152,6 +152,11 @@ impl Times {
         Self(self.0.iter().copied().filter(|at| (from..to).contains(at)).collect())
     }
 
+    /// Returns the admissions from a time on, which is then the beginning.
+    pub(crate) fn since(&self, from: Duration) -> Self {
+        Self(self.0.iter().filter_map(|at| at.checked_sub(from)).collect())
+    }
+
     pub(crate) fn count(&self) -> f64 {
         self.0.len() as f64
     }
