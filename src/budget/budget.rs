@@ -97,6 +97,33 @@ impl Budget {
         Self::new().with_capacity(500).with_deposit(1.0).with_costs(14, 5).with_refund_on_success()
     }
 
+    /// Creates the budget of a gRPC channel, its `retryThrottling` with `maxTokens` and `tokenRatio`.
+    ///
+    /// Each failed attempt takes a token, also the first one of a call, and each success adds `ratio`.
+    /// A retry takes nothing, but it is made only while more than half of the tokens are left. So the
+    /// budget remembers failures that were not retried: after a long outage the first retry comes
+    /// only after half of `tokens`, divided by `ratio`, successes.
+    ///
+    /// An attempt counts as failed if its [verdict](crate::Verdict) says that the upstream is failing
+    /// or throttling. This budget is for calls on an upstream, because [`withdraw`](Self::withdraw) by
+    /// hand counts no failure. A fleet does not share it.
+    ///
+    /// Source: gRPC A6, "gRPC Retry Design", section "Throttling Retry Attempts and Hedged RPCs".
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::{Budget, Upstream};
+    ///
+    /// static GREETER: Upstream = Upstream::new("greeter").with_budget(Budget::grpc(10, 0.1));
+    /// ```
+    #[must_use]
+    pub const fn grpc(tokens: u32, ratio: f64) -> Self {
+        let budget = Self::new().with_capacity(tokens).with_deposit(ratio).with_costs(0, 0);
+        let prices = Prices { failure: TOKEN, ..budget.prices };
+        budget.priced(prices)
+    }
+
     const fn of(capacity: u64, prices: Prices) -> Self {
         Self {
             left: AtomicU64::new(capacity),
@@ -174,12 +201,25 @@ impl Budget {
 
     pub(crate) fn take(&self, cause: Cause) -> bool {
         let cost = self.cost(cause);
-        let pay = |left: u64| if self.capacity == 0 { None } else { left.checked_sub(cost) };
+        let pay = |left: u64| if self.allows(left) { left.checked_sub(cost) } else { None };
         let before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, pay);
         if before.map_or(true, |before| before - cost < self.low.load(Ordering::Relaxed)) {
             self.signal.hint();
         }
         before.is_ok()
+    }
+
+    /// Returns whether a budget with so much left allows a retry, whatever the retry costs.
+    const fn allows(&self, left: u64) -> bool {
+        if self.prices.failure == 0 { self.capacity > 0 } else { left > self.capacity / 2 }
+    }
+
+    /// Takes the cost of an attempt that failed, as far as it is there.
+    pub(crate) fn note_failure(&self) {
+        if self.prices.failure > 0 {
+            let less = |left: u64| Some(left.saturating_sub(self.prices.failure));
+            let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        }
     }
 
     /// Returns the cost of a retry, at most the capacity.
@@ -206,8 +246,8 @@ impl Budget {
         self.put(amount, self.ceiling.load(Ordering::Relaxed));
     }
 
-    /// Returns the number of whole tokens left. Unless the budget is that of [`aws`](Self::aws), this
-    /// is the number of retries that could be paid now.
+    /// Returns the number of whole tokens left. Unless the budget is that of [`aws`](Self::aws) or of
+    /// [`grpc`](Self::grpc), this is the number of retries that could be paid now.
     #[must_use]
     pub fn available(&self) -> u32 {
         whole(self.left.load(Ordering::Relaxed))
@@ -219,8 +259,8 @@ impl Budget {
         whole(self.capacity)
     }
 
-    /// Returns the tokens that a retry costs after a failure and after a throttling: 1 and 1, or those
-    /// of [`aws`](Self::aws).
+    /// Returns the tokens that a retry costs after a failure and after a throttling: 1 and 1, those of
+    /// [`aws`](Self::aws), or 0 and 0 for [`grpc`](Self::grpc).
     #[must_use]
     pub const fn costs(&self) -> (u32, u32) {
         (whole(self.prices.failed), whole(self.prices.throttled))
@@ -228,7 +268,8 @@ impl Budget {
 
     /// Returns true if the budget cannot pay for a retry after a failure.
     pub(crate) fn is_spent(&self) -> bool {
-        self.capacity == 0 || self.left.load(Ordering::Relaxed) < self.cost(Cause::Failed)
+        let left = self.left.load(Ordering::Relaxed);
+        !self.allows(left) || left < self.cost(Cause::Failed)
     }
 
     /// Gives back the cost of a retry that did not begin.

@@ -64,3 +64,47 @@ fn a_success_gives_a_cost_back() {
     free.deposit_for(Cause::Throttled);
     assert_eq!(free.available(), 2, "at least the deposit");
 }
+
+/// The answers of the throttle of `grpc-js`, with 10 tokens and a ratio of 0.1: six failures, then
+/// twelve successes.
+#[test]
+fn the_budget_of_grpc_allows_a_retry_above_half_of_its_tokens() {
+    let budget = Budget::grpc(10, 0.1);
+    assert_eq!(budget.costs(), (0, 0));
+    let after = |step: fn(&Budget)| {
+        step(&budget);
+        assert_eq!(budget.is_spent(), !budget.withdraw());
+        budget.withdraw()
+    };
+    let failures: Vec<_> = (0..6).map(|_| after(Budget::note_failure)).collect();
+    assert_eq!(failures, [true, true, true, true, false, false]);
+    let successes: Vec<_> = (0..12).map(|_| after(Budget::deposit)).collect();
+    assert_eq!(successes, [[false; 10].as_slice(), &[true; 2]].concat());
+    (0..100).for_each(|_| budget.note_failure());
+    assert_eq!(budget.available(), 0);
+    assert!(!Budget::grpc(0, 1.0).withdraw());
+}
+
+proptest! {
+    /// The tokens follow the law of gRPC A6, in thousandths.
+    #[test]
+    fn the_budget_of_grpc_follows_its_law(
+        tokens in 1_u32..1_000,
+        ratio in 1_u32..2_000,
+        failures in prop::collection::vec(any::<bool>(), 0..200),
+    ) {
+        let budget = Budget::grpc(tokens, f64::from(ratio) / 1_000.0);
+        let mut count = tokens * 1_000;
+        for failed in failures {
+            if failed {
+                budget.note_failure();
+                count = count.saturating_sub(1_000);
+            } else {
+                budget.deposit();
+                count = (count + ratio).min(tokens * 1_000);
+            }
+            prop_assert_eq!(budget.available(), count / 1_000);
+            prop_assert_eq!(budget.withdraw(), 2 * count > tokens * 1_000);
+        }
+    }
+}

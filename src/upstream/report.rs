@@ -98,6 +98,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if let Some(breaker) = &parts.breaker {
             breaker.settle(ticket, began.known(), outcome, at, &owned);
         }
+        let is_failure = is_refused || outcome.health == Health::Failing;
+        if let Some(budget) = parts.budget.as_ref().filter(|_| is_failure) {
+            budget.note_failure();
+        }
         drop(permit); // an end of a strain asks for room
         if new_hold.is_some() {
             limits::note(&self.target, HeldBy::Cooldown, new_hold);

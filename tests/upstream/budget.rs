@@ -277,3 +277,31 @@ fn the_defaults_are_as_documented() {
     budget.deposit();
     assert_eq!(budget.available(), 8);
 }
+
+/// Each attempt that fails takes a token, also one that is not repeated. A `fatal` error takes none, and
+/// a hedge or a retry costs nothing besides.
+#[tokio::test(start_paused = true)]
+async fn attempts_that_fail_take_the_tokens_of_grpc() {
+    let (timer, policy) = (ManualTimer::new(), INSTANT.with_attempts(3));
+    let upstream = paid(Budget::grpc(10, 0.5), &timer);
+    let fail =
+        || drive(retry(|_| async { Err::<(), _>(Down(1)) }, &policy, Never).on(&upstream), &timer);
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        let error = fail().unwrap_err();
+        seen.push((error.attempts(), error.reason(), available(&upstream)));
+    }
+    let (attempts, budget) = (StopReason::Attempts, StopReason::Budget);
+    // 9, 8, 7; then 6 and 5, which is half.
+    assert_eq!(seen, [(3, attempts, 7), (2, budget, 5), (1, budget, 4), (1, budget, 3)]);
+
+    let call = upstream.call(async { Err::<(), _>(Down(1)) }, |_: &Down| Verdict::fatal());
+    drive(call, &timer).unwrap_err();
+    assert_eq!(available(&upstream), 3, "the upstream is not ill");
+
+    for _ in 0..5 {
+        drive(upstream.call(async { Ok::<_, Down>(()) }, Always), &timer).unwrap();
+    }
+    assert_eq!(available(&upstream), 5);
+    assert_eq!(fail().unwrap_err().attempts(), 1);
+}

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use resile::Budget;
 use resile::breaker::Snapshot;
 use resile::cooldown::Hold;
 use resile::fleet::State;
@@ -75,7 +76,9 @@ impl<'a, M: Timer> Agent<'a, M> {
                 leases.push(Lease::new(resource, Scale::of_rate(&rate), 0));
             }
         }
-        if let Some(budget) = upstream.budget().filter(|_| plan.shares_budget) {
+        // A budget whose retries cost nothing has nothing to lease.
+        let leased = |budget: &&Budget| plan.shares_budget && Scale::cost_of(budget) > 0;
+        if let Some(budget) = upstream.budget().filter(leased) {
             let scale = Scale::of_budget(budget);
             // The tokens are those of the fleet. A process wants the cost of its next retry.
             tokens = shared.balance(Resource::Budget).unwrap_or(0);
