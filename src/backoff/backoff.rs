@@ -126,6 +126,12 @@ impl Backoff {
         self
     }
 
+    /// Returns this backoff with delays that grow from another base, if its delays grow. The cap stays.
+    pub(crate) const fn with_base(mut self, base: Duration) -> Self {
+        self.curve = self.curve.with_base(base);
+        self
+    }
+
     /// Returns the longest delay, jitter included. [`Duration::MAX`] is no cap.
     #[must_use]
     pub const fn cap(&self) -> Duration {

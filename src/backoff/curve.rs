@@ -18,6 +18,16 @@ impl Curve {
         matches!(self, Self::Fixed(_) | Self::Steps(_) | Self::Custom(_))
     }
 
+    /// Returns this curve from another base. An explicit curve and none have no base.
+    pub(super) const fn with_base(self, base: Duration) -> Self {
+        match self {
+            Self::Linear(_) => Self::Linear(base),
+            Self::Exponential(_) => Self::Exponential(base),
+            Self::Fibonacci(_) => Self::Fibonacci(base),
+            Self::None | Self::Fixed(_) | Self::Steps(_) | Self::Custom(_) => self,
+        }
+    }
+
     /// Returns the delay before retry `retry` (1 is the first), at most `cap`. `factor` is the
     /// growth of `Exponential`.
     pub(super) fn delay(self, retry: u32, factor: f64, cap: Duration) -> Duration {

@@ -21,7 +21,7 @@ impl<C> RetryPolicy<C> {
     /// 5. If the delay leaves no time for another attempt, stop as [`StopReason::Deadline`].
     /// 6. Otherwise retry after the delay.
     ///
-    /// The delay is that of the backoff, or the hint with its jitter if that is longer. The
+    /// The delay is that of the backoff, whose [base](Verdict::with_base) the verdict may set, or the hint with its jitter if that is longer. The
     /// classifier's own [floor](Verdict::at_least) counts as a hint throughout. After a
     /// throttling it may have [a backoff of its own](RetryPolicy::with_throttled_backoff). The policy
     /// [`aws`](RetryPolicy::aws) cuts the hint, which then has no jitter. The jitter of a hint is
@@ -62,6 +62,9 @@ impl<C> RetryPolicy<C> {
             Some(throttled) if verdict.health() == Health::Throttling => throttled,
             _ => &self.backoff,
         };
+        let based =
+            verdict.base().filter(|base| !base.is_zero()).map(|base| backoff.with_base(base));
+        let backoff = based.as_ref().unwrap_or(backoff);
         let mut delay = backoff.delay(retry, failed.delay(), &mut draw);
         if let Some(hint) = verdict.positive_wait() {
             if hint > self.hint_cap {

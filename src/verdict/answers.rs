@@ -31,6 +31,8 @@ pub(super) enum Flag {
     OwnWait = 1 << 2,
     /// The caller's own usage limit caused a throttling.
     OwnLimit = 1 << 3,
+    /// The wait is the base of a backoff.
+    Base = 1 << 8,
 }
 
 /// The first bit of the health, and that of the ground. Both have two bits.

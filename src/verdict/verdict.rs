@@ -79,7 +79,29 @@ impl Verdict {
     /// wait". For a wait of your own use [`at_least`](Self::at_least).
     pub const fn after(mut self, wait: Duration) -> Self {
         self.wait = limited(wait);
-        self.with(Flag::OwnWait, false)
+        self.with(Flag::OwnWait, false).with(Flag::Base, false)
+    }
+
+    /// Sets the base of the backoff that the upstream asked for, such as the `baseBackoffMS` of an
+    /// overloaded MongoDB. It replaces an earlier wait. Saturates at 584 years.
+    ///
+    /// The base is not a wait: the delays of the policy's backoff grow from it, with their factor,
+    /// their cap and their jitter. A backoff without a base, such as
+    /// [`Backoff::steps`](crate::Backoff::steps), stays as it is.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::Verdict;
+    /// use std::time::Duration;
+    ///
+    /// const BASE: Duration = Duration::from_millis(250);
+    /// let overloaded = Verdict::overloaded().with_base(BASE);
+    /// assert_eq!((overloaded.base(), overloaded.wait()), (Some(BASE), None));
+    /// ```
+    pub const fn with_base(mut self, base: Duration) -> Self {
+        self.wait = limited(base);
+        self.with(Flag::OwnWait, false).with(Flag::Base, true)
     }
 
     /// Sets the shortest wait that the classifier itself demands. A wait that is set already and is
@@ -104,9 +126,9 @@ impl Verdict {
     /// ```
     pub const fn at_least(mut self, wait: Duration) -> Self {
         let wait = limited(wait);
-        if self.wait == NO_WAIT || self.wait < wait {
+        if self.wait == NO_WAIT || self.wait < wait || self.answers.is(Flag::Base) {
             self.wait = wait;
-            return self.with(Flag::OwnWait, true);
+            return self.with(Flag::OwnWait, true).with(Flag::Base, false);
         }
         self
     }
@@ -158,8 +180,16 @@ impl Verdict {
     pub const fn wait(&self) -> Option<Duration> {
         match self.wait {
             NO_WAIT => None,
+            _ if self.answers.is(Flag::Base) => None,
             wait => Some(Duration::from_nanos(wait)),
         }
+    }
+
+    /// Returns the [base](Self::with_base) of the backoff that the upstream asked for, or `None` if it
+    /// asked for none.
+    #[must_use]
+    pub const fn base(&self) -> Option<Duration> {
+        if self.answers.is(Flag::Base) { Some(Duration::from_nanos(self.wait)) } else { None }
     }
 
     /// Returns the wait, but `None` for a wait of zero.
@@ -167,6 +197,7 @@ impl Verdict {
     pub(crate) const fn positive_wait(&self) -> Option<Duration> {
         match self.wait {
             NO_WAIT | 0 => None,
+            _ if self.answers.is(Flag::Base) => None,
             wait => Some(Duration::from_nanos(wait)),
         }
     }
@@ -239,9 +270,9 @@ impl Verdict {
     }
 
     /// Returns the parts that count for equality.
-    const fn answers(self) -> (u64, bool, bool, Health, bool) {
-        let own_wait = self.answers.is(Flag::OwnWait);
-        (self.wait, own_wait, self.is_again(), self.health(), self.is_own_limit())
+    const fn answers(self) -> (u64, [bool; 2], bool, Health, bool) {
+        let kind = [self.answers.is(Flag::OwnWait), self.answers.is(Flag::Base)];
+        (self.wait, kind, self.is_again(), self.health(), self.is_own_limit())
     }
 
     const fn with(mut self, flag: Flag, is_set: bool) -> Self {
@@ -277,6 +308,7 @@ impl fmt::Debug for Verdict {
             .field("own_limit", &self.is_own_limit())
             .field("wait", &self.wait())
             .field("own_wait", &self.answers.is(Flag::OwnWait))
+            .field("base", &self.base())
             .finish()
     }
 }

@@ -103,6 +103,29 @@ proptest! {
         }
     }
 
+    /// The delays grow from the base of the verdict as they would from that of the policy. A base of
+    /// zero and a backoff without a base change nothing.
+    #[test]
+    fn a_base_replaces_that_of_the_backoff(
+        kind in 0_usize..5, own in durations(), base in durations(), cap in durations(),
+        failed in failures(), seed in any::<u64>(),
+    ) {
+        let curve = |base| match kind {
+            0 => Backoff::exponential(base),
+            1 => Backoff::linear(base),
+            2 => Backoff::fibonacci(base),
+            3 => Backoff::fixed(own),
+            _ => Backoff::none(),
+        };
+        let decide = |backoff: Backoff, verdict| {
+            let policy = RetryPolicy::new().with_attempts(u32::MAX).with_backoff(backoff.with_cap(cap));
+            policy.decide(failed, Some(verdict), seeded(seed))
+        };
+        let told = if base.is_zero() { own } else { base };
+        let plain = decide(curve(told), Verdict::overloaded());
+        prop_assert_eq!(decide(curve(own), Verdict::overloaded().with_base(base)), plain);
+    }
+
     /// Without a backoff, every hint that fits the deadline is waited out. Its jitter is cut to the
     /// remaining time.
     #[test]

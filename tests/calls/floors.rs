@@ -158,3 +158,21 @@ fn a_floor_above_the_hint_cap_ends_the_call() {
     assert_ne!(floor, decide(Verdict::transient().at_least(SECOND)));
     assert!(!StopReason::HintTooLong.to_string().contains("asked"));
 }
+
+/// A verdict has one wait: a hint, a floor or a base. The last one counts, and a base holds no upstream.
+#[test]
+fn a_base_is_not_a_wait() {
+    let based = Verdict::overloaded().with_base(SECOND);
+    assert_eq!((based.base(), based.hint(), based.wait()), (Some(SECOND), None, None));
+    assert_ne!(based, Verdict::overloaded().after(SECOND));
+    assert_ne!(based, Verdict::overloaded().at_least(SECOND));
+    assert_eq!(based.after(2 * SECOND), Verdict::overloaded().after(2 * SECOND));
+    assert_eq!(based.at_least(SECOND / 2), Verdict::overloaded().at_least(SECOND / 2));
+    assert_eq!(Verdict::overloaded().after(SECOND).with_base(SECOND), based);
+    assert_eq!(based.not_again().base(), Some(SECOND));
+
+    let classifier = |_: &&str| Verdict::overloaded().with_base(SECOND * 60);
+    let (seen, gave_up) = lines(&"busy", classifier, SECOND);
+    assert_eq!(seen[0], "model: attempt 1 of 2 failed, retrying in 250.0ms: busy");
+    assert_eq!(gave_up, "model: gave up after 2 attempts in 250.0ms");
+}

@@ -2,6 +2,9 @@
 //!
 //! The driver retries by itself. Switch that off with `retry_reads(false)`, `retry_writes(false)` and
 //! `max_adaptive_retries(0)`, or let it retry alone.
+//!
+//! An overloaded server sets the base of the delays, 100 ms if it names none. The driver has it as
+//! `base_backoff`: add it with `Verdict::with_base`.
 
 use resile::Verdict;
 
