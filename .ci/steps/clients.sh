@@ -10,7 +10,7 @@ alone() {
 }
 
 # The parts of `.ci/clients`.
-PARTS=(sql minimums)
+PARTS=(sql brokers minimums)
 
 has_postgres() {
     command -v postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres'
@@ -27,6 +27,26 @@ sql_servers() {
     has_postgres && has_mariadb
 }
 
+has_nats() {
+    PATH="$PATH:/usr/sbin" command -v nats-server
+}
+
+has_rabbitmq() {
+    compgen -G '/usr/lib/rabbitmq/bin/rabbitmq-server'
+}
+
+# Installs the brokers. `server`, of Redis alone, is that of the fleet.
+broker_servers() {
+    install has_redis redis-server
+    install has_nats nats-server
+    install has_rabbitmq rabbitmq-server
+    has_redis && has_nats && has_rabbitmq
+}
+
+has_redis() {
+    command -v redis-server
+}
+
 # against FEATURE SERVERS: installs the servers of a part by the command SERVERS, and runs its tests.
 against() {
     if ! "$2"; then
@@ -39,8 +59,10 @@ against() {
 
 # Each feature of `resile-clients` and the oldest Rust that builds it, with the versions of the lock file.
 CLIENT_MINIMUMS="
-redis-1     1.85
-tonic-0_14  1.85
+async-nats-0_51  1.89
+lapin-4          1.88
+redis-1          1.85
+tonic-0_14       1.85
 "
 
 # Builds each feature alone on its oldest Rust, and fails if a feature is not in the table.

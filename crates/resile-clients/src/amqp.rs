@@ -3,11 +3,17 @@
 //! An error of a channel closes the channel, and an error of a connection the connection. "Again" is
 //! always on a new one. Without publisher confirms nobody knows whether a message arrived.
 
+#[cfg(feature = "lapin-4")]
+mod error;
+
 use resile::Verdict;
 
 use crate::Idempotency;
 use crate::rule::State::{Failing, Healthy, Overload};
 use crate::rule::{Rule, always, if_idempotent, never};
+
+#[cfg(feature = "lapin-4")]
+pub use error::{confirmed, error};
 
 /// Returns the verdict on a reply code.
 ///

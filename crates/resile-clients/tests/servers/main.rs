@@ -3,6 +3,12 @@
 
 #[path = "../clients/data.rs"]
 mod data;
+#[cfg(feature = "brokers")]
+mod forward;
+#[cfg(feature = "brokers")]
+mod nats;
+#[cfg(feature = "brokers")]
+mod redis;
 mod row;
 #[cfg(feature = "sql")]
 mod sql;
