@@ -8,6 +8,8 @@ mod forward;
 #[cfg(feature = "brokers")]
 mod nats;
 #[cfg(feature = "brokers")]
+mod rabbitmq;
+#[cfg(feature = "brokers")]
 mod redis;
 mod row;
 #[cfg(feature = "sql")]
