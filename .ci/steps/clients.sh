@@ -10,7 +10,7 @@ alone() {
 }
 
 # The parts of `.ci/clients`.
-PARTS=(sql brokers minimums)
+PARTS=(sql brokers hooks minimums)
 
 has_postgres() {
     command -v postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres'
@@ -59,10 +59,14 @@ against() {
 
 # Each feature of `resile-clients` and the oldest Rust that builds it, with the versions of the lock file.
 CLIENT_MINIMUMS="
-async-nats-0_51  1.89
-lapin-4          1.88
-redis-1          1.85
-tonic-0_14       1.85
+async-nats-0_51    1.89
+aws-smithy-1       1.95
+lapin-4            1.88
+object_store-0_14  1.85
+recoverable-0_3    1.95
+redis-1            1.85
+rmcp-3             1.88
+tonic-0_14         1.85
 "
 
 # Builds each feature alone on its oldest Rust, and fails if a feature is not in the table.

@@ -185,12 +185,16 @@ fn management(error: &(dyn Error + 'static)) -> Option<Said> {
         });
     }
     let error = error.downcast_ref::<ConsumerInfoError>()?;
+    Some(consumer_info(error.kind()))
+}
+
+fn consumer_info(kind: ConsumerInfoErrorKind) -> Said {
     use ConsumerInfoErrorKind as Kind;
-    Some(match error.kind() {
+    match kind {
         Kind::JetStream(error) => Said::Api(error),
         Kind::TimedOut => Said::Kind("TimedOut"),
         Kind::NoResponders => Said::Kind("NoResponders"),
         Kind::Request | Kind::Offline => Said::Other,
         Kind::InvalidName | Kind::NotFound | Kind::StreamNotFound => Said::Caller,
-    })
+    }
 }

@@ -5,6 +5,8 @@
 mod data;
 #[cfg(feature = "brokers")]
 mod forward;
+#[cfg(feature = "hooks")]
+mod hooks;
 #[cfg(feature = "brokers")]
 mod nats;
 #[cfg(feature = "brokers")]
