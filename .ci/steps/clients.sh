@@ -47,26 +47,30 @@ has_redis() {
     command -v redis-server
 }
 
-# against FEATURE SERVERS: installs the servers of a part by the command SERVERS, and runs its tests.
+# against FEATURE SERVERS: installs the servers of a part by the command SERVERS, and runs its tests. The
+# tests of the crate run too, because some of them need the clients of this part.
 against() {
     if ! "$2"; then
         skip "a server is missing"
         return
     fi
-    strictly -p resile-clients-servers --all-targets --features "$1"
-    cargo test -p resile-clients-servers --features "$1"
+    cargo test -p resile-clients -p resile-clients-servers --features "resile-clients-servers/$1"
 }
 
 # Each feature of `resile-clients` and the oldest Rust that builds it, with the versions of the lock file.
 CLIENT_MINIMUMS="
-async-nats-0_51    1.89
-aws-smithy-1       1.95
-lapin-4            1.88
-object_store-0_14  1.85
-recoverable-0_3    1.95
-redis-1            1.85
-rmcp-3             1.88
-tonic-0_14         1.85
+async-nats-0_51     1.89
+aws-smithy-1        1.95
+lapin-4             1.88
+object_store-0_14   1.85
+recoverable-0_3     1.95
+redis-1             1.85
+rmcp-3              1.88
+sqlx-0_9            1.94
+sqlx-0_9-mysql      1.94
+sqlx-0_9-postgres   1.94
+tokio-postgres-0_7  1.85
+tonic-0_14          1.85
 "
 
 # Builds each feature alone on its oldest Rust, and fails if a feature is not in the table.

@@ -30,5 +30,9 @@ pub mod recoverable;
 pub mod redis;
 mod rule;
 pub mod sqlite;
+#[cfg(feature = "sqlx-0_9")]
+pub mod sqlx;
+#[cfg(feature = "tokio-postgres-0_7")]
+pub mod tokio_postgres;
 
 pub use idempotency::Idempotency;

@@ -28,6 +28,18 @@ pub fn number(number: u16, idempotency: Idempotency) -> Option<Verdict> {
     rule(number).map(|rule| rule.verdict(idempotency))
 }
 
+/// Returns the verdict on an error of the server. The number 1226 has two meanings, and its text names
+/// the limit: slots pass soon, and a quota of an hour does not.
+#[cfg(feature = "sqlx-0_9-mysql")]
+pub(crate) fn error(code: u16, message: &str, idempotency: Idempotency) -> Option<Verdict> {
+    if code != 1226 {
+        return number(code, idempotency);
+    }
+    let is_slot = message.contains("'max_user_connections'"); // while connecting
+    let rule = if is_slot { always(OwnLimit) } else { never(OwnLimit) };
+    Some(rule.verdict(idempotency))
+}
+
 const fn rule(number: u16) -> Option<Rule> {
     Some(match number {
         // Rolled back. The last three are those of TiDB.

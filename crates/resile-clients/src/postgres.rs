@@ -6,6 +6,8 @@
 use resile::Verdict;
 
 use crate::Idempotency;
+#[cfg(any(feature = "sqlx-0_9-postgres", feature = "tokio-postgres-0_7"))]
+use crate::rule::State::OwnLimit;
 use crate::rule::State::{Failing, Healthy, Overload, Unknown};
 use crate::rule::{Rule, always, if_idempotent, never};
 
@@ -25,6 +27,24 @@ use crate::rule::{Rule, always, if_idempotent, never};
 #[must_use]
 pub fn sqlstate(code: &str, idempotency: Idempotency) -> Option<Verdict> {
     rule(code).map(|rule| rule.verdict(idempotency))
+}
+
+/// Returns the verdict on an error of the server. The name of the function that reported it tells more
+/// than the code, and no language changes it.
+#[cfg(any(feature = "sqlx-0_9-postgres", feature = "tokio-postgres-0_7"))]
+pub(crate) fn error(
+    code: &str,
+    routine: Option<&str>,
+    idempotency: Idempotency,
+) -> Option<Verdict> {
+    let rule = match (code, routine) {
+        // "too many connections for role", while connecting.
+        ("53300", Some("InitializeSessionUserId")) => always(OwnLimit),
+        // "cached plan must not change result type", before the execution.
+        ("0A000", Some("RevalidateCachedQuery")) => always(Healthy),
+        _ => return sqlstate(code, idempotency),
+    };
+    Some(rule.verdict(idempotency))
 }
 
 fn rule(code: &str) -> Option<Rule> {

@@ -74,3 +74,14 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     }
     files
 }
+
+/// The README shows the program that a test runs against PostgreSQL.
+#[test]
+fn the_recipe_is_the_program_of_its_test() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/sql/recipe.rs");
+    if !file.exists() {
+        return;
+    }
+    let recipe = fs::read_to_string(file).unwrap().replace("pub(crate) ", "");
+    assert!(include_str!("../../README.md").contains(&recipe), "{recipe}");
+}

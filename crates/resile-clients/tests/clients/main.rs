@@ -6,5 +6,8 @@ mod laws;
 mod provoked;
 mod redis;
 mod rows;
+#[cfg(feature = "sqlx-0_9")]
+mod sqlx;
 mod sweep;
+mod tokio_postgres;
 mod tonic;

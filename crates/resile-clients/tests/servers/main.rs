@@ -1,6 +1,8 @@
 //! Errors that a real server gives: what the functions say of them, and whether the work was done.
 //! Each part is a feature, so that it runs alone.
 
+#![allow(clippy::large_futures, reason = "a test runs once")]
+
 #[path = "../clients/data.rs"]
 mod data;
 #[cfg(feature = "brokers")]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use std::{env, fmt, thread};
 
 /// The time for a server to start.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_secs(45);
 /// The time for a server to end after a signal. It is killed then.
 const END: Duration = Duration::from_secs(20);
 /// The pause between two questions during the start.
@@ -45,7 +45,14 @@ pub struct Place {
 }
 
 impl Place {
-    fn new() -> Self {
+    /// Creates an empty folder and finds a port.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the folder for temporary files takes no folder.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "it makes a folder")]
+    pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = env::temp_dir().join(format!("resile-server-{}-{number}", process::id()));

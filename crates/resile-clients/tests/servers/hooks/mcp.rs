@@ -7,14 +7,14 @@ use resile_clients::resile::{Backoff, Jitter};
 use rmcp::transport::common::client_side_sse::{ExponentialBackoff, SseRetryPolicy};
 
 const SECOND: Duration = Duration::from_secs(1);
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// The policy of the client itself has neither a cap nor jitter by default.
 #[test]
 fn the_own_policy_of_the_client_waits_for_hours() {
     let own = ExponentialBackoff::default();
     assert!(
-        own.retry(12) > Some(Duration::from_secs(3600)),
+        own.retry(12) > Some(Duration::from_hours(1)),
         "the client has a cap now, so the docs of `mcp::Reconnect` are out of date",
     );
     assert_eq!(own.retry(5), own.retry(5));

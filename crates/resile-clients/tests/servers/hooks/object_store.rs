@@ -126,7 +126,7 @@ async fn the_attempts_the_budget_and_the_time_end_a_part() {
         assert_eq!(server.count(PART), 2, "budget");
 
         let server = store(|_| answer(503, "")).await;
-        let long = policy().with_backoff(Backoff::fixed(Duration::from_secs(3600)));
+        let long = policy().with_backoff(Backoff::fixed(Duration::from_hours(1)));
         let long = long.with_total_timeout(Duration::from_secs(30));
         upload(&server, PartRetry::new(long)).await.unwrap_err();
         assert_eq!(server.count(PART), 1, "time");
@@ -143,9 +143,8 @@ async fn an_upload_that_ends_in_the_delay_gives_its_token_back() {
     within(async {
         let server = store(|_| answer(503, "")).await;
         let budget = Arc::new(Budget::new().with_capacity(1));
-        let long = policy()
-            .with_backoff(Backoff::fixed(Duration::from_secs(3600)))
-            .without_total_timeout();
+        let long =
+            policy().with_backoff(Backoff::fixed(Duration::from_hours(1))).without_total_timeout();
         let parts = PartRetry::new(long).with_budget(Arc::clone(&budget));
         {
             let upload = upload(&server, parts);

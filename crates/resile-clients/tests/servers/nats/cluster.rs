@@ -60,9 +60,8 @@ async fn a_stream_without_a_leader_is_not_found_for_a_while() {
 
         let mut not_found = 0;
         loop {
-            let error = match context.publish("s", "after".into()).await.unwrap().await {
-                Ok(_) => break,
-                Err(error) => error,
+            let Err(error) = context.publish("s", "after".into()).await.unwrap().await else {
+                break;
             };
             let (again, not_idempotent, ..) = seen(&error).unwrap();
             assert!(again && !not_idempotent, "{error}");

@@ -14,10 +14,10 @@ async fn silent(client: &Client) -> Arc<AtomicU32> {
     let counted = Arc::new(AtomicU32::new(0));
     let mut requests = client.subscribe("silent").await.unwrap();
     client.flush().await.unwrap();
-    let counter = Arc::clone(&counted);
+    let requested = Arc::clone(&counted);
     tokio::spawn(async move {
         while requests.next().await.is_some() {
-            counter.fetch_add(1, Ordering::SeqCst);
+            requested.fetch_add(1, Ordering::SeqCst);
         }
     });
     counted

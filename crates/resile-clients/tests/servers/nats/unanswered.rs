@@ -8,7 +8,7 @@ use async_nats::jetstream::context::PublishError;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::{Client, RequestErrorKind};
 use resile_clients::Idempotency::{self, Idempotent, NotIdempotent};
-use resile_clients::resile::{Attempt, Backoff, Health, Never, RetryPolicy, retry};
+use resile_clients::resile::{Attempt, Backoff, GaveUp, Health, Never, RetryPolicy, retry};
 use server::Server;
 
 use super::start::{
@@ -162,7 +162,7 @@ async fn publish(
         };
         context.send_publish("s", message).await?.await.map(|_| ())
     };
-    let answer = retry(send, policy, Never).await.map_err(|gave_up| gave_up.into_last());
+    let answer = retry(send, policy, Never).await.map_err(GaveUp::into_last);
     let mut server = server.lock().await;
     if answer.is_err() {
         server.restart();

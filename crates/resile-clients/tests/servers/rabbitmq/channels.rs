@@ -1,6 +1,6 @@
 //! Errors that close a channel. The client calls each of them recoverable.
 
-use lapin::options::{BasicAckOptions, QueueDeclareOptions};
+use lapin::options::{BasicAckOptions, BasicPublishOptions, QueueDeclareOptions};
 use lapin::types::FieldTable;
 use lapin::{Channel, Error, ErrorKind};
 use resile_clients::resile::Health;
@@ -75,7 +75,8 @@ async fn a_publish_to_no_exchange_is_not_found() {
     within(async {
         let broker = broker();
         let channel = open(&connect(broker.port()).await).await;
-        let error = publish_to(&channel, "missing", "q", Default::default()).await.unwrap_err();
+        let error =
+            publish_to(&channel, "missing", "q", BasicPublishOptions::default()).await.unwrap_err();
         assert_eq!(seen(&error), row("amqp", "404"), "{error}");
     })
     .await;

@@ -82,8 +82,9 @@ async fn a_message_that_one_queue_refused_is_in_the_other_one() {
             );
             bind.await.unwrap();
         }
-        publish_to(&channel, "fan", "", Default::default()).await.unwrap();
-        let confirmation = publish_to(&channel, "fan", "", Default::default()).await.unwrap();
+        publish_to(&channel, "fan", "", BasicPublishOptions::default()).await.unwrap();
+        let confirmation =
+            publish_to(&channel, "fan", "", BasicPublishOptions::default()).await.unwrap();
         assert_eq!(answered(&confirmation), row("amqp", "basic.nack"));
         assert_eq!(take(broker.port(), "narrow").await, 1);
         assert_eq!(take(broker.port(), "wide").await, 2);

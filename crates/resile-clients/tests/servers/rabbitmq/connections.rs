@@ -34,7 +34,8 @@ async fn a_method_that_the_broker_lacks_ends_the_connection() {
         let error = publish_to(&channel, "", "q", immediate).await.unwrap_err();
         assert_eq!(seen(&error), row("amqp", "540"), "{error}");
         // The connection and all its channels are closed. The first error is the only one that tells why.
-        let error = publish_to(&channel, "", "q", Default::default()).await.unwrap_err();
+        let error =
+            publish_to(&channel, "", "q", BasicPublishOptions::default()).await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::InvalidChannelState(..)), "{error}");
         let error = connection.create_channel().await.unwrap_err();
         assert_eq!(seen(&error), Some((true, false, Health::Failing, false)), "{error}");

@@ -1,1 +1,7 @@
-//! SQL databases.
+//! SQL databases. A test provokes an error and looks into the table afterwards: was the work done?
+
+mod failure;
+mod mariadb;
+mod postgres;
+mod recipe;
+mod sqlite;

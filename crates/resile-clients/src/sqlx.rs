@@ -1,0 +1,101 @@
+//! The client `sqlx` 0.9 (feature `sqlx-0_9`).
+//!
+//! The code of an error is that of its database, and `sqlx` does not say which database it is. The
+//! type of the error does, but a driver has it. So each driver is a feature: `sqlx-0_9-postgres` and
+//! `sqlx-0_9-mysql`. A program that uses `sqlx` has its driver already. SQLite needs no feature, because
+//! its codes have at most four digits and an SQLSTATE has five characters.
+
+use ::sqlx::Error;
+use ::sqlx::error::DatabaseError;
+use resile::Verdict;
+use resile::io::Classifier;
+
+use crate::rule::State::{Failing, Healthy, Unknown};
+use crate::rule::{always, never};
+use crate::{Idempotency, sqlite};
+
+/// Returns the verdict on an error of the client `sqlx`.
+///
+/// | error | again |
+/// |---|---|
+/// | `Database` | as the code of the database says. `None` without the feature of its driver, and for an unknown code |
+/// | `Io` | as `resile::io` says: a refused connection is again, and a lost one may have committed |
+/// | `Tls` | the connection was not made, so again if a repetition can help |
+/// | `PoolTimedOut` | again: nothing was sent. The health is unknown, because the pool may be used up or the server may be gone |
+/// | `WorkerCrashed`, `Protocol` | never, failing |
+/// | the others | never: the program is at fault, or the answer has come |
+///
+/// The unit is the transaction: begin it in the attempt, and return its first error. A `Transaction`
+/// that is dropped is rolled back. A pool waits for up to `acquire_timeout`, 30 s by default, so choose
+/// a shorter one below a retry.
+///
+/// An error of `Pool::begin` and `Pool::acquire` comes before the work. It may be classified as
+/// [`Idempotent`](Idempotency::Idempotent), if the attempt has sent nothing before.
+///
+/// # Examples
+///
+/// The classifier of a policy is one line. An attempt that a timeout cuts is not repeated either, because
+/// the opinion on cuts is that of `io::Classifier`.
+///
+/// ```
+/// use resile::io::Classifier;
+/// use resile::{Classify, RetryPolicy};
+/// use resile_clients::Idempotency::NotIdempotent;
+///
+/// let classifier = Classifier::non_idempotent()
+///     .over(|_, error: &sqlx::Error| resile_clients::sqlx::error(error, NotIdempotent));
+///
+/// assert!(classifier.classify(&sqlx::Error::PoolTimedOut).unwrap().is_again());
+/// let policy = RetryPolicy::contention().with_classifier(classifier);
+/// # let _ = policy;
+/// ```
+#[must_use]
+pub fn error(error: &Error, idempotency: Idempotency) -> Option<Verdict> {
+    let rule = match error {
+        Error::Database(error) => return database(&**error, idempotency),
+        Error::Io(error) => {
+            let classifier = match idempotency {
+                Idempotency::Idempotent => Classifier::idempotent(),
+                Idempotency::NotIdempotent => Classifier::non_idempotent(),
+            };
+            return Some(classifier.verdict(error).unwrap_or(classifier.unanswered()));
+        }
+        Error::Tls(_) => match Classifier::idempotent().verdict(error) {
+            Some(verdict) => return Some(verdict),
+            None => never(Unknown),
+        },
+        Error::PoolTimedOut => always(Unknown),
+        Error::WorkerCrashed | Error::Protocol(_) => never(Failing),
+        // The program is at fault, and the database was not asked.
+        Error::PoolClosed
+        | Error::Configuration(_)
+        | Error::InvalidArgument(_)
+        | Error::Encode(_)
+        | Error::AnyDriverError(_)
+        | Error::InvalidSavePointStatement
+        | Error::BeginFailed => never(Unknown),
+        // The answer has come.
+        Error::RowNotFound
+        | Error::TypeNotFound { .. }
+        | Error::ColumnIndexOutOfBounds { .. }
+        | Error::ColumnNotFound(_)
+        | Error::ColumnDecode { .. }
+        | Error::Decode(_) => never(Healthy),
+        _ => return None,
+    };
+    Some(rule.verdict(idempotency))
+}
+
+fn database(error: &dyn DatabaseError, idempotency: Idempotency) -> Option<Verdict> {
+    #[cfg(feature = "sqlx-0_9-postgres")]
+    if let Some(error) = error.try_downcast_ref::<::sqlx::postgres::PgDatabaseError>() {
+        return crate::postgres::error(error.code(), error.routine(), idempotency);
+    }
+    #[cfg(feature = "sqlx-0_9-mysql")]
+    if let Some(error) = error.try_downcast_ref::<::sqlx::mysql::MySqlDatabaseError>() {
+        return crate::mysql::error(error.number(), error.message(), idempotency);
+    }
+    // An SQLSTATE has five characters, so this is a result code of SQLite.
+    let code = error.code().filter(|code| code.len() < 5)?;
+    sqlite::code(code.parse().ok()?, idempotency)
+}

@@ -1,0 +1,142 @@
+//! No connection: a pool that is used up, a server that is full, and one that is not there.
+
+use std::time::Duration;
+
+use server::Server;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use tokio::net::TcpListener;
+use tokio_postgres::NoTls;
+use tokio_postgres::config::TargetSessionAttrs;
+
+use super::session::{CLIENTS, Client, Session};
+use super::{Admin, Postgres, alone, options, shared};
+use crate::row::{row, within};
+use crate::sql::failure::{Failure, NEVER_SENT, NO_CONNECTION, OWN_FAULT, OWN_LIMIT};
+
+/// Returns a pool of one connection.
+fn pool(options: PgConnectOptions) -> PgPool {
+    let one = PgPoolOptions::new().max_connections(1);
+    one.acquire_timeout(Duration::from_millis(100)).connect_lazy_with(options)
+}
+
+#[tokio::test]
+async fn a_pool_that_is_used_up_and_then_closed() {
+    within(async {
+        let server = shared();
+        let mut admin = Admin::new(&server).await;
+        admin.table("pooled").await;
+        let pool = pool(options(&server));
+        let held = pool.acquire().await.unwrap();
+        let add = "UPDATE pooled SET n = n + 1";
+        let failure = Failure::from(sqlx::query(add).execute(&pool).await.unwrap_err());
+        failure.check(NO_CONNECTION, admin.sum("pooled").await != 0);
+        drop(held);
+        sqlx::query(add).execute(&pool).await.unwrap();
+        pool.close().await;
+        let failure = Failure::from(sqlx::query(add).execute(&pool).await.unwrap_err());
+        failure.check(OWN_FAULT, admin.sum("pooled").await != 2);
+    })
+    .await;
+}
+
+/// A pool waits for a server that is not there, so its error is that of a pool that is used up.
+#[tokio::test]
+async fn a_server_that_is_not_there() {
+    within(async {
+        let mut server = alone(&[]);
+        server.end("QUIT");
+        for client in CLIENTS {
+            let refused = Session::open(client, &server, "postgres", "postgres").await;
+            refused.err().unwrap().check(NEVER_SENT, false);
+        }
+        let failure = pool(options(&server)).acquire().await.unwrap_err();
+        Failure::from(failure).check(NO_CONNECTION, false);
+        // It takes the connection and says nothing.
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let options = options(&server).port(silent.local_addr().unwrap().port());
+        let failure = pool(options).acquire().await.unwrap_err();
+        Failure::from(failure).check(NO_CONNECTION, false);
+    })
+    .await;
+}
+
+/// Opens sessions until one is refused. Returns those that are open, and the failure.
+async fn one_too_many(
+    client: Client,
+    server: &Server<Postgres>,
+    role: &str,
+) -> (Vec<Session>, Failure) {
+    let mut held = Vec::new();
+    loop {
+        match Session::open(client, server, role, "postgres").await {
+            Ok(session) => held.push(session),
+            Err(failure) => return (held, failure),
+        }
+    }
+}
+
+#[tokio::test]
+async fn too_many_sessions() {
+    within(async {
+        let server = alone(&["max_connections=8", "superuser_reserved_connections=3"]);
+        let mut admin = Admin::new(&server).await;
+        admin.run("CREATE ROLE many LOGIN; CREATE ROLE few LOGIN CONNECTION LIMIT 1").await;
+        for client in CLIENTS {
+            // "for role": this caller has too many. The others have room.
+            let (held, failure) = one_too_many(client, &server, "few").await;
+            failure.has("53300");
+            failure.check(OWN_LIMIT, false);
+            drop(held);
+            admin.until_gone("usename = 'few'").await;
+
+            let (held, failure) = one_too_many(client, &server, "many").await;
+            failure.check(row("postgres", "53300"), false);
+            // A pool waits for a place in the server, and does not say so.
+            let failure = pool(options(&server).username("many")).acquire().await.unwrap_err();
+            Failure::from(failure).check(NO_CONNECTION, false);
+            drop(held);
+            admin.until_gone("usename = 'many'").await;
+        }
+    })
+    .await;
+}
+
+/// A standby takes the connection, but it does not write. Another server of the list may.
+#[tokio::test]
+async fn a_server_without_the_rights_that_are_asked_for() {
+    within(async {
+        let server = shared();
+        let mut admin = Admin::new(&server).await;
+        admin.run("CREATE ROLE reader LOGIN").await;
+        admin.run("ALTER ROLE reader SET default_transaction_read_only = on").await;
+        let config = &mut tokio_postgres::Config::new();
+        config.host("127.0.0.1").port(server.port()).user("reader").dbname("postgres");
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        let refused = config.connect(NoTls).await;
+        Failure::from(refused.err().unwrap()).check(NEVER_SENT, false);
+        admin.run("DROP ROLE reader").await;
+    })
+    .await;
+}
+
+/// A smart shutdown waits for the sessions that are open, and refuses new ones.
+#[tokio::test]
+async fn a_server_that_shuts_down() {
+    within(async {
+        let server = alone(&[]);
+        let mut admin = Admin::new(&server).await;
+        server.signal("TERM");
+        for client in CLIENTS {
+            let failure = loop {
+                // The signal takes a moment.
+                match Session::open(client, &server, "postgres", "postgres").await {
+                    Ok(_) => tokio::task::yield_now().await,
+                    Err(failure) => break failure,
+                }
+            };
+            failure.check(row("postgres", "57P03"), false);
+        }
+        admin.run("SELECT 1").await;
+    })
+    .await;
+}
