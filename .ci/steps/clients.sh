@@ -10,7 +10,7 @@ alone() {
 }
 
 # The parts of `.ci/clients`.
-PARTS=(sql minimums)
+PARTS=(sql brokers hooks minimums)
 
 has_postgres() {
     command -v postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres'
@@ -27,6 +27,26 @@ sql_servers() {
     has_postgres && has_mariadb
 }
 
+has_nats() {
+    PATH="$PATH:/usr/sbin" command -v nats-server
+}
+
+has_rabbitmq() {
+    compgen -G '/usr/lib/rabbitmq/bin/rabbitmq-server'
+}
+
+# Installs the brokers. `server`, of Redis alone, is that of the fleet.
+broker_servers() {
+    install has_redis redis-server
+    install has_nats nats-server
+    install has_rabbitmq rabbitmq-server
+    has_redis && has_nats && has_rabbitmq
+}
+
+has_redis() {
+    command -v redis-server
+}
+
 # against FEATURE SERVERS: installs the servers of a part by the command SERVERS, and runs its tests. The
 # tests of the crate run too, because some of them need the clients of this part.
 against() {
@@ -39,7 +59,13 @@ against() {
 
 # Each feature of `resile-clients` and the oldest Rust that builds it, with the versions of the lock file.
 CLIENT_MINIMUMS="
+async-nats-0_51     1.89
+aws-smithy-1        1.95
+lapin-4             1.88
+object_store-0_14   1.85
+recoverable-0_3     1.95
 redis-1             1.85
+rmcp-3              1.88
 sqlx-0_9            1.94
 sqlx-0_9-mysql      1.94
 sqlx-0_9-postgres   1.94

@@ -3,11 +3,17 @@
 //! An error of a channel closes the channel, and an error of a connection the connection. "Again" is
 //! always on a new one. Without publisher confirms nobody knows whether a message arrived.
 
+#[cfg(feature = "lapin-4")]
+mod error;
+
 use resile::Verdict;
 
 use crate::Idempotency;
 use crate::rule::State::{Failing, Healthy, Overload};
-use crate::rule::{Rule, always, if_idempotent, never};
+use crate::rule::{Rule, if_idempotent, never};
+
+#[cfg(feature = "lapin-4")]
+pub use error::{confirmed, error};
 
 /// Returns the verdict on a reply code.
 ///
@@ -33,12 +39,12 @@ pub fn reply(code: u16, idempotency: Idempotency) -> Option<Verdict> {
 /// use resile_clients::{Idempotency::NotIdempotent, amqp};
 ///
 /// let full = amqp::confirmation("basic.nack", NotIdempotent).unwrap();
-/// assert!(full.is_again()); // the queue did not take it
+/// assert!(!full.is_again()); // one queue did not take it, but others may have it
 /// ```
 #[must_use]
 pub fn confirmation(method: &str, idempotency: Idempotency) -> Option<Verdict> {
     match method {
-        "basic.nack" => Some(always(Overload)),
+        "basic.nack" => Some(if_idempotent(Overload)),
         "basic.return" => Some(never(Healthy)),
         _ => None,
     }

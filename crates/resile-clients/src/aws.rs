@@ -4,11 +4,17 @@
 //! `CompleteMultipartUpload`: read its code. `GET`, `PUT`, `DELETE`, `UploadPart` and `Abort` are
 //! idempotent. `CreateMultipartUpload` is not, because it leaves an upload behind.
 
+#[cfg(feature = "aws-smithy-1")]
+mod retry;
+
 use resile::Verdict;
 
 use crate::Idempotency;
 use crate::rule::State::{Failing, Healthy, Overload, OwnLimit, Unknown};
 use crate::rule::{Rule, always, if_idempotent, never};
+
+#[cfg(feature = "aws-smithy-1")]
+pub use retry::RetryClassifier;
 
 /// Returns the verdict on the code of an error, such as `SlowDown`. The header `x-amz-retry-after` has
 /// the hint, in milliseconds: add it with [`Verdict::after`].

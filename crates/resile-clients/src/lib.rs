@@ -22,7 +22,11 @@ pub mod mcp;
 pub mod mongodb;
 pub mod mysql;
 pub mod nats;
+#[cfg(feature = "object_store-0_14")]
+pub mod object_store;
 pub mod postgres;
+#[cfg(feature = "recoverable-0_3")]
+pub mod recoverable;
 pub mod redis;
 mod rule;
 pub mod sqlite;

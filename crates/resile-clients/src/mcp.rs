@@ -4,11 +4,17 @@
 //! only if the annotations of the tool say so and the server is trusted. A result with `isError` is
 //! for the model and not for a retry.
 
+#[cfg(feature = "rmcp-3")]
+mod reconnect;
+
 use resile::Verdict;
 
 use crate::Idempotency;
 use crate::rule::State::{Failing, Healthy};
 use crate::rule::{if_idempotent, never};
+
+#[cfg(feature = "rmcp-3")]
+pub use reconnect::Reconnect;
 
 /// Returns the verdict on the code of an error.
 ///

@@ -2,11 +2,17 @@
 //!
 //! A publish with `Nats-Msg-Id` is idempotent inside of the stream's duplicate window.
 
+#[cfg(feature = "async-nats-0_51")]
+mod error;
+
 use resile::Verdict;
 
 use crate::Idempotency;
 use crate::rule::State::{Failing, Healthy, OwnLimit, Unknown};
 use crate::rule::{Rule, always, if_idempotent, never};
+
+#[cfg(feature = "async-nats-0_51")]
+pub use error::error;
 
 /// Returns the verdict on an `err_code` of the JetStream API.
 ///
@@ -50,19 +56,23 @@ pub fn kind(kind: &str, idempotency: Idempotency) -> Option<Verdict> {
 /// ```
 #[must_use]
 pub fn connect(kind: &str, idempotency: Idempotency) -> Option<Verdict> {
+    connect_rule(kind).map(|rule| rule.verdict(idempotency))
+}
+
+fn connect_rule(kind: &str) -> Option<Rule> {
     match kind {
         "TimedOut" | "Io" | "Dns" => Some(always(Failing)),
+        "MaxReconnects" => Some(never(Failing)),
         "Tls" | "Authentication" | "AuthorizationViolation" | "ServerParse" => Some(never(Unknown)),
         _ => None,
     }
-    .map(|rule| rule.verdict(idempotency))
 }
 
 const fn api_rule(code: u16) -> Option<Rule> {
     Some(match code {
         10004 | 10008 | 10009 | 10041 | 10118 | 10119 => if_idempotent(Failing),
         10077 => if_idempotent(OwnLimit),
-        10002 | 10023 | 10028 | 10047 => never(OwnLimit),
+        10002 | 10023 | 10026 | 10027 | 10028 | 10047 => never(OwnLimit),
         10014 | 10037 | 10043 | 10059 => never(Healthy),
         _ => return None,
     })

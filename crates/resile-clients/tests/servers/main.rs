@@ -1,8 +1,20 @@
 //! Errors that a real server gives: what the functions say of them, and whether the work was done.
 //! Each part is a feature, so that it runs alone.
 
+#![allow(clippy::large_futures, reason = "a test runs once")]
+
 #[path = "../clients/data.rs"]
 mod data;
+#[cfg(feature = "brokers")]
+mod forward;
+#[cfg(feature = "hooks")]
+mod hooks;
+#[cfg(feature = "brokers")]
+mod nats;
+#[cfg(feature = "brokers")]
+mod rabbitmq;
+#[cfg(feature = "brokers")]
+mod redis;
 mod row;
 #[cfg(feature = "sql")]
 mod sql;

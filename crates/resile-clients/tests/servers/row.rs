@@ -1,5 +1,7 @@
 //! What the data file says of an error that a test provokes.
 
+#![allow(dead_code, reason = "the hooks have no rows")]
+
 use std::time::Duration;
 
 use super::data::{Says, rows};

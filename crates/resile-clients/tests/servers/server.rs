@@ -112,6 +112,12 @@ impl<K: Kind> Server<K> {
         server
     }
 
+    /// Returns the kind, as it was given.
+    #[must_use]
+    pub fn kind(&self) -> &K {
+        &self.kind
+    }
+
     /// Returns the folder and the port.
     #[must_use]
     pub fn place(&self) -> &Place {

@@ -1,0 +1,8 @@
+//! RabbitMQ.
+
+mod channels;
+mod confirms;
+mod connections;
+mod down;
+mod kinds;
+mod start;

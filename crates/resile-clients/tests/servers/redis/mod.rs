@@ -1,0 +1,8 @@
+//! Redis.
+
+mod cluster;
+mod failover;
+mod replies;
+mod start;
+mod states;
+mod unanswered;
