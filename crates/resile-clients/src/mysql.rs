@@ -1,9 +1,9 @@
 //! MySQL, MariaDB, TiDB and Galera.
 //!
 //! The number decides, because the SQLSTATE is `HY000` for most faults. The attempt is the whole
-//! transaction. After 1205 the server keeps its earlier statements, and the next `BEGIN` on that
-//! connection would commit them. So roll back first. A transaction that does so in every case may be
-//! called [`Idempotent`](crate::Idempotency::Idempotent) for this code.
+//! transaction. After 1205 and 3572 the server keeps its earlier statements, and the next `BEGIN` on
+//! that connection would commit them. So roll back first. A transaction that does so in every case may
+//! be called [`Idempotent`](crate::Idempotency::Idempotent) for these codes.
 
 use resile::Verdict;
 
@@ -43,9 +43,9 @@ pub(crate) fn error(code: u16, message: &str, idempotency: Idempotency) -> Optio
 const fn rule(number: u16) -> Option<Rule> {
     Some(match number {
         // Rolled back. The last three are those of TiDB.
-        1213 | 3572 | 1020 | 3101 | 4031 | 9007 | 8022 | 8028 => always(Healthy),
+        1213 | 1020 | 3101 | 4031 | 9007 | 8022 | 8028 => always(Healthy),
         // Only the statement is rolled back.
-        1205 => if_idempotent(Healthy),
+        1205 | 3572 => if_idempotent(Healthy),
         // Never sent, or a node of Galera that is not ready.
         1047 | 2002 | 2003 => always(Failing),
         1040 => always(Overload),

@@ -26,8 +26,9 @@ use crate::{Idempotency, sqlite};
 /// | the others | never: the program is at fault, or the answer has come |
 ///
 /// The unit is the transaction: begin it in the attempt, and return its first error. A `Transaction`
-/// that is dropped is rolled back. A pool waits for up to `acquire_timeout`, 30 s by default, so choose
-/// a shorter one below a retry.
+/// that is dropped is rolled back. Statements on the pool itself are not one transaction, so the second
+/// one may fail after the first one was executed. A pool waits for up to `acquire_timeout`, 30 s by
+/// default, so choose a shorter one below a retry.
 ///
 /// An error of `Pool::begin` and `Pool::acquire` comes before the work. It may be classified as
 /// [`Idempotent`](Idempotency::Idempotent), if the attempt has sent nothing before.

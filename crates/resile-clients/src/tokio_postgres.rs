@@ -72,7 +72,9 @@ pub fn error(error: &Error, idempotency: Idempotency) -> Option<Verdict> {
             Idempotency::Idempotent => Classifier::idempotent(),
             Idempotency::NotIdempotent => Classifier::non_idempotent(),
         };
-        return classifier.verdict(error);
+        let told = classifier.verdict(error);
+        let is_io = is(&"error communicating with the server");
+        return told.or(is_io.then(|| classifier.unanswered()));
     };
     Some(rule.verdict(idempotency))
 }

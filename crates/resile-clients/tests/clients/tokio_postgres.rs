@@ -103,8 +103,12 @@ async fn a_connection_that_ends_leaves_a_doubt() {
     let closed = error(Vec::new(), None).await;
     assert!(closed.is_closed());
     assert_eq!(seen(&closed), DOUBT);
-    for kind in [io::ErrorKind::ConnectionReset, io::ErrorKind::TimedOut, io::ErrorKind::BrokenPipe]
-    {
+    for kind in [
+        io::ErrorKind::ConnectionReset,
+        io::ErrorKind::TimedOut,
+        io::ErrorKind::BrokenPipe,
+        io::ErrorKind::Other,
+    ] {
         assert_eq!(seen(&error(Vec::new(), Some(kind)).await), DOUBT, "{kind}");
     }
 }

@@ -5,6 +5,7 @@ mod cuts;
 mod faults;
 mod limits;
 mod session;
+mod standby;
 mod whole;
 
 use std::fs;
@@ -23,22 +24,36 @@ const USER: &str = "postgres";
 pub(crate) struct Postgres {
     /// Settings beyond the common ones, such as `max_connections=5`.
     settings: &'static [&'static str],
+    /// The port of the primary, if this server is its standby.
+    primary: Option<u16>,
 }
 
 /// Returns a server that tests use side by side, each with its own table.
 pub(crate) fn shared() -> Arc<Server<Postgres>> {
     static SHARED: Shared<Postgres> = Shared::new();
-    SHARED.get(|| Postgres { settings: &[] })
+    SHARED.get(|| Postgres { settings: &[], primary: None })
 }
 
 /// Starts a server for one test.
 pub(crate) fn alone(settings: &'static [&'static str]) -> Server<Postgres> {
-    Server::start(Postgres { settings })
+    Server::start(Postgres { settings, primary: None })
+}
+
+/// Starts a standby. It cancels a query that holds up the replication.
+pub(crate) fn standby(primary: &Server<Postgres>) -> Server<Postgres> {
+    let settings = &["max_standby_streaming_delay=0"];
+    Server::start(Postgres { settings, primary: Some(primary.port()) })
 }
 
 impl Kind for Postgres {
     fn prepare(&self, place: &Place) {
         give_to(USER, &place.folder);
+        if let Some(primary) = self.primary {
+            let mut command = own(place, "pg_basebackup");
+            command.args(["--host=127.0.0.1", "--username=postgres", "--write-recovery-conf"]);
+            command.args(["--checkpoint=fast", "--no-sync", &format!("--port={primary}")]);
+            return run(command.arg("--pgdata").arg(place.path("data")));
+        }
         let mut command = own(place, "initdb");
         command.args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale"]);
         run(command.arg("--no-sync").arg("--pgdata").arg(place.path("data")));
@@ -58,7 +73,7 @@ impl Kind for Postgres {
     /// The file of the process has its state in the last line.
     fn is_up(&self, place: &Place) -> bool {
         let file = fs::read_to_string(place.path("data/postmaster.pid")).unwrap_or_default();
-        file.lines().nth(7).is_some_and(|state| state.trim() == "ready")
+        file.lines().nth(7).is_some_and(|state| ["ready", "standby"].contains(&state.trim()))
     }
 
     fn last_signal(&self) -> &'static str {
