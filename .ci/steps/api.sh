@@ -1,7 +1,7 @@
-# Compares the public API, and the foreign crates in it, with the files in `tests/api`. The files are
-# those of one version of Rust, because each version may print other things.
+# api ARGUMENT…: compares the public API, and the foreign crates in it, with the files in `tests/api`. The
+# files are those of one version of Rust, because each version may print other things.
 api() {
-    local version run=(cargo run --quiet --locked --manifest-path tests/api/Cargo.toml)
+    local version run=(cargo run --quiet --locked --manifest-path tests/api/Cargo.toml --)
     version="$(sed -n 's/^channel = "\([0-9.]*\)".*/\1/p' tests/api/rust-toolchain.toml)"
     if [ "$(rustc --version | cut -d ' ' -f 2)" != "$version" ]; then
         if ! rustup run "$version" cargo --version 2>/dev/null &&
@@ -11,5 +11,5 @@ api() {
         fi
         run=(rustup run "$version" "${run[@]}")
     fi
-    "${run[@]}"
+    "${run[@]}" "$@"
 }

@@ -10,7 +10,7 @@ alone() {
 }
 
 # The parts of `.ci/clients`.
-PARTS=(sql brokers hooks minimums)
+PARTS=(sql brokers hooks whole minimums)
 
 has_postgres() {
     command -v postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres'
@@ -55,6 +55,14 @@ against() {
         return
     fi
     cargo test -p resile-clients -p resile-clients-servers --features "resile-clients-servers/$1"
+}
+
+# Lints, docs and the public API with all clients at once.
+whole_clients() {
+    strictly -p resile-clients -p resile-clients-servers --all-targets --all-features
+    RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --all-features -p resile-clients
+    link_to_no_file resile_clients
+    api --clients
 }
 
 # Each feature of `resile-clients` and the oldest Rust that builds it, with the versions of the lock file.
