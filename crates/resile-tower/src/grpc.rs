@@ -56,7 +56,7 @@ impl RetryLayer<Grpc> {
     /// # let _ = None::<KeptBody<String>>;
     /// ```
     #[track_caller]
-    pub const fn grpc(policy: RetryPolicy, idempotency: Idempotency) -> Self {
+    pub fn grpc(policy: RetryPolicy, idempotency: Idempotency) -> Self {
         Self::of(policy, Grpc { idempotency })
     }
 }

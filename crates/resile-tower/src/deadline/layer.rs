@@ -19,7 +19,8 @@ use super::{Deadline, DeadlineFuture};
 /// * **An unreadable value is ignored**, as if it were absent: it may be that of a proxy, and the request
 ///   itself is good.
 /// * **At the deadline** the handler is dropped. The answer is a 504 (Gateway Timeout), or for gRPC the
-///   status 4 (`DEADLINE_EXCEEDED`), with an empty body. A request without time left is not handled.
+///   status 4 (`DEADLINE_EXCEEDED`), with an empty body. So is the answer if the handler itself ends with
+///   an error then. A request without time left is not handled.
 ///
 /// The [`Deadline`] is among the extensions of the request, and it is [current](Deadline::current) while
 /// the handler is polled. The body of the answer is not cut.

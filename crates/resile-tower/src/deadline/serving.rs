@@ -45,7 +45,9 @@ where
         {
             let _current = this.deadline.enter();
             if let Poll::Ready(answer) = handler.poll(cx) {
-                return Poll::Ready(answer);
+                // A layer below may have ended its call at the same deadline.
+                let is_late = answer.is_err() && this.deadline.left().is_zero();
+                return Poll::Ready(if is_late { Ok(late(*this.is_grpc)) } else { answer });
             }
         }
         if this.sleep.is_none() {

@@ -34,7 +34,7 @@ impl RetryLayer<Http> {
     /// # }
     /// ```
     #[track_caller]
-    pub const fn http(policy: RetryPolicy) -> Self {
+    pub fn http(policy: RetryPolicy) -> Self {
         Self::of(policy, Http)
     }
 }

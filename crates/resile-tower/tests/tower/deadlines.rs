@@ -70,6 +70,23 @@ async fn a_handler_ends_at_the_deadline() {
     assert_eq!(answer.headers()["grpc-status"], "4");
 }
 
+/// The layer below ends its call at the same deadline, with an error.
+#[tokio::test(start_paused = true)]
+async fn an_error_at_the_deadline_is_the_same_answer() {
+    let hang = service_fn(async |_: Request<()>| {
+        std::future::pending::<()>().await;
+        Ok::<_, Infallible>(Response::new(String::new()))
+    });
+    let below = UpstreamLayer::http("self").layer(hang);
+    let began = Instant::now();
+    let server = DeadlineLayer::new(SECOND * 2).layer(below);
+    let answer = server.oneshot(Request::new(())).await.unwrap();
+    assert_eq!((answer.status().as_u16(), began.elapsed()), (504, SECOND * 2));
+    let fails = service_fn(async |_: Request<()>| Err::<Response<String>, _>("early"));
+    let early = DeadlineLayer::new(SECOND).layer(fails).oneshot(Request::new(())).await;
+    assert_eq!(early.unwrap_err(), "early");
+}
+
 /// Runs the chain of a handler that asks an upstream twice, and returns what the upstream was told.
 async fn told(policy: RetryPolicy) -> (u16, Vec<Option<String>>) {
     let told = &Mutex::new(Vec::new());
