@@ -18,9 +18,10 @@ link_to_no_file() {
 
 # The same for the members.
 member_docs() {
-    RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --all-features -p resile-llm -p resile-redis -p resile-clients
+    RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --all-features -p resile-llm -p resile-redis -p resile-clients -p resile-tower
     link_to_no_file resile_llm
     link_to_no_file resile_clients
+    link_to_no_file resile_tower
 }
 
 # Makes the docs as docs.rs does, for both of its targets, and looks for the note on a feature.

@@ -17,7 +17,7 @@ const HELP: &str = "\
 resile-api [--write]
 
 Compares the public API with the listings resile.txt, resile-wasm.txt, resile-llm.txt,
-resile-clients.txt and resile-redis.txt, and its foreign crates with foreign.txt. With --write it
+resile-clients.txt, resile-redis.txt and resile-tower.txt, and its foreign crates with foreign.txt. With --write it
 writes the listings. It exits with 1 if something differs.
 ";
 
@@ -64,14 +64,19 @@ fn checked(write: bool) -> Result<bool, String> {
     let clients = Job { package: "resile-clients", ..resile };
     let bare_clients = rustdoc::listing(&Job { arguments: &["--no-default-features"], ..clients })?;
     let clients = rustdoc::listing(&clients)?;
+    let tower = Job { package: "resile-tower", ..resile };
+    let bare_tower = rustdoc::listing(&Job { arguments: &["--no-default-features"], ..tower })?;
+    let tower = rustdoc::listing(&tower)?;
     let mut good = compared(&here.join("resile.txt"), &full, write)?;
     good &= compared(&here.join("resile-redis.txt"), &redis, write)?;
     good &= compared(&here.join("resile-llm.txt"), &llm, write)?;
     good &= compared(&here.join("resile-clients.txt"), &clients, write)?;
+    good &= compared(&here.join("resile-tower.txt"), &tower, write)?;
     let mut wrong = allowed.wrong("resile", &full, &bare);
     wrong.extend(allowed.wrong("resile-llm", &llm, &bare_llm));
     wrong.extend(allowed.wrong("resile-clients", &clients, &bare_clients));
     wrong.extend(allowed.wrong("resile-redis", &redis, &redis));
+    wrong.extend(allowed.wrong("resile-tower", &tower, &bare_tower));
 
     // What only the target of browsers has.
     if rustdoc::has(WASM)? {
