@@ -18,8 +18,9 @@ link_to_no_file() {
 
 # The same for the members but `resile-clients`, whose docs need all clients: `.ci/clients` makes them.
 member_docs() {
-    RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --all-features -p resile-llm -p resile-redis
+    RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --all-features -p resile-llm -p resile-redis -p resile-tower
     link_to_no_file resile_llm
+    link_to_no_file resile_tower
 }
 
 # Makes the docs as docs.rs does, for both of its targets, and looks for the note on a feature.

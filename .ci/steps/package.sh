@@ -11,6 +11,7 @@ packed() {
         docs/guide/{fleet,guide,load,quotas}.md docs/{collapse,fleet,fleet-redis,priority,quota,storm}.svg
     contains resile-llm LICENSE-{APACHE,MIT} {CHANGELOG,README}.md docs/agent.md docs/guide/failures.md
     contains resile-clients LICENSE-{APACHE,MIT} {CHANGELOG,README}.md data/errors.csv
+    contains resile-tower LICENSE-{APACHE,MIT} {CHANGELOG,DESIGN,README}.md examples/{client,server}.rs
     contains resile-redis LICENSE-{APACHE,MIT} {CHANGELOG,README}.md examples/share.rs src/scripts/lease.lua
 }
 
@@ -80,7 +81,7 @@ minimums() {
     mkdir -p "$copy/crates"
     tar -xzf "$CARGO_TARGET_DIR"/package/resile-[0-9]*.crate -C "$copy" --strip-components 1
     rm "$copy/Cargo.lock"
-    cp -RL crates/resile-clients crates/resile-redis crates/resile-llm "$copy/crates/"
+    cp -RL crates/resile-clients crates/resile-redis crates/resile-llm crates/resile-tower "$copy/crates/"
     rm -rf "$copy/crates/resile-llm/fuzz" "$copy/crates/resile-clients/tests/servers"
     few_dependencies <crates/resile-clients/Cargo.toml >"$copy/crates/resile-clients/Cargo.toml"
     few_dependencies <crates/resile-llm/Cargo.toml >"$copy/crates/resile-llm/Cargo.toml"
@@ -99,6 +100,7 @@ minimums() {
         # Not with the clients that need a newer Rust.
         "${run[@]}" test --quiet --locked -p resile-clients --test clients
         "${test[@]}" -p resile-redis
+        "${test[@]}" -p resile-tower --test tower
     )
 }
 

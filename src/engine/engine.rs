@@ -33,6 +33,12 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
         Self { guard, site, started: UNKNOWN, delay: 0, until: Packed::new(Until::Nothing) }
     }
 
+    /// Sets the call site.
+    #[inline]
+    pub(crate) const fn set_site(&mut self, site: Site) {
+        self.site = site;
+    }
+
     #[inline]
     pub(super) const fn clock_runs(&self) -> bool {
         self.started != UNKNOWN

@@ -1,19 +1,22 @@
 use std::fmt;
+use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
+use super::operation::Operation;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::engine::{CallState, Pending, PendingOf, Plain};
 use crate::error::GaveUp;
 use crate::observe::CallKind;
-use crate::policy::{AsPolicy, Attempt, RetryPolicy};
+use crate::policy::{AsPolicy, RetryPolicy};
 use crate::upstream::{NoUpstream, Target, TargetFor, Via};
 
 pin_project! {
-    /// The future of [`retry`](crate::retry()): a call with retries under a policy.
+    /// The future of [`retry`](crate::retry()): a call with retries under a policy. An
+    /// [`Operation`] of your own gives it a name.
     #[must_use = "futures do nothing unless `.await`ed or polled"]
     pub struct Retry<F, Fut, E, P, K, X = NoUpstream>
     where
@@ -48,6 +51,30 @@ impl<F, Fut, E, P, K: Cancel> Retry<F, Fut, E, P, K> {
         Self { op, call, state: State::Between, pending: Pending::none() }
     }
 
+    /// Makes a call whose attempts are those of `operation`. It is [`retry`](crate::retry()) for an
+    /// [`Operation`] that is no closure.
+    #[inline]
+    #[track_caller]
+    pub fn of<T, C>(operation: F, policy: P, token: K) -> Self
+    where
+        F: Operation<Attempt = Fut>,
+        Fut: Future<Output = Result<T, E>>,
+        P: AsPolicy<Policy = RetryPolicy<C>>,
+        C: Classify<E>,
+    {
+        Self::new(operation, policy, token)
+    }
+
+    /// Sets the call site that the log prints, in place of the one that made this future.
+    ///
+    /// It is for a crate that makes the calls of its users, such as a layer of services: the site is
+    /// where the user made the layer.
+    #[inline]
+    pub const fn called_at(mut self, site: &'static Location<'static>) -> Self {
+        self.call.engine.set_site(site);
+        self
+    }
+
     /// Makes the call on an [`Upstream`](crate::Upstream) shared with other calls, or names it.
     ///
     /// Use this method once, before the first poll.
@@ -67,7 +94,7 @@ impl<F, Fut, E, P, K: Cancel> Retry<F, Fut, E, P, K> {
 
 impl<F, Fut, T, E, P, C, K, X> Future for Retry<F, Fut, E, P, K, X>
 where
-    F: FnMut(Attempt) -> Fut,
+    F: Operation<Attempt = Fut>,
     Fut: Future<Output = Result<T, E>>,
     P: AsPolicy<Policy = RetryPolicy<C>>,
     C: Classify<E>,
@@ -90,7 +117,7 @@ where
                         this.state.set(State::Done);
                     }
                     // The state is still `Between`: after a panic of `op`, another poll retries.
-                    let attempt = (this.op)(begun?);
+                    let attempt = this.op.attempt(begun?);
                     this.state.set(State::Attempting { attempt });
                     continue;
                 }

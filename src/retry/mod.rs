@@ -8,7 +8,9 @@
 //! not prove that nothing happened.
 
 mod future;
+mod operation;
 pub(crate) mod retry;
 pub(crate) mod run;
 
 pub use future::Retry;
+pub use operation::Operation;

@@ -227,6 +227,8 @@ fn every_page_and_link_is_seen() {
         "crates/resile-llm/docs/guide/rules.md",
         "crates/resile-redis/README.md",
         "crates/resile-clients/README.md",
+        "crates/resile-tower/README.md",
+        "crates/resile-tower/DESIGN.md",
     ] {
         assert!(pages.contains(&page), "{page}");
     }

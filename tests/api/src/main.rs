@@ -16,8 +16,8 @@ use rustdoc::Job;
 const HELP: &str = "\
 resile-api [--clients] [--write]
 
-Compares the public API with the listings resile.txt, resile-wasm.txt, resile-llm.txt and
-resile-redis.txt, and its foreign crates with foreign.txt. With --clients it does so with
+Compares the public API with the listings resile.txt, resile-wasm.txt, resile-llm.txt, resile-redis.txt
+and resile-tower.txt, and its foreign crates with foreign.txt. With --clients it does so with
 resile-clients.txt alone, because the clients take minutes to build. With --write it writes the
 listings. It exits with 1 if something differs.
 ";
@@ -77,12 +77,17 @@ fn checked(write: bool) -> Result<bool, String> {
     let llm = Job { package: "resile-llm", ..resile };
     let bare_llm = rustdoc::listing(&Job { arguments: &["--no-default-features"], ..llm })?;
     let llm = rustdoc::listing(&llm)?;
+    let tower = Job { package: "resile-tower", ..resile };
+    let bare_tower = rustdoc::listing(&Job { arguments: &["--no-default-features"], ..tower })?;
+    let tower = rustdoc::listing(&tower)?;
     let mut good = compared(&here.join("resile.txt"), &full, write)?;
     good &= compared(&here.join("resile-redis.txt"), &redis, write)?;
     good &= compared(&here.join("resile-llm.txt"), &llm, write)?;
+    good &= compared(&here.join("resile-tower.txt"), &tower, write)?;
     let mut wrong = allowed.wrong("resile", &full, &bare);
     wrong.extend(allowed.wrong("resile-llm", &llm, &bare_llm));
     wrong.extend(allowed.wrong("resile-redis", &redis, &redis));
+    wrong.extend(allowed.wrong("resile-tower", &tower, &bare_tower));
 
     // What only the target of browsers has.
     if rustdoc::has(WASM)? {

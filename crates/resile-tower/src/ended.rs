@@ -1,0 +1,24 @@
+//! The outcome of a call as the caller of a service gets it.
+
+use resile::error::Boxed;
+use resile::{GaveUp, StopReason};
+
+use crate::Failed;
+
+/// Returns the last answer if the call ended with it, and the error of the call otherwise.
+///
+/// A call that was cut or cancelled did not end with an answer, also if an earlier attempt had one.
+#[cold]
+pub(crate) fn ended<T>(gave_up: GaveUp<Failed<T>>) -> Result<T, GaveUp<Boxed>> {
+    let is_last = gave_up.cut().is_none() && gave_up.reason() != StopReason::Cancelled;
+    let mut answer = None;
+    let gave_up = gave_up.map(|failed| {
+        let (found, error) = failed.split();
+        answer = found;
+        error
+    });
+    match answer {
+        Some(answer) if is_last => Ok(answer),
+        _ => Err(gave_up.into_boxed()),
+    }
+}

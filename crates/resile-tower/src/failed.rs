@@ -1,0 +1,107 @@
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+
+use resile::Verdict;
+
+use crate::BoxError;
+use crate::judge::Judged;
+
+/// The failure of one attempt: an error of the service, or an answer that counts as a failure.
+///
+/// A caller of a layer does not get it: an answer comes back as `Ok`, and an error is the source of
+/// the [`GaveUp`](resile::GaveUp). An observer can find it by
+/// [`AttemptFailure::source`](resile::observe::AttemptFailure::source).
+///
+/// `Display` writes the words of the error, or those of the judge on the answer. If the request could
+/// not be made again, the reason follows. The source is that of the error.
+pub struct Failed<T> {
+    answer: Option<T>,
+    /// The error, or the words on the answer.
+    error: BoxError,
+    verdict: Option<Verdict>,
+    error_type: Option<Cow<'static, str>>,
+    /// Why the request cannot be made again.
+    once: Option<Cow<'static, str>>,
+}
+
+impl<T> Failed<T> {
+    pub(crate) fn new(answer: Option<T>, judged: Judged) -> Self {
+        let Judged { error, verdict, error_type } = judged;
+        Self { answer, error, verdict, error_type, once: None }
+    }
+
+    /// Adds that the request cannot be made again, and why.
+    pub(crate) fn once(mut self, why: Option<Cow<'static, str>>) -> Self {
+        if why.is_some() {
+            self.verdict = self.verdict.map(Verdict::not_again);
+            self.once = why;
+        }
+        self
+    }
+
+    /// Returns the answer that counts as a failure. `None` means that the service returned an error.
+    #[must_use]
+    pub const fn answer(&self) -> Option<&T> {
+        self.answer.as_ref()
+    }
+
+    /// Returns what the judge said. `None` means no opinion.
+    #[must_use]
+    pub const fn verdict(&self) -> Option<Verdict> {
+        self.verdict
+    }
+
+    pub(crate) fn error_type(&self) -> Option<Cow<'_, str>> {
+        self.error_type.as_deref().map(Cow::Borrowed)
+    }
+
+    /// Returns the answer, and the error alone. The error says why the request could not be made
+    /// again, if that is so.
+    pub(crate) fn split(self) -> (Option<T>, BoxError) {
+        let Self { answer, error, verdict, error_type, once } = self;
+        if once.is_none() {
+            return (answer, error);
+        }
+        (answer, Failed::<()> { answer: None, error, verdict, error_type, once }.into())
+    }
+}
+
+/// An attempt has no request, because an attempt before it took the last one and panicked.
+#[derive(Debug)]
+pub(crate) struct NoRequest;
+
+impl fmt::Display for NoRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the request of an attempt that panicked cannot be made again")
+    }
+}
+
+impl Error for NoRequest {}
+
+impl<T> fmt::Display for Failed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Passes the alternate form on, which leaves out what the verdict has.
+        self.error.fmt(f)?;
+        match &self.once {
+            Some(why) => write!(f, " (sent once: {why})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Failed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Failed")
+            .field("is_answer", &self.answer.is_some())
+            .field("error", &self.error)
+            .field("verdict", &self.verdict)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> Error for Failed<T> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.error.source()
+    }
+}

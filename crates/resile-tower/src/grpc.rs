@@ -1,0 +1,142 @@
+//! What knows gRPC: the judge of its answers.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+
+use http::{HeaderMap, HeaderValue, Request, Response};
+use resile::classify::Cut;
+use resile::http::Classifier;
+use resile::{RetryPolicy, Verdict};
+use resile_clients::Idempotency;
+use resile_clients::grpc::{Pushback, code};
+
+use crate::http::judge::{judged_answer, judged_error};
+use crate::judge::{Judged, SealedJudge, SealedRule, is_failure};
+use crate::{BoxError, RetryLayer};
+
+/// Judges the answers of gRPC by their status and the pushback of the server, and errors as
+/// [`Http`](crate::http::Http) does.
+///
+/// A server that fails before its first message sends the status in the headers. Such an answer is
+/// judged by [`resile_clients::grpc`]. An answer without a status in its headers is good: the call is
+/// committed then, and a status in the trailers is for the caller (gRPC A6). Without both, the status of
+/// HTTP counts, such as the 503 of a proxy.
+///
+/// Each request of gRPC is a `POST`, so nobody but you knows whether it may be executed twice. The layer
+/// has a default, and a [`Classifier`] among the extensions of a request replaces it.
+#[derive(Clone, Copy, Debug)]
+pub struct Grpc {
+    idempotency: Idempotency,
+}
+
+/// The rule of [`Grpc`] for one request.
+#[derive(Clone, Copy, Debug)]
+pub struct GrpcRule(Classifier);
+
+impl RetryLayer<Grpc> {
+    /// Makes a layer for a channel of gRPC, such as that of `tonic`. [`Grpc`] judges its answers and
+    /// errors, so the policy has no classifier.
+    ///
+    /// The body of such a request is not `Clone`, so [`keeping`](Self::keeping) belongs to it. A channel
+    /// that takes one type of body gets it by `map_request` below this layer:
+    ///
+    /// ```
+    /// use resile_tower::RetryLayer;
+    /// use resile_tower::http::KeptBody;
+    /// use resile_tower::resile::RetryPolicy;
+    /// use resile_tower::resile_clients::Idempotency;
+    /// use tower::ServiceBuilder;
+    ///
+    /// let layers = ServiceBuilder::new()
+    ///     .layer(RetryLayer::grpc(RetryPolicy::new(), Idempotency::Idempotent).keeping(65_536));
+    /// // .map_request(|request: http::Request<KeptBody<_>>| request.map(tonic::body::Body::new))
+    /// // .service(channel)
+    /// # let _ = layers;
+    /// # let _ = None::<KeptBody<String>>;
+    /// ```
+    #[track_caller]
+    pub fn grpc(policy: RetryPolicy, idempotency: Idempotency) -> Self {
+        Self::of(policy, Grpc { idempotency })
+    }
+}
+
+impl<B> SealedJudge<Request<B>> for Grpc {
+    type Rule = GrpcRule;
+
+    fn rule(&self, request: &Request<B>) -> GrpcRule {
+        GrpcRule(match (request.extensions().get::<Classifier>(), self.idempotency) {
+            (Some(set), _) => *set,
+            (None, Idempotency::Idempotent) => Classifier::idempotent(),
+            (None, Idempotency::NotIdempotent) => Classifier::non_idempotent(),
+        })
+    }
+}
+
+impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for GrpcRule {
+    fn answer(&self, answer: &Response<B>) -> Option<Judged> {
+        let Some(status) = answer.headers().get("grpc-status") else {
+            return judged_answer(self.0, answer.status(), answer.headers());
+        };
+        let status = Status::read(status, answer.headers());
+        let pushback = answer.headers().get(Pushback::NAME);
+        let pushback = Pushback::read(pushback.map(|value| value.to_str().unwrap_or_default()));
+        let idempotency = if self.0.is_idempotent() {
+            Idempotency::Idempotent
+        } else {
+            Idempotency::NotIdempotent
+        };
+        let verdict = code(status.code?, pushback, idempotency)?;
+        is_failure(verdict).then(|| Judged {
+            error_type: Some(status.error_type()),
+            error: Box::new(status),
+            verdict: Some(verdict),
+        })
+    }
+
+    fn error(&self, error: E, is_sent: bool) -> Judged {
+        judged_error(self.0, error.into(), is_sent)
+    }
+
+    fn cut(&self, _: Cut) -> Option<Verdict> {
+        Some(self.0.unanswered())
+    }
+}
+
+/// A status in the headers of an answer.
+#[derive(Debug)]
+struct Status {
+    /// `None` if it is not a number.
+    code: Option<i32>,
+    /// Percent-encoded, as it arrived.
+    message: String,
+}
+
+impl Status {
+    fn read(status: &HeaderValue, headers: &HeaderMap) -> Self {
+        let message = headers.get("grpc-message").and_then(|message| message.to_str().ok());
+        Self {
+            code: status.to_str().ok().and_then(|status| status.parse().ok()),
+            message: message.unwrap_or_default().to_owned(),
+        }
+    }
+
+    fn error_type(&self) -> Cow<'static, str> {
+        Cow::Owned(self.code.map_or_else(String::new, |code| code.to_string()))
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.code {
+            Some(code) => write!(f, "grpc-status {code}")?,
+            None => f.write_str("no grpc-status")?,
+        }
+        match &*self.message {
+            "" => Ok(()),
+            message => write!(f, ": {message}"),
+        }
+    }
+}
+
+impl Error for Status {}

@@ -1,0 +1,11 @@
+//! What knows HTTP: the judge of answers, and bodies that are kept for a replay.
+
+mod body;
+pub(crate) mod judge;
+mod kept;
+mod layer;
+mod shared;
+
+pub use body::{BodyError, KeptBody};
+pub use judge::{Http, HttpRule};
+pub use kept::Kept;

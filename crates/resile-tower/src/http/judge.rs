@@ -1,0 +1,113 @@
+use std::borrow::Cow;
+
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+#[cfg(doc)]
+use resile::GaveUp;
+use resile::classify::Cut;
+use resile::http::{Classifier, StatusError, learn};
+use resile::{Verdict, io};
+
+use crate::BoxError;
+use crate::below::call_below;
+use crate::judge::{Judged, SealedJudge, SealedRule, is_failure};
+
+/// The header of a request that its server executes once, however often it arrives: see
+/// draft-ietf-httpapi-idempotency-key-header-07.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// Judges answers by their status and `Retry-After`, and errors by the chain of their sources.
+///
+/// The rule is that of [`resile::http`]: a `GET` is sent again after a 500 and a `POST` is not,
+/// because it may have been executed. The first of these that applies says whether a request may be
+/// executed twice:
+///
+/// 1. A [`Classifier`] among the [extensions](http::Extensions) of the request.
+/// 2. A header `Idempotency-Key`: then yes.
+/// 3. The method: see [`Classifier::for_method`].
+///
+/// The limits in the headers of each answer are passed to the [quota](resile::quota) of the upstream.
+///
+/// # Errors of the service
+///
+/// | error, or a source of it | verdict |
+/// |---|---|
+/// | a [`GaveUp`] of a layer below | that of the [call below](GaveUp::verdict) |
+/// | surely [never sent](io::never_sent), or the service was not ready | any request is sent again |
+/// | an `io::Error` | that of [`resile::io`] |
+/// | any other | sent again if it may be executed twice |
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Http;
+
+/// The rule of [`Http`] for one request.
+#[derive(Clone, Copy, Debug)]
+pub struct HttpRule(Classifier);
+
+impl<B> SealedJudge<Request<B>> for Http {
+    type Rule = HttpRule;
+
+    fn rule(&self, request: &Request<B>) -> HttpRule {
+        let set = request.extensions().get();
+        HttpRule(classifier_of(set, request.method(), request.headers()))
+    }
+}
+
+impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for HttpRule {
+    fn answer(&self, answer: &Response<B>) -> Option<Judged> {
+        judged_answer(self.0, answer.status(), answer.headers())
+    }
+
+    fn error(&self, error: E, is_sent: bool) -> Judged {
+        judged_error(self.0, error.into(), is_sent)
+    }
+
+    fn cut(&self, _: Cut) -> Option<Verdict> {
+        Some(self.0.unanswered())
+    }
+}
+
+/// Returns the classifier for a request, by its extension, its key or its method.
+pub(crate) fn classifier_of(
+    set: Option<&Classifier>,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Classifier {
+    match set {
+        Some(set) => *set,
+        None if headers.contains_key(IDEMPOTENCY_KEY) => Classifier::idempotent(),
+        None => Classifier::for_method(method),
+    }
+}
+
+/// Returns the failure that an answer is, and teaches the quota its limits.
+pub(crate) fn judged_answer(
+    classifier: Classifier,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Option<Judged> {
+    learn(status, headers);
+    let refused = StatusError::check(status, headers).err()?;
+    let verdict = classifier.verdict(status, refused.retry_after());
+    is_failure(verdict).then(|| Judged {
+        error: refused.into(),
+        verdict: Some(verdict),
+        error_type: Some(Cow::Owned(status.as_str().to_owned())),
+    })
+}
+
+/// Judges an error by the chain of its sources.
+pub(crate) fn judged_error(classifier: Classifier, error: BoxError, is_sent: bool) -> Judged {
+    let (verdict, word) = if let Some(below) = call_below(&*error) {
+        (below.verdict(), below.reason().as_str())
+    } else if !is_sent || io::never_sent(&*error) {
+        (Some(classifier.not_sent()), "connect")
+    } else {
+        let io = if classifier.is_idempotent() {
+            io::Classifier::idempotent()
+        } else {
+            io::Classifier::non_idempotent()
+        };
+        (io.verdict(&*error).or(Some(classifier.unanswered())), "no_answer")
+    };
+    Judged { error, verdict, error_type: Some(Cow::Borrowed(word)) }
+}

@@ -1,0 +1,83 @@
+//! The judges of outcomes: which answers are failures, and what a failure means.
+//!
+//! In `tower` a bad answer is often an `Ok`: a 503 is one. So a layer asks a judge about each answer
+//! and about each error:
+//!
+//! | judge | made by | an answer is a failure if | an error is judged by |
+//! |---|---|---|---|
+//! | [`Errors`] | `RetryLayer::new(policy)` | never | the classifier of the policy |
+//! | [`Answers`] | `.judging(…)` after it | the function returns a verdict on it | the same |
+//! | `Http` | `RetryLayer::http(policy)` | its status says so | the chain of its sources |
+//! | `Grpc` | `RetryLayer::grpc(policy)` | its `grpc-status` says so | the chain of its sources |
+//!
+//! An answer that is a failure counts for the breaker and the cooldown of the upstream, and may lead
+//! to another attempt. If there is none, the caller gets the last answer as `Ok`, as without a layer.
+//!
+//! An answer with a verdict that forbids another attempt and says that the upstream is
+//! [`Healthy`](resile::Health::Healthy) is no failure. A 404 is such an answer.
+
+mod answers;
+mod errors;
+mod known;
+
+use std::borrow::Cow;
+
+use resile::classify::Cut;
+use resile::{Health, Verdict};
+
+pub use answers::Answers;
+pub use errors::Errors;
+pub(crate) use known::Known;
+pub(crate) use sealed::{Judge as SealedJudge, Rule as SealedRule};
+
+use crate::BoxError;
+
+/// A judge of the requests `Req`. Sealed: the [table](self) lists all of them.
+pub trait Judge<Req>: SealedJudge<Req, Rule: Clone> {}
+
+impl<Req, J: SealedJudge<Req, Rule: Clone>> Judge<Req> for J {}
+
+/// The rule of a judge for one request with answers `T` and errors `E`. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot judge answers of type `{T}` and errors of type `{E}`",
+    note = "the error of the service must convert to `Box<dyn Error + Send + Sync>`",
+    note = "`RetryLayer::new(policy)` takes a classifier of the service's own error type, and `RetryLayer::http(policy)` a service with the answer `http::Response<_>`"
+)]
+pub trait Rule<T, E>: SealedRule<T, E> {}
+
+impl<T, E, L: SealedRule<T, E>> Rule<T, E> for L {}
+
+/// A failure in the words of its judge.
+#[derive(Debug)]
+pub struct Judged {
+    pub(crate) error: BoxError,
+    pub(crate) verdict: Option<Verdict>,
+    pub(crate) error_type: Option<Cow<'static, str>>,
+}
+
+/// Returns whether an answer with this verdict is a failure.
+pub(crate) fn is_failure(verdict: Verdict) -> bool {
+    verdict.is_again() || verdict.health() != Health::Healthy
+}
+
+mod sealed {
+    use super::{Cut, Judged, Verdict};
+
+    pub trait Judge<Req> {
+        type Rule;
+
+        /// Returns the rule for the outcomes of this request.
+        fn rule(&self, request: &Req) -> Self::Rule;
+    }
+
+    pub trait Rule<T, E> {
+        /// Returns the failure that an answer is. `None` is a good answer.
+        fn answer(&self, answer: &T) -> Option<Judged>;
+
+        /// Judges an error. `is_sent` is false if the service was not ready, so it has no request.
+        fn error(&self, error: E, is_sent: bool) -> Judged;
+
+        /// Returns the verdict on an attempt that was cut.
+        fn cut(&self, cut: Cut) -> Option<Verdict>;
+    }
+}

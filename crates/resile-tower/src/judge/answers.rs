@@ -1,0 +1,64 @@
+use std::error::Error;
+use std::fmt;
+
+use resile::Verdict;
+use resile::classify::Cut;
+
+use super::sealed::{Judge, Rule};
+use super::{Judged, is_failure};
+
+/// Judges errors by the judge `J`, and answers by a function.
+#[derive(Clone, Copy)]
+pub struct Answers<J, F> {
+    pub(crate) errors: J,
+    pub(crate) answers: F,
+}
+
+impl<J: fmt::Debug, F> fmt::Debug for Answers<J, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answers").field("errors", &self.errors).finish_non_exhaustive()
+    }
+}
+
+impl<Req, J: Judge<Req>, F: Clone> Judge<Req> for Answers<J, F> {
+    type Rule = Answers<J::Rule, F>;
+
+    fn rule(&self, request: &Req) -> Self::Rule {
+        Answers { errors: self.errors.rule(request), answers: self.answers.clone() }
+    }
+}
+
+impl<T, E, L, F> Rule<T, E> for Answers<L, F>
+where
+    L: Rule<T, E>,
+    F: Fn(&T) -> Option<Verdict>,
+{
+    fn answer(&self, answer: &T) -> Option<Judged> {
+        let verdict = (self.answers)(answer).filter(|verdict| is_failure(*verdict))?;
+        Some(Judged {
+            error: Box::new(BadAnswer),
+            verdict: Some(verdict),
+            error_type: Some("answer".into()),
+        })
+    }
+
+    fn error(&self, error: E, is_sent: bool) -> Judged {
+        self.errors.error(error, is_sent)
+    }
+
+    fn cut(&self, cut: Cut) -> Option<Verdict> {
+        self.errors.cut(cut)
+    }
+}
+
+/// The words on an answer that has none itself.
+#[derive(Debug)]
+struct BadAnswer;
+
+impl fmt::Display for BadAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the answer counts as a failure")
+    }
+}
+
+impl Error for BadAnswer {}

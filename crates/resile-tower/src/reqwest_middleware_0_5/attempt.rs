@@ -1,0 +1,73 @@
+use std::borrow::Cow;
+
+use http::Extensions;
+use reqwest::{Request, Response};
+use reqwest_middleware::{Error, Next};
+use resile::classify::Cut;
+use resile::http::{Classifier, Failure};
+use resile::{Classify, Verdict};
+
+use crate::Failed;
+use crate::http::judge::{judged_answer, judged_error};
+use crate::judge::Judged;
+
+/// The rule for one request.
+#[derive(Clone, Copy)]
+pub(super) struct Rule {
+    pub(super) classifier: Classifier,
+    /// True if the body of the request is a stream.
+    pub(super) is_once: bool,
+}
+
+impl Rule {
+    /// Makes one attempt and judges its outcome.
+    pub(super) async fn attempt(
+        self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Result<Response, Failed<Response>> {
+        let (judged, answer) = match next.run(request, extensions).await {
+            Ok(answer) => match judged_answer(self.classifier, answer.status(), answer.headers()) {
+                None => return Ok(answer),
+                Some(judged) => (judged, Some(answer)),
+            },
+            Err(error) => (self.error(error), None),
+        };
+        let is_again = judged.verdict.is_some_and(|verdict| verdict.is_again());
+        let why = (is_again && self.is_once).then_some(Cow::Borrowed("its body is a stream"));
+        Err(Failed::new(answer, judged).once(why))
+    }
+
+    fn error(self, error: Error) -> Judged {
+        match error {
+            Error::Middleware(error) => judged_error(self.classifier, error.into(), true),
+            Error::Reqwest(error) => {
+                // It leaves out what a URL may have of secrets.
+                let failure = Failure::from(error);
+                let error_type = self.classifier.error_type(&failure);
+                Judged {
+                    error_type: error_type.map(|word| Cow::Owned(word.into_owned())),
+                    verdict: self.classifier.classify(&failure),
+                    error: failure.into(),
+                }
+            }
+        }
+    }
+}
+
+/// Each failure was judged in its attempt.
+impl Classify<Failed<Response>> for Rule {
+    fn classify(&self, failed: &Failed<Response>) -> Option<Verdict> {
+        failed.verdict()
+    }
+
+    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
+        let verdict = self.classifier.unanswered();
+        Some(if self.is_once { verdict.not_again() } else { verdict })
+    }
+
+    fn error_type<'e>(&self, failed: &'e Failed<Response>) -> Option<Cow<'e, str>> {
+        failed.error_type()
+    }
+}

@@ -1,0 +1,161 @@
+use std::fmt;
+
+use http::Extensions;
+use reqwest::{Request, Response};
+use reqwest_middleware::{Error, Middleware, Next, Result};
+use resile::cancel::Cancel;
+use resile::upstream::markers::ByError;
+use resile::upstream::{Target, TargetFor, Via};
+use resile::{Never, RetryPolicy, Run};
+
+use super::attempt::Rule;
+use super::on::{On, Place};
+use crate::Failed;
+use crate::deadline::shorter;
+use crate::ended::ended;
+use crate::failed::NoRequest;
+use crate::http::judge::classifier_of;
+
+/// A middleware that retries the requests of a client of `reqwest-middleware`.
+///
+/// The rule is that of [`Http`](crate::http::Http): status, `Retry-After` and idempotency decide.
+///
+/// * A `POST` or a `PATCH` is sent again only if it surely was not executed, as after a 429, or if it has
+///   an `Idempotency-Key`. The key is the same in each attempt, because a request is cloned.
+/// * A [`Classifier`](resile::http::Classifier) among the extensions of a request replaces this rule, by
+///   `.with_extension(Classifier::idempotent())`.
+/// * A request whose body is a stream cannot be cloned. It is sent once, and the error says so.
+///
+/// Middlewares that were added after this one see each attempt, and those before it see the call.
+/// Switch the retries of `reqwest` itself off, or attempts multiply.
+///
+/// # Errors
+///
+/// A [`GaveUp<Boxed>`](resile::GaveUp) as `Error::Middleware`. The error of `reqwest` is in the chain of
+/// its sources, without the query and the credentials of the URL. A call that ended with an answer, such
+/// as a 503, returns the answer.
+///
+/// # Cancel safety
+///
+/// Dropping the call drops the attempt in flight and gives back what it holds at the upstream.
+///
+/// # Examples
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use reqwest_middleware::ClientBuilder;
+/// use resile_tower::reqwest_middleware_0_5::RetryMiddleware;
+/// use resile_tower::resile::{Breaker, Budget, RetryPolicy, Upstream};
+///
+/// static STORE: Upstream =
+///     Upstream::new("store").with_budget(Budget::new()).with_breaker(Breaker::new());
+///
+/// const POLICY: RetryPolicy =
+///     RetryPolicy::new().with_total_timeout(Duration::from_secs(20));
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let http = reqwest::Client::builder().retry(reqwest::retry::never()).build()?;
+/// let http = ClientBuilder::new(http).with(RetryMiddleware::new(POLICY).on(&STORE)).build();
+/// let answer = http.get("http://127.0.0.1:8080/weather").send().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "a middleware does nothing until a client has it"]
+pub struct RetryMiddleware<K = Never> {
+    policy: RetryPolicy,
+    on: On,
+    token: K,
+}
+
+impl RetryMiddleware {
+    /// Makes a middleware. The log prints the name `http` until [`on`](Self::on) sets another one.
+    pub const fn new(policy: RetryPolicy) -> Self {
+        Self { policy, on: On::DEFAULT, token: Never }
+    }
+}
+
+impl<K> RetryMiddleware<K> {
+    /// Sets the upstream of all calls, or its name alone: `&'static Upstream`, `Arc<Upstream>` or a name.
+    pub fn on(mut self, on: impl Into<On>) -> Self {
+        self.on = on.into();
+        self
+    }
+
+    /// Sets the token that cancels all calls, such as that of a shutdown.
+    pub fn with_token<L: Cancel>(self, token: L) -> RetryMiddleware<L> {
+        RetryMiddleware { policy: self.policy, on: self.on, token }
+    }
+}
+
+#[async_trait::async_trait]
+impl<K> Middleware for RetryMiddleware<K>
+where
+    K: Cancel<Cancelled: Send> + Clone + Send + Sync + 'static,
+{
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Result<Response> {
+        let policy = match shorter(self.policy.total_timeout()) {
+            Some(limit) => self.policy.with_total_timeout(limit),
+            None => self.policy,
+        };
+        let rule = Rule {
+            classifier: classifier_of(extensions.get(), request.method(), request.headers()),
+            is_once: request.body().is_some_and(|body| body.as_bytes().is_none()),
+        };
+        let call = Call { policy, rule, token: self.token.clone(), request, extensions, next };
+        match self.on.0.clone() {
+            Place::Static(upstream) => call.on(upstream).await,
+            Place::Shared(upstream) => call.on(upstream).await,
+        }
+    }
+}
+
+/// A call and what its attempts need.
+struct Call<'a, K> {
+    policy: RetryPolicy,
+    rule: Rule,
+    token: K,
+    request: Request,
+    extensions: &'a mut Extensions,
+    next: Next<'a>,
+}
+
+impl<K: Cancel> Call<'_, K> {
+    /// Makes attempts on `target` until the call ends.
+    async fn on<X: Target>(self, target: X) -> Result<Response>
+    where
+        Via<X, ByError>: TargetFor<Failed<Response>>,
+    {
+        let Self { policy, rule, token, request, extensions, next } = self;
+        let allowed = policy.attempts();
+        let mut run = Run::new(policy.with_classifier(rule), token).on(target);
+        let mut request = Some(request);
+        loop {
+            let is_last = rule.is_once || run.attempts().saturating_add(1) >= allowed;
+            let copy = request.as_ref().filter(|_| !is_last).and_then(Request::try_clone);
+            let Some(copy) = copy.or_else(|| request.take()) else {
+                return Err(Error::middleware(NoRequest));
+            };
+            match run.attempt(rule.attempt(copy, extensions, next.clone())).await {
+                Ok(Some(answer)) => return Ok(answer),
+                Ok(None) => {}
+                Err(gave_up) => return ended(gave_up).map_err(Error::middleware),
+            }
+        }
+    }
+}
+
+impl<K> fmt::Debug for RetryMiddleware<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryMiddleware")
+            .field("policy", &self.policy)
+            .field("on", &self.on)
+            .finish_non_exhaustive()
+    }
+}

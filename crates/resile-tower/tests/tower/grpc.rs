@@ -1,0 +1,74 @@
+//! `RetryLayer::grpc`: the status and the pushback of the server.
+
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+use http::{Request, Response};
+use resile_tower::RetryLayer;
+use resile_tower::resile::http::Classifier;
+use resile_tower::resile_clients::Idempotency::{self, Idempotent, NotIdempotent};
+use tokio::time::Instant;
+use tower::{Layer, ServiceExt, service_fn};
+
+use super::retries::AT_ONCE;
+
+/// Returns the number of requests that the server gets and the time they take. The first answer has
+/// these headers, and the second one is good.
+async fn asked(
+    idempotency: Idempotency,
+    headers: &'static [(&'static str, &'static str)],
+    request: Request<String>,
+) -> (u32, Duration) {
+    let calls = &AtomicU32::new(0);
+    let server = service_fn(move |_: Request<String>| async move {
+        let mut answer = Response::builder().header("content-type", "application/grpc");
+        if calls.fetch_add(1, Relaxed) == 0 {
+            answer =
+                headers.iter().fold(answer, |answer, (name, value)| answer.header(*name, *value));
+        }
+        Ok::<_, Infallible>(answer.body(()).unwrap())
+    });
+    let began = Instant::now();
+    let service = RetryLayer::grpc(AT_ONCE, idempotency).layer(server);
+    service.oneshot(request).await.unwrap();
+    (calls.load(Relaxed), began.elapsed())
+}
+
+fn request() -> Request<String> {
+    Request::post("/weather.Weather/Get").body(String::new()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_in_the_headers_decides() {
+    for (headers, idempotent, not) in [
+        (&[("grpc-status", "14")][..], 2, 1),
+        (&[("grpc-status", "0")], 1, 1),
+        (&[("grpc-status", "5"), ("grpc-message", "no such city")], 1, 1),
+        (&[("grpc-status", "2")], 2, 1),
+        (&[("grpc-status", "4")], 1, 1),
+        (&[("grpc-status", "odd")], 1, 1),
+        (&[("grpc-status", "99")], 1, 1),
+        (&[], 1, 1),
+        (&[("grpc-status", "14"), ("grpc-retry-pushback-ms", "-1")], 1, 1),
+    ] {
+        assert_eq!(asked(Idempotent, headers, request()).await.0, idempotent, "{headers:?}");
+        assert_eq!(asked(NotIdempotent, headers, request()).await.0, not, "{headers:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_server_says_when() {
+    let headers = &[("grpc-status", "14"), ("grpc-retry-pushback-ms", "2500")];
+    let (calls, took) = asked(Idempotent, headers, request()).await;
+    assert_eq!(calls, 2);
+    assert!(took >= Duration::from_millis(2500));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_extension_replaces_the_idempotency_of_the_layer() {
+    let headers = &[("grpc-status", "14")];
+    let mut read = request();
+    read.extensions_mut().insert(Classifier::idempotent());
+    assert_eq!(asked(NotIdempotent, headers, read).await.0, 2);
+}

@@ -1,0 +1,15 @@
+//! Laws of the layers.
+
+mod answers;
+mod bodies;
+mod deadlines;
+mod drops;
+mod grpc;
+mod readiness;
+mod refusals;
+mod reqwest_middleware;
+mod retries;
+mod script;
+mod server;
+mod sockets;
+mod through;
