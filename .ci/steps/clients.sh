@@ -10,7 +10,7 @@ alone() {
 }
 
 # The parts of `.ci/clients`.
-PARTS=(sql brokers hooks whole minimums)
+PARTS=(sql brokers hooks services whole minimums)
 
 has_postgres() {
     command -v postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres'
