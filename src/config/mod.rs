@@ -5,6 +5,7 @@ mod backoff;
 mod breaker;
 pub mod duration;
 mod hedge;
+mod learning;
 mod parts;
 mod place;
 mod policy;

@@ -1,3 +1,4 @@
+use super::learning::LearningVisitor;
 use super::rate::RateVisitor;
 use super::settings::{Changed, Reader, settings};
 use super::visit::{FlagVisitor, IntegerVisitor, NumberVisitor};
@@ -11,6 +12,7 @@ settings! {
     ///   `m`, `min`, `minute`, `h`, `hour`, `d` and `day`. `"10_000/s"` and `"500 per minute"` are
     ///   rates too.
     /// * `concurrency`, `queue`: whole numbers.
+    /// * `learning`: `"off"`, `"lower"` or `"both"`, see [`Learning`](crate::quota::Learning).
     /// * `charge`: a map of `maximum_reserved`, `refund`, `default_maximum`, `output_weight`,
     ///   `cache_read_weight` and `cache_write_weight`.
     ///
@@ -41,6 +43,7 @@ settings! {
         "concurrency": IntegerVisitor::from_1
             => |quota, limit| quota.with_concurrency(limit),
         "queue": IntegerVisitor::from_0 => |quota, waiting| quota.with_queue(waiting),
+        "learning": LearningVisitor => |quota, learning| quota.with_learning(learning),
         "charge": Reader::<Changed<Charge>>::at => |quota, charge| quota.with_charge(charge),
     }
 

@@ -91,6 +91,7 @@ fn read(status: StatusCode, headers: &HeaderMap, now: impl Fn() -> SystemTime) -
                 limit: known(service.quota),
                 remaining: known(service.remaining),
                 reset: service.reset.filter(|reset| *reset > 0).map(Duration::from_secs),
+                window: None, // `Windows` adds it
             };
             windows.add(dimension, service.window.unwrap_or(0), limit);
         }
@@ -215,6 +216,7 @@ impl Windows {
         }
         if window < *shortest {
             (*shortest, *known) = (window, Limit::default());
+            known.window = (window > 0).then(|| Duration::from_secs(window));
         }
         let smaller = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
         known.limit = smaller(known.limit, limit.limit);

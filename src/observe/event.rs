@@ -10,7 +10,7 @@ use crate::breaker::Transition;
 #[cfg(feature = "fleet")]
 use crate::fleet;
 use crate::policy::{Attempt, StopReason};
-use crate::quota::TooLarge;
+use crate::quota::{Finding, TooLarge};
 use crate::verdict::{Cut, Health, Verdict};
 
 /// An event of a call or of the upstream shared by calls.
@@ -219,6 +219,8 @@ pub enum EventKind<'a> {
         /// The number of waits and refusals, at most 1,048,575.
         times: u64,
     },
+    /// The quota has found that a limit of the provider is not the configured one.
+    Learned(Finding),
     /// The upstream's breaker made a transition.
     Breaker(Transition),
     /// The way in which the process shares the upstream with other processes has changed.
@@ -346,7 +348,8 @@ impl fmt::Debug for EventKind<'_> {
 
 impl EventKind<'_> {
     /// Returns a stable word for logs: `nested`, `started`, `held`, `settled`, `failed`, `waiting`,
-    /// `denied`, `lost`, `succeeded`, `gave_up`, `limiting`, `relieved`, `breaker`, `fleet`.
+    /// `denied`, `lost`, `succeeded`, `gave_up`, `limiting`, `relieved`, `learned`, `breaker`,
+    /// `fleet`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -362,6 +365,7 @@ impl EventKind<'_> {
             Self::GaveUp { .. } => "gave_up",
             Self::Limiting { .. } => "limiting",
             Self::Relieved { .. } => "relieved",
+            Self::Learned(_) => "learned",
             Self::Breaker(_) => "breaker",
             #[cfg(feature = "fleet")]
             Self::Fleet(_) => "fleet",

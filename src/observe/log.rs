@@ -8,8 +8,8 @@ use super::{Event, Observe};
 ///
 /// | level | event |
 /// |---|---|
-/// | WARN | a retry; giving up after a retry, unless a part of the upstream, or of that of a call within, refused it; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, once at its start; a breaker that opens or is isolated; a fleet in safe mode; nested calls, once for each pair of call sites |
-/// | INFO | the end of such a budget, bulkhead, quota or cooldown, at the first report after ten seconds without a further wait or refusal; a breaker that closes; a fleet whose store answers |
+/// | WARN | a retry; giving up after a retry, unless a part of the upstream, or of that of a call within, refused it; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, once at its start; a limit of the provider below that of the quota; a breaker that opens or is isolated; a fleet in safe mode; nested calls, once for each pair of call sites |
+/// | INFO | the end of such a budget, bulkhead, quota or cooldown, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes; a fleet whose store answers |
 /// | DEBUG | a call that recovered; a final error of a first attempt, because the caller gets it; each refusal and each wait between these lines; cancellation; hedges |
 ///
 /// Fields, if known:
@@ -27,7 +27,7 @@ use super::{Event, Observe};
 /// | `error.message` | the error with its sources |
 /// | `error.type` | its type in one word: see [`AttemptFailure::error_type`](super::AttemptFailure::error_type) |
 /// | `health` | the [health](crate::Health) of the upstream |
-/// | `reason` | the reason for giving up or for opening |
+/// | `reason` | the reason for giving up or for opening, or the evidence for another limit |
 /// | `by` | the part that makes calls wait or refuses them |
 /// | `times` | the number of waits and refusals |
 ///
@@ -98,6 +98,7 @@ mod write {
     use crate::fleet::State;
     use crate::observe::{AttemptFailure, CallKind, EventKind, HeldBy, OneLine};
     use crate::policy::StopReason;
+    use crate::quota::Evidence;
 
     /// Records the event on the span. Writes the event to the log if its kind is logged.
     #[cold]
@@ -220,6 +221,9 @@ mod write {
                     times: Some(times),
                     ..fields
                 },
+                EventKind::Learned(finding) => {
+                    Self { reason: Some(finding.by.as_str()), by: Some("quota"), ..fields }
+                }
                 EventKind::Breaker(Transition::Opened { reason, duration, .. }) => {
                     Self { delay: Some(duration), reason: Some(reason.as_str()), ..fields }
                 }
@@ -278,9 +282,13 @@ mod write {
                 State::Shared => Level::INFO,
                 _ => Level::DEBUG,
             },
-            EventKind::Breaker(Transition::Closed { .. }) | EventKind::Relieved { .. } => {
-                Level::INFO
-            }
+            EventKind::Learned(finding) if finding.is_lower() => match finding.by {
+                Evidence::Accepted => Level::INFO,
+                _ => Level::WARN,
+            },
+            EventKind::Learned(_)
+            | EventKind::Breaker(Transition::Closed { .. })
+            | EventKind::Relieved { .. } => Level::INFO,
             EventKind::Started { attempt, .. } => {
                 let is_hedge = event.call.is_some_and(|call| call.kind == CallKind::Hedge)
                     && !attempt.is_first();

@@ -10,6 +10,7 @@ use super::{CallKind, Event, EventKind, HeldBy, Observe};
 use crate::breaker::{State, Transition};
 #[cfg(feature = "fleet")]
 use crate::fleet;
+use crate::quota::Dimension;
 use crate::verdict::{Cut, Health};
 
 /// An observer that publishes events through the `metrics` facade. Usage:
@@ -44,6 +45,8 @@ use crate::verdict::{Cut, Health};
 /// | `resile_fleet_shared` | gauge | | 1 while the store of the fleet answers; 0 while it does not |
 /// | `resile_fleet_age_seconds` | gauge | | time since the store last answered |
 /// | `resile_fleet_transitions_total` | counter | `to`: `joining`, `shared`, `coasting`, `safe`, `learning` | changes of the fleet's state |
+/// | `resile_quota_findings_total` | counter | `dimension`: as above; `by`: `reported`, `refused`, `accepted` | signs that a limit of the provider is not the configured one |
+/// | `resile_quota_used_share` | gauge | `dimension`: as above | share of the configured limit that the quota uses, 1 without a sign |
 /// | `resile_quota_refused_total` | counter | | attempts that the caller's own limit refused |
 ///
 /// The gauges show the parts of the upstream. Each event sets the gauges, so they exist from the
@@ -192,6 +195,12 @@ fn publish(event: &Event<'_>, name: &SharedString) {
         EventKind::Fleet(status) => {
             count("resile_fleet_transitions_total", "to", status.state.as_str());
         }
+        EventKind::Learned(finding) => {
+            let (upstream, dimension) = (name.clone(), finding.dimension.as_str());
+            let (series, by) = ("resile_quota_findings_total", finding.by.as_str());
+            counter!(series, "upstream" => upstream, "dimension" => dimension, "by" => by)
+                .increment(1);
+        }
         EventKind::Lost { .. } => {}
     }
 }
@@ -229,6 +238,12 @@ fn gauges(event: &Event<'_>, name: &SharedString) {
     show("resile_quota_level", "input", quota.input);
     show("resile_quota_level", "output", quota.output);
     show("resile_quota_level", "tokens", quota.tokens);
+    for dimension in Dimension::ALL {
+        if let Some(share) = quota.used_share(dimension) {
+            let (series, dimension) = ("resile_quota_used_share", dimension.as_str());
+            gauge!(series, "upstream" => name.clone(), "dimension" => dimension).set(share);
+        }
+    }
     let reserved = i64::try_from(quota.reserved).unwrap_or(i64::MAX);
     show("resile_quota_reserved", "output", Some(reserved));
 }
@@ -276,6 +291,14 @@ fn describe() {
         "Tokens reserved, returned after a smaller usage, and overdrawn by a larger usage."
     );
     describe_counter!("resile_quota_refused_total", "Attempts refused by the caller's own limit.");
+    describe_counter!(
+        "resile_quota_findings_total",
+        "Signs that a limit of the provider is not the configured one."
+    );
+    describe_gauge!(
+        "resile_quota_used_share",
+        "Share of the configured limit that the quota uses."
+    );
     describe_gauge!("resile_quota_level", "Units left of the quota. Negative units are a debt.");
     describe_gauge!("resile_quota_reserved", "Tokens reserved by attempts in flight.");
     describe_gauge!("resile_quota_in_flight", "Attempts in flight under the quota.");

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::event::{CallKind, Event, EventKind, HeldBy};
 use super::one_line::OneLine;
 use crate::policy::StopReason;
+use crate::quota::{Evidence, Finding};
 
 impl fmt::Display for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -101,6 +102,7 @@ impl fmt::Display for Event<'_> {
             }
             EventKind::Limiting { by, limit, hold } => self.write_limiting(f, by, limit, hold),
             EventKind::Relieved { by, lasted, times } => write_relieved(f, by, lasted, times),
+            EventKind::Learned(finding) => write_finding(f, &finding),
             EventKind::Breaker(transition) => transition.fmt(f),
             #[cfg(feature = "fleet")]
             EventKind::Fleet(status) => write!(f, "fleet {status}"),
@@ -139,6 +141,42 @@ impl Event<'_> {
                 f.write_str(", the upstream asked for fewer requests")
             }
             HeldBy::Breaker => f.write_str("the circuit breaker is open"),
+        }
+    }
+}
+
+/// Writes that a limit of the provider is not the configured one, and what to do.
+fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
+    let Finding { dimension, configured, found, by, is_used, .. } = finding;
+    let (noun, period) = (dimension.noun(), configured.period());
+    let (ours, theirs) = (configured.count(), found.count());
+    match by {
+        Evidence::Reported => {
+            write!(f, "quota too {}: ", if finding.is_lower() { "high" } else { "low" })?;
+            write!(
+                f,
+                "the upstream reports {theirs} {noun} per {period:?}, the quota has {ours}, "
+            )?;
+            f.write_str(match (finding.is_lower(), is_used) {
+                (true, true) => "and uses the reported limit: correct the setting",
+                (true, false) => "so calls are refused: lower the setting or let the quota learn",
+                (false, true) => "and uses the reported limit",
+                (false, false) => "so the rest is not used: raise the setting if you need more",
+            })
+        }
+        Evidence::Refused => {
+            write!(
+                f,
+                "quota too high: the upstream refuses calls below {ours} {noun} per {period:?}"
+            )?;
+            write!(
+                f,
+                ", now {theirs} are used: correct the setting or find who else uses the limit"
+            )
+        }
+        Evidence::Accepted => {
+            write!(f, "quota in use again: the upstream accepts {theirs} of {ours} {noun} per ")?;
+            write!(f, "{period:?}")
         }
     }
 }

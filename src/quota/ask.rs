@@ -64,7 +64,10 @@ impl Quota {
             Ask::Reserved(reserved)
         };
         let (place, turn, is_new) = match entry {
-            Entry::At(place, waker) => (place, self.line.ask(place, waker, now, take), false),
+            Entry::At(place, waker) => {
+                self.note_wait(true, now);
+                (place, self.line.ask(place, waker, now, take), false)
+            }
             Entry::AtOnce | Entry::Joining(_) => {
                 if self.line.len() == 0 {
                     if let Some(taken) = take() {
@@ -93,6 +96,7 @@ impl Quota {
                     self.note_refusal(cost);
                     return Ask::Full;
                 };
+                self.note_wait(self.line.len() > 1, now);
                 (place, turn, true)
             }
         };

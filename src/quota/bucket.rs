@@ -1,6 +1,7 @@
 use std::sync::atomic::Ordering;
 
 use super::lease::{EMPTY, FIRST_LEASED, Lease, is_leased};
+use super::pace::{Moment, Pace};
 use super::rate::Rate;
 use crate::sync::AtomicU64;
 
@@ -23,6 +24,8 @@ pub(super) struct Bucket {
     /// never goes below zero.
     full_at: AtomicU64,
     lease: Lease,
+    /// The clock of the word. It is late while the bucket uses a share of its rate.
+    pace: Pace,
 }
 
 /// The latest reading of the clock, in nanoseconds: 292 years. Later readings count as this one.
@@ -45,11 +48,42 @@ pub(super) enum Take {
 impl Bucket {
     pub(super) const fn new(rate: Rate) -> Self {
         let burst_time = rate.time_of(rate.burst() as u64);
-        Self { rate, burst_time, full_at: AtomicU64::new(0), lease: Lease::new() }
+        Self {
+            rate,
+            burst_time,
+            full_at: AtomicU64::new(0),
+            lease: Lease::new(),
+            pace: Pace::new(),
+        }
     }
 
     pub(super) const fn rate(&self) -> &Rate {
         &self.rate
+    }
+
+    pub(super) const fn pace(&self) -> &Pace {
+        &self.pace
+    }
+
+    /// Returns the moment of the bucket's clock at `now`.
+    #[inline]
+    fn moment(&self, now: u64) -> Moment {
+        if self.pace.is_on() {
+            self.slow_moment(now)
+        } else {
+            Moment { now: now.min(LATEST), gap: 0 }
+        }
+    }
+
+    #[cold]
+    fn slow_moment(&self, now: u64) -> Moment {
+        let later = |late| {
+            self.update(
+                |word| if is_leased(word) { word } else { word.saturating_add(late).min(LAST) },
+            );
+        };
+        let Moment { now, gap } = self.pace.moment(&self.rate, now.min(LATEST), later);
+        Moment { now: now.min(LATEST), gap: gap.min(self.burst_time) }
     }
 
     /// Takes `units` if the bucket has them at `now`. A cost of 0 always fits.
@@ -62,7 +96,9 @@ impl Bucket {
         if units > self.rate.burst() {
             return Take::Refused;
         }
-        let start = now.min(LATEST);
+        let Moment { now: at, gap } = self.moment(now);
+        // A cost that is larger than the part of the burst in use may use more of it.
+        let start = at + gap.min(self.burst_time - cost);
         // Acquire, because a lease reads its end too.
         let mut full_at = self.full_at.load(Ordering::Acquire);
         loop {
@@ -74,7 +110,7 @@ impl Bucket {
                 next
             } else {
                 let next = full_at.max(start) + cost;
-                if next > start + self.burst_time {
+                if next > at + self.burst_time {
                     return Take::Refused;
                 }
                 next
@@ -104,8 +140,9 @@ impl Bucket {
         if from == to {
             return;
         }
-        let (now, add, sub) = (now.min(LATEST), self.rate.time_of(to), self.rate.time_of(from));
+        let (add, sub) = (self.rate.time_of(to), self.rate.time_of(from));
         let (add, sub) = (add.saturating_sub(sub), sub.saturating_sub(add));
+        let now = if add > 0 { self.moment(now).now } else { 0 }; // only an addition needs it
         let mut full_at = self.full_at.load(Ordering::Relaxed);
         loop {
             let next = if is_leased(full_at) {
@@ -131,6 +168,7 @@ impl Bucket {
     /// Lowers the level at `now` to `units`, which may be negative. A lower level stays.
     #[cold]
     pub(super) fn lower_to(&self, units: i64, now: u64) {
+        let now = self.moment(now).now;
         let lowered = |word: u64| {
             if is_leased(word) {
                 word.max(self.leased_word(units))
@@ -151,10 +189,10 @@ impl Bucket {
         }
     }
 
-    /// Returns the word of a bucket with `units` at `now`.
+    /// Returns the word of a bucket with `units` at `now` of its clock.
     fn word_at(&self, units: i64, now: u64) -> u64 {
         let apart = self.rate.time_of(units.unsigned_abs());
-        let empty_at = now.min(LATEST) + self.burst_time;
+        let empty_at = now + self.burst_time;
         let at = if units >= 0 { empty_at.saturating_sub(apart) } else { empty_at + apart };
         at.min(LAST)
     }
@@ -171,7 +209,7 @@ impl Bucket {
     pub(super) fn fits_at(&self, units: u64, now: u64) -> u64 {
         let (full_at, cost) = (self.full_at.load(Ordering::Relaxed), self.rate.time_of(units));
         if !is_leased(full_at) {
-            return full_at.saturating_add(cost).saturating_sub(self.burst_time);
+            return self.pace.when(full_at.saturating_add(cost).saturating_sub(self.burst_time));
         }
         match full_at.saturating_add(cost).saturating_sub(EMPTY) {
             0 => 0,
@@ -186,10 +224,11 @@ impl Bucket {
         if is_leased(full_at) {
             return 0;
         }
-        full_at
+        let fits_at = full_at
             .saturating_add(ahead)
             .saturating_add(self.rate.time_of(units))
-            .saturating_sub(self.burst_time)
+            .saturating_sub(self.burst_time);
+        self.pace.when(fits_at)
     }
 
     /// Makes every earlier change by another thread visible to this one, and this call visible to
@@ -202,18 +241,17 @@ impl Bucket {
     /// end of a lease no units are left.
     pub(super) fn level(&self, now: u64) -> i64 {
         let full_at = self.full_at.load(Ordering::Acquire);
-        let level = self.level_of(full_at, now);
+        let level = self.level_of(full_at, self.moment(now));
         if is_leased(full_at) && now >= self.lease.end() { level.min(0) } else { level }
     }
 
     /// Returns the units at `now` if the word is `full_at`. For a lease, whether it has ended does
     /// not matter.
-    fn level_of(&self, full_at: u64, now: u64) -> i64 {
+    fn level_of(&self, full_at: u64, Moment { now, gap }: Moment) -> i64 {
         let (full_at, empty_at) = if is_leased(full_at) {
             (full_at, EMPTY)
         } else {
-            let now = now.min(LATEST);
-            (full_at.max(now), now + self.burst_time)
+            (full_at.max(now + gap), now + self.burst_time)
         };
         let signed = |units: u64| i64::try_from(units).unwrap_or(i64::MAX);
         match full_at.checked_sub(empty_at) {
@@ -241,8 +279,9 @@ impl Bucket {
     /// [`lease_until`](Self::lease_until).
     pub(super) fn begin_lease(&self, now: u64) {
         self.lease.reset();
+        let at = self.moment(now);
         self.update(|word| {
-            let level = self.level_of(word, now);
+            let level = self.level_of(word, at);
             if is_leased(word) { word } else { self.leased_word(level.min(0)) }
         });
     }
@@ -251,11 +290,12 @@ impl Bucket {
     /// ended before are lost.
     pub(super) fn end_lease(&self, now: u64) {
         let has_ended = now >= self.lease.end();
+        let at = self.moment(now);
         self.update(|word| {
-            let level = self.level_of(word, now);
+            let level = self.level_of(word, at);
             let level = if has_ended { level.min(0) } else { level };
             // Not before `now`: a bucket is never fuller than its burst.
-            if is_leased(word) { self.word_at(level, now).max(now.min(LATEST)) } else { word }
+            if is_leased(word) { self.word_at(level, at.now).max(at.now) } else { word }
         });
     }
 
@@ -272,7 +312,7 @@ impl Bucket {
 
     /// Returns the units of the lease, also after its end.
     pub(super) fn leased(&self) -> i64 {
-        self.level_of(self.full_at.load(Ordering::Relaxed), 0)
+        self.level_of(self.full_at.load(Ordering::Relaxed), Moment { now: 0, gap: 0 })
     }
 
     /// Takes the lowest level reported since the last call.

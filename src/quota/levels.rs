@@ -20,6 +20,18 @@ pub struct Levels {
     pub in_flight: Option<u32>,
     /// The number of calls in the queue.
     pub waiting: u32,
+    /// The used shares of the configured limits in thousandths. 0 without a limit.
+    used: [u16; 4],
+}
+
+impl Levels {
+    /// Returns the share of the configured limit that the quota uses, in steps of a thousandth. It
+    /// is 1 unless the quota has learned of another limit. `None` without a limit.
+    #[must_use]
+    pub fn used_share(&self, dimension: Dimension) -> Option<f64> {
+        let used = self.used[dimension.index()];
+        (used > 0).then(|| f64::from(used) / 1_000.0)
+    }
 }
 
 impl Quota {
@@ -39,6 +51,9 @@ impl Quota {
             reserved: self.reserved(),
             in_flight: self.in_flight(),
             waiting: self.waiting(),
+            used: std::array::from_fn(|index| {
+                self.buckets[index].as_ref().map_or(0, |bucket| thousandths(bucket.pace().share()))
+            }),
         }
     }
 
@@ -63,4 +78,9 @@ impl Quota {
 
 fn count(all: u64) -> u32 {
     u32::try_from(all).unwrap_or(u32::MAX)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "is at most 16,000")]
+fn thousandths(share: f64) -> u16 {
+    ((share * 1_000.0).round() as u16).max(1)
 }

@@ -55,13 +55,21 @@ pub struct Limit {
     pub remaining: Option<u64>,
     /// The time until the limit is reset.
     pub reset: Option<Duration>,
+    /// The length of the window that the limit counts. `None` if the provider does not say it.
+    pub window: Option<Duration>,
 }
 
 impl Limit {
+    /// Creates the state of a limit of so many units in a window, if its length is known.
+    #[must_use]
+    pub const fn of(units: u64, window: Option<Duration>) -> Self {
+        Self { limit: Some(units), remaining: None, reset: None, window }
+    }
+
     /// Creates the state with this number of units that remain.
     #[must_use]
     pub const fn of_remaining(units: u64) -> Self {
-        Self { limit: None, remaining: Some(units), reset: None }
+        Self { limit: None, remaining: Some(units), reset: None, window: None }
     }
 }
 
@@ -85,7 +93,8 @@ pub struct Limits {
 impl Limits {
     /// Creates limits of which nothing is known.
     pub const fn new() -> Self {
-        Self { by_dimension: [Limit { limit: None, remaining: None, reset: None }; 4] }
+        const NOTHING: Limit = Limit { limit: None, remaining: None, reset: None, window: None };
+        Self { by_dimension: [NOTHING; 4] }
     }
 
     /// Sets the state of one rate.
@@ -100,9 +109,9 @@ impl Limits {
         self.by_dimension[dimension.index()]
     }
 
-    /// Returns whether no remaining number is known.
+    /// Returns whether no remaining number and no limit is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.by_dimension.iter().all(|limit| limit.remaining.is_none())
+        self.by_dimension.iter().all(|it| it.remaining.is_none() && it.limit.is_none())
     }
 }

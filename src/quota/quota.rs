@@ -1,12 +1,14 @@
 use super::bucket::Bucket;
 use super::charge::Charge;
 use super::estimate::Estimate;
+use super::learning::Learning;
 use super::limits::Dimension;
 use super::line::Line;
 use super::rate::Rate;
 use crate::signal::Signal;
 use crate::sync::AtomicU64;
 use std::fmt;
+use std::sync::atomic;
 
 /// The limits of a provider, shared by all calls of an [`Upstream`](crate::Upstream).
 ///
@@ -16,6 +18,7 @@ use std::fmt;
 /// |---|---|---|
 /// | rates, concurrency | none | only the provider's documentation or its headers say them |
 /// | charge | [`Charge::ACTUAL`] | the commonest rule |
+/// | learning | [`Learning::Lower`] | a limit that is too high costs refusals for ever, and one that is too low heals by itself |
 /// | queue | 1,024 waiters | room for a fleet of agents in one process; a longer queue only stores calls for later |
 ///
 /// # Cost
@@ -53,6 +56,9 @@ pub struct Quota {
     pub(super) charge: Charge,
     pub(super) line: Line,
     pub(super) queue: u32,
+    pub(super) learning: Learning,
+    /// The dimensions whose configured limit is in use again and was not told yet, as bits.
+    pub(super) accepted: atomic::AtomicU8,
     /// Set when a call does not get its units at once, and when few units of a lease are left.
     pub(super) signal: Signal,
 }
@@ -70,6 +76,8 @@ impl Quota {
             charge: Charge::ACTUAL,
             line: Line::new(),
             queue: 1_024,
+            learning: Learning::Lower,
+            accepted: atomic::AtomicU8::new(0),
             signal: Signal::new(),
         }
     }
@@ -117,6 +125,12 @@ impl Quota {
         self.queue = waiting;
         self
     }
+
+    /// Sets what happens if the limit of the provider is not the configured one.
+    pub const fn with_learning(mut self, learning: Learning) -> Self {
+        self.learning = learning;
+        self
+    }
 }
 
 impl Quota {
@@ -150,6 +164,12 @@ impl Quota {
     #[must_use]
     pub const fn queue(&self) -> u32 {
         self.queue
+    }
+
+    /// Returns what happens if the limit of the provider is not the configured one.
+    #[must_use]
+    pub const fn learning(&self) -> Learning {
+        self.learning
     }
 }
 

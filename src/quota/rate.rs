@@ -108,6 +108,14 @@ impl Rate {
         self.period
     }
 
+    /// Returns a share of the rate, in whole units per period and at least one. A share above 1
+    /// leaves the burst.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    pub(super) fn scaled(&self, share: f64) -> Self {
+        let of = |units: u32| ((f64::from(units) * share).round() as u32).max(1.min(units));
+        Self::new(of(self.count), self.period).with_burst(of(self.burst).min(self.burst))
+    }
+
     /// Returns the time in which `units` refill, in nanoseconds.
     #[inline]
     pub(super) const fn time_of(&self, units: u64) -> u64 {

@@ -70,4 +70,28 @@ impl Quota {
     pub(crate) fn waiting_for(&self, dimension: Dimension) -> Waiting {
         self.line.amounts(dimension)
     }
+
+    /// Takes what this process has learned of a limit since the last call.
+    pub(crate) fn take_learned(&self, dimension: Dimension) -> Option<Learned> {
+        let (change, reported) = self.buckets[dimension.index()].as_ref()?.pace().take_learned();
+        Some(Learned { change, reported })
+    }
+
+    /// Uses a share of a limit, and allows at most another one.
+    pub(crate) fn use_share(&self, dimension: Dimension, share: f64, most: f64, now: u64) {
+        if let Some(bucket) = &self.buckets[dimension.index()] {
+            bucket.pace().join(bucket.rate(), share, most, now);
+        }
+    }
+}
+
+/// What a process has learned of a limit. The numbers are shares of its configured limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Learned {
+    /// The change that refusals and calls without a refusal have taught since the last time. The
+    /// changes of all processes add up: each of them sees its own refusals only.
+    pub change: f64,
+    /// The limit that the provider reports, if it is lower. All processes see the same one.
+    pub reported: Option<f64>,
 }

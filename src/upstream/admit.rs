@@ -6,7 +6,7 @@ use super::began::Began;
 use super::guard::Owned;
 use super::held::{Admit, Held, enter, release, reserve, resume};
 use super::progress::Refuser;
-use super::{Endpoint, Guard, Slot, lending};
+use super::{Endpoint, Guard, Slot, lending, limits};
 use crate::breaker::{Open, Owner, Ticket};
 use crate::cooldown::Cooldown;
 use crate::policy::StopReason;
@@ -78,7 +78,12 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             let demand = self.target.demand();
             reserved = match reserve(held, parts, quota, &demand, waker, &owned, now) {
                 Ok(reserved) => reserved,
-                Err(admit) => return admit,
+                Err(admit) => {
+                    if let Some(findings) = quota.accepted() {
+                        limits::tell(&self.target, &findings);
+                    }
+                    return admit;
+                }
             };
             *held = Held::Admitted { began: Began::UNKNOWN, ticket: Ticket::NONE, reserved };
         }

@@ -6,6 +6,7 @@ use super::{Endpoint, Parts};
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
 use crate::observe::{Event, EventKind, HeldBy};
+use crate::quota::Findings;
 use crate::time::{Timer, nanos};
 
 const PARTS: [HeldBy; 4] = [HeldBy::Budget, HeldBy::Bulkhead, HeldBy::Quota, HeldBy::Cooldown];
@@ -64,6 +65,23 @@ pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
                 emit(target, parts, now, EventKind::Relieved { by, lasted, times });
             }
         }
+    }
+}
+
+/// Tells the observer what a quota has found out about its limits.
+pub(super) fn tell<X: Endpoint<Timer: Timer>>(target: &X, findings: &Findings) {
+    if findings.iter().any(Option::is_some) {
+        tell_all(target, findings);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn tell_all<X: Endpoint<Timer: Timer>>(target: &X, findings: &Findings) {
+    let Some(parts) = target.parts().filter(|_| target.listens()) else { return };
+    let now = nanos(target.timer().now());
+    for finding in findings.iter().flatten() {
+        emit(target, parts, now, EventKind::Learned(*finding));
     }
 }
 

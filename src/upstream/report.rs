@@ -4,7 +4,7 @@ use super::{Endpoint, Guard, Slot, limits};
 use crate::breaker::{Outcome, Owner};
 use crate::observe::HeldBy;
 use crate::quota::{CostKey, Demand};
-use crate::time::Timer;
+use crate::time::{Timer, nanos};
 use crate::verdict::{Health, Verdict};
 
 /// The report of an attempt to the parts, and the end of what it holds.
@@ -86,11 +86,14 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let new_hold = cooldown.and_then(|cooldown| cooldown.remaining(now));
         *held = Held::Nothing;
         let permit = parts.bulkhead.as_ref().map(HeldPermit);
+        let mut findings = None;
         if let Some(quota) = &parts.quota {
             let demand = self.target.demand();
             match verdict.filter(|_| is_refused) {
                 Some(verdict) => {
-                    quota.refuse(&demand.cost, reserved, verdict.is_own_limit(), now);
+                    let resume = now.saturating_add(new_hold.map_or(0, nanos));
+                    let own_limit = verdict.is_own_limit();
+                    findings = Some(quota.refuse(&demand.cost, reserved, own_limit, resume, now));
                 }
                 None => finish(quota, &demand, reserved),
             }
@@ -105,6 +108,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         drop(permit); // an end of a strain asks for room
         if new_hold.is_some() {
             limits::note(&self.target, HeldBy::Cooldown, new_hold);
+        }
+        if let Some(findings) = &findings {
+            limits::tell(&self.target, findings);
         }
         self.relieve();
     }

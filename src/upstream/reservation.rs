@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::held::Held;
 use super::progress::Refuser;
-use super::{Endpoint, Guard, Parts, Slot, lending};
+use super::{Endpoint, Guard, Parts, Slot, lending, limits};
 use crate::observe::NoRoom;
 use crate::quota::{Report, TooLarge};
 use crate::time::{Timer, nanos};
@@ -78,11 +78,14 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let quota = self.target.parts()?.quota.as_ref()?;
         let Some(Held::Admitted { reserved, .. }) = self.slots[slot].held() else { return None };
         let now = nanos(self.target.timer().now());
-        if let Some(limits) = report.limits {
-            quota.learn(reserved, &limits, now);
-        }
+        let findings = report.limits.map(|limits| quota.learn(reserved, &limits, now));
         // A call within the attempt has charged and ended the reservation.
-        let usage = report.usage.filter(|_| !reserved.is_lent())?;
-        Some(quota.charge_usage(&self.target.demand().cost, reserved, usage, now))
+        let usage = report.usage.filter(|_| !reserved.is_lent());
+        let charge = |usage| quota.charge_usage(&self.target.demand().cost, reserved, usage, now);
+        let charged = usage.map(charge);
+        if let Some(findings) = &findings {
+            limits::tell(&self.target, findings);
+        }
+        charged
     }
 }

@@ -8,7 +8,7 @@ use crate::budget::Budget;
 use crate::cooldown::{Cooldown, Hold};
 use crate::fleet::State;
 use crate::observe::{Event, EventKind};
-use crate::quota::{Dimension, Quota, Waiting};
+use crate::quota::{Dimension, Learned, Quota, Waiting};
 use crate::signal::Signal;
 use crate::time::{Timer, nanos};
 
@@ -236,6 +236,26 @@ impl<M: Timer> Shared<'_, M> {
         match (resource, self.upstream.quota()) {
             (Resource::Quota(dimension), Some(quota)) => quota.told(dimension),
             _ => None,
+        }
+    }
+}
+
+/// What the members learn of the limits.
+impl<M: Timer> Shared<'_, M> {
+    /// Takes what this process has learned of a limit since the last call. `None` without a limit.
+    ///
+    /// The store adds the changes of all members to one share. A change that makes the share larger
+    /// is divided by the number of members, because all of them grow at the same time.
+    #[must_use]
+    pub fn learned(&self, dimension: Dimension) -> Option<Learned> {
+        self.upstream.quota()?.take_learned(dimension)
+    }
+
+    /// Sets the share of the configured limit that all members use, and the most that they may use.
+    /// A member with a larger limit in its code than others may use less than all of it.
+    pub fn use_share(&self, dimension: Dimension, share: f64, most: f64) {
+        if let Some(quota) = self.upstream.quota() {
+            quota.use_share(dimension, share, most, self.upstream.now());
         }
     }
 }

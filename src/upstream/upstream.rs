@@ -11,7 +11,7 @@ use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
 use crate::observe::{HeldBy, Observe};
-use crate::quota::{Cost, Dimension, Quota};
+use crate::quota::{Cost, Dimension, Quota, Rate};
 use crate::time::{DEFAULT_TIMER, DefaultTimer, Seeded, Timer, nanos};
 use std::fmt;
 use std::mem;
@@ -271,6 +271,13 @@ impl<M: Timer> Upstream<M> {
     #[must_use]
     pub fn quota_level(&self, dimension: Dimension) -> Option<i64> {
         self.quota()?.level(dimension, self.now())
+    }
+
+    /// Returns the limit of a dimension that the quota uses: the configured one, or what the quota
+    /// has learned of the provider's limit. `None` without a limit.
+    #[must_use]
+    pub fn quota_rate(&self, dimension: Dimension) -> Option<Rate> {
+        self.quota()?.used_rate(dimension)
     }
 
     /// Returns the state of the breaker. `None` without a breaker.

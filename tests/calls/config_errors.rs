@@ -42,7 +42,7 @@ fn documents() -> Vec<(Read, Value)> {
     let rate = json!({ "count": 4000, "per": "1m", "burst": 500 });
     let quota = json!({
         "requests": rate, "input": rate, "output": rate, "tokens": rate, "concurrency": 64,
-        "queue": 5,
+        "queue": 5, "learning": "both",
         "charge": {
             "maximum_reserved": true, "refund": false, "output_weight": 5,
             "cache_read_weight": 0.5, "cache_write_weight": 1.25, "default_maximum": 9

@@ -6,7 +6,7 @@ use resile::classify::Always;
 use resile::fallback::Alternative;
 use resile::fleet::State;
 use resile::observe::{Log, Metrics};
-use resile::quota::{self, Cost, Rate, Usage};
+use resile::quota::{self, Cost, Dimension, Limit, Limits, Rate, Usage};
 use resile::stream::Resumption;
 use resile::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy, Jitter,
@@ -211,16 +211,34 @@ fn a_quota_publishes_its_levels_and_its_tokens() {
         ("resile_held_total{by=quota}", "1"),
         ("resile_limiting{by=quota}", "1"),
         ("resile_quota_in_flight{}", "0"),
-        ("resile_quota_level{dimension=requests}", "0"),
-        ("resile_quota_level{dimension=tokens}", "0"),
+        // A refusal leaves nothing for a sixteenth of the second.
+        ("resile_quota_level{dimension=requests}", "-1"),
+        ("resile_quota_level{dimension=tokens}", "-63"),
         ("resile_quota_refused_total{}", "1"),
         ("resile_quota_reserved{dimension=output}", "0"),
         ("resile_quota_tokens_total{event=reserved}", "300"),
         ("resile_quota_tokens_total{event=returned}", "30"),
+        ("resile_quota_used_share{dimension=requests}", "1"),
+        ("resile_quota_used_share{dimension=tokens}", "1"),
         ("resile_quota_waiting{}", "0"),
         ("resile_wait_duration_seconds{before=quota}", "[0.07]"),
     ]);
     assert_eq!(of_the_quota, expected);
+}
+
+#[test]
+fn a_quota_publishes_what_it_has_learned() {
+    let quota = Quota::new().with_requests(Rate::per_minute(60));
+    let weather = published_as("weather").with_quota(quota);
+    let limit = Limit::of(15, Some(SECOND * 60));
+    let recorder = recorded(async {
+        let limits = Limits::new().with(Dimension::Requests, limit);
+        weather.try_admit().unwrap().learn(limits);
+    });
+    let published = published(&recorder);
+    let name = "resile_quota_findings_total{by=reported,dimension=requests}";
+    assert_eq!(published[name], "1", "{published:?}");
+    assert_eq!(published["resile_quota_used_share{dimension=requests}"], "0.25");
 }
 
 #[test]

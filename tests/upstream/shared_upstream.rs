@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::call::Admission;
-use resile::quota::{Cost, Dimension, Limit, Limits, Rate, Usage};
+use resile::quota::{Cost, Dimension, Learning, Limit, Limits, Rate, Usage};
 use resile::time::{ManualTimer, Timer};
 use resile::upstream::{AtCost, Resource, Shared};
 use resile::{Quota, StopReason, Upstream, Verdict};
@@ -22,7 +22,7 @@ type Host = Upstream<ManualTimer>;
 type Held<'a> = Admission<AtCost<'static, &'a Host>>;
 
 fn host(timer: &ManualTimer) -> Host {
-    let quota = Quota::new().with_tokens(RATE);
+    let quota = Quota::new().with_tokens(RATE).with_learning(Learning::Off);
     Upstream::new("model").with_quota(quota).with_timer(timer.clone()).with_observer(&())
 }
 

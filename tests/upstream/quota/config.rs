@@ -77,6 +77,10 @@ fn an_error_names_the_setting_its_value_and_the_accepted_values() {
             "invalid value: integer `0`, expected `burst` of `tokens` to be a whole number from 1 to 4294967295".to_owned(),
         ),
         (
+            r#"{ "learning": "never" }"#,
+            "invalid value: string \"never\", expected `learning` to be \"off\", \"lower\" or \"both\"".to_owned(),
+        ),
+        (
             r#"{ "charge": "actual" }"#,
             format!("invalid type: string \"actual\", expected `charge` to be a map of {settings}"),
         ),
@@ -94,7 +98,7 @@ fn an_error_names_the_setting_its_value_and_the_accepted_values() {
         ),
         (
             r#"{ "rate": 5 }"#,
-            "unknown field `rate`, expected one of `requests`, `input`, `output`, `tokens`, `concurrency`, `queue`, `charge`".to_owned(),
+            "unknown field `rate`, expected one of `requests`, `input`, `output`, `tokens`, `concurrency`, `queue`, `learning`, `charge`".to_owned(),
         ),
     ];
     for (text, message) in table {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::quota::{Charge, Cost, Dimension, Limit, Limits, Rate, Usage};
+use resile::quota::{Charge, Cost, Dimension, Learning, Limit, Limits, Rate, Usage};
 use resile::{Quota, Verdict};
 
 use super::model::{Answer, Held, Model, is_same};
@@ -92,7 +92,8 @@ fn quota() -> impl Strategy<Value = Quota> {
     let charge = prop::sample::select(&CHARGES[..]);
     (rates, charge, proptest::option::of(0..5_u32)).prop_map(|(rates, charge, concurrency)| {
         let [requests, input, output, tokens] = rates;
-        let quota = Quota::new().with_charge(charge);
+        // What it learns has laws of its own.
+        let quota = Quota::new().with_charge(charge).with_learning(Learning::Off);
         let quota = set(quota, requests, Quota::with_requests);
         let quota = set(quota, input, Quota::with_input);
         let quota = set(quota, output, Quota::with_output);

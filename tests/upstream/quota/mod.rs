@@ -6,6 +6,7 @@ mod estimate;
 mod extremes;
 mod headers;
 mod laws;
+mod learning;
 mod model;
 mod order;
 mod settlement;

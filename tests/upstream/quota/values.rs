@@ -7,7 +7,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use resile::Quota;
-use resile::quota::{Charge, Cost, Dimension, Rate, Usage};
+use resile::quota::{Charge, Cost, Dimension, Learning, Rate, Usage};
 use resile::time::ManualTimer;
 use resile::upstream::Resource;
 use resile::{
@@ -135,7 +135,8 @@ fn only_a_throttled_reservation_is_given_back() {
         (Verdict::throttled(), 0),
     ] {
         let rate = Rate::per_minute(60).with_burst(1_000);
-        let quota = ByHand::new(Quota::new().with_tokens(rate).with_charge(RESERVED));
+        let quota = Quota::new().with_tokens(rate).with_charge(RESERVED);
+        let quota = ByHand::new(quota.with_learning(Learning::Off));
         let cost = Cost::input(20).with_max_output(40);
         quota.try_reserve(cost, NOW).unwrap().failed(&verdict, NOW);
         assert_eq!(quota.level_at(Dimension::Tokens, NOW), Some(left), "{verdict:?}");

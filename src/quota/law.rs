@@ -1,0 +1,315 @@
+use std::time::Duration;
+
+use super::clock::LEAST;
+use super::rate::Rate;
+
+/// The law by which refusals and reports change the share of a limit that is used. Pure: time is an
+/// argument, in nanoseconds.
+///
+/// `DESIGN.md` gives the reasons and the bounds. In short, with `T` the period of the limit, but at
+/// least 10 s and at most a minute:
+///
+/// * The first refusal takes the burst away. A provider that counts in windows keeps what was used
+///   at once for a whole window, and so for this time further refusals say nothing about the rate.
+/// * Each later refusal takes its cost per `T` from the limit. A hold takes its part of `T`. Within
+///   `T` the limit falls by at most half.
+/// * While calls wait, the share grows. Far below the last refused share, it takes a step each `T`:
+///   half of the distance. Near it, it grows by the cost of one call in 3,000 calls. After that
+///   many calls without a refusal the growth doubles with every further eighth of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Law {
+    /// The share of the configured limit that is used.
+    share: f64,
+    /// The share that the provider reports, and 1 without a report.
+    top: f64,
+    /// The most that the processes together allow, and 1 for a process alone.
+    most: f64,
+    /// The sum of the changes by refusals and by growth, since other processes were told.
+    moved: f64,
+    /// The share that was refused last.
+    refused: f64,
+    /// The cost of one call per `T`, as a share of the limit.
+    step: f64,
+    /// The time for which calls have waited since the last refusal.
+    clean: f64,
+    /// The clean time of the next step.
+    next_step: f64,
+    /// The start of the current `T`, and the lowest share in it.
+    epoch: u64,
+    floor: f64,
+    /// The last time at which a call waited.
+    waited_at: u64,
+    /// The end of the latest hold.
+    held_until: u64,
+    /// The times of the last refusal, and of the last one that took a burst away.
+    refused_at: Option<u64>,
+    cut_at: Option<u64>,
+}
+
+/// The numbers of a limit that the law needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    /// The period, within 10 s and a minute.
+    turn: f64,
+    /// The time for which a provider remembers a burst.
+    window: u64,
+    /// The burst that is left after a refusal, as a share: a tenth of a second.
+    least_burst: f64,
+}
+
+const SECOND: f64 = 1e9;
+/// The largest step: a limit of fewer calls in a `T` is learned more slowly, but not in jumps.
+const LARGEST_STEP: f64 = 1.0 / 32.0;
+/// The largest growth in one step.
+const LARGEST_RISE: f64 = 0.05;
+/// The calls for each of which one refusal is the price of growth.
+const CALLS: f64 = 3_000.0;
+/// The longest time for which the growth does not become faster.
+const PATIENCE: f64 = 1_200.0 * SECOND;
+
+impl Terms {
+    pub(super) fn of(rate: &Rate) -> Self {
+        let period = rate.period().as_secs_f64() * SECOND;
+        let turn = period.clamp(10.0 * SECOND, 60.0 * SECOND);
+        let burst = float(rate.time_of(u64::from(rate.burst()))).max(1.0);
+        let least = float(rate.time_of(1)).max(SECOND / 10.0);
+        let window = u64::try_from(rate.period().min(Duration::from_secs(60)).as_nanos());
+        Self { turn, window: window.unwrap_or(0), least_burst: (least / burst).min(1.0) }
+    }
+}
+
+impl Terms {
+    /// Returns the period of the law, in nanoseconds.
+    pub(super) const fn turn(&self) -> f64 {
+        self.turn
+    }
+}
+
+impl Law {
+    pub(super) const fn new() -> Self {
+        Self {
+            share: 1.0,
+            top: 1.0,
+            most: f64::INFINITY,
+            moved: 0.0,
+            refused: 1.0,
+            step: LARGEST_STEP,
+            clean: 0.0,
+            next_step: 0.0,
+            epoch: 0,
+            floor: 0.0,
+            waited_at: 0,
+            held_until: 0,
+            refused_at: None,
+            cut_at: None,
+        }
+    }
+
+    pub(super) const fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// Returns the share that the provider reports, and 1 without a report.
+    pub(super) const fn top(&self) -> f64 {
+        self.top
+    }
+
+    /// Returns the largest share that may be used.
+    fn allowed(&self) -> f64 {
+        self.top.min(self.most)
+    }
+
+    /// Returns the share of the burst that may be used at `now`.
+    pub(super) fn burst(&self, terms: &Terms, now: u64) -> f64 {
+        let Some(refused_at) = self.refused_at else { return self.share.min(1.0) };
+        let turns = float(now.saturating_sub(refused_at)) / terms.turn;
+        let regrown = terms.least_burst * (turns - 1.0).max(0.0).min(60.0).exp2();
+        regrown.min(self.share).min(1.0)
+    }
+
+    /// Returns whether the configured limit is used as if nothing had been learned.
+    pub(super) fn is_at_rest(&self, terms: &Terms, now: u64) -> bool {
+        self.share == 1.0 && self.top == 1.0 && self.most >= 1.0 && self.burst(terms, now) >= 1.0
+    }
+
+    /// Learns from a refusal at `now` of a call whose cost refills in `cost` nanoseconds. All calls
+    /// are held until `resume`. Returns the time until which no unit refills.
+    pub(super) fn refuse(&mut self, terms: &Terms, cost: u64, resume: u64, now: u64) -> u64 {
+        let resume = resume.max(now);
+        let has_grown = self.clean >= terms.turn / 4.0;
+        (self.clean, self.next_step) = (0.0, terms.turn);
+        let held = float(resume.saturating_sub(now.max(self.held_until)));
+        self.held_until = self.held_until.max(resume);
+        // A refusal now and then, before most of the burst is back, is no sign of a burst.
+        if self.refused_at.is_none() || self.burst(terms, now) > 0.5 * self.share {
+            self.cut_at = Some(now);
+        }
+        let is_first = self.cut_at.is_some_and(|at| now < at.saturating_add(terms.window.max(1)));
+        self.refused_at = Some(now);
+        if is_first {
+            return resume.max(now.saturating_add(terms.window / 16));
+        }
+        if float(now.saturating_sub(self.epoch)) >= terms.turn {
+            (self.epoch, self.floor) = (now, self.share / 2.0);
+        }
+        if has_grown {
+            self.refused = self.share;
+        }
+        self.step = (float(cost) / terms.turn).clamp(1e-6, LARGEST_STEP);
+        let cut = self.step + self.share * (held / terms.turn).min(1.0);
+        self.move_to((self.share - cut).max(self.floor).max(LEAST).min(self.share));
+        resume
+    }
+
+    /// Learns that a call waits at `now`, and whether calls have waited since the last time.
+    pub(super) fn wait(&mut self, terms: &Terms, has_waited: bool, now: u64) {
+        let since = self.waited_at.max(self.held_until);
+        self.waited_at = self.waited_at.max(now);
+        let allowed = self.allowed();
+        if !has_waited || self.share >= allowed {
+            return;
+        }
+        let waited = float(now.saturating_sub(since));
+        self.clean += waited;
+        let gap = self.refused.min(allowed) - self.share;
+        let mut next = self.share;
+        if gap > 3.0 * self.step {
+            if self.clean >= self.next_step {
+                self.next_step = self.clean + terms.turn;
+                next += (gap / 2.0).min(LARGEST_RISE * allowed.min(1.0));
+            }
+        } else {
+            let slow = (CALLS * self.step * terms.turn / self.share).min(PATIENCE);
+            let doublings = ((self.clean - slow) / (slow / 8.0)).clamp(0.0, 40.0);
+            next += self.step * waited / slow * doublings.exp2();
+            self.refused = self.refused.max(next.min(allowed));
+        }
+        self.move_to(next.min(allowed));
+    }
+
+    fn move_to(&mut self, share: f64) {
+        self.moved += share - self.share;
+        self.share = share;
+    }
+
+    /// Learns the share that the provider reports.
+    pub(super) fn report(&mut self, top: f64) {
+        let before = std::mem::replace(&mut self.top, top);
+        if self.share > top {
+            (self.share, self.refused) = (top, top);
+        } else if top > before && self.share >= 0.9 * before {
+            // What was refused before belongs to the old limit.
+            self.share = (self.share / before * top).clamp(LEAST, top);
+            self.refused = top;
+        }
+    }
+}
+
+/// The law of a process that shares the limit with others.
+#[cfg(feature = "fleet")]
+impl Law {
+    /// Takes the sum of the changes by refusals and by growth since the last call.
+    pub(super) fn take_moved(&mut self) -> f64 {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// Takes the share that all processes use, and the most that they allow.
+    pub(super) fn join(&mut self, terms: &Terms, share: f64, most: f64) {
+        self.most = most.max(LEAST);
+        let share = share.max(LEAST).min(self.allowed());
+        if share < self.share {
+            // Calls of others were refused.
+            (self.clean, self.next_step) = (0.0, terms.turn);
+        }
+        self.share = share;
+        self.refused = self.refused.max(share);
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a law needs no nanosecond")]
+const fn float(time: u64) -> f64 {
+    time as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Refuse { cost: u64, hold: u64 },
+        Wait(bool),
+        Report(f64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let time = || prop_oneof![0..10_000_000_000_u64, any::<u64>()];
+        prop_oneof![
+            (time(), time()).prop_map(|(cost, hold)| Step::Refuse { cost, hold }),
+            any::<bool>().prop_map(Step::Wait),
+            (LEAST..=16.0).prop_map(Step::Report),
+        ]
+    }
+
+    fn rate() -> impl Strategy<Value = Rate> {
+        (1_u32.., 1_u64.., 0_u32..).prop_map(|(count, nanos, burst)| {
+            Rate::new(count, Duration::from_nanos(nanos)).with_burst(burst)
+        })
+    }
+
+    proptest! {
+        /// The share stays within its bounds, and no time and no cost makes it anything else.
+        #[test]
+        fn the_share_is_never_above_what_is_allowed(
+            rate in rate(),
+            steps in prop::collection::vec((any::<u32>(), step()), 1..60),
+        ) {
+            let (terms, mut law, mut now, mut top) = (Terms::of(&rate), Law::new(), 0_u64, 1.0);
+            for (pause, step) in steps {
+                now = now.saturating_add(u64::from(pause) * 100);
+                let before = law.share();
+                match step {
+                    Step::Refuse { cost, hold } => {
+                        let resume = now.saturating_add(hold);
+                        prop_assert!(law.refuse(&terms, cost, resume, now) >= resume);
+                        prop_assert!(law.share() <= before);
+                    }
+                    Step::Wait(has_waited) => law.wait(&terms, has_waited, now),
+                    Step::Report(share) => {
+                        top = share;
+                        law.report(top);
+                    }
+                }
+                prop_assert!((LEAST..=top).contains(&law.share()), "{}", law.share());
+                prop_assert!((0.0..=1.0).contains(&law.burst(&terms, now)));
+            }
+        }
+
+        /// Refusals of one turn take at most half.
+        #[test]
+        fn a_turn_takes_at_most_half(costs in prop::collection::vec(1_u64.., 1..500)) {
+            let (terms, mut law) = (Terms::of(&Rate::per_minute(600)), Law::new());
+            let _ = law.refuse(&terms, 1, 0, 0);
+            let start = 70 * 1_000_000_000;
+            for (at, cost) in (start..).zip(costs) {
+                let _ = law.refuse(&terms, cost, at, at);
+            }
+            prop_assert!(law.share() >= 0.5);
+        }
+    }
+
+    /// A burst that a provider remembers for a window says nothing about the rate.
+    #[test]
+    fn the_first_refusals_take_the_burst_and_not_the_rate() {
+        let (terms, mut law) = (Terms::of(&Rate::per_minute(600)), Law::new());
+        for second in 0..60 {
+            let now = second * 1_000_000_000;
+            assert!(law.refuse(&terms, 100_000_000, now, now) > now);
+        }
+        assert_eq!(law.share(), 1.0);
+        assert!(law.burst(&terms, 60_000_000_000) < 0.01);
+        assert!(law.burst(&terms, 900_000_000_000) >= 1.0);
+    }
+}
