@@ -8,6 +8,7 @@ use std::time::Duration;
 use backon::{ConstantBuilder, Retryable};
 use layered::Service as _;
 use resile::{Backoff, Budget, Jitter, Never, RetryPolicy, Upstream};
+use resile_tower::RetryLayer;
 use tick::Clock as Tick;
 use tokio::time::{sleep, timeout};
 use tokio_retry2::strategy::FixedInterval;
@@ -133,6 +134,10 @@ fn plain<J: Job>(job: J) -> Vec<Contender> {
             by_hand_timed(|| job.attempt(), black_box(5), black_box(Duration::ZERO))
         }));
     }
+    let layer = RetryLayer::new(AT_ONCE).layer(service_fn(move |()| job.attempt()));
+    all.push(contender!(J::ATTEMPTS, "**resile**, as a layer of `tower`", [let mut service = layer.clone();] => {
+        async { service.ready().await?.call(()).await }
+    }));
     all.extend(rivals!(job, J, "", call => call));
     all
 }
