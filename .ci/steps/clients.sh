@@ -93,7 +93,7 @@ client_minimums() {
         skip "no rustup to install an older Rust"
         return
     fi
-    while read -r feature version; do
+    while read -r feature version <&3; do
         run=(rustup run "$version" cargo)
         if ! "${run[@]}" --version >/dev/null 2>&1 &&
             ! rustup toolchain install "$version" --profile minimal --no-self-update; then
@@ -102,7 +102,6 @@ client_minimums() {
         fi
         printf -- '--- %s on %s\n' "$feature" "$("${run[@]}" --version)"
         RUSTFLAGS="--cap-lints allow" CARGO_TARGET_DIR="$CARGO_TARGET_DIR/minimum-$version" \
-            "${run[@]}" check --quiet --locked -p resile-clients --lib --no-default-features --features "$feature" \
-            </dev/null
-    done < <(awk NF <<<"$CLIENT_MINIMUMS")
+            "${run[@]}" check --quiet --locked -p resile-clients --lib --no-default-features --features "$feature"
+    done 3< <(awk NF <<<"$CLIENT_MINIMUMS")
 }

@@ -58,6 +58,8 @@ fn own(place: &Place, name: &str) -> Command {
     let mut command = command_as(USER, &program(name, &FOLDERS, "mariadb-server"));
     command.current_dir(&place.folder).arg("--no-defaults");
     command.arg(format!("--datadir={}", place.path("data").display()));
+    // A server that starts removes the temporary tables of others in the common folder.
+    command.arg(format!("--tmpdir={}", place.folder.display()));
     command
 }
 
