@@ -10,7 +10,7 @@ alone() {
 }
 
 # The parts of `.ci/clients`.
-PARTS=(sql brokers hooks services whole minimums)
+PARTS=(sql brokers rabbitmq hooks services whole minimums)
 
 has_postgres() {
     command -v postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres'
@@ -27,24 +27,28 @@ sql_servers() {
     has_postgres && has_mariadb
 }
 
+has_redis() {
+    command -v redis-server
+}
+
 has_nats() {
     PATH="$PATH:/usr/sbin" command -v nats-server
 }
 
-has_rabbitmq() {
-    compgen -G '/usr/lib/rabbitmq/bin/rabbitmq-server'
-}
-
-# Installs the brokers. `server`, of Redis alone, is that of the fleet.
+# The step `server` installs Redis or Valkey. These tests want Redis.
 broker_servers() {
     install has_redis redis-server
     install has_nats nats-server
-    install has_rabbitmq rabbitmq-server
-    has_redis && has_nats && has_rabbitmq
+    has_redis && has_nats
 }
 
-has_redis() {
-    command -v redis-server
+has_rabbitmq() {
+    compgen -G /usr/lib/rabbitmq/bin/rabbitmq-server
+}
+
+rabbitmq_server() {
+    install has_rabbitmq rabbitmq-server
+    has_rabbitmq
 }
 
 # against FEATURE SERVERS: installs the servers of a part by the command SERVERS, and runs its tests. The

@@ -17,6 +17,9 @@ use crate::rule::{always, if_idempotent, never};
 /// `Error::can_be_recovered` is true for a wrong password and for a queue that does not exist. It says
 /// that a new connection would work, and not that a repetition helps.
 ///
+/// A call may also wait for ever: in an alarm of the broker, and while its connection ends. So give each
+/// attempt a timeout. A publish that timed out may be stored later.
+///
 /// "Again" is on a new channel, and mostly on a new connection. The attempt is the unit: if it makes
 /// several publishes, the refused one may be the second.
 ///
@@ -65,7 +68,8 @@ pub fn error(error: &Error, idempotency: Idempotency) -> Option<Verdict> {
 /// Returns the verdict on a confirmation. `None` for a message that the broker took, and for one
 /// without publisher confirms, since nobody knows.
 ///
-/// A message that has no route is an acknowledgement with the message in it. That is a failure.
+/// A message that has no route is an acknowledgement with the message in it. That is a failure. A
+/// negative acknowledgement says that one queue refused the message. Other queues may have it.
 ///
 /// # Examples
 ///

@@ -1,5 +1,7 @@
 //! A forwarder of TCP, as a proxy or a moving address is. It can hold answers back and cut connections.
 
+#![allow(dead_code, reason = "each part uses some of it")]
+
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;

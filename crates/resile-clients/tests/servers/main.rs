@@ -5,13 +5,13 @@
 
 #[path = "../clients/data.rs"]
 mod data;
-#[cfg(feature = "brokers")]
+#[cfg(any(feature = "brokers", feature = "rabbitmq"))]
 mod forward;
 #[cfg(feature = "hooks")]
 mod hooks;
 #[cfg(feature = "brokers")]
 mod nats;
-#[cfg(feature = "brokers")]
+#[cfg(feature = "rabbitmq")]
 mod rabbitmq;
 #[cfg(feature = "brokers")]
 mod redis;

@@ -29,8 +29,12 @@ async fn a_broker_that_ended_does_not_say_so() {
             ErrorKind::IOError(_) => assert_eq!(seen(&error), IN_DOUBT, "{error}"), // a reset
             _ => panic!("{error}: the note of 320 in `data/errors.csv` is out of date"),
         }
-        let error = connection.create_channel().await.unwrap_err();
-        assert_eq!(seen(&error), IN_DOUBT, "{error}");
+        // It may also wait for ever: its connection ends while it asks. Only a timeout helps then.
+        let soon = Duration::from_secs(1);
+        if let Ok(answer) = tokio::time::timeout(soon, connection.create_channel()).await {
+            let error = answer.unwrap_err();
+            assert_eq!(seen(&error), IN_DOUBT, "{error}");
+        }
         let error = try_connect(broker.port()).await.unwrap_err();
         assert_eq!(seen(&error), NEVER_SENT, "{error}");
 
@@ -57,10 +61,11 @@ async fn a_broker_that_ended_does_not_say_so() {
 }
 
 /// An alarm is silence. The message waits in the connection, and the broker takes it when the alarm ends.
+/// After a kill nobody knows.
 #[tokio::test]
-async fn a_message_that_timed_out_in_an_alarm_is_stored_later() {
+async fn a_message_without_an_answer_may_be_stored() {
     within(async {
-        let broker = own_broker();
+        let mut broker = own_broker();
         let channel = open(&connect(broker.port()).await).await;
         declare(&channel, "q", FieldTable::default()).await.unwrap();
         control(&broker, "set_vm_memory_high_watermark 0.000001");
@@ -69,16 +74,8 @@ async fn a_message_that_timed_out_in_an_alarm_is_stored_later() {
         assert!(answer.is_err(), "the broker answered: {answer:?}");
         control(&broker, "set_vm_memory_high_watermark 0.9");
         while take(broker.port(), "q").await == 0 {}
-    })
-    .await;
-}
 
-#[tokio::test]
-async fn a_broker_that_is_killed_leaves_open_whether_it_has_the_message() {
-    within(async {
-        let mut broker = own_broker();
         let channel = open(&connect(broker.port()).await).await;
-        declare(&channel, "q", FieldTable::default()).await.unwrap();
         broker.signal("STOP");
         let publish = tokio::spawn(async move { publish(&channel, "q").await });
         tokio::time::sleep(Duration::from_millis(100)).await; // the message is on its way
