@@ -10,7 +10,7 @@ alone() {
 }
 
 # The parts of `.ci/clients`.
-PARTS=(sql brokers rabbitmq hooks services whole minimums)
+PARTS=(sql brokers rabbitmq hooks services sdks whole minimums)
 
 has_postgres() {
     command -v postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres'
