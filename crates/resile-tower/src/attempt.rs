@@ -1,7 +1,6 @@
 //! One attempt: readiness, the call, and the judgement of its outcome.
 
 use std::borrow::Cow;
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -146,11 +145,5 @@ fn gone() -> Judged {
         error: NoRequest.into(),
         verdict: Some(Verdict::fatal()),
         error_type: Some(Cow::Borrowed("no_request")),
-    }
-}
-
-impl<L: Clone, H: Clone, E> Clone for Known<L, H, E> {
-    fn clone(&self) -> Self {
-        Self { rule: self.rule.clone(), check: self.check.clone(), error: PhantomData }
     }
 }

@@ -21,32 +21,29 @@ pub(crate) use sealed::{Check, Copies, Replay as SealedReplay};
 ///
 /// A request that is not `Clone` does not compile without another way:
 ///
-/// ```compile_fail,E0599
+/// ```compile_fail,E0277
 /// # use resile_tower::{RetryLayer, resile::RetryPolicy};
-/// # use tower::{Layer, Service, ServiceExt, service_fn};
-/// # async fn run() {
+/// # use tower::{Layer, Service, service_fn};
 /// struct Order(u32); // not `Clone`
 ///
+/// fn client<S: Service<Order>>(service: S) {}
+///
 /// let service = service_fn(async |order: Order| Ok::<_, std::io::Error>(order.0));
-/// let service = RetryLayer::new(RetryPolicy::new()).layer(service);
-/// service.oneshot(Order(7)).await;
-/// # }
+/// client(RetryLayer::new(RetryPolicy::new()).layer(service));
 /// ```
 ///
 /// It compiles with one:
 ///
 /// ```
 /// # use resile_tower::{RetryLayer, resile::RetryPolicy};
-/// # use tower::{Layer, Service, ServiceExt, service_fn};
-/// # async fn run() {
+/// # use tower::{Layer, Service, service_fn};
 /// struct Order(u32); // not `Clone`
 ///
+/// fn client<S: Service<Order>>(service: S) {}
+///
 /// let service = service_fn(async |order: Order| Ok::<_, std::io::Error>(order.0));
-/// let service = RetryLayer::new(RetryPolicy::new())
-///     .replaying(|order: &Order, _| Order(order.0))
-///     .layer(service);
-/// service.oneshot(Order(7)).await.unwrap();
-/// # }
+/// let layer = RetryLayer::new(RetryPolicy::new());
+/// client(layer.replaying(|order: &Order, _| Order(order.0)).layer(service));
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a request of type `{Req}` cannot be made again by `{Self}`",
@@ -56,12 +53,20 @@ pub(crate) use sealed::{Check, Copies, Replay as SealedReplay};
 )]
 pub trait Replay<Req>: SealedReplay<Req> {}
 
+// Otherwise the compiler names the sealed trait, or `Clone` alone.
+#[diagnostic::do_not_recommend]
 impl<Req, R: SealedReplay<Req>> Replay<Req> for R {}
 
 mod sealed {
     use super::Cow;
     use resile::Attempt;
 
+    #[diagnostic::on_unimplemented(
+        message = "a request of type `{Req}` cannot be made again by `{Self}`",
+        label = "the next attempt would have no request",
+        note = "derive `Clone` for the request, or say how it is made again: `.replaying(|request: &Request, attempt| …)`",
+        note = "for an `http::Request` whose body is not `Clone`, keep the body while it is sent: `.keeping(65_536)`"
+    )]
     pub trait Replay<Req> {
         /// The request that the inner service gets.
         type Request;

@@ -73,7 +73,9 @@ impl<B> Service<Request<B>> for Bare {
 
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
-const GOOD: Bare = Bare { every: 1, calls: &CALLS };
+fn good() -> Bare {
+    Bare { every: 1, calls: &CALLS }
+}
 
 /// Makes one request and polls it to its end.
 fn ask<S: Service<Req>, Req>(service: &mut S, request: Req) -> bool {
@@ -102,40 +104,40 @@ fn allocations<S: Service<Req>, Req>(mut service: S, request: impl Fn() -> Req) 
 #[test]
 fn a_request_that_succeeds_at_once_allocates_nothing() {
     let number = || 7_u32;
-    assert_eq!(allocations(GOOD, number), 0, "the bare service");
+    assert_eq!(allocations(good(), number), 0, "the bare service");
     let retry = RetryLayer::new(POLICY);
-    assert_eq!(allocations(retry.layer(GOOD), number), 0, "a retry");
-    assert_eq!(allocations(retry.clone().on(&STORE).layer(GOOD), number), 0, "on an upstream");
+    assert_eq!(allocations(retry.layer(good()), number), 0, "a retry");
+    assert_eq!(allocations(retry.clone().on(&STORE).layer(good()), number), 0, "on an upstream");
     let judging = retry.judging(|_: &u32| None);
-    assert_eq!(allocations(judging.layer(GOOD), number), 0, "with a judge");
+    assert_eq!(allocations(judging.layer(good()), number), 0, "with a judge");
     let through = UpstreamLayer::new(&STORE, Always).with_total_timeout(Duration::from_secs(9));
-    assert_eq!(allocations(through.layer(GOOD), number), 0, "one attempt");
+    assert_eq!(allocations(through.layer(good()), number), 0, "one attempt");
 }
 
 #[test]
 fn a_request_of_http_allocates_what_its_head_needs() {
     let plain = || Request::new(Bytes::from_static(b"body"));
     let layer = RetryLayer::http(POLICY).on(&STORE);
-    assert_eq!(allocations(layer.layer(GOOD), plain), 0);
-    assert_eq!(allocations(UpstreamLayer::http(&STORE).layer(GOOD), plain), 0);
-    assert_eq!(allocations(RefusalLayer::new().layer(GOOD), plain), 0);
+    assert_eq!(allocations(layer.layer(good()), plain), 0);
+    assert_eq!(allocations(UpstreamLayer::http(&STORE).layer(good()), plain), 0);
+    assert_eq!(allocations(RefusalLayer::new().layer(good()), plain), 0);
     // The clone of a map of headers.
     let with_headers = || Request::builder().header("accept", "*/*").body(()).unwrap();
     let cloned = measure(|| drop(black_box(black_box(&with_headers()).clone()))).count_total
         - measure(|| drop(black_box(with_headers()))).count_total;
-    assert_eq!(allocations(layer.layer(GOOD), with_headers), cloned);
+    assert_eq!(allocations(layer.layer(good()), with_headers), cloned);
     // The body that is shared by the attempts.
     let kept = layer.keeping(9);
     let body = || Request::new(Full::<Bytes>::from("body"));
-    assert_eq!(allocations(kept.layer(GOOD), body), 1);
+    assert_eq!(allocations(kept.layer(good()), body), 1);
 }
 
 #[test]
 fn a_deadline_allocates_what_its_headers_need() {
-    let server = DeadlineLayer::new(Duration::from_secs(9)).layer(GOOD);
+    let server = DeadlineLayer::new(Duration::from_secs(9)).layer(good());
     // The map of extensions, its table and the box of the deadline.
     assert!(allocations(server, || Request::new(())) <= 3);
-    let client = TimeLeftLayer::new().layer(GOOD);
+    let client = TimeLeftLayer::new().layer(good());
     assert_eq!(allocations(client, || Request::new(())), 0, "without a deadline");
 }
 

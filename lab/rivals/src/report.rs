@@ -23,8 +23,7 @@ pub fn numbers(tables: &[Table]) -> String {
 /// less. Returns `None` for a row without the crate.
 fn summary(table: &Table) -> Option<String> {
     let own = quickest(table, &is_own)?;
-    let rival =
-        |less| quickest(table, &|line: &Line| !is_own(line) && !by_hand(line) && line.less == less);
+    let rival = |less| quickest(table, &|line: &Line| is_rival(line) && line.less == less);
     let ratio = |line: &Line| format!("{:.2}", table.figure(own).ratio / table.figure(line).ratio);
     let time = |line: &Line| nanos(table.figure(line).nanos);
     let mut text =
@@ -59,6 +58,11 @@ fn quickest<'a>(table: &'a Table, wanted: &dyn Fn(&Line) -> bool) -> Option<&'a 
 
 fn is_own(line: &Line) -> bool {
     line.name.contains("**resile**")
+}
+
+/// Returns whether a line is neither the crate, nor its layer, nor written by hand.
+fn is_rival(line: &Line) -> bool {
+    !is_own(line) && !line.name.contains("**resile-tower**") && !by_hand(line)
 }
 
 fn by_hand(line: &Line) -> bool {

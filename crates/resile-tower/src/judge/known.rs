@@ -35,6 +35,12 @@ impl<T, E, L: Rule<T, E>, H: Check> Classify<Failed<T>> for Known<L, H, E> {
     }
 }
 
+impl<L: Clone, H: Clone, E> Clone for Known<L, H, E> {
+    fn clone(&self) -> Self {
+        Self { rule: self.rule.clone(), check: self.check.clone(), error: PhantomData }
+    }
+}
+
 impl<L, H, E> fmt::Debug for Known<L, H, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Known").finish_non_exhaustive()

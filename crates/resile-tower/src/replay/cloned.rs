@@ -7,6 +7,7 @@ use super::sealed::{Copies, Replay};
 #[non_exhaustive]
 pub struct Cloned;
 
+#[diagnostic::do_not_recommend]
 impl<Req: Clone> Replay<Req> for Cloned {
     type Request = Req;
     type Copies = Clones<Req>;

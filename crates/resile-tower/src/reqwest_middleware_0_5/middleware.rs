@@ -9,7 +9,7 @@ use resile::upstream::{Target, TargetFor, Via};
 use resile::{Never, RetryPolicy, Run};
 
 use super::attempt::Rule;
-use super::on::{On, Place};
+use super::on::{HTTP, On, Place};
 use crate::Failed;
 use crate::deadline::shorter;
 use crate::ended::ended;
@@ -110,6 +110,7 @@ where
         };
         let call = Call { policy, rule, token: self.token.clone(), request, extensions, next };
         match self.on.0.clone() {
+            Place::Default => call.on(&HTTP).await,
             Place::Static(upstream) => call.on(upstream).await,
             Place::Shared(upstream) => call.on(upstream).await,
         }

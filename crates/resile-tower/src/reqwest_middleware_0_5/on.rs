@@ -12,15 +12,17 @@ pub struct On(pub(super) Place);
 /// Where the upstream is.
 #[derive(Clone)]
 pub(super) enum Place {
+    /// [`HTTP`]. A constant of Rust 1.85 cannot refer to it.
+    Default,
     Static(&'static Upstream),
     Shared(Arc<Upstream>),
 }
 
 /// The upstream of a middleware that was given none.
-static HTTP: Upstream = Upstream::new("http");
+pub(super) static HTTP: Upstream = Upstream::new("http");
 
 impl On {
-    pub(super) const DEFAULT: Self = Self(Place::Static(&HTTP));
+    pub(super) const DEFAULT: Self = Self(Place::Default);
 }
 
 /// A name without shared parts.
@@ -45,6 +47,7 @@ impl From<Arc<Upstream>> for On {
 impl fmt::Debug for On {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match &self.0 {
+            Place::Default => HTTP.name(),
             Place::Static(upstream) => upstream.name(),
             Place::Shared(upstream) => upstream.name(),
         };

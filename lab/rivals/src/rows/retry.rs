@@ -127,6 +127,9 @@ fn plain<J: Job>(job: J) -> Vec<Contender> {
             by_hand(|| job.attempt(), black_box(5), black_box(Duration::ZERO))
         }),
         contender!(J::ATTEMPTS, "**resile**", [] => resile::retry(|_| job.attempt(), black_box(&AT_ONCE), Never)),
+        contender!(J::ATTEMPTS, "**resile-tower**", [
+            let mut service = RetryLayer::new(black_box(AT_ONCE)).layer(service_fn(move |()| job.attempt()));
+        ] => async { service.ready().await?.call(()).await }),
     ];
     // Only in this row does this crate read the clock too.
     if J::NAME == PendsOnce::NAME {
@@ -134,10 +137,6 @@ fn plain<J: Job>(job: J) -> Vec<Contender> {
             by_hand_timed(|| job.attempt(), black_box(5), black_box(Duration::ZERO))
         }));
     }
-    let layer = RetryLayer::new(AT_ONCE).layer(service_fn(move |()| job.attempt()));
-    all.push(contender!(J::ATTEMPTS, "**resile**, as a layer of `tower`", [let mut service = layer.clone();] => {
-        async { service.ready().await?.call(()).await }
-    }));
     all.extend(rivals!(job, J, "", call => call));
     all
 }
@@ -158,6 +157,10 @@ fn paid<J: Job>(job: J) -> Vec<Contender> {
         contender!(J::ATTEMPTS, "**resile**", [] => {
             resile::retry(|_| job.attempt(), black_box(&AT_ONCE), Never).on(black_box(&PAID))
         }),
+        contender!(J::ATTEMPTS, "**resile-tower**", [
+            let layer = RetryLayer::new(black_box(AT_ONCE)).on(black_box(&PAID));
+            let mut service = layer.layer(service_fn(move |()| job.attempt()));
+        ] => async { service.ready().await?.call(()).await }),
         contender!(J::ATTEMPTS, "tower that never waits, its `TpsBudget`", [let mut service = at_once.clone();] => {
             async { service.ready().await?.call(()).await }
         })
@@ -249,6 +252,9 @@ fn delayed<J: Job>(job: J) -> Vec<Contender> {
     vec![
         contender!(J::ATTEMPTS, "hand-written loop", [] => by_hand(|| job.attempt(), black_box(5), black_box(SHORT))),
         contender!(J::ATTEMPTS, "**resile**", [] => resile::retry(|_| job.attempt(), black_box(&LATER), Never)),
+        contender!(J::ATTEMPTS, "**resile-tower**", [
+            let mut service = RetryLayer::new(black_box(LATER)).layer(service_fn(move |()| job.attempt()));
+        ] => async { service.ready().await?.call(()).await }),
         contender!(J::ATTEMPTS, "backon", [] => (|| job.attempt()).retry(black_box(BACKON.with_delay(SHORT)))),
         contender!(J::ATTEMPTS, "tokio-retry2", [] => {
             let strategy = FixedInterval::new(black_box(SHORT)).take(4);

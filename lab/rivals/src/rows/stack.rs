@@ -13,6 +13,7 @@ use failsafe::{backoff, failure_policy};
 use layered::Service as _;
 use recloser::{AsyncRecloser, Recloser};
 use resile::{Backoff, Breaker, Budget, Never, RetryPolicy, Upstream};
+use resile_tower::RetryLayer;
 use tick::Clock as Tick;
 use tokio::time::timeout;
 use tokio_retry2::strategy::FixedInterval;
@@ -125,6 +126,10 @@ fn stacks<J: Job>(job: J) -> Vec<Contender> {
         contender!(J::ATTEMPTS, "**resile**", [] => {
             resile::retry(|_| job.attempt(), black_box(&POLICY), Never).on(&UPSTREAM)
         }),
+        contender!(J::ATTEMPTS, "**resile-tower**", [
+            let layer = RetryLayer::new(black_box(POLICY)).on(&UPSTREAM);
+            let mut service = ServiceBuilder::new().layer(layer).service(service_fn(move |()| job.attempt()));
+        ] => async { service.ready().await?.call(()).await }),
         contender!(J::ATTEMPTS, "tower that never waits, tower-resilience's breaker", [let mut service = tower.clone();] => {
             async { service.ready().await?.call(()).await }
         })
