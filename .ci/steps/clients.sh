@@ -72,7 +72,7 @@ whole_clients() {
 # Each feature of `resile-clients` and the oldest Rust that builds it, with the versions of the lock file.
 CLIENT_MINIMUMS="
 async-nats-0_51     1.89
-aws-smithy-1        1.95
+aws-smithy-1        1.94
 lapin-4             1.88
 object_store-0_14   1.85
 recoverable-0_3     1.95

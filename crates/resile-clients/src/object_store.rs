@@ -31,10 +31,10 @@ use crate::rule::{always, never};
 /// ```
 /// use object_store::client::HttpErrorKind;
 /// use object_store::retry::RetryFailure;
-/// use resile_clients::object_store;
+/// use resile_clients::object_store::failure;
 ///
 /// let timeout = RetryFailure::Transport(HttpErrorKind::Timeout);
-/// assert!(object_store::failure(&timeout).unwrap().is_again());
+/// assert!(failure(&timeout).unwrap().is_again());
 /// ```
 #[must_use]
 pub fn failure(failure: &RetryFailure) -> Option<Verdict> {
@@ -73,13 +73,13 @@ pub fn failure(failure: &RetryFailure) -> Option<Verdict> {
 /// use std::time::Duration;
 ///
 /// use object_store::PutMultipartOptions;
-/// use resile_clients::object_store::{self, PartRetry};
+/// use resile_clients::object_store::{PartRetry, failure};
 /// use resile_clients::resile::{Budget, RetryPolicy};
 ///
 /// let policy = RetryPolicy::new()
 ///     .with_attempts(4)
 ///     .with_total_timeout(Duration::from_secs(60))
-///     .with_classifier(object_store::failure);
+///     .with_classifier(failure);
 /// let budget = Arc::new(Budget::new()); // one for all uploads
 /// let parts = PartRetry::new(policy).with_budget(Arc::clone(&budget));
 /// let options = PutMultipartOptions::default().with_retry_policy(Arc::new(parts));

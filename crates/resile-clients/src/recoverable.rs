@@ -18,7 +18,7 @@ use crate::rule::{if_idempotent, never};
 ///
 /// ```
 /// use recoverable::{Recovery, RecoveryInfo};
-/// use resile_clients::{Idempotency::Idempotent, recoverable};
+/// use resile_clients::{Idempotency::Idempotent, recoverable::error};
 ///
 /// struct Busy;
 ///
@@ -27,7 +27,7 @@ use crate::rule::{if_idempotent, never};
 ///         RecoveryInfo::retry()
 ///     }
 /// }
-/// assert!(recoverable::error(&Busy, Idempotent).unwrap().is_again());
+/// assert!(error(&Busy, Idempotent).unwrap().is_again());
 /// ```
 #[must_use]
 pub fn error<E: Recovery + ?Sized>(error: &E, idempotency: Idempotency) -> Option<Verdict> {
