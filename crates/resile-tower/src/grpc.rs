@@ -7,13 +7,14 @@ use std::fmt;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use resile::classify::Cut;
 use resile::http::Classifier;
+use resile::upstream::Target;
 use resile::{RetryPolicy, Verdict};
 use resile_clients::Idempotency;
 use resile_clients::grpc::{Pushback, code};
 
 use crate::http::judge::{judged_answer, judged_error};
 use crate::judge::{Judged, SealedJudge, SealedRule, is_failure};
-use crate::{BoxError, RetryLayer};
+use crate::{BoxError, RetryLayer, UpstreamLayer};
 
 /// Judges the answers of gRPC by their status and the pushback of the server, and errors as
 /// [`Http`](crate::http::Http) does.
@@ -58,6 +59,14 @@ impl RetryLayer<Grpc> {
     #[track_caller]
     pub fn grpc(policy: RetryPolicy, idempotency: Idempotency) -> Self {
         Self::of(policy, Grpc { idempotency })
+    }
+}
+
+impl<X: Target> UpstreamLayer<Grpc, X> {
+    /// Makes a layer for a channel of gRPC. [`Grpc`] judges its answers and errors, so a breaker sees a
+    /// status in the headers of an answer. A call is one attempt, so its idempotency does not matter.
+    pub const fn grpc(target: X) -> Self {
+        Self::of(target, Grpc { idempotency: Idempotency::NotIdempotent })
     }
 }
 

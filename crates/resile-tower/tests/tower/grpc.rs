@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use http::{Request, Response};
-use resile_tower::RetryLayer;
 use resile_tower::resile::http::Classifier;
+use resile_tower::resile::{Breaker, StopReason, Upstream};
 use resile_tower::resile_clients::Idempotency::{self, Idempotent, NotIdempotent};
+use resile_tower::{RetryLayer, UpstreamLayer};
 use tokio::time::Instant;
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -63,6 +64,20 @@ async fn the_server_says_when() {
     let (calls, took) = asked(Idempotent, headers, request()).await;
     assert_eq!(calls, 2);
     assert!(took >= Duration::from_millis(2500));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_breaker_sees_the_status() {
+    static WEATHER: Upstream =
+        Upstream::new("weather").with_breaker(Breaker::new().with_consecutive(1));
+    let channel = service_fn(async |_: Request<String>| {
+        let answer = Response::builder().header("grpc-status", "14").header("grpc-message", "down");
+        Ok::<_, Infallible>(answer.body(()).unwrap())
+    });
+    let service = UpstreamLayer::grpc(&WEATHER).layer(channel);
+    let answer = service.clone().oneshot(request()).await.unwrap();
+    assert_eq!(answer.headers()["grpc-message"], "down");
+    assert_eq!(service.oneshot(request()).await.unwrap_err().reason(), StopReason::Open);
 }
 
 #[tokio::test(start_paused = true)]
