@@ -140,8 +140,10 @@ impl Law {
         (self.clean, self.next_step) = (0.0, terms.turn);
         let held = float(resume.saturating_sub(now.max(self.held_until)));
         self.held_until = self.held_until.max(resume);
-        // A refusal now and then, before most of the burst is back, is no sign of a burst.
-        if self.refused_at.is_none() || self.burst(terms, now) > 0.5 * self.share {
+        // A refusal now and then, before most of the burst is back, is no sign of a burst. Neither is
+        // one of a limit without a burst.
+        let is_back = self.refused_at.is_none() || self.burst(terms, now) > 0.5 * self.share;
+        if is_back && terms.least_burst < 0.5 {
             self.cut_at = Some(now);
         }
         let is_first = self.cut_at.is_some_and(|at| now < at.saturating_add(terms.window.max(1)));
@@ -298,6 +300,16 @@ mod tests {
             }
             prop_assert!(law.share() >= 0.5);
         }
+    }
+
+    /// Without a burst each refusal counts, at once.
+    #[test]
+    fn a_limit_without_a_burst_is_learned_from_the_first_refusal_on() {
+        let (terms, mut law) = (Terms::of(&Rate::per_second(100).with_burst(10)), Law::new());
+        for now in 0..100 {
+            assert_eq!(law.refuse(&terms, 10_000_000, now, now), now);
+        }
+        assert!((law.share() - 0.9).abs() < 1e-6, "{}", law.share());
     }
 
     /// A burst that a provider remembers for a window says nothing about the rate.

@@ -10,6 +10,7 @@ use resile::upstream::{Resource, Shared};
 use super::census::Census;
 use super::holds::Holds;
 use super::job::Job;
+use super::learned::Own;
 use super::notices::Notices;
 use super::pace::Pace;
 use super::votes::Votes;
@@ -45,6 +46,8 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) stepped_at: Option<Duration>,
     pub(super) pace: Pace,
     pub(super) notices: Notices,
+    /// One for each limit of the quota.
+    pub(super) owns: Vec<Own>,
     /// One for each lease.
     pub(super) alarms: Vec<Alarm>,
     /// The longest time without a grant of all alarms that are on.
@@ -63,12 +66,13 @@ impl<'a, M: Timer> Agent<'a, M> {
     pub(super) fn new(shared: &'a Shared<'a, M>, context: &'a Context) -> Self {
         let Context { plan, keys, id, meter, .. } = context;
         let upstream = shared.upstream();
-        let mut leases = Vec::new();
+        let (mut leases, mut owns) = (Vec::new(), Vec::new());
         let mut tokens = 0;
         for dimension in Dimension::ALL {
             if let Some(rate) = upstream.quota().and_then(|quota| quota.rate(dimension)) {
                 let resource = Resource::Quota(dimension);
                 leases.push(Lease::new(resource, Scale::of_rate(&rate), 0));
+                owns.push(Own::new(dimension, rate, false));
             }
         }
         if let Some(budget) = upstream.budget().filter(|_| plan.shares_budget) {
@@ -103,6 +107,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             stepped_at: None,
             pace: Pace::new(plan.timeout),
             notices: Notices::new(),
+            owns,
             alarms,
             starves_for: None,
             meter,
@@ -166,6 +171,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             jobs.push(Job::Renew(MEMBER_TTL));
             if self.has_quota() {
                 jobs.push(Job::Limits);
+                jobs.push(Job::Learn(self.reports()));
             }
             if has_cooldown && self.subscribed != Some(generation) {
                 jobs.push(Job::Subscribe);

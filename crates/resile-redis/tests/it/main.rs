@@ -18,6 +18,7 @@ mod faults;
 mod figures;
 mod impatient;
 mod latency;
+mod learned;
 mod leave;
 mod limit;
 mod log;

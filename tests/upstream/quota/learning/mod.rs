@@ -48,6 +48,14 @@ async fn a_sliding_limit_is_used_and_rarely_refuses() {
     is_used_and_rarely_refuses(World::per_minute(Counts::Sliding, 600, 2), 300, 1_200).await;
 }
 
+/// A small burst needs no lesson of its own.
+#[tokio::test(start_paused = true)]
+async fn a_sliding_limit_and_a_small_burst() {
+    let world = World::per_minute(Counts::Sliding, 600, 9);
+    let world = World { burst: Some(6), has_cooldown: false, has_hint: false, ..world };
+    is_used_and_rarely_refuses(world, 300, 1_200).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_bucket_is_used_and_rarely_refuses() {
     is_used_and_rarely_refuses(World::per_minute(Counts::Bucket, 600, 3), 0, 600).await;
