@@ -123,13 +123,13 @@ impl Law {
     pub(super) fn burst(&self, terms: &Terms, now: u64) -> f64 {
         let Some(refused_at) = self.refused_at else { return self.share.min(1.0) };
         let turns = float(now.saturating_sub(refused_at)) / terms.turn;
-        let regrown = terms.least_burst * (turns - 1.0).max(0.0).min(60.0).exp2();
+        let regrown = terms.least_burst * (turns - 1.0).clamp(0.0, 60.0).exp2();
         regrown.min(self.share).min(1.0)
     }
 
     /// Returns whether the configured limit is used as if nothing had been learned.
     pub(super) fn is_at_rest(&self, terms: &Terms, now: u64) -> bool {
-        self.share == 1.0 && self.top == 1.0 && self.most >= 1.0 && self.burst(terms, now) >= 1.0
+        self.share >= 1.0 && self.top <= 1.0 && self.most >= 1.0 && self.burst(terms, now) >= 1.0
     }
 
     /// Learns from a refusal at `now` of a call whose cost refills in `cost` nanoseconds. All calls
@@ -320,7 +320,7 @@ mod tests {
             let now = second * 1_000_000_000;
             assert!(law.refuse(&terms, 100_000_000, now, now) > now);
         }
-        assert_eq!(law.share(), 1.0);
+        assert!(law.share() >= 1.0);
         assert!(law.burst(&terms, 60_000_000_000) < 0.01);
         assert!(law.burst(&terms, 900_000_000_000) >= 1.0);
     }

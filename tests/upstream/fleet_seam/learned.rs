@@ -22,8 +22,8 @@ impl Learned {
         members: u32,
     ) {
         let Some(learned) = shared.learned(dimension) else { return };
-        let mut shares = self.shares.lock().unwrap();
-        let share = shares.entry(dimension).or_insert(1.0);
+        let mut all = self.shares.lock().unwrap();
+        let share = all.entry(dimension).or_insert(1.0);
         // Each refusal is seen by one member, and growth by all.
         let growth = learned.change.max(0.0) / f64::from(members);
         *share += learned.change.min(0.0) + growth;

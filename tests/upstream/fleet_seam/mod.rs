@@ -217,7 +217,8 @@ async fn what_one_learns_is_used_by_all() {
                 let admission = upstream.admit(Never).await.unwrap();
                 let now = began.elapsed();
                 let (level, at) = *provider.lock().unwrap();
-                let level = (level + (now - at).as_secs_f64() * half).min(f64::from(BURST));
+                let level =
+                    (level + now.saturating_sub(at).as_secs_f64() * half).min(f64::from(BURST));
                 let is_accepted = level >= 1.0;
                 *provider.lock().unwrap() = (if is_accepted { level - 1.0 } else { level }, now);
                 sleep(SECOND / 20).await;

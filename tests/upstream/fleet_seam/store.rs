@@ -65,6 +65,7 @@ impl Store {
     }
 
     /// Sets the share of the configured limit that refills.
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a share")]
     pub(super) fn scale(&self, resource: Resource, share: f64) {
         if let Some(account) = self.accounts.lock().unwrap().get_mut(&resource) {
             account.pass(Instant::now());
