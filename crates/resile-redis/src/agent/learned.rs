@@ -27,6 +27,8 @@ pub(super) struct Own {
 
 /// The share below which a learned limit is told, and the share from which its end is.
 const LOW: f64 = 0.9;
+/// The part of a told share below which another one is told.
+const AGAIN: f64 = 0.8;
 const NEAR: f64 = 0.97;
 
 impl Own {
@@ -119,7 +121,8 @@ impl<M: Timer> Agent<'_, M> {
                 );
             }
             let learned = share / most;
-            if learned < LOW && learned < 0.8 * own.told_share {
+            let low = if own.told_share < 1.0 { AGAIN * own.told_share } else { LOW };
+            if learned < low {
                 own.told_share = learned;
                 tracing::warn!(
                     target: "resile",
