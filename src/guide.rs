@@ -128,7 +128,8 @@ chapter! {
 
 chapter! {
     quotas ["reqwest"] [
-        "crate::Quota" "crate::http::learn" "crate::quota::learn" "crate::Upstream::at_cost"
+        "crate::Quota" "crate::Quota::with_learning" "crate::http::learn" "crate::quota::learn"
+        "crate::Upstream::at_cost" "crate::Upstream::quota_rate"
         "crate::quota::record" "crate::quota::Charge" "#quota" "#priority"
         "crate::upstream::AtCost::with_group" "crate::Bulkhead" "crate::Cooldown"
     ]

@@ -13,6 +13,7 @@ settings! {
     ///   rates too.
     /// * `concurrency`, `queue`: whole numbers.
     /// * `learning`: `"off"`, `"lower"` or `"both"`, see [`Learning`](crate::quota::Learning).
+    /// * `shadow`: true if the quota only watches.
     /// * `charge`: a map of `maximum_reserved`, `refund`, `default_maximum`, `output_weight`,
     ///   `cache_read_weight` and `cache_write_weight`.
     ///
@@ -44,6 +45,7 @@ settings! {
             => |quota, limit| quota.with_concurrency(limit),
         "queue": IntegerVisitor::from_0 => |quota, waiting| quota.with_queue(waiting),
         "learning": LearningVisitor => |quota, learning| quota.with_learning(learning),
+        "shadow": FlagVisitor => |quota, is_shadow| quota.with_shadow(is_shadow),
         "charge": Reader::<Changed<Charge>>::at => |quota, charge| quota.with_charge(charge),
     }
 

@@ -10,7 +10,7 @@ use super::{CallKind, Event, EventKind, HeldBy, Observe};
 use crate::breaker::{State, Transition};
 #[cfg(feature = "fleet")]
 use crate::fleet;
-use crate::quota::Dimension;
+use crate::quota::{Dimension, Finding};
 use crate::verdict::{Cut, Health};
 
 /// An observer that publishes events through the `metrics` facade. Usage:
@@ -46,6 +46,7 @@ use crate::verdict::{Cut, Health};
 /// | `resile_fleet_age_seconds` | gauge | | time since the store last answered |
 /// | `resile_fleet_transitions_total` | counter | `to`: `joining`, `shared`, `coasting`, `safe`, `learning` | changes of the fleet's state |
 /// | `resile_quota_findings_total` | counter | `dimension`: as above; `by`: `reported`, `refused`, `accepted` | signs that a limit of the provider is not the configured one |
+/// | `resile_quota_shadow_total` | counter | `event`: `attempted`, `delayed`, `refused` | attempts on a quota in shadow mode, and those that it would have delayed or refused |
 /// | `resile_quota_used_share` | gauge | `dimension`: as above | share of the configured limit that the quota uses, 1 without a sign |
 /// | `resile_quota_refused_total` | counter | | attempts that the caller's own limit refused |
 ///
@@ -195,14 +196,16 @@ fn publish(event: &Event<'_>, name: &SharedString) {
         EventKind::Fleet(status) => {
             count("resile_fleet_transitions_total", "to", status.state.as_str());
         }
-        EventKind::Learned(finding) => {
-            let (upstream, dimension) = (name.clone(), finding.dimension.as_str());
-            let (series, by) = ("resile_quota_findings_total", finding.by.as_str());
-            counter!(series, "upstream" => upstream, "dimension" => dimension, "by" => by)
-                .increment(1);
-        }
+        EventKind::Learned(finding) => found(name, &finding),
         EventKind::Lost { .. } => {}
     }
+}
+
+/// Counts a sign that a limit is not the configured one.
+fn found(name: &SharedString, finding: &Finding) {
+    let (dimension, by) = (finding.dimension.as_str(), finding.by.as_str());
+    let (series, upstream) = ("resile_quota_findings_total", name.clone());
+    counter!(series, "upstream" => upstream, "dimension" => dimension, "by" => by).increment(1);
 }
 
 fn gauges(event: &Event<'_>, name: &SharedString) {
@@ -238,6 +241,13 @@ fn gauges(event: &Event<'_>, name: &SharedString) {
     show("resile_quota_level", "input", quota.input);
     show("resile_quota_level", "output", quota.output);
     show("resile_quota_level", "tokens", quota.tokens);
+    if let Some(shadow) = quota.shadow {
+        let counts = [("attempted", shadow.attempts), ("delayed", shadow.delayed)];
+        for (event, count) in counts.into_iter().chain([("refused", shadow.refused)]) {
+            counter!("resile_quota_shadow_total", "upstream" => name.clone(), "event" => event)
+                .absolute(count);
+        }
+    }
     for dimension in Dimension::ALL {
         if let Some(share) = quota.used_share(dimension) {
             let (series, dimension) = ("resile_quota_used_share", dimension.as_str());
@@ -294,6 +304,10 @@ fn describe() {
     describe_counter!(
         "resile_quota_findings_total",
         "Signs that a limit of the provider is not the configured one."
+    );
+    describe_counter!(
+        "resile_quota_shadow_total",
+        "Attempts on a quota in shadow mode, and those it would have delayed or refused."
     );
     describe_gauge!(
         "resile_quota_used_share",

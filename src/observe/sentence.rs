@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::event::{CallKind, Event, EventKind, HeldBy};
 use super::one_line::OneLine;
 use crate::policy::StopReason;
-use crate::quota::{Evidence, Finding};
+use crate::quota::{Evidence, Finding, Shadow};
 
 impl fmt::Display for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -101,7 +101,9 @@ impl fmt::Display for Event<'_> {
                 }
             }
             EventKind::Limiting { by, limit, hold } => self.write_limiting(f, by, limit, hold),
-            EventKind::Relieved { by, lasted, times } => write_relieved(f, by, lasted, times),
+            EventKind::Relieved { by, lasted, times } => {
+                write_relieved(f, by, lasted, times, self.shadow_of(by))
+            }
             EventKind::Learned(finding) => write_finding(f, &finding),
             EventKind::Breaker(transition) => transition.fmt(f),
             #[cfg(feature = "fleet")]
@@ -111,6 +113,11 @@ impl fmt::Display for Event<'_> {
 }
 
 impl Event<'_> {
+    /// Returns what a quota in shadow mode would have done, for an event of the quota.
+    fn shadow_of(&self, by: HeldBy) -> Option<Shadow> {
+        self.gauges.quota.filter(|_| by == HeldBy::Quota)?.shadow
+    }
+
     /// Writes that a part begins to limit calls, with its numbers and what it means for calls.
     fn write_limiting(
         &self,
@@ -132,6 +139,9 @@ impl Event<'_> {
                 f.write_str("further calls wait or are refused")
             }
             HeldBy::Quota => {
+                if gauges.quota.is_some_and(|levels| levels.shadow.is_some()) {
+                    return f.write_str("quota in shadow mode used up: further calls would wait");
+                }
                 let queued = gauges.quota.map_or(0, |levels| levels.waiting);
                 write!(f, "quota used up: {queued} queued, further calls wait or are refused")
             }
@@ -188,7 +198,11 @@ fn write_relieved(
     by: HeldBy,
     lasted: Duration,
     times: u64,
+    shadow: Option<Shadow>,
 ) -> fmt::Result {
+    if let Some(shadow) = shadow {
+        return write!(f, "quota in shadow mode has units again: {shadow}");
+    }
     let (words, one, many) = match by {
         HeldBy::Budget => ("retry budget pays again", "retry not made", "retries not made"),
         HeldBy::Bulkhead => ("bulkhead has room again", "wait or refusal", "waits or refusals"),

@@ -10,6 +10,8 @@ use super::{Cost, Demand, Dimension, Estimate, Quota, TooLarge};
 pub(crate) enum Ask {
     /// The cost is reserved.
     Reserved(Reserved),
+    /// The quota only watches, and would have made the attempt wait or refused it.
+    Shadowed(Reserved),
     /// The attempt waits at `place`. It asks again at `asks_at`, or when it is woken. Its cost
     /// cannot fit before `earliest`.
     Waiting { place: Place, asks_at: u64, earliest: u64, is_new: bool },
@@ -48,6 +50,9 @@ impl Quota {
         let cost = &demand.cost;
         let reserved = self.price(cost);
         let amounts = reserved.amounts(cost);
+        if self.is_shadow {
+            return self.watch(reserved, &amounts, now);
+        }
         let take = || {
             if now < not_before {
                 return None;
@@ -114,6 +119,39 @@ impl Quota {
         }
         let earliest = self.earliest(&amounts, ahead).max(not_before);
         Ask::Waiting { place, asks_at, earliest, is_new }
+    }
+
+    /// Admits an attempt in shadow mode.
+    fn watch(&self, reserved: Reserved, amounts: &Amounts, now: u64) -> Ask {
+        self.counts.admit();
+        match self.take(amounts, reserved.output(), now) {
+            Take::Taken => return Ask::Reserved(reserved),
+            Take::Last => {
+                self.signal.hint();
+                return Ask::Reserved(reserved);
+            }
+            Take::Refused => {}
+        }
+        self.note_wait(true, now);
+        self.note_need();
+        if self.too_large(amounts).is_some() || self.is_queue_full(amounts, now) {
+            self.counts.refuse();
+            self.enter_anyway();
+            return Ask::Shadowed(Reserved::UNCHARGED);
+        }
+        self.counts.delay();
+        self.take_anyway(amounts, reserved.output(), now);
+        Ask::Shadowed(reserved)
+    }
+
+    /// Returns whether as many attempts as may wait would wait: the debt is their cost.
+    fn is_queue_full(&self, amounts: &Amounts, now: u64) -> bool {
+        let queue = i64::from(self.queue);
+        self.buckets.iter().zip(amounts).any(|(bucket, amount)| {
+            let most = queue.saturating_mul(i64::from(*amount));
+            let is_short = |level: i64| level < i64::from(*amount) && level.min(0) <= -most;
+            bucket.as_ref().is_some_and(|bucket| *amount > 0 && is_short(bucket.level(now)))
+        })
     }
 
     /// Returns the part of the cost that is larger than a burst.

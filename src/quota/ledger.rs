@@ -1,11 +1,9 @@
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use super::bucket::Take;
 use super::finding::Findings;
-use super::pace::Found;
 use super::reserved::{Amounts, Change, Reserved};
-use super::{Cost, Dimension, Evidence, Finding, Learning, Limits, Quota, Rate, Usage};
+use super::{Cost, Dimension, Quota, Usage};
 
 /// The account of a quota: what is taken, charged and given back. Nothing here waits.
 impl Quota {
@@ -32,6 +30,24 @@ impl Quota {
             self.unsettled.fetch_add(u64::from(output), Ordering::AcqRel);
         }
         all
+    }
+
+    /// Takes the amounts although they do not fit. The levels become a debt.
+    pub(super) fn take_anyway(&self, amounts: &Amounts, output: u32, now: u64) {
+        self.enter_anyway();
+        for (bucket, amount) in self.buckets.iter().zip(amounts) {
+            if let Some(bucket) = bucket {
+                bucket.change(0, u64::from(*amount), now);
+            }
+        }
+        self.unsettled.fetch_add(u64::from(output), Ordering::AcqRel);
+    }
+
+    /// Takes a place among the attempts in flight, also above the limit.
+    pub(super) fn enter_anyway(&self) {
+        if self.concurrency != u32::MAX {
+            self.in_flight.fetch_add(1, Ordering::AcqRel);
+        }
     }
 
     /// Gives back what was taken before the dimension at `until` refused.
@@ -88,6 +104,9 @@ impl Quota {
         usage: Usage,
         now: u64,
     ) -> (u64, u64) {
+        if self.is_shadow && reserved.is_uncharged() {
+            return (0, 0);
+        }
         let (had_input, had_output) = (reserved.is_input_charged(), reserved.is_output_charged());
         let mut change = reserved.charge(cost, &self.charge, usage);
         if !had_input && reserved.is_input_charged() && cost.known_input().is_none() {
@@ -150,6 +169,9 @@ impl Quota {
     /// Ends an attempt that was sent. What it has reserved or charged stands.
     #[inline]
     pub(crate) fn end(&self, cost: &Cost<'_>, reserved: Reserved) {
+        if self.is_shadow && reserved.is_uncharged() {
+            return self.exit();
+        }
         if !reserved.is_output_charged() {
             self.settle_output(reserved.output());
         } else if self.charge.refunds() {
@@ -164,6 +186,9 @@ impl Quota {
     /// Ends an attempt that was not sent: gives everything back.
     #[cold]
     pub(crate) fn cancel(&self, cost: &Cost<'_>, reserved: Reserved) {
+        if self.is_shadow && reserved.is_uncharged() {
+            return self.exit();
+        }
         if let Some(bucket) = &self.buckets[Dimension::Requests.index()] {
             bucket.give_back(1);
         }
@@ -189,7 +214,8 @@ impl Quota {
         resume: u64,
         now: u64,
     ) -> Findings {
-        let amounts = reserved.amounts(cost);
+        let is_uncharged = self.is_shadow && reserved.is_uncharged();
+        let amounts = if is_uncharged { Reserved::NONE } else { reserved }.amounts(cost);
         let mut change = Change { input: (0, 0), output: (0, 0) };
         // A reported level has no part of the refused input.
         if !reserved.is_input_charged() && !reserved.is_reported() {
@@ -213,98 +239,8 @@ impl Quota {
         findings
     }
 
-    /// Empties a dimension after a refusal for the caller's own limit. After a report it stays as
-    /// reported, and its limit is no cause if the amount would still fit.
-    fn empty(
-        &self,
-        dimension: Dimension,
-        amount: u32,
-        is_reported: bool,
-        resume: u64,
-        now: u64,
-    ) -> Option<Finding> {
-        let bucket = self.buckets[dimension.index()].as_ref()?;
-        if amount == 0 || is_reported && bucket.level(now) >= i64::from(amount) {
-            if !is_reported {
-                self.lower(dimension, 0, resume.max(now));
-            }
-            return None;
-        }
-        let (until, found) = match self.learning {
-            Learning::Off => (resume.max(now), None),
-            _ => {
-                let cost = bucket.rate().time_of(u64::from(amount));
-                bucket.pace().refuse(bucket.rate(), cost, resume, now)
-            }
-        };
-        if !is_reported {
-            self.lower(dimension, 0, until);
-        }
-        Some(self.finding(dimension, found?))
-    }
-
-    /// Puts a share of the configured limit in words.
-    fn finding(&self, dimension: Dimension, found: Found) -> Finding {
-        let configured = self.rate(dimension).unwrap_or(Rate::new(0, Duration::ZERO));
-        Finding {
-            dimension,
-            configured,
-            found: configured.scaled(found.share),
-            by: found.by,
-            is_used: found.is_used,
-        }
-    }
-
-    /// Learns that a call waits at `now`, and whether calls have waited since the last time.
-    pub(super) fn note_wait(&self, has_waited: bool, now: u64) {
-        for (dimension, bucket) in Dimension::ALL.into_iter().zip(&self.buckets) {
-            let Some(bucket) = bucket.as_ref().filter(|bucket| bucket.pace().is_on()) else {
-                continue;
-            };
-            if bucket.pace().wait(bucket.rate(), has_waited, now).is_some() {
-                self.accepted.fetch_or(1 << dimension.index(), Ordering::Relaxed);
-            }
-        }
-    }
-
-    /// Takes the findings that the configured limit is in use again.
-    #[inline]
-    pub(crate) fn accepted(&self) -> Option<Findings> {
-        if self.accepted.load(Ordering::Relaxed) == 0 {
-            return None;
-        }
-        let news = self.accepted.swap(0, Ordering::Relaxed);
-        Some(Dimension::ALL.map(|dimension| {
-            let share = self.buckets[dimension.index()].as_ref()?.pace().share();
-            let found = Found { share, by: Evidence::Accepted, is_used: true };
-            (news >> dimension.index() & 1 == 1).then(|| self.finding(dimension, found))
-        }))
-    }
-
-    /// Returns the limit of a dimension that is in use: the learned share of the configured one.
-    pub(crate) fn used_rate(&self, dimension: Dimension) -> Option<Rate> {
-        let bucket = self.buckets[dimension.index()].as_ref()?;
-        Some(bucket.rate().scaled(bucket.pace().share()))
-    }
-
-    /// Lowers the levels to the limits that the provider has reported, and compares these with the
-    /// configured ones. Returns what is worth a line.
-    #[cold]
-    pub(crate) fn learn(&self, reserved: &mut Reserved, limits: &Limits, now: u64) -> Findings {
-        Dimension::ALL.map(|dimension| {
-            let (bucket, limit) =
-                (self.buckets[dimension.index()].as_ref()?, limits.get(dimension));
-            if let Some(remaining) = limit.remaining {
-                reserved.note_reported();
-                self.lower(dimension, remaining, now);
-            }
-            let found = bucket.pace().report(bucket.rate(), &limit, self.learning, now)?;
-            Some(self.finding(dimension, found))
-        })
-    }
-
     /// Lowers a level to `told`, less what the provider has not charged yet.
-    fn lower(&self, dimension: Dimension, told: u64, now: u64) {
+    pub(super) fn lower(&self, dimension: Dimension, told: u64, now: u64) {
         let Some(bucket) = &self.buckets[dimension.index()] else { return };
         let uncharged = match dimension {
             Dimension::Output | Dimension::Tokens if !self.charge.reserves_maximum() => {

@@ -1,6 +1,6 @@
 use std::sync::atomic::Ordering;
 
-use super::{Dimension, Quota};
+use super::{Dimension, Quota, Shadow};
 
 /// The state of a quota. A negative level is a debt. A level without a limit is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Levels {
     pub in_flight: Option<u32>,
     /// The number of calls in the queue.
     pub waiting: u32,
+    /// What the quota would have done. `None` if it is not in shadow mode.
+    pub shadow: Option<Shadow>,
     /// The used shares of the configured limits in thousandths. 0 without a limit.
     used: [u16; 4],
 }
@@ -51,6 +53,7 @@ impl Quota {
             reserved: self.reserved(),
             in_flight: self.in_flight(),
             waiting: self.waiting(),
+            shadow: self.shadow(),
             used: std::array::from_fn(|index| {
                 self.buckets[index].as_ref().map_or(0, |bucket| thousandths(bucket.pace().share()))
             }),

@@ -52,8 +52,8 @@ pub fn record(usage: Usage) -> bool {
 
 /// Passes the limits that the provider reported to the quota of the current attempt.
 ///
-/// The quota lowers its level to the reported one. See [`Quota`](super::Quota#learning). Returns
-/// false outside of an attempt, as [`record`] does.
+/// The quota lowers its level to the reported one, and compares its limit with the reported one. See
+/// the [module](super#learning). Returns false outside of an attempt, as [`record`] does.
 #[allow(clippy::must_use_candidate)] // most callers need no answer
 pub fn learn(limits: Limits) -> bool {
     change(|report| report.limits = Some(limits))

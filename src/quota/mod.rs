@@ -38,7 +38,24 @@
 //! * [`learn`] passes the limits in the headers of an answer. The level becomes the remaining
 //!   amount, less the same output.
 //!
-//! Learning never raises a level.
+//! Learning never raises a level. After a refusal nothing refills until the hold of the cooldown ends,
+//! because the provider accepts nothing meanwhile.
+//!
+//! # Limits that are wrong
+//!
+//! The limit itself may be wrong. [`learn`] passes the reported limit too, and the quota compares it
+//! as a rate with its own. And if the provider refuses attempts that the quota has units for, its limit
+//! is lower. What then happens is a [`Learning`]. By default the quota uses the lower limit: a
+//! reported one at once if its window is known, and otherwise by small steps.
+//!
+//! * A refusal first takes the burst. Later ones take their cost from the limit of a period of at
+//!   least 10 s and at most a minute, and at most half in such a period. While attempts wait, the limit
+//!   grows, near the last refused one by one attempt in 3,000. `DESIGN.md` has the law and its bounds.
+//! * The quota never uses more than the configured limit, unless [`Learning::Both`] is set and the
+//!   provider reports it.
+//! * Each difference is one event, [`EventKind::Learned`](crate::observe::EventKind::Learned).
+//!   [`Upstream::quota_rate`](crate::Upstream::quota_rate) returns the limit in use.
+//! * Until a quota has all of its limit again, a reservation takes a lock.
 //!
 //! # Waiting
 //!
@@ -108,6 +125,7 @@ mod law;
 mod learning;
 mod lease;
 mod ledger;
+mod lessons;
 mod levels;
 mod limits;
 mod line;
@@ -116,6 +134,7 @@ mod pace;
 pub(crate) mod quota;
 mod rate;
 mod reserved;
+mod shadow;
 #[cfg(feature = "fleet")]
 mod shared;
 mod too_large;
@@ -140,6 +159,7 @@ pub(crate) use meter::{Collecting, Report};
 pub use meter::{learn, record};
 pub use rate::Rate;
 pub(crate) use reserved::Reserved;
+pub use shadow::Shadow;
 #[cfg(feature = "fleet")]
 pub use shared::Learned;
 pub use too_large::TooLarge;

@@ -47,6 +47,8 @@ pub(super) struct Found {
 
 /// The share below which a limit that refusals taught is told, and the share from which its end is.
 const LOW: f64 = 0.9;
+/// The part of a told share below which another one is told.
+const AGAIN: f64 = 0.8;
 const NEAR: f64 = 0.97;
 
 impl State {
@@ -130,7 +132,8 @@ impl Pace {
         self.change(now, |state| {
             let until = state.law.refuse(&Terms::of(rate), cost, resume, now);
             let share = state.law.share() / state.law.top();
-            let is_news = share < LOW && share < 0.8 * state.told;
+            let low = if state.told < 1.0 { AGAIN * state.told } else { LOW };
+            let is_news = share < low;
             if is_news {
                 state.told = share;
             }

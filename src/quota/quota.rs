@@ -5,6 +5,7 @@ use super::learning::Learning;
 use super::limits::Dimension;
 use super::line::Line;
 use super::rate::Rate;
+use super::shadow::{Counts, Shadow};
 use crate::signal::Signal;
 use crate::sync::AtomicU64;
 use std::fmt;
@@ -19,6 +20,7 @@ use std::sync::atomic;
 /// | rates, concurrency | none | only the provider's documentation or its headers say them |
 /// | charge | [`Charge::ACTUAL`] | the commonest rule |
 /// | learning | [`Learning::Lower`] | a limit that is too high costs refusals for ever, and one that is too low heals by itself |
+/// | shadow | no | |
 /// | queue | 1,024 waiters | room for a fleet of agents in one process; a longer queue only stores calls for later |
 ///
 /// # Cost
@@ -57,6 +59,8 @@ pub struct Quota {
     pub(super) line: Line,
     pub(super) queue: u32,
     pub(super) learning: Learning,
+    pub(super) is_shadow: bool,
+    pub(super) counts: Counts,
     /// The dimensions whose configured limit is in use again and was not told yet, as bits.
     pub(super) accepted: atomic::AtomicU8,
     /// Set when a call does not get its units at once, and when few units of a lease are left.
@@ -77,6 +81,8 @@ impl Quota {
             line: Line::new(),
             queue: 1_024,
             learning: Learning::Lower,
+            is_shadow: false,
+            counts: Counts::new(),
             accepted: atomic::AtomicU8::new(0),
             signal: Signal::new(),
         }
@@ -131,6 +137,17 @@ impl Quota {
         self.learning = learning;
         self
     }
+
+    /// Sets whether the quota only watches. It then admits each attempt at once, and counts those
+    /// that it would have delayed or refused.
+    ///
+    /// An attempt that would have waited is charged, so the level becomes a debt. One that would have
+    /// been refused is not charged. With a store that shares the quota, an attempt that would have
+    /// waited for one exchange counts as delayed.
+    pub const fn with_shadow(mut self, is_shadow: bool) -> Self {
+        self.is_shadow = is_shadow;
+        self
+    }
 }
 
 impl Quota {
@@ -164,6 +181,12 @@ impl Quota {
     #[must_use]
     pub const fn queue(&self) -> u32 {
         self.queue
+    }
+
+    /// Returns what the quota would have done. `None` if it is not in shadow mode.
+    #[must_use]
+    pub fn shadow(&self) -> Option<Shadow> {
+        self.is_shadow.then(|| self.counts.get())
     }
 
     /// Returns what happens if the limit of the provider is not the configured one.

@@ -49,6 +49,18 @@ impl Reserved {
     /// The reservation of an attempt without a quota.
     pub(crate) const NONE: Self = Self { output: 0, input: [0; 3], stage: Stage::Waiting };
 
+    /// The reservation of an attempt that a quota in shadow mode would have refused. It looks like a
+    /// charge of the largest input and of no output.
+    pub(super) const UNCHARGED: Self =
+        Self { output: INPUT | OUTPUT, input: [u8::MAX; 3], stage: Stage::Waiting };
+
+    /// Returns whether this is [`UNCHARGED`](Self::UNCHARGED), for a quota in shadow mode.
+    pub(super) const fn is_uncharged(self) -> bool {
+        let [a, b, c] = self.input;
+        let is_largest = a & b & c == u8::MAX;
+        is_largest && self.output & (INPUT | OUTPUT | MOST_OUTPUT) == INPUT | OUTPUT
+    }
+
     /// Creates a reservation of `output` tokens, and of `input` tokens if these are an estimate.
     #[inline]
     pub(super) fn new(input: u32, output: u32) -> Self {
@@ -86,6 +98,9 @@ impl Reserved {
 
     /// Returns the reserved tokens of input and output.
     pub(crate) fn tokens(self, cost: &Cost<'_>) -> u64 {
+        if self.is_uncharged() {
+            return 0;
+        }
         u64::from(self.input(cost)) + u64::from(self.output())
     }
 

@@ -9,6 +9,7 @@ use super::progress::Refuser;
 use super::{Endpoint, Guard, Slot, lending, limits};
 use crate::breaker::{Open, Owner, Ticket};
 use crate::cooldown::Cooldown;
+use crate::observe::HeldBy;
 use crate::policy::StopReason;
 use crate::quota::Reserved;
 use crate::time::Timer;
@@ -77,7 +78,14 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if let Some(quota) = &parts.quota {
             let demand = self.target.demand();
             reserved = match reserve(held, parts, quota, &demand, waker, &owned, now) {
-                Ok(reserved) => reserved,
+                Ok((reserved, false)) => reserved,
+                Ok((reserved, true)) => {
+                    // Held before foreign code runs, so that a panic gives it back.
+                    *held =
+                        Held::Admitted { began: Began::UNKNOWN, ticket: Ticket::NONE, reserved };
+                    limits::note(&self.target, HeldBy::Quota, None);
+                    reserved
+                }
                 Err(admit) => {
                     if let Some(findings) = quota.accepted() {
                         limits::tell(&self.target, &findings);

@@ -153,7 +153,8 @@ pub(super) fn enter(
     }
 }
 
-/// Reserves the cost of the attempt, or joins the quota's queue. `now` is the time if known.
+/// Reserves the cost of the attempt, or joins the quota's queue. `now` is the time if known. Returns
+/// whether a quota in shadow mode would have made the attempt wait or refused it.
 #[inline(never)]
 pub(super) fn reserve(
     held: &mut Held,
@@ -163,7 +164,7 @@ pub(super) fn reserve(
     waker: Option<&Waker>,
     owner: &impl Owner,
     now: Option<u64>,
-) -> Result<Reserved, Admit> {
+) -> Result<(Reserved, bool), Admit> {
     let now = now.unwrap_or_else(|| owner.now());
     let ask = match (&*held, waker) {
         (Held::InLine(place), Some(waker)) => {
@@ -198,7 +199,8 @@ pub(super) fn reserve(
         },
     };
     let refused = match ask {
-        Ask::Reserved(reserved) => return Ok(reserved),
+        Ask::Reserved(reserved) => return Ok((reserved, false)),
+        Ask::Shadowed(reserved) => return Ok((reserved, true)),
         Ask::Waiting { place, asks_at, earliest, is_new } => {
             *held = Held::InLine(place);
             return Err(Admit::InLine { asks_at, earliest, is_new });

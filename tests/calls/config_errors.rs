@@ -42,7 +42,7 @@ fn documents() -> Vec<(Read, Value)> {
     let rate = json!({ "count": 4000, "per": "1m", "burst": 500 });
     let quota = json!({
         "requests": rate, "input": rate, "output": rate, "tokens": rate, "concurrency": 64,
-        "queue": 5, "learning": "both",
+        "queue": 5, "learning": "both", "shadow": true,
         "charge": {
             "maximum_reserved": true, "refund": false, "output_weight": 5,
             "cache_read_weight": 0.5, "cache_write_weight": 1.25, "default_maximum": 9
@@ -101,7 +101,9 @@ fn is_right(setting: &str, value: &Value) -> bool {
             "slow_rate",
             "max_wait",
         ]),
-        Value::Bool(_) => setting.starts_with("learned") || any(&["maximum_reserved", "refund"]),
+        Value::Bool(_) => {
+            setting.starts_with("learned") || any(&["maximum_reserved", "refund", "shadow"])
+        }
         Value::String(_) => any(&["name"]),
         Value::Number(_) => any(&["factor"]),
         Value::Array(_) => false,

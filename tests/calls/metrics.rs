@@ -211,15 +211,16 @@ fn a_quota_publishes_its_levels_and_its_tokens() {
         ("resile_held_total{by=quota}", "1"),
         ("resile_limiting{by=quota}", "1"),
         ("resile_quota_in_flight{}", "0"),
-        // A refusal leaves nothing for a sixteenth of the second.
+        // The first refusal leaves nothing for a sixteenth of the second, and takes the burst. The
+        // tokens have none, so their limit is 150 per 10 s lower.
         ("resile_quota_level{dimension=requests}", "-1"),
-        ("resile_quota_level{dimension=tokens}", "-63"),
+        ("resile_quota_level{dimension=tokens}", "0"),
         ("resile_quota_refused_total{}", "1"),
         ("resile_quota_reserved{dimension=output}", "0"),
         ("resile_quota_tokens_total{event=reserved}", "300"),
         ("resile_quota_tokens_total{event=returned}", "30"),
         ("resile_quota_used_share{dimension=requests}", "1"),
-        ("resile_quota_used_share{dimension=tokens}", "1"),
+        ("resile_quota_used_share{dimension=tokens}", "0.985"),
         ("resile_quota_waiting{}", "0"),
         ("resile_wait_duration_seconds{before=quota}", "[0.07]"),
     ]);
@@ -239,6 +240,22 @@ fn a_quota_publishes_what_it_has_learned() {
     let name = "resile_quota_findings_total{by=reported,dimension=requests}";
     assert_eq!(published[name], "1", "{published:?}");
     assert_eq!(published["resile_quota_used_share{dimension=requests}"], "0.25");
+}
+
+#[test]
+fn a_quota_in_shadow_mode_publishes_what_it_would_have_done() {
+    let quota = Quota::new().with_requests(Rate::per_minute(60).with_burst(1)).with_queue(1);
+    let weather = published_as("weather").with_quota(quota.with_shadow(true));
+    let recorder = recorded(async {
+        for _ in 0..4 {
+            let call = || async { Ok::<_, Down>(()) };
+            retry(|_| call(), RetryPolicy::new(), Never).on(&weather).await.unwrap();
+        }
+    });
+    let published = published(&recorder);
+    for (event, count) in [("attempted", "4"), ("delayed", "1"), ("refused", "2")] {
+        assert_eq!(published[&format!("resile_quota_shadow_total{{event={event}}}")], count);
+    }
 }
 
 #[test]

@@ -51,8 +51,8 @@ pub fn limits(status: StatusCode, headers: &HeaderMap, now: SystemTime) -> Limit
 /// Passes the [`limits`] of an answer to the quota of the current attempt.
 ///
 /// Call this within the operation of a call, for good and bad answers. See
-/// [`quota::learn`](resile::quota::learn). Returns false if no remaining number is known or if there
-/// is no current attempt. Reads the wall clock only if the reset is a moment and the answer has no
+/// [`quota::learn`](resile::quota::learn). Returns false if no limit and no remaining number is known or
+/// if there is no current attempt. Reads the wall clock only if the reset is a moment and the answer has no
 /// usable `Date`.
 pub fn learn_limits(status: StatusCode, headers: &HeaderMap) -> bool {
     resile::http::learn(status, &plain(headers, headers::now))

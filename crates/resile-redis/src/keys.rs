@@ -37,6 +37,11 @@ impl Keys {
         self.part("limits")
     }
 
+    /// What the members have learned of the limits.
+    pub(crate) fn learned(&self) -> String {
+        self.part("learned")
+    }
+
     /// The channel of new holds.
     pub(crate) fn holds(&self) -> String {
         self.part("holds")

@@ -50,6 +50,18 @@ impl Scale {
         }
     }
 
+    /// Returns the scale of a share of the limit. The burst stays: the level of the account then
+    /// keeps its parts. At least one part refills in a microsecond.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "is at most 2^52"
+    )]
+    pub(crate) fn at_share(self, share: f64) -> Self {
+        let rate = ((self.rate as f64 * share) as i64).clamp(self.rate.min(1), self.rate);
+        Self { rate, per_second: self.per_second * share, ..self }
+    }
+
     /// Returns the scale of a budget. Nothing refills by time.
     pub(crate) fn of_budget(budget: &Budget) -> Self {
         let most = i64::from(budget.capacity()) * TOKEN;

@@ -96,6 +96,12 @@ impl<'a> Member<'a> {
     fn exchange(&mut self) {
         let Self { shared, store, id, leases, .. } = self;
         let mut state = State::Shared;
+        for (resource, ..) in &*leases {
+            if let Resource::Quota(dimension) = resource {
+                store.learned.exchange(shared, *dimension, 3);
+                store.scale(*resource, store.learned.share(*dimension));
+            }
+        }
         for (resource, granted, floor) in leases {
             let balance = shared.balance(*resource).unwrap();
             let wanted = shared.waiting(*resource).all + shared.refused(*resource);

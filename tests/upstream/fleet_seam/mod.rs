@@ -1,5 +1,6 @@
 //! The hooks are enough for a store of another kind: a small one in memory, under virtual time.
 
+mod learned;
 mod member;
 mod store;
 
@@ -8,9 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use resile::fleet::State;
-use resile::quota::{Dimension, Rate};
+use resile::quota::{Dimension, Limit, Limits, Rate};
 use resile::upstream::Resource;
-use resile::{Budget, Cooldown, Never, Quota, Upstream};
+use resile::{Budget, Cooldown, Never, Quota, Upstream, Verdict};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
@@ -198,4 +199,59 @@ async fn three_upstreams_have_the_budget_of_one() {
     let others = &crew.upstreams[1..];
     let paid = others.iter().filter(|other| other.budget().unwrap().withdraw()).count();
     assert_eq!(paid, 2, "by the deposits of the first one");
+}
+
+/// A provider that accepts half of what all think. Each member sees a third of the refusals, and
+/// together they find the limit as one process does.
+#[tokio::test(start_paused = true)]
+async fn what_one_learns_is_used_by_all() {
+    let crew = Crew::join(limited);
+    let (began, half) = (Instant::now(), f64::from(LIMIT) / 2.0);
+    let provider = Arc::new(Mutex::new((f64::from(BURST), Duration::ZERO)));
+    let counts = Arc::new(Mutex::new((0_u32, 0_u32)));
+    for upstream in crew.upstreams.iter().flat_map(|upstream| [upstream; 4]) {
+        let (upstream, provider) = (Arc::clone(upstream), Arc::clone(&provider));
+        let counts = Arc::clone(&counts);
+        tokio::spawn(async move {
+            loop {
+                let admission = upstream.admit(Never).await.unwrap();
+                let now = began.elapsed();
+                let (level, at) = *provider.lock().unwrap();
+                let level =
+                    (level + now.saturating_sub(at).as_secs_f64() * half).min(f64::from(BURST));
+                let is_accepted = level >= 1.0;
+                *provider.lock().unwrap() = (if is_accepted { level - 1.0 } else { level }, now);
+                sleep(SECOND / 20).await;
+                if is_accepted {
+                    counts.lock().unwrap().0 += 1;
+                    admission.succeeded();
+                } else {
+                    counts.lock().unwrap().1 += 1;
+                    admission.settle(&Verdict::throttled());
+                }
+            }
+        });
+    }
+    sleep(60 * SECOND).await;
+    let shares: Vec<_> = crew
+        .upstreams
+        .iter()
+        .map(|it| f64::from(it.quota_rate(Dimension::Requests).unwrap().count()) / f64::from(LIMIT))
+        .collect();
+    assert!(shares.iter().all(|share| (0.4..0.55).contains(share)), "{shares:?}");
+    let (accepted, refused) = std::mem::take(&mut *counts.lock().unwrap());
+    assert!(refused <= 6 * LIMIT && accepted > 55 * LIMIT / 2, "{accepted} {refused}");
+    sleep(60 * SECOND).await;
+    let (accepted, refused) = *counts.lock().unwrap();
+    assert!(f64::from(accepted) > 0.9 * 60.0 * half, "{accepted} {refused}");
+    // The search between the last refused share and the present one.
+    assert!(refused <= accepted / 25, "{accepted} {refused}");
+    // One report is enough for all.
+    let limits = Limits::new().with(Dimension::Requests, Limit::of(20, Some(SECOND)));
+    let mut told = crew.upstreams[1].admit(Never).await.unwrap();
+    told.learn(limits);
+    told.succeeded();
+    sleep(SECOND).await;
+    let rate = |it: &Arc<Upstream>| it.quota_rate(Dimension::Requests).unwrap().count();
+    assert!(crew.upstreams.iter().all(|upstream| rate(upstream) <= 20));
 }

@@ -10,6 +10,8 @@ use resile::upstream::Resource;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::learned::Learned;
+
 /// The time after which the units of a silent member come back.
 pub(super) const TTL: Duration = Duration::from_secs(1);
 
@@ -18,6 +20,7 @@ pub(super) const TTL: Duration = Duration::from_secs(1);
 pub(super) struct Store {
     accounts: Mutex<HashMap<Resource, Account>>,
     hold: Mutex<Option<Held>>,
+    pub(super) learned: Learned,
     /// Wakes all members when a hold begins or becomes longer.
     pub(super) news: Notify,
     pub(super) is_silent: AtomicBool,
@@ -27,7 +30,9 @@ pub(super) struct Store {
 struct Account {
     level: i128,
     capacity: i128,
+    /// The limit in use, and the configured one.
     per_second: i128,
+    most: i128,
     at: Instant,
     leases: HashMap<u32, Lease>,
 }
@@ -53,9 +58,19 @@ impl Store {
     /// Opens an account, full. The first member does.
     pub(super) fn open(&self, resource: Resource, burst: i64, per_second: u32) {
         let capacity = i128::from(burst) * PARTS;
-        let (per_second, at, leases) = (per_second.into(), Instant::now(), HashMap::new());
-        let account = Account { level: capacity, capacity, per_second, at, leases };
+        let (per_second, at, leases) = (i128::from(per_second), Instant::now(), HashMap::new());
+        let most = per_second;
+        let account = Account { level: capacity, capacity, per_second, most, at, leases };
         self.accounts.lock().unwrap().entry(resource).or_insert(account);
+    }
+
+    /// Sets the share of the configured limit that refills.
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a share")]
+    pub(super) fn scale(&self, resource: Resource, share: f64) {
+        if let Some(account) = self.accounts.lock().unwrap().get_mut(&resource) {
+            account.pass(Instant::now());
+            account.per_second = (account.most as f64 * share) as i128;
+        }
     }
 
     /// Exchanges the sum of all units that a member ever spent for the sum that it was ever granted.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::quota::{Charge, Dimension, Rate};
+use resile::quota::{Charge, Dimension, Learning, Rate};
 use resile::{Quota, Upstream};
 use serde_json::from_str;
 
@@ -25,6 +25,8 @@ fn a_whole_quota_is_read() {
             "tokens": { "count": 9, "per": "1d" },
             "concurrency": 64,
             "queue": 5,
+            "learning": "both",
+            "shadow": true,
             "charge": { "maximum_reserved": true, "refund": false }
         }
     }"#
@@ -38,6 +40,8 @@ fn a_whole_quota_is_read() {
     assert_eq!(quota.rate(Dimension::Tokens), Some(Rate::new(9, day)));
     assert_eq!((quota.concurrency(), quota.queue()), (Some(64), 5));
     assert_eq!(quota.charge(), super::NOT_REFUNDED);
+    assert_eq!(quota.learning(), Learning::Both);
+    assert!(quota.shadow().is_some());
 }
 
 #[test]
@@ -98,7 +102,7 @@ fn an_error_names_the_setting_its_value_and_the_accepted_values() {
         ),
         (
             r#"{ "rate": 5 }"#,
-            "unknown field `rate`, expected one of `requests`, `input`, `output`, `tokens`, `concurrency`, `queue`, `learning`, `charge`".to_owned(),
+            "unknown field `rate`, expected one of `requests`, `input`, `output`, `tokens`, `concurrency`, `queue`, `learning`, `shadow`, `charge`".to_owned(),
         ),
     ];
     for (text, message) in table {

@@ -56,6 +56,10 @@ fn the_shortest_window_counts() {
         let found = read(&fields);
         assert_eq!(of(&found, Dimension::Tokens), [Some(60_000), Some(59_000), NONE]);
         assert_eq!(of(&found, Dimension::Requests), [NONE, Some(14_400), NONE]);
+        let window = |dimension| found.get(dimension).window.map(|window| window.as_secs());
+        assert_eq!(window(Dimension::Tokens), Some(60));
+        assert_eq!(window(Dimension::Requests), Some(24 * 60 * 60));
+        assert_eq!(window(Dimension::Input), None);
     }
     // An unreadable number does not hide the number of a longer window.
     let found = read(&[
@@ -78,6 +82,7 @@ fn a_name_may_have_a_dimension() {
         ("x-ratelimit-limit-tokens_usage_based", "1"),
     ]);
     assert_eq!(of(&found, Dimension::Requests), [Some(5_000), Some(4_999), Some(360)]);
+    assert_eq!(found.get(Dimension::Requests).window, None);
     assert_eq!(of(&found, Dimension::Tokens), [NONE, Some(159_976), NONE]);
     assert_eq!(of(&found, Dimension::Input), [NONE, Some(80), NONE]);
     assert_eq!(of(&found, Dimension::Output), [NONE, Some(16), NONE]);

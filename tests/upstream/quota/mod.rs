@@ -10,6 +10,7 @@ mod learning;
 mod model;
 mod order;
 mod settlement;
+mod shadow;
 mod shells;
 mod stress;
 mod values;

@@ -89,11 +89,12 @@ impl<M: Timer> Agent<'_, M> {
                 }
             }
             (_, Answer::Limits(limits)) => self.limit(&limits),
+            (Job::Learn(reports), Answer::Learned(known)) => self.learn(reports, &known),
             (_, Answer::Votes(votes)) => self.votes.count(votes),
             (Job::Probe { step, .. }, Answer::Probe(reply)) => {
                 self.votes.permit(*step, &reply, now);
             }
-            (_, Answer::Lease(_) | Answer::Probe(_)) => {}
+            (_, Answer::Lease(_) | Answer::Learned(_) | Answer::Probe(_)) => {}
         }
     }
 
@@ -123,6 +124,9 @@ impl<M: Timer> Agent<'_, M> {
         tracing::debug!(target: "resile", upstream, "fleet: an exchange failed: {words}");
         if self.last_error.as_ref() != Some(&words) {
             self.last_error = Some(words);
+        }
+        if let Job::Learn(reports) = job {
+            self.keep(reports);
         }
         match job {
             Job::Lease { index, ask, .. } => {

@@ -10,8 +10,9 @@ use crate::lease::Ask;
 use crate::meter::Meter;
 use crate::scale::Scale;
 use crate::scripts::{
-    HoldReply, HoldRequest, LeaseReply, LimitsRequest, MemberReply, MemberRequest, ProbeReply,
-    ProbeRequest, ProbeStep, ScriptError, VoteReply, VoteRequest,
+    HoldReply, HoldRequest, Known, LearnedRequest, LeaseReply, LimitsRequest, MemberReply,
+    MemberRequest, ProbeReply, ProbeRequest, ProbeStep, Report, ScriptError, VoteReply,
+    VoteRequest,
 };
 use crate::store::Store;
 
@@ -28,6 +29,8 @@ pub(super) enum Job {
     Lease { index: usize, key: String, scale: Scale, ask: Ask, ttl: Duration },
     /// Reads the limits that were set at run time.
     Limits,
+    /// Tells what this member has learned of the limits.
+    Learn(Vec<Report>),
     /// Votes.
     Vote { calls: u64, failures: u64, is_open: bool, ttl: Duration },
     /// Acquires or releases the permission to probe.
@@ -42,6 +45,7 @@ pub(super) enum Answer {
     Hold(HoldReply),
     Lease(LeaseReply),
     Limits(Vec<(Dimension, Rate)>),
+    Learned(Vec<Known>),
     Votes(VoteReply),
     Probe(ProbeReply),
 }
@@ -90,6 +94,10 @@ impl Desk {
             Job::Limits => {
                 let request = LimitsRequest { change: None };
                 Ok(Answer::Limits(store.run(&keys.limits(), &request).await?))
+            }
+            Job::Learn(reports) => {
+                let request = LearnedRequest { reports };
+                Ok(Answer::Learned(store.run(&keys.learned(), &request).await?))
             }
             Job::Vote { calls, failures, is_open, ttl } => {
                 let (calls, failures, open, ttl) = (*calls, *failures, *is_open, *ttl);

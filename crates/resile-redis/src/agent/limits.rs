@@ -2,9 +2,9 @@ use resile::quota::{Dimension, Rate};
 use resile::time::Timer;
 use resile::upstream::Resource;
 
+use super::learned::Own;
 use super::step::Agent;
 use crate::keys;
-use crate::scale::Scale;
 
 /// The limits that were set at run time.
 impl<M: Timer> Agent<'_, M> {
@@ -15,14 +15,13 @@ impl<M: Timer> Agent<'_, M> {
     /// Takes the limits of the fleet. A dimension without one has that of the upstream again.
     pub(super) fn limit(&mut self, limits: &[(Dimension, Rate)]) {
         let upstream = self.shared.upstream();
-        for (lease, _) in &mut self.leases {
-            let Resource::Quota(dimension) = lease.resource else { continue };
+        for own in &mut self.owns {
+            let dimension = own.dimension;
             let set = limits.iter().find(|(other, _)| *other == dimension).map(|(_, rate)| *rate);
-            let own = || upstream.quota().and_then(|quota| quota.rate(dimension));
-            let Some(rate) = set.or_else(own) else { continue };
-            let scale = Scale::of_rate(&rate);
-            if lease.scale != scale {
-                lease.scale = scale;
+            let code = || upstream.quota().and_then(|quota| quota.rate(dimension));
+            let Some(rate) = set.or_else(code) else { continue };
+            if own.rate != rate || own.is_set != set.is_some() {
+                *own = Own::new(dimension, rate, set.is_some());
                 tracing::info!(
                     target: "resile",
                     upstream = upstream.name(),
@@ -31,5 +30,6 @@ impl<M: Timer> Agent<'_, M> {
                 );
             }
         }
+        self.rescale();
     }
 }

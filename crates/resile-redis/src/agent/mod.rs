@@ -4,6 +4,7 @@ mod answers;
 mod census;
 mod holds;
 mod job;
+mod learned;
 mod limits;
 mod notices;
 mod pace;

@@ -11,6 +11,7 @@ use resile::upstream::{Resource, Shared};
 use super::census::Census;
 use super::holds::Holds;
 use super::job::Job;
+use super::learned::Own;
 use super::notices::Notices;
 use super::pace::Pace;
 use super::votes::Votes;
@@ -48,6 +49,8 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) stepped_at: Option<Duration>,
     pub(super) pace: Pace,
     pub(super) notices: Notices,
+    /// One for each limit of the quota.
+    pub(super) owns: Vec<Own>,
     /// One for each lease.
     pub(super) alarms: Vec<Alarm>,
     /// The longest time without a grant of all alarms that are on.
@@ -68,12 +71,13 @@ impl<'a, M: Timer> Agent<'a, M> {
     pub(super) fn new(shared: &'a Shared<'a, M>, context: &'a Context) -> Self {
         let Context { plan, keys, id, meter, .. } = context;
         let upstream = shared.upstream();
-        let mut leases = Vec::new();
+        let (mut leases, mut owns) = (Vec::new(), Vec::new());
         let mut tokens = 0;
         for dimension in Dimension::ALL {
             if let Some(rate) = upstream.quota().and_then(|quota| quota.rate(dimension)) {
                 let resource = Resource::Quota(dimension);
                 leases.push(Lease::new(resource, Scale::of_rate(&rate), 0));
+                owns.push(Own::new(dimension, rate, false));
             }
         }
         // A budget whose retries cost nothing has nothing to lease.
@@ -111,6 +115,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             stepped_at: None,
             pace: Pace::new(plan.timeout),
             notices: Notices::new(),
+            owns,
             alarms,
             starves_for: None,
             meter,
@@ -174,6 +179,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             jobs.push(Job::Renew(MEMBER_TTL * factor));
             if self.has_quota() && !self.rests {
                 jobs.push(Job::Limits);
+                jobs.push(Job::Learn(self.reports()));
             }
             if has_cooldown && self.subscribed != Some(generation) {
                 jobs.push(Job::Subscribe);

@@ -26,9 +26,6 @@ impl Request for LimitsRequest {
 
     fn args(&self) -> Vec<String> {
         let Some((dimension, rate)) = &self.change else { return Vec::new() };
-        let words = |rate: &Rate| {
-            format!("{} {} {}", rate.count(), rate.period().as_micros(), rate.burst())
-        };
         vec![keys::word(*dimension).to_owned(), rate.as_ref().map_or_else(String::new, words)]
     }
 
@@ -48,8 +45,13 @@ impl Request for LimitsRequest {
     }
 }
 
+/// Returns a limit as words: its count, its period in microseconds and its burst.
+pub(super) fn words(rate: &Rate) -> String {
+    format!("{} {} {}", rate.count(), rate.period().as_micros(), rate.burst())
+}
+
 /// Parses a limit. `None` if it is none: a wrong limit in the store must not stop the calls.
-fn rate(text: &str) -> Option<Rate> {
+pub(super) fn rate(text: &str) -> Option<Rate> {
     let mut words = text.split(' ');
     let count = words.next()?.parse().ok().filter(|count| *count > 0)?;
     let micros = words.next()?.parse().ok().filter(|micros| *micros > 0)?;

@@ -17,6 +17,7 @@ mod cooldown;
 mod fleet_laws;
 #[cfg(test)]
 mod laws;
+mod learned;
 mod lease;
 mod limits;
 #[cfg(test)]
@@ -30,6 +31,7 @@ mod tests;
 mod votes;
 
 pub(crate) use cooldown::{HoldNotice, HoldReply, HoldRequest};
+pub(crate) use learned::{Known, LearnedRequest, Report};
 pub(crate) use lease::{LeaseReply, LeaseRequest};
 pub(crate) use limits::LimitsRequest;
 pub(crate) use members::{MemberReply, MemberRequest};

@@ -19,6 +19,7 @@ mod faults;
 mod figures;
 mod impatient;
 mod latency;
+mod learned;
 mod leave;
 mod limit;
 mod log;

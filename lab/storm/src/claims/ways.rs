@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use rand::rngs::ChaCha8Rng;
-use resile::quota::{self, Charge, Cost, Dimension, Limit, Limits, Rate};
+use resile::quota::{self, Charge, Cost, Dimension, Learning, Limit, Limits, Rate};
 use resile::time::{ManualTimer, Timer};
 use resile::{Never, Quota, RetryPolicy, Upstream, Verdict, retry};
 
@@ -159,7 +159,13 @@ pub(crate) fn run(way: Way, charges: Charges, tokens: f64, until: u64, seed: u64
         way,
         account: Account::new(charges, until),
         upstream: match way.charge(charges) {
-            Some(charge) => upstream.with_quota(Quota::new().with_tokens(rate).with_charge(charge)),
+            Some(charge) => {
+                let quota = Quota::new().with_tokens(rate).with_charge(charge);
+                // A quota that learns would hide what the wrong charge costs.
+                let is_wrong = matches!(way, Way::OtherCharge);
+                let learning = if is_wrong { Learning::Off } else { Learning::Lower };
+                upstream.with_quota(quota.with_learning(learning))
+            }
             None => upstream,
         },
         next: Cell::default(),

@@ -3,6 +3,13 @@
 //! A model of a provider answers callers that always want more. Each test asserts numbers of
 //! `DESIGN.md`.
 
+#![expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a model counts in floating point"
+)]
+
 mod blind;
 mod provider;
 mod run;
@@ -46,6 +53,14 @@ async fn a_limit_in_windows_is_used_and_rarely_refuses() {
 #[tokio::test(start_paused = true)]
 async fn a_sliding_limit_is_used_and_rarely_refuses() {
     is_used_and_rarely_refuses(World::per_minute(Counts::Sliding, 600, 2), 300, 1_200).await;
+}
+
+/// A small burst needs no lesson of its own.
+#[tokio::test(start_paused = true)]
+async fn a_sliding_limit_and_a_small_burst() {
+    let world = World::per_minute(Counts::Sliding, 600, 9);
+    let world = World { burst: Some(6), has_cooldown: false, has_hint: false, ..world };
+    is_used_and_rarely_refuses(world, 300, 1_200).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,7 +131,7 @@ async fn without_learning_a_limit_is_only_told() {
     let world = World { learning: Learning::Off, reports: Reports::Plain, ..world };
     let record = run(&world, 180).await;
     assert_eq!(findings(&record), [(Evidence::Reported, 300, false)]);
-    assert!(record.shares.iter().all(|share| *share == 1.0));
+    assert!(record.shares.iter().all(|share| *share >= 1.0));
 }
 
 /// A limit of twice the configured one is told once. It is used only if asked for.

@@ -23,6 +23,7 @@ pub(super) struct World {
     /// The limit that the quota is built with.
     pub(super) configured: u32,
     pub(super) period: Duration,
+    pub(super) burst: Option<u32>,
     /// The median of the latency in milliseconds. It is lognormal with a σ of a half.
     pub(super) latency: f64,
     /// Whether a refusal says when to come back.
@@ -41,6 +42,7 @@ impl World {
             later: Vec::new(),
             configured: limit,
             period: Duration::from_secs(60),
+            burst: None,
             latency: 300.0,
             has_hint: true,
             has_cooldown: true,
@@ -95,6 +97,7 @@ struct Refused(Option<Duration>);
 /// Runs a world for so many seconds of virtual time.
 pub(super) async fn run(world: &World, seconds: u64) -> Record {
     let rate = Rate::new(world.configured, world.period);
+    let rate = world.burst.map_or(rate, |burst| rate.with_burst(burst));
     let record = Arc::new(Mutex::new(Record::default()));
     let began = Instant::now();
     let observer = {

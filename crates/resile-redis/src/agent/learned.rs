@@ -1,0 +1,156 @@
+use resile::quota::{Dimension, Learning, Rate};
+use resile::time::Timer;
+use resile::upstream::Resource;
+
+use super::step::Agent;
+use crate::keys;
+use crate::lease::Lease;
+use crate::scale::Scale;
+use crate::scripts::{Known, Report};
+
+/// A limit of a member, and what operators were told of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Own {
+    pub(super) dimension: Dimension,
+    /// The limit that was set, or else that of the upstream.
+    pub(super) rate: Rate,
+    pub(super) is_set: bool,
+    /// The limit that the fleet has, and the share of it that the fleet uses.
+    base: Rate,
+    share: f64,
+    /// A change that the fleet does not know, in units a second: its exchange had no answer.
+    pending: f64,
+    /// The lowest base of which operators were told, and the share.
+    told_base: f64,
+    told_share: f64,
+}
+
+/// The share below which a learned limit is told, and the share from which its end is.
+const LOW: f64 = 0.9;
+/// The part of a told share below which another one is told.
+const AGAIN: f64 = 0.8;
+const NEAR: f64 = 0.97;
+
+impl Own {
+    pub(super) const fn new(dimension: Dimension, rate: Rate, is_set: bool) -> Self {
+        Self {
+            dimension,
+            rate,
+            is_set,
+            base: rate,
+            share: 1.0,
+            pending: 0.0,
+            told_base: f64::INFINITY,
+            told_share: 1.0,
+        }
+    }
+
+    fn per_second(&self) -> f64 {
+        per_second(&self.rate)
+    }
+
+    /// Returns the scale of what all members use.
+    pub(super) fn scale(&self) -> Scale {
+        Scale::of_rate(&self.base).at_share(self.share)
+    }
+}
+
+fn per_second(rate: &Rate) -> f64 {
+    f64::from(rate.count()) / rate.period().as_secs_f64().max(1e-9)
+}
+
+/// What the members learn of the limits together.
+impl<M: Timer> Agent<'_, M> {
+    /// Returns what this member has learned since the last call.
+    pub(super) fn reports(&mut self) -> Vec<Report> {
+        let members = f64::from(self.divisor().max(1));
+        let learns = self.learns();
+        let shared = self.shared;
+        let report = |own: &mut Own| {
+            let learned = shared.learned(own.dimension).unwrap_or_default();
+            // All members grow at the same time, but each refusal is seen by one of them.
+            let change =
+                if learned.change > 0.0 { learned.change / members } else { learned.change };
+            let limit = own.per_second();
+            let pending = std::mem::take(&mut own.pending);
+            Report {
+                dimension: own.dimension,
+                is_set: own.is_set,
+                rate: own.rate,
+                own: limit,
+                change: if learns { pending + change * limit } else { 0.0 },
+                reported: learned.reported.map(|share| share * limit),
+            }
+        };
+        self.owns.iter_mut().map(report).collect()
+    }
+
+    /// Keeps what could not be told.
+    pub(super) fn keep(&mut self, reports: &[Report]) {
+        for (own, report) in self.owns.iter_mut().zip(reports) {
+            own.pending += report.change;
+        }
+    }
+
+    fn learns(&self) -> bool {
+        let quota = self.shared.upstream().quota();
+        quota.is_some_and(|quota| quota.learning() != Learning::Off)
+    }
+
+    /// Takes what the fleet knows of the limits, as the answer to reports.
+    pub(super) fn learn(&mut self, reports: &[Report], known: &[Known]) {
+        let learns = self.learns();
+        for ((own, report), known) in self.owns.iter_mut().zip(reports).zip(known) {
+            let limit = own.per_second();
+            if report.own.to_bits() != limit.to_bits() || report.is_set != own.is_set {
+                continue; // another limit was set meanwhile
+            }
+            let base = per_second(&known.base);
+            let most = (base / limit).min(1.0);
+            let share = if learns { (known.used / limit).min(most) } else { most };
+            (own.base, own.share) = (known.base, share / most);
+            self.shared.use_share(own.dimension, share, most);
+            let (upstream, noun) = (self.shared.upstream().name(), keys::word(own.dimension));
+            if most < 0.999 && base < 0.999 * own.told_base {
+                own.told_base = base;
+                tracing::warn!(
+                    target: "resile",
+                    upstream,
+                    "fleet: the members have different limits of {noun}: this one {limit:.3} a \
+                     second, another one {base:.3}, and all use the lower one: give them the same"
+                );
+            }
+            let learned = share / most;
+            let low = if own.told_share < 1.0 { AGAIN * own.told_share } else { LOW };
+            if learned < low {
+                own.told_share = learned;
+                tracing::warn!(
+                    target: "resile",
+                    upstream,
+                    "fleet: the members have learned that the limit of {noun} is lower, and use \
+                     {:.3} of {base:.3} a second: correct the setting",
+                    known.used
+                );
+            } else if learned >= NEAR && own.told_share < 1.0 {
+                own.told_share = 1.0;
+                tracing::info!(
+                    target: "resile",
+                    upstream,
+                    "fleet: the members use the whole limit of {noun} again"
+                );
+            }
+        }
+        self.rescale();
+    }
+
+    /// Gives each lease the limit that all members use.
+    pub(super) fn rescale(&mut self) {
+        for own in &self.owns {
+            let resource = Resource::Quota(own.dimension);
+            let is_its = |(lease, _): &&mut (Lease, String)| lease.resource == resource;
+            if let Some((lease, _)) = self.leases.iter_mut().find(is_its) {
+                lease.scale = own.scale();
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+-- Adds what a member has learned of the limits to what the fleet knows, and returns the sum.
+--
+-- KEYS: a hash. `t` time, `d` distance of the time from the clock, and for each limit "base based cap
+-- capped used top told words": the lowest limit that a member was built with and the time at which
+-- a member last had it, the lowest limit that the provider reports and its time, the limit that all
+-- use and the largest one that was allowed, the time of the last report, and the words of the base.
+-- ARGV: for each limit its name (with its value if it was set at run time), the own limit of the
+-- member, its words, the change that its calls have taught, and the limit that the provider reports
+-- to it ('' for none). The words are its count, its period in us and its burst.
+-- Reply: for each limit the words of the base and the limit that all use.
+--
+-- Limits are in units a second, as decimal texts. They need not be exact, so doubles are.
+local FRESH = 3000000 -- us: a member reports each second
+local MEMORY = 60000000
+
+local function text(n)
+    return string.format('%.17g', n)
+end
+
+local function bounded(n, low, high)
+    if n ~= n then
+        return low
+    end
+    return math.max(low, math.min(high, n))
+end
+
+local key = KEYS[1]
+local times = redis.call('HMGET', key, 't', 'd')
+local now, offset = steady(tonumber(times[1] or 0), tonumber(times[2] or 0))
+local replies = {}
+
+for i = 1, #ARGV, 5 do
+    local name = ARGV[i]
+    local own = bounded(tonumber(ARGV[i + 1]), 1e-12, 1e18)
+    local words = ARGV[i + 2]
+    local change = bounded(tonumber(ARGV[i + 3]), -1e18, 1e18)
+    local reported = tonumber(ARGV[i + 4])
+    local stored = redis.call('HGET', key, name)
+    local n = {}
+    for word in string.gmatch(stored or '', '%S+') do
+        n[#n + 1] = tonumber(word)
+    end
+    local base_words = string.match(stored or '', '%S+ %S+ %S+$')
+    local base, based, cap, capped, used, top, told = n[1], n[2], n[3], n[4], n[5], n[6], n[7]
+    if not told or now - told > MEMORY then
+        base, based, cap, capped, used, top = own, now, own, 0, nil, own
+        base_words = words
+    end
+    -- One of two equal limits stays, so that all members count in the same parts.
+    if own < base * 0.999999 or now - based > FRESH then
+        base, based, base_words = own, now, words
+    elseif own <= base * 1.000001 then
+        based = now
+    end
+    if reported and (reported <= cap * 1.000001 or now - capped > FRESH) then
+        cap, capped = bounded(reported, 1e-12, 1e18), now
+    end
+    local most = base
+    if now - capped <= FRESH then
+        most = math.min(base, cap)
+    end
+    if not used then
+        used = most
+    elseif most > top and used >= 0.9 * top then
+        used = used / top * most -- what was refused before belongs to the old limit
+    end
+    used = bounded(used + change, most / 1024, most)
+    local numbers = { base, based, cap, capped, used, most, now }
+    for j = 1, #numbers do
+        numbers[j] = text(numbers[j])
+    end
+    redis.call('HSET', key, name, table.concat(numbers, ' ') .. ' ' .. base_words)
+    replies[#replies + 1] = base_words
+    replies[#replies + 1] = text(used)
+end
+
+redis.call('HSET', key, 't', text(now), 'd', text(offset))
+redis.call('PEXPIRE', key, '120000')
+return replies

@@ -1,0 +1,115 @@
+use std::sync::LazyLock;
+
+use redis::{Script, Value};
+use resile::quota::{Dimension, Rate};
+
+use super::limits::{self, words};
+use super::{Request, ScriptError, build, garbage};
+use crate::keys;
+
+/// Tells what this member has learned of the limits, and asks what all members use. See
+/// `learned.lua`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LearnedRequest<'a> {
+    pub(crate) reports: &'a [Report],
+}
+
+/// What a member knows of one limit, in units a second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Report {
+    pub(crate) dimension: Dimension,
+    /// Whether the limit was set at run time. What is known of one limit says nothing of another.
+    pub(crate) is_set: bool,
+    /// The limit of this member without anything learned.
+    pub(crate) rate: Rate,
+    pub(crate) own: f64,
+    /// The change that its calls have taught.
+    pub(crate) change: f64,
+    /// The limit that the provider reports.
+    pub(crate) reported: Option<f64>,
+}
+
+/// What the fleet knows of one limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Known {
+    /// The lowest limit of all members.
+    pub(crate) base: Rate,
+    /// The limit that all members use, in units a second.
+    pub(crate) used: f64,
+}
+
+impl Request for LearnedRequest<'_> {
+    type Reply = Vec<Known>;
+    const NAME: &'static str = "learned";
+    const TEXT: &'static str = include_str!("learned.lua");
+
+    fn script() -> &'static Script {
+        static SCRIPT: LazyLock<Script> = LazyLock::new(|| build(LearnedRequest::TEXT));
+        &SCRIPT
+    }
+
+    fn args(&self) -> Vec<String> {
+        let args = |report: &Report| {
+            let Report { dimension, is_set, rate, own, change, reported } = *report;
+            let word = keys::word(dimension);
+            let name = if is_set { format!("{word}:{own}") } else { word.to_owned() };
+            let reported = reported.map_or_else(String::new, |limit| limit.to_string());
+            [name, own.to_string(), words(&rate), change.to_string(), reported]
+        };
+        self.reports.iter().flat_map(args).collect()
+    }
+
+    fn parse(reply: &Value) -> Result<Self::Reply, ScriptError> {
+        let number = |value: &Value| match value {
+            Value::BulkString(bytes) => {
+                let number: f64 = std::str::from_utf8(bytes).ok()?.parse().ok()?;
+                (number.is_finite() && number > 0.0).then_some(number)
+            }
+            _ => None,
+        };
+        let rate = |value: &Value| match value {
+            Value::BulkString(bytes) => limits::rate(std::str::from_utf8(bytes).ok()?),
+            _ => None,
+        };
+        let Value::Array(fields) = reply else { return Err(garbage(Self::NAME, reply)) };
+        let known = fields.chunks(2).map(|pair| {
+            let [base, used] = pair else { return None };
+            Some(Known { base: rate(base)?, used: number(used)? })
+        });
+        known.collect::<Option<_>>().ok_or_else(|| garbage(Self::NAME, reply))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_survive_their_words() {
+        let report = Report {
+            dimension: Dimension::Tokens,
+            is_set: false,
+            rate: Rate::per_minute(20),
+            own: 1.0 / 3.0,
+            change: -0.25,
+            reported: Some(0.125),
+        };
+        let none = Report { reported: None, is_set: true, own: 2.0, ..report };
+        let request = LearnedRequest { reports: &[report, none] };
+        let args = request.args();
+        let words = "20 60000000 20";
+        assert_eq!(args[..5], ["tokens", "0.3333333333333333", words, "-0.25", "0.125"]);
+        assert_eq!(args[5..], ["tokens:2", "2", words, "-0.25", ""]);
+        let word = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        let reply = Value::Array(vec![word(words), word("0.25")]);
+        let known = Known { base: Rate::per_minute(20), used: 0.25 };
+        assert_eq!(LearnedRequest::parse(&reply).unwrap(), [known]);
+        for wrong in ["", "0", "-1", "nan", "inf", "x"] {
+            let reply = Value::Array(vec![word(words), word(wrong)]);
+            assert!(LearnedRequest::parse(&reply).is_err(), "{wrong}");
+            let reply = Value::Array(vec![word(wrong), word("1")]);
+            assert!(LearnedRequest::parse(&reply).is_err(), "{wrong}");
+        }
+        assert!(LearnedRequest::parse(&Value::Nil).is_err());
+    }
+}

@@ -1,0 +1,50 @@
+//! Limits that differ, and limits that one member has learned.
+
+use std::time::Duration;
+
+use resile::quota::{Dimension, Limit, Limits};
+use resile_redis::Fleet;
+use tokio::time::sleep;
+
+use crate::crew::{Load, Mate, all_share, limited, until};
+use crate::server::Server;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+async fn calls_a_second(load: &Load) -> f64 {
+    let from = load.now();
+    sleep(2 * SECOND).await;
+    let to = load.now();
+    load.times().between(from, to).count() / to.saturating_sub(from).as_secs_f64()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_members_use_the_lowest_limit_and_what_one_has_learned() {
+    let Some(server) = Server::start(&[]) else { return };
+    let fleet = || Fleet::new(&server.url()).unwrap();
+    let crew: Vec<_> = [(100, 20), (100, 20), (1_000, 200)]
+        .into_iter()
+        .map(|(limit, burst)| Mate::join(&fleet(), limited(limit, burst)))
+        .collect();
+    all_share(&crew).await;
+    let used = |mate: &Mate| mate.upstream.quota_rate(Dimension::Requests).unwrap().count();
+    let words = || format!("{:?}", crew.iter().map(used).collect::<Vec<_>>());
+    until("the lowest limit", || crew.iter().all(|mate| used(mate) == 100), words).await;
+    let mut load = Load::new();
+    for mate in &crew {
+        load.add(mate, 4);
+    }
+    sleep(2 * SECOND).await;
+    let calls = calls_a_second(&load).await;
+    assert!((90.0..110.0).contains(&calls), "{calls}");
+
+    // The provider tells one of them that the limit is 50 a second.
+    let limits = Limits::new().with(Dimension::Requests, Limit::of(50, Some(SECOND)));
+    let mut told = crew[0].upstream.admit(resile::Never).await.unwrap();
+    told.learn(limits);
+    told.succeeded();
+    until("the learned limit", || crew.iter().all(|mate| used(mate) == 50), words).await;
+    sleep(SECOND).await;
+    let calls = calls_a_second(&load).await;
+    assert!((45.0..55.0).contains(&calls), "{calls}");
+}

@@ -1,0 +1,99 @@
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::finding::Findings;
+use super::pace::Found;
+use super::reserved::Reserved;
+use super::{Dimension, Evidence, Finding, Learning, Limits, Quota, Rate};
+
+/// What a quota learns of its limits.
+impl Quota {
+    /// Lowers the levels to the limits that the provider has reported, and compares these with the
+    /// configured ones. Returns what is worth a line.
+    #[cold]
+    pub(crate) fn learn(&self, reserved: &mut Reserved, limits: &Limits, now: u64) -> Findings {
+        Dimension::ALL.map(|dimension| {
+            let (bucket, limit) =
+                (self.buckets[dimension.index()].as_ref()?, limits.get(dimension));
+            if let Some(remaining) = limit.remaining {
+                reserved.note_reported();
+                self.lower(dimension, remaining, now);
+            }
+            let found = bucket.pace().report(bucket.rate(), &limit, self.learning, now)?;
+            Some(self.finding(dimension, found))
+        })
+    }
+
+    /// Empties a dimension after a refusal for the caller's own limit. After a report it stays as
+    /// reported, and its limit is no cause if the amount would still fit.
+    pub(super) fn empty(
+        &self,
+        dimension: Dimension,
+        amount: u32,
+        is_reported: bool,
+        resume: u64,
+        now: u64,
+    ) -> Option<Finding> {
+        let bucket = self.buckets[dimension.index()].as_ref()?;
+        if amount == 0 || is_reported && bucket.level(now) >= i64::from(amount) {
+            if !is_reported {
+                self.lower(dimension, 0, resume.max(now));
+            }
+            return None;
+        }
+        let (until, found) = if self.learning == Learning::Off {
+            (resume.max(now), None)
+        } else {
+            let cost = bucket.rate().time_of(u64::from(amount));
+            bucket.pace().refuse(bucket.rate(), cost, resume, now)
+        };
+        if !is_reported {
+            self.lower(dimension, 0, until);
+        }
+        Some(self.finding(dimension, found?))
+    }
+
+    /// Puts a share of the configured limit in words.
+    fn finding(&self, dimension: Dimension, found: Found) -> Finding {
+        let configured = self.rate(dimension).unwrap_or(Rate::new(0, Duration::ZERO));
+        Finding {
+            dimension,
+            configured,
+            found: configured.scaled(found.share),
+            by: found.by,
+            is_used: found.is_used,
+        }
+    }
+
+    /// Learns that a call waits at `now`, and whether calls have waited since the last time.
+    pub(super) fn note_wait(&self, has_waited: bool, now: u64) {
+        for (dimension, bucket) in Dimension::ALL.into_iter().zip(&self.buckets) {
+            let Some(bucket) = bucket.as_ref().filter(|bucket| bucket.pace().is_on()) else {
+                continue;
+            };
+            if bucket.pace().wait(bucket.rate(), has_waited, now).is_some() {
+                self.accepted.fetch_or(1 << dimension.index(), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Takes the findings that the configured limit is in use again.
+    #[inline]
+    pub(crate) fn accepted(&self) -> Option<Findings> {
+        if self.accepted.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let news = self.accepted.swap(0, Ordering::Relaxed);
+        Some(Dimension::ALL.map(|dimension| {
+            let share = self.buckets[dimension.index()].as_ref()?.pace().share();
+            let found = Found { share, by: Evidence::Accepted, is_used: true };
+            (news >> dimension.index() & 1 == 1).then(|| self.finding(dimension, found))
+        }))
+    }
+
+    /// Returns the limit of a dimension that is in use: the learned share of the configured one.
+    pub(crate) fn used_rate(&self, dimension: Dimension) -> Option<Rate> {
+        let bucket = self.buckets[dimension.index()].as_ref()?;
+        Some(bucket.rate().scaled(bucket.pace().share()))
+    }
+}
