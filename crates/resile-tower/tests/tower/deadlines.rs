@@ -7,9 +7,9 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, Request, Response};
 use resile_tower::deadline::{Deadline, DeadlineLayer, TimeLeftLayer};
 use resile_tower::resile::classify::Always;
-use resile_tower::resile::{Backoff, Jitter, RetryPolicy, StopReason};
+use resile_tower::resile::{Backoff, Bulkhead, Jitter, RetryPolicy, StopReason, Upstream};
 use resile_tower::{RetryLayer, UpstreamLayer};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 
 use super::script::{Script, Step};
@@ -126,6 +126,24 @@ async fn what_is_left_travels_to_the_next_hop() {
     assert_eq!(told(limited).await, (503, vec![some(3_000), some(3_000)]), "that of an attempt");
 }
 
+/// The limit of an attempt begins with the attempt, and not with the wait for its admission.
+#[tokio::test(start_paused = true)]
+async fn an_attempt_on_an_upstream_knows_what_is_left_for_it() {
+    static STORE: Upstream = Upstream::new("store").with_bulkhead(Bulkhead::new(1).with_queue(1));
+    let store =
+        service_fn(async |_: u32| Ok::<_, Infallible>(Deadline::current().map(Deadline::left)));
+    let layer = UpstreamLayer::new(&STORE, Always).with_attempt_timeout(SECOND * 3);
+    let busy = STORE.try_admit().unwrap();
+    let release = async {
+        sleep(SECOND * 2).await;
+        drop(busy);
+    };
+    let (left, ()) = tokio::join!(layer.clone().layer(store).oneshot(7), release);
+    assert_eq!(left.unwrap(), Some(SECOND * 3));
+    let whole = layer.with_total_timeout(SECOND * 2).layer(store).oneshot(7);
+    assert_eq!(whole.await.unwrap(), Some(SECOND * 2));
+}
+
 /// A deadline that is current cuts a call whose policy has no total timeout.
 #[tokio::test(start_paused = true)]
 async fn the_current_deadline_ends_a_call() {
@@ -139,7 +157,8 @@ async fn the_current_deadline_ends_a_call() {
                 UpstreamLayer::new("store", Always).layer(script.watch()).oneshot(7).await
             }
         };
-        let gave_up = Deadline::after(SECOND * 3).scope(call).await.unwrap_err();
+        let call = timeout(SECOND * 60, Deadline::after(SECOND * 3).scope(call));
+        let gave_up = call.await.expect("a deadline").unwrap_err();
         assert_eq!((gave_up.reason(), began.elapsed()), (StopReason::Deadline, SECOND * 3));
         assert_eq!(script.seen().alive, 0);
     }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod bodies;
+mod body_laws;
 mod deadlines;
 mod drops;
 mod grpc;
