@@ -25,9 +25,9 @@ pub(super) struct Comparison {
 pub(super) struct Report {
     /// The reported limit as a share of the configured one.
     pub(super) share: f64,
-    /// Whether its period is known.
+    /// True if its period is known.
     pub(super) is_sure: bool,
-    /// Whether operators have not been told yet.
+    /// True if operators have not been told yet.
     pub(super) is_news: bool,
 }
 

@@ -13,7 +13,7 @@ pub struct Finding {
     pub found: Rate,
     /// The evidence.
     pub by: Evidence,
-    /// Whether the quota uses the limit that was found.
+    /// True if the quota uses the limit that was found.
     pub is_used: bool,
 }
 

@@ -19,8 +19,8 @@ pub enum Learning {
     /// Uses a lower limit while the signs for it last, and never more than the configured one.
     #[default]
     Lower,
-    /// As [`Lower`](Self::Lower), and uses a reported limit above the configured one too. At once
-    /// never more units fit than the configured burst.
+    /// Does as [`Lower`](Self::Lower), and uses a reported limit above the configured one too. No
+    /// more units fit at once than the configured burst.
     Both,
 }
 

@@ -6,7 +6,7 @@ use super::pace::Found;
 use super::reserved::Reserved;
 use super::{Dimension, Evidence, Finding, Learning, Limits, Quota, Rate};
 
-/// What a quota learns of its limits.
+/// The learning of a quota from reports and refusals.
 impl Quota {
     /// Lowers the levels to the limits that the provider has reported, and compares these with the
     /// configured ones. Returns what is worth a line.

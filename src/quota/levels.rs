@@ -20,7 +20,7 @@ pub struct Levels {
     pub in_flight: Option<u32>,
     /// The number of calls in the queue.
     pub waiting: u32,
-    /// What the quota would have done. `None` if it is not in shadow mode.
+    /// The refusals and delays that the quota left out. `None` if it is not in shadow mode.
     pub shadow: Option<Shadow>,
     /// The used shares of the configured limits in thousandths. 0 without a limit.
     used: [u16; 4],

@@ -187,7 +187,7 @@ impl Pace {
     }
 }
 
-/// What a process tells the others that share the limit, and what it hears from them.
+/// The exchange with the other processes that share the limit.
 #[cfg(feature = "fleet")]
 impl Pace {
     /// Takes the change of the share that calls have taught since the last call. Returns the share

@@ -22,7 +22,7 @@ enum Stage {
     Taken,
     /// A call within the attempt has taken the admission, and reports it.
     Lent,
-    /// The same, and another call within the attempt waits for an admission of its own.
+    /// A call within the attempt has the admission, and another call within the attempt waits for an admission of its own.
     Contended,
     /// A call within the attempt has sent the request, and the answer was good.
     Answered,

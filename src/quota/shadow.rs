@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a quota in shadow mode would have done since its start. `Display` prints it in a few words.
+/// The attempts that a quota in shadow mode has admitted, and those that it would have
+/// refused or delayed. `Display` prints them in a few words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shadow {

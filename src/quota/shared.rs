@@ -85,7 +85,7 @@ impl Quota {
     }
 }
 
-/// What a process has learned of a limit. The numbers are shares of its configured limit.
+/// The lesson of a process about a limit. The numbers are shares of its configured limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Learned {

@@ -37,7 +37,7 @@ impl Keys {
         self.part("limits")
     }
 
-    /// What the members have learned of the limits.
+    /// Returns the key of the limits that the members have learned.
     pub(crate) fn learned(&self) -> String {
         self.part("learned")
     }

@@ -21,7 +21,7 @@ pub struct Failed<T> {
     error: BoxError,
     verdict: Option<Verdict>,
     error_type: Option<Cow<'static, str>>,
-    /// Why the request cannot be made again.
+    /// The reason for which the request cannot be made again.
     once: Option<Cow<'static, str>>,
 }
 

@@ -1,4 +1,4 @@
-//! What knows gRPC: the judge of its answers.
+//! The judge of the answers of gRPC.
 
 use std::borrow::Cow;
 use std::error::Error;

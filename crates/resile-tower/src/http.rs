@@ -1,4 +1,4 @@
-//! What knows HTTP: the judge of answers, and bodies that are kept for a replay.
+//! The judge of the answers of HTTP, and bodies that are kept for a replay.
 
 mod body;
 pub(crate) mod judge;

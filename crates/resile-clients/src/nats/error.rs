@@ -69,7 +69,7 @@ fn api(error: &jetstream::Error) -> Option<Rule> {
     api_rule(u16::try_from(error.error_code().0).ok()?)
 }
 
-/// What an error of the client says.
+/// The statement of an error of the client.
 enum Said {
     /// A kind of a request or of a publish, by its name in the table.
     Kind(&'static str),

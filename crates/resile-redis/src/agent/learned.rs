@@ -59,7 +59,7 @@ fn per_second(rate: &Rate) -> f64 {
     f64::from(rate.count()) / rate.period().as_secs_f64().max(1e-9)
 }
 
-/// What the members learn of the limits together.
+/// The lessons of the members about the limits.
 impl<M: Timer> Agent<'_, M> {
     /// Returns what this member has learned since the last call.
     pub(super) fn reports(&mut self) -> Vec<Report> {

@@ -7,7 +7,7 @@ use super::step::{Agent, account};
 use crate::lease::Lease;
 use crate::mode::Mode;
 
-/// What calls use, and the rest of a member without calls.
+/// The demand of calls, and the rest of a member without calls.
 impl<M: Timer> Agent<'_, M> {
     /// Counts what calls have used and what they want.
     pub(super) fn count_demand(&mut self, now: Duration) {

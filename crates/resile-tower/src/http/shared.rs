@@ -15,7 +15,7 @@ use crate::BoxError;
 /// A body that the attempts of one call share. One attempt reads at a time.
 pub struct Shared<B>(Arc<Mutex<Source<B>>>);
 
-/// Whether the body can be read again.
+/// The answer to whether the body can be read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keeps {
     Yes,
@@ -28,7 +28,7 @@ pub(super) enum Keeps {
 }
 
 struct Source<B> {
-    /// What is left of the body. `None` after its end.
+    /// The rest of the body. `None` after its end.
     rest: Option<B>,
     keeps: Keeps,
     limit: usize,

@@ -9,7 +9,7 @@ use resile::Upstream;
 #[derive(Clone)]
 pub struct On(pub(super) Place);
 
-/// Where the upstream is.
+/// The place of the upstream.
 #[derive(Clone)]
 pub(super) enum Place {
     /// [`HTTP`]. A constant of Rust 1.85 cannot refer to it.

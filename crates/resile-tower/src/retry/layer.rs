@@ -73,7 +73,7 @@ pub struct RetryLayer<J, R = Cloned, X = &'static str, K = Never> {
     pub(super) replay: R,
     pub(super) target: X,
     pub(super) token: K,
-    /// Where the layer was made, for the log.
+    /// The place in the source that made the layer, for the log.
     pub(super) site: &'static Location<'static>,
 }
 
