@@ -38,9 +38,10 @@ pair() {
     printf '[package]\nname = "%s-and-%s"\nversion = "0.0.0"\nedition = "2024"\n' "$1" "$2"
     printf '[lib]\nname = "resile"\npath = "%s/src/lib.rs"\n' "$PWD"
     printf '[lints.rust]\nwarnings = "deny"\nunexpected_cfgs = { level = "allow", priority = 1 }\n'
-    awk -v default="default = [\"$1\", \"$2\"]" '
+    # Some awks have `default` as a word of their own.
+    awk -v both="default = [\"$1\", \"$2\"]" '
         /^\[/ { table = $0 }
-        table == "[features]" && /^default =/ { $0 = default }
+        table == "[features]" && /^default =/ { $0 = both }
         table == "[features]" || table == "[dependencies]" || table ~ /^\[target\..*\.dependencies\]$/
     ' Cargo.toml
 }

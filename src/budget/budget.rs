@@ -120,7 +120,7 @@ impl Budget {
     #[must_use]
     pub const fn grpc(tokens: u32, ratio: f64) -> Self {
         let budget = Self::new().with_capacity(tokens).with_deposit(ratio).with_costs(0, 0);
-        let prices = Prices { failure: TOKEN, ..budget.prices };
+        let prices = Prices { counts_failures: true, ..budget.prices };
         budget.priced(prices)
     }
 
@@ -211,13 +211,13 @@ impl Budget {
 
     /// Returns whether a budget with so much left allows a retry, whatever the retry costs.
     const fn allows(&self, left: u64) -> bool {
-        if self.prices.failure == 0 { self.capacity > 0 } else { left > self.capacity / 2 }
+        if self.prices.counts_failures { left > self.capacity / 2 } else { self.capacity > 0 }
     }
 
-    /// Takes the cost of an attempt that failed, as far as it is there.
+    /// Takes the token of an attempt that failed, as far as it is there.
     pub(crate) fn note_failure(&self) {
-        if self.prices.failure > 0 {
-            let less = |left: u64| Some(left.saturating_sub(self.prices.failure));
+        if self.prices.counts_failures {
+            let less = |left: u64| Some(left.saturating_sub(TOKEN));
             let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         }
     }

@@ -14,14 +14,19 @@ pub(super) struct Prices {
     pub(super) throttled: u64,
     /// True if a retry that succeeds gives its cost back.
     pub(super) refunds: bool,
-    /// The cost of an attempt that failed, the first one of a call included. Above 0, the upper half of
-    /// the budget must be left for a retry.
-    pub(super) failure: u64,
+    /// True if an attempt that failed takes a token, the first one of a call included. A retry then
+    /// needs more than half of the capacity.
+    pub(super) counts_failures: bool,
 }
 
 impl Prices {
-    pub(super) const DEFAULT: Self =
-        Self { deposit: TOKEN / 10, failed: TOKEN, throttled: TOKEN, refunds: false, failure: 0 };
+    pub(super) const DEFAULT: Self = Self {
+        deposit: TOKEN / 10,
+        failed: TOKEN,
+        throttled: TOKEN,
+        refunds: false,
+        counts_failures: false,
+    };
 
     pub(super) const fn of(self, cause: Cause) -> u64 {
         match cause {

@@ -83,7 +83,8 @@ async fn an_answer_settles_its_usage_and_its_headers_lower_the_level() {
 
 #[tokio::test]
 async fn a_refusal_lowers_the_level_unless_it_is_an_overload() {
-    assert_eq!(level_after(answer(429, &[], LIMIT)).await, (false, Some(0)));
+    // After a first refusal nothing refills for a sixteenth of the minute.
+    assert_eq!(level_after(answer(429, &[], LIMIT)).await, (false, Some(-625)));
     let told = [("x-ratelimit-remaining-tokens", "400")];
     assert_eq!(level_after(answer(429, &told, LIMIT)).await, (false, Some(400)));
     assert_eq!(level_after(answer(429, &[], BUSY)).await, (false, Some(10_000)));
