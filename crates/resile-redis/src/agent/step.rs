@@ -81,8 +81,8 @@ impl<'a, M: Timer> Agent<'a, M> {
             }
         }
         // A budget whose retries cost nothing has nothing to lease.
-        let leased = |budget: &&Budget| plan.shares_budget && Scale::cost_of(budget) > 0;
-        if let Some(budget) = upstream.budget().filter(leased) {
+        let has_price = |budget: &&Budget| plan.shares_budget && Scale::cost_of(budget) > 0;
+        if let Some(budget) = upstream.budget().filter(has_price) {
             let scale = Scale::of_budget(budget);
             // The tokens are those of the fleet. A process wants the cost of its next retry.
             tokens = shared.balance(Resource::Budget).unwrap_or(0);
