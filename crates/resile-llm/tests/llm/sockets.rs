@@ -83,10 +83,11 @@ async fn an_answer_settles_its_usage_and_its_headers_lower_the_level() {
 
 #[tokio::test]
 async fn a_refusal_lowers_the_level_unless_it_is_an_overload() {
-    // After a first refusal nothing refills for a sixteenth of the minute.
+    // A first refusal takes the burst: what fits at once is then a tenth of a second. Without a report
+    // nothing refills for a sixteenth of the minute.
     assert_eq!(level_after(answer(429, &[], LIMIT)).await, (false, Some(-625)));
     let told = [("x-ratelimit-remaining-tokens", "400")];
-    assert_eq!(level_after(answer(429, &told, LIMIT)).await, (false, Some(400)));
+    assert_eq!(level_after(answer(429, &told, LIMIT)).await, (false, Some(16)));
     assert_eq!(level_after(answer(429, &[], BUSY)).await, (false, Some(10_000)));
     assert_eq!(level_after(answer(529, &[], "overloaded")).await, (false, Some(10_000)));
     // The provider may have charged a request that failed.
