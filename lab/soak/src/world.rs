@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use resile::quota::{Charge, Rate};
+use resile::quota::{Charge, Learning, Rate};
 use resile::time::{ManualTimer, Timer};
 use resile::{
     AdaptiveTimeout, Backoff, Breaker, Budget, Bulkhead, Cooldown, Jitter, Quota, Upstream,
@@ -49,6 +49,8 @@ const RATES: [Rate; 4] = [
 fn quota(charge: Charge) -> Quota {
     let [requests, input, output, tokens] = RATES;
     let quota = Quota::new().with_requests(requests).with_input(input).with_output(output);
+    // A quota that learns hides a part of its burst and shows it later, which the ledger cannot follow.
+    let quota = quota.with_learning(Learning::Off);
     quota.with_tokens(tokens).with_concurrency(5).with_queue(12).with_charge(charge)
 }
 
