@@ -106,12 +106,12 @@ minimums() {
 }
 
 # Leaves out what these tests do not need: pictures, progress bars, benches and TLS. Leaves out what
-# the minimum Rust cannot build: `sqlx`, and the tests on servers.
+# the minimum Rust cannot build: some clients, and the tests on servers.
 few_dependencies() {
     awk '
         /^\[/ { table = $0 }
-        table == "[features]" && /^sqlx-/ { next }
-        table == "[dependencies]" && /^sqlx =/ { next }
+        table == "[features]" && /^(async-nats|aws-smithy|lapin|recoverable|rmcp|sqlx)-[0-9]/ { next }
+        table == "[dependencies]" && /^(async-nats|aws-smithy-.*|lapin|recoverable|rmcp|sqlx) =/ { next }
         table == "[workspace]" && /resile-clients\/tests\/servers/ { next }
         table == "[dev-dependencies]" && /^(criterion|indicatif|lexopt|plotters) =/ { next }
         table == "[dev-dependencies]" && /^reqwest =/ { sub(/, features = .*\]/, "") }
