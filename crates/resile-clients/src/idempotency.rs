@@ -14,3 +14,20 @@ pub enum Idempotency {
     /// In doubt it is not.
     NotIdempotent,
 }
+
+#[cfg(any(
+    feature = "aws-smithy-1",
+    feature = "lapin-4",
+    feature = "redis-1",
+    feature = "sqlx-0_9",
+    feature = "tokio-postgres-0_7"
+))]
+impl Idempotency {
+    /// Returns the classifier of the errors of the system.
+    pub(crate) const fn io(self) -> resile::io::Classifier {
+        match self {
+            Self::Idempotent => resile::io::Classifier::idempotent(),
+            Self::NotIdempotent => resile::io::Classifier::non_idempotent(),
+        }
+    }
+}

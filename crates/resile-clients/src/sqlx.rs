@@ -55,10 +55,7 @@ pub fn error(error: &Error, idempotency: Idempotency) -> Option<Verdict> {
     let rule = match error {
         Error::Database(error) => return database(&**error, idempotency),
         Error::Io(error) => {
-            let classifier = match idempotency {
-                Idempotency::Idempotent => Classifier::idempotent(),
-                Idempotency::NotIdempotent => Classifier::non_idempotent(),
-            };
+            let classifier = idempotency.io();
             return Some(classifier.verdict(error).unwrap_or(classifier.unanswered()));
         }
         Error::Tls(_) => match Classifier::idempotent().verdict(error) {

@@ -68,10 +68,7 @@ pub fn error(error: &Error, idempotency: Idempotency) -> Option<Verdict> {
     } else if READING.iter().any(is) {
         never(Healthy)
     } else {
-        let classifier = match idempotency {
-            Idempotency::Idempotent => Classifier::idempotent(),
-            Idempotency::NotIdempotent => Classifier::non_idempotent(),
-        };
+        let classifier = idempotency.io();
         let told = classifier.verdict(error);
         let is_io = is(&"error communicating with the server");
         return told.or(is_io.then(|| classifier.unanswered()));

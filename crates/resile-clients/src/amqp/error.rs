@@ -1,6 +1,5 @@
 use lapin::{Confirmation, Error, ErrorKind};
 use resile::Verdict;
-use resile::io::Classifier;
 
 use super::{confirmation, reply};
 use crate::Idempotency;
@@ -41,10 +40,7 @@ pub fn error(error: &Error, idempotency: Idempotency) -> Option<Verdict> {
     let rule = match error.kind() {
         ErrorKind::ProtocolError(error) => return reply(error.get_id(), idempotency),
         ErrorKind::IOError(error) => {
-            let classifier = match idempotency {
-                Idempotency::Idempotent => Classifier::idempotent(),
-                Idempotency::NotIdempotent => Classifier::non_idempotent(),
-            };
+            let classifier = idempotency.io();
             return Some(classifier.verdict(&**error).unwrap_or(classifier.unanswered()));
         }
         ErrorKind::InvalidChannelState(_, call) if is_only_called(call) => always(Failing),

@@ -7,7 +7,6 @@ use aws_smithy_runtime_api::client::retries::classifiers::{
     ClassifyRetry, RetryAction, RetryClassifierPriority,
 };
 use aws_smithy_types::retry::ErrorKind;
-use resile::io::Classifier;
 use resile::{Health, Verdict};
 
 use super::code;
@@ -67,10 +66,7 @@ impl RetryClassifier {
         if error.is_user() {
             return None;
         }
-        let classifier = match self.idempotency {
-            Idempotency::Idempotent => Classifier::idempotent(),
-            Idempotency::NotIdempotent => Classifier::non_idempotent(),
-        };
+        let classifier = self.idempotency.io();
         Some(classifier.verdict(error).unwrap_or(classifier.unanswered()))
     }
 

@@ -2,7 +2,6 @@ use std::error::Error;
 
 use ::redis::{ErrorKind, RedisError};
 use resile::Verdict;
-use resile::io::Classifier;
 
 use super::prefix;
 use crate::Idempotency;
@@ -42,10 +41,7 @@ pub fn error(error: &RedisError, idempotency: Idempotency) -> Option<Verdict> {
             return Some(if is_whole { verdict } else { verdict.not_again() });
         }
         ErrorKind::Io => {
-            let classifier = match idempotency {
-                Idempotency::Idempotent => Classifier::idempotent(),
-                Idempotency::NotIdempotent => Classifier::non_idempotent(),
-            };
+            let classifier = idempotency.io();
             return Some(classifier.verdict(error).unwrap_or(classifier.unanswered()));
         }
         ErrorKind::Parse => if_idempotent(Failing),
