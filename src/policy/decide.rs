@@ -21,9 +21,10 @@ impl<C> RetryPolicy<C> {
     /// 5. If the delay leaves no time for another attempt, stop as [`StopReason::Deadline`].
     /// 6. Otherwise retry after the delay.
     ///
-    /// The delay is that of the backoff, whose [base](Verdict::with_base) the verdict may set, or the hint with its jitter if that is longer. The
-    /// classifier's own [floor](Verdict::at_least) counts as a hint throughout. After a
-    /// throttling it may have [a backoff of its own](RetryPolicy::with_throttled_backoff). The policy
+    /// The delay is that of the backoff, whose [base](Verdict::with_base) the verdict may set, or the
+    /// hint with its jitter if that is longer. The classifier's own [floor](Verdict::at_least) counts
+    /// as a hint throughout. After a throttling it may have
+    /// [a backoff of its own](RetryPolicy::with_throttled_backoff). The policy
     /// [`aws`](RetryPolicy::aws) cuts the hint, which then has no jitter. The jitter of a hint is
     /// positive, and zero with `Jitter::None`. It is at most the backoff's delay without
     /// jitter, or a tenth of the hint if that is more. It is also at most half of the time left

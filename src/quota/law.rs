@@ -76,9 +76,7 @@ impl Terms {
         let window = u64::try_from(rate.period().min(Duration::from_secs(60)).as_nanos());
         Self { turn, window: window.unwrap_or(0), least_burst: (least / burst).min(1.0) }
     }
-}
 
-impl Terms {
     /// Returns the period of the law, in nanoseconds.
     pub(super) const fn turn(&self) -> f64 {
         self.turn

@@ -1,4 +1,4 @@
-//! What the data file says of an error that a test provokes.
+//! The row of the data file for an error that a test provokes.
 
 #![allow(dead_code, reason = "the hooks have no rows")]
 

@@ -14,7 +14,7 @@ pub(crate) struct LearnedRequest<'a> {
     pub(crate) reports: &'a [Report],
 }
 
-/// What a member knows of one limit, in units a second.
+/// The report of a member on one limit, in units a second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Report {
     pub(crate) dimension: Dimension,

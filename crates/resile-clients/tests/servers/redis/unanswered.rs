@@ -45,7 +45,7 @@ async fn a_command_that_timed_out_was_executed() {
     .await;
 }
 
-/// As above, with a server that postpones writes. It executes the command after the timeout.
+/// A server that postpones writes executes a command after its timeout.
 #[tokio::test]
 async fn a_command_that_timed_out_is_executed_later() {
     within(async {

@@ -18,7 +18,7 @@ use super::failure::Failure;
 
 /// The user of the system. MariaDB refuses to run as root.
 const USER: &str = "mysql";
-/// Where distributions have the server.
+/// The folders in which distributions have the server.
 const FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/libexec"];
 
 #[derive(Debug)]
