@@ -39,6 +39,22 @@ struct Innermost {
 }
 
 impl Innermost {
+    #[inline]
+    fn offer(
+        &self,
+        parts: &Parts,
+        began: Began,
+        ticket: Ticket,
+        reserved: Reserved,
+        payment: Payment,
+    ) {
+        self.began.set(began);
+        self.ticket.set(ticket);
+        self.reserved.set(reserved);
+        self.payment.set(payment);
+        self.upstream.set(address(parts));
+    }
+
     fn get(&self) -> Offer {
         Offer {
             began: self.began.get(),
@@ -104,34 +120,39 @@ pub(super) fn offer(
     payment: Payment,
 ) -> Place {
     INNERMOST.with(|innermost| {
-        let place = if innermost.upstream.get() == 0 { Place::Outermost } else { push(innermost) };
-        if place != Place::Nowhere {
-            innermost.began.set(began);
-            innermost.ticket.set(ticket);
-            innermost.reserved.set(reserved);
-            innermost.payment.set(payment);
-            innermost.upstream.set(address(parts));
+        if innermost.upstream.get() != 0 {
+            return offer_within(parts, began, ticket, reserved, payment);
         }
-        place
+        innermost.offer(parts, began, ticket, reserved, payment);
+        Place::Outermost
+    })
+}
+
+/// Does the work of [`offer`] for an attempt within another one. The other one goes onto the stack.
+#[cold]
+#[inline(never)]
+fn offer_within(
+    parts: &Parts,
+    began: Began,
+    ticket: Ticket,
+    reserved: Reserved,
+    payment: Payment,
+) -> Place {
+    INNERMOST.with(|innermost| {
+        let around = (innermost.upstream.get(), innermost.get());
+        if OUTER.try_with(|outer| outer.borrow_mut().push(around)).is_err() {
+            return Place::Nowhere;
+        }
+        innermost.is_changed.set(false);
+        innermost.is_cut.set(false);
+        innermost.offer(parts, began, ticket, reserved, payment);
+        Place::Inner
     })
 }
 
 /// Adds the cost of the innermost attempt, if its upstream has a quota.
 pub(super) fn offer_cost(cost: CostKey) {
     INNERMOST.with(|innermost| innermost.cost.set(cost));
-}
-
-/// Puts the innermost attempt onto the stack, so that another one takes its place.
-#[cold]
-#[inline(never)]
-fn push(innermost: &Innermost) -> Place {
-    let around = (innermost.upstream.get(), innermost.get());
-    if OUTER.try_with(|outer| outer.borrow_mut().push(around)).is_err() {
-        return Place::Nowhere;
-    }
-    innermost.is_changed.set(false);
-    innermost.is_cut.set(false);
-    Place::Inner
 }
 
 /// Ends the offer of the innermost attempt. Returns true if calls within the attempt have changed it.
