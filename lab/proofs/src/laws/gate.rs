@@ -1,0 +1,231 @@
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use crate::law::{Givens, Law, Prover};
+use crate::machine::Machine;
+use crate::term::Term;
+use crate::value::{Kind, Value};
+
+const FILES: &[&str] = &["cooldown/gate.rs", "time/nanos.rs"];
+
+pub(super) fn laws() -> Vec<Law> {
+    let law = |name, says, about, prove| Law { name, says, files: FILES, about, prove };
+    vec![
+        law(
+            "gate: hold",
+            "a hold ends no earlier than before, and at the latest after the cap; it says whether it grew",
+            &["Gate::hold", "Gate::hold_until", "Gate::is_over"] as &[&str],
+            hold as fn(&mut Prover<'_>),
+        ),
+        law(
+            "gate: wait",
+            "a call waits for the whole hold, never for no time, and never beyond the release",
+            &["Gate::wait", "Gate::clear"],
+            wait,
+        ),
+        law(
+            "nanos: of a duration",
+            "the nanoseconds of a duration are exact, or the largest number",
+            &["nanos"],
+            nanos,
+        ),
+    ]
+}
+
+struct Any {
+    gate: Value,
+    until: Value,
+    before: Term,
+    since: Term,
+    hint: Term,
+    cap: Term,
+    default_hold: Term,
+}
+
+impl Any {
+    fn new(it: &mut Machine<'_>) -> Self {
+        let before = it.unknown("until", Kind::U64).term();
+        let (cap, default_hold) =
+            (it.unknown("cap", Kind::Duration), it.unknown("default", Kind::Duration));
+        let settings = Value::record(
+            "Settings",
+            [("cap", cap.clone()), ("default_hold", default_hold.clone())],
+        );
+        let until = Value::atomic(before.clone());
+        let (since, hint) =
+            (it.unknown("since", Kind::U64).term(), it.unknown("hint", Kind::U64).term());
+        let gate = Value::record(
+            "Gate",
+            [
+                ("until", until.clone()),
+                ("since", Value::atomic(since.clone())),
+                ("hint", Value::atomic(hint.clone())),
+                ("settings", settings),
+            ],
+        );
+        let (cap, default_hold) = (cap.term(), default_hold.term());
+        Self { gate, until, before, since, hint, cap, default_hold }
+    }
+}
+
+/// What the functions asked for on this path.
+#[derive(Default)]
+struct Seen {
+    /// The length of the release.
+    spread: Option<Term>,
+    /// The draws: the ends of the range, and the number.
+    drawn: Vec<(Term, Term, Term)>,
+}
+
+/// The length of the release is any number: it comes from a product of floating point.
+fn check(
+    prover: &mut Prover<'_>,
+    run: impl Fn(&mut Machine<'_>, &RefCell<Seen>) -> Vec<(&'static str, Term)>,
+) {
+    let seen = RefCell::new(Seen::default());
+    let spread = |it: &mut Machine<'_>, _: &[Value]| {
+        let spread = it.unknown("spread", Kind::U64);
+        seen.borrow_mut().spread = Some(spread.term());
+        spread
+    };
+    let draw = |it: &mut Machine<'_>, args: &[Value]| {
+        let Value::Range(start, end) = &args[0] else { panic!("a range is drawn from") };
+        it.claim_order(start.term(), end.term());
+        let drawn = it.unknown("drawn", Kind::U64);
+        it.assume(start.term().le(drawn.term()).and(drawn.term().le(end.term())));
+        seen.borrow_mut().drawn.push((start.term(), end.term(), drawn.term()));
+        drawn
+    };
+    let mut given: Givens<'_> = BTreeMap::new();
+    given.insert("Gate::spread", &spread);
+    given.insert("draw", &draw);
+    prover.check(&given, |it| {
+        seen.take();
+        run(it, &seen)
+    });
+}
+
+const MOST: Term = Term::Int(u64::MAX as i128);
+
+fn hold(prover: &mut Prover<'_>) {
+    check(prover, |it, seen| {
+        let any = Any::new(it);
+        let now = it.unknown("now", Kind::U64);
+        let stated = it.unknown("stated", Kind::U32).term().is(Term::Int(1));
+        let after = it.unknown("after", Kind::Duration);
+        let (asked, after) = if it.decide(stated) {
+            (after.term(), Value::some(after))
+        } else {
+            (any.default_hold.clone(), Value::none())
+        };
+        let grew = it.call("Gate::hold", &[any.gate.clone(), now.clone(), after]).term();
+        let (before, until) = (any.before.clone(), any.until.term());
+        let length = asked.min(any.cap.clone()).min(MOST);
+        let end = now.term().plus(length.clone()).min(MOST);
+        let is_none = length.clone().is(Term::Int(0));
+        // The hold was over if its release was.
+        let asks = Term::Bool(seen.borrow().spread.is_some());
+        let runs = before.clone().is(Term::Int(0)).or(now.term().lt(before.clone()));
+        let is_past = seen.borrow().spread.clone().map_or(Term::Bool(false), |release| {
+            let end = before.clone().plus(release).min(MOST);
+            before.clone().le(now.term()).and(end.le(now.term()))
+        });
+        let is_over = before.clone().is(Term::Int(0)).or(is_past);
+        let past = it.call_constant("PAST");
+        let begins = is_none.clone().negated().and(is_over);
+        let since = begins.choose(now.term().plus(past.clone()).min(MOST), any.since.clone());
+        let rest = before.clone().minus(now.term()).max(Term::Int(0));
+        let longest = any.hint.clone().max(length.clone()).max(rest);
+        let hint = before.clone().le(now.term()).choose(length, longest);
+        let hint = is_none.clone().choose(any.hint.clone(), hint);
+        vec![
+            ("a hold that has ended is asked for its release", asks.or(runs).or(is_none.clone())),
+            (
+                "a hold that is over begins anew, another one goes on",
+                any.gate.field("since").term().is(since),
+            ),
+            ("the longest hint of the hold is kept", any.gate.field("hint").term().is(hint)),
+            ("a hold of another process can be two years old", past.is(Term::Int(1 << 56))),
+            ("a hold ends no earlier", before.clone().le(until.clone())),
+            (
+                "a hold ends after what was asked, at most the cap",
+                is_none.clone().choose(
+                    until.clone().is(before.clone()),
+                    until.clone().is(before.clone().max(end)),
+                ),
+            ),
+            ("it says whether it grew", grew.is(before.lt(until))),
+        ]
+    });
+}
+
+fn wait(prover: &mut Prover<'_>) {
+    check(prover, |it, seen| {
+        let any = Any::new(it);
+        let now = it.unknown("now", Kind::U64);
+        let answer = it.call("Gate::wait", &[any.gate.clone(), now.clone(), Value::Given("draw")]);
+        let (before, until, now) = (any.before.clone(), any.until.term(), now.term());
+        let Seen { spread, drawn } = seen.take();
+        let spread = spread.unwrap_or(Term::Int(0));
+        let held = now.clone().lt(before.clone());
+        let turn = spread.clone().quotient(Term::Int(16));
+        let left = before.clone().plus(spread).min(MOST).minus(now.clone());
+        let Value::Variant(_, parts) = &answer else { panic!("no `Option`") };
+        let Some(delay) = parts.first() else {
+            let ended = until.clone().is(Term::Int(0));
+            // The first draw decides whether a call goes during the release.
+            let goes = match drawn.first() {
+                None => {
+                    before.clone().is(Term::Int(0)).or(left.le(Term::Int(0)).and(ended.clone()))
+                }
+                Some((least, most, drawn)) => least
+                    .clone()
+                    .is(Term::Int(0))
+                    .and(most.clone().plus(Term::Int(1)).is(left))
+                    .and(drawn.clone().le(turn)),
+            };
+            return vec![
+                ("no call goes while the hold runs", held.negated()),
+                ("a call goes after the release, or by its draw", goes),
+                ("only a hold that is over ends", until.is(before).or(ended)),
+            ];
+        };
+        let delay = delay.term();
+        let most = before.clone().minus(now.clone()).plus(turn.clone()).min(MOST);
+        let (least, stays) = match &*drawn {
+            [(_, _, first), (start, end, second)] => {
+                let least = turn.clone().quotient(Term::Int(2));
+                let whole = start.clone().is(Term::Int(0)).and(end.clone().is(turn.clone()));
+                let exact = least.clone().plus(second.clone()).max(Term::Int(1)).min(left.clone());
+                (
+                    least.min(left.clone()),
+                    turn.lt(first.clone()).and(whole).and(delay.clone().is(exact)),
+                )
+            }
+            _ => (Term::Int(1), held.clone()),
+        };
+        vec![
+            ("no wait is empty", Term::Int(1).le(delay.clone())),
+            (
+                "no wait ends before the hold",
+                held.clone().implies(before.clone().minus(now.clone()).le(delay.clone())),
+            ),
+            (
+                "a wait for the hold is at most a turn longer",
+                held.clone().implies(delay.clone().le(most)),
+            ),
+            ("a wait in the release is at least half a turn", least.le(delay.clone())),
+            ("a call stays by its draw, for a turn about", stays),
+            ("a wait in the release ends with it", held.or(delay.le(left))),
+            ("a wait changes nothing", until.is(before)),
+        ]
+    });
+}
+
+fn nanos(prover: &mut Prover<'_>) {
+    prover.check(&Givens::new(), |it| {
+        let duration = it.unknown("duration", Kind::Duration);
+        let nanos = it.call("nanos", std::slice::from_ref(&duration)).term();
+        vec![("exact, or the largest number", nanos.is(duration.term().min(MOST)))]
+    });
+}

@@ -1,0 +1,4 @@
+#[path = "../../../../src/time/nanos.rs"]
+mod nanos;
+
+pub(crate) use nanos::nanos;
