@@ -1,7 +1,6 @@
 //! The hooks of clients: what a hook says, and what its client does with it.
 
 mod aws;
-mod http;
 mod mcp;
 mod object_store;
 mod recoverable;

@@ -1,0 +1,3 @@
+//! Stores: OpenDAL, and `object_store` with a server of S3.
+
+mod opendal;
