@@ -3,7 +3,7 @@
 
 #![allow(clippy::large_futures, reason = "a test runs once")]
 
-#[cfg(any(feature = "hooks", feature = "kube", feature = "stores"))]
+#[cfg(any(feature = "hooks", feature = "kube"))]
 mod answering;
 #[path = "../clients/data.rs"]
 mod data;

@@ -1,3 +1,5 @@
 //! Stores: OpenDAL, and `object_store` with a server of S3.
 
 mod opendal;
+mod s3;
+mod upload;
