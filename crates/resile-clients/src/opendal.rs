@@ -1,4 +1,4 @@
-//! OpenDAL: the kinds of its errors.
+//! `opendal`: the kinds of its errors.
 //!
 //! An error that its `RetryLayer` gave up is persistent and never sent again. The layer repeats each
 //! operation whose error is temporary, also a write that may have been executed: leave it out.

@@ -5,7 +5,7 @@ use resile::io::never_sent;
 use super::{kind, rule};
 use crate::Idempotency;
 use crate::rule::State::Unknown;
-use crate::rule::{always, never};
+use crate::rule::{Rule, always, never};
 
 /// Returns the verdict on an error of `opendal`.
 ///
@@ -30,7 +30,7 @@ use crate::rule::{always, never};
 pub fn error(error: &Error, idempotency: Idempotency) -> Option<Verdict> {
     let name = error.kind().into_static();
     if error.is_persistent() {
-        let state = rule(name, true).map_or(Unknown, |rule| rule.state());
+        let state = rule(name, true).map_or(Unknown, Rule::state);
         return Some(never(state).verdict(idempotency));
     }
     if error.is_temporary() && never_sent(error) {

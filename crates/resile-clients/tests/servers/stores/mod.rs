@@ -1,4 +1,4 @@
-//! Stores: OpenDAL, and `object_store` with a server of S3.
+//! Stores: `opendal`, and `object_store` with a server of S3.
 
 mod opendal;
 mod s3;
