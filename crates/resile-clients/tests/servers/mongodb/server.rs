@@ -1,4 +1,4 @@
-//! A server that speaks OP_MSG and answers as a test wants.
+//! A server that speaks `OP_MSG` and answers as a test wants.
 
 use std::io::{self, Cursor, ErrorKind};
 use std::net::Ipv4Addr;
