@@ -10,7 +10,7 @@ alone() {
 }
 
 # The parts of `.ci/clients`.
-PARTS=(sql brokers rabbitmq hooks services sdks whole minimums)
+PARTS=(sql brokers rabbitmq hooks http mongodb kube stores services sdks whole minimums)
 
 has_postgres() {
     command -v postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres'
@@ -73,8 +73,12 @@ whole_clients() {
 CLIENT_MINIMUMS="
 async-nats-0_51     1.89
 aws-smithy-1        1.94
+hyper-1             1.85
+kube-5              1.89
 lapin-4             1.88
+mongodb-3           1.88
 object_store-0_14   1.85
+opendal-0_59        1.91
 recoverable-0_3     1.95
 redis-1             1.85
 rmcp-3              1.88

@@ -110,8 +110,8 @@ minimums() {
 few_dependencies() {
     awk '
         /^\[/ { table = $0 }
-        table == "[features]" && /^(async-nats|aws-smithy|lapin|recoverable|rmcp|sqlx)-[0-9]/ { next }
-        table == "[dependencies]" && /^(async-nats|aws-smithy-.*|lapin|recoverable|rmcp|sqlx) =/ { next }
+        table == "[features]" && /^(async-nats|aws-smithy|kube|lapin|mongodb|opendal|recoverable|rmcp|sqlx)-[0-9]/ { next }
+        table == "[dependencies]" && /^(async-nats|aws-smithy-.*|kube-client|lapin|mongodb|opendal-core|recoverable|rmcp|sqlx) =/ { next }
         table == "[workspace]" && /resile-clients\/tests\/servers/ { next }
         table == "[dev-dependencies]" && /^(criterion|indicatif|lexopt|plotters) =/ { next }
         table == "[dev-dependencies]" && /^reqwest =/ { sub(/, features = .*\]/, "") }

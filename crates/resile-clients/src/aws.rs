@@ -5,6 +5,10 @@
 //! idempotent. `CreateMultipartUpload` is not, because it leaves an upload behind.
 
 #[cfg(feature = "aws-smithy-1")]
+mod answer;
+#[cfg(feature = "aws-smithy-1")]
+mod error;
+#[cfg(feature = "aws-smithy-1")]
 mod retry;
 
 use resile::Verdict;
@@ -13,6 +17,8 @@ use crate::Idempotency;
 use crate::rule::State::{Failing, Healthy, Overload, OwnLimit, Unknown};
 use crate::rule::{Rule, always, if_idempotent, never};
 
+#[cfg(feature = "aws-smithy-1")]
+pub use error::error;
 #[cfg(feature = "aws-smithy-1")]
 pub use retry::RetryClassifier;
 

@@ -58,3 +58,11 @@ const fn rule(code: u32) -> Option<Rule> {
         _ => return None,
     })
 }
+
+/// Returns the verdict on a frame of the peer. `h2` reports a GOAWAY without an error only to streams
+/// above its last one.
+#[cfg(any(feature = "hyper-1", feature = "tonic-0_14"))]
+pub(crate) fn frame(error: &h2::Error, idempotency: Idempotency) -> Option<Verdict> {
+    let reason = error.reason().filter(|_| error.is_remote())?.into();
+    if error.is_reset() { reset(reason, idempotency) } else { goaway(reason, true, idempotency) }
+}

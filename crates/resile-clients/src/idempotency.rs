@@ -17,7 +17,9 @@ pub enum Idempotency {
 
 #[cfg(any(
     feature = "aws-smithy-1",
+    feature = "hyper-1",
     feature = "lapin-4",
+    feature = "mongodb-3",
     feature = "redis-1",
     feature = "sqlx-0_9",
     feature = "tokio-postgres-0_7"

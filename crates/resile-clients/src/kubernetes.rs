@@ -3,11 +3,17 @@
 //! kube 5 retries 429, 503 and 504 by itself, for every method: set `default_retry` to false. A
 //! conflict is resolved one level up: read, change and write again.
 
+#[cfg(feature = "kube-5")]
+mod error;
+
 use resile::Verdict;
 
 use crate::Idempotency;
 use crate::rule::State::{Failing, Healthy, Overload, Unknown};
 use crate::rule::{Rule, always, if_idempotent, never};
+
+#[cfg(feature = "kube-5")]
+pub use error::error;
 
 /// Returns the verdict on the reason of a `Status`. Its `retryAfterSeconds` is the hint: add it with
 /// [`Verdict::after`].

@@ -11,10 +11,13 @@ pub use resile;
 pub mod amqp;
 pub mod aws;
 pub mod azure;
+#[cfg(feature = "hyper-1")]
+mod chain;
 pub mod elasticsearch;
 pub mod gcs;
 pub mod grpc;
 pub mod http2;
+pub mod hyper;
 mod idempotency;
 pub mod kafka;
 pub mod kubernetes;
@@ -24,6 +27,7 @@ pub mod mysql;
 pub mod nats;
 #[cfg(feature = "object_store-0_14")]
 pub mod object_store;
+pub mod opendal;
 pub mod postgres;
 #[cfg(feature = "recoverable-0_3")]
 pub mod recoverable;

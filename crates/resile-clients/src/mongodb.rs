@@ -1,4 +1,4 @@
-//! MongoDB: the labels of an error, and its code.
+//! MongoDB: the labels of an error, its code, and the kinds of the driver.
 //!
 //! The driver retries by itself. Switch that off with `retry_reads(false)`, `retry_writes(false)` and
 //! `max_adaptive_retries(0)`, or let it retry alone.
@@ -6,11 +6,17 @@
 //! An overloaded server sets the base of the delays, 100 ms if it names none. The driver has it as
 //! `base_backoff`: add it with `Verdict::with_base`.
 
+#[cfg(feature = "mongodb-3")]
+mod error;
+
 use resile::Verdict;
 
 use crate::Idempotency;
 use crate::rule::State::{Failing, Healthy, Overload, Unknown};
 use crate::rule::{Rule, always, if_idempotent, never};
+
+#[cfg(feature = "mongodb-3")]
+pub use error::error;
 
 /// Returns the verdict on an error with these labels and this code. The labels count first.
 ///
@@ -20,19 +26,57 @@ use crate::rule::{Rule, always, if_idempotent, never};
 /// use resile_clients::{Idempotency::NotIdempotent, mongodb};
 ///
 /// let labels = ["TransientTransactionError"];
-/// let conflict = mongodb::error(&labels, Some(112), NotIdempotent);
+/// let conflict = mongodb::code(&labels, Some(112), NotIdempotent);
 /// assert!(conflict.unwrap().is_again()); // the whole transaction
-/// let lost = mongodb::error(&[], Some(9001), NotIdempotent);
+/// let lost = mongodb::code(&[], Some(9001), NotIdempotent);
 /// assert!(!lost.unwrap().is_again());
 /// ```
 #[must_use]
-pub fn error(labels: &[&str], code: Option<i32>, idempotency: Idempotency) -> Option<Verdict> {
+pub fn code(labels: &[&str], code: Option<i32>, idempotency: Idempotency) -> Option<Verdict> {
     let by_code = code.and_then(rule);
     by_labels(labels, by_code).or(by_code).map(|rule| rule.verdict(idempotency))
 }
 
+/// Returns the verdict on a kind of the driver's errors, by its name.
+///
+/// # Examples
+///
+/// ```
+/// use resile_clients::{Idempotency::NotIdempotent, mongodb};
+///
+/// let nobody = mongodb::kind("ServerSelection", NotIdempotent).unwrap();
+/// assert!(nobody.is_again()); // nothing was sent
+/// let lost = mongodb::kind("Io", NotIdempotent).unwrap();
+/// assert!(!lost.is_again());
+/// ```
+#[must_use]
+pub fn kind(kind: &str, idempotency: Idempotency) -> Option<Verdict> {
+    kind_rule(kind).map(|rule| rule.verdict(idempotency))
+}
+
+fn kind_rule(kind: &str) -> Option<Rule> {
+    Some(match kind {
+        "ServerSelection" => always(Failing),
+        "DnsResolve" => always(Unknown),
+        "Io" | "ConnectionPoolCleared" => if_idempotent(Failing),
+        "InvalidResponse" => never(Failing),
+        "Authentication"
+        | "InvalidTlsConfig"
+        | "InvalidArgument"
+        | "IncompatibleServer"
+        | "SessionsNotSupported"
+        | "Transaction"
+        | "Shutdown" => never(Unknown),
+        _ => return None,
+    })
+}
+
 fn by_labels(labels: &[&str], by_code: Option<Rule>) -> Option<Rule> {
-    let has = |label| labels.contains(&label);
+    by_label(|label| labels.contains(&label), by_code)
+}
+
+/// Returns the rule of the first label that counts.
+fn by_label(has: impl Fn(&str) -> bool, by_code: Option<Rule>) -> Option<Rule> {
     let is_overloaded = has("SystemOverloadedError");
     Some(if is_overloaded && has("RetryableError") {
         always(Overload)

@@ -11,9 +11,14 @@ const LINKS: usize = 64;
 
 /// Returns the first call in the chain of an error.
 pub(crate) fn call_below<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e GaveUp<Boxed>> {
-    iter::successors(Some(error), |error| next(*error))
-        .take(LINKS)
-        .find_map(|error| error.downcast_ref())
+    links(error).find_map(|error| error.downcast_ref())
+}
+
+/// Returns the errors of the chain, the outermost one first.
+pub(crate) fn links<'e>(
+    error: &'e (dyn Error + 'static),
+) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    iter::successors(Some(error), |error| next(*error)).take(LINKS)
 }
 
 /// Returns the next error. The source of an `io::Error` is that of the error in it, so it would leave

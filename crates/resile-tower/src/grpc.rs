@@ -12,7 +12,8 @@ use resile::{RetryPolicy, Verdict};
 use resile_clients::Idempotency;
 use resile_clients::grpc::{Pushback, code};
 
-use crate::http::judge::{judged_answer, judged_error};
+use crate::foreign::Site;
+use crate::http::judge::{judged_answer, judged_error, watch};
 use crate::judge::{Judged, SealedJudge, SealedRule, is_failure};
 use crate::{BoxError, RetryLayer, UpstreamLayer};
 
@@ -79,6 +80,10 @@ impl<B> SealedJudge<Request<B>> for Grpc {
             (None, Idempotency::Idempotent) => Classifier::idempotent(),
             (None, Idempotency::NotIdempotent) => Classifier::non_idempotent(),
         })
+    }
+
+    fn watch(&self, request: &Request<B>, site: Site) {
+        watch(request.headers(), site);
     }
 }
 

@@ -61,6 +61,8 @@ pub(crate) fn is_failure(verdict: Verdict) -> bool {
 }
 
 mod sealed {
+    use std::panic::Location;
+
     use super::{Cut, Judged, Verdict};
 
     pub trait Judge<Req> {
@@ -68,6 +70,11 @@ mod sealed {
 
         /// Returns the rule for the outcomes of this request.
         fn rule(&self, request: &Req) -> Self::Rule;
+
+        /// Warns if another library retries this request too. The layer was made at `site`.
+        fn watch(&self, request: &Req, site: &'static Location<'static>) {
+            let _ = (request, site);
+        }
     }
 
     pub trait Rule<T, E> {

@@ -33,6 +33,8 @@ mod below;
 pub mod deadline;
 mod ended;
 mod failed;
+#[cfg(feature = "http")]
+mod foreign;
 #[cfg(feature = "grpc")]
 pub mod grpc;
 #[cfg(feature = "http")]

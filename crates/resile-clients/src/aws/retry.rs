@@ -1,18 +1,14 @@
-use std::time::Duration;
-
 use aws_smithy_runtime_api::client::interceptors::context::InterceptorContext;
-use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
-use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::retries::classifiers::{
     ClassifyRetry, RetryAction, RetryClassifierPriority,
 };
 use aws_smithy_types::retry::ErrorKind;
 use resile::{Health, Verdict};
 
-use super::code;
+use super::answer::{answered, unanswered};
 use crate::Idempotency;
-use crate::rule::State::{Failing, Overload, OwnLimit};
-use crate::rule::{always, if_idempotent};
+use crate::rule::State::Failing;
+use crate::rule::if_idempotent;
 
 /// A classifier of retries for the AWS SDKs, and for every client of Smithy.
 ///
@@ -52,35 +48,12 @@ impl RetryClassifier {
     fn verdict(self, context: &InterceptorContext) -> Option<Verdict> {
         let error = context.output_or_error()?.err()?;
         if let Some(error) = error.as_connector_error() {
-            return self.unanswered(error);
+            return if error.is_user() { None } else { Some(unanswered(error, self.idempotency)) };
         }
         if error.is_timeout_error() {
             return Some(if_idempotent(Failing).verdict(self.idempotency));
         }
-        let response = context.response()?;
-        let verdict = self.answered(response)?;
-        Some(hint(response).map_or(verdict, |hint| verdict.after(hint)))
-    }
-
-    fn unanswered(self, error: &ConnectorError) -> Option<Verdict> {
-        if error.is_user() {
-            return None;
-        }
-        let classifier = self.idempotency.io();
-        Some(classifier.verdict(error).unwrap_or(classifier.unanswered()))
-    }
-
-    fn answered(self, response: &HttpResponse) -> Option<Verdict> {
-        let verdict = error_code(response).and_then(|it| code(it, self.idempotency));
-        verdict.or_else(|| {
-            let rule = match response.status().as_u16() {
-                429 => always(OwnLimit),
-                500 | 502 | 504 => if_idempotent(Failing),
-                503 => if_idempotent(Overload),
-                _ => return None,
-            };
-            Some(rule.verdict(self.idempotency))
-        })
+        answered(None, context.response()?, self.idempotency)
     }
 }
 
@@ -110,31 +83,4 @@ impl ClassifyRetry for RetryClassifier {
     fn priority(&self) -> RetryClassifierPriority {
         RetryClassifierPriority::run_after(RetryClassifierPriority::transient_error_classifier())
     }
-}
-
-/// Returns the code of an error: of the header `x-amzn-errortype`, or of a body in JSON or XML. The body
-/// is there after the SDK has read it.
-fn error_code(response: &HttpResponse) -> Option<&str> {
-    let header = response.headers().get("x-amzn-errortype");
-    let body = || std::str::from_utf8(response.body().bytes()?).ok();
-    let code = header.or_else(|| body().and_then(|body| xml(body).or_else(|| json(body))))?;
-    // `namespace#Code:address`
-    let code = code.split(':').next()?;
-    Some(code.rsplit('#').next().unwrap_or(code).trim())
-}
-
-fn xml(body: &str) -> Option<&str> {
-    Some(body.split_once("<Code>")?.1.split_once("</Code>")?.0)
-}
-
-fn json(body: &str) -> Option<&str> {
-    let value = body.split_once("\"__type\"")?.1.trim_start().strip_prefix(':')?;
-    Some(value.trim_start().strip_prefix('"')?.split_once('"')?.0)
-}
-
-/// Returns the wait that the server asks for.
-fn hint(response: &HttpResponse) -> Option<Duration> {
-    let number = |name| response.headers().get(name)?.trim().parse().ok();
-    let precise = number("x-amz-retry-after").map(Duration::from_millis);
-    precise.or_else(|| number("retry-after").map(Duration::from_secs))
 }

@@ -59,7 +59,7 @@ fn by_sources(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
             return Some(if_idempotent(Failing).verdict(idempotency).on_cut());
         }
         if let Some(error) = error.downcast_ref::<h2::Error>() {
-            return by_frame(error, idempotency);
+            return http2::frame(error, idempotency);
         }
     }
     let is_passing = matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Internal);
@@ -68,15 +68,4 @@ fn by_sources(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
 
 fn below<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
     error.source()
-}
-
-/// Returns the verdict on a frame of the peer. `h2` reports a GOAWAY without an error only to streams
-/// above its last one.
-fn by_frame(error: &h2::Error, idempotency: Idempotency) -> Option<Verdict> {
-    let reason = error.reason().filter(|_| error.is_remote())?.into();
-    if error.is_reset() {
-        http2::reset(reason, idempotency)
-    } else {
-        http2::goaway(reason, true, idempotency)
-    }
 }

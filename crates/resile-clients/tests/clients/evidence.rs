@@ -1,4 +1,4 @@
-//! The word `real-server` of the data file means that a test in `tests/servers` provokes the row.
+//! The words `real-server` and `real-client` of the data file mean that a test in `tests/servers` provokes the row.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,12 +16,19 @@ fn listed() -> BTreeSet<Key<'static>> {
 #[test]
 fn each_row_of_a_real_server_names_its_test() {
     let rows = rows();
-    let real = rows.iter().filter(|row| row.evidence == "real-server");
+    let real =
+        rows.iter().filter(|row| row.evidence.starts_with("real-") && row.evidence != "real-type");
     let real: BTreeSet<_> = real.map(|row| (row.family, row.code)).collect();
     let unnamed: Vec<_> = real.difference(&listed()).copied().collect();
-    assert!(unnamed.is_empty(), "real-server, but not in `provoked.rs`: {unnamed:?}");
+    assert!(
+        unnamed.is_empty(),
+        "real-server or real-client, but not in `provoked.rs`: {unnamed:?}"
+    );
     let unmarked: Vec<_> = listed().difference(&real).copied().collect();
-    assert!(unmarked.is_empty(), "in `provoked.rs`, but not real-server: {unmarked:?}");
+    assert!(
+        unmarked.is_empty(),
+        "in `provoked.rs`, but neither real-server nor real-client: {unmarked:?}"
+    );
     assert_eq!(listed().len(), PROVOKED.len(), "a row of `provoked.rs` stands twice");
 }
 

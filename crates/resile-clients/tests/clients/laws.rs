@@ -78,7 +78,7 @@ proptest! {
 
 #[test]
 fn labels_count_before_the_code() {
-    let of = |labels: &[&str], code| says(|it| mongodb::error(labels, code, it));
+    let of = |labels: &[&str], code| says(|it| mongodb::code(labels, code, it));
     let again = |health, own| Some((true, true, health, own));
     // Nothing was written, so any write may come again. The health is that of the code.
     assert_eq!(of(&["NoWritesPerformed"], Some(91)), again(Health::Failing, false));

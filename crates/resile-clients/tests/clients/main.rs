@@ -2,6 +2,7 @@
 
 mod data;
 mod evidence;
+mod hyper;
 mod laws;
 mod provoked;
 mod redis;

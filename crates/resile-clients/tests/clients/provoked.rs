@@ -1,4 +1,4 @@
-//! The rows that a test provokes on a real server: family, code and the test in `tests/servers`.
+//! The rows that a test provokes on a real server or with a real client: family, code and the test in `tests/servers`.
 
 pub(crate) const PROVOKED: &[[&str; 3]] = &[
     ["postgres", "40001", "sql::postgres::collisions::a_row_that_changed_since_the_snapshot"],
@@ -115,4 +115,29 @@ pub(crate) const PROVOKED: &[[&str; 3]] = &[
     ["nats-connect", "TimedOut", "nats::connect::a_server_that_is_down_may_come_back"],
     ["nats-connect", "Io", "nats::connect::a_server_that_is_down_may_come_back"],
     ["nats-connect", "AuthorizationViolation", "nats::connect::a_wrong_password_stays_wrong"],
+    ["http2", "7", "http::frames::a_stream_that_the_peer_resets_has_the_verdict_of_its_code"],
+    ["http2", "11", "http::frames::a_stream_that_the_peer_resets_has_the_verdict_of_its_code"],
+    ["http2", "8", "http::frames::a_stream_that_the_peer_resets_has_the_verdict_of_its_code"],
+    ["http2", "2", "http::frames::a_stream_that_the_peer_resets_has_the_verdict_of_its_code"],
+    ["http2", "13", "http::frames::a_stream_that_the_peer_resets_has_the_verdict_of_its_code"],
+    [
+        "http2-goaway",
+        "0+unprocessed",
+        "http::frames::a_connection_that_the_peer_ends_has_not_executed_what_is_above_its_last_stream",
+    ],
+    [
+        "http2-goaway",
+        "11",
+        "http::frames::a_connection_that_the_peer_ends_has_not_executed_what_is_above_its_last_stream",
+    ],
+    ["hyper", "connect", "http::kinds::a_connection_that_is_refused_sent_nothing"],
+    ["hyper", "canceled", "http::kinds::a_connection_that_was_closed_before_takes_no_request"],
+    ["hyper", "incomplete_message", "http::kinds::an_end_instead_of_the_answer_leaves_a_doubt"],
+    ["hyper", "timeout", "http::kinds::a_ping_without_an_answer_leaves_a_doubt"],
+    ["hyper", "body", "http::kinds::a_body_that_is_cut_leaves_a_doubt"],
+    ["hyper", "parse", "http::kinds::an_answer_that_is_not_http_is_not_asked_for_again"],
+    ["hyper", "user", "http::kinds::a_body_that_fails_is_the_fault_of_the_program"],
+    ["mongodb-kind", "ServerSelection", "mongodb::errors::a_server_that_is_not_there_got_nothing"],
+    ["mongodb-kind", "Io", "mongodb::errors::a_connection_that_closes_leaves_a_doubt"],
+    ["mongodb-kind", "InvalidArgument", "mongodb::errors::a_fault_of_the_program_is_not_repeated"],
 ];

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use resile_clients::grpc::Pushback;
 use resile_clients::{
-    amqp, aws, azure, elasticsearch, gcs, grpc, http2, kafka, kubernetes, mcp, mongodb, mysql,
-    nats, postgres, redis, sqlite,
+    amqp, aws, azure, elasticsearch, gcs, grpc, http2, hyper, kafka, kubernetes, mcp, mongodb,
+    mysql, nats, opendal, postgres, redis, sqlite,
 };
 
 pub(crate) use super::data::{Row, Says, rows, says};
@@ -34,7 +34,12 @@ pub(crate) fn function(family: &str, code: &str) -> Option<Says> {
             };
             says(|it| http2::goaway(code.parse().ok()?, unprocessed, it))
         }
+        "hyper" => says(|it| hyper::kind(code, it)),
         "aws" => says(|it| aws::code(code, it)),
+        "opendal" => match code.split_once('+') {
+            Some((code, "temporary")) => says(|it| opendal::kind(code, true, it)),
+            _ => says(|it| opendal::kind(code, false, it)),
+        },
         "gcs" => match small() {
             Some(status) => says(|it| gcs::status(status, it)),
             None => says(|it| gcs::reason(code, it)),
@@ -52,8 +57,9 @@ pub(crate) fn function(family: &str, code: &str) -> Option<Says> {
         "nats-connect" => says(|it| nats::connect(code, it)),
         "mongodb" => {
             let labels: Vec<_> = code.split('+').filter(|_| number().is_none()).collect();
-            says(|it| mongodb::error(&labels, number(), it))
+            says(|it| mongodb::code(&labels, number(), it))
         }
+        "mongodb-kind" => says(|it| mongodb::kind(code, it)),
         "elasticsearch" => {
             let (status, kind) = code.split_once(' ')?;
             says(|it| elasticsearch::error(status.parse().ok()?, kind, it))
@@ -101,7 +107,7 @@ fn each_row_stands_once_and_has_known_words() {
         let is_again = row.says.0 || row.says.1;
         assert!(["soon", "backoff", "hint", "none"].contains(&row.wait), "{row:?}");
         assert_eq!(row.wait == "none", !is_again, "{row:?}");
-        let evidence = ["real-server", "seen", "real-type", "code-only", "manual"];
+        let evidence = ["real-server", "real-client", "seen", "real-type", "code-only", "manual"];
         assert!(evidence.contains(&row.evidence), "{row:?}");
     }
 }

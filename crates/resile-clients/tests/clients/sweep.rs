@@ -105,15 +105,18 @@ fn what_is_no_sqlstate_is_unknown() {
 }
 
 /// The families whose codes are names.
-const NAMED: [&str; 10] = [
+const NAMED: [&str; 13] = [
     "redis",
+    "hyper",
     "aws",
+    "opendal",
     "gcs",
     "azure",
     "amqp",
     "nats",
     "nats-connect",
     "mongodb",
+    "mongodb-kind",
     "kubernetes",
     "elasticsearch",
 ];

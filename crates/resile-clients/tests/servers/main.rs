@@ -3,12 +3,20 @@
 
 #![allow(clippy::large_futures, reason = "a test runs once")]
 
+#[cfg(any(feature = "hooks", feature = "kube"))]
+mod answering;
 #[path = "../clients/data.rs"]
 mod data;
 #[cfg(any(feature = "brokers", feature = "rabbitmq"))]
 mod forward;
 #[cfg(feature = "hooks")]
 mod hooks;
+#[cfg(feature = "http")]
+mod http;
+#[cfg(feature = "kube")]
+mod kube;
+#[cfg(feature = "mongodb")]
+mod mongodb;
 #[cfg(feature = "brokers")]
 mod nats;
 #[cfg(feature = "rabbitmq")]
@@ -18,3 +26,5 @@ mod redis;
 mod row;
 #[cfg(feature = "sql")]
 mod sql;
+#[cfg(feature = "stores")]
+mod stores;

@@ -9,6 +9,7 @@ use resile::{Verdict, io};
 
 use crate::BoxError;
 use crate::below::call_below;
+use crate::foreign::{Foreign, Site};
 use crate::judge::{Judged, SealedJudge, SealedRule, is_failure};
 
 /// The header of a request that its server executes once, however often it arrives: see
@@ -50,6 +51,10 @@ impl<B> SealedJudge<Request<B>> for Http {
         let set = request.extensions().get();
         HttpRule(classifier_of(set, request.method(), request.headers()))
     }
+
+    fn watch(&self, request: &Request<B>, site: Site) {
+        watch(request.headers(), site);
+    }
 }
 
 impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for HttpRule {
@@ -63,6 +68,13 @@ impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for HttpRule {
 
     fn cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.0.unanswered())
+    }
+}
+
+/// Warns if a header of the request tells that another library retries it too.
+pub(crate) fn watch(headers: &HeaderMap, site: Site) {
+    if let Some(foreign) = Foreign::above(headers) {
+        foreign.warn(site);
     }
 }
 

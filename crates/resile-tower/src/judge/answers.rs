@@ -1,5 +1,6 @@
 use std::error::Error;
 use std::fmt;
+use std::panic::Location;
 
 use resile::Verdict;
 use resile::classify::Cut;
@@ -25,6 +26,10 @@ impl<Req, J: Judge<Req>, F: Clone> Judge<Req> for Answers<J, F> {
 
     fn rule(&self, request: &Req) -> Self::Rule {
         Answers { errors: self.errors.rule(request), answers: self.answers.clone() }
+    }
+
+    fn watch(&self, request: &Req, site: &'static Location<'static>) {
+        self.errors.watch(request, site);
     }
 }
 

@@ -7,9 +7,10 @@ use resile::classify::Cut;
 use resile::http::{Classifier, Failure};
 use resile::{Classify, Verdict};
 
-use crate::Failed;
+use crate::foreign::{Foreign, Site};
 use crate::http::judge::{judged_answer, judged_error};
 use crate::judge::Judged;
+use crate::{BoxError, Failed};
 
 /// The rule for one request.
 #[derive(Clone, Copy)]
@@ -17,6 +18,8 @@ pub(super) struct Rule {
     pub(super) classifier: Classifier,
     /// True if the body of the request is a stream.
     pub(super) is_once: bool,
+    /// The place where the middleware was made.
+    pub(super) site: Site,
 }
 
 impl Rule {
@@ -41,7 +44,13 @@ impl Rule {
 
     fn error(self, error: Error) -> Judged {
         match error {
-            Error::Middleware(error) => judged_error(self.classifier, error.into(), true),
+            Error::Middleware(error) => {
+                let error: BoxError = error.into();
+                if let Some(foreign) = Foreign::below(&*error) {
+                    foreign.warn(self.site);
+                }
+                judged_error(self.classifier, error, true)
+            }
             Error::Reqwest(error) => {
                 // It leaves out what a URL may have of secrets.
                 let failure = Failure::from(error);

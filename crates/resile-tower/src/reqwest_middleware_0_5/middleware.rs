@@ -1,4 +1,5 @@
 use std::fmt;
+use std::panic::Location;
 
 use http::Extensions;
 use reqwest::{Request, Response};
@@ -14,7 +15,8 @@ use crate::Failed;
 use crate::deadline::shorter;
 use crate::ended::ended;
 use crate::failed::NoRequest;
-use crate::http::judge::classifier_of;
+use crate::foreign::Site;
+use crate::http::judge::{classifier_of, watch};
 
 /// A middleware that retries the requests of a client of `reqwest-middleware`.
 ///
@@ -67,12 +69,14 @@ pub struct RetryMiddleware<K = Never> {
     policy: RetryPolicy,
     on: On,
     token: K,
+    site: Site,
 }
 
 impl RetryMiddleware {
     /// Makes a middleware. The log prints the name `http` until [`on`](Self::on) sets another one.
+    #[track_caller]
     pub const fn new(policy: RetryPolicy) -> Self {
-        Self { policy, on: On::DEFAULT, token: Never }
+        Self { policy, on: On::DEFAULT, token: Never, site: Location::caller() }
     }
 }
 
@@ -85,7 +89,7 @@ impl<K> RetryMiddleware<K> {
 
     /// Sets the token that cancels all calls, such as that of a shutdown.
     pub fn with_token<L: Cancel>(self, token: L) -> RetryMiddleware<L> {
-        RetryMiddleware { policy: self.policy, on: self.on, token }
+        RetryMiddleware { policy: self.policy, on: self.on, token, site: self.site }
     }
 }
 
@@ -104,9 +108,11 @@ where
             Some(limit) => self.policy.with_total_timeout(limit),
             None => self.policy,
         };
+        watch(request.headers(), self.site);
         let rule = Rule {
             classifier: classifier_of(extensions.get(), request.method(), request.headers()),
             is_once: request.body().is_some_and(|body| body.as_bytes().is_none()),
+            site: self.site,
         };
         let call = Call { policy, rule, token: self.token.clone(), request, extensions, next };
         match self.on.0.clone() {

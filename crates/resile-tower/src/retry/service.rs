@@ -87,6 +87,7 @@ where
     fn call(&mut self, request: Req) -> Self::Future {
         let RetryLayer { policy, judge, replay, target, token, site } = &self.layer;
         let spare = self.inner.clone();
+        judge.watch(&request, site);
         let rule = judge.rule(&request);
         let copies = replay.copies(request, policy.attempts());
         let known = Known { rule, check: copies.check(), error: PhantomData };

@@ -5,6 +5,7 @@ mod bodies;
 mod body_laws;
 mod deadlines;
 mod drops;
+mod foreign;
 mod grpc;
 mod readiness;
 mod refusals;

@@ -27,7 +27,7 @@ use resile_clients::Idempotency::{self, Idempotent, NotIdempotent};
 use resile_clients::aws::RetryClassifier;
 use tokio::net::TcpStream;
 
-use super::http::{BoxError, Server, answer, send};
+use crate::answering::{BoxError, Server, answer, send};
 use crate::row::within;
 
 /// Makes a connection for each request, and counts the attempts.

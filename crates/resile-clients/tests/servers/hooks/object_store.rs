@@ -17,7 +17,7 @@ use object_store::{ClientOptions, ObjectStore, PutMultipartOptions, RetryConfig}
 use resile_clients::object_store::{PartRetry, failure};
 use resile_clients::resile::{Backoff, Budget, Classify, Health, RetryPolicy, Verdict};
 
-use super::http::{Answer, Server, answer, send};
+use crate::answering::{Answer, Server, answer, send};
 use crate::row::within;
 
 type Policy = RetryPolicy<fn(&RetryFailure) -> Option<Verdict>>;

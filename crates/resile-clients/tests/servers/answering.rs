@@ -1,5 +1,7 @@
 //! A server over HTTP that answers as a test wants, and remembers what it was asked.
 
+#![allow(dead_code, reason = "each part uses some of it")]
+
 use std::error::Error;
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -15,11 +17,11 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-pub(super) type Answer = Response<Full<Bytes>>;
+pub(crate) type Answer = Response<Full<Bytes>>;
 
 /// A running server. It ends with this value.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     port: u16,
     asked: Arc<Mutex<Vec<String>>>,
     task: JoinHandle<()>,
@@ -28,7 +30,7 @@ pub(super) struct Server {
 impl Server {
     /// Starts a server. `answer` gets the method with the target, and how often that was asked before.
     /// Without an answer the connection is closed.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         answer: impl Fn(&str, usize) -> Option<Answer> + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -49,16 +51,16 @@ impl Server {
         Self { port, asked, task }
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    pub(super) fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
     /// Returns how often a request was made whose method and target have these words.
-    pub(super) fn count(&self, words: &str) -> usize {
+    pub(crate) fn count(&self, words: &str) -> usize {
         self.asked.lock().unwrap().iter().filter(|it| it.contains(words)).count()
     }
 }
@@ -92,7 +94,7 @@ impl fmt::Display for Closed {
 impl Error for Closed {}
 
 /// Makes a request on a connection of its own.
-pub(super) async fn send<B>(port: u16, request: Request<B>) -> Result<Response<Bytes>, BoxError>
+pub(crate) async fn send<B>(port: u16, request: Request<B>) -> Result<Response<Bytes>, BoxError>
 where
     B: Body + Send + 'static,
     B::Data: Send,
@@ -105,10 +107,10 @@ where
     Ok(Response::from_parts(parts, body.collect().await?.to_bytes()))
 }
 
-pub(super) type BoxError = Box<dyn Error + Send + Sync>;
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
-pub(super) fn answer(status: u16, body: &'static str) -> Answer {
-    let mut answer = Response::new(Full::from(body));
+pub(crate) fn answer(status: u16, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
     *answer.status_mut() = StatusCode::from_u16(status).unwrap();
     answer
 }

@@ -1,0 +1,3 @@
+//! Kubernetes: the client `kube` against a server of the test.
+
+mod errors;
