@@ -23,7 +23,8 @@ mod limits;
 #[cfg(test)]
 mod live;
 mod members;
-#[cfg(test)]
+/// Also for `lab/model`, which checks the protocol.
+#[cfg(any(test, model))]
 pub(crate) mod model;
 mod probe;
 #[cfg(test)]
