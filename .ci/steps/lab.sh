@@ -1,6 +1,6 @@
 # The lints of the laboratory. `rivals` and `sdks` are linted while they are built.
 lab_lints() {
-    cargo clippy --quiet --all-targets $LAB -p storm -p soak -- -D warnings
+    cargo clippy --quiet --all-targets $LAB -p storm -p soak -p resile-model -- -D warnings
 }
 
 # The claims in their reduced form, and the programs.

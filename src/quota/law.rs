@@ -14,8 +14,9 @@ use super::rate::Rate;
 /// * Each later refusal takes its cost per `T` from the limit. A hold takes its part of `T`. Within
 ///   `T` the limit falls by at most half.
 /// * While calls wait, the share grows. Far below the last refused share, it takes a step each `T`:
-///   half of the distance. Near it, it grows by the cost of one call in 3,000 calls. After that
-///   many calls without a refusal the growth doubles with every further eighth of them.
+///   half of the distance. Near it, it grows by the cost of one call in 3,000 calls. After 2,500
+///   calls without a refusal it probes: each `T` adds a probe, the first one is half of a call,
+///   and each further one is twice as large. A refusal takes the last probe back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Law {
     /// The share of the configured limit that is used.
@@ -34,6 +35,8 @@ pub(super) struct Law {
     clean: f64,
     /// The clean time of the next step.
     next_step: f64,
+    /// The last probe since the last refusal.
+    probe: f64,
     /// The start of the current `T`, and the lowest share in it.
     epoch: u64,
     floor: f64,
@@ -64,7 +67,9 @@ const LARGEST_STEP: f64 = 1.0 / 32.0;
 const LARGEST_RISE: f64 = 0.05;
 /// The calls for each of which one refusal is the price of growth.
 const CALLS: f64 = 3_000.0;
-/// The longest time for which the growth does not become faster.
+/// The calls without a refusal after which the first probe comes.
+const CLEAN_CALLS: f64 = 2_500.0;
+/// The longest times of these calls.
 const PATIENCE: f64 = 1_200.0 * SECOND;
 
 impl Terms {
@@ -94,6 +99,7 @@ impl Law {
             step: LARGEST_STEP,
             clean: 0.0,
             next_step: 0.0,
+            probe: 0.0,
             epoch: 0,
             floor: 0.0,
             waited_at: 0,
@@ -152,11 +158,14 @@ impl Law {
         if float(now.saturating_sub(self.epoch)) >= terms.turn {
             (self.epoch, self.floor) = (now, self.share / 2.0);
         }
-        if has_grown {
-            self.refused = self.share;
+        // What held before the probe is near the limit, whatever the hold is.
+        let probe = std::mem::take(&mut self.probe);
+        if has_grown || probe > 0.0 {
+            self.refused = self.share - probe;
         }
         self.step = (float(cost) / terms.turn).clamp(1e-6, LARGEST_STEP);
-        let cut = self.step + self.share * (held / terms.turn).min(1.0);
+        let held = if probe > 0.0 { 0.0 } else { held };
+        let cut = probe + self.step + self.share * (held / terms.turn).min(1.0);
         self.move_to((self.share - cut).max(self.floor).max(LEAST).min(self.share));
         resume
     }
@@ -179,9 +188,13 @@ impl Law {
                 next += (gap / 2.0).min(LARGEST_RISE * allowed.min(1.0));
             }
         } else {
-            let slow = (CALLS * self.step * terms.turn / self.share).min(PATIENCE);
-            let doublings = ((self.clean - slow) / (slow / 8.0)).clamp(0.0, 40.0);
-            next += self.step * waited / slow * doublings.exp2();
+            let time_of = |calls: f64| (calls * self.step * terms.turn / self.share).min(PATIENCE);
+            next += self.step * waited / time_of(CALLS);
+            if self.clean >= time_of(CLEAN_CALLS).max(self.next_step) {
+                self.next_step = self.clean + terms.turn;
+                self.probe = (2.0 * self.probe).max(self.step / 2.0).min(allowed - self.share);
+                next += self.probe;
+            }
             self.refused = self.refused.max(next.min(allowed));
         }
         self.move_to(next.min(allowed));
@@ -219,7 +232,7 @@ impl Law {
         let share = share.max(LEAST).min(self.allowed());
         if share < self.share {
             // Calls of others were refused.
-            (self.clean, self.next_step) = (0.0, terms.turn);
+            (self.clean, self.next_step, self.probe) = (0.0, terms.turn, 0.0);
         }
         self.share = share;
         self.refused = self.refused.max(share);

@@ -137,6 +137,8 @@ mod reserved;
 mod shadow;
 #[cfg(feature = "fleet")]
 mod shared;
+#[cfg_attr(not(feature = "fleet"), expect(unreachable_pub, reason = "the fleet uses it outside"))]
+mod told;
 mod too_large;
 mod usage;
 
@@ -162,5 +164,7 @@ pub(crate) use reserved::Reserved;
 pub use shadow::Shadow;
 #[cfg(feature = "fleet")]
 pub use shared::Learned;
+#[cfg(feature = "fleet")]
+pub use told::Told;
 pub use too_large::TooLarge;
 pub use usage::Usage;

@@ -8,6 +8,7 @@ use super::law::{Law, Terms};
 use super::learning::Learning;
 use super::limits::Limit;
 use super::rate::Rate;
+use super::told::Told;
 use crate::sync::{Mutex, MutexGuard};
 
 /// The pace of a bucket: the share of its limit that it uses, and what it has learned of the limit.
@@ -25,8 +26,7 @@ struct State {
     clock: Clock,
     law: Law,
     comparison: Comparison,
-    /// The share of which operators were told last.
-    told: f64,
+    told: Told,
 }
 
 /// A moment as a bucket reads it, in nanoseconds of its own clock.
@@ -45,15 +45,14 @@ pub(super) struct Found {
     pub(super) is_used: bool,
 }
 
-/// The share below which a limit that refusals taught is told, and the share from which its end is.
-const LOW: f64 = 0.9;
-/// The part of a told share below which another one is told.
-const AGAIN: f64 = 0.8;
-const NEAR: f64 = 0.97;
-
 impl State {
     const fn new() -> Self {
-        Self { clock: Clock::new(), law: Law::new(), comparison: Comparison::new(), told: 1.0 }
+        Self {
+            clock: Clock::new(),
+            law: Law::new(),
+            comparison: Comparison::new(),
+            told: Told::WHOLE,
+        }
     }
 }
 
@@ -131,14 +130,9 @@ impl Pace {
     ) -> (u64, Option<Found>) {
         self.change(now, |state| {
             let until = state.law.refuse(&Terms::of(rate), cost, resume, now);
-            let share = state.law.share() / state.law.top();
-            let low = if state.told < 1.0 { AGAIN * state.told } else { LOW };
-            let is_news = share < low;
-            if is_news {
-                state.told = share;
-            }
-            let found = Found { share: state.law.share(), by: Evidence::Refused, is_used: true };
-            (until, is_news.then_some(found))
+            let share = state.law.share();
+            let is_news = state.told.falls_to(share / state.law.top());
+            (until, is_news.then_some(Found { share, by: Evidence::Refused, is_used: true }))
         })
     }
 
@@ -152,11 +146,9 @@ impl Pace {
         state.law.wait(&Terms::of(rate), has_waited, now);
         let share = state.law.share();
         state.clock.set(share, now);
-        let is_back = state.told < 1.0 && share >= NEAR * state.law.top();
-        is_back.then(|| {
-            state.told = 1.0;
-            Found { share, by: Evidence::Accepted, is_used: true }
-        })
+        let top = state.law.top();
+        let is_back = state.told.ends_at(share / top);
+        is_back.then_some(Found { share, by: Evidence::Accepted, is_used: true })
     }
 
     /// Compares a reported limit with the configured one, and takes it if `learning` says so.

@@ -1,4 +1,4 @@
-use resile::quota::{Dimension, Learning, Rate};
+use resile::quota::{Dimension, Learning, Rate, Told};
 use resile::time::Timer;
 use resile::upstream::Resource;
 
@@ -22,14 +22,8 @@ pub(super) struct Own {
     pending: f64,
     /// The lowest base of which operators were told, and the share.
     told_base: f64,
-    told_share: f64,
+    told: Told,
 }
-
-/// The share below which a learned limit is told, and the share from which its end is.
-const LOW: f64 = 0.9;
-/// The part of a told share below which another one is told.
-const AGAIN: f64 = 0.8;
-const NEAR: f64 = 0.97;
 
 impl Own {
     pub(super) const fn new(dimension: Dimension, rate: Rate, is_set: bool) -> Self {
@@ -41,7 +35,7 @@ impl Own {
             share: 1.0,
             pending: 0.0,
             told_base: f64::INFINITY,
-            told_share: 1.0,
+            told: Told::WHOLE,
         }
     }
 
@@ -120,10 +114,7 @@ impl<M: Timer> Agent<'_, M> {
                      second, another one {base:.3}, and all use the lower one: give them the same"
                 );
             }
-            let learned = share / most;
-            let low = if own.told_share < 1.0 { AGAIN * own.told_share } else { LOW };
-            if learned < low {
-                own.told_share = learned;
+            if own.told.falls_to(own.share) {
                 tracing::warn!(
                     target: "resile",
                     upstream,
@@ -131,8 +122,7 @@ impl<M: Timer> Agent<'_, M> {
                      {:.3} of {base:.3} a second: correct the setting",
                     known.used
                 );
-            } else if learned >= NEAR && own.told_share < 1.0 {
-                own.told_share = 1.0;
+            } else if own.told.ends_at(own.share) {
                 tracing::info!(
                     target: "resile",
                     upstream,

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use resile::fleet::State;
+use resile::quota::Waiting;
 use resile::time::Timer;
 
 use super::step::{Agent, account};
@@ -9,14 +10,17 @@ use crate::mode::Mode;
 
 /// The demand of calls, and the rest of a member without calls.
 impl<M: Timer> Agent<'_, M> {
-    /// Counts what calls have used and what they want.
-    pub(super) fn count_demand(&mut self, now: Duration) {
-        for (lease, _) in &mut self.leases {
-            let (balance, waiting) = account(self.shared, lease.resource);
-            lease.refuse(self.shared.refused(lease.resource));
+    /// Counts what calls have used and what they want. Returns the account of each lease.
+    pub(super) fn count_demand(&mut self, now: Duration) -> Vec<(i64, Waiting)> {
+        let shared = self.shared;
+        let count = |(lease, _): &mut (Lease, String)| {
+            let (balance, waiting) = account(shared, lease.resource);
+            lease.refuse(shared.refused(lease.resource));
             lease.observe(balance, waiting, now);
-            lease.learn(self.shared.reported_level(lease.resource));
-        }
+            lease.learn(shared.reported_level(lease.resource));
+            (balance, waiting)
+        };
+        self.leases.iter_mut().map(count).collect()
     }
 
     /// Begins a rest if nothing was used for a while, and ends it with the first use.

@@ -125,12 +125,11 @@ impl<'a, M: Timer> Agent<'a, M> {
     /// Counts the demand and adds the share of the limits in safe mode. Reports the state.
     pub(super) fn step(&mut self, now: Duration) {
         self.presence.tick(now);
-        self.count_demand(now);
+        let accounts = self.count_demand(now);
         self.look_for_rest(now);
         let members = self.divisor();
         let share = self.plan.fail_mode.share(members);
-        for (lease, _) in &mut self.leases {
-            let (balance, waiting) = account(self.shared, lease.resource);
+        for ((lease, _), (balance, waiting)) in self.leases.iter_mut().zip(accounts) {
             if lease.mode.is_safe() {
                 let change = lease.share(balance, waiting, share, members, now);
                 self.shared.extend(lease.resource, TTL);

@@ -27,7 +27,7 @@ use idle::Idle;
 /// Both sides count sums that only this process changes: the units that it was ever granted, and
 /// the units that it ever spent. So an exchange whose answer is lost, late or repeated does no
 /// harm. The next answer has the right sum.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Lease {
     pub(crate) resource: Resource,
     pub(crate) scale: Scale,

@@ -29,7 +29,7 @@ local times = redis.call('HMGET', key, 't', 'd')
 local now, offset = steady(tonumber(times[1] or 0), tonumber(times[2] or 0))
 local replies = {}
 
-for i = 1, #ARGV, 5 do
+for i = 1, #ARGV - 4, 5 do -- a whole report has five
     local name = ARGV[i]
     local own = bounded(tonumber(ARGV[i + 1]), 1e-12, 1e18)
     local words = ARGV[i + 2]

@@ -29,6 +29,14 @@ pub(crate) struct Report {
     pub(crate) reported: Option<f64>,
 }
 
+impl Report {
+    /// Returns the name of the limit in the store.
+    pub(super) fn name(&self) -> String {
+        let word = keys::word(self.dimension);
+        if self.is_set { format!("{word}:{}", self.own) } else { word.to_owned() }
+    }
+}
+
 /// What the fleet knows of one limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Known {
@@ -50,11 +58,9 @@ impl Request for LearnedRequest<'_> {
 
     fn args(&self) -> Vec<String> {
         let args = |report: &Report| {
-            let Report { dimension, is_set, rate, own, change, reported } = *report;
-            let word = keys::word(dimension);
-            let name = if is_set { format!("{word}:{own}") } else { word.to_owned() };
+            let Report { rate, own, change, reported, .. } = report;
             let reported = reported.map_or_else(String::new, |limit| limit.to_string());
-            [name, own.to_string(), words(&rate), change.to_string(), reported]
+            [report.name(), own.to_string(), words(rate), change.to_string(), reported]
         };
         self.reports.iter().flat_map(args).collect()
     }

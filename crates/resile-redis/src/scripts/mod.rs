@@ -23,7 +23,8 @@ mod limits;
 #[cfg(test)]
 mod live;
 mod members;
-#[cfg(test)]
+/// Also for `lab/model`, which checks the protocol.
+#[cfg(any(test, model))]
 pub(crate) mod model;
 mod probe;
 #[cfg(test)]
@@ -73,6 +74,19 @@ pub(crate) async fn run<R: Request>(
     request: &R,
 ) -> Result<R::Reply, ScriptError> {
     let reply: Value = request.invocation(key).invoke_async(connection).await?;
+    R::parse(&reply)
+}
+
+/// Runs the script on a server that is about to take over the slot of `key`.
+pub(crate) async fn run_asking<R: Request>(
+    connection: &mut impl ConnectionLike,
+    key: &str,
+    request: &R,
+) -> Result<R::Reply, ScriptError> {
+    // Both are one message, because the first one is a permission for the next command only.
+    let mut pipe = redis::pipe();
+    pipe.cmd("ASKING").ignore().cmd("EVAL").arg(text(R::TEXT)).arg(1).arg(key).arg(request.args());
+    let (reply,): (Value,) = pipe.query_async(connection).await?;
     R::parse(&reply)
 }
 
@@ -181,7 +195,11 @@ fn from_micros(value: i64) -> Option<Duration> {
 /// The steady time, which each script has between its clock and its own text.
 const STEADY: &str = include_str!("steady.lua");
 
-/// Builds a script from the clock and its own text.
-fn build(text: &str) -> Script {
-    Script::new(&[include_str!("clock.lua"), STEADY, text].concat())
+/// Returns the whole text of a script: the clock and its own text.
+fn text(own: &str) -> String {
+    [include_str!("clock.lua"), STEADY, own].concat()
+}
+
+fn build(own: &str) -> Script {
+    Script::new(&text(own))
 }

@@ -1,4 +1,4 @@
-//! Pure models of the scripts, with exact integers in place of doubles.
+//! Pure models of the scripts, with exact integers in place of doubles where the numbers are whole.
 //!
 //! Each model follows the rules of its script and not its statements. A field of a model has the
 //! meaning of the stored field, and `stored` returns the text that the server must hold.
@@ -12,9 +12,13 @@ use super::{
 };
 
 mod account;
+mod learned;
 mod rivals;
 
 pub(crate) use account::Account;
+pub(crate) use learned::Lessons;
+#[cfg(model)]
+pub(crate) use rivals::Record;
 
 /// The stored fields, members or texts by their names.
 pub(crate) type Stored = BTreeMap<String, String>;

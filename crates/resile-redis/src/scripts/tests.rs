@@ -11,8 +11,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{TestCaseResult, TestRunner};
 use redis::{Connection, Script, Value, cmd};
+use resile::quota::{Dimension, Rate};
 
-use super::model::{Account, Fleet, Hold, Model, Probe, Stored, Votes};
+use super::model::{Account, Fleet, Hold, Lessons, Model, Probe, Stored, Votes};
 use super::*;
 
 #[path = "../../tests/support/server.rs"]
@@ -236,6 +237,45 @@ fn probe(ttl: impl Strategy<Value = Duration>) -> impl Strategy<Value = ProbeReq
         1 => Just(ProbeStep::Passed),
     ];
     (id(), ttl, step).prop_map(|(id, ttl, step)| ProbeRequest { id, ttl, step })
+}
+
+/// Reports of two or three members on limits of few sizes, so that they are often equal.
+fn report(number: impl Strategy<Value = f64> + Clone) -> impl Strategy<Value = Report> {
+    let rate = (1_u32..4, 1_u64..3, 1_u32..3).prop_map(|(count, seconds, burst)| {
+        Rate::new(count, Duration::from_secs(seconds)).with_burst(burst)
+    });
+    let own = prop_oneof![2 => select(&[1.0, 2.0, 2.000_001, 3.0][..]), 1 => number.clone()];
+    let change = prop_oneof![2 => Just(0.0), 2 => -1.0..0.5, 1 => number.clone()];
+    let reported =
+        prop_oneof![2 => Just(None), 1 => (0.5..3.0).prop_map(Some), 1 => number.prop_map(Some)];
+    let dimension = select(&[Dimension::Requests, Dimension::Tokens][..]);
+    (dimension, prop::bool::weighted(0.3), rate, own, change, reported).prop_map(
+        |(dimension, is_set, rate, own, change, reported)| Report {
+            dimension,
+            is_set,
+            rate,
+            own,
+            change,
+            reported,
+        },
+    )
+}
+
+/// The requests of a member. They borrow their reports, so the test never frees these.
+fn lessons(
+    number: impl Strategy<Value = f64> + Clone,
+) -> impl Strategy<Value = LearnedRequest<'static>> {
+    prop::collection::vec(report(number), 1..4)
+        .prop_map(|reports| LearnedRequest { reports: Vec::leak(reports) })
+}
+
+#[test]
+fn lessons_are_those_of_the_model() {
+    compare::<LearnedRequest<'_>, Lessons>(timed(20, 500_000, lessons(0.1..9.0)));
+    let edge = select(&[0.0, -0.0, 1e-13, 1e-12, 1e17, 1e18, 1e300, f64::NAN, f64::INFINITY][..]);
+    let number = prop_oneof![2 => edge, 2 => any::<f64>(), 1 => 0.1..9.0].boxed();
+    compare::<LearnedRequest<'_>, Lessons>(timed(20, 500_000, lessons(number.clone())));
+    compare::<LearnedRequest<'_>, Lessons>(extreme_times(lessons(number)));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::link::Link;
 use super::listeners::Listeners;
 use super::map::Map;
 use super::site::{Site, at};
-use crate::scripts::{Request, ScriptError, run};
+use crate::scripts::{Request, ScriptError, run, run_asking};
 
 /// The connections to the servers, shared by all upstreams of a fleet.
 #[derive(Clone)]
@@ -48,6 +48,15 @@ struct Line {
     manager: ConnectionManager,
     address: ConnectionAddr,
     generation: u64,
+}
+
+/// What can be done after a failure.
+enum Next {
+    Nothing,
+    /// The server of the key is another one now.
+    Again,
+    /// The key has left its server, and its slot is still on its way to this one.
+    Ask(ConnectionAddr),
 }
 
 /// The shortest time between the begins of two searches.
@@ -90,16 +99,39 @@ impl Store {
             let result = run(&mut line.manager, key, request).await;
             match &result {
                 Ok(_) => lock(&self.shared.links).answered(&line.address),
-                Err(ScriptError::Server(error)) => {
-                    if self.failed(&line, error) && left > 0 {
+                Err(ScriptError::Server(error)) => match self.failed(&line, error) {
+                    Next::Again if left > 0 => {
                         left -= 1;
                         continue;
                     }
-                }
+                    Next::Ask(address) => return self.ask(&address, key, request).await,
+                    Next::Again | Next::Nothing => {}
+                },
                 Err(ScriptError::Lost(_) | ScriptError::Reply { .. }) => {}
             }
             return result;
         }
+    }
+
+    /// Runs a script on the server to which the slot of the key moves.
+    async fn ask<R: Request>(
+        &self,
+        address: &ConnectionAddr,
+        key: &str,
+        request: &R,
+    ) -> Result<R::Reply, ScriptError> {
+        let Shared { site, listeners, links, .. } = &*self.shared;
+        let mut manager = {
+            let mut links = lock(links);
+            let link = links.link(address);
+            link.replace_if_silent(Instant::now());
+            link.manager(site.info_of(address), listeners)?
+        };
+        let result = run_asking(&mut manager, key, request).await;
+        if result.is_ok() {
+            lock(links).answered(address);
+        }
+        result
     }
 
     /// Returns a number that changes when a connection was replaced.
@@ -170,22 +202,23 @@ impl Store {
         Ok(Some(Line { manager, address, generation }))
     }
 
-    /// Judges a failure. Returns whether the request may succeed at another server now.
-    fn failed(&self, line: &Line, error: &RedisError) -> bool {
+    /// Judges a failure.
+    fn failed(&self, line: &Line, error: &RedisError) -> Next {
         let now = Instant::now();
         let mut links = lock(&self.shared.links);
         if let Some((place, slot)) = error.redirect_node() {
+            links.answered(&line.address);
+            let address = redirected(place, &line.address);
+            if matches!(error.kind(), ErrorKind::Server(ServerErrorKind::Ask)) {
+                return address.map_or(Next::Nothing, Next::Ask);
+            }
             self.search(&mut links, now);
-            // A slot on its way: its keys wait until the move is over.
-            let is_moved = matches!(error.kind(), ErrorKind::Server(ServerErrorKind::Moved));
-            let Some(address) = redirected(place, &line.address).filter(|_| is_moved) else {
-                return false;
-            };
+            let Some(address) = address else { return Next::Nothing };
             links.generation += 1; // for the subscriptions
             if let Some(map) = &mut links.map {
                 map.moves(slot, address);
             }
-            return true;
+            return Next::Again;
         }
         if is_replica(error) {
             if links.generation == line.generation {
@@ -196,7 +229,7 @@ impl Store {
         } else if error.is_io_error() || error.is_connection_dropped() || error.is_cluster_error() {
             self.search(&mut links, now);
         }
-        false
+        Next::Nothing
     }
 
     /// Begins to ask where the keys are, if a question can have a new answer.

@@ -6,18 +6,19 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use resile::fleet::State;
 use resile_redis::{Fleet, Tls};
 
+use crate::cluster::{self, Cluster, NAMES, shares_on_the_way};
 use crate::crew::{Mate, all_share, limited, until};
 use crate::rights::grant;
 use crate::server::{Server, free_port, new_folder};
 
 /// A certificate authority of the test.
-struct Authority {
-    pem: String,
+pub(crate) struct Authority {
+    pub(crate) pem: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::default();
         // With the name of the certificates it would be none of their issuers.
         params.distinguished_name.push(DnType::CommonName, "authority");
@@ -36,6 +37,17 @@ impl Authority {
 
     /// Starts a server with a TLS port. Returns its `rediss://` URL too.
     fn start(&self, asks_clients: bool) -> Option<(Server, String)> {
+        let asks = ["--tls-auth-clients", if asks_clients { "yes" } else { "no" }];
+        let (server, port) = self.start_with(&asks, Server::start)?;
+        Some((server, format!("rediss://127.0.0.1:{port}/")))
+    }
+
+    /// Starts a server with a TLS port by a function of its arguments. Returns this port too.
+    pub(crate) fn start_with(
+        &self,
+        more: &[&str],
+        start: impl FnOnce(&[&str]) -> Option<Server>,
+    ) -> Option<(Server, u16)> {
         let folder = new_folder();
         let write = |name: &str, text: &str| {
             let path = folder.join(name);
@@ -45,21 +57,20 @@ impl Authority {
         let (certificate, key) = self.certify("127.0.0.1");
         let (certificate, key) = (write("cert", &certificate), write("key", &key));
         let (ca, port) = (write("ca", &self.pem), free_port());
-        let asks = if asks_clients { "yes" } else { "no" };
-        let server = Server::start(&[
+        let number = port.to_string();
+        let args = [
             "--tls-port",
-            &port.to_string(),
+            &number,
             "--tls-cert-file",
             &certificate,
             "--tls-key-file",
             &key,
             "--tls-ca-cert-file",
             &ca,
-            "--tls-auth-clients",
-            asks,
-        ]);
+        ];
+        let server = start(&[&args, more].concat());
         let _ = std::fs::remove_dir_all(&folder); // the server has read them
-        Some((server?, format!("rediss://127.0.0.1:{port}/")))
+        Some((server?, port))
     }
 }
 
@@ -102,6 +113,26 @@ async fn a_server_that_asks_for_the_certificate_of_the_client() {
     let mate = join(&known);
     all_share(std::slice::from_ref(&mate)).await;
     join(&anonymous).becomes(State::Safe).await;
+}
+
+/// The nodes of a cluster name each other by their TLS ports, also for a slot on its way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_over_tls() {
+    let authority = Authority::new();
+    let Some(cluster) = Cluster::start_with_tls(&authority).await else { return };
+    let tls = Tls::new().with_ca(authority.pem.as_bytes());
+    let join = |node: usize| {
+        let url = format!("rediss://resile:password@127.0.0.1:{}", cluster.ports[node]);
+        // The first exchange with a node waits for the handshake.
+        let fleet = Fleet::cluster([url]).unwrap().with_timeout(Duration::from_secs(1));
+        Mate::join(&fleet.with_tls(&tls).unwrap(), cluster::upstream(NAMES[0]))
+    };
+    let crew: Vec<_> = (0..3).map(join).collect();
+    shares_on_the_way(&cluster, &crew).await;
+    crew[0].upstream.hold(Duration::from_secs(3));
+    let all = || crew.iter().all(|mate| mate.upstream.held().is_some());
+    let took = until("the hold", all, || format!("{:?}", crew[1].member.snapshot())).await;
+    assert!(took < Duration::from_millis(500), "{took:?}: by the message");
 }
 
 #[test]

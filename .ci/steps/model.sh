@@ -1,0 +1,9 @@
+# The lease protocol of `resile-redis` in every order of events, in a reduced form, and broken protocols that
+# it must reject. The program exits with 2 on unknown arguments.
+lease_model() {
+    local bin="$CARGO_TARGET_DIR/model/lease_model"
+    cargo build --quiet --profile model $LAB -p resile-model
+    "$bin" --quick
+    ends_with 0 "$bin" --help
+    ends_with 2 "$bin" --no-such-argument
+}
