@@ -1,5 +1,6 @@
 use std::fmt;
 use std::iter;
+use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -57,6 +58,17 @@ impl<F, E, C, X: Target> Call<F, E, C, X> {
             has_begun: false,
             pending: Pending::none(),
         }
+    }
+}
+
+impl<F, E, C, X: Target, K: Cancel> Call<F, E, C, X, K> {
+    /// Sets the call site that the log prints, in place of the one that made this future.
+    ///
+    /// It is for a crate that makes the calls of its users, such as a layer of services: the site is
+    /// where the user made the layer.
+    pub const fn called_at(mut self, site: &'static Location<'static>) -> Self {
+        self.state.engine.set_site(site);
+        self
     }
 }
 

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::future::poll_fn;
+use std::panic::Location;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
@@ -101,6 +102,15 @@ impl<E, P, K: Cancel> Run<E, P, K> {
 }
 
 impl<E, P, K, X: Target> Run<E, P, K, X> {
+    /// Sets the call site that the log prints, in place of the one that made this run.
+    ///
+    /// It is for a crate that makes the calls of its users, such as a middleware of a client.
+    #[must_use]
+    pub const fn called_at(mut self, site: &'static Location<'static>) -> Self {
+        self.call.engine.set_site(site);
+        self
+    }
+
     /// Returns the number of attempts started.
     #[must_use]
     pub const fn attempts(&self) -> u32 {

@@ -141,7 +141,8 @@ impl<K: Cancel> Call<'_, K> {
     {
         let Self { policy, rule, token, request, extensions, next } = self;
         let allowed = policy.attempts();
-        let mut run = Run::new(policy.with_classifier(rule), token).on(target);
+        let site = rule.site;
+        let mut run = Run::new(policy.with_classifier(rule), token).on(target).called_at(site);
         let mut request = Some(request);
         loop {
             let is_last = rule.is_once || run.attempts().saturating_add(1) >= allowed;

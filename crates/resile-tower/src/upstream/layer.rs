@@ -1,4 +1,5 @@
 use std::fmt;
+use std::panic::Location;
 use std::time::Duration;
 
 use resile::cancel::Cancel;
@@ -7,6 +8,7 @@ use resile::{Never, Verdict};
 use tower_layer::Layer;
 
 use super::service::Through;
+use crate::foreign::Site;
 use crate::judge::{Answers, Errors};
 
 /// A layer that makes each request one attempt on an upstream: through its breaker, its bulkhead and
@@ -52,18 +54,23 @@ pub struct UpstreamLayer<J, X, K = Never> {
     pub(super) token: K,
     pub(super) total_timeout: Option<Duration>,
     pub(super) attempt_timeout: Option<Duration>,
+    /// The place in the source that made the layer, for the log.
+    pub(super) site: Site,
 }
 
 impl<C: Clone, X: Target> UpstreamLayer<Errors<C>, X> {
     /// Makes a layer for an upstream. The classifier judges errors, and each answer is good.
+    #[track_caller]
     pub const fn new(target: X, classifier: C) -> Self {
         UpstreamLayer::of(target, Errors(classifier))
     }
 }
 
 impl<J, X> UpstreamLayer<J, X> {
+    #[track_caller]
     pub(crate) const fn of(target: X, judge: J) -> Self {
-        Self { judge, target, token: Never, total_timeout: None, attempt_timeout: None }
+        let site = Location::caller();
+        Self { judge, target, token: Never, total_timeout: None, attempt_timeout: None, site }
     }
 }
 
@@ -71,8 +78,8 @@ impl<J, X> UpstreamLayer<J, X> {
 impl<J, X, K> UpstreamLayer<J, X, K> {
     /// Sets the token that cancels all calls, such as that of a shutdown.
     pub fn with_token<L: Cancel>(self, token: L) -> UpstreamLayer<J, X, L> {
-        let Self { judge, target, total_timeout, attempt_timeout, .. } = self;
-        UpstreamLayer { judge, target, token, total_timeout, attempt_timeout }
+        let Self { judge, target, total_timeout, attempt_timeout, site, .. } = self;
+        UpstreamLayer { judge, target, token, total_timeout, attempt_timeout, site }
     }
 
     /// Sets the limit on the wait for the admission and the attempt together. Zero allows one poll.
@@ -92,9 +99,9 @@ impl<J, X, K> UpstreamLayer<J, X, K> {
     where
         F: Fn(&T) -> Option<Verdict> + Clone,
     {
-        let Self { judge, target, token, total_timeout, attempt_timeout } = self;
+        let Self { judge, target, token, total_timeout, attempt_timeout, site } = self;
         let judge = Answers { errors: judge, answers };
-        UpstreamLayer { judge, target, token, total_timeout, attempt_timeout }
+        UpstreamLayer { judge, target, token, total_timeout, attempt_timeout, site }
     }
 }
 

@@ -75,7 +75,8 @@ where
     }
 
     fn call(&mut self, request: Req) -> Self::Future {
-        let UpstreamLayer { judge, target, token, total_timeout, attempt_timeout } = &self.layer;
+        let UpstreamLayer { judge, target, token, total_timeout, attempt_timeout, site } =
+            &self.layer;
         let known = Known { rule: judge.rule(&request), check: (), error: PhantomData };
         let spare = self.inner.clone();
         let service = mem::replace(&mut self.inner, spare);
@@ -84,7 +85,7 @@ where
         let deadline = total_timeout.map(Deadline::after);
         let attempt = Attempting::new(service, is_ready, Some(request), known.clone(), deadline)
             .limited(*attempt_timeout);
-        let mut call = attempt.through(target.clone(), known);
+        let mut call = attempt.through(target.clone(), known).called_at(site);
         if let Some(limit) = total_timeout {
             call = call.with_total_timeout(limit);
         }

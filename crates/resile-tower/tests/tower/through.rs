@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use resile_tower::UpstreamLayer;
 use resile_tower::resile::classify::Always;
+use resile_tower::resile::observe::{Event, Observe};
 use resile_tower::resile::quota::Rate;
 use resile_tower::resile::{
     Breaker, Budget, Bulkhead, Cooldown, Quota, StopReason, Upstream, Verdict,
@@ -110,4 +111,27 @@ async fn an_answer_that_fails_is_reported_and_returned() {
     assert_eq!(service.ready().await.unwrap().call(7).await.unwrap(), 502);
     let refused = service.ready().await.unwrap().call(7).await.unwrap_err();
     assert_eq!(refused.reason(), StopReason::Open);
+}
+
+/// The log names the place that made the layer, and not a line of this crate.
+#[tokio::test(start_paused = true)]
+async fn the_site_of_a_call_is_that_of_its_layer() {
+    use std::sync::Mutex;
+
+    static SITES: Mutex<Vec<(&str, u32)>> = Mutex::new(Vec::new());
+    struct Sites;
+    impl Observe for Sites {
+        fn observe(&self, event: &Event<'_>) {
+            if let Some(call) = &event.call {
+                SITES.lock().unwrap().push((call.site.file(), call.site.line()));
+            }
+        }
+    }
+    static STORE: Upstream = Upstream::new("store").with_observer(&Sites);
+    let script = Script::new(&[Step::Fail, Step::Fail]);
+    let layer = UpstreamLayer::new(&STORE, Always);
+    let made = line!() - 1;
+    layer.layer(script.watch()).oneshot(7).await.unwrap_err();
+    let sites = SITES.lock().unwrap().clone();
+    assert!(!sites.is_empty() && sites.iter().all(|site| *site == (file!(), made)), "{sites:?}");
 }
