@@ -89,6 +89,7 @@ const LLM_TABLE: &[Row] = &[
     ("codes", 1, &[]),
     ("numbers", 1, &[]),
     ("phrases", 1, &[]),
+    ("spoken", 1, &[]),
     ("wait", 1, &[]),
     ("limits", 1, &[]),
     ("display", 2, &[]),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::HeaderMap;
 
 use crate::body::{BodyShape, ParsedBody};
+use crate::codes::CodeMatch;
 use crate::grammar::{Reading, Said};
 use crate::kind::{Kind, Phase, Scope};
 use crate::phrases::PhraseMatch;
@@ -26,8 +27,10 @@ pub(crate) struct Evidence<'c> {
     pub(crate) headers: &'c HeaderMap,
     pub(crate) found: &'c ParsedBody,
     pub(crate) message: &'c str,
-    /// The message in lower case with the same length in bytes.
+    /// The message in lower case and with blanks for underscores. Its length in bytes is the same.
     pub(crate) lower: &'c str,
+    /// The wait that a sentence of the message asks for.
+    pub(crate) said: Option<Duration>,
 }
 
 pub(crate) struct Conclusion {
@@ -48,6 +51,12 @@ struct Words {
     names_status: bool,
 }
 
+impl Words {
+    fn is_minute(&self) -> bool {
+        self.kind == Kind::RateLimit && self.scope == Some(Scope::Minute)
+    }
+}
+
 impl From<Said> for Words {
     fn from(said: Said) -> Self {
         let overrules_rate = said.kind == Kind::QuotaExhausted;
@@ -63,7 +72,7 @@ impl From<Said> for Words {
 
 impl From<PhraseMatch> for Words {
     fn from(phrase: PhraseMatch) -> Self {
-        let overrules_rate = phrase.overrules_rate();
+        let overrules_rate = phrase.overrules_rate() && phrase.name != "quota exceeded";
         Self {
             kind: phrase.kind,
             scope: phrase.scope,
@@ -75,6 +84,28 @@ impl From<PhraseMatch> for Words {
 }
 
 impl Evidence<'_> {
+    /// Returns the conclusion. If the words of a transport say nothing, they are read like an answer:
+    /// clients put answers into their errors.
+    pub(crate) fn decide(&self, asked: Option<Duration>) -> Conclusion {
+        let conclusion = self.conclude(asked);
+        if self.at != Statuses::WIRE || conclusion.rule != Rule::Transport("unknown") {
+            return conclusion;
+        }
+        let answer = Evidence { at: Statuses::NONE, ..*self }.conclude(asked);
+        // Other words may be about a host or a file of the client.
+        let is_of_provider = matches!(
+            answer.kind,
+            Kind::RateLimit
+                | Kind::QuotaExhausted
+                | Kind::Overloaded
+                | Kind::Server
+                | Kind::ContextLength
+                | Kind::ContentFilter
+                | Kind::Auth
+        );
+        if is_of_provider { answer } else { conclusion }
+    }
+
     /// Returns the conclusion of the first rule with an opinion. The [module page](super) has the
     /// order. A rate limit becomes a quota if the headers or the wait show a long window.
     pub(crate) fn conclude(&self, asked: Option<Duration>) -> Conclusion {
@@ -102,8 +133,12 @@ impl Evidence<'_> {
             || code.is_none_or(|code| {
                 code.yields_to_words
                     || matches!(code.kind, Kind::RateLimit | Kind::Server | Kind::Auth)
+                    || is_allowance(&code)
             });
         let phrase = if open && !self.message.is_empty() { self.words(asked) } else { None };
+        // A code for an allowance is doubted for the limit of a minute only.
+        let is_sure = google.is_none() && code.is_some_and(|code| is_allowance(&code));
+        let phrase = phrase.filter(|phrase| !is_sure || phrase.is_minute());
         let of = |kind, scope, rule| Conclusion { kind, scope, rule };
 
         // Google's details name the exhausted limit. Its codes do not.
@@ -129,6 +164,10 @@ impl Evidence<'_> {
                 Some(phrase) if code.yields_to_words => {
                     return of(phrase.kind, phrase.scope, phrase.rule);
                 }
+                // Providers have one code for the quotas of a minute and of a month.
+                Some(phrase) if is_allowance(&code) && phrase.is_minute() => {
+                    return of(phrase.kind, phrase.scope, phrase.rule);
+                }
                 // Gateways have one code for all that a key may not do.
                 Some(phrase)
                     if matches!(code.kind, Kind::RateLimit | Kind::Auth)
@@ -149,9 +188,10 @@ impl Evidence<'_> {
         // "AccountOverdueError: 403 Forbidden": the class says more than the reason phrase. Both must
         // deny a retry: `InternalServerError: bad request` has the class of a gateway.
         if phrase.is_some_and(|phrase| phrase.names_status && !phrase.kind.is_passing()) {
-            let class = self.found.class.as_deref().and_then(|name| codes::look_up(name, self.at));
-            if let Some(class) = class.filter(|it| !it.kind.is_passing() && !it.yields_to_words) {
-                return of(class.kind, class.scope, class.rule);
+            let classes = self.found.classes.iter().rev();
+            let mut classes = classes.filter_map(|name| self.named(name));
+            if let Some((kind, rule)) = classes.find(|(kind, _)| !kind.is_passing()) {
+                return of(kind, None, rule);
             }
         }
         if let Some(phrase) = phrase {
@@ -192,7 +232,19 @@ impl Evidence<'_> {
         // A phrase that denies a limit of the caller's own is about this very limit.
         let quota = read.quota.filter(|_| phrase.is_none_or(|phrase| !phrase.denies_limit()));
         match (quota, phrase, read.other) {
+            // A bucket of a day refills bit by bit if a short wait is enough.
+            (Some(said), Some(phrase), _)
+                if said.scope == Some(Scope::Day)
+                    && phrase.kind == Kind::RateLimit
+                    && self.said.is_some_and(|wait| wait < LONG_WAIT) =>
+            {
+                Some(Words::from(PhraseMatch { scope: said.scope, ..phrase }))
+            }
             (Some(said), ..) => Some(Words::from(said)),
+            // The stated window says more than words about a quota beside it.
+            (None, Some(phrase), _) if read.is_minute && phrase.is_allowance() => {
+                Some(Words { overrules_rate: false, ..Words::from(MINUTE) })
+            }
             // At no status, the words about a bad request are the weakest.
             (None, Some(phrase), Some(said))
                 if phrase.kind == Kind::InvalidRequest && said.kind == Kind::InvalidOutput =>
@@ -225,27 +277,51 @@ impl Evidence<'_> {
         }
         // Google uses these words for a minute's quota too, but then with a wait or
         // `RESOURCE_EXHAUSTED`.
-        phrase.kind == Kind::QuotaExhausted
-            && phrase.name == "exceeded your current quota"
-            && (asked.is_some() || self.found.codes.iter().any(|code| code == "RESOURCE_EXHAUSTED"))
+        phrase.is_bare_quota()
+            && (asked.is_some()
+                || self.lower.contains("quota exceeded for ")
+                || self.found.codes.iter().any(|code| code == "RESOURCE_EXHAUSTED"))
     }
 
-    /// Returns what the class of an error at the start of a text means: `openai.APITimeoutError`.
+    /// Returns the names of exceptions before and in the message, innermost first.
+    fn classes(&self) -> impl Iterator<Item = &str> {
+        let before = self.found.classes.iter().rev().map(String::as_str);
+        before.chain(text::classes(self.message))
+    }
+
+    /// Returns what the name of an exception means: `openai.APITimeoutError`.
     fn class(&self, class: &str) -> Option<(Kind, Rule)> {
-        let class = class.rsplit(['.', ':']).next()?;
+        let class = class.rsplit(['.', ':', '\\', '$']).next()?;
         let code = || codes::look_up(class, self.at).map(|code| (code.kind, code.rule));
-        generic::class(class).or_else(code)
+        generic::class(class).or_else(code).or_else(|| self.named(class))
+    }
+
+    /// Returns what the words or the code in the name of an exception mean: `JsonDecodeError`. A
+    /// generic name means nothing.
+    fn named(&self, class: &str) -> Option<(Kind, Rule)> {
+        let class = class.rsplit(['.', ':', '\\', '$']).next()?;
+        let code = codes::look_up(class, self.at).filter(|code| !code.yields_to_words);
+        let words = || {
+            let places = vocabulary::find(class, &class.to_ascii_lowercase(), &[], &[]);
+            phrases::look_up(&places.phrases, self.at, |phrase| phrase.names_status)
+        };
+        let words = || words().map(|phrase| (phrase.kind, Rule::Phrase(phrase.name)));
+        generic::client(class).or_else(|| code.map(|code| (code.kind, code.rule))).or_else(words)
     }
 
     /// Concludes from the status, a generic code, the ending or the phase.
     fn conclude_from_status(&self) -> Conclusion {
         let of = |kind, rule| Conclusion { kind, scope: None, rule };
         if let Some(status) = self.status.filter(|status| *status >= 400) {
-            return of(by_status(status), Rule::Status(status));
+            // A gateway's 400 may be a failure behind it, and the type says so.
+            let server = || {
+                let mut codes = self.found.codes.iter();
+                codes.find_map(|code| generic::server(code)).map(|code| of(Kind::Server, code))
+            };
+            let server = if status == 400 { server() } else { None };
+            return server.unwrap_or_else(|| of(by_status(status), Rule::Status(status)));
         }
-        let mut classes =
-            self.found.class.as_deref().into_iter().chain(text::classes(self.message));
-        if let Some((kind, rule)) = classes.find_map(|class| self.class(class)) {
+        if let Some((kind, rule)) = self.classes().find_map(|class| self.class(class)) {
             return of(kind, rule);
         }
         let error = self.found.shape == BodyShape::Error;
@@ -274,6 +350,19 @@ impl Evidence<'_> {
             _ => of(Kind::Unknown, Rule::Nothing),
         }
     }
+}
+
+/// A limit per minute, in the words of the grammar.
+const MINUTE: Said =
+    Said { kind: Kind::RateLimit, scope: Some(Scope::Minute), rule: "a limit per minute" };
+
+/// Returns whether a code is about an allowance of requests or tokens. Providers send such codes for
+/// the quota of a minute too.
+fn is_allowance(code: &CodeMatch) -> bool {
+    let is_named = |name: &str| name.contains("quota") || name.contains("limit");
+    code.kind == Kind::QuotaExhausted
+        && code.scope.is_none()
+        && matches!(code.rule, Rule::Code(name) | Rule::Stem(name) if is_named(name))
 }
 
 /// Returns the kind that a status alone implies.

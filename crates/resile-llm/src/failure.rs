@@ -149,8 +149,8 @@ impl Failure {
         self.0.rule
     }
 
-    /// Returns whether only the status or the phase decided: no known code, phrase, detail or ending
-    /// was found. Such a verdict may be wrong because a status has several meanings. Log the
+    /// Returns whether only the status or the phase decided: no known code, phrase, detail, ending or
+    /// type of an error was found. Such a verdict may be wrong because a status has several meanings. Log the
     /// [message](Self::message) of such a failure.
     ///
     /// # Examples
@@ -163,7 +163,8 @@ impl Failure {
     /// ```
     #[must_use]
     pub fn is_by_status_alone(&self) -> bool {
-        matches!(self.0.rule, Rule::Status(_) | Rule::InBand | Rule::Nothing)
+        let rule = self.0.rule;
+        matches!(rule, Rule::Status(_) | Rule::InBand | Rule::Nothing | Rule::Transport("unknown"))
     }
 
     /// Returns the progress of the exchange at the time of the failure.

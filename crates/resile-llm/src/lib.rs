@@ -44,6 +44,7 @@ mod report;
 mod reqwest;
 mod rule;
 mod span;
+mod spoken;
 mod statuses;
 mod text;
 mod tokens;

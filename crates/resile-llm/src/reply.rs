@@ -9,7 +9,7 @@ use crate::kind::{Kind, Phase};
 use crate::rule::Rule;
 use crate::statuses::Statuses;
 use crate::tokens::Tokens;
-use crate::{headers, numbers, wait};
+use crate::{headers, numbers, spoken, text, wait};
 
 /// The answer of a failed call, as far as it arrived. It is the input of the classification.
 ///
@@ -114,7 +114,7 @@ impl<'a> Reply<'a> {
         let message = found.message.take().unwrap_or_default();
         let status = self.status(&found, &message);
         let asked = headers::asked(headers, now);
-        let lower = message.to_ascii_lowercase();
+        let lower = text::plain(&message);
         let said = if asked.is_none() { wait::sentence(&lower, now) } else { None };
         found.google.nothing |= message.contains("uota") && numbers::limit_of_zero(&message);
         let evidence = Evidence {
@@ -126,9 +126,10 @@ impl<'a> Reply<'a> {
             found: &found,
             message: &message,
             lower: &lower,
+            said,
         };
         let longest_wait = found.wait.max(found.google.wait).max(said).or(asked);
-        let Conclusion { kind, scope, rule } = evidence.conclude(longest_wait);
+        let Conclusion { kind, scope, rule } = evidence.decide(longest_wait);
 
         let mut failure = Failure::bare(kind, rule, self.phase);
         let parts = &mut *failure.0;
@@ -179,7 +180,7 @@ impl<'a> Reply<'a> {
         match outer {
             None | Some(..400 | 424 | 500 | 502 | 503) => {
                 // The last words are the innermost.
-                numbers::status(message).or(found.named).or(outer)
+                spoken::likely(message).or(found.named).or(outer)
             }
             _ => outer,
         }
@@ -187,6 +188,10 @@ impl<'a> Reply<'a> {
 
     fn class(&self, status: Option<u16>, found: &ParsedBody) -> Statuses {
         match (self.phase, Statuses::of(status)) {
+            // A client's error that quotes an answer.
+            (Phase::Connect, Statuses::NONE) if found.has_object || !found.codes.is_empty() => {
+                Statuses::NONE.and(Statuses::WIRE)
+            }
             (Phase::Connect, Statuses::NONE) => Statuses::WIRE,
             // A text inside a stream may come from the provider or from the client's own library.
             (Phase::Preamble | Phase::Content, Statuses::NONE) if found.codes.is_empty() => {

@@ -30,8 +30,10 @@ pub(crate) struct ParsedBody {
     pub(crate) code: Option<String>,
     pub(crate) error_type: Option<String>,
     pub(crate) message: Option<String>,
-    /// The class of the error with which a text begins.
-    pub(crate) class: Option<String>,
+    /// The names of exceptions that a client printed before a text, outermost first.
+    pub(crate) classes: Vec<String>,
+    /// There was an error object, at least in a text.
+    pub(crate) has_object: bool,
     pub(crate) google: Google,
     /// The longest wait in a field.
     pub(crate) wait: Option<Duration>,
@@ -88,7 +90,7 @@ impl ParsedBody {
                 }
             },
             Some(b'{' | b'[' | b'"') => found.almost(&lossy(body), now),
-            Some(b'<') if !is_rpc(body) => {
+            Some(b'<') if is_page(body) => {
                 found.shape = BodyShape::Error;
                 let page = lossy(body);
                 found.message = text::html(&page).map(|title| text::clip(&title, MESSAGE));
@@ -172,7 +174,10 @@ fn is_error(object: &Map<String, Value>) -> bool {
     let answer = ["choices", "candidates", "content", "output", "data", "id", "usage", "delta"]
         .iter()
         .any(|name| object.get(*name).is_some_and(|value| !value.is_null()));
-    !answer
+    // A client's own object around the error: `originalError`, `lastError`.
+    let is_around = |(name, value): (&String, &Value)| name.ends_with("Error") && !value.is_null();
+    !answer && object.iter().any(is_around)
+        || !answer
         && [
             "message",
             "Message",
@@ -208,10 +213,11 @@ fn is_good(value: &Value) -> bool {
     }
 }
 
-/// Returns whether a text begins like a printed error of gRPC and not like a page.
-fn is_rpc(body: &[u8]) -> bool {
+/// Returns whether a text begins like a page and not like a status (`<400> …`) or a printed error of
+/// gRPC.
+fn is_page(body: &[u8]) -> bool {
     let head = body.get(..64.min(body.len())).unwrap_or_default();
-    head.windows(8).any(|part| part == b"RpcError")
+    !head.get(1).is_some_and(u8::is_ascii_digit) && !head.windows(8).any(|part| part == b"RpcError")
 }
 
 fn lossy(body: &[u8]) -> std::borrow::Cow<'_, str> {

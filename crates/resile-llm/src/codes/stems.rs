@@ -38,6 +38,7 @@ pub(super) static STEMS: &[Group] = &[
     group(Kind::NotFound, "notfound").at(Statuses::ALL.but(Statuses::BAD).but(Statuses::AUTH).but(Statuses::DENIED)),
     group(Kind::TooLarge, "toolarge"),
     group(Kind::Timeout, "timeout timedout"),
+    group(Kind::Network, "prematureclose connectionreset incompletechunked errhttp2 neterr"),
     group(
         Kind::InvalidRequest,
         "unsupported unknownparam missingrequired invalidvalue invalidtype abovemax belowmin notsupported \

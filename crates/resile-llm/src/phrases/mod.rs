@@ -8,7 +8,7 @@ mod groups;
 
 use std::sync::LazyLock;
 
-use groups::{GROUPS, Group, NOT_OWN};
+use groups::{BARE_QUOTA, GROUPS, Group, NOT_OWN};
 
 use crate::finder::Place;
 use crate::kind::{Kind, Scope};
@@ -35,7 +35,24 @@ pub(crate) struct PhraseMatch {
 impl PhraseMatch {
     /// Returns whether the row says more than a code for a rate limit does.
     pub(crate) fn overrules_rate(&self) -> bool {
-        self.kind == Kind::QuotaExhausted || self.denies_limit()
+        let is_crowd = self.kind == Kind::Overloaded
+            && ["demand", "peak", "heavy", "traffic"].iter().any(|word| self.name.contains(word));
+        self.kind == Kind::QuotaExhausted || self.denies_limit() || is_crowd
+    }
+
+    /// Returns whether the row is about an allowance of requests or tokens, and not about money. Such
+    /// words stand beside the limit of a minute too.
+    pub(crate) fn is_allowance(&self) -> bool {
+        let is_any = |words: &[&str]| words.iter().any(|word| self.name.contains(word));
+        self.kind == Kind::QuotaExhausted
+            && is_any(&["quota", "limit", "usage", "配额", "クォータ", "할당량", "한도"])
+            && !is_any(&["credit", "spend"])
+    }
+
+    /// Returns whether the row is only about a quota of some kind.
+    pub(crate) fn is_bare_quota(&self) -> bool {
+        self.kind == Kind::QuotaExhausted
+            && (self.name == BARE_QUOTA || self.name == "exceeded your current quota")
     }
 
     /// Returns whether the row denies a limit of the caller's own.
