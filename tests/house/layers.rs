@@ -93,6 +93,7 @@ const LLM_TABLE: &[Row] = &[
     ("wait", 1, &[]),
     ("limits", 1, &[]),
     ("display", 2, &[]),
+    ("explain", 2, &[]),
     ("google", 2, &[]),
     ("headers", 2, &[]),
     ("grammar", 2, &[]),

@@ -7,6 +7,7 @@ use http::HeaderMap;
 
 use crate::body::{BodyShape, ParsedBody};
 use crate::codes::CodeMatch;
+use crate::explain::Reason;
 use crate::grammar::{Reading, Said};
 use crate::kind::{Kind, Phase, Scope};
 use crate::phrases::PhraseMatch;
@@ -307,6 +308,43 @@ impl Evidence<'_> {
         };
         let words = || words().map(|phrase| (phrase.kind, Rule::Phrase(phrase.name)));
         generic::client(class).or_else(|| code.map(|code| (code.kind, code.rule))).or_else(words)
+    }
+
+    /// Returns all evidence, whatever its weight.
+    pub(crate) fn reasons(&self) -> Vec<Reason> {
+        let of = |kind, rule, text: &str| Reason { kind, rule, text: Some(text.to_owned()), span: None };
+        let mut reasons = Vec::new();
+        let codes = self.found.codes.iter().map(String::as_str).chain(headers::codes(self.headers));
+        for code in codes {
+            let known = codes::look_up(code, self.at).map(|said| (said.kind, said.rule));
+            reasons.extend(known.or_else(|| generic::code(code)).map(|(kind, rule)| of(kind, rule, code)));
+        }
+        if let Some((kind, _, rule)) = self.found.google.classify(self.at) {
+            reasons.push(Reason { kind, rule, text: None, span: None });
+        }
+        let within = |kind, rule, span: Range<usize>| {
+            let text = self.message.get(span.clone()).filter(|text| !text.is_empty());
+            let span = text.map(|_| span);
+            Reason { kind, rule, text: text.map(str::to_owned), span }
+        };
+        let places = vocabulary::find(self.message, self.lower, &[], &[]);
+        let phrases = phrases::all(&places.phrases, self.at).into_iter();
+        reasons.extend(phrases.map(|(hit, span)| within(hit.kind, Rule::Phrase(hit.name), span)));
+        let said = |said: Said, span| reasons.push(within(said.kind, Rule::Grammar(said.rule), span));
+        _ = grammar::read_each(self.lower, &places.words, self.at, said);
+        if numbers::requested(self.lower).is_some_and(|(limit, requested)| requested > limit) {
+            reasons.push(within(Kind::TooLarge, Rule::Arithmetic, 0..0));
+        }
+        for class in self.classes() {
+            reasons.extend(self.class(class).map(|(kind, rule)| of(kind, rule, class)));
+        }
+        if let Some(finish) = self.found.finish {
+            reasons.push(of(finish.kind, Rule::Finish(finish.name), finish.name));
+        }
+        if let Some(status) = self.status.filter(|status| *status >= 400) {
+            reasons.push(within(by_status(status), Rule::Status(status), 0..0));
+        }
+        reasons
     }
 
     /// Concludes from the status, a generic code, the ending or the phase.

@@ -22,6 +22,7 @@ mod classifier;
 mod codes;
 mod display;
 mod evidence;
+mod explain;
 mod failure;
 mod finder;
 mod finish;
@@ -56,6 +57,7 @@ mod wait;
 #[cfg(feature = "reqwest")]
 pub use self::reqwest::{error_for_status, read_answer};
 pub use classifier::Classifier;
+pub use explain::{Certainty, Explanation, Reason};
 pub use failure::Failure;
 pub use kind::{Kind, Phase, Recovery, Scope};
 pub use limits::{learn_limits, limits};

@@ -4,6 +4,7 @@ use http::HeaderMap;
 
 use crate::body::{BodyShape, PARSED, ParsedBody};
 use crate::evidence::{Conclusion, Evidence};
+use crate::explain::Explanation;
 use crate::failure::Failure;
 use crate::kind::{Kind, Phase};
 use crate::rule::Rule;
@@ -87,6 +88,17 @@ impl<'a> Reply<'a> {
         self.failure(ParsedBody::read(self.body, now, is_failed), now)
     }
 
+    /// Returns the same failure as [`classify`](Self::classify) and the reasons for its kind: what
+    /// decided, what lost against it and how sure the kind is. It costs some allocations more.
+    #[must_use]
+    pub fn explain(&self, now: SystemTime) -> Explanation {
+        let now = self.answered(now);
+        let is_failed = self.status.is_some_and(|status| status >= 400);
+        let found = ParsedBody::read(self.body, now, is_failed);
+        let (failure, reasons) = self.weigh(found, now, |evidence| evidence.reasons());
+        Explanation::new(failure, reasons)
+    }
+
     /// Returns the failure, or `None` for a good answer with a good ending.
     ///
     /// An answer with a good status may still hold an error object, a content filter's ending or no
@@ -108,7 +120,17 @@ impl<'a> Reply<'a> {
         self.headers.map_or(now, |headers| headers::date(headers, now))
     }
 
-    fn failure(&self, mut found: ParsedBody, now: SystemTime) -> Failure {
+    fn failure(&self, found: ParsedBody, now: SystemTime) -> Failure {
+        self.weigh(found, now, |_| ()).0
+    }
+
+    /// Returns the failure, and what `look` finds in the evidence.
+    fn weigh<R>(
+        &self,
+        mut found: ParsedBody,
+        now: SystemTime,
+        look: impl FnOnce(&Evidence<'_>) -> R,
+    ) -> (Failure, R) {
         let none = HeaderMap::new();
         let headers = self.headers.unwrap_or(&none);
         let message = found.message.take().unwrap_or_default();
@@ -130,6 +152,7 @@ impl<'a> Reply<'a> {
         };
         let longest_wait = found.wait.max(found.google.wait).max(said).or(asked);
         let Conclusion { kind, scope, rule } = evidence.decide(longest_wait);
+        let seen = look(&evidence);
 
         let mut failure = Failure::bare(kind, rule, self.phase);
         let parts = &mut *failure.0;
@@ -170,7 +193,7 @@ impl<'a> Reply<'a> {
         parts.code = found.code;
         parts.error_type = found.error_type;
         parts.message = Some(message).filter(|message| !message.is_empty());
-        failure
+        (failure, seen)
     }
 
     /// Returns the status that counts: the innermost that the answer names. A status in words counts

@@ -42,7 +42,7 @@ pub(super) fn spelled(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns whether a character may stand in a code.
-fn is_part(c: char) -> bool {
+pub(super) fn is_part(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')
 }
 

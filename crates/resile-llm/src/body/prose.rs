@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use serde_json::{Map, Value};
 
 use super::grpc;
-use super::named::{labelled, spelled};
+use super::named::{is_part, labelled, spelled};
 use super::{BodyShape, CODES, DEEPEST, MESSAGE, ParsedBody, READ, is_error, is_message, loose, lossy};
 use crate::{spoken, text, wait};
 
@@ -46,7 +46,7 @@ impl ParsedBody {
             if let Some(code) = text::operation_code(prose) {
                 self.code(code);
             }
-            if !prose.contains(' ') && prose.contains('_') {
+            if prose.contains('_') && prose.chars().all(is_part) {
                 self.code(prose);
             }
             labelled(prose).for_each(|code| self.code(code));
