@@ -158,7 +158,11 @@ impl<'t> Number<'t> {
     fn label(&self) -> String {
         let from = text::floor_char_boundary(self.before, self.before.len().saturating_sub(32));
         let near = self.before.get(from..).unwrap_or_default();
-        near.trim_end_matches([' ', ':', '=', '(', '[', '\'', '"', '`']).to_ascii_lowercase()
+        const MARKS: [char; 8] = [' ', ':', '=', '(', '[', '\'', '"', '`'];
+        let near = near.trim_end_matches(MARKS).to_ascii_lowercase();
+        let fillers = [" of", " was", " is", " with"];
+        let label = fillers.iter().find_map(|filler| near.strip_suffix(filler));
+        label.unwrap_or(&near).to_owned()
     }
 
     /// Returns whether the words before the number call it a status.
@@ -226,6 +230,7 @@ mod tests {
             ("got status: 502, no", 502),
             ("<400> No", 400),
             ("[429] slow", 429),
+            ("it has a status code of 401 and", 401),
             ("[m/one] [503]: no", 503),
             ("(HTTP 500) no", 500),
             ("resulted in a `429 Too Many Requests` response", 429),

@@ -56,11 +56,11 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (
         MINUTE,
         "per min|per-min|/min|/ min|per second|per-second|/sec|a minute|each minute|every minute|minute limit|in one minute|within one minute\
-         |per 1 minute|1-minute|one-minute|rpm|tpm|qps|每分钟|分钟|每秒|毎分|毎秒|분당|초당",
+         |per 1 minute|1-minute|one-minute|rpm|tpm|qps|每分钟|分钟|每秒|毎分|毎秒|分あたり|秒あたり|분당|초당",
     ),
     (
         HOURS,
-        "hourly|per hour|/hour|/ hour|1 hour|an hour|the hour|this hour|-hour|5 hour|five hour|24h|每小时|小时",
+        "hourly|per hour|/hour|/ hour|1 hour|an hour|the hour|this hour|-hour|5 hour|five hour|24h|每小时|小时|時間あたり|시간당",
     ),
     (HOURS | ALLOWANCE, "5h limit|hour limit"),
     (DAY | ALLOWANCE, "day limit"),
@@ -70,7 +70,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (
         DAY,
         "per day|per-day|/day|/ day|daily|a day |each day|24 hours|24-hour|rpd|tpd|for the day|\
-         每日|每天|当日|当天|日调用|日配额|日限|1日|일일|하루",
+         每日|每天|当日|当天|日调用|日配额|日限|1日|日あたり|일일|하루",
     ),
     (
         LONG,
@@ -124,15 +124,15 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         MATTER,
-        "content|prompt|input|output|image|text|question|answer|response|message|query|内容|输入|输出",
+        "content|prompt|input|output|image|text|question|answer|response|message|query|内容|输入|输出|コンテンツ|応答|回答|プロンプト|콘텐츠|응답|프롬프트",
     ),
     (
         UNSAFE,
         "unsafe|inappropriate|high risk|high-risk|harmful|censor|policy violation|offensive|flagged|sensitive info|sensitive content|new sensitive\
-         |risk control|违规|敏感|不合规",
+         |risk control|违规|敏感|不合规|不適切|有害|부적절|유해",
     ),
     (MATTER | UNSAFE, "guardrail"),
-    (BLOCKED, "blocked|filtered|rejected|prohibited|拦截"),
+    (BLOCKED, "blocked|filtered|rejected|prohibited|拦截|ブロック|차단"),
     (
         OUTPUT,
         "response|output|completion|generated|tool call|function call|json|schema|structured|object generated\
@@ -151,12 +151,12 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         CREDENTIAL,
-        "api key|apikey|api-key|access token|credential|secret key|bearer|password|login|密钥|令牌",
+        "api key|apikey|api-key|access token|credential|secret key|bearer|password|login|密钥|令牌|apiキー|api キー|api키|api 키|認証情報|자격 증명",
     ),
     (
         REFUSED,
         "invalid|incorrect|expired|missing|not match|wrong|revoked|not valid|malformed|unauthorized|fail|not found|no longer valid\
-         |无效|过期|错误",
+         |无效|过期|错误|無効|不正|期限切れ|유효하지|만료|잘못",
     ),
     (RATE, "rate limit|rate-limit|ratelimit|rate quota|concurren|per min|throttl|频率|并发|速率"),
     (LOAD, "capacity|overload|busy|high demand|peak load|high load|heavy load|high traffic"),

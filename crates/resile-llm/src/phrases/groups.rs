@@ -132,6 +132,8 @@ pub(super) static GROUPS: &[Group] = &[
     group(Kind::NotFound, BAD.and(AUTH).and(MISSING).and(NONE), include_str!("model.txt")),
     // Only at a 400: elsewhere the model exists but does not support a parameter.
     group(Kind::NotFound, BAD.and(AUTH), "model … is not supported"),
+    // A gateway without a route to the model says so with a 503.
+    group(Kind::NotFound, BUSY, "无可用渠道\nno available channel"),
     group(Kind::NotFound, FAULT, include_str!("model_fault.txt")),
     group(Kind::Permission, BAD.and(DENIED).and(NONE), include_str!("access.txt")),
     // Local servers answer like this with a 500, and the failure does not pass.
@@ -149,7 +151,7 @@ pub(super) static GROUPS: &[Group] = &[
     group(
         Kind::Server,
         NONE.and(WIRE),
-        "has crashed\nunexpectedly stopped\nerror occurred while processing\nan error occurred during\nserver had an error\nserver had an issue",
+        "has crashed\nunexpectedly stopped\nprocess has terminated\nprocess no longer running\nout of memory\ncuda error\nhas errored\nerror occurred while processing\nan error occurred during\nserver had an error\nserver had an issue",
     ),
     group(Kind::Network, WIRE.and(NONE), include_str!("network.txt")),
     // The words of validators.
