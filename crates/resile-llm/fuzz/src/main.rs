@@ -23,11 +23,12 @@ use resile::quota::Dimension;
 use resile_llm::{self as llm, Classifier, Failure, Kind, Phase, Reply};
 
 /// Whole answers of every shape, one per line. Mutations start from these.
-const SEEDS: [&str; 5] = [
+const SEEDS: [&str; 6] = [
     include_str!("../../tests/data/llm/kinds.jsonl"),
     include_str!("../../tests/data/llm/clashes.jsonl"),
     include_str!("../../tests/data/llm/waits.jsonl"),
     include_str!("../../tests/data/llm/grammar.jsonl"),
+    include_str!("../../tests/data/llm/texts.jsonl"),
     include_str!("../../tests/data/llm/providers.jsonl"),
 ];
 
