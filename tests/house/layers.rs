@@ -84,6 +84,7 @@ const LLM_TABLE: &[Row] = &[
     ("text", 0, &[]),
     ("charge", 0, &[]),
     ("failure", 1, &[]),
+    ("exceptions", 1, &[]),
     ("finish", 1, &[]),
     ("generic", 1, &[]),
     ("codes", 1, &[]),

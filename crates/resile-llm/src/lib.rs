@@ -22,6 +22,7 @@ mod classifier;
 mod codes;
 mod display;
 mod evidence;
+mod exceptions;
 mod explain;
 mod failure;
 mod finder;

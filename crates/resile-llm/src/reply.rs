@@ -4,7 +4,7 @@ use http::HeaderMap;
 
 use crate::body::{BodyShape, PARSED, ParsedBody};
 use crate::evidence::{Conclusion, Evidence};
-use crate::explain::Explanation;
+use crate::explain::{Explanation, Reason};
 use crate::failure::Failure;
 use crate::kind::{Kind, Phase};
 use crate::rule::Rule;
@@ -95,7 +95,7 @@ impl<'a> Reply<'a> {
         let now = self.answered(now);
         let is_failed = self.status.is_some_and(|status| status >= 400);
         let found = ParsedBody::read(self.body, now, is_failed);
-        let (failure, reasons) = self.weigh(found, now, |evidence| evidence.reasons());
+        let (failure, reasons) = self.weigh(found, now, true);
         Explanation::new(failure, reasons)
     }
 
@@ -121,16 +121,16 @@ impl<'a> Reply<'a> {
     }
 
     fn failure(&self, found: ParsedBody, now: SystemTime) -> Failure {
-        self.weigh(found, now, |_| ()).0
+        self.weigh(found, now, false).0
     }
 
-    /// Returns the failure, and what `look` finds in the evidence.
-    fn weigh<R>(
+    /// Returns the failure, and all evidence if it is wanted.
+    fn weigh(
         &self,
         mut found: ParsedBody,
         now: SystemTime,
-        look: impl FnOnce(&Evidence<'_>) -> R,
-    ) -> (Failure, R) {
+        is_explained: bool,
+    ) -> (Failure, Vec<Reason>) {
         let none = HeaderMap::new();
         let headers = self.headers.unwrap_or(&none);
         let message = found.message.take().unwrap_or_default();
@@ -152,7 +152,7 @@ impl<'a> Reply<'a> {
         };
         let longest_wait = found.wait.max(found.google.wait).max(said).or(asked);
         let Conclusion { kind, scope, rule } = evidence.decide(longest_wait);
-        let seen = look(&evidence);
+        let reasons = if is_explained { evidence.reasons() } else { Vec::new() };
 
         let mut failure = Failure::bare(kind, rule, self.phase);
         let parts = &mut *failure.0;
@@ -193,7 +193,7 @@ impl<'a> Reply<'a> {
         parts.code = found.code;
         parts.error_type = found.error_type;
         parts.message = Some(message).filter(|message| !message.is_empty());
-        (failure, seen)
+        (failure, reasons)
     }
 
     /// Returns the status that counts: the innermost that the answer names. A status in words counts
@@ -212,7 +212,7 @@ impl<'a> Reply<'a> {
     fn class(&self, status: Option<u16>, found: &ParsedBody) -> Statuses {
         match (self.phase, Statuses::of(status)) {
             // A client's error that quotes an answer.
-            (Phase::Connect, Statuses::NONE) if found.has_object || !found.codes.is_empty() => {
+            (Phase::Connect, Statuses::NONE) if found.objects > 0 || !found.codes.is_empty() => {
                 Statuses::NONE.and(Statuses::WIRE)
             }
             (Phase::Connect, Statuses::NONE) => Statuses::WIRE,

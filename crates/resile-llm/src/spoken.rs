@@ -66,10 +66,13 @@ const LIKELY_REASONS: [&str; 20] = [
 
 /// Units behind a number that is no status.
 const UNITS: [&str; 27] = [
-    "attempt", "byte", "call", "char", "credit", "day", "file", "gb", "hour", "image", "item", "kb",
-    "kib", "line", "mb", "message", "minute", "ms", "page", "request", "row", "rpm", "second", "time",
-    "token", "tpm", "word",
+    "attempt", "byte", "call", "char", "credit", "day", "file", "gb", "hour", "image", "item",
+    "kb", "kib", "line", "mb", "message", "minute", "ms", "page", "request", "row", "rpm",
+    "second", "time", "token", "tpm", "word",
 ];
+
+/// Characters between a name and the status.
+const MARKS: [char; 8] = [' ', ':', '=', '(', '[', '\'', '"', '`'];
 
 /// A number between 400 and 599 that is no part of an identifier, an address, a version or a
 /// fraction.
@@ -110,7 +113,8 @@ fn numbers(words: &str, most: usize) -> impl Iterator<Item = Number<'_>> {
     std::iter::from_fn(move || {
         loop {
             let start = text::next_byte(bytes, at, |byte| byte.is_ascii_digit())?;
-            let digits = bytes.get(start..)?.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let digits =
+                bytes.get(start..)?.iter().take_while(|byte| byte.is_ascii_digit()).count();
             at = start + digits;
             let value = head.get(start..at)?.parse().ok().filter(|_| digits == 3);
             let Some(value) = value.filter(|value| (400..600).contains(value)) else { continue };
@@ -158,7 +162,6 @@ impl<'t> Number<'t> {
     fn label(&self) -> String {
         let from = text::floor_char_boundary(self.before, self.before.len().saturating_sub(32));
         let near = self.before.get(from..).unwrap_or_default();
-        const MARKS: [char; 8] = [' ', ':', '=', '(', '[', '\'', '"', '`'];
         let near = near.trim_end_matches(MARKS).to_ascii_lowercase();
         let fillers = [" of", " was", " is", " with"];
         let label = fillers.iter().find_map(|filler| near.strip_suffix(filler));

@@ -32,8 +32,8 @@ pub(crate) struct ParsedBody {
     pub(crate) message: Option<String>,
     /// The names of exceptions that a client printed before a text, outermost first.
     pub(crate) classes: Vec<String>,
-    /// There was an error object, at least in a text.
-    pub(crate) has_object: bool,
+    /// The number of objects of errors, also of those in a text.
+    pub(crate) objects: usize,
     pub(crate) google: Google,
     /// The longest wait in a field.
     pub(crate) wait: Option<Duration>,
@@ -176,21 +176,21 @@ fn is_error(object: &Map<String, Value>) -> bool {
         .any(|name| object.get(*name).is_some_and(|value| !value.is_null()));
     // A client's own object around the error: `originalError`, `lastError`.
     let is_around = |(name, value): (&String, &Value)| name.ends_with("Error") && !value.is_null();
-    !answer && object.iter().any(is_around)
-        || !answer
-        && [
-            "message",
-            "Message",
-            "detail",
-            "msg",
-            "code",
-            "errmsg",
-            "__type",
-            "status_code",
-            "title",
-        ]
-        .iter()
-        .any(|name| has(name))
+    !answer
+        && (object.iter().any(is_around)
+            || [
+                "message",
+                "Message",
+                "detail",
+                "msg",
+                "code",
+                "errmsg",
+                "__type",
+                "status_code",
+                "title",
+            ]
+            .iter()
+            .any(|name| has(name)))
 }
 
 /// Returns whether an object is little more than a message. A good answer may look the same.

@@ -6,8 +6,10 @@ use serde_json::{Map, Value};
 
 use super::grpc;
 use super::named::{is_part, labelled, spelled};
-use super::{BodyShape, CODES, DEEPEST, MESSAGE, ParsedBody, READ, is_error, is_message, loose, lossy};
-use crate::{spoken, text, wait};
+use super::{
+    BodyShape, CODES, DEEPEST, MESSAGE, ParsedBody, READ, is_error, is_message, loose, lossy,
+};
+use crate::{exceptions, spoken, text, wait};
 
 /// The largest number of braces of a text from which an object is tried.
 const TRIES: usize = 4;
@@ -25,7 +27,7 @@ fn first_object(text: &str) -> Option<(Map<String, Value>, usize)> {
 impl ParsedBody {
     /// Reads words. They may quote another error as JSON.
     pub(super) fn prose(&mut self, prose: &str, now: SystemTime, depth: usize) {
-        let prose = text::before_stack(prose);
+        let prose = exceptions::before_stack(prose);
         if depth == 0 {
             self.printed_proto(prose, now);
             self.named = spoken::likely(prose).or_else(|| grpc::stated(prose));
@@ -62,9 +64,9 @@ impl ParsedBody {
         // Behind a status in angle brackets, Alibaba writes a code: `<400> InternalError.Algo: …`.
         let after_status = prose.strip_prefix('<').and_then(|rest| rest.split_once("> "));
         let start = after_status.filter(|(status, _)| status.len() <= 8).map_or(prose, |it| it.1);
-        let (names, words) = text::exceptions(start);
+        let (names, words) = exceptions::before(start);
         for name in names {
-            if text::is_code(name) {
+            if exceptions::is_code(name) {
                 self.code(name);
             } else if self.classes.len() < CODES {
                 self.classes.push(name.to_owned());
@@ -72,14 +74,16 @@ impl ParsedBody {
         }
         // `org.example.AiException: 404`
         let status = words.parse().ok().filter(|status| (400..600).contains(status));
-        self.named = status.filter(|_| words.len() == 3 && words.len() < prose.len()).or(self.named);
+        self.named =
+            status.filter(|_| words.len() == 3 && words.len() < prose.len()).or(self.named);
         if words.is_empty() { prose } else { words }
     }
 
     /// Reads the details that Google's clients print behind a message: `retry_delay { seconds: 19 }`.
     fn printed_proto(&mut self, prose: &str, now: SystemTime) {
         if let Some((_, delay)) = prose.split_once("retry_delay {") {
-            let digits = delay.trim_start().strip_prefix("seconds:").unwrap_or_default().trim_start();
+            let digits =
+                delay.trim_start().strip_prefix("seconds:").unwrap_or_default().trim_start();
             let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
             let seconds = digits.get(..end).unwrap_or_default().to_owned();
             let wait = wait::field("retry_delay", &Value::String(seconds), now);

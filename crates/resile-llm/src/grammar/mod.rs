@@ -277,7 +277,8 @@ mod tests {
         for (meanings, words) in WORDS {
             for word in words.split('|') {
                 assert!(word.len() >= super::super::finder::FIRST, "{word} is never found");
-                assert_eq!(word, word.to_lowercase(), "words must be in lower case");
+                let plain = crate::text::plain(word);
+                assert_eq!(word, plain, "words must be in lower case, without underscores");
                 assert!(*meanings != 0 && !word.is_empty());
             }
         }

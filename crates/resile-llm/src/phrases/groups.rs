@@ -100,11 +100,7 @@ pub(super) static GROUPS: &[Group] = &[
     // A 413 is about the size of the whole request if its words say so.
     group(Kind::TooLarge, LARGE, include_str!("size.txt")),
     group(Kind::ContextLength, OURS.and(FAULT).and(BUSY), include_str!("context.txt")),
-    group(
-        Kind::ContextLength,
-        BAD.and(DENIED),
-        "extra usage is required for long context",
-    ),
+    group(Kind::ContextLength, BAD.and(DENIED), "extra usage is required for long context"),
     // Of the words of a transport only these are about the prompt.
     group(
         Kind::ContextLength,
@@ -157,8 +153,7 @@ pub(super) static GROUPS: &[Group] = &[
     // The words of validators.
     group(Kind::InvalidRequest, NONE, include_str!("request.txt")),
     // These are the reason phrases of HTTP, for failures that are only a text.
-    group(Kind::Server, NONE.and(WIRE), include_str!("server.txt"))
-    .names_status(),
+    group(Kind::Server, NONE.and(WIRE), include_str!("server.txt")).names_status(),
     group(Kind::Permission, WIRE.and(NONE).and(BAD).and(DENIED), "forbidden").names_status(),
     group(Kind::Auth, WIRE.and(NONE), "unauthorized").names_status(),
     group(Kind::NotFound, NONE, "not found").names_status(),

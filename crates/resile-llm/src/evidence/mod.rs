@@ -1,19 +1,18 @@
 //! The decision about a failure.
 
-use std::ops::Range;
+mod reasons;
+mod words;
+
 use std::time::Duration;
 
 use http::HeaderMap;
 
 use crate::body::{BodyShape, ParsedBody};
 use crate::codes::CodeMatch;
-use crate::explain::Reason;
-use crate::grammar::{Reading, Said};
 use crate::kind::{Kind, Phase, Scope};
-use crate::phrases::PhraseMatch;
 use crate::rule::Rule;
 use crate::statuses::Statuses;
-use crate::{codes, generic, grammar, headers, numbers, phrases, text, vocabulary};
+use crate::{codes, generic, headers, numbers};
 
 /// A limit that is reset after such a wait or a longer one is a quota and not a rate.
 const LONG_WAIT: Duration = Duration::from_secs(3_600);
@@ -38,50 +37,6 @@ pub(crate) struct Conclusion {
     pub(crate) kind: Kind,
     pub(crate) scope: Option<Scope>,
     pub(crate) rule: Rule,
-}
-
-/// The meaning of the words of a message.
-#[derive(Clone, Copy)]
-struct Words {
-    kind: Kind,
-    scope: Option<Scope>,
-    rule: Rule,
-    /// The words say more than a code for a rate limit does.
-    overrules_rate: bool,
-    /// The words only name a status.
-    names_status: bool,
-}
-
-impl Words {
-    fn is_minute(&self) -> bool {
-        self.kind == Kind::RateLimit && self.scope == Some(Scope::Minute)
-    }
-}
-
-impl From<Said> for Words {
-    fn from(said: Said) -> Self {
-        let overrules_rate = said.kind == Kind::QuotaExhausted;
-        Self {
-            kind: said.kind,
-            scope: said.scope,
-            rule: Rule::Grammar(said.rule),
-            overrules_rate,
-            names_status: false,
-        }
-    }
-}
-
-impl From<PhraseMatch> for Words {
-    fn from(phrase: PhraseMatch) -> Self {
-        let overrules_rate = phrase.overrules_rate() && phrase.name != "quota exceeded";
-        Self {
-            kind: phrase.kind,
-            scope: phrase.scope,
-            rule: Rule::Phrase(phrase.name),
-            overrules_rate,
-            names_status: phrase.names_status,
-        }
-    }
 }
 
 impl Evidence<'_> {
@@ -204,147 +159,12 @@ impl Evidence<'_> {
         self.conclude_from_status()
     }
 
-    /// Returns what the message means. The quotations of a text without a status are read if there is
-    /// nothing else: they hold an error more often than a prompt.
-    fn words(&self, asked: Option<Duration>) -> Option<Words> {
-        // A transport quotes an error and no prompt.
-        let is_wire = self.at == Statuses::WIRE;
-        let quoted = if is_wire { Vec::new() } else { text::quoted(self.message) };
-        let words = self.words_outside(&quoted, asked);
-        let says_little = match words {
-            Some(words) => words.names_status,
-            None => self.at.meets(Statuses::NONE),
-        };
-        if self.is_text && says_little && !quoted.is_empty() {
-            return self.words_outside(&[], asked).or(words);
-        }
-        words
-    }
-
-    /// Returns what the message means outside of `quoted`: first a quota, then a phrase, then the
-    /// rest of the grammar.
-    fn words_outside(&self, quoted: &[Range<usize>], asked: Option<Duration>) -> Option<Words> {
-        // A 429 quotes the names of limits and no prompt.
-        let unread = if self.at == Statuses::RATE { &[][..] } else { quoted };
-        let places = vocabulary::find(self.message, self.lower, quoted, unread);
-        let read = grammar::read(self.lower, &places.words, self.at);
-        let veto = |phrase: &PhraseMatch| self.vetoes(phrase, asked, &read);
-        let phrase = phrases::look_up(&places.phrases, self.at, veto);
-        // A phrase that denies a limit of the caller's own is about this very limit.
-        let quota = read.quota.filter(|_| phrase.is_none_or(|phrase| !phrase.denies_limit()));
-        match (quota, phrase, read.other) {
-            // A bucket of a day refills bit by bit if a short wait is enough.
-            (Some(said), Some(phrase), _)
-                if said.scope == Some(Scope::Day)
-                    && phrase.kind == Kind::RateLimit
-                    && self.said.is_some_and(|wait| wait < LONG_WAIT) =>
-            {
-                Some(Words::from(PhraseMatch { scope: said.scope, ..phrase }))
-            }
-            (Some(said), ..) => Some(Words::from(said)),
-            // The stated window says more than words about a quota beside it.
-            (None, Some(phrase), _) if read.is_minute && phrase.is_allowance() => {
-                Some(Words { overrules_rate: false, ..Words::from(MINUTE) })
-            }
-            // At no status, the words about a bad request are the weakest.
-            (None, Some(phrase), Some(said))
-                if phrase.kind == Kind::InvalidRequest && said.kind == Kind::InvalidOutput =>
-            {
-                Some(Words::from(said))
-            }
-            (None, Some(mut phrase), _) => {
-                if phrase.kind == Kind::RateLimit && read.is_minute {
-                    phrase.scope = phrase.scope.or(Some(Scope::Minute));
-                }
-                Some(Words::from(phrase))
-            }
-            (None, None, other) => other.map(Words::from),
-        }
-    }
-
     /// Returns the strongest code of the body and the headers.
     fn code(&self) -> Option<codes::CodeMatch> {
         let body = self.found.codes.iter().map(String::as_str);
         body.chain(headers::codes(self.headers))
             .filter_map(|code| codes::look_up(code, self.at))
             .min_by_key(|said| said.rank)
-    }
-
-    /// Returns whether the other evidence overrules a phrase with two meanings.
-    fn vetoes(&self, phrase: &PhraseMatch, asked: Option<Duration>, read: &Reading) -> bool {
-        // A limit per minute explains why many callers wait.
-        if phrase.kind == Kind::Overloaded && read.is_minute && self.at == Statuses::RATE {
-            return !phrase.denies_limit();
-        }
-        // Google uses these words for a minute's quota too, but then with a wait or
-        // `RESOURCE_EXHAUSTED`.
-        phrase.is_bare_quota()
-            && (asked.is_some()
-                || self.lower.contains("quota exceeded for ")
-                || self.found.codes.iter().any(|code| code == "RESOURCE_EXHAUSTED"))
-    }
-
-    /// Returns the names of exceptions before and in the message, innermost first.
-    fn classes(&self) -> impl Iterator<Item = &str> {
-        let before = self.found.classes.iter().rev().map(String::as_str);
-        before.chain(text::classes(self.message))
-    }
-
-    /// Returns what the name of an exception means: `openai.APITimeoutError`.
-    fn class(&self, class: &str) -> Option<(Kind, Rule)> {
-        let class = class.rsplit(['.', ':', '\\', '$']).next()?;
-        let code = || codes::look_up(class, self.at).map(|code| (code.kind, code.rule));
-        generic::class(class).or_else(code).or_else(|| self.named(class))
-    }
-
-    /// Returns what the words or the code in the name of an exception mean: `JsonDecodeError`. A
-    /// generic name means nothing.
-    fn named(&self, class: &str) -> Option<(Kind, Rule)> {
-        let class = class.rsplit(['.', ':', '\\', '$']).next()?;
-        let code = codes::look_up(class, self.at).filter(|code| !code.yields_to_words);
-        let words = || {
-            let places = vocabulary::find(class, &class.to_ascii_lowercase(), &[], &[]);
-            phrases::look_up(&places.phrases, self.at, |phrase| phrase.names_status)
-        };
-        let words = || words().map(|phrase| (phrase.kind, Rule::Phrase(phrase.name)));
-        generic::client(class).or_else(|| code.map(|code| (code.kind, code.rule))).or_else(words)
-    }
-
-    /// Returns all evidence, whatever its weight.
-    pub(crate) fn reasons(&self) -> Vec<Reason> {
-        let of = |kind, rule, text: &str| Reason { kind, rule, text: Some(text.to_owned()), span: None };
-        let mut reasons = Vec::new();
-        let codes = self.found.codes.iter().map(String::as_str).chain(headers::codes(self.headers));
-        for code in codes {
-            let known = codes::look_up(code, self.at).map(|said| (said.kind, said.rule));
-            reasons.extend(known.or_else(|| generic::code(code)).map(|(kind, rule)| of(kind, rule, code)));
-        }
-        if let Some((kind, _, rule)) = self.found.google.classify(self.at) {
-            reasons.push(Reason { kind, rule, text: None, span: None });
-        }
-        let within = |kind, rule, span: Range<usize>| {
-            let text = self.message.get(span.clone()).filter(|text| !text.is_empty());
-            let span = text.map(|_| span);
-            Reason { kind, rule, text: text.map(str::to_owned), span }
-        };
-        let places = vocabulary::find(self.message, self.lower, &[], &[]);
-        let phrases = phrases::all(&places.phrases, self.at).into_iter();
-        reasons.extend(phrases.map(|(hit, span)| within(hit.kind, Rule::Phrase(hit.name), span)));
-        let said = |said: Said, span| reasons.push(within(said.kind, Rule::Grammar(said.rule), span));
-        _ = grammar::read_each(self.lower, &places.words, self.at, said);
-        if numbers::requested(self.lower).is_some_and(|(limit, requested)| requested > limit) {
-            reasons.push(within(Kind::TooLarge, Rule::Arithmetic, 0..0));
-        }
-        for class in self.classes() {
-            reasons.extend(self.class(class).map(|(kind, rule)| of(kind, rule, class)));
-        }
-        if let Some(finish) = self.found.finish {
-            reasons.push(of(finish.kind, Rule::Finish(finish.name), finish.name));
-        }
-        if let Some(status) = self.status.filter(|status| *status >= 400) {
-            reasons.push(within(by_status(status), Rule::Status(status), 0..0));
-        }
-        reasons
     }
 
     /// Concludes from the status, a generic code, the ending or the phase.
@@ -389,10 +209,6 @@ impl Evidence<'_> {
         }
     }
 }
-
-/// A limit per minute, in the words of the grammar.
-const MINUTE: Said =
-    Said { kind: Kind::RateLimit, scope: Some(Scope::Minute), rule: "a limit per minute" };
 
 /// Returns whether a code is about an allowance of requests or tokens. Providers send such codes for
 /// the quota of a minute too.
