@@ -65,10 +65,12 @@ const LIKELY_REASONS: [&str; 20] = [
 ];
 
 /// Units behind a number that is no status.
-const UNITS: [&str; 27] = [
-    "attempt", "byte", "call", "char", "credit", "day", "file", "gb", "hour", "image", "item",
-    "kb", "kib", "line", "mb", "message", "minute", "ms", "page", "request", "row", "rpm",
-    "second", "time", "token", "tpm", "word",
+const UNITS: [&str; 9] = ["byte", "char", "item", "kb", "kib", "line", "ms", "second", "token"];
+
+/// More units. They count for a number that nothing calls a status.
+const AMOUNTS: [&str; 18] = [
+    "attempt", "call", "credit", "day", "file", "gb", "hour", "image", "mb", "message", "minute",
+    "page", "requests", "row", "rpm", "time", "tpm", "word",
 ];
 
 /// Characters between a name and the status.
@@ -151,11 +153,9 @@ impl<'t> Number<'t> {
         (head.eq_ignore_ascii_case(reason) && is_whole).then_some(after)
     }
 
-    fn has_unit(&self) -> bool {
+    fn has_unit(&self, units: &[&str]) -> bool {
         let unit = self.rest.trim_start().to_ascii_lowercase();
-        // "403 Request …" begins a message, and "500 requests" is an amount.
-        UNITS.iter().any(|name| unit.starts_with(name)) && !unit.starts_with("request ")
-            || unit.starts_with("request time")
+        units.iter().any(|name| unit.starts_with(name))
     }
 
     /// Returns the words before the number in lower case, without marks at their end.
@@ -171,7 +171,7 @@ impl<'t> Number<'t> {
     /// Returns whether the words before the number call it a status.
     fn is_named(&self) -> bool {
         let label = self.label();
-        if self.has_unit() || label.ends_with("exit status") {
+        if self.has_unit(&UNITS) || label.ends_with("exit status") {
             return false;
         }
         // Python's clients write "Error code: 429 - {…}". Databases number their errors like that
@@ -188,7 +188,8 @@ impl<'t> Number<'t> {
             return true;
         }
         let label = self.label();
-        if self.has_unit() || label.ends_with("exit status") {
+        let has_unit = self.has_unit(&UNITS) || self.has_unit(&AMOUNTS);
+        if has_unit || label.ends_with("exit status") {
             return false;
         }
         let rest = self.rest.trim_start_matches([' ', ':', '-', ')', ']', '>', '\'']);

@@ -124,6 +124,10 @@ impl Evidence<'_> {
         if phrase.kind == Kind::Overloaded && read.is_minute && self.at == Statuses::RATE {
             return !phrase.denies_limit();
         }
+        // A gateway's words about a failure behind it say less than the type of this failure.
+        if phrase.kind == Kind::Server && self.at == Statuses::BAD {
+            return self.found.codes.iter().any(|code| code == "invalid_request_error");
+        }
         // Google uses these words for a minute's quota too, but then with a wait or
         // `RESOURCE_EXHAUSTED`.
         phrase.is_bare_quota()

@@ -109,7 +109,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         PROMPT,
-        "prompt|input|context|conversation|history|text too|text is too|transcript|输入|上下文",
+        "prompt|input|question|context|conversation|history|text too|text is too|transcript|输入|上下文",
     ),
     (LONGER | PART, "too large|too big"),
     (LONGER | MEASURE, "too long|overlong|过长|超长|overflow"),

@@ -164,6 +164,12 @@ pub(super) static GROUPS: &[Group] = &[
     )
     .names_status(),
     group(Kind::InvalidRequest, NONE, include_str!("request_weak.txt")).names_status(),
+    group(
+        Kind::Overloaded,
+        NONE.and(WIRE),
+        "is unavailable\nare unavailable\nmodel unavailable\nnow unavailable",
+    )
+    .names_status(),
     // A gateway's 400 for a failure behind it.
     group(
         Kind::Server,
