@@ -81,6 +81,10 @@ impl ParsedBody {
 
     /// Reads the details that Google's clients print behind a message: `retry_delay { seconds: 19 }`.
     fn printed_proto(&mut self, prose: &str, now: SystemTime) {
+        // Most texts have no braces, and this test is quicker than a search.
+        if text::next_byte(prose.as_bytes(), 0, |byte| byte == b'{').is_none() {
+            return;
+        }
         if let Some((_, delay)) = prose.split_once("retry_delay {") {
             let digits =
                 delay.trim_start().strip_prefix("seconds:").unwrap_or_default().trim_start();
