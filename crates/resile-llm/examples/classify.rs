@@ -3,14 +3,21 @@
 //! ```text
 //! cargo run -p resile-llm --example classify -- --explain 429 '{"error":{"code":"insufficient_quota"}}'
 //! curl -s https://… | cargo run -p resile-llm --example classify -- --explain 503
+//! pbpaste | cargo run -p resile-llm --example classify -- --text
 //! cargo run -p resile-llm --example classify < errors.jsonl
 //! ```
+//!
+//! `--explain` also names the evidence that decided, what lost against it and how sure the kind is.
+//! `--text` reads a pasted error from stdin, of which only the text is left. It explains the error,
+//! and prints the line for `tests/data/llm/providers.jsonl`: fill in the name, the provider and the
+//! source, correct what was misread, and remove names and keys.
 //!
 //! Without arguments, the program reads one JSON object per line from stdin:
 //! `{"id", "status", "headers", "body", "phase", "now"}`. Only `body` is required. The other fields
 //! may be absent or null. `phase` is `transport`, `response`, `body_200`, `sse_pre_content` or
 //! `sse_mid`. The program answers each line with one line: `{"id", "kind", "retryable",
-//! "retry_after_ms", "scope", "recovery", "status", "code", "message", "rule"}`.
+//! "retry_after_ms", "scope", "recovery", "status", "code", "message", "rule", "found", "lost",
+//! "certainty"}`. `found` is the text that the rule read, and `lost` are the rules for other kinds.
 
 #[path = "terminal/mod.rs"]
 mod terminal;
@@ -22,13 +29,14 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use resile_llm::{Failure, Phase, Reply};
+use resile_llm::{Explanation, Failure, Phase, Reply};
 use serde_json::{Map, Value, json};
 
 use terminal::{bold, dim, green, red, wrap};
 
 const USAGE: &str = "usage: classify < LINES.jsonl
-       classify --explain [STATUS] [BODY]    (reads a missing BODY from stdin)";
+       classify --explain [STATUS] [BODY]    (reads a missing BODY from stdin)
+       classify --text                       (reads a pasted error from stdin)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -42,6 +50,10 @@ fn main() -> ExitCode {
         ["--explain", rest @ ..] => match status_and_body(rest) {
             Ok((status, body)) => explain(status, &body),
             Err(complaint) => return misused(&complaint),
+        },
+        ["--text"] => match stdin() {
+            Ok(text) => explain(None, text.trim()).and_then(|()| Ok(fixture(text.trim())?)),
+            Err(complaint) => Err(complaint.into()),
         },
         [other, ..] => return misused(&format!("unknown argument `{other}`")),
     };
@@ -74,7 +86,9 @@ fn lines(input: impl BufRead, mut output: impl Write) -> Result<(), Box<dyn Erro
         }
         let case: Value =
             serde_json::from_str(&line).map_err(|error| format!("line {}: {error}", number + 1))?;
-        let failure = classify(&case);
+        let explained = classify(&case);
+        let failure = explained.failure();
+        let lost = explained.lost().iter().map(|reason| reason.rule().to_string());
         let answer = json!({
             "id": case["id"],
             "kind": failure.kind().as_str(),
@@ -86,13 +100,16 @@ fn lines(input: impl BufRead, mut output: impl Write) -> Result<(), Box<dyn Erro
             "code": failure.code().or(failure.error_type()),
             "message": failure.message(),
             "rule": failure.rule().to_string(),
+            "found": explained.decisive().text(),
+            "lost": lost.collect::<Vec<_>>(),
+            "certainty": explained.certainty().as_str(),
         });
         writeln!(output, "{answer}")?;
     }
     Ok(())
 }
 
-fn classify(case: &Value) -> Failure {
+fn classify(case: &Value) -> Explanation {
     let body = case["body"].as_str().unwrap_or_default();
     let headers = case["headers"].as_object().map(headers).unwrap_or_default();
     let phase = match case["phase"].as_str() {
@@ -105,7 +122,7 @@ fn classify(case: &Value) -> Failure {
     let now = now.map_or_else(SystemTime::now, SystemTime::from);
     let reply = Reply::new(body.as_bytes()).with_headers(&headers).with_phase(phase);
     let status = case["status"].as_u64().and_then(|status| u16::try_from(status).ok());
-    status.map_or(reply, |status| reply.with_status(status)).classify(now)
+    status.map_or(reply, |status| reply.with_status(status)).explain(now)
 }
 
 fn headers(fields: &Map<String, Value>) -> HeaderMap {
@@ -142,8 +159,9 @@ fn stdin() -> Result<String, String> {
 /// Prints the classification of one error, one fact per line.
 fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
     let reply = Reply::new(body.as_bytes());
-    let failure =
-        status.map_or(reply, |status| reply.with_status(status)).classify(SystemTime::now());
+    let explained =
+        status.map_or(reply, |status| reply.with_status(status)).explain(SystemTime::now());
+    let failure = explained.failure();
     let retry = match (failure.is_retryable(), failure.wait()) {
         (false, None) => red("no: the same request will fail again"),
         (false, Some(wait)) => red(format!("no: the limit resets in {}", spoken(wait))),
@@ -157,7 +175,12 @@ fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
     line(&mut out, "retry", Some(retry))?;
     line(&mut out, "do", Some(failure.recovery().advice()))?;
     line(&mut out, "rule", Some(failure.rule()))?;
-    line(&mut out, "unsure", failure.is_by_status_alone().then(|| not_found(&failure)))?;
+    line(&mut out, "found", explained.decisive().text())?;
+    for reason in explained.lost() {
+        line(&mut out, "against", Some(reason))?;
+    }
+    line(&mut out, "sure", Some(explained.certainty()))?;
+    line(&mut out, "unsure", failure.is_by_status_alone().then(|| not_found(failure)))?;
     line(&mut out, "status", failure.status())?;
     line(&mut out, "code", failure.code())?;
     line(&mut out, "type", failure.error_type())?;
@@ -165,6 +188,24 @@ fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
     line(&mut out, "limit", tokens.limit().map(|limit| format!("{limit} tokens")))?;
     line(&mut out, "message", failure.message())?;
     Ok(())
+}
+
+/// Prints the line of a fixture for a text.
+fn fixture(text: &str) -> io::Result<()> {
+    let failure = Failure::from_error_text(text);
+    let mut fixture = json!({
+        "name": "TODO: what is special about it",
+        "provider": "TODO",
+        "source": "TODO: the address where it was seen",
+        "body": text,
+        "kind": failure.kind().as_str(),
+        "retry": failure.is_retryable(),
+    });
+    if let Some(wait) = failure.wait() {
+        let wait = u64::try_from(wait.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX);
+        fixture["wait"] = wait.into();
+    }
+    writeln!(io::stdout().lock(), "\n{fixture}")
 }
 
 /// Returns what was searched in vain.

@@ -11,8 +11,16 @@ use resile::{Health, Verdict};
 
 /// A failed call to a model, with its meaning and the raw facts behind it.
 ///
-/// [`Reply::classify`](crate::Reply::classify) and the `from_` functions create a `Failure`. It is
-/// one pointer wide, so a `Result<T, Failure>` stays small.
+/// These create a `Failure`. It is one pointer wide, so a `Result<T, Failure>` stays small.
+///
+/// | you have | the function |
+/// |---|---|
+/// | a status, headers and a body | [`Reply::classify`](crate::Reply::classify), [`from_parts`](Self::from_parts) |
+/// | a status and a text | [`from_text`](Self::from_text) |
+/// | only a `String`: the text of an answer, its status lost | [`from_error_text`](Self::from_error_text) |
+/// | an event of a stream | [`from_event`](Self::from_event), [`find_in_event`](Self::find_in_event) |
+/// | an error of the connection | [`from_transport`](Self::from_transport) |
+/// | an error of any origin | [`find_in_error`](Self::find_in_error), [`find_in_text`](Self::find_in_text) |
 ///
 /// `Display` writes one line for people. The [`source`](Error::source) is the transport's error, if
 /// there was one.
@@ -149,8 +157,8 @@ impl Failure {
         self.0.rule
     }
 
-    /// Returns whether only the status or the phase decided: no known code, phrase, detail or ending
-    /// was found. Such a verdict may be wrong because a status has several meanings. Log the
+    /// Returns whether only the status or the phase decided: no known code, phrase, detail, ending or
+    /// type of an error was found. Such a verdict may be wrong because a status has several meanings. Log the
     /// [message](Self::message) of such a failure.
     ///
     /// # Examples
@@ -163,7 +171,8 @@ impl Failure {
     /// ```
     #[must_use]
     pub fn is_by_status_alone(&self) -> bool {
-        matches!(self.0.rule, Rule::Status(_) | Rule::InBand | Rule::Nothing)
+        let rule = self.0.rule;
+        matches!(rule, Rule::Status(_) | Rule::InBand | Rule::Nothing | Rule::Transport("unknown"))
     }
 
     /// Returns the progress of the exchange at the time of the failure.

@@ -21,8 +21,11 @@ static GENERIC: &[(&str, Kind)] = &[
 /// Classes of errors of client libraries. They count if nothing else says more.
 static CLASSES: &[(&str, Kind)] = &[
     ("apiconnection", Kind::Network),
+    ("asyncenginedead", Kind::Server),
     ("connect", Kind::Network),
     ("connection", Kind::Network),
+    ("connectionfailed", Kind::Network),
+    ("enginedead", Kind::Server),
     ("jsondecode", Kind::InvalidOutput),
     ("type", Kind::InvalidRequest),
     ("value", Kind::InvalidRequest),
@@ -38,12 +41,24 @@ pub(crate) fn code(code: &str) -> Option<(Kind, Rule)> {
         .map(|(generic, kind)| (*kind, Rule::Code(generic)))
 }
 
+/// Returns the rule if a generic code says that the provider failed.
+pub(crate) fn server(name: &str) -> Option<Rule> {
+    let mut buffer = [0; LONGEST];
+    let name = normalize(name, &mut buffer)?;
+    ["server", "internalserver"].iter().find(|code| **code == name).map(|code| Rule::Code(code))
+}
+
 /// Returns the meaning of the class of an error in a text: `openai.APIConnectionError`.
 pub(crate) fn class(class: &str) -> Option<(Kind, Rule)> {
+    client(class).or_else(|| code(class))
+}
+
+/// Returns the meaning of the class of an error that only clients and local servers have.
+pub(crate) fn client(class: &str) -> Option<(Kind, Rule)> {
     let mut buffer = [0; LONGEST];
     let name = normalize(class, &mut buffer)?;
     let known = CLASSES.iter().find(|(known, _)| *known == name);
-    known.map(|(known, kind)| (*kind, Rule::Transport(known))).or_else(|| code(class))
+    known.map(|(known, kind)| (*kind, Rule::Transport(known)))
 }
 
 /// Returns all generic codes.

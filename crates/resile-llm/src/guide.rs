@@ -24,6 +24,7 @@ chapter! {
     failures [
         "crate::Classifier" "crate::interactive" "crate::batch" "crate::Failure"
         "crate::guide::rules#kinds" "crate::Failure::is_by_status_alone" "crate::Failure::message"
+        "crate::Reply::explain"
     ]
     include_str!("../docs/guide/failures.md")
 }
@@ -33,7 +34,7 @@ chapter! {
         "crate::Classifier" "crate::Classifier::classify_dyn" "crate::Failure"
         "crate::Failure::find_in_error" "crate::Classifier::with_text"
         "crate::Failure::find_in_text" "crate::Reply" "crate::Failure::from_text"
-        "crate::Failure::from_transport" "crate::Reply::find"
+        "crate::Failure::from_transport" "crate::Failure::from_error_text" "crate::Reply::find"
     ]
     include_str!("../docs/guide/sdks.md")
 }
@@ -47,7 +48,7 @@ chapter! {
 
 chapter! {
     rules [
-        "crate::Reply::classify" "crate::Kind" "crate::Recovery" "crate::Failure::wait"
+        "crate::Reply::classify" "crate::Reply::explain" "crate::Kind" "crate::Recovery" "crate::Failure::wait"
         "crate::Failure::tokens" "crate::Failure::rule" "crate::Failure::is_by_status_alone"
         "crate::usage()" "crate::record_usage" "crate::learn_limits"
     ]

@@ -9,7 +9,7 @@ pub(crate) const LONGEST: usize = 64;
 pub(crate) fn normalize<'b>(code: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b str> {
     // Few codes have one of these, and compilers turn this test into vector instructions.
     let has_parts = code.bytes().fold(false, |any, byte| any | matches!(byte, b'#' | b':'));
-    let code = if has_parts { code.rsplit('#').next()?.split(':').next()? } else { code };
+    let code = if has_parts { code.rsplit('#').next()?.split(":http").next()? } else { code };
     if code.len() > 2 * LONGEST || code.len() > 32 && code.contains(' ') {
         return None;
     }

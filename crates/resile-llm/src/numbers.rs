@@ -1,4 +1,4 @@
-//! The numbers in a message: LLM token counts and statuses.
+//! The numbers in a message: LLM tokens and limits.
 
 use crate::tokens::Tokens;
 
@@ -153,59 +153,6 @@ pub(crate) fn limit_of_zero(text: &str) -> bool {
     text.match_indices("limit: 0").map(after).any(ends)
 }
 
-/// Returns the status that a text names: "status code 503", "Error code: 429 - …", "HTTP 502", or
-/// "429 Too Many Requests". A number alone is no status.
-pub(crate) fn status(text: &str) -> Option<u16> {
-    let head = text.get(..crate::text::floor_char_boundary(text, 512)).unwrap_or_default();
-    let lower = head.to_ascii_lowercase();
-    let named = numbers(&lower).find(|number| {
-        let before =
-            lower.get(..number.start).unwrap_or_default().trim_end_matches([' ', ':', '=', '(']);
-        [
-            "status code",
-            "error code",
-            "status_code",
-            "statuscode",
-            "http",
-            "http status",
-            "status",
-            "http error",
-            "api error",
-        ]
-        .iter()
-        .any(|word| before.ends_with(word))
-            || reason(number.value).is_some_and(|reason| {
-                lower.get(number.end..).is_some_and(|rest| rest.trim_start().starts_with(reason))
-            })
-            || number.start == 0
-                && lower.get(number.end..).is_some_and(|rest| {
-                    rest.trim_start_matches([' ', ':', '-'])
-                        .starts_with(|c: char| c == '{' || c.is_ascii_alphabetic())
-                })
-    })?;
-    u16::try_from(named.value).ok().filter(|status| (400..600).contains(status))
-}
-
-/// Returns the reason phrase of a status in lower case.
-fn reason(status: u64) -> Option<&'static str> {
-    Some(match status {
-        400 => "bad request",
-        401 => "unauthorized",
-        402 => "payment required",
-        403 => "forbidden",
-        404 => "not found",
-        408 => "request timeout",
-        413 => "payload too large",
-        422 => "unprocessable",
-        429 => "too many requests",
-        500 => "internal server error",
-        502 => "bad gateway",
-        503 => "service unavailable",
-        504 => "gateway time",
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,27 +218,6 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(is_used_up(text), want, "{text}");
-        }
-    }
-
-    #[test]
-    fn only_named_statuses_count() {
-        assert_eq!(status("Error code: 429 - {'error'"), Some(429));
-        assert_eq!(status("request failed with status code 503"), Some(503));
-        assert_eq!(status("502 Bad Gateway"), Some(502));
-        assert_eq!(status("POST \"/v1\": 403 Forbidden \"no\""), Some(403));
-        assert_eq!(status("API error 400: {}"), Some(400));
-        for text in [
-            "req_429",
-            "https://example.com/429",
-            "429",
-            "line 429 of it",
-            "payload429snippet",
-            "status 200",
-            "status: 4290",
-            "wrote 500 rows",
-        ] {
-            assert_eq!(status(text), None, "{text}");
         }
     }
 }

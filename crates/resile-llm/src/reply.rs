@@ -4,12 +4,13 @@ use http::HeaderMap;
 
 use crate::body::{BodyShape, PARSED, ParsedBody};
 use crate::evidence::{Conclusion, Evidence};
+use crate::explain::{Explanation, Reason};
 use crate::failure::Failure;
 use crate::kind::{Kind, Phase};
 use crate::rule::Rule;
 use crate::statuses::Statuses;
 use crate::tokens::Tokens;
-use crate::{headers, numbers, wait};
+use crate::{headers, numbers, spoken, text, wait};
 
 /// The answer of a failed call, as far as it arrived. It is the input of the classification.
 ///
@@ -87,6 +88,17 @@ impl<'a> Reply<'a> {
         self.failure(ParsedBody::read(self.body, now, is_failed), now)
     }
 
+    /// Returns the same failure as [`classify`](Self::classify) and the reasons for its kind: what
+    /// decided, what lost against it and how sure the kind is. It costs some allocations more.
+    #[must_use]
+    pub fn explain(&self, now: SystemTime) -> Explanation {
+        let now = self.answered(now);
+        let is_failed = self.status.is_some_and(|status| status >= 400);
+        let found = ParsedBody::read(self.body, now, is_failed);
+        let (failure, reasons) = self.weigh(found, now, true);
+        Explanation::new(failure, reasons)
+    }
+
     /// Returns the failure, or `None` for a good answer with a good ending.
     ///
     /// An answer with a good status may still hold an error object, a content filter's ending or no
@@ -108,13 +120,23 @@ impl<'a> Reply<'a> {
         self.headers.map_or(now, |headers| headers::date(headers, now))
     }
 
-    fn failure(&self, mut found: ParsedBody, now: SystemTime) -> Failure {
+    fn failure(&self, found: ParsedBody, now: SystemTime) -> Failure {
+        self.weigh(found, now, false).0
+    }
+
+    /// Returns the failure, and all evidence if it is wanted.
+    fn weigh(
+        &self,
+        mut found: ParsedBody,
+        now: SystemTime,
+        is_explained: bool,
+    ) -> (Failure, Vec<Reason>) {
         let none = HeaderMap::new();
         let headers = self.headers.unwrap_or(&none);
         let message = found.message.take().unwrap_or_default();
         let status = self.status(&found, &message);
         let asked = headers::asked(headers, now);
-        let lower = message.to_ascii_lowercase();
+        let lower = text::plain(&message);
         let said = if asked.is_none() { wait::sentence(&lower, now) } else { None };
         found.google.nothing |= message.contains("uota") && numbers::limit_of_zero(&message);
         let evidence = Evidence {
@@ -126,9 +148,11 @@ impl<'a> Reply<'a> {
             found: &found,
             message: &message,
             lower: &lower,
+            said,
         };
         let longest_wait = found.wait.max(found.google.wait).max(said).or(asked);
-        let Conclusion { kind, scope, rule } = evidence.conclude(longest_wait);
+        let Conclusion { kind, scope, rule } = evidence.decide(longest_wait);
+        let reasons = if is_explained { evidence.reasons() } else { Vec::new() };
 
         let mut failure = Failure::bare(kind, rule, self.phase);
         let parts = &mut *failure.0;
@@ -169,7 +193,7 @@ impl<'a> Reply<'a> {
         parts.code = found.code;
         parts.error_type = found.error_type;
         parts.message = Some(message).filter(|message| !message.is_empty());
-        failure
+        (failure, reasons)
     }
 
     /// Returns the status that counts: the innermost that the answer names. A status in words counts
@@ -179,7 +203,7 @@ impl<'a> Reply<'a> {
         match outer {
             None | Some(..400 | 424 | 500 | 502 | 503) => {
                 // The last words are the innermost.
-                numbers::status(message).or(found.named).or(outer)
+                spoken::likely(message).or(found.named).or(outer)
             }
             _ => outer,
         }
@@ -187,6 +211,10 @@ impl<'a> Reply<'a> {
 
     fn class(&self, status: Option<u16>, found: &ParsedBody) -> Statuses {
         match (self.phase, Statuses::of(status)) {
+            // A client's error that quotes an answer.
+            (Phase::Connect, Statuses::NONE) if found.objects > 0 || !found.codes.is_empty() => {
+                Statuses::NONE.and(Statuses::WIRE)
+            }
             (Phase::Connect, Statuses::NONE) => Statuses::WIRE,
             // A text inside a stream may come from the provider or from the client's own library.
             (Phase::Preamble | Phase::Content, Statuses::NONE) if found.codes.is_empty() => {

@@ -3,21 +3,16 @@
 use std::error::Error;
 use std::fmt::{self, Write};
 
-use http::StatusCode;
-
 use crate::body::ParsedBody;
 use crate::failure::Failure;
 use crate::known::Known;
 use crate::reply::Reply;
 use crate::rule::Rule;
-use crate::text;
+use crate::{spoken, text};
 use resile::http::headers::now;
 
 /// The number of bytes to read of an error's words.
 const READ: usize = 32 * 1024;
-
-/// The number of bytes in which a status counts. Libraries name it first.
-const HEAD: usize = 512;
 
 impl Failure {
     /// Creates a failure from the first known error in a chain of sources. Returns `None` without a
@@ -78,7 +73,7 @@ impl Failure {
     #[must_use]
     pub fn find_in_text(words: &str) -> Option<Self> {
         let words = words.get(..text::floor_char_boundary(words, READ))?;
-        if let Some((status, rest)) = stated(words) {
+        if let Some((status, rest)) = spoken::stated(words) {
             let code = code(rest).map(|code| {
                 let error = serde_json::json!({ "error": { "code": code, "message": rest } });
                 error.to_string()
@@ -123,94 +118,6 @@ impl Write for Clipped {
         self.0.push_str(part.get(..end).unwrap_or_default());
         if end < part.len() { Err(fmt::Error) } else { Ok(()) }
     }
-}
-
-/// Names before a status, in lower case.
-const NAMES: [&str; 12] = [
-    "status code",
-    "status_code",
-    "statuscode",
-    "status",
-    "http",
-    "http/1.0",
-    "http/1.1",
-    "http/2",
-    "http/2.0",
-    "http/3",
-    "status client error",
-    "status server error",
-];
-
-/// Units behind a number that is no status.
-const UNITS: [&str; 9] = ["byte", "char", "item", "kb", "kib", "line", "ms", "second", "token"];
-
-/// Returns the status of a refusal that `words` name before their first brace, and the words after
-/// it.
-fn stated(words: &str) -> Option<(u16, &str)> {
-    let head = words.get(..text::floor_char_boundary(words, HEAD))?;
-    let head = head.split('{').next()?;
-    let bytes = head.as_bytes();
-    let mut at = 0;
-    loop {
-        let start = at + bytes.get(at..)?.iter().position(u8::is_ascii_digit)?;
-        let digits = bytes.get(start..)?.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        at = start + digits;
-        let status = head.get(start..at)?.parse().ok().filter(|_| digits == 3);
-        let Some(status) = status.filter(|status| (400..600).contains(status)) else { continue };
-        let (before, rest) = (head.get(..start)?, words.get(at..)?);
-        if !stands_alone(before, rest) {
-            continue;
-        }
-        if let Some(rest) = after_reason(status, rest) {
-            // The address of the request is nothing that the provider said.
-            let rest = if rest.starts_with(") for url (") { "" } else { rest };
-            return Some((status, rest));
-        }
-        if is_named(before, rest) {
-            return Some((status, rest));
-        }
-    }
-}
-
-/// Returns whether a number is no part of an identifier, an address, a version or a fraction.
-fn stands_alone(before: &str, rest: &str) -> bool {
-    let begins = before.ends_with(|c: char| c.is_whitespace() || "('\"[=:".contains(c));
-    let mut rest = rest.chars();
-    let (next, second) = (rest.next(), rest.next());
-    let ends = match next {
-        Some('.' | ',' | ':' | '-') => !second.is_some_and(char::is_alphanumeric),
-        Some(c) => !c.is_alphanumeric() && !"_/%".contains(c),
-        None => true,
-    };
-    (before.is_empty() || begins) && ends
-}
-
-/// Returns the words after the reason of the status, if `rest` begins with it.
-fn after_reason(status: u16, rest: &str) -> Option<&str> {
-    let rest = rest.strip_prefix(' ')?;
-    let reason = StatusCode::from_u16(status).ok()?.canonical_reason();
-    // The type `StatusCode` writes this if a status has no reason, like 529.
-    let reason = reason.unwrap_or("<unknown status code>");
-    let (head, after) = rest.split_at_checked(reason.len())?;
-    let is_whole = !after.starts_with(char::is_alphanumeric);
-    (head.eq_ignore_ascii_case(reason) && is_whole).then_some(after)
-}
-
-/// Returns whether the words before a number call it a status.
-fn is_named(before: &str, rest: &str) -> bool {
-    let lower = before.trim_end_matches([' ', ':', '=', '(', '\'', '"']).to_ascii_lowercase();
-    let unit = rest.trim_start().to_ascii_lowercase();
-    if UNITS.iter().any(|name| unit.starts_with(name)) || lower.ends_with("exit status") {
-        return false;
-    }
-    // Python's clients write "Error code: 429 - {…}". Databases number their errors like that too.
-    if lower.ends_with("error code") {
-        return rest.starts_with(" - ");
-    }
-    NAMES.iter().any(|name| {
-        let before = lower.strip_suffix(name);
-        before.is_some_and(|before| !before.ends_with(char::is_alphanumeric))
-    })
 }
 
 /// Returns the code in words that end like those of `async-openai`: "… (code: x)".

@@ -21,6 +21,22 @@ pub(crate) fn next_byte(bytes: &[u8], from: usize, is: impl Fn(u8) -> bool) -> O
     Some(from + n * CHUNK + chunk.iter().position(|byte| is(*byte))?)
 }
 
+/// Returns a text in lower case, with blanks for the underscores before letters. Its length in bytes
+/// is the same.
+pub(crate) fn plain(text: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    if !lower.contains('_') {
+        return lower;
+    }
+    let mut chars = lower.chars().peekable();
+    let mut plain = String::with_capacity(lower.len());
+    while let Some(c) = chars.next() {
+        let is_blank = c == '_' && chars.peek().is_some_and(char::is_ascii_alphabetic);
+        plain.push(if is_blank { ' ' } else { c });
+    }
+    plain
+}
+
 /// Returns the first `most` bytes of `text` or fewer to end at a character boundary.
 pub(crate) fn clip(text: &str, most: usize) -> String {
     text.get(..floor_char_boundary(text, most)).unwrap_or_default().to_owned()
@@ -136,21 +152,6 @@ pub(crate) fn after_status(text: &str) -> Option<String> {
         return None;
     }
     serde_json::from_str(string).ok()
-}
-
-/// Returns the class of an error at the start of a text: `openai.APIConnectionError: no`.
-pub(crate) fn class(text: &str) -> Option<&str> {
-    let head = text.get(..floor_char_boundary(text, 96))?;
-    let end = head.find([' ', '(']).unwrap_or(head.len());
-    let name = head.get(..end)?.trim_end_matches(':');
-    (name.ends_with("Error") || name.ends_with("Exception")).then_some(name)
-}
-
-/// Returns the classes of errors that a text names: `run: ConnectTimeoutError(no)`.
-pub(crate) fn classes(text: &str) -> impl Iterator<Item = &str> {
-    let head = text.get(..floor_char_boundary(text, 1_024)).unwrap_or_default();
-    let words = head.split(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_');
-    words.filter(|word| word.ends_with("Error") || word.ends_with("Exception"))
 }
 
 /// Returns the code in the sentence of Amazon's clients: `An error occurred (Code) when calling`.

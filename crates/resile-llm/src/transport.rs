@@ -30,6 +30,33 @@ impl Failure {
         Reply::new(body.as_bytes()).with_status(status).classify(now())
     }
 
+    /// Creates a failure from the text of an answer, or of an error that quotes one, if nothing else
+    /// is left of it: no status, no headers and no body of its own.
+    ///
+    /// The text may be what `to_string()` returns for an SDK's error, or a line of a log. Statuses
+    /// in words count ("403 status code (no body)", "got status: UNAVAILABLE"), as do objects of
+    /// JSON inside the text. The names of exceptions before the text are weaker than its words. A
+    /// text that says nothing is [`Kind::Unknown`], and such a failure is not retried.
+    ///
+    /// Use it only for the text of a failed call to a model. For an error of any origin use
+    /// [`find_in_text`](Self::find_in_text), which has no opinion on most texts.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile_llm::{Failure, Kind};
+    ///
+    /// let text = "openai.RateLimitError: Error code: 429 - {'error': {'code': 'insufficient_quota'}}";
+    /// assert_eq!(Failure::from_error_text(text).kind(), Kind::QuotaExhausted);
+    ///
+    /// let text = "The server is busy. Please try again later.";
+    /// assert_eq!(Failure::from_error_text(text).kind(), Kind::Overloaded);
+    /// ```
+    #[must_use]
+    pub fn from_error_text(text: &str) -> Self {
+        Reply::new(text.as_bytes()).classify(now())
+    }
+
     /// Creates a failure from the data of one stream event with or without `data:`. The stream's
     /// answer had a good status.
     #[must_use]
@@ -50,6 +77,11 @@ impl Failure {
     /// Creates a failure from a transport's error. The types in the chain of sources decide first,
     /// then their words. An unknown error is [`Kind::Network`] because there was no answer.
     ///
+    /// Words that read like an answer are read like one: an SDK's error may quote it. If only the
+    /// text of an answer is left, call [`from_error_text`](Self::from_error_text) instead. It reads
+    /// more words, and it does not take an unknown text for a broken connection. If no type and no
+    /// words decided, the failure is [unsure](Self::is_by_status_alone).
+    ///
     /// Use [`with_source`](Self::with_source) to keep the error as the source too.
     #[must_use]
     pub fn from_transport(error: &(dyn Error + 'static)) -> Self {
@@ -68,8 +100,8 @@ impl Failure {
             next = error.source();
         }
         let words = words.trim_end_matches(": ");
-        // These words are not an answer, so the phase is `Connect`. They may quote anything that
-        // was sent.
+        // There may have been no answer, so the phase is `Connect`. The words may quote anything
+        // that was sent.
         Reply::new(words.as_bytes()).with_phase(Phase::Connect).classify(now())
     }
 }

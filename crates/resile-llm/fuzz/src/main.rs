@@ -2,6 +2,7 @@
 //!
 //! * It never panics, and it takes no longer than a second.
 //! * A wait is never zero.
+//! * An explanation has the same failure, and its places are in the message.
 //! * A permanent kind is retried only if the provider says so. A provider's no is always obeyed.
 //! * A call that we cancelled is never retried.
 //! * A usage is never empty.
@@ -23,11 +24,12 @@ use resile::quota::Dimension;
 use resile_llm::{self as llm, Classifier, Failure, Kind, Phase, Reply};
 
 /// Whole answers of every shape, one per line. Mutations start from these.
-const SEEDS: [&str; 5] = [
+const SEEDS: [&str; 6] = [
     include_str!("../../tests/data/llm/kinds.jsonl"),
     include_str!("../../tests/data/llm/clashes.jsonl"),
     include_str!("../../tests/data/llm/waits.jsonl"),
     include_str!("../../tests/data/llm/grammar.jsonl"),
+    include_str!("../../tests/data/llm/texts.jsonl"),
     include_str!("../../tests/data/llm/providers.jsonl"),
 ];
 
@@ -297,7 +299,8 @@ fn hold_the_laws(input: &Input) -> Result<Kind, &'static str> {
     let told = headers.get("x-should-retry").and_then(|value| value.to_str().ok()).map(str::trim);
     let text = format!("{failure} {failure:?} {}", failure.rule());
     let verdict = Classifier::new().classify(&failure);
-    let again = reply.classify(input.now);
+    let explained = reply.explain(input.now);
+    let again = explained.failure();
     let _: Option<Failure> = reply.find(input.now);
     let status = input.status.and_then(|status| StatusCode::from_u16(status).ok());
     let limits = resile_llm::limits(status.unwrap_or_default(), &headers, input.now);
@@ -306,7 +309,11 @@ fn hold_the_laws(input: &Input) -> Result<Kind, &'static str> {
     let usage = llm::usage(&input.body);
     let words = String::from_utf8_lossy(&input.body);
     let in_words = Failure::find_in_text(&words);
+    let message = failure.message().unwrap_or_default();
+    let reasons = explained.lost().iter().chain([explained.decisive()]);
+    let mut places = reasons.filter_map(|reason| Some((reason.span()?, reason.text())));
     match () {
+        () if places.any(|(span, text)| message.get(span) != text) => Err("a place is wrong"),
         () if usage.is_some_and(|usage| usage.is_empty()) => Err("a usage is empty"),
         () if Dimension::ALL.into_iter().any(is_zero) => Err("a reset is zero"),
         () if failure.is_retryable() && !failure.kind().is_passing() && told != Some("true") => {

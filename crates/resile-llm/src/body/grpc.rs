@@ -34,6 +34,18 @@ pub(super) fn read(text: &str) -> Option<Grpc<'_>> {
     Some(if is_size { Grpc { status: 413, ..grpc } } else { grpc })
 }
 
+/// Returns the status that a text names by a code of gRPC: "got status: UNAVAILABLE".
+pub(super) fn stated(text: &str) -> Option<u16> {
+    let head = text.get(..crate::text::floor_char_boundary(text, 512))?;
+    ["status: ", "status=", "status ", "code: ", "code = ", "code=", "StatusCode."].iter().find_map(
+        |label| {
+            let code = word(head.split_once(label)?.1);
+            let is_code = code.len() > 4 && !code.contains(|c: char| c.is_ascii_lowercase());
+            status(code).filter(|_| is_code)
+        },
+    )
+}
+
 fn python(text: &str) -> Option<Grpc<'_>> {
     let (_, rest) = text.split_once("StatusCode.")?;
     let status = status(word(rest))?;

@@ -30,8 +30,10 @@ pub(crate) struct ParsedBody {
     pub(crate) code: Option<String>,
     pub(crate) error_type: Option<String>,
     pub(crate) message: Option<String>,
-    /// The class of the error with which a text begins.
-    pub(crate) class: Option<String>,
+    /// The names of exceptions that a client printed before a text, outermost first.
+    pub(crate) classes: Vec<String>,
+    /// The number of objects of errors, also of those in a text.
+    pub(crate) objects: usize,
     pub(crate) google: Google,
     /// The longest wait in a field.
     pub(crate) wait: Option<Duration>,
@@ -88,7 +90,7 @@ impl ParsedBody {
                 }
             },
             Some(b'{' | b'[' | b'"') => found.almost(&lossy(body), now),
-            Some(b'<') if !is_rpc(body) => {
+            Some(b'<') if is_page(body) => {
                 found.shape = BodyShape::Error;
                 let page = lossy(body);
                 found.message = text::html(&page).map(|title| text::clip(&title, MESSAGE));
@@ -172,20 +174,23 @@ fn is_error(object: &Map<String, Value>) -> bool {
     let answer = ["choices", "candidates", "content", "output", "data", "id", "usage", "delta"]
         .iter()
         .any(|name| object.get(*name).is_some_and(|value| !value.is_null()));
+    // A client's own object around the error: `originalError`, `lastError`.
+    let is_around = |(name, value): (&String, &Value)| name.ends_with("Error") && !value.is_null();
     !answer
-        && [
-            "message",
-            "Message",
-            "detail",
-            "msg",
-            "code",
-            "errmsg",
-            "__type",
-            "status_code",
-            "title",
-        ]
-        .iter()
-        .any(|name| has(name))
+        && (object.iter().any(is_around)
+            || [
+                "message",
+                "Message",
+                "detail",
+                "msg",
+                "code",
+                "errmsg",
+                "__type",
+                "status_code",
+                "title",
+            ]
+            .iter()
+            .any(|name| has(name)))
 }
 
 /// Returns whether an object is little more than a message. A good answer may look the same.
@@ -208,10 +213,11 @@ fn is_good(value: &Value) -> bool {
     }
 }
 
-/// Returns whether a text begins like a printed error of gRPC and not like a page.
-fn is_rpc(body: &[u8]) -> bool {
+/// Returns whether a text begins like a page and not like a status (`<400> …`) or a printed error of
+/// gRPC.
+fn is_page(body: &[u8]) -> bool {
     let head = body.get(..64.min(body.len())).unwrap_or_default();
-    head.windows(8).any(|part| part == b"RpcError")
+    !head.get(1).is_some_and(u8::is_ascii_digit) && !head.windows(8).any(|part| part == b"RpcError")
 }
 
 fn lossy(body: &[u8]) -> std::borrow::Cow<'_, str> {

@@ -13,6 +13,9 @@ pub(super) fn labelled(text: &str) -> impl Iterator<Item = &str> {
             return None;
         }
         let value = text.get(at + mark.len()..)?.trim_start_matches([' ', '"']);
+        // Swift and Rust print an optional code like this.
+        let inner = ["Optional(", "Some("].iter().find_map(|name| value.strip_prefix(name));
+        let value = inner.map_or(value, |inner| inner.trim_start_matches('"'));
         let code = value.get(..value.find(|c| !is_part(c)).unwrap_or(value.len()))?;
         code.contains(|c: char| c.is_ascii_alphabetic()).then_some(code)
     })
@@ -42,7 +45,7 @@ pub(super) fn spelled(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns whether a character may stand in a code.
-fn is_part(c: char) -> bool {
+pub(super) fn is_part(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')
 }
 
@@ -71,6 +74,7 @@ mod tests {
                 &["UnsupportedOperation.PkgExhausted"][..],
             ),
             ("errorCode = \"Throttling\"", &["Throttling"]),
+            ("code: Optional(\"invalid_api_key\"))", &["invalid_api_key"]),
             ("status code 429: no", &[]),
             ("failed in mode: throttling", &[]),
             ("code:", &[]),

@@ -12,7 +12,8 @@ use crate::{codes, headers, text, wait};
 fn words(name: &str) -> Option<u8> {
     Some(match name {
         "message" | "Message" => 0,
-        "msg" | "error_message" | "errorMessage" | "error_msg" | "status_msg" => 1,
+        "msg" | "error_message" | "errorMessage" | "error_msg" | "status_msg"
+        | "status_message" => 1,
         "error_description" | "detail" | "details" | "faultstring" => 2,
         "description" | "reason" | "title" | "result" => 3,
         _ => return None,
@@ -30,6 +31,7 @@ fn inner(name: &str) -> Option<usize> {
         "cause" => 5,
         "metadata" => 6,
         "raw" => 8,
+        _ if name.ends_with("Error") => OTHER,
         _ => return None,
     })
 }
@@ -74,6 +76,7 @@ impl ParsedBody {
         if depth > DEEPEST {
             return;
         }
+        self.objects += 1;
         let mut said: Option<(u8, &str)> = None;
         let mut inside = [None; 9];
         let mut fresh: Option<u16> = None;

@@ -5,9 +5,11 @@ use std::time::SystemTime;
 use serde_json::{Map, Value};
 
 use super::grpc;
-use super::named::{labelled, spelled};
-use super::{BodyShape, DEEPEST, MESSAGE, ParsedBody, READ, is_error, is_message, loose, lossy};
-use crate::{numbers, text, wait};
+use super::named::{is_part, labelled, spelled};
+use super::{
+    BodyShape, CODES, DEEPEST, MESSAGE, ParsedBody, READ, is_error, is_message, loose, lossy,
+};
+use crate::{exceptions, spoken, text, wait};
 
 /// The largest number of braces of a text from which an object is tried.
 const TRIES: usize = 4;
@@ -25,8 +27,10 @@ fn first_object(text: &str) -> Option<(Map<String, Value>, usize)> {
 impl ParsedBody {
     /// Reads words. They may quote another error as JSON.
     pub(super) fn prose(&mut self, prose: &str, now: SystemTime, depth: usize) {
+        let prose = exceptions::before_stack(prose);
         if depth == 0 {
-            self.named = numbers::status(prose);
+            self.printed_proto(prose, now);
+            self.named = spoken::likely(prose).or_else(|| grpc::stated(prose));
         }
         // "429 \"words\"" and "Error code: 429 - \"words\"": the words are a whole string of JSON.
         if let Some(inner) = text::after_status(prose) {
@@ -39,13 +43,12 @@ impl ParsedBody {
         if self.embedded(prose, now, depth) {
             return;
         }
-        let prose = prose.trim();
+        let prose = self.after_exceptions(prose.trim());
         if !prose.is_empty() {
-            self.class = text::class(prose).map(str::to_owned).or(self.class.take());
             if let Some(code) = text::operation_code(prose) {
                 self.code(code);
             }
-            if !prose.contains(' ') && prose.contains('_') {
+            if prose.contains('_') && prose.chars().all(is_part) {
                 self.code(prose);
             }
             labelled(prose).for_each(|code| self.code(code));
@@ -53,6 +56,46 @@ impl ParsedBody {
                 spelled(prose).for_each(|code| self.code(code));
             }
             self.message = Some(text::clip(prose, MESSAGE));
+        }
+    }
+
+    /// Reads the names of exceptions before the words of an error, and returns the words.
+    fn after_exceptions<'t>(&mut self, prose: &'t str) -> &'t str {
+        // Behind a status in angle brackets, Alibaba writes a code: `<400> InternalError.Algo: …`.
+        let after_status = prose.strip_prefix('<').and_then(|rest| rest.split_once("> "));
+        let start = after_status.filter(|(status, _)| status.len() <= 8).map_or(prose, |it| it.1);
+        let (names, words) = exceptions::before(start);
+        for name in names {
+            if exceptions::is_code(name) {
+                self.code(name);
+            } else if self.classes.len() < CODES {
+                self.classes.push(name.to_owned());
+            }
+        }
+        // `org.example.AiException: 404`
+        let status = words.parse().ok().filter(|status| (400..600).contains(status));
+        self.named =
+            status.filter(|_| words.len() == 3 && words.len() < prose.len()).or(self.named);
+        if words.is_empty() { prose } else { words }
+    }
+
+    /// Reads the details that Google's clients print behind a message: `retry_delay { seconds: 19 }`.
+    fn printed_proto(&mut self, prose: &str, now: SystemTime) {
+        // Most texts have no braces, and this test is quicker than a search.
+        if text::next_byte(prose.as_bytes(), 0, |byte| byte == b'{').is_none() {
+            return;
+        }
+        if let Some((_, delay)) = prose.split_once("retry_delay {") {
+            let digits =
+                delay.trim_start().strip_prefix("seconds:").unwrap_or_default().trim_start();
+            let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+            let seconds = digits.get(..end).unwrap_or_default().to_owned();
+            let wait = wait::field("retry_delay", &Value::String(seconds), now);
+            self.google.wait = self.google.wait.max(wait);
+        }
+        for (at, label) in prose.match_indices("quota_id: \"").take(8) {
+            let quota = prose.get(at + label.len()..).and_then(|rest| rest.split('"').next());
+            self.google.note("quotaId", quota.unwrap_or_default());
         }
     }
 
@@ -74,13 +117,13 @@ impl ParsedBody {
             from = start + length;
             if is_error(&object) || is_message(&object) {
                 let head = prose.get(..start).unwrap_or_default();
-                self.named = numbers::status(head).or(self.named);
+                let head = self.after_exceptions(head);
+                self.named = spoken::likely(head).or(self.named);
                 let before = self.message.take();
                 self.object(&object, now, depth + 1);
                 // The error may have had no message.
                 if self.message.is_none() && start > 0 {
-                    self.message =
-                        prose.get(..start).map(|before| text::clip(before.trim(), MESSAGE));
+                    self.message = Some(text::clip(head.trim(), MESSAGE));
                 }
                 self.message = self.message.take().or(before);
                 return true;

@@ -111,8 +111,8 @@ pub(super) static GROUPS: &[Group] = &[
         Kind::Permission,
         "accessdenied accessterminated accesstokenscopeinsufficient accountdeactivated apikeyserviceblocked \
          consumersuspended forbidden insufficientpermissions locationpolicyviolated missingscope \
-         modelaccessdenied modelpermissionblockedorg modelpermissionblockedproject modeltermsrequired \
-         organizationrestricted permission permissiondenied servicedisabled unsupportedcountryregionterritory \
+         modelaccessdenied modelnotopen modelpermissionblockedorg modelpermissionblockedproject modeltermsrequired \
+         organizationrestricted permission permissiondenied servicedisabled servicenotopen unsupportedcountryregionterritory \
          userprojectdenied validationrequired",
     )
     .yields_to_words(),
@@ -123,10 +123,18 @@ pub(super) static GROUPS: &[Group] = &[
          unavailablemodel unknownmodel unknownurl unsupportedmodel",
     ),
     group(Kind::TooLarge, "filetoolarge payloadtoolarge requestentitytoolarge requesttoolarge requestbodytoolarge"),
-    group(Kind::Timeout, "deadlineexceeded gatewaytimeout modeltimeout requesttimeout timeout upstreamtimeout"),
+    group(Kind::Timeout, "deadlineexceeded etimedout gatewaytimeout modeltimeout requesttimeout timeout upstreamtimeout"),
     group(Kind::Conflict, "aborted conflict"),
     group(Kind::InvalidRequest, "notimplemented notsupported outofrange unimplemented unprocessableentity"),
-    group(Kind::Server, "model modelstream"),
+    // Amazon's words for a failed model. A gateway sends it for a model that it does not know.
+    group(Kind::Server, "model modelstream")
+        .at(Statuses::ALL.but(Statuses::BAD).but(Statuses::AUTH).but(Statuses::DENIED).but(Statuses::MISSING)),
+    // The codes of libraries for broken connections.
+    group(
+        Kind::Network,
+        "apiconnection connectionclosed connectionreset connectionrefused eaiagain econnaborted econnrefused \
+         econnreset ehostunreach enetunreach enotfound epipe errstreamprematureclose underrsocket",
+    ),
     // At an error status, these codes say less than the status.
     group(
         Kind::Server,

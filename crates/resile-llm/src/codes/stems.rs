@@ -30,7 +30,7 @@ pub(super) static STEMS: &[Group] = &[
     group(Kind::QuotaExhausted, "quotaexceeded quotareached")
         .at(Statuses::ALL.but(Statuses::RATE).but(Statuses::LARGE)),
     group(Kind::RateLimit, "exhausted quotaexceeded").at(Statuses::RATE),
-    group(Kind::Auth, "apikey unauthorized authentication accesstoken credential authfail signature tokenexpired"),
+    group(Kind::Auth, "apikey unauthorized authentication accesstoken credential authfail noauth signature tokenexpired"),
     group(Kind::Permission, "permission accessdenied forbidden").yields_to_words(),
     group(Kind::NotFound, "modelnotfound invalidmodel unknownmodel unsupportedmodel modelnotexist"),
     // At a 400 the request refers to something missing, such as an earlier answer. The model
@@ -38,6 +38,7 @@ pub(super) static STEMS: &[Group] = &[
     group(Kind::NotFound, "notfound").at(Statuses::ALL.but(Statuses::BAD).but(Statuses::AUTH).but(Statuses::DENIED)),
     group(Kind::TooLarge, "toolarge"),
     group(Kind::Timeout, "timeout timedout"),
+    group(Kind::Network, "prematureclose connectionreset incompletechunked errhttp2 neterr"),
     group(
         Kind::InvalidRequest,
         "unsupported unknownparam missingrequired invalidvalue invalidtype abovemax belowmin notsupported \

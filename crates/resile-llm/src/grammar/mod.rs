@@ -6,6 +6,7 @@
 
 mod words;
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use crate::finder::Place;
@@ -82,6 +83,16 @@ pub(crate) fn known() -> &'static [&'static str] {
 /// Reads a message in lower case. `places` holds the places of the words in the order of their
 /// starts.
 pub(crate) fn read(message: &str, places: &[Place], status: Statuses) -> Reading {
+    read_each(message, places, status, |_, _| {})
+}
+
+/// Reads like [`read`], and calls `each` with each statement and its place.
+pub(crate) fn read_each(
+    message: &str,
+    places: &[Place],
+    status: Statuses,
+    mut each: impl FnMut(Said, Range<usize>),
+) -> Reading {
     let meanings = &GRAMMAR.meanings;
     let meaning = |place: &Place| meanings.get(place.phrase).copied().unwrap_or_default();
     let all = places.iter().fold(0, |all, place| all | meaning(place));
@@ -101,8 +112,14 @@ pub(crate) fn read(message: &str, places: &[Place], status: Statuses) -> Reading
         }
         is_rate |= has(said, RATE | USED | ALLOWANCE);
         is_minute |= said & MINUTE != 0 && said & ALLOWANCE != 0;
-        reading.quota = longer(reading.quota, quota(said, all, status));
-        reading.other = reading.other.or_else(|| other(said, all, status));
+        let (quota, other) = (quota(said, all, status), other(said, all, status));
+        for said in [quota, other].into_iter().flatten() {
+            let start = statement.first().map_or(0, |place| place.start);
+            let end = statement.iter().map(|place| place.end).max().unwrap_or(start);
+            each(said, start..end);
+        }
+        reading.quota = longer(reading.quota, quota);
+        reading.other = reading.other.or(other);
     }
     reading.is_minute = is_minute && reading.quota.is_none();
     if status.meets(LIMITED.and(Statuses::NONE)) {
@@ -114,6 +131,9 @@ pub(crate) fn read(message: &str, places: &[Place], status: Statuses) -> Reading
         } else {
             None
         };
+        if let Some(rate) = rate {
+            each(rate, 0..0);
+        }
         reading.other = reading.other.or(rate);
     }
     reading
@@ -257,7 +277,8 @@ mod tests {
         for (meanings, words) in WORDS {
             for word in words.split('|') {
                 assert!(word.len() >= super::super::finder::FIRST, "{word} is never found");
-                assert_eq!(word, word.to_lowercase(), "words must be in lower case");
+                let plain = crate::text::plain(word);
+                assert_eq!(word, plain, "words must be in lower case, without underscores");
                 assert!(*meanings != 0 && !word.is_empty());
             }
         }

@@ -55,33 +55,38 @@ pub(super) const NOT_USED: Meanings = 1 << 25;
 pub(super) static WORDS: &[(Meanings, &str)] = &[
     (
         MINUTE,
-        "per min|per-min|/min|/ min|per second|/sec|a minute|each minute|every minute|minute limit|rpm|tpm|每分钟|分钟",
+        "per min|per-min|/min|/ min|per second|per-second|/sec|a minute|each minute|every minute|minute limit|in one minute|within one minute\
+         |per 1 minute|1-minute|one-minute|rpm|tpm|qps|每分钟|分钟|每秒|毎分|毎秒|分あたり|秒あたり|분당|초당",
     ),
     (
         HOURS,
-        "hourly|per hour|/hour|/ hour|1 hour|an hour|the hour|this hour|-hour|5 hour|five hour|24h|每小时|小时",
+        "hourly|per hour|/hour|/ hour|1 hour|an hour|the hour|this hour|-hour|5 hour|five hour|24h|每小时|小时|時間あたり|시간당",
     ),
-    (HOURS | ALLOWANCE, "5h limit"),
+    (HOURS | ALLOWANCE, "5h limit|hour limit"),
+    (DAY | ALLOWANCE, "day limit"),
+    (LONG | ALLOWANCE, "week limit|month limit"),
+    // Alibaba links to this chapter of its documentation at a limit of tokens per minute.
+    (MINUTE | ALLOWANCE, "error-code#token-limit"),
     (
         DAY,
-        "per day|per-day|per_day|/day|/ day|daily|a day |each day|24 hours|24-hour|rpd|tpd|for the day|\
-         每日|每天|当日|当天|日调用|日配额|日限|1日|일일",
+        "per day|per-day|/day|/ day|daily|a day |each day|24 hours|24-hour|rpd|tpd|for the day|\
+         每日|每天|当日|当天|日调用|日配额|日限|1日|日あたり|일일|하루",
     ),
     (
         LONG,
         "per week|weekly|/week|a week |this week|7-day|7 day|seven-day|per month|per-month|monthly|/month|/ month|a month \
-         |this month|billing cycle|billing period|per_month|每周|本周|每月|本月|当月|月度",
+         |this month|billing cycle|billing period|每周|本周|每月|本月|当月|月度|今月|毎月|월간|이번 달",
     ),
     (
         ALLOWANCE,
-        "limit|quota|allowance|request|token|calls|messages|限额|配额|次数|上限|调用|使用量",
+        "limit|quota|allowance|request|token|calls|messages|限额|配额|次数|上限|调用|使用量|クォータ|リクエスト|할당량|한도|요청",
     ),
     (ALLOWANCE | PLAN, "allocation|usage|session|用量"),
     (TODAY, "today|今日|今天"),
     (
         USED,
         "hit |reached|over the |over your |consumed|too many|spent|no more|maxed|out of|ran out|used up|used all\
-         |已达|达到|已满|초과|上限に達",
+         |已达|达到|已满|초과|上限に達|超過|超えました",
     ),
     (NOT_USED, "not been consumed|not consumed"),
     (USED | LACK, "exhaust|deplete|用尽|用完|耗尽"),
@@ -104,7 +109,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         PROMPT,
-        "prompt|input|context|conversation|history|text too|text is too|transcript|输入|上下文",
+        "prompt|input|question|context|conversation|history|text too|text is too|transcript|输入|上下文",
     ),
     (LONGER | PART, "too large|too big"),
     (LONGER | MEASURE, "too long|overlong|过长|超长|overflow"),
@@ -115,44 +120,44 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (MEASURE, "token|character|length|window|size|context limit|长度|字符"),
     (
         PART,
-        "image|file|bytes|mb |mb.|mb,|mb)|megabyte|audio|video|pixel|batch|items|output token|output_token|thinking|reasoning|max_tokens|max_completion_tokens|temperature",
+        "image|file|bytes|mb |mb.|mb,|mb)|megabyte|audio|video|pixel|batch|items|output token|thinking|reasoning|max tokens|max completion tokens|temperature",
     ),
     (
         MATTER,
-        "content|prompt|input|output|image|text|question|answer|response|message|query|内容|输入|输出",
+        "content|prompt|input|output|image|text|question|answer|response|message|query|内容|输入|输出|コンテンツ|応答|回答|プロンプト|콘텐츠|응답|프롬프트",
     ),
     (
         UNSAFE,
-        "unsafe|inappropriate|high risk|high-risk|harmful|censor|policy violation|offensive|flagged|sensitive info|sensitive content|new_sensitive\
-         |risk control|违规|敏感|不合规",
+        "unsafe|inappropriate|high risk|high-risk|harmful|censor|policy violation|offensive|flagged|sensitive info|sensitive content|new sensitive\
+         |risk control|违规|敏感|不合规|不適切|有害|부적절|유해",
     ),
     (MATTER | UNSAFE, "guardrail"),
-    (BLOCKED, "blocked|filtered|rejected|prohibited|拦截"),
+    (BLOCKED, "blocked|filtered|rejected|prohibited|拦截|ブロック|차단"),
     (
         OUTPUT,
-        "response|output|completion|generated|tool_call|tool call|function call|json|schema|structured|object generated\
+        "response|output|completion|generated|tool call|function call|json|schema|structured|object generated\
          |model behavior|arguments",
     ),
     (
         UNPARSED,
         "could not parse|couldn't parse|could not be parsed|failed to parse|cannot parse|can't parse|unable to parse|error parsing|while parsing\
-         |not valid json|invalid json|json_invalid|json_parse|did not match|does not match|didn't match|not match|malformed|eof while pars\
+         |not valid json|invalid json|json invalid|json parse|did not match|does not match|didn't match|not match|malformed|eof while pars\
          |expected value|no object generated|output validation|length limit was|jsondecodeerror|failed to decode|invalid tool|is incomplete",
     ),
     // Pydantic prints this for a field of an answer.
     (
         OUTPUT | UNPARSED,
-        "input_value=|type validation failed|no content returned|empty response|empty model response|empty message|empty completion|empty output|returned no content",
+        "input value=|type validation failed|no content returned|empty response|empty model response|empty message|empty completion|empty output|returned no content",
     ),
     (
         CREDENTIAL,
-        "api key|api_key|apikey|api-key|access token|credential|secret key|bearer|password|login|密钥|令牌",
+        "api key|apikey|api-key|access token|credential|secret key|bearer|password|login|密钥|令牌|apiキー|api キー|api키|api 키|認証情報|자격 증명",
     ),
     (
         REFUSED,
         "invalid|incorrect|expired|missing|not match|wrong|revoked|not valid|malformed|unauthorized|fail|not found|no longer valid\
-         |无效|过期|错误",
+         |无效|过期|错误|無効|不正|期限切れ|유효하지|만료|잘못",
     ),
     (RATE, "rate limit|rate-limit|ratelimit|rate quota|concurren|per min|throttl|频率|并发|速率"),
-    (LOAD, "capacity|overload|busy"),
+    (LOAD, "capacity|overload|busy|high demand|peak load|high load|heavy load|high traffic"),
 ];

@@ -30,11 +30,7 @@ const fn group(means: Kind, at: Statuses, rows: &'static str) -> Group {
 /// Creates a group about a limit on requests. At a 400 its rows count only at the start of a
 /// message.
 const fn limit(rows: &'static str) -> Group {
-    let at = Statuses::RATE
-        .and(Statuses::FAULT)
-        .and(Statuses::BUSY)
-        .and(Statuses::NONE)
-        .and(Statuses::DENIED);
+    let at = Statuses::RATE.and(Statuses::FAULT).and(Statuses::NONE).and(Statuses::DENIED);
     Group { leading_at: Statuses::BAD, ..group(Kind::RateLimit, at, rows) }
 }
 
@@ -71,6 +67,9 @@ const OURS: Statuses = BAD.and(LARGE).and(NONE);
 /// Words that deny a limit of the caller's own. They overrule a code for a rate limit.
 pub(super) const NOT_OWN: &str = "not your usage limit\ntemporarily limiting requests";
 
+/// Words about a used-up quota of any kind. Google uses them for the quota of a minute too.
+pub(super) const BARE_QUOTA: &str = "quota exceeded";
+
 pub(super) static GROUPS: &[Group] = &[
     // These rows come before the rows about a usage limit.
     group(Kind::Overloaded, FAULT.and(BUSY).and(RATE).and(NONE), NOT_OWN),
@@ -80,6 +79,10 @@ pub(super) static GROUPS: &[Group] = &[
         include_str!("quota.txt"),
     ),
     group(Kind::QuotaExhausted, RATE.and(NONE), include_str!("quota_day.txt")).over(Scope::Day),
+    // Without a metric behind them these words are about an allowance.
+    group(Kind::QuotaExhausted, RATE.and(NONE), BARE_QUOTA),
+    // A plan does not include such requests.
+    group(Kind::QuotaExhausted, RATE, "extra usage is required"),
     group(
         Kind::Overloaded,
         FAULT.and(BUSY).and(RATE).and(NONE).and(WIRE),
@@ -97,11 +100,7 @@ pub(super) static GROUPS: &[Group] = &[
     // A 413 is about the size of the whole request if its words say so.
     group(Kind::TooLarge, LARGE, include_str!("size.txt")),
     group(Kind::ContextLength, OURS.and(FAULT).and(BUSY), include_str!("context.txt")),
-    group(
-        Kind::ContextLength,
-        BAD.and(DENIED).and(RATE),
-        "extra usage is required for long context",
-    ),
+    group(Kind::ContextLength, BAD.and(DENIED), "extra usage is required for long context"),
     // Of the words of a transport only these are about the prompt.
     group(
         Kind::ContextLength,
@@ -113,16 +112,24 @@ pub(super) static GROUPS: &[Group] = &[
     group(Kind::Permission, DENIED.and(NONE), "account … violat"),
     group(Kind::ContentFilter, OURS.and(DENIED).and(FAULT).and(RATE), include_str!("content.txt")),
     group(Kind::InvalidOutput, BAD.and(FAULT).and(NONE), include_str!("output.txt")),
+    // A gateway without a key of its own may answer with any status.
+    group(
+        Kind::Auth,
+        BAD.and(AUTH).and(DENIED).and(NONE).and(FAULT).and(BUSY).and(WIRE),
+        include_str!("auth_config.txt"),
+    ),
     group(Kind::Auth, BAD.and(AUTH).and(DENIED).and(NONE), include_str!("auth.txt")),
     // The model is there, but not here.
     group(
         Kind::Permission,
         BAD.and(DENIED).and(NONE),
-        "location is not supported\nnot available in your\nterritory not supported",
+        "location is not supported\nnot available in your\nunavailable in your\nterritory not supported",
     ),
-    group(Kind::NotFound, BAD.and(MISSING).and(NONE), include_str!("model.txt")),
+    group(Kind::NotFound, BAD.and(AUTH).and(MISSING).and(NONE), include_str!("model.txt")),
     // Only at a 400: elsewhere the model exists but does not support a parameter.
-    group(Kind::NotFound, BAD, "model … is not supported"),
+    group(Kind::NotFound, BAD.and(AUTH), "model … is not supported"),
+    // A gateway without a route to the model says so with a 503.
+    group(Kind::NotFound, BUSY, "无可用渠道\nno available channel"),
     group(Kind::NotFound, FAULT, include_str!("model_fault.txt")),
     group(Kind::Permission, BAD.and(DENIED).and(NONE), include_str!("access.txt")),
     // Local servers answer like this with a 500, and the failure does not pass.
@@ -140,18 +147,13 @@ pub(super) static GROUPS: &[Group] = &[
     group(
         Kind::Server,
         NONE.and(WIRE),
-        "has crashed\nunexpectedly stopped\nerror occurred while processing\nan error occurred during\nserver had an error\nserver had an issue",
+        "has crashed\nunexpectedly stopped\nprocess has terminated\nprocess no longer running\nout of memory\ncuda error\nhas errored\nerror occurred while processing\nan error occurred during\nserver had an error\nserver had an issue",
     ),
     group(Kind::Network, WIRE.and(NONE), include_str!("network.txt")),
     // The words of validators.
     group(Kind::InvalidRequest, NONE, include_str!("request.txt")),
     // These are the reason phrases of HTTP, for failures that are only a text.
-    group(
-        Kind::Server,
-        NONE.and(WIRE),
-        "internal server error\nbad gateway\ninternal error\nserver error\nserver had an error",
-    )
-    .names_status(),
+    group(Kind::Server, NONE.and(WIRE), include_str!("server.txt")).names_status(),
     group(Kind::Permission, WIRE.and(NONE).and(BAD).and(DENIED), "forbidden").names_status(),
     group(Kind::Auth, WIRE.and(NONE), "unauthorized").names_status(),
     group(Kind::NotFound, NONE, "not found").names_status(),
@@ -161,4 +163,17 @@ pub(super) static GROUPS: &[Group] = &[
         "bad request\nunprocessable entity\nvalidation error\ninvalid request\nnot implemented",
     )
     .names_status(),
+    group(Kind::InvalidRequest, NONE, include_str!("request_weak.txt")).names_status(),
+    group(
+        Kind::Overloaded,
+        NONE.and(WIRE),
+        "is unavailable\nare unavailable\nmodel unavailable\nnow unavailable",
+    )
+    .names_status(),
+    // A gateway's 400 for a failure behind it.
+    group(
+        Kind::Server,
+        BAD,
+        "upstream request failed\nencountered a server error\ninternal server error",
+    ),
 ];

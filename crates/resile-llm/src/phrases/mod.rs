@@ -6,9 +6,10 @@
 
 mod groups;
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
-use groups::{GROUPS, Group, NOT_OWN};
+use groups::{BARE_QUOTA, GROUPS, Group, NOT_OWN};
 
 use crate::finder::Place;
 use crate::kind::{Kind, Scope};
@@ -35,7 +36,24 @@ pub(crate) struct PhraseMatch {
 impl PhraseMatch {
     /// Returns whether the row says more than a code for a rate limit does.
     pub(crate) fn overrules_rate(&self) -> bool {
-        self.kind == Kind::QuotaExhausted || self.denies_limit()
+        let is_crowd = self.kind == Kind::Overloaded
+            && ["demand", "peak", "heavy", "traffic"].iter().any(|word| self.name.contains(word));
+        self.kind == Kind::QuotaExhausted || self.denies_limit() || is_crowd
+    }
+
+    /// Returns whether the row is about an allowance of requests or tokens, and not about money. Such
+    /// words stand beside the limit of a minute too.
+    pub(crate) fn is_allowance(&self) -> bool {
+        let is_any = |words: &[&str]| words.iter().any(|word| self.name.contains(word));
+        self.kind == Kind::QuotaExhausted
+            && is_any(&["quota", "limit", "usage", "配额", "クォータ", "할당량", "한도"])
+            && !is_any(&["credit", "spend"])
+    }
+
+    /// Returns whether the row is only about a quota of some kind.
+    pub(crate) fn is_bare_quota(&self) -> bool {
+        self.kind == Kind::QuotaExhausted
+            && (self.name == BARE_QUOTA || self.name == "exceeded your current quota")
     }
 
     /// Returns whether the row denies a limit of the caller's own.
@@ -104,16 +122,11 @@ pub(crate) fn look_up(
         for at in rows_of.get(place.phrase)? {
             let row = rows.get(*at)?;
             if best.as_ref().is_some_and(|(best, _)| best <= at)
-                || !row.counts(place, places.get(n..)?, status)
+                || row.end(place, places.get(n..)?, status).is_none()
             {
                 continue;
             }
-            let hit = PhraseMatch {
-                kind: row.group.means,
-                scope: row.group.scope,
-                name: row.name,
-                names_status: row.group.names_status,
-            };
+            let hit = row.hit();
             if !veto(&hit) {
                 best = Some((*at, hit));
             }
@@ -122,23 +135,47 @@ pub(crate) fn look_up(
     best.map(|(_, hit)| hit)
 }
 
+/// Returns all rows that stand in a message and count at `status`, with their places.
+pub(crate) fn all(places: &[Place], status: Statuses) -> Vec<(PhraseMatch, Range<usize>)> {
+    let Some(Phrases { rows, rows_of, .. }) = PHRASES.as_ref() else { return Vec::new() };
+    let mut all = Vec::new();
+    for (n, place) in places.iter().enumerate() {
+        let rows = rows_of.get(place.phrase).into_iter().flatten().filter_map(|at| rows.get(*at));
+        for row in rows {
+            let end = row.end(place, places.get(n..).unwrap_or_default(), status);
+            all.extend(end.map(|end| (row.hit(), place.start..end)));
+        }
+    }
+    all
+}
+
 impl Row {
-    /// Returns whether the row counts. Its first phrase stands at `place`. `after` holds this place
-    /// and all later places.
-    fn counts(&self, place: &Place, after: &[Place], status: Statuses) -> bool {
+    fn hit(&self) -> PhraseMatch {
+        PhraseMatch {
+            kind: self.group.means,
+            scope: self.group.scope,
+            name: self.name,
+            names_status: self.group.names_status,
+        }
+    }
+
+    /// Returns the end of the row if it counts. Its first phrase stands at `place`. `after` holds
+    /// this place and all later places.
+    fn end(&self, place: &Place, after: &[Place], status: Statuses) -> Option<usize> {
         let leads = self.group.leading_at.meets(status) && place.start <= LEAD;
         if !leads && !self.group.at.meets(status) {
-            return false;
+            return None;
         }
         let mut end = place.end;
-        self.rest.iter().all(|phrase| {
+        let is_whole = self.rest.iter().all(|phrase| {
             let near = after.iter().take_while(|place| place.start <= end + GAP);
             let mut fits = near.filter(|place| place.phrase == *phrase && place.start >= end);
             fits.next().is_some_and(|place| {
                 end = place.end;
                 true
             })
-        })
+        });
+        is_whole.then_some(end)
     }
 }
 
@@ -158,7 +195,8 @@ mod tests {
         for group in GROUPS {
             for row in group.rows.lines() {
                 assert!(row.split('…').all(|phrase| phrase.trim().len() >= finder::FIRST), "{row}");
-                assert_eq!(row, row.to_lowercase(), "rows must be in lower case");
+                let plain = crate::text::plain(row);
+                assert_eq!(row, plain, "rows must be in lower case, without underscores");
                 let message = row.replace('…', "x");
                 let statuses = group.at.and(group.leading_at);
                 assert!(

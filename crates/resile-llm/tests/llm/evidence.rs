@@ -43,7 +43,7 @@ fn a_sure_code_decides_over_the_words() {
         for (code, sure) in [
             ("rate_limit_exceeded", Kind::RateLimit),
             ("invalid_api_key", Kind::Auth),
-            ("model_error", Kind::Server),
+            ("deadline_exceeded", Kind::Timeout),
             ("model_not_found", Kind::NotFound),
             ("content_filter", Kind::ContentFilter),
         ] {

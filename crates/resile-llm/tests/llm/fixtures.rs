@@ -13,6 +13,8 @@ const KINDS: &str = include_str!("../data/llm/kinds.jsonl");
 const CLASHES: &str = include_str!("../data/llm/clashes.jsonl");
 const WAITS: &str = include_str!("../data/llm/waits.jsonl");
 const GRAMMAR: &str = include_str!("../data/llm/grammar.jsonl");
+/// Texts whose status is lost, and words that a code or a class of errors contradicts.
+const TEXTS: &str = include_str!("../data/llm/texts.jsonl");
 /// Failures that really occurred or that a documentation states, in our own words.
 const PROVIDERS: &str = include_str!("../data/llm/providers.jsonl");
 
@@ -85,6 +87,11 @@ fn waits_are_read() {
 #[test]
 fn meanings_count_in_any_order_and_any_shape() {
     all_hold(GRAMMAR);
+}
+
+#[test]
+fn texts_are_read_without_a_status() {
+    all_hold(TEXTS);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod dates;
 mod diagnostics;
 mod edges;
 mod evidence;
+mod explain;
 mod failure;
 mod fields;
 mod fixtures;

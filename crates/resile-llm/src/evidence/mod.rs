@@ -1,17 +1,18 @@
 //! The decision about a failure.
 
-use std::ops::Range;
+mod reasons;
+mod words;
+
 use std::time::Duration;
 
 use http::HeaderMap;
 
 use crate::body::{BodyShape, ParsedBody};
-use crate::grammar::{Reading, Said};
+use crate::codes::CodeMatch;
 use crate::kind::{Kind, Phase, Scope};
-use crate::phrases::PhraseMatch;
 use crate::rule::Rule;
 use crate::statuses::Statuses;
-use crate::{codes, generic, grammar, headers, numbers, phrases, text, vocabulary};
+use crate::{codes, generic, headers, numbers};
 
 /// A limit that is reset after such a wait or a longer one is a quota and not a rate.
 const LONG_WAIT: Duration = Duration::from_secs(3_600);
@@ -26,8 +27,10 @@ pub(crate) struct Evidence<'c> {
     pub(crate) headers: &'c HeaderMap,
     pub(crate) found: &'c ParsedBody,
     pub(crate) message: &'c str,
-    /// The message in lower case with the same length in bytes.
+    /// The message in lower case and with blanks for underscores. Its length in bytes is the same.
     pub(crate) lower: &'c str,
+    /// The wait that a sentence of the message asks for.
+    pub(crate) said: Option<Duration>,
 }
 
 pub(crate) struct Conclusion {
@@ -36,45 +39,29 @@ pub(crate) struct Conclusion {
     pub(crate) rule: Rule,
 }
 
-/// The meaning of the words of a message.
-#[derive(Clone, Copy)]
-struct Words {
-    kind: Kind,
-    scope: Option<Scope>,
-    rule: Rule,
-    /// The words say more than a code for a rate limit does.
-    overrules_rate: bool,
-    /// The words only name a status.
-    names_status: bool,
-}
-
-impl From<Said> for Words {
-    fn from(said: Said) -> Self {
-        let overrules_rate = said.kind == Kind::QuotaExhausted;
-        Self {
-            kind: said.kind,
-            scope: said.scope,
-            rule: Rule::Grammar(said.rule),
-            overrules_rate,
-            names_status: false,
-        }
-    }
-}
-
-impl From<PhraseMatch> for Words {
-    fn from(phrase: PhraseMatch) -> Self {
-        let overrules_rate = phrase.overrules_rate();
-        Self {
-            kind: phrase.kind,
-            scope: phrase.scope,
-            rule: Rule::Phrase(phrase.name),
-            overrules_rate,
-            names_status: phrase.names_status,
-        }
-    }
-}
-
 impl Evidence<'_> {
+    /// Returns the conclusion. If the words of a transport say nothing, they are read like an answer:
+    /// clients put answers into their errors.
+    pub(crate) fn decide(&self, asked: Option<Duration>) -> Conclusion {
+        let conclusion = self.conclude(asked);
+        if self.at != Statuses::WIRE || conclusion.rule != Rule::Transport("unknown") {
+            return conclusion;
+        }
+        let answer = Evidence { at: Statuses::NONE, ..*self }.conclude(asked);
+        // Other words may be about a host or a file of the client.
+        let is_of_provider = matches!(
+            answer.kind,
+            Kind::RateLimit
+                | Kind::QuotaExhausted
+                | Kind::Overloaded
+                | Kind::Server
+                | Kind::ContextLength
+                | Kind::ContentFilter
+                | Kind::Auth
+        );
+        if is_of_provider { answer } else { conclusion }
+    }
+
     /// Returns the conclusion of the first rule with an opinion. The [module page](super) has the
     /// order. A rate limit becomes a quota if the headers or the wait show a long window.
     pub(crate) fn conclude(&self, asked: Option<Duration>) -> Conclusion {
@@ -102,8 +89,12 @@ impl Evidence<'_> {
             || code.is_none_or(|code| {
                 code.yields_to_words
                     || matches!(code.kind, Kind::RateLimit | Kind::Server | Kind::Auth)
+                    || is_allowance(&code)
             });
         let phrase = if open && !self.message.is_empty() { self.words(asked) } else { None };
+        // A code for an allowance is doubted for the limit of a minute only.
+        let is_sure = google.is_none() && code.is_some_and(|code| is_allowance(&code));
+        let phrase = phrase.filter(|phrase| !is_sure || phrase.is_minute());
         let of = |kind, scope, rule| Conclusion { kind, scope, rule };
 
         // Google's details name the exhausted limit. Its codes do not.
@@ -129,6 +120,10 @@ impl Evidence<'_> {
                 Some(phrase) if code.yields_to_words => {
                     return of(phrase.kind, phrase.scope, phrase.rule);
                 }
+                // Providers have one code for the quotas of a minute and of a month.
+                Some(phrase) if is_allowance(&code) && phrase.is_minute() => {
+                    return of(phrase.kind, phrase.scope, phrase.rule);
+                }
                 // Gateways have one code for all that a key may not do.
                 Some(phrase)
                     if matches!(code.kind, Kind::RateLimit | Kind::Auth)
@@ -149,9 +144,10 @@ impl Evidence<'_> {
         // "AccountOverdueError: 403 Forbidden": the class says more than the reason phrase. Both must
         // deny a retry: `InternalServerError: bad request` has the class of a gateway.
         if phrase.is_some_and(|phrase| phrase.names_status && !phrase.kind.is_passing()) {
-            let class = self.found.class.as_deref().and_then(|name| codes::look_up(name, self.at));
-            if let Some(class) = class.filter(|it| !it.kind.is_passing() && !it.yields_to_words) {
-                return of(class.kind, class.scope, class.rule);
+            let classes = self.found.classes.iter().rev();
+            let mut classes = classes.filter_map(|name| self.named(name));
+            if let Some((kind, rule)) = classes.find(|(kind, _)| !kind.is_passing()) {
+                return of(kind, None, rule);
             }
         }
         if let Some(phrase) = phrase {
@@ -163,52 +159,6 @@ impl Evidence<'_> {
         self.conclude_from_status()
     }
 
-    /// Returns what the message means. The quotations of a text without a status are read if there is
-    /// nothing else: they hold an error more often than a prompt.
-    fn words(&self, asked: Option<Duration>) -> Option<Words> {
-        // A transport quotes an error and no prompt.
-        let is_wire = self.at == Statuses::WIRE;
-        let quoted = if is_wire { Vec::new() } else { text::quoted(self.message) };
-        let words = self.words_outside(&quoted, asked);
-        let says_little = match words {
-            Some(words) => words.names_status,
-            None => self.at.meets(Statuses::NONE),
-        };
-        if self.is_text && says_little && !quoted.is_empty() {
-            return self.words_outside(&[], asked).or(words);
-        }
-        words
-    }
-
-    /// Returns what the message means outside of `quoted`: first a quota, then a phrase, then the
-    /// rest of the grammar.
-    fn words_outside(&self, quoted: &[Range<usize>], asked: Option<Duration>) -> Option<Words> {
-        // A 429 quotes the names of limits and no prompt.
-        let unread = if self.at == Statuses::RATE { &[][..] } else { quoted };
-        let places = vocabulary::find(self.message, self.lower, quoted, unread);
-        let read = grammar::read(self.lower, &places.words, self.at);
-        let veto = |phrase: &PhraseMatch| self.vetoes(phrase, asked, &read);
-        let phrase = phrases::look_up(&places.phrases, self.at, veto);
-        // A phrase that denies a limit of the caller's own is about this very limit.
-        let quota = read.quota.filter(|_| phrase.is_none_or(|phrase| !phrase.denies_limit()));
-        match (quota, phrase, read.other) {
-            (Some(said), ..) => Some(Words::from(said)),
-            // At no status, the words about a bad request are the weakest.
-            (None, Some(phrase), Some(said))
-                if phrase.kind == Kind::InvalidRequest && said.kind == Kind::InvalidOutput =>
-            {
-                Some(Words::from(said))
-            }
-            (None, Some(mut phrase), _) => {
-                if phrase.kind == Kind::RateLimit && read.is_minute {
-                    phrase.scope = phrase.scope.or(Some(Scope::Minute));
-                }
-                Some(Words::from(phrase))
-            }
-            (None, None, other) => other.map(Words::from),
-        }
-    }
-
     /// Returns the strongest code of the body and the headers.
     fn code(&self) -> Option<codes::CodeMatch> {
         let body = self.found.codes.iter().map(String::as_str);
@@ -217,35 +167,19 @@ impl Evidence<'_> {
             .min_by_key(|said| said.rank)
     }
 
-    /// Returns whether the other evidence overrules a phrase with two meanings.
-    fn vetoes(&self, phrase: &PhraseMatch, asked: Option<Duration>, read: &Reading) -> bool {
-        // A limit per minute explains why many callers wait.
-        if phrase.kind == Kind::Overloaded && read.is_minute && self.at == Statuses::RATE {
-            return !phrase.denies_limit();
-        }
-        // Google uses these words for a minute's quota too, but then with a wait or
-        // `RESOURCE_EXHAUSTED`.
-        phrase.kind == Kind::QuotaExhausted
-            && phrase.name == "exceeded your current quota"
-            && (asked.is_some() || self.found.codes.iter().any(|code| code == "RESOURCE_EXHAUSTED"))
-    }
-
-    /// Returns what the class of an error at the start of a text means: `openai.APITimeoutError`.
-    fn class(&self, class: &str) -> Option<(Kind, Rule)> {
-        let class = class.rsplit(['.', ':']).next()?;
-        let code = || codes::look_up(class, self.at).map(|code| (code.kind, code.rule));
-        generic::class(class).or_else(code)
-    }
-
     /// Concludes from the status, a generic code, the ending or the phase.
     fn conclude_from_status(&self) -> Conclusion {
         let of = |kind, rule| Conclusion { kind, scope: None, rule };
         if let Some(status) = self.status.filter(|status| *status >= 400) {
-            return of(by_status(status), Rule::Status(status));
+            // A gateway's 400 may be a failure behind it, and the type says so.
+            let server = || {
+                let mut codes = self.found.codes.iter();
+                codes.find_map(|code| generic::server(code)).map(|code| of(Kind::Server, code))
+            };
+            let server = if status == 400 { server() } else { None };
+            return server.unwrap_or_else(|| of(by_status(status), Rule::Status(status)));
         }
-        let mut classes =
-            self.found.class.as_deref().into_iter().chain(text::classes(self.message));
-        if let Some((kind, rule)) = classes.find_map(|class| self.class(class)) {
+        if let Some((kind, rule)) = self.classes().find_map(|class| self.class(class)) {
             return of(kind, rule);
         }
         let error = self.found.shape == BodyShape::Error;
@@ -274,6 +208,15 @@ impl Evidence<'_> {
             _ => of(Kind::Unknown, Rule::Nothing),
         }
     }
+}
+
+/// Returns whether a code is about an allowance of requests or tokens. Providers send such codes for
+/// the quota of a minute too.
+fn is_allowance(code: &CodeMatch) -> bool {
+    let is_named = |name: &str| name.contains("quota") || name.contains("limit");
+    code.kind == Kind::QuotaExhausted
+        && code.scope.is_none()
+        && matches!(code.rule, Rule::Code(name) | Rule::Stem(name) if is_named(name))
 }
 
 /// Returns the kind that a status alone implies.

@@ -1,0 +1,79 @@
+//! All evidence, and the names of exceptions among it.
+
+use std::ops::Range;
+
+use super::{Evidence, by_status};
+use crate::explain::Reason;
+use crate::grammar::Said;
+use crate::kind::Kind;
+use crate::rule::Rule;
+use crate::{codes, exceptions, generic, grammar, headers, numbers, phrases, vocabulary};
+
+impl Evidence<'_> {
+    /// Returns all evidence, whatever its weight.
+    pub(crate) fn reasons(&self) -> Vec<Reason> {
+        let of =
+            |kind, rule, text: &str| Reason { kind, rule, text: Some(text.to_owned()), span: None };
+        let mut reasons = Vec::new();
+        let codes = self.found.codes.iter().map(String::as_str).chain(headers::codes(self.headers));
+        for code in codes {
+            let known = codes::look_up(code, self.at).map(|said| (said.kind, said.rule));
+            reasons.extend(
+                known.or_else(|| generic::code(code)).map(|(kind, rule)| of(kind, rule, code)),
+            );
+        }
+        if let Some((kind, _, rule)) = self.found.google.classify(self.at) {
+            reasons.push(Reason { kind, rule, text: None, span: None });
+        }
+        let within = |kind, rule, span: Range<usize>| {
+            let text = self.message.get(span.clone()).filter(|text| !text.is_empty());
+            let span = text.map(|_| span);
+            Reason { kind, rule, text: text.map(str::to_owned), span }
+        };
+        let places = vocabulary::find(self.message, self.lower, &[], &[]);
+        let phrases = phrases::all(&places.phrases, self.at).into_iter();
+        reasons.extend(phrases.map(|(hit, span)| within(hit.kind, Rule::Phrase(hit.name), span)));
+        let said =
+            |said: Said, span| reasons.push(within(said.kind, Rule::Grammar(said.rule), span));
+        _ = grammar::read_each(self.lower, &places.words, self.at, said);
+        if numbers::requested(self.lower).is_some_and(|(limit, requested)| requested > limit) {
+            reasons.push(within(Kind::TooLarge, Rule::Arithmetic, 0..0));
+        }
+        for class in self.classes() {
+            reasons.extend(self.class(class).map(|(kind, rule)| of(kind, rule, class)));
+        }
+        if let Some(finish) = self.found.finish {
+            reasons.push(of(finish.kind, Rule::Finish(finish.name), finish.name));
+        }
+        if let Some(status) = self.status.filter(|status| *status >= 400) {
+            reasons.push(within(by_status(status), Rule::Status(status), 0..0));
+        }
+        reasons
+    }
+
+    /// Returns the names of exceptions before and in the message, innermost first.
+    pub(super) fn classes(&self) -> impl Iterator<Item = &str> {
+        let before = self.found.classes.iter().rev().map(String::as_str);
+        before.chain(exceptions::classes(self.message))
+    }
+
+    /// Returns what the name of an exception means: `openai.APITimeoutError`.
+    pub(super) fn class(&self, class: &str) -> Option<(Kind, Rule)> {
+        let class = class.rsplit(['.', ':', '\\', '$']).next()?;
+        let code = || codes::look_up(class, self.at).map(|code| (code.kind, code.rule));
+        generic::class(class).or_else(code).or_else(|| self.named(class))
+    }
+
+    /// Returns what the words or the code in the name of an exception mean: `JsonDecodeError`. A
+    /// generic name means nothing.
+    pub(super) fn named(&self, class: &str) -> Option<(Kind, Rule)> {
+        let class = class.rsplit(['.', ':', '\\', '$']).next()?;
+        let code = codes::look_up(class, self.at).filter(|code| !code.yields_to_words);
+        let words = || {
+            let places = vocabulary::find(class, &class.to_ascii_lowercase(), &[], &[]);
+            phrases::look_up(&places.phrases, self.at, |phrase| phrase.names_status)
+        };
+        let words = || words().map(|phrase| (phrase.kind, Rule::Phrase(phrase.name)));
+        generic::client(class).or_else(|| code.map(|code| (code.kind, code.rule))).or_else(words)
+    }
+}
