@@ -1,6 +1,6 @@
 // The text is in `docs/guide/`, one file for each chapter. Only rustdoc compiles this module.
 //
-// The chapters need the feature `reqwest`, since their programs do.
+// The chapters need the features `reqwest` and `stream`, since their programs do.
 //
 // A page defines its links for readers of the file: they lead to files. The first definition of a
 // label counts, so rustdoc takes the definitions that stand here before the page. The label of a link
@@ -26,6 +26,13 @@ chapter! {
         "crate::guide::rules#kinds" "crate::Failure::is_by_status_alone" "crate::Failure::message"
     ]
     include_str!("../docs/guide/failures.md")
+}
+
+chapter! {
+    streams [
+        "crate::events()" "crate::Event::part" "crate::Failure" "crate::read_answer"
+    ]
+    include_str!("../docs/guide/streams.md")
 }
 
 chapter! {
