@@ -40,7 +40,7 @@ chapter! {
         "crate::Classifier" "crate::Classifier::classify_dyn" "crate::Failure"
         "crate::Failure::find_in_error" "crate::Classifier::with_text"
         "crate::Failure::find_in_text" "crate::Reply" "crate::Failure::from_text"
-        "crate::Failure::from_transport" "crate::Reply::find"
+        "crate::Failure::from_transport" "crate::Reply::find" "crate::events()"
     ]
     include_str!("../docs/guide/sdks.md")
 }
