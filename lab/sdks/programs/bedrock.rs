@@ -103,7 +103,7 @@ async fn ask(client: &Client, question: &str) -> anyhow::Result<String> {
     let words = retry_stream(open, resile_llm::interactive(), Never)
         .with_parts(part)
         .with_required_end()
-        .with_whole_timeout(Duration::from_secs(120))
+        .with_whole_timeout(Duration::from_secs(90))
         .try_fold(String::new(), |words, event| async move {
             Ok(words + text(&event))
         });

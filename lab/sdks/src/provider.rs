@@ -20,6 +20,7 @@ pub enum Answer {
 }
 
 /// Returns a whole answer.
+#[must_use]
 pub fn answer(status: &str, headers: &[&str], body: &str) -> Answer {
     let mut head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
     for header in headers {

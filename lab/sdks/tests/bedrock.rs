@@ -26,12 +26,12 @@ fn client(base: String) -> Client {
 /// One attempt, to its end.
 async fn ask_at(base: String) -> Result<String, Failure> {
     let client = client(base);
-    let events = open(&client, "hello").await?;
+    let events = Box::pin(open(&client, "hello")).await?;
     events.try_fold(String::new(), |words, event| async move { Ok(words + text(&event)) }).await
 }
 
 fn failure(failure: &Failure) -> Option<Failure> {
-    Some(failure.clone())
+    Failure::find_in_error(failure)
 }
 
 fn refusal(status: &str, name: &str, message: &str) -> Answer {
