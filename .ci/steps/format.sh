@@ -2,5 +2,6 @@
 formatted() {
     cargo fmt --all --check
     cargo fmt --all --check $LAB
-    rustfmt --check --edition 2024 lab/sdks/programs/*.rs # they are included, so cargo does not see them
+    # They are included, so cargo does not see them.
+    rustfmt --check --edition 2024 lab/sdks/programs/*.rs crates/resile-llm/examples/chat/program.rs
 }

@@ -22,7 +22,7 @@ const CHAPTERS: [&str; 14] = [
 ];
 
 /// The chapters of `resile-llm`, with the page after the last one.
-const LLM_CHAPTERS: [&str; 4] = ["failures", "sdks", "quotas", "rules"];
+const LLM_CHAPTERS: [&str; 5] = ["failures", "streams", "sdks", "quotas", "rules"];
 
 /// The folder of a package, and its chapters with the page after the last one.
 const GUIDES: [(&str, &[&str]); 2] = [("", &CHAPTERS), ("crates/resile-llm/", &LLM_CHAPTERS)];
@@ -115,9 +115,12 @@ fn a_program_that_is_not_compiled_here_is_compiled_elsewhere() {
         ("fleet", "crates/resile-redis/examples/share.rs"),
         ("runtimes", "lab/runtimes/examples/smol.rs"),
         ("runtimes", "tests/runtimes/page.rs"),
+        ("streams", "crates/resile-llm/examples/chat/program.rs"),
         ("sdks", "lab/sdks/programs/async_openai.rs"),
         ("sdks", "lab/sdks/programs/genai.rs"),
         ("sdks", "lab/sdks/programs/rig.rs"),
+        ("sdks", "lab/sdks/programs/bedrock.rs"),
+        ("sdks", "lab/sdks/programs/ollama.rs"),
         ("sdks", "lab/sdks/programs/reqwest_0_12.rs"),
         ("sdks", "lab/sdks/programs/dyn_error.rs"),
     ];

@@ -21,7 +21,7 @@ use resile::{Classify, Verdict};
 /// `(Classifier::new(), mine)`. [`timeout::Error<Failure>`](resile::timeout::Error) is known. For
 /// `anyhow::Error` use `Classifier::new().over(|llm, e: &anyhow::Error| llm.classify_dyn(e.as_ref()))`.
 #[cfg_attr(
-    feature = "reqwest",
+    all(feature = "reqwest", feature = "stream"),
     doc = "The [guide](crate::guide::sdks) has classifiers for the errors of SDKs."
 )]
 ///

@@ -66,6 +66,12 @@ const TERMINAL: [&str; 6] = [
     "stream-end",
 ];
 
+/// Returns whether an event of this type is the last one.
+#[cfg(feature = "stream")]
+pub(crate) fn is_terminal(kind: &str) -> bool {
+    TERMINAL.contains(&kind)
+}
+
 /// Returns the ending that `answer` names.
 pub(crate) fn of(answer: &Map<String, Value>) -> Ending<'_> {
     let mut ending = Ending::default();

@@ -1,6 +1,6 @@
 // The text is in `docs/guide/`, one file for each chapter. Only rustdoc compiles this module.
 //
-// The chapters need the feature `reqwest`, since their programs do.
+// The chapters need the features `reqwest` and `stream`, since their programs do.
 //
 // A page defines its links for readers of the file: they lead to files. The first definition of a
 // label counts, so rustdoc takes the definitions that stand here before the page. The label of a link
@@ -30,11 +30,19 @@ chapter! {
 }
 
 chapter! {
+    streams [
+        "crate::events()" "crate::Event::part" "crate::Failure" "crate::read_answer"
+    ]
+    include_str!("../docs/guide/streams.md")
+}
+
+chapter! {
     sdks [
         "crate::Classifier" "crate::Classifier::classify_dyn" "crate::Failure"
         "crate::Failure::find_in_error" "crate::Classifier::with_text"
         "crate::Failure::find_in_text" "crate::Reply" "crate::Failure::from_text"
         "crate::Failure::from_transport" "crate::Failure::from_error_text" "crate::Reply::find"
+        "crate::events()"
     ]
     include_str!("../docs/guide/sdks.md")
 }

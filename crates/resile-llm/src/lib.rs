@@ -5,10 +5,12 @@
 #![cfg_attr(not(feature = "reqwest"), doc = "[`error_for_status`]: #features")]
 #![cfg_attr(feature = "reqwest", doc = "[`read_answer`]: crate::read_answer")]
 #![cfg_attr(not(feature = "reqwest"), doc = "[`read_answer`]: #features")]
-#![cfg_attr(feature = "reqwest", doc = "[guide]: crate::guide")]
-#![cfg_attr(not(feature = "reqwest"), doc = "[guide]: #features")]
-#![cfg_attr(feature = "reqwest", doc = "[rules]: crate::guide::rules")]
-#![cfg_attr(not(feature = "reqwest"), doc = "[rules]: #features")]
+#![cfg_attr(feature = "stream", doc = "[`events`]: crate::events()")]
+#![cfg_attr(not(feature = "stream"), doc = "[`events`]: #features")]
+#![cfg_attr(all(feature = "reqwest", feature = "stream"), doc = "[guide]: crate::guide")]
+#![cfg_attr(not(all(feature = "reqwest", feature = "stream")), doc = "[guide]: #features")]
+#![cfg_attr(all(feature = "reqwest", feature = "stream"), doc = "[rules]: crate::guide::rules")]
+#![cfg_attr(not(all(feature = "reqwest", feature = "stream")), doc = "[rules]: #features")]
 #![doc = ""]
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -21,6 +23,10 @@ pub mod charge;
 mod classifier;
 mod codes;
 mod display;
+#[cfg(feature = "stream")]
+mod event;
+#[cfg(feature = "stream")]
+mod events;
 mod evidence;
 mod exceptions;
 mod explain;
@@ -30,9 +36,11 @@ mod finish;
 mod generic;
 mod google;
 mod grammar;
-#[cfg(all(feature = "reqwest", any(doc, doctest)))]
+#[cfg(all(feature = "reqwest", feature = "stream", any(doc, doctest)))]
 pub mod guide;
 mod headers;
+#[cfg(feature = "stream")]
+mod in_band;
 mod kind;
 mod known;
 mod limits;
@@ -47,6 +55,8 @@ mod reqwest;
 mod rule;
 mod span;
 mod spoken;
+#[cfg(feature = "stream")]
+mod sse;
 mod statuses;
 mod text;
 mod tokens;
@@ -58,6 +68,10 @@ mod wait;
 #[cfg(feature = "reqwest")]
 pub use self::reqwest::{error_for_status, read_answer};
 pub use classifier::Classifier;
+#[cfg(feature = "stream")]
+pub use event::Event;
+#[cfg(feature = "stream")]
+pub use events::{Events, events};
 pub use explain::{Certainty, Explanation, Reason};
 pub use failure::Failure;
 pub use kind::{Kind, Phase, Recovery, Scope};

@@ -1,32 +1,24 @@
 //! A provider that fails once, and the expectations of each failure.
 
+mod provider;
+
 use std::future::Future;
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use resile::time::{ManualTimer, Timer};
 use resile::{Never, StopReason, Upstream, retry};
 use resile_llm::{Classifier, Failure, Kind};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
+
+use provider::Provider;
+pub use provider::{Answer, answer};
 
 /// A completion of the chat API.
 const GOOD: &str = r#"{"id":"c","object":"chat.completion","created":1,"model":"m",
     "choices":[{"index":0,"message":{"role":"assistant","content":"a scarf"},
     "finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
-
-/// The first answer.
-#[derive(Clone, Debug)]
-enum Answer {
-    /// These bytes. Then the connection is closed.
-    Bytes(String),
-    /// These bytes. Then the connection is reset.
-    Reset(String),
-    /// Nothing at all.
-    Silence,
-}
 
 /// A failure of the provider, and what the recipe must make of it.
 #[derive(Clone, Debug)]
@@ -39,15 +31,9 @@ pub struct Case {
     pub wait: Duration,
 }
 
-fn answer(status: &str, headers: &[&str], body: &str) -> Answer {
-    let mut head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
-    for header in headers {
-        head = head + header + "\r\n";
-    }
-    Answer::Bytes(format!("{head}connection: close\r\n\r\n{body}"))
-}
-
-fn case(name: &'static str, answer: Answer, kind: Kind) -> Case {
+/// Returns a case that is retried if its kind passes.
+#[must_use]
+pub fn case(name: &'static str, answer: Answer, kind: Kind) -> Case {
     Case { name, answer, kind, is_retried: kind.is_passing(), wait: Duration::ZERO }
 }
 
@@ -57,7 +43,8 @@ const JSON: &str = "content-type: application/json";
 pub const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Every failure.
-fn cases() -> Vec<Case> {
+#[must_use]
+pub fn cases() -> Vec<Case> {
     let rate = r#"{"error":{"message":"Slow down.","type":"requests","param":null,"code":"rate_limit_exceeded"}}"#;
     let quota = r#"{"error":{"message":"No.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}"#;
     let busy = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
@@ -93,8 +80,8 @@ fn cases() -> Vec<Case> {
             Kind::Server,
         ),
         case("other JSON", answer("200 OK", &[JSON], "{\"a\":1}"), Kind::InvalidOutput),
-        case("closed", Answer::Bytes(String::new()), Kind::Network),
-        case("reset", Answer::Reset(String::new()), Kind::Network),
+        case("closed", Answer::Bytes(Vec::new()), Kind::Network),
+        case("reset", Answer::Reset(Vec::new()), Kind::Network),
         case("silence", Answer::Silence, Kind::Timeout),
     ];
     // The answer breaks off.
@@ -104,66 +91,6 @@ fn cases() -> Vec<Case> {
         cases.push(case("cut by a reset", Answer::Reset(whole), Kind::Network));
     }
     cases
-}
-
-/// A server that answers the first request with the failure and all others with a completion.
-struct Provider {
-    address: SocketAddr,
-    requests: Arc<AtomicU32>,
-}
-
-impl Provider {
-    async fn start(first: Answer) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let requests = Arc::new(AtomicU32::new(0));
-        let count = requests.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let is_first = count.fetch_add(1, SeqCst) == 0;
-                let answer = if is_first { first.clone() } else { answer("200 OK", &[JSON], GOOD) };
-                tokio::spawn(serve(stream, answer));
-            }
-        });
-        Self { address, requests }
-    }
-
-    fn base(&self) -> String {
-        format!("http://{}/v1", self.address)
-    }
-}
-
-/// Reads one request, writes the answer and ends the connection.
-async fn serve(mut stream: TcpStream, answer: Answer) {
-    let mut read = Vec::new();
-    while !is_whole(&read) {
-        match stream.read_buf(&mut read).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
-        }
-    }
-    match answer {
-        Answer::Bytes(bytes) => {
-            let _ = stream.write_all(bytes.as_bytes()).await;
-            let _ = stream.shutdown().await;
-        }
-        Answer::Reset(bytes) => {
-            let _ = stream.write_all(bytes.as_bytes()).await;
-            // The client has the bytes before the reset.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            let _ = stream.set_zero_linger();
-        }
-        Answer::Silence => std::future::pending().await,
-    }
-}
-
-fn is_whole(request: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(request);
-    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
-    let head = head.to_ascii_lowercase();
-    let length =
-        head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
-    body.len() >= length.unwrap_or(0)
 }
 
 /// What was seen of one call.
@@ -236,12 +163,28 @@ pub async fn check<E, Op, Attempt>(
     Op: Fn(String) -> Attempt + Send + Sync,
     Attempt: Future<Output = Result<String, E>> + Send,
 {
+    let cases = cases().into_iter().filter_map(|mut case| change(&mut case).then_some(case));
+    check_all(cases, &answer("200 OK", &[JSON], GOOD), ask, failure).await;
+}
+
+/// Calls a provider for each of the cases, and compares. `good` is the answer after the failure.
+///
+/// # Panics
+///
+/// Panics if a failure is not what the case expects.
+pub async fn check_all<E, Op, Attempt>(
+    cases: impl IntoIterator<Item = Case>,
+    good: &Answer,
+    ask: Op,
+    failure: fn(&E) -> Option<Failure>,
+) where
+    E: std::fmt::Display + Send,
+    Op: Fn(String) -> Attempt + Send + Sync,
+    Attempt: Future<Output = Result<String, E>> + Send,
+{
     let mut wrong = Vec::new();
-    for mut case in cases() {
-        if !change(&mut case) {
-            continue;
-        }
-        let provider = Provider::start(case.answer.clone()).await;
+    for case in cases {
+        let provider = Provider::start(case.answer.clone(), good.clone()).await;
         let seen = call(|| ask(provider.base()), failure).await;
         let requests = provider.requests.load(SeqCst);
         let kind = seen.failures.first().and_then(|it| Some(it.as_ref()?.kind()));
@@ -308,7 +251,7 @@ where
         if case.name == "rate" {
             case.wait = Duration::ZERO;
         }
-        matches!(&case.answer, Answer::Bytes(bytes) if bytes.starts_with("HTTP/1.1 4") || bytes.starts_with("HTTP/1.1 5"))
+        matches!(&case.answer, Answer::Bytes(bytes) if bytes.starts_with(b"HTTP/1.1 4") || bytes.starts_with(b"HTTP/1.1 5"))
     };
     check(ask, |error: &E| Failure::find_in_text(&error.to_string()), refusal).await;
 }
@@ -323,7 +266,7 @@ pub async fn start_stream(event: Option<&str>) -> String {
     let missing = if event.is_some() { 0 } else { 9 };
     let length = events.len() + missing;
     let bytes = format!("{head}\r\ncontent-length: {length}\r\n\r\n{events}");
-    Provider::start(Answer::Bytes(bytes)).await.base()
+    start_with(Answer::Bytes(bytes.into_bytes())).await
 }
 
 /// Starts a provider whose first answer is that of the named case, and returns its address.
@@ -333,5 +276,10 @@ pub async fn start_stream(event: Option<&str>) -> String {
 /// Panics without such a case.
 pub async fn start(name: &str) -> String {
     let case = cases().into_iter().find(|case| case.name == name).unwrap();
-    Provider::start(case.answer).await.base()
+    start_with(case.answer).await
+}
+
+/// Starts a provider with this first answer, and returns its address.
+pub async fn start_with(first: Answer) -> String {
+    Provider::start(first, answer("200 OK", &[JSON], GOOD)).await.base()
 }

@@ -7,6 +7,7 @@ mod codes;
 mod dates;
 mod diagnostics;
 mod edges;
+mod events;
 mod evidence;
 mod explain;
 mod failure;

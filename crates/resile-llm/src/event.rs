@@ -1,0 +1,144 @@
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::finish;
+use resile::stream::Part;
+
+/// An event of a model's stream. Made by [`Events`](crate::Events).
+///
+/// # Examples
+///
+/// ```
+/// use resile::stream::Part;
+/// use resile_llm::Event;
+///
+/// let role = r#"{"choices":[{"delta":{"role":"assistant","content":""}}]}"#;
+/// let word = r#"{"choices":[{"delta":{"content":"Hello"}}]}"#;
+/// let last = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
+/// assert_eq!(Event::new("", role).part(), Part::Preamble);
+/// assert_eq!(Event::new("", word).part(), Part::Content);
+/// assert_eq!(Event::new("", last).part(), Part::Complete);
+/// assert_eq!(Event::new("", "[DONE]").part(), Part::End);
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Event {
+    name: String,
+    data: String,
+    part: Part,
+}
+
+impl Event {
+    /// Creates an event, for a test or as the marker of
+    /// [`Resumption::Restart`](resile::stream::Resumption::Restart). An empty name is none.
+    pub fn new(name: impl Into<String>, data: impl Into<String>) -> Self {
+        let (name, data) = (name.into(), data.into());
+        let part = part(&name, &data);
+        Self { name, data, part }
+    }
+
+    /// Returns the field `event`, which is empty if the provider sent none.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the field `data`, which is JSON or `[DONE]`. Lines are joined by a line feed.
+    #[must_use]
+    pub fn data(&self) -> &str {
+        &self.data
+    }
+
+    /// Returns the part of the stream that the event belongs to. Give this function to
+    /// [`with_parts`](resile::stream::RetryStream::with_parts).
+    ///
+    /// | part | events |
+    /// |---|---|
+    /// | `End` | `[DONE]`, `message_stop`, `response.completed`, `message-end`, an event named `done` or `end` |
+    /// | `Complete` | an event with a reason of its finish: `finish_reason`, `finishReason`, `stop_reason` |
+    /// | `Content` | words, reasoning, calls of tools, audio and images. Also every event of an unknown format, because what was shown must not be repeated |
+    /// | `Preamble` | all others: the greeting, a role without words, the start of an empty block, the usage |
+    ///
+    /// The formats are those of OpenAI (completions, chat and responses), Anthropic, Gemini and Cohere.
+    #[must_use]
+    pub fn part(&self) -> Part {
+        self.part
+    }
+
+    /// Returns whether the event only says that the provider is alive.
+    pub(crate) fn is_ping(&self) -> bool {
+        const PINGS: [&str; 4] = ["ping", "heartbeat", "keepalive", "keep-alive"];
+        let is_ping = |name: &str| PINGS.contains(&name);
+        let by_type = || object(&self.data).as_ref().and_then(kind).is_some_and(is_ping);
+        // Content is longer. So most events are not parsed again.
+        let is_short = self.data.len() < 256;
+        self.data.trim().is_empty() || is_ping(&self.name) || is_short && by_type()
+    }
+}
+
+/// Writes the name, the part and the data for logs.
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Event")
+            .field("name", &self.name)
+            .field("part", &self.part)
+            .field("data", &self.data)
+            .finish()
+    }
+}
+
+fn object(data: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(data).ok()
+}
+
+fn kind(object: &Map<String, Value>) -> Option<&str> {
+    ["type", "event_type"].iter().find_map(|name| object.get(*name)?.as_str())
+}
+
+fn part(name: &str, data: &str) -> Part {
+    if data.trim() == "[DONE]" || matches!(name, "done" | "end") {
+        return Part::End;
+    }
+    let Some(object) = object(data) else { return Part::Content };
+    let kind = kind(&object);
+    if kind.is_some_and(finish::is_terminal) || object.get("done") == Some(&Value::Bool(true)) {
+        return Part::End;
+    }
+    if finish::of(&object).ended {
+        return Part::Complete;
+    }
+    if has_content(&object, kind) { Part::Content } else { Part::Preamble }
+}
+
+/// Returns whether an event has something for the consumer.
+fn has_content(object: &Map<String, Value>, kind: Option<&str>) -> bool {
+    if let Some(kind) = kind {
+        let is_delta = kind.ends_with("delta") && kind != "message_delta";
+        let parts = ["delta", "content_block", "partial_image_b64", "text"];
+        // A delta without these fields is of a form that nobody has seen.
+        return parts.iter().any(|name| object.get(*name).is_some_and(has_words))
+            || is_delta && !parts.iter().any(|name| object.contains_key(*name));
+    }
+    let known = ["choices", "candidates", "usage", "usageMetadata", "promptFeedback"];
+    if !known.iter().any(|name| object.contains_key(*name)) {
+        return object.values().any(has_words);
+    }
+    let items = |name: &str| object.get(name).and_then(Value::as_array).into_iter().flatten();
+    items("choices").chain(items("candidates")).any(|item| {
+        let parts = ["delta", "text", "message", "content"];
+        parts.iter().any(|name| item.get(*name).is_some_and(has_words))
+    })
+}
+
+/// Returns whether a value holds a text that is not only a label.
+fn has_words(value: &Value) -> bool {
+    const LABELS: [&str; 6] = ["role", "type", "id", "index", "object", "status"];
+    match value {
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => items.iter().any(has_words),
+        Value::Object(object) => {
+            object.iter().any(|(name, value)| !LABELS.contains(&name.as_str()) && has_words(value))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,289 @@
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Buf;
+use futures_core::Stream;
+use http::{HeaderMap, StatusCode};
+use http_body::Body;
+use pin_project_lite::pin_project;
+
+use crate::event::Event;
+use crate::failure::Failure;
+use crate::in_band;
+use crate::kind::Phase;
+use crate::limits::learn_limits;
+use crate::reply::Reply;
+use crate::sse::{Decoder, Fields, LARGEST, TooLarge};
+use crate::usage::record_usage;
+use resile::http::headers::now;
+use resile::stream::Part;
+
+/// The number of bytes of a body without events after which reading stops.
+const READ: usize = 256 * 1024;
+
+/// Reads an answer as a stream of server-sent events. Every failure is an item of the stream.
+///
+/// `answer` is an answer of `reqwest`, or a `http::Response` with any body. A stream of bytes becomes a
+/// body by `http_body_util::StreamBody`. In a browser use this for `reqwest`'s `bytes_stream`.
+///
+/// The stream is made for [`retry_stream`](resile::retry_stream), with [`Event::part`] as the parts.
+/// The events need no further check:
+///
+/// | the provider sends | the stream yields |
+/// |---|---|
+/// | an event | an [`Event`] |
+/// | comments, pings, empty events | nothing |
+/// | a status other than 2xx | the [`Failure`] of status, headers and the first 256 KiB of the body |
+/// | an event with an error, or with a bad ending such as a content filter or the token limit | its failure |
+/// | an event without a whole JSON, or a clean end without a last event | [`Kind::Network`](crate::Kind::Network) |
+/// | words as an event, or a body without events | the failure that the words mean, or [`Kind::InvalidOutput`](crate::Kind::InvalidOutput) |
+/// | an event above 16 MiB | [`Kind::InvalidOutput`](crate::Kind::InvalidOutput) |
+/// | a broken connection | the failure of the transport |
+///
+/// A failure is the last item. Its [`phase`](Failure::phase) is [`Phase::Content`] once content was
+/// yielded. A last event is one whose part is `Complete` or `End`. For a provider with another last
+/// event give `with_parts` a function of your own. A stream that it ends is not read to its end.
+///
+/// Reports to the quota of the current attempt: the limits in the headers, as
+/// [`learn_limits`] does, and the usage of each event, as [`record_usage`] does. The usage of an
+/// event with a bad ending is recorded too.
+///
+/// A limit on silence that is put on this stream does not count pings and comments. For a limit on any
+/// byte set the client's, such as `reqwest`'s `read_timeout`.
+///
+/// # Cancel safety
+///
+/// Dropping the stream drops the answer. No event is lost if a wait for the next one is dropped.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// use futures_util::StreamExt;
+/// use resile_llm::Kind;
+///
+/// let body = "data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n\
+///     data: {\"error\":{\"type\":\"overloaded_error\"}}\n\n";
+/// let answer = http::Response::new(body.to_owned());
+/// let mut events = resile_llm::events(answer);
+/// let word = events.next().await.unwrap().unwrap();
+/// assert!(word.data().contains("Hello"));
+/// let failure = events.next().await.unwrap().unwrap_err();
+/// assert_eq!(failure.kind(), Kind::Overloaded);
+/// assert!(events.next().await.is_none());
+/// # }
+/// ```
+pub fn events<A, B>(answer: A) -> Events<B>
+where
+    A: Into<http::Response<B>>,
+    B: Body<Error: Into<Box<dyn Error + Send + Sync>>>,
+{
+    let (head, body) = answer.into().into_parts();
+    learn_limits(head.status, &head.headers);
+    let state = if head.status.is_success() { State::Unread } else { State::Refused };
+    Events {
+        body,
+        reading: Reading {
+            status: head.status,
+            headers: head.headers,
+            start: Vec::new(),
+            decoder: Decoder::default(),
+            phase: Phase::Preamble,
+            state,
+            at_end: false,
+        },
+    }
+}
+
+pin_project! {
+    /// The events of an answer. Made by [`events`].
+    #[must_use = "streams do nothing unless polled"]
+    pub struct Events<B> {
+        #[pin]
+        body: B,
+        reading: Reading,
+    }
+}
+
+/// The state beside the body.
+struct Reading {
+    status: StatusCode,
+    headers: HeaderMap,
+    /// The first bytes of an answer without events.
+    start: Vec<u8>,
+    decoder: Decoder,
+    phase: Phase,
+    state: State,
+    /// The body has ended.
+    at_end: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The status is bad, and the body holds the reason.
+    Refused,
+    /// No event has come.
+    Unread,
+    /// Events come.
+    Open,
+    /// The last event has come. An end is a good one.
+    Complete,
+    /// The stream has ended.
+    Done,
+}
+
+impl<B> Stream for Events<B>
+where
+    B: Body<Error: Into<Box<dyn Error + Send + Sync>>>,
+{
+    type Item = Result<Event, Failure>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut this = self.project();
+        loop {
+            let item = this.reading.next();
+            if item.is_ready() {
+                return item;
+            }
+            match ready!(this.body.as_mut().poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        this.reading.push(data);
+                    } // else trailers
+                }
+                Some(Err(error)) => {
+                    return Poll::Ready(Some(Err(this.reading.broken(error.into()))));
+                }
+                None => this.reading.finish(),
+            }
+        }
+    }
+}
+
+impl Reading {
+    /// Returns the next item of the bytes that have come, or `Pending` if more bytes are needed.
+    fn next(&mut self) -> Poll<Option<Result<Event, Failure>>> {
+        while !matches!(self.state, State::Refused | State::Done) {
+            match self.decoder.next() {
+                Ok(Some(fields)) => {
+                    if let Some(item) = self.read(fields) {
+                        return Poll::Ready(Some(item));
+                    }
+                }
+                Ok(None) => break,
+                Err(TooLarge) => return Poll::Ready(Some(Err(self.end(too_large())))),
+            }
+        }
+        let is_read = self.at_end || self.state == State::Refused && self.start.len() >= READ;
+        if is_read || self.state == State::Done {
+            let failure = self.conclusion();
+            return Poll::Ready(failure.map(|failure| Err(self.end(failure))));
+        }
+        Poll::Pending
+    }
+
+    /// Takes the next bytes.
+    fn push(&mut self, mut data: impl Buf) {
+        while data.has_remaining() {
+            let piece = data.chunk();
+            if matches!(self.state, State::Refused | State::Unread) {
+                let room = READ.saturating_sub(self.start.len()).min(piece.len());
+                self.start.extend_from_slice(piece.get(..room).unwrap_or_default());
+            }
+            if self.state != State::Refused {
+                self.decoder.push(piece);
+            }
+            data.advance(piece.len());
+        }
+    }
+
+    /// Notes the end of the body.
+    fn finish(&mut self) {
+        self.at_end = true;
+        self.decoder.finish();
+    }
+
+    /// Reads an event. A ping is none.
+    fn read(&mut self, fields: Fields) -> Option<Result<Event, Failure>> {
+        if self.state == State::Unread {
+            (self.state, self.start) = (State::Open, Vec::new());
+        }
+        let event = Event::new(fields.name, fields.data);
+        if event.is_ping() {
+            return None;
+        }
+        record_usage(event.data().as_bytes());
+        if let Some(failure) = in_band::failure(&event, self.phase) {
+            return Some(Err(self.end(failure)));
+        }
+        match event.part() {
+            Part::Preamble => {}
+            Part::End => self.state = State::Done,
+            Part::Complete => (self.state, self.phase) = (State::Complete, Phase::Content),
+            _ => self.phase = Phase::Content,
+        }
+        Some(Ok(event))
+    }
+
+    /// Returns what the end of the body means. An end is good after the last event only.
+    fn conclusion(&self) -> Option<Failure> {
+        match self.state {
+            State::Refused => Some(self.reply().classify(now())),
+            State::Unread => Some(self.no_events()),
+            State::Open => Some(Failure::truncated(self.phase)),
+            State::Complete | State::Done => None,
+        }
+    }
+
+    /// Returns the failure of a broken connection. If it broke in the body of a refusal, the refusal
+    /// counts.
+    fn broken(&mut self, error: Box<dyn Error + Send + Sync>) -> Failure {
+        let failure = if self.state == State::Refused {
+            self.reply().classify(now())
+        } else {
+            let mut failure = Failure::from_transport(&*error).with_source(error);
+            failure.0.phase = self.phase;
+            failure
+        };
+        self.end(failure)
+    }
+
+    /// Notes that `failure` is the last item.
+    fn end(&mut self, failure: Failure) -> Failure {
+        self.state = State::Done;
+        failure
+    }
+
+    fn reply(&self) -> Reply<'_> {
+        Reply::new(&self.start).with_status(self.status.as_u16()).with_headers(&self.headers)
+    }
+
+    /// Returns the failure of a good answer without an event.
+    fn no_events(&self) -> Failure {
+        let reply = self.reply().with_phase(Phase::Preamble);
+        reply.find(now()).unwrap_or_else(|| {
+            let kind = self.headers.get(http::header::CONTENT_TYPE);
+            let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or("without a type");
+            Failure::invalid_output(format!(
+                "the answer is one whole body ({kind}) and no stream of events: ask for a stream"
+            ))
+        })
+    }
+}
+
+fn too_large() -> Failure {
+    Failure::invalid_output(format!("an event of the stream is above {LARGEST} bytes"))
+}
+
+impl<B> fmt::Debug for Events<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events")
+            .field("status", &self.reading.status)
+            .field("state", &self.reading.state)
+            .field("phase", &self.reading.phase)
+            .finish_non_exhaustive()
+    }
+}

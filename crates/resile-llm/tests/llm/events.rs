@@ -1,0 +1,276 @@
+//! Streams of models: their parts, their failures and their ends, in any pieces.
+
+use std::convert::Infallible;
+use std::io;
+
+use ::http::Response;
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
+use http_body_util::StreamBody;
+use hyper::body::{Bytes, Frame};
+use proptest::prelude::*;
+use resile::quota::{Cost, Dimension, Rate};
+use resile::stream::Part;
+use resile::time::ManualTimer;
+use resile::{Never, Quota, Upstream, retry_stream};
+use resile_llm::{Event, Failure, Kind, Phase, Rule, events};
+
+const ROLE: &str = r#"{"choices":[{"delta":{"role":"assistant","content":""}}]}"#;
+const WORD: &str = r#"{"choices":[{"delta":{"content":"Hello"}}]}"#;
+const STOP: &str = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
+const BUSY: &str = r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+
+fn framed(events: &[&str]) -> String {
+    events.iter().flat_map(|data| ["data: ", data, "\n\n"]).collect()
+}
+
+/// Reads an answer to its end. Returns the data of its events and the failure.
+fn read_answer<B>(answer: Response<B>) -> (Vec<String>, Option<Failure>)
+where
+    B: http_body::Body<Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Unpin,
+{
+    let mut events = events(answer);
+    let (mut all, mut failure) = (Vec::new(), None);
+    while let Some(item) = events.next().now_or_never().expect("the whole answer is there") {
+        assert_eq!(failure, None, "a failure is the last item");
+        match item {
+            Ok(event) => all.push(event.data().to_owned()),
+            Err(last) => failure = Some(last),
+        }
+    }
+    assert!(events.next().now_or_never().unwrap().is_none(), "the end stays the end");
+    (all, failure)
+}
+
+fn read(body: &str) -> (Vec<String>, Option<Failure>) {
+    read_answer(Response::new(body.to_owned()))
+}
+
+fn kind_of(body: &str) -> Option<Kind> {
+    read(body).1.map(|failure| failure.kind())
+}
+
+#[test]
+fn a_good_stream_yields_its_events_and_no_pings() {
+    let body = format!(
+        ": OPENROUTER PROCESSING\n\nevent: ping\ndata: {{\"type\": \"ping\"}}\n\n{}\
+         data:\n\ndata: {{\"type\":\"keepalive\"}}\n\n{}",
+        framed(&[ROLE, WORD]),
+        framed(&[STOP, "[DONE]", "{ not read"]),
+    );
+    let want = [ROLE, WORD, STOP, "[DONE]"].map(str::to_owned).to_vec();
+    assert_eq!(read(&body), (want, None));
+}
+
+#[test]
+fn a_last_event_is_needed_and_may_be_the_last_line() {
+    for last in [STOP, "[DONE]", r#"{"type":"message_stop"}"#, r#"{"type":"response.completed"}"#] {
+        for end in ["", "\n", "\n\n", "\r\n\r\n"] {
+            let body = format!("{}data: {last}{end}", framed(&[WORD]));
+            assert_eq!(kind_of(&body), None, "{body:?}");
+        }
+    }
+    for (events, phase) in
+        [(&[ROLE][..], Phase::Preamble), (&[ROLE, WORD], Phase::Content), (&[], Phase::Preamble)]
+    {
+        let failure = read(&(": ping\n\n".to_owned() + &framed(events))).1.unwrap();
+        assert_eq!((failure.rule(), failure.phase()), (Rule::Truncated, phase), "{events:?}");
+        assert!(failure.is_retryable());
+    }
+}
+
+#[test]
+fn failures_in_band_are_classified() {
+    for (last, kind) in [
+        (format!("data: {BUSY}\n\n"), Kind::Overloaded),
+        (format!("event: error\ndata: {BUSY}\n\n"), Kind::Overloaded),
+        // A failure may be cut off too.
+        (format!("data: {BUSY}"), Kind::Overloaded),
+        ("event: error\ndata: {\"a\":1}\n\n".to_owned(), Kind::Server),
+        ("event: error\ndata: insufficient_quota\n\n".to_owned(), Kind::QuotaExhausted),
+        ("data: Too Many Requests\n\n".to_owned(), Kind::RateLimit),
+        (framed(&[r#"{"choices":[{"finish_reason":"content_filter"}]}"#]), Kind::ContentFilter),
+        (framed(&[r#"{"choices":[{"finish_reason":"length"}]}"#]), Kind::InvalidOutput),
+        (framed(&[r#"{"choices":[{"delta":{"content":"hal"#]), Kind::Network),
+        (framed(&["{]"]), Kind::Network),
+    ] {
+        let (events, failure) = read(&format!("{}{last}{}", framed(&[WORD]), framed(&["[DONE]"])));
+        assert_eq!(events, [WORD], "{last}");
+        let failure = failure.unwrap_or_else(|| panic!("{last}"));
+        assert_eq!(failure.kind(), kind, "{last}: {failure}");
+        assert!(!failure.to_string().contains("hal"), "content in a log: {failure}");
+    }
+    // Some providers send words as content, under a name.
+    assert_eq!(kind_of("event: output\ndata: Hello\n\nevent: done\ndata: {}\n\n"), None);
+}
+
+/// The events report their usage, and the headers their limits, to the quota of the attempt.
+#[tokio::test]
+async fn a_quota_learns_what_a_stream_used() {
+    let usage = r#"{"choices":[],"usage":{"prompt_tokens":700,"completion_tokens":50}}"#;
+    for (told, level) in [(None, 9_250), (Some("400"), 350)] {
+        let open = |_| async move {
+            let mut answer = Response::builder();
+            if let Some(told) = told {
+                answer = answer.header("x-ratelimit-remaining-tokens", told);
+            }
+            let body = framed(&[WORD, STOP, usage, "[DONE]"]);
+            Ok::<_, Failure>(events(answer.body(body).unwrap()))
+        };
+        let quota = Quota::new().with_tokens(Rate::per_minute(10_000));
+        let upstream = Upstream::new("model").with_quota(quota).with_timer(ManualTimer::new());
+        let cost = Cost::input(700).with_max_output(300);
+        let stream = retry_stream(open, resile_llm::interactive(), Never)
+            .with_parts(Event::part)
+            .on(upstream.at_cost(cost));
+        assert_eq!(stream.try_collect::<Vec<_>>().await.unwrap().len(), 4);
+        assert_eq!(upstream.quota_level(Dimension::Tokens), Some(level));
+    }
+}
+
+#[test]
+fn a_refusal_is_the_only_item() {
+    for (status, kind) in [(429, Kind::RateLimit), (529, Kind::Overloaded), (401, Kind::Auth)] {
+        let body = framed(&[WORD]).repeat(20_000);
+        let answer = Response::builder().status(status).header("retry-after", "7").body(body);
+        let (events, failure) = read_answer(answer.unwrap());
+        let failure = failure.unwrap();
+        assert_eq!((failure.kind(), failure.status()), (kind, Some(status)), "{status}");
+        assert_eq!(failure.phase(), Phase::Response, "{status}");
+        assert_eq!(failure.wait().is_some(), kind.is_passing(), "{status}");
+        assert!(events.is_empty(), "{status}");
+    }
+    // A redirect is no stream.
+    let answer = Response::builder().status(302).body(framed(&[WORD, STOP])).unwrap();
+    assert!(read_answer(answer).1.is_some());
+}
+
+#[test]
+fn the_body_of_a_refusal_may_break_off() {
+    let pieces: [io::Result<_>; 2] =
+        [Ok(Frame::data(&br#"{"error":{"code":"insufficient_quota""#[..])), Err(reset())];
+    let body = StreamBody::new(stream::iter(pieces));
+    let failure = read_answer(Response::builder().status(429).body(body).unwrap()).1.unwrap();
+    assert_eq!(failure.kind(), Kind::QuotaExhausted);
+}
+
+fn reset() -> io::Error {
+    io::ErrorKind::ConnectionReset.into()
+}
+
+#[test]
+fn a_broken_connection_has_the_phase_and_the_error() {
+    for (event, phase) in [(ROLE, Phase::Preamble), (WORD, Phase::Content)] {
+        let pieces = [Ok(Frame::data(Bytes::from(framed(&[event])))), Err(reset())];
+        let failure = read_answer(Response::new(StreamBody::new(stream::iter(pieces)))).1.unwrap();
+        assert_eq!((failure.kind(), failure.phase()), (Kind::Network, phase));
+        let source = std::error::Error::source(&failure).unwrap();
+        assert!(source.is::<io::Error>(), "{source:?}");
+    }
+}
+
+#[test]
+fn a_body_without_events_is_classified_by_its_words() {
+    let whole = r#"{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}"#;
+    for (body, kind) in [
+        ("", Kind::Network),
+        (BUSY, Kind::Overloaded),
+        ("<html><title>Bad Gateway</title></html>", Kind::Server),
+        (whole, Kind::InvalidOutput),
+    ] {
+        assert_eq!(kind_of(body), Some(kind), "{body}");
+    }
+    let answer = Response::builder().header("content-type", "application/json");
+    let failure = read_answer(answer.body(whole.to_owned()).unwrap()).1.unwrap();
+    assert!(failure.to_string().contains("application/json"), "{failure}");
+}
+
+#[test]
+fn an_event_that_never_ends_is_a_failure() {
+    let piece = Bytes::from(vec![b'x'; 1 << 20]);
+    let pieces = stream::iter((0..64).map(|_| Ok::<_, Infallible>(Frame::data(piece.clone()))));
+    let mut taken = 0;
+    let body = StreamBody::new(pieces.inspect(|_| taken += 1));
+    let failure = read_answer(Response::new(body)).1.unwrap();
+    assert_eq!(failure.kind(), Kind::InvalidOutput);
+    assert_eq!(taken, 17);
+}
+
+#[test]
+fn parts_are_those_of_each_format() {
+    use Part::{Complete, Content, End, Preamble};
+    for (part, data) in [
+        (Preamble, ROLE),
+        (Preamble, r#"{"choices":[],"usage":{"prompt_tokens":7}}"#),
+        (Preamble, r#"{"choices":[],"prompt_filter_results":[{"prompt_index":0}]}"#),
+        (Content, r#"{"choices":[{"delta":{"reasoning_content":"hm"}}]}"#),
+        (
+            Content,
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f"}}]}}]}"#,
+        ),
+        (Content, r#"{"choices":[{"index":0,"text":"Hello","finish_reason":null}]}"#),
+        (Complete, r#"{"choices":[{"delta":{"content":"."},"finish_reason":"stop"}]}"#),
+        (Preamble, r#"{"type":"response.created","response":{"id":"r","status":"in_progress"}}"#),
+        (Preamble, r#"{"type":"response.output_item.added","item":{"type":"message"}}"#),
+        (Content, r#"{"type":"response.output_text.delta","delta":"Hello"}"#),
+        (Content, r#"{"type":"response.function_call_arguments.delta","delta":"{"}"#),
+        (
+            Content,
+            r#"{"type":"response.image_generation_call.partial_image","partial_image_b64":"x"}"#,
+        ),
+        (Preamble, r#"{"type":"response.content_part.done","part":{"text":"Hello"}}"#),
+        (End, r#"{"type":"response.completed","response":{"status":"completed"}}"#),
+        (Preamble, r#"{"type":"message_start","message":{"id":"m","usage":{"input_tokens":3}}}"#),
+        (Preamble, r#"{"type":"content_block_start","content_block":{"type":"text","text":""}}"#),
+        (
+            Content,
+            r#"{"type":"content_block_start","content_block":{"type":"tool_use","name":"f"}}"#,
+        ),
+        (Preamble, r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":""}}"#),
+        (Content, r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"H"}}"#),
+        (
+            Content,
+            r#"{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"H"}}"#,
+        ),
+        (Complete, r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{}}"#),
+        (Preamble, r#"{"type":"message_delta","delta":{"stop_reason":null},"usage":{}}"#),
+        (End, r#"{"type":"message_stop"}"#),
+        (Content, r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"Hello"}]}}]}"#),
+        (Preamble, r#"{"candidates":[{"content":{"role":"model","parts":[{"text":""}]}}]}"#),
+        (Preamble, r#"{"usageMetadata":{"promptTokenCount":3}}"#),
+        (
+            Complete,
+            r#"{"candidates":[{"content":{"parts":[{"text":"."}]},"finishReason":"STOP"}]}"#,
+        ),
+        (Preamble, r#"{"type":"message-start","id":"m","delta":{"message":{"role":"assistant"}}}"#),
+        (Content, r#"{"type":"content-delta","delta":{"message":{"content":{"text":"Hello"}}}}"#),
+        (End, r#"{"type":"message-end","delta":{"finish_reason":"COMPLETE"}}"#),
+        (Content, r#"{"type":"odd.delta","value":"Hello"}"#),
+        (Content, r#"{"token":{"text":"Hello"}}"#),
+        (Content, "Hello"),
+        (End, "[DONE]"),
+    ] {
+        assert_eq!(Event::new("", data).part(), part, "{data}");
+    }
+    assert_eq!(Event::new("done", "{}").part(), End);
+}
+
+proptest! {
+    #[test]
+    fn pieces_change_nothing(
+        lines in prop::collection::vec(prop::sample::select(vec![
+            "data: ", "event: error", "event: ping", ": x", WORD, ROLE, STOP, BUSY, "[DONE]", "\n", "\r\n", "\n\n", "{", "ü",
+        ]), 0..20),
+        status in prop::sample::select(vec![200_u16, 429]),
+        size in 1_usize..40,
+    ) {
+        let text = lines.concat();
+        let answer = |size: usize| {
+            let pieces: Vec<_> = text.as_bytes().chunks(size.max(1)).map(|piece| {
+                Ok::<_, Infallible>(Frame::data(Bytes::copy_from_slice(piece)))
+            }).collect();
+            let body = StreamBody::new(stream::iter(pieces));
+            read_answer(Response::builder().status(status).body(body).unwrap())
+        };
+        prop_assert_eq!(answer(size), answer(text.len()));
+    }
+}
