@@ -1,7 +1,10 @@
+use super::law::FIRST;
+use super::learner::Learner;
 use super::queue::Queue;
 use crate::sync::AtomicU64;
 use crate::time::nanos;
 use std::fmt;
+use std::mem;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -62,8 +65,30 @@ use std::time::Duration;
 ///
 /// | setting | default | why |
 /// |---|---|---|
-/// | limit | none: `new` takes it | only the caller knows how much the upstream, or the memory, bears |
+/// | limit | none: `new` and `learned` take it | only the caller knows how much the upstream, or the memory, bears |
 /// | queue | as long as the limit | a waiter gets its permit after about one call's time; a longer queue only stores calls for later |
+///
+/// # The learned limit
+///
+/// A fixed limit is wrong as soon as the upstream has more or fewer machines. [`learned`](Self::learned)
+/// begins at 20 and follows the upstream by the reports of attempts. Nothing is set but the most.
+///
+/// | the upstream | signal | the limit |
+/// |---|---|---|
+/// | refuses ([`Throttling`](crate::Health::Throttling)) | the verdict | a tenth less, once for all attempts that began before the cut; then 1 more after as many answers as the limit, with a pause of 8 such rounds below the limit that was refused |
+/// | queues | the latency, while the limit alternates by 12 % around its centre | the one at which 10 % more in flight cost 7 % more latency |
+/// | has room | the limit is not reached | falls slowly towards twice of what is used, but not below 20 |
+///
+/// * An attempt that was ready at its first poll, was dropped or has no verdict teaches nothing. Nor
+///   does a failure that is faster than the usual answer. A slower one counts with its age.
+/// * The latency of a stream is the time to its first content.
+/// * The latency needs about 200 attempts for a step. Below some 3 attempts a second only verdicts
+///   count, and without a refusal the limit grows as long as it is reached.
+/// * The latency shows the queue that *these* calls make. With less than about three quarters of the
+///   load of a server, a process sees too little of its own effect. If the server also never refuses,
+///   the limit grows to the most: then set a fixed one. With a refusal the verdicts limit all clients.
+///
+/// `src/bulkhead/law.rs` has the formulas and their sources.
 ///
 /// # Fairness
 ///
@@ -73,7 +98,8 @@ use std::time::Duration;
 /// # Cost
 ///
 /// While permits are free, acquiring and releasing are one atomic exchange each: no lock, no
-/// allocation. Only waiting takes a lock and allocates.
+/// allocation. Only waiting takes a lock and allocates. A learned limit adds two readings of the clock
+/// and an atomic addition for each attempt, and a lock at the end of each round.
 ///
 /// # Examples
 ///
@@ -95,11 +121,17 @@ pub struct Bulkhead {
     ///
     /// Invariants:
     /// 1. The number of waiters is the length of the queue. It changes only under the queue's lock.
-    /// 2. While a call waits, `limit` permits are in use. A permit is then handed over, not freed.
+    /// 2. While a call waits, at least `limit` permits are in use. A permit is then handed over, not
+    ///    freed.
+    /// 3. What a learned limit is below `limit` counts as permits in use. So an admission and a change
+    ///    of the limit are steps of one word, and no attempt is admitted above the limit.
     pub(super) state: AtomicU64,
     pub(super) waiters: Queue,
+    /// The limit, or the largest one that can be learned.
     pub(super) limit: u32,
-    pub(super) queue: u32,
+    /// `None` is as long as the limit.
+    queue: Option<u32>,
+    pub(super) learner: Option<Learner>,
     /// In nanoseconds. `u64::MAX` is no limit.
     max_wait: u64,
 }
@@ -108,6 +140,9 @@ pub struct Bulkhead {
 /// `ONE_WAITING`.
 pub(super) const IN_FLIGHT: u64 = u32::MAX as u64;
 pub(super) const ONE_WAITING: u64 = IN_FLIGHT + 1;
+/// The largest limit to learn. Twice of it fits into `IN_FLIGHT`, because permits in use may be above
+/// a limit that has just fallen.
+const MOST_LEARNED: u32 = 1 << 30;
 
 impl Bulkhead {
     /// Creates a bulkhead for `limit` calls at once and as many waiters. With 0 it refuses every
@@ -117,15 +152,33 @@ impl Bulkhead {
             state: AtomicU64::new(0),
             waiters: Queue::new(),
             limit,
-            queue: limit,
+            queue: None,
+            learner: None,
             max_wait: u64::MAX,
         }
+    }
+
+    /// Creates a bulkhead that learns its limit, from 1 to `most` calls at once. With 0 it refuses
+    /// every call, and a number above 1,073,741,824 counts as this one.
+    ///
+    /// `most` is what the caller can bear: its memory, its sockets. See [the learned
+    /// limit](#the-learned-limit).
+    pub const fn learned(most: u32) -> Self {
+        let most = if most > MOST_LEARNED { MOST_LEARNED } else { most };
+        let mut bulkhead = Self::new(most);
+        if most > 0 {
+            let learner = Learner::new(most);
+            let first = if most < FIRST { most } else { FIRST };
+            bulkhead.state = AtomicU64::new((most - first) as u64);
+            mem::forget(bulkhead.learner.replace(learner));
+        }
+        bulkhead
     }
 
     /// Sets the length of the queue. With 0, a call without a free permit is refused at once. With
     /// a limit of 0 no call waits.
     pub const fn with_queue(mut self, waiting: u32) -> Self {
-        self.queue = if self.limit == 0 { 0 } else { waiting };
+        self.queue = Some(if self.limit == 0 { 0 } else { waiting });
         self
     }
 
@@ -142,27 +195,28 @@ impl Bulkhead {
         self.max_wait
     }
 
-    /// Returns the number of permits.
+    /// Returns the number of permits: the fixed limit, or the learned one as it is now.
     #[must_use]
-    pub const fn limit(&self) -> u32 {
-        self.limit
+    pub fn limit(&self) -> u32 {
+        self.learner.as_ref().map_or(self.limit, Learner::limit)
     }
 
     /// Returns the number of calls that may wait.
     #[must_use]
-    pub const fn queue(&self) -> u32 {
-        self.queue
+    pub fn queue(&self) -> u32 {
+        self.queue.unwrap_or_else(|| self.limit())
     }
 
-    /// Returns the number of permits in use now.
+    /// Returns the number of permits in use now. It is above a learned limit that has just fallen.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        count(self.state.load(Ordering::Relaxed))
+        let kept_back = self.limit - self.limit();
+        count(self.state.load(Ordering::Relaxed)).saturating_sub(kept_back)
     }
 
     /// Returns true if a permit is free. No call waits then.
     pub(crate) fn has_room(&self) -> bool {
-        self.in_flight() < self.limit
+        count(self.state.load(Ordering::Relaxed)) < self.limit
     }
 
     /// Returns the number of waiters now.
@@ -179,6 +233,9 @@ impl Bulkhead {
         loop {
             // By invariant 2 this also refuses new calls while others wait.
             if state & IN_FLIGHT >= u64::from(self.limit) {
+                if let Some(learner) = &self.learner {
+                    learner.note_pressed();
+                }
                 return false;
             }
             match self.state.compare_exchange_weak(
@@ -221,8 +278,9 @@ const fn count(state: u64) -> u32 {
 impl fmt::Debug for Bulkhead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bulkhead")
-            .field("limit", &self.limit)
-            .field("queue", &self.queue)
+            .field("limit", &self.limit())
+            .field("learned", &self.learns())
+            .field("queue", &self.queue())
             .field("in_flight", &self.in_flight())
             .field("waiting", &self.waiting())
             .finish_non_exhaustive()

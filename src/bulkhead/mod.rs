@@ -1,6 +1,9 @@
-//! A bulkhead that limits the number of calls in flight and the number of waiters.
+//! A bulkhead that limits the number of calls in flight and the number of waiters. The limit is fixed
+//! or learned.
 
 mod bulkhead;
+mod law;
+mod learner;
 mod queue;
 mod waiting;
 

@@ -39,7 +39,8 @@ settings! {
     }
 }
 
-/// Reads `limit` and optionally `queue` and `max_wait`. Defaults are as in [`Bulkhead::new`]. A
+/// Reads `limit` or `learned`, and optionally `queue` and `max_wait`. `limit` is that of
+/// [`Bulkhead::new`], and `learned` is the most of [`Bulkhead::learned`]: both together are an error. A
 /// `max_wait` for a `queue` of 0 is an error, and so is a `max_wait` of zero for a longer queue.
 impl<'de> Deserialize<'de> for Bulkhead {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -50,6 +51,7 @@ impl<'de> Deserialize<'de> for Bulkhead {
 #[derive(Default)]
 pub(super) struct BulkheadSettings {
     limit: Option<u32>,
+    learned: Option<u32>,
     queue: Option<u32>,
     max_wait: Option<Duration>,
 }
@@ -57,7 +59,7 @@ pub(super) struct BulkheadSettings {
 impl Settings for BulkheadSettings {
     type Made = Bulkhead;
     const WHAT: &'static str = "a bulkhead";
-    const NAMES: &'static [&'static str] = &["limit", "queue", "max_wait"];
+    const NAMES: &'static [&'static str] = &["limit", "learned", "queue", "max_wait"];
 
     fn start() -> Self {
         Self::default()
@@ -66,6 +68,7 @@ impl Settings for BulkheadSettings {
     fn set<'de, A: MapAccess<'de>>(&mut self, at: Place<'_>, map: &mut A) -> Result<(), A::Error> {
         match at.name {
             "limit" => self.limit = Some(map.next_value_seed(IntegerVisitor::from_0(at))?),
+            "learned" => self.learned = Some(map.next_value_seed(IntegerVisitor::from_0(at))?),
             "queue" => self.queue = Some(map.next_value_seed(IntegerVisitor::from_0(at))?),
             _ => self.max_wait = map.next_value_seed(DurationVisitor::optional(at))?,
         }
@@ -73,7 +76,20 @@ impl Settings for BulkheadSettings {
     }
 
     fn finish<E: Error>(self, found: &Found<'_>) -> Result<Bulkhead, E> {
-        let limit = found.required("limit", self.limit)?;
+        if let (Some(limit), Some(most)) = (self.limit, self.learned) {
+            return Err(found.contradiction(
+                ("limit", &limit.to_string()),
+                ("learned", &most.to_string()),
+                "only one of them: a limit is fixed or learned",
+            ));
+        }
+        let (limit, bulkhead) = match self.learned {
+            Some(most) => (most, Bulkhead::learned(most)),
+            None => {
+                let limit = found.required("limit", self.limit)?;
+                (limit, Bulkhead::new(limit))
+            }
+        };
         if let (1.., Some(queue), Some(wait)) = (limit, self.queue, self.max_wait) {
             if (queue == 0) != wait.is_zero() {
                 return Err(found.contradiction(
@@ -83,7 +99,10 @@ impl Settings for BulkheadSettings {
                 ));
             }
         }
-        let bulkhead = Bulkhead::new(limit).with_queue(self.queue.unwrap_or(limit));
+        let bulkhead = match self.queue {
+            Some(queue) => bulkhead.with_queue(queue),
+            None => bulkhead,
+        };
         Ok(bulkhead.with_max_wait(self.max_wait.unwrap_or(Duration::MAX)))
     }
 }

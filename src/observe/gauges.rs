@@ -11,6 +11,8 @@ pub struct Gauges {
     pub tokens: Option<u32>,
     /// The state of the breaker.
     pub breaker: Option<State>,
+    /// The limit of the bulkhead. A learned one is that of now.
+    pub limit: Option<u32>,
     /// The number of attempts in the bulkhead.
     pub in_flight: Option<u32>,
     /// The number of attempts in the bulkhead's queue.

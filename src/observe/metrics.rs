@@ -34,6 +34,7 @@ use crate::verdict::{Cut, Health};
 /// | `resile_breaker_transitions_total` | counter | `to`: `open`, `half_open`, `closed`, `isolated` | transitions of the breaker |
 /// | `resile_breaker_open` | gauge | | 0 while the breaker is closed; 1 while it is open, half-open or isolated |
 /// | `resile_budget_tokens` | gauge | | retries that the budget can pay for |
+/// | `resile_bulkhead_limit` | gauge | | limit of the bulkhead, the one of now if it is learned |
 /// | `resile_bulkhead_in_flight` | gauge | | attempts in the bulkhead |
 /// | `resile_bulkhead_waiting` | gauge | | attempts in the bulkhead's queue |
 /// | `resile_quota_level` | gauge | `dimension`: `requests`, `input`, `output`, `tokens` | units left of the quota; a debt is negative |
@@ -217,6 +218,7 @@ fn gauges(event: &Event<'_>, name: &SharedString) {
     let gauges = event.gauges;
     set("resile_breaker_open", gauges.breaker.map(|state| u32::from(state != State::Closed)));
     set("resile_budget_tokens", gauges.tokens);
+    set("resile_bulkhead_limit", gauges.limit);
     set("resile_bulkhead_in_flight", gauges.in_flight);
     set("resile_bulkhead_waiting", gauges.waiting);
     #[cfg(feature = "fleet")]
@@ -294,6 +296,7 @@ fn describe() {
         "0 while the breaker is closed, 1 while it is open, half-open or isolated."
     );
     describe_gauge!("resile_budget_tokens", "Retries that the budget can pay for.");
+    describe_gauge!("resile_bulkhead_limit", "Limit of the bulkhead.");
     describe_gauge!("resile_bulkhead_in_flight", "Attempts in the bulkhead.");
     describe_gauge!("resile_bulkhead_waiting", "Attempts in the bulkhead's queue.");
     describe_counter!(

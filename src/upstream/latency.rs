@@ -2,6 +2,7 @@ use super::began::Began;
 use super::held::Held;
 use super::{Endpoint, Guard, Slot};
 use crate::breaker::Breaker;
+use crate::bulkhead::Bulkhead;
 use crate::time::{Timer, nanos};
 
 /// The start of an attempt, from which its latency counts.
@@ -25,11 +26,13 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         }
     }
 
-    /// Returns true if the breaker counts slow attempts.
+    /// Returns true if the breaker counts slow attempts or the bulkhead learns from latencies.
     #[inline]
     pub(crate) fn times_attempts(&self) -> bool {
-        let breaker = self.target.parts().and_then(|parts| parts.breaker.as_ref());
-        breaker.is_some_and(Breaker::times_calls)
+        self.target.parts().is_some_and(|parts| {
+            parts.breaker.as_ref().is_some_and(Breaker::times_calls)
+                || parts.bulkhead.as_ref().is_some_and(Bulkhead::learns)
+        })
     }
 }
 

@@ -66,6 +66,7 @@ impl Parts {
         Gauges {
             tokens: self.budget.as_ref().map(Budget::available),
             breaker: self.breaker.as_ref().map(Breaker::state),
+            limit: self.bulkhead.as_ref().map(Bulkhead::limit),
             in_flight: self.bulkhead.as_ref().map(Bulkhead::in_flight),
             waiting: self.bulkhead.as_ref().map(Bulkhead::waiting),
             quota: self.quota.as_ref().map(|quota| quota.levels(now)),

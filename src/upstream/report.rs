@@ -37,6 +37,12 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let Some(parts) = self.target.parts() else { return true };
         let Some(held) = self.slots[slot].held() else { return true };
         let Held::Admitted { began, ticket, reserved } = *held else { return true };
+        let learning = parts.bulkhead.as_ref().filter(|bulkhead| bulkhead.learns());
+        // The timer may panic. `held` is then still set, and the guard's drop gives it back.
+        let ended = match (learning, end) {
+            (Some(_), End::At(at)) => Some(at.unwrap_or_else(|| Owned(&self.target).now())),
+            _ => None,
+        };
         *held = Held::Nothing;
         if reserved.is_shared() && self.has_moved(began, ticket, reserved) {
             return false;
@@ -56,6 +62,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             };
             breaker.settle(ticket, began.known(), Outcome::HEALTHY, at, &Owned(&self.target));
         }
+        if let (Some(bulkhead), Some(began), Some(ended)) = (learning, began.known(), ended) {
+            bulkhead.learn(began, ended, || Owned(&self.target).draw_within(0..=1) == 1);
+        }
         true
     }
 
@@ -74,11 +83,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         });
         let is_refused = outcome.health == Health::Throttling;
         // The timer may panic. `held` is then still set, and the guard's drop gives it back.
-        let now = if is_refused && (parts.cooldown.is_some() || parts.quota.is_some()) {
-            owned.now()
-        } else {
-            0
-        };
+        let learning = parts.bulkhead.as_ref().filter(|bulkhead| bulkhead.learns());
+        let reads = is_refused && (parts.cooldown.is_some() || parts.quota.is_some());
+        let now = if reads || learning.is_some() { owned.now() } else { 0 };
         if let Some(cooldown) = parts.cooldown.as_ref().filter(|_| is_refused) {
             cooldown.hold(now, outcome.hint);
         }
@@ -104,6 +111,15 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let is_failure = is_refused || outcome.health == Health::Failing;
         if let Some(budget) = parts.budget.as_ref().filter(|_| is_failure) {
             budget.note_failure();
+        }
+        if let (Some(bulkhead), Some(began)) = (learning, began.known()) {
+            let draw = || owned.draw_within(0..=1) == 1;
+            match outcome.health {
+                Health::Throttling => bulkhead.learn_refused(began, now),
+                Health::Healthy => bulkhead.learn(began, now, draw),
+                Health::Failing => bulkhead.learn_unanswered(began, now, draw),
+                Health::Unknown => {}
+            }
         }
         drop(permit); // an end of a strain asks for room
         if new_hold.is_some() {

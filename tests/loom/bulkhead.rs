@@ -1,14 +1,15 @@
 //! Models of `resile::Bulkhead`: no permit is lost or made between the lock-free path and the
-//! queue, and a waiter with a permit is woken.
+//! queue, and a waiter with a permit is woken. A learned limit is cut once for each epoch.
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 use loom::thread;
 use resile::call::Admission;
-use resile::time::ManualTimer;
+use resile::time::{ManualTimer, Timer};
 use resile::{Breaker, Bulkhead, Never, StopReason, Upstream, Verdict};
 
 use super::by_hand::{Acquire, Gate, Permit};
@@ -181,6 +182,51 @@ fn a_call_refused_after_the_queue_gives_its_permit_back() {
         }
         drop(admit);
         let bulkhead = upstream.bulkhead().unwrap();
+        assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0));
+    });
+}
+
+/// A clock that moves with each reading, so that no two attempts begin at once.
+#[derive(Clone, Default)]
+struct Ticking(Arc<AtomicU64>);
+
+impl Timer for Ticking {
+    type Sleep = std::future::Pending<()>;
+
+    fn now(&self) -> Duration {
+        Duration::from_millis(self.0.fetch_add(1, Ordering::SeqCst))
+    }
+
+    fn sleep(&self, _: Duration) -> Self::Sleep {
+        std::future::pending()
+    }
+}
+
+/// Two attempts of one epoch are refused at once. The limit is cut once, no attempt is admitted above
+/// it, and no permit is lost.
+#[test]
+fn an_epoch_has_one_cut() {
+    loom::model(|| {
+        let upstream = Upstream::new("learned").with_bulkhead(Bulkhead::learned(10));
+        let upstream = upstream.with_observer(&()).with_timer(Ticking::default());
+        // An attempt borrows the upstream, and a thread needs it for ever.
+        let upstream: &'static Upstream<Ticking> = Box::leak(Box::new(upstream));
+        let bulkhead = upstream.bulkhead().unwrap();
+        // The first epoch makes the atomics and the locks before sharing.
+        upstream.try_admit().unwrap().succeeded();
+        upstream.try_admit().unwrap().settle(&Verdict::throttled());
+        let mut attempts: Vec<_> = std::iter::from_fn(|| upstream.try_admit().ok()).collect();
+        assert_eq!((bulkhead.limit(), attempts.len()), (9, 9));
+
+        let (first, second) = (attempts.pop().unwrap(), attempts.pop().unwrap());
+        let thread = thread::spawn(move || first.settle(&Verdict::throttled()));
+        second.settle(&Verdict::throttled());
+        attempts.extend(upstream.try_admit());
+        thread.join().unwrap();
+        assert_eq!(bulkhead.limit(), 8);
+        attempts.extend(std::iter::from_fn(|| upstream.try_admit().ok()));
+        assert_eq!(attempts.len(), 8);
+        drop(attempts);
         assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0));
     });
 }

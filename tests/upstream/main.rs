@@ -19,6 +19,7 @@ mod fleet;
 mod fleet_seam;
 mod guard;
 mod keyed;
+mod learned_bulkhead;
 mod quota;
 mod refusals;
 mod shared_parts;

@@ -18,7 +18,7 @@ pub struct Outcome {
     pub picture: Option<Drawn<String>>,
 }
 
-pub const CLAIMS: [Claim; 12] = [
+pub const CLAIMS: [Claim; 13] = [
     Claim {
         name: "jitter",
         title: "1  Jitter while 100 clients change one row (Brooker 2015)",
@@ -107,6 +107,14 @@ pub const CLAIMS: [Claim; 12] = [
         run: |size, progress| {
             let shares = claims::neighbour::measure(size, progress);
             Outcome::of(claims::neighbour::checks(shares, size), None)
+        },
+    },
+    Claim {
+        name: "limit",
+        title: "13  A limit that is learned",
+        run: |size, progress| {
+            let measured = claims::limit::measure(size, progress);
+            Outcome::of(claims::limit::checks(&measured, size), None)
         },
     },
 ];

@@ -83,6 +83,9 @@ fn a_maximum_of_output_admits_more_calls() {
 claim!(progress_first_lets_agents_finish, progress_first_lets_agents_finish_in_full, |size| {
     claims::priority::checks(&claims::priority::measure(size, NO_PROGRESS))
 });
+claim!(a_limit_is_learned, a_limit_is_learned_in_full, |size| {
+    claims::limit::checks(&claims::limit::measure(size, NO_PROGRESS), size)
+});
 claim!(groups_share_a_quota_equally, groups_share_a_quota_equally_in_full, |size| {
     claims::neighbour::checks(claims::neighbour::measure(size, NO_PROGRESS), size)
 });
