@@ -325,7 +325,7 @@ impl World {
         // and a lease that is known may end too early.
         let before = &self.copies[0].records;
         let granted = |(name, record): (&String, &Record)| {
-            record.granted - before.get(name).map_or(0, |before| before.granted)
+            (record.granted - before.get(name).map_or(0, |before| before.granted)).max(0)
         };
         let granted: i128 = self.store.records.iter().map(granted).sum();
         let known = self.store.held().max(state.held());
