@@ -39,8 +39,8 @@ const fn greedy(scenario: Scenario) -> Scenario {
 pub(crate) const SCENARIOS: &[Scenario] = &[
     right("no fault", &[], 0, 4),
     greedy(Scenario { members: 3, ..right("three members", &[], 0, 3) }),
-    right("a network that loses and repeats", NETWORK, 2, 3),
-    greedy(right("the same for a longer time", NETWORK, 2, 6)),
+    right("a network that loses and repeats", NETWORK, 1, 4),
+    greedy(right("the same twice, for a longer time", NETWORK, 2, 6)),
     right("requests in the wrong order", &[Event::Overtake(0)], 2, 3),
     right("members that die, stop and leave", MEMBERS, 1, 3),
     greedy(right("the same for a longer time", MEMBERS, 1, 6)),

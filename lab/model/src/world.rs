@@ -159,7 +159,7 @@ impl World {
 
     /// Returns the number of ticks so far.
     pub(crate) fn ticks(&self) -> i64 {
-        let ticks = (self.now - START).as_millis() / TICK.as_millis();
+        let ticks = self.now.saturating_sub(START).as_millis() / TICK.as_millis();
         i64::try_from(ticks).unwrap_or(i64::MAX)
     }
 
@@ -321,12 +321,15 @@ impl World {
 
     /// Another server goes on with an older state, or with none.
     fn lose(&mut self, state: Account) {
-        // Until their members report, the units of the lost time may be granted again.
+        // Until the members report, what they were granted in the last second may be granted again,
+        // and a lease that is known may end too early.
+        let before = &self.copies[0].records;
         let granted = |(name, record): (&String, &Record)| {
-            let known = state.records.get(name).map_or(record.spent, |known| known.granted);
-            i64::try_from(record.granted - known).unwrap_or(i64::MAX).max(0)
+            (record.granted - before.get(name).map_or(0, |before| before.granted)).max(0)
         };
-        self.allowed += self.store.records.iter().map(granted).sum::<i64>();
+        let granted: i128 = self.store.records.iter().map(granted).sum();
+        let known = self.store.held().max(state.held());
+        self.allowed += i64::try_from(granted + known).unwrap_or(i64::MAX);
         self.store = state;
         self.copies = [self.store.clone(), self.store.clone()];
     }
@@ -348,7 +351,7 @@ impl World {
                 shift = ask.spent - spent;
                 ask.spent = spent;
             }
-            Rules::LocalClocks => micros += 10_000_000 * i128::from(who as u32),
+            Rules::LocalClocks => micros += 10_000_000 * i128::try_from(who).unwrap_or(0),
             Rules::GrantsFirst => ask.away = 0,
         }
         let mut reply = self.store.step(micros, &ask.request(NAMES[who], &scale(), ttl, 1));

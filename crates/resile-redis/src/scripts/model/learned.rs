@@ -105,9 +105,9 @@ impl Model<LearnedRequest<'_>> for Lessons {
 
 /// Returns the text of the format `%.17g` of C.
 fn digits(number: f64) -> String {
-    let short = |text: &str| match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text.to_owned(),
+    let short = |text: &str| {
+        let zeros = if text.contains('.') { text.trim_end_matches('0') } else { text };
+        zeros.trim_end_matches('.').to_owned()
     };
     let text = format!("{number:.16e}");
     let (mantissa, exponent) = text.split_once('e').unwrap();
