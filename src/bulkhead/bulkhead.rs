@@ -4,7 +4,6 @@ use super::queue::Queue;
 use crate::sync::AtomicU64;
 use crate::time::nanos;
 use std::fmt;
-use std::mem;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -148,12 +147,17 @@ impl Bulkhead {
     /// Creates a bulkhead for `limit` calls at once and as many waiters. With 0 it refuses every
     /// call.
     pub const fn new(limit: u32) -> Self {
+        Self::with(limit, limit, None)
+    }
+
+    /// Creates a bulkhead whose first limit is `first`.
+    const fn with(limit: u32, first: u32, learner: Option<Learner>) -> Self {
         Self {
-            state: AtomicU64::new(0),
+            state: AtomicU64::new((limit - first) as u64),
             waiters: Queue::new(),
             limit,
             queue: None,
-            learner: None,
+            learner,
             max_wait: u64::MAX,
         }
     }
@@ -165,14 +169,11 @@ impl Bulkhead {
     /// limit](#the-learned-limit).
     pub const fn learned(most: u32) -> Self {
         let most = if most > MOST_LEARNED { MOST_LEARNED } else { most };
-        let mut bulkhead = Self::new(most);
-        if most > 0 {
-            let learner = Learner::new(most);
-            let first = if most < FIRST { most } else { FIRST };
-            bulkhead.state = AtomicU64::new((most - first) as u64);
-            mem::forget(bulkhead.learner.replace(learner));
+        if most == 0 {
+            return Self::new(0);
         }
-        bulkhead
+        let first = if most < FIRST { most } else { FIRST };
+        Self::with(most, first, Some(Learner::new(most)))
     }
 
     /// Sets the length of the queue. With 0, a call without a free permit is refused at once. With

@@ -4,6 +4,7 @@
 mod bulkhead;
 mod law;
 mod learner;
+mod learning;
 mod queue;
 mod waiting;
 

@@ -83,12 +83,11 @@ impl Settings for BulkheadSettings {
                 "only one of them: a limit is fixed or learned",
             ));
         }
-        let (limit, bulkhead) = match self.learned {
-            Some(most) => (most, Bulkhead::learned(most)),
-            None => {
-                let limit = found.required("limit", self.limit)?;
-                (limit, Bulkhead::new(limit))
-            }
+        let (limit, bulkhead) = if let Some(most) = self.learned {
+            (most, Bulkhead::learned(most))
+        } else {
+            let limit = found.required("limit", self.limit)?;
+            (limit, Bulkhead::new(limit))
         };
         if let (1.., Some(queue), Some(wait)) = (limit, self.queue, self.max_wait) {
             if (queue == 0) != wait.is_zero() {

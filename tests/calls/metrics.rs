@@ -326,6 +326,7 @@ fn gauges_exist_from_the_first_call_and_are_updated_by_success() {
         ("resile_breaker_open{}", "0"),
         ("resile_budget_tokens{}", "3"),
         ("resile_bulkhead_in_flight{}", "0"),
+        ("resile_bulkhead_limit{}", "2"),
         ("resile_bulkhead_waiting{}", "0"),
     ]);
     assert_eq!(gauges(&[Step::Succeed]), expected);

@@ -1,0 +1,85 @@
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
+use super::Bulkhead;
+use super::law::{Law, Round};
+use super::learner::{Learner, SUM_BITS};
+
+/// What a bulkhead with a learned limit learns from an attempt.
+impl Bulkhead {
+    /// Returns whether the limit is learned.
+    #[inline]
+    pub(crate) const fn learns(&self) -> bool {
+        self.learner.is_some()
+    }
+
+    /// Learns from an attempt that the upstream has answered. `draw` is a random bit.
+    #[inline]
+    pub(crate) fn learn(&self, began: u64, now: u64, draw: impl FnOnce() -> bool) {
+        // An attempt that took no time did not reach the upstream.
+        if let Some(learner) = self.learner.as_ref().filter(|_| now > began) {
+            if learner.count(began, now) {
+                self.end_round(learner, now, draw());
+            }
+        }
+    }
+
+    /// Learns from an attempt without an answer. Its age is less than its latency would have been, so
+    /// only an age above the mean of the round shows something.
+    pub(crate) fn learn_unanswered(&self, began: u64, now: u64, draw: impl FnOnce() -> bool) {
+        let Some(learner) = &self.learner else { return };
+        let mean = Learner::mean(learner.samples.load(Ordering::Relaxed));
+        if mean > 0 && now.saturating_sub(began) > mean {
+            self.learn(began, now, draw);
+        }
+    }
+
+    /// Learns from a refusal of an attempt that began at `began`.
+    #[cold]
+    pub(crate) fn learn_refused(&self, began: u64, now: u64) {
+        let Some(learner) = &self.learner else { return };
+        let mut state = learner.lock();
+        let freed = if state.law.cut(began, now) {
+            let freed = self.apply(learner, &state.law);
+            learner.begin(&mut state, now);
+            freed
+        } else {
+            Vec::new()
+        };
+        drop(state);
+        freed.into_iter().for_each(Waker::wake);
+    }
+
+    #[cold]
+    fn end_round(&self, learner: &Learner, now: u64, starts_high: bool) {
+        let mut state = learner.lock();
+        let samples = learner.samples.load(Ordering::Relaxed);
+        let count = samples >> SUM_BITS;
+        if count < learner.wanted.load(Ordering::Relaxed) {
+            return; // another attempt has ended the round
+        }
+        let round = Round {
+            samples: u32::try_from(count).unwrap_or(u32::MAX),
+            mean: Learner::mean(samples).max(1),
+            pressed: learner.pressed.load(Ordering::Relaxed),
+            lasted: now.saturating_sub(state.began),
+        };
+        state.law.end(round, starts_high);
+        let freed = self.apply(learner, &state.law);
+        learner.begin(&mut state, now);
+        drop(state);
+        freed.into_iter().for_each(Waker::wake);
+    }
+
+    /// Applies the limit of the law. Returns the wakers of waiters that got a permit.
+    fn apply(&self, learner: &Learner, law: &Law) -> Vec<Waker> {
+        let (from, to) = (learner.limit(), law.limit());
+        learner.limit.store(u64::from(to), Ordering::Relaxed);
+        if to < from {
+            self.keep_back(from - to);
+            Vec::new()
+        } else {
+            self.give_more(to - from)
+        }
+    }
+}
