@@ -105,7 +105,6 @@ impl<E, P, K, X: Target> Run<E, P, K, X> {
     /// Sets the call site that the log prints, in place of the one that made this run.
     ///
     /// It is for a crate that makes the calls of its users, such as a middleware of a client.
-    #[must_use]
     pub const fn called_at(mut self, site: &'static Location<'static>) -> Self {
         self.call.engine.set_site(site);
         self

@@ -187,3 +187,20 @@ fn durations_in_other_types_are_read() {
             .starts_with("invalid value: string \"soon\", expected `the value`")
     );
 }
+
+/// A limit is fixed or learned, and a file says which.
+#[test]
+fn the_limit_of_a_bulkhead_may_be_learned() {
+    let shown = |bulkhead: Bulkhead| format!("{bulkhead:?}");
+    for (text, meant) in [
+        (r#"{ "learned": 200 }"#, Bulkhead::learned(200)),
+        (r#"{ "learned": 200, "queue": 0 }"#, Bulkhead::learned(200).with_queue(0)),
+        (r#"{ "limit": 200 }"#, Bulkhead::new(200)),
+    ] {
+        assert_eq!(shown(from_str(text).unwrap()), shown(meant), "{text}");
+    }
+    let error = wrong::<Bulkhead>(r#"{ "limit": 20, "learned": 200 }"#);
+    for part in ["limit", "20", "learned", "200", "only one of them"] {
+        assert!(error.contains(part), "{error}");
+    }
+}

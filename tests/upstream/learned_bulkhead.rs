@@ -60,14 +60,18 @@ fn refusals_of_attempts_that_began_before_a_cut_do_not_cut_again() {
     let (upstream, timer) = learned(100);
     let attempts = fill(&upstream);
     timer.advance(MS);
-    attempts.into_iter().for_each(|attempt| attempt.settle(&Verdict::throttled()));
+    for attempt in attempts {
+        attempt.settle(&Verdict::throttled());
+    }
     assert_eq!(limit(&upstream), 18);
     // These began after the cut, and before the next one.
     timer.advance(MS);
     let attempts = fill(&upstream);
     assert_eq!(attempts.len(), 18);
     timer.advance(MS);
-    attempts.into_iter().for_each(|attempt| attempt.settle(&Verdict::throttled()));
+    for attempt in attempts {
+        attempt.settle(&Verdict::throttled());
+    }
     assert_eq!(limit(&upstream), 16);
 }
 

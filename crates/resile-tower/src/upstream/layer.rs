@@ -8,7 +8,6 @@ use resile::{Never, Verdict};
 use tower_layer::Layer;
 
 use super::service::Through;
-use crate::foreign::Site;
 use crate::judge::{Answers, Errors};
 
 /// A layer that makes each request one attempt on an upstream: through its breaker, its bulkhead and
@@ -55,7 +54,7 @@ pub struct UpstreamLayer<J, X, K = Never> {
     pub(super) total_timeout: Option<Duration>,
     pub(super) attempt_timeout: Option<Duration>,
     /// The place in the source that made the layer, for the log.
-    pub(super) site: Site,
+    pub(super) site: &'static Location<'static>,
 }
 
 impl<C: Clone, X: Target> UpstreamLayer<Errors<C>, X> {

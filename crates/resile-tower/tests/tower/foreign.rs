@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::convert::Infallible;
-use std::fmt::Debug;
+use std::fmt::{Debug, Write};
 use std::future::{Ready, ready};
 use std::sync::Once;
 use std::time::Duration;
@@ -34,7 +34,7 @@ struct Words<'w>(&'w mut String);
 
 impl Visit for Words<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        *self.0 += &format!("{field}={value:?} ");
+        let _ = write!(self.0, "{field}={value:?} ");
     }
 }
 
@@ -113,6 +113,7 @@ async fn a_retry_above_is_told_once() {
 /// A first attempt of a client that may retry nothing, and what cannot be read.
 #[tokio::test]
 async fn a_request_that_nobody_repeats_is_not_told() {
+    static STORE: Upstream = Upstream::new("store");
     let layer = RetryLayer::http(POLICY);
     for header in [
         ("amz-sdk-request", "attempt=1; max=1"),
@@ -132,7 +133,6 @@ async fn a_request_that_nobody_repeats_is_not_told() {
         assert_eq!(sent(&layer, header).await, Vec::<String>::new(), "{header:?}");
     }
     // One attempt multiplies nothing.
-    static STORE: Upstream = Upstream::new("store");
     let once = UpstreamLayer::http(&STORE);
     assert_eq!(sent(&once, ("amz-sdk-request", "attempt=2; max=3")).await, Vec::<String>::new());
 }
