@@ -9,8 +9,8 @@
 /// * **The slope**, for an upstream that queues. In saturation the number in flight is the throughput
 ///   times the latency (Little 1961) at *every* limit, so the values at one limit do not tell a queue
 ///   from slow work. Only a change of the limit does. So the limit alternates between a twelfth more
-///   and a twelfth less than its centre. `s = Δ ln(latency) / Δ ln(limit)` is 0 where nothing queues
-///   and 1 where all that is added queues. The centre moves until `s` is [`TARGET`]. Heiss and Wagner
+///   and a twelfth less than its centre. `s = Δ ln(latency) / Δ ln(limit)` is 0 without a queue,
+///   and 1 if all added work queues. The centre moves until `s` is [`TARGET`]. Heiss and Wagner
 ///   (VLDB 1991) move a limit by small steps for the same reason.
 ///
 /// The slope needs many attempts, so it is off for rounds longer than [`SPARSE`] and for [`CALM`] rounds
@@ -54,7 +54,7 @@ enum Stage {
     Refused,
 }
 
-/// What the attempts of a round have shown.
+/// The measurements of a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Round {
     /// The attempts that ended.

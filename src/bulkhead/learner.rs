@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use super::law::Law;
 use crate::sync::{AtomicU64, Mutex, MutexGuard};
 
-/// What a bulkhead with a learned limit knows: the limit, and the attempts of the current round.
+/// The knowledge of a bulkhead: its learned limit, and the attempts of the current round.
 ///
 /// An attempt adds to one word. Only the last attempt of a round and a refusal take the lock.
 pub(super) struct Learner {

@@ -5,7 +5,7 @@ use super::Bulkhead;
 use super::law::{Law, Round};
 use super::learner::{Learner, SUM_BITS};
 
-/// What a bulkhead with a learned limit learns from an attempt.
+/// The lessons of a bulkhead with a learned limit, one from each attempt.
 impl Bulkhead {
     /// Returns whether the limit is learned.
     #[inline]

@@ -1,7 +1,7 @@
 /// The latest time that is kept. Later readings are cut to this value: elapsed times are then unknown.
 pub(super) const LATEST: u64 = u64::MAX - 1;
 
-/// What a call waits for: the end of a delay between attempts, or the limit of the attempt in flight.
+/// The end of a wait: that of a delay between attempts, or the limit of the attempt in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
     /// Nothing: no delay comes before the next attempt, or the attempt in flight was never pending.

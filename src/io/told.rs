@@ -1,7 +1,7 @@
 use std::error::Error;
 use std::io::{self, ErrorKind};
 
-/// What one error of a chain tells.
+/// The evidence of one error of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     /// No server took the connection.

@@ -240,7 +240,7 @@ impl<M: Timer> Shared<'_, M> {
     }
 }
 
-/// What the members learn of the limits.
+/// The limits that the members have learned.
 impl<M: Timer> Shared<'_, M> {
     /// Takes what this process has learned of a limit since the last call. `None` without a limit.
     ///

@@ -22,7 +22,7 @@ use resile_tower::server::RefusalLayer;
 use resile_tower::{BoxError, UpstreamLayer};
 use tower::ServiceBuilder;
 
-/// What this server takes: two requests at a time, and one more that waits for at most 100 ms.
+/// This server takes two requests at a time, and one more that waits for at most 100 ms.
 static OWN: Upstream = Upstream::new("server")
     .with_bulkhead(Bulkhead::new(2).with_queue(1).with_max_wait(Duration::from_millis(100)));
 

@@ -130,7 +130,7 @@ fn field(fields: &str, name: &str) -> Option<u32> {
 /// A call site as a key: file, line and column.
 type Key = (&'static str, u32, u32);
 
-/// What was told. The number of call sites in the source bounds it.
+/// The warnings so far. The number of call sites in the source bounds it.
 static TOLD: Mutex<BTreeSet<(Key, By)>> = Mutex::new(BTreeSet::new());
 
 fn is_new(site: Site, by: By) -> bool {
