@@ -126,8 +126,6 @@ pub(super) static GROUPS: &[Group] = &[
     group(Kind::Timeout, "deadlineexceeded etimedout gatewaytimeout modeltimeout requesttimeout timeout upstreamtimeout"),
     group(Kind::Conflict, "aborted conflict"),
     group(Kind::InvalidRequest, "notimplemented notsupported outofrange unimplemented unprocessableentity"),
-    // Amazon's word for a bad request. Its message may say more, as of an input that is too long.
-    group(Kind::InvalidRequest, "validation").yields_to_words(),
     // Amazon's words for a failed model. A gateway sends it for a model that it does not know.
     group(Kind::Server, "model modelstream")
         .at(Statuses::ALL.but(Statuses::BAD).but(Statuses::AUTH).but(Statuses::DENIED).but(Statuses::MISSING)),

@@ -124,13 +124,19 @@ fn run(model: Model, seed: u64) -> Run {
                 agenda.after(exponential(between, &mut rng), Event::Arrives);
                 let permit = match &limiter {
                     Limiter::Crate(upstream) => upstream.try_admit().ok().map(Some),
-                    Limiter::Peer(peer) => (f64::from(in_flight) < peer.limit().floor()).then_some(None),
+                    Limiter::Peer(peer) => {
+                        (f64::from(in_flight) < peer.limit().floor()).then_some(None)
+                    }
                 };
                 let Some(permit) = permit else { continue };
                 in_flight += 1;
                 let call = Call { permit, began: now };
                 let id = free.pop().unwrap_or(calls.len());
-                if id < calls.len() { calls[id] = call } else { calls.push(call) }
+                if id < calls.len() {
+                    calls[id] = call
+                } else {
+                    calls.push(call)
+                }
                 queue.push_back(id);
             }
             Event::Done(id) => {
@@ -244,7 +250,8 @@ const SERVICES: [Service; 3] = [Service::Uniform, Service::Exponential, Service:
 fn models(lasts: u64) -> Vec<Model> {
     let ours = [2.0, 1.2].map(|load| (Way::Learned, load));
     let all = ours.into_iter().chain([(Way::Gradient2, 2.0), (Way::Vegas, 2.0)]);
-    all.flat_map(|(way, load)| SERVICES.map(|service| Model { way, service, load, lasts })).collect()
+    all.flat_map(|(way, load)| SERVICES.map(|service| Model { way, service, load, lasts }))
+        .collect()
 }
 
 pub fn measure(size: Size, progress: Progress<'_>) -> Measured {
@@ -288,7 +295,8 @@ pub fn checks(measured: &Measured, size: Size) -> Vec<Check> {
         match line.way {
             Way::Learned => {
                 let best = || Between(0.65 * SLOTS as f64, 1.35 * SLOTS as f64);
-                checks.push(Check::new(format!("{name}: lowest limit"), best(), (low, 0, "")).ours());
+                checks
+                    .push(Check::new(format!("{name}: lowest limit"), best(), (low, 0, "")).ours());
                 checks.push(Check::new("  highest limit", best(), (high, 0, "")).ours());
                 checks.push(Check::new("  goodput", AtLeast(93.0, 0.0), goodput).ours());
                 checks.push(Check::new("  latency", AtMost(1.2, 0.0), latency).ours());
