@@ -51,6 +51,10 @@ impl Foreign {
     }
 
     /// Returns the retry below, if an error tells of one.
+    #[cfg_attr(
+        not(feature = "reqwest-middleware-0_5"),
+        expect(dead_code, reason = "only the middleware reads errors from below")
+    )]
     pub(crate) fn below(error: &(dyn Error + 'static)) -> Option<Self> {
         let retries = links(error).find_map(|error| {
             let text = error.to_string();
