@@ -133,9 +133,9 @@ fn run(model: Model, seed: u64) -> Run {
                 let call = Call { permit, began: now };
                 let id = free.pop().unwrap_or(calls.len());
                 if id < calls.len() {
-                    calls[id] = call
+                    calls[id] = call;
                 } else {
-                    calls.push(call)
+                    calls.push(call);
                 }
                 queue.push_back(id);
             }
