@@ -77,14 +77,23 @@ impl History {
             .flat_map(|step| [(step.began, step, true), (step.ended, step, false)])
             .collect();
         events.sort_by_key(|(at, ..)| *at);
+        let is_breaker = matches!(model, Model::Breaker(_));
         let mut tester = LinearizabilityTester::new(model);
         for (_, step, begins) in events {
-            let taken = if begins {
-                tester.on_invoke(step.thread, step.op)
-            } else {
-                tester.on_return(step.thread, step.said)
+            // A failure on a breaker has two halves, both within its time.
+            let parts = match step.op {
+                Op::Back if is_breaker => [Some(Op::Count(step.began)), Some(Op::Open(step.began))],
+                op => [Some(op), None],
             };
-            taken.expect("a thread makes one step after the other");
+            for (half, op) in parts.into_iter().flatten().enumerate() {
+                let thread = step.thread + half * THREADS;
+                let taken = if begins {
+                    tester.on_invoke(thread, op)
+                } else {
+                    tester.on_return(thread, step.said)
+                };
+                taken.expect("a thread makes one step after the other");
+            }
         }
         tester.is_consistent()
     }

@@ -1,5 +1,5 @@
-use std::hint;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use resile::call::Admission;
@@ -8,7 +8,7 @@ use resile::time::ManualTimer;
 use resile::{Backoff, Breaker, Budget, Bulkhead, Cooldown, Never, Quota, Upstream, Verdict};
 
 use crate::draw::Draw;
-use crate::model::Model;
+use crate::model::{Breaker as Breaking, Model};
 
 /// A step on a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,10 @@ pub(crate) enum Op {
     Give,
     /// Gives back what was taken, or reports a failure.
     Back,
+    /// The first half of a failure on a breaker: it counts. The number tells the failures apart.
+    Count(u32),
+    /// The second half: the breaker opens if the count was too high.
+    Open(u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +51,7 @@ pub(crate) enum Subject {
     Cooldown(Store),
     Breaker(Store),
     /// A budget that looks and then takes: the checker must reject it.
-    Careless(AtomicU32),
+    Careless(AtomicU32, u32),
 }
 
 /// The names of the subjects, in order.
@@ -70,11 +74,11 @@ impl Subject {
             1 => {
                 let bulkhead = Bulkhead::new(few).with_queue(0);
                 let upstream = upstream().with_bulkhead(bulkhead);
-                (Self::Bulkhead(upstream), Model::Bulkhead { free: few })
+                (Self::Bulkhead(upstream), Model::Count { left: few })
             }
             2 => {
                 let quota = Quota::new().with_requests(Rate::per_minute(60).with_burst(few));
-                (Self::Quota(upstream().with_quota(quota)), Model::Quota { left: few })
+                (Self::Quota(upstream().with_quota(quota)), Model::Count { left: few })
             }
             3 => {
                 let cooldown = Cooldown::new().with_jitter(0.0);
@@ -87,11 +91,11 @@ impl Subject {
                     .without_failure_rate()
                     .with_open_time(Backoff::fixed(Duration::from_secs(60)));
                 let upstream = upstream().with_breaker(breaker);
-                (Self::Breaker(upstream), Model::Breaker { failed: 0, allowed: few })
+                (Self::Breaker(upstream), Model::Breaker(Breaking::new(few)))
             }
             _ => {
                 let left = AtomicU32::new(2 * few);
-                (Self::Careless(left), Model::Budget { left: 2 * few, capacity: 2 * few })
+                (Self::Careless(left, 2 * few), Model::Budget { left: 2 * few, capacity: 2 * few })
             }
         }
     }
@@ -100,7 +104,7 @@ impl Subject {
     pub(crate) fn next(&self, hands: &Hands<'_>, draw: &mut Draw) -> Op {
         let has = hands.tokens > 0 || !hands.admissions.is_empty();
         match (self, draw.below(3)) {
-            (Self::Cooldown(_), 0) | (Self::Budget(_) | Self::Careless(_), 1) => Op::Give,
+            (Self::Cooldown(_), 0) | (Self::Budget(_) | Self::Careless(..), 1) => Op::Give,
             (Self::Breaker(_), 1) if has => Op::Give,
             (_, 2) if has => Op::Back,
             _ => Op::Take,
@@ -114,24 +118,25 @@ impl Subject {
                 budget.deposit();
                 Said::Done
             }
-            (Self::Budget(budget), Op::Back) => {
+            (Self::Budget(budget), _) => {
                 hands.tokens -= 1;
                 budget.refund();
                 Said::Done
             }
-            (Self::Careless(left), Op::Take) => {
+            (Self::Careless(left, _), Op::Take) => {
                 let seen = left.load(Ordering::SeqCst);
-                (0..20).for_each(|_| hint::spin_loop());
                 let has = seen >= 2;
                 if has {
+                    thread::yield_now(); // another thread looks too
                     left.store(seen - 2, Ordering::SeqCst);
                 }
                 hands.token(has)
             }
-            (Self::Careless(left), op) => {
+            (Self::Careless(left, most), op) => {
                 let amount = if op == Op::Back { 2 } else { 1 };
                 hands.tokens -= u32::from(op == Op::Back);
-                left.fetch_add(amount, Ordering::SeqCst);
+                let more = |left: u32| Some((left + amount).min(*most));
+                let _ = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
                 Said::Done
             }
             (Self::Cooldown(upstream), Op::Give) => {
@@ -162,7 +167,7 @@ impl Subject {
                 hands.admissions.pop().expect("an admission").succeeded();
                 Said::Done
             }
-            (Self::Breaker(_), Op::Back) => {
+            (Self::Breaker(_), Op::Back | Op::Count(_) | Op::Open(_)) => {
                 hands.admissions.pop().expect("an admission").settle(&Verdict::transient());
                 Said::Done
             }
