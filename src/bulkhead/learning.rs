@@ -3,7 +3,7 @@ use std::task::Waker;
 
 use super::Bulkhead;
 use super::law::{Law, Round};
-use super::learner::{Learner, SUM_BITS};
+use super::learner::{Learner, SUM_BITS, State};
 
 /// The lessons of a bulkhead with a learned limit, one from each attempt.
 impl Bulkhead {
@@ -37,34 +37,37 @@ impl Bulkhead {
     /// Learns from a refusal of an attempt that began at `began`.
     #[cold]
     pub(crate) fn learn_refused(&self, began: u64, now: u64) {
-        let Some(learner) = &self.learner else { return };
-        let mut state = learner.lock();
-        let freed = if state.law.cut(began, now) {
-            let freed = self.apply(learner, &state.law);
-            learner.begin(&mut state, now);
-            freed
-        } else {
-            Vec::new()
-        };
-        drop(state);
-        freed.into_iter().for_each(Waker::wake);
+        if let Some(learner) = &self.learner {
+            self.change(learner, now, |state| state.law.cut(began, now));
+        }
     }
 
     #[cold]
     fn end_round(&self, learner: &Learner, now: u64, starts_high: bool) {
+        self.change(learner, now, |state| {
+            let samples = learner.samples.load(Ordering::Relaxed);
+            let count = samples >> SUM_BITS;
+            if count < learner.wanted.load(Ordering::Relaxed) {
+                return false; // another attempt has ended the round
+            }
+            let round = Round {
+                samples: u32::try_from(count).unwrap_or(u32::MAX),
+                mean: Learner::mean(samples).max(1),
+                pressed: learner.pressed.load(Ordering::Relaxed),
+                lasted: now.saturating_sub(state.began),
+            };
+            state.law.end(round, starts_high);
+            true
+        });
+    }
+
+    /// Changes the law under its lock. Unless `change` returns false, the next round begins under the
+    /// limit that the law has then.
+    fn change(&self, learner: &Learner, now: u64, change: impl FnOnce(&mut State) -> bool) {
         let mut state = learner.lock();
-        let samples = learner.samples.load(Ordering::Relaxed);
-        let count = samples >> SUM_BITS;
-        if count < learner.wanted.load(Ordering::Relaxed) {
-            return; // another attempt has ended the round
+        if !change(&mut state) {
+            return;
         }
-        let round = Round {
-            samples: u32::try_from(count).unwrap_or(u32::MAX),
-            mean: Learner::mean(samples).max(1),
-            pressed: learner.pressed.load(Ordering::Relaxed),
-            lasted: now.saturating_sub(state.began),
-        };
-        state.law.end(round, starts_high);
         let freed = self.apply(learner, &state.law);
         learner.begin(&mut state, now);
         drop(state);

@@ -56,10 +56,9 @@ where
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a few instructions around the caller's future")]
     fn poll_lending<R>(&mut self, slot: usize, poll: impl FnOnce() -> R) -> R {
-        let has_quota = self.engine.guard.has_quota();
-        let collecting = has_quota.then(Collecting::start);
+        let collecting = self.engine.guard.has_quota().then(Collecting::start);
         let polled = {
-            let _lending = self.engine.guard.lend(slot, has_quota);
+            let _lending = self.engine.guard.lend(slot);
             poll()
         };
         if let Some(report) = collecting.as_ref().and_then(Collecting::report) {

@@ -34,9 +34,9 @@ impl<X: Endpoint, const N: usize> Drop for Lending<'_, X, N> {
 /// The admission of an attempt with calls within it.
 impl<X: Endpoint, const N: usize> Guard<X, N> {
     /// Offers the admission of the attempt in `slot` to the calls within the attempt, while the
-    /// result lives. `has_quota` is true if the cost counts too.
+    /// result lives.
     #[inline]
-    pub(crate) fn lend(&mut self, slot: usize, has_quota: bool) -> Option<Lending<'_, X, N>> {
+    pub(crate) fn lend(&mut self, slot: usize) -> Option<Lending<'_, X, N>> {
         if X::ALONE {
             return None;
         }
@@ -49,7 +49,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
             Place::Inner => true,
             Place::Nowhere => return None,
         };
-        if has_quota {
+        if parts.quota.is_some() {
             self.offer_cost();
         }
         Some(Lending { guard: self, slot, is_inner })
@@ -76,7 +76,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     #[cold]
     #[inline(never)]
     pub(crate) fn lend_to_drop(&mut self, slot: usize, is_cut: bool) -> Option<Lending<'_, X, N>> {
-        let lending = self.lend(slot, self.has_quota())?;
+        let lending = self.lend(slot)?;
         if is_cut {
             lending::note_cut();
         }

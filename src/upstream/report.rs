@@ -58,7 +58,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if let Some(breaker) = &parts.breaker {
             let at = match end {
                 End::AtStart => began.known(),
-                End::At(at) => at,
+                End::At(at) => ended.or(at),
             };
             breaker.settle(ticket, began.known(), Outcome::HEALTHY, at, &Owned(&self.target));
         }
@@ -106,6 +106,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             }
         }
         if let Some(breaker) = &parts.breaker {
+            let at = at.or(learning.map(|_| now));
             breaker.settle(ticket, began.known(), outcome, at, &owned);
         }
         let is_failure = is_refused || outcome.health == Health::Failing;
