@@ -1,4 +1,4 @@
-//! Why a failure has its kind: the evidence that decided, and what lost against it.
+//! The reasons for the kind of a failure: the evidence that decided, and what lost against it.
 
 use std::fmt;
 use std::ops::Range;
@@ -52,7 +52,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// How sure a classification is.
+/// The certainty of a classification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Certainty {

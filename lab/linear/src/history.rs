@@ -2,9 +2,9 @@ use std::hint;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
+use resile::time::{ManualTimer, Timer};
 use stateright::semantics::{ConsistencyTester, LinearizabilityTester};
 
-use crate::draw::Draw;
 use crate::model::Model;
 use crate::subject::{Hands, Op, Said, Subject};
 
@@ -28,11 +28,11 @@ pub(crate) struct History {
 
 impl History {
     /// Lets threads work on a subject, all at once.
-    pub(crate) fn record(subject: &Subject, draw: &mut Draw) -> Self {
+    pub(crate) fn record(subject: &Subject, draw: &ManualTimer) -> Self {
         let (clock, ready) = (AtomicU32::new(0), AtomicU32::new(0));
-        let seeds: Vec<_> = (0..THREADS).map(|_| draw.seed()).collect();
+        let seeds: Vec<_> = (0..THREADS).map(|_| draw.draw()).collect();
         let work = |thread: usize, seed: u64| {
-            let mut draw = Draw::new(seed);
+            let draw = ManualTimer::with_seed(seed);
             let mut hands = Hands::default();
             let mut steps = Vec::with_capacity(STEPS);
             ready.fetch_add(1, Ordering::SeqCst);
@@ -40,8 +40,8 @@ impl History {
                 hint::spin_loop();
             }
             for _ in 0..STEPS {
-                let op = subject.next(&hands, &mut draw);
-                (0..draw.below(40)).for_each(|_| hint::spin_loop());
+                let op = subject.next(&hands, &draw);
+                (0..draw.draw_within(0..=39)).for_each(|_| hint::spin_loop());
                 let began = clock.fetch_add(1, Ordering::SeqCst);
                 let said = subject.run(op, &mut hands);
                 let ended = clock.fetch_add(1, Ordering::SeqCst);

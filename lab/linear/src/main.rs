@@ -1,16 +1,15 @@
 //! Lets threads work on the shared parts, and looks for an order of single steps that explains what
 //! each of them was told. Exits with 1 if there is none, or if a careless twin is not found.
 
-mod draw;
 mod history;
 mod model;
 mod subject;
 
 use std::process::ExitCode;
 
-use draw::Draw;
 use history::History;
 use lexopt::Arg;
+use resile::time::ManualTimer;
 use subject::{NAMES, Subject, TWIN};
 
 const HELP: &str = "\
@@ -60,11 +59,11 @@ fn number(args: &mut lexopt::Parser) -> Result<u64, lexopt::Error> {
 fn check(runs: u64, seed: u64) -> bool {
     let mut all = true;
     for (nth, name) in NAMES.iter().enumerate() {
-        let mut draw = Draw::new(seed);
+        let draw = ManualTimer::with_seed(seed);
         let (mut overlaps, mut unexplained) = (0_u64, 0_u64);
         for _ in 0..runs {
-            let (subject, model) = Subject::new(nth, &mut draw);
-            let history = History::record(&subject, &mut draw);
+            let (subject, model) = Subject::new(nth, &draw);
+            let history = History::record(&subject, &draw);
             overlaps += u64::from(history.overlaps());
             if !history.is_explained(model) {
                 if unexplained == 0 {

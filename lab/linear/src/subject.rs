@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use resile::call::Admission;
 use resile::quota::Rate;
-use resile::time::ManualTimer;
+use resile::time::{ManualTimer, Timer};
 use resile::{Backoff, Breaker, Budget, Bulkhead, Cooldown, Never, Quota, Upstream, Verdict};
 
-use crate::draw::Draw;
 use crate::model::{Breaker as Breaking, Model};
 
 /// A step on a subject.
@@ -63,8 +62,8 @@ pub(crate) const TWIN: usize = 5;
 
 impl Subject {
     /// Makes a subject with few units, and its model.
-    pub(crate) fn new(nth: usize, draw: &mut Draw) -> (Self, Model) {
-        let few = u32::try_from(draw.below(3)).unwrap_or(0) + 1;
+    pub(crate) fn new(nth: usize, draw: &ManualTimer) -> (Self, Model) {
+        let few = u32::try_from(draw.draw_within(0..=2)).unwrap_or(0) + 1;
         let upstream = || Upstream::new("linear").with_timer(ManualTimer::new());
         match nth {
             0 => {
@@ -101,9 +100,9 @@ impl Subject {
     }
 
     /// Draws the next step of a thread. A thread gives back only what it has.
-    pub(crate) fn next(&self, hands: &Hands<'_>, draw: &mut Draw) -> Op {
+    pub(crate) fn next(&self, hands: &Hands<'_>, draw: &ManualTimer) -> Op {
         let has = hands.tokens > 0 || !hands.admissions.is_empty();
-        match (self, draw.below(3)) {
+        match (self, draw.draw_within(0..=2)) {
             (Self::Cooldown(_), 0) | (Self::Budget(_) | Self::Careless(..), 1) => Op::Give,
             (Self::Breaker(_), 1) if has => Op::Give,
             (_, 2) if has => Op::Back,

@@ -1,4 +1,4 @@
-//! What an attempt without an answer says, and an answer that failed.
+//! The verdict on an attempt without an answer, and on an answer that failed.
 
 use std::time::Duration;
 

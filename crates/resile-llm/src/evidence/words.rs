@@ -1,4 +1,4 @@
-//! What the words of a message mean.
+//! The meaning of the words of a message.
 
 use std::ops::Range;
 use std::time::Duration;

@@ -18,7 +18,7 @@ pub(crate) struct LearnedRequest<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Report {
     pub(crate) dimension: Dimension,
-    /// Whether the limit was set at run time. What is known of one limit says nothing of another.
+    /// True if the limit was set at run time. A lesson on one limit says nothing of another.
     pub(crate) is_set: bool,
     /// The limit of this member without anything learned.
     pub(crate) rate: Rate,
@@ -37,7 +37,7 @@ impl Report {
     }
 }
 
-/// What the fleet knows of one limit.
+/// The knowledge of the fleet of one limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Known {
     /// The lowest limit of all members.

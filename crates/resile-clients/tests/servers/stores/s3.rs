@@ -21,7 +21,7 @@ use server::Place;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// What happens to a request.
+/// The fate of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// The server executes it and answers.
