@@ -121,9 +121,12 @@ proptest! {
             let policy = RetryPolicy::new().with_attempts(u32::MAX).with_backoff(backoff.with_cap(cap));
             policy.decide(failed, Some(verdict), seeded(seed))
         };
-        let told = if base.is_zero() { own } else { base };
-        let plain = decide(curve(told), Verdict::overloaded());
-        prop_assert_eq!(decide(curve(own), Verdict::overloaded().with_base(base)), plain);
+        let based = Verdict::overloaded().with_base(base);
+        // A base saturates at 584 years, one nanosecond before the longest time in a word.
+        let longest = Duration::from_nanos(u64::MAX - 1);
+        prop_assert_eq!(based.base(), Some(base.min(longest)));
+        let told = if base.is_zero() { own } else { base.min(longest) };
+        prop_assert_eq!(decide(curve(own), based), decide(curve(told), Verdict::overloaded()));
     }
 
     /// Without a backoff, every hint that fits the deadline is waited out. Its jitter is cut to the
