@@ -16,9 +16,11 @@ pub struct Outcome {
     pub checks: Vec<Check>,
     /// The picture as SVG.
     pub picture: Option<Drawn<String>>,
+    /// Lines of further figures.
+    pub table: Option<String>,
 }
 
-pub const CLAIMS: [Claim; 13] = [
+pub const CLAIMS: [Claim; 16] = [
     Claim {
         name: "jitter",
         title: "1  Jitter while 100 clients change one row (Brooker 2015)",
@@ -114,13 +116,41 @@ pub const CLAIMS: [Claim; 13] = [
         title: "13  A limit that is learned",
         run: |size, progress| {
             let measured = claims::limit::measure(size, progress);
-            Outcome::of(claims::limit::checks(&measured, size), None)
+            Outcome::of(claims::limit::checks(&measured, size), Some(plots::limit(&measured)))
+                .with_table(claims::limit::table(&measured))
+        },
+    },
+    Claim {
+        name: "moving",
+        title: "14  A learned limit while the server changes",
+        run: |size, progress| {
+            Outcome::of(claims::moving::checks(&claims::moving::measure(size, progress)), None)
+        },
+    },
+    Claim {
+        name: "crowd",
+        title: "15  Fifty clients that learn the limit of one server",
+        run: |size, progress| {
+            let lines = claims::crowd::measure(size, progress);
+            Outcome::of(claims::crowd::checks(&lines), None)
+                .with_table(claims::crowd::table(&lines))
+        },
+    },
+    Claim {
+        name: "freeze",
+        title: "16  A long hint that freezes a limit",
+        run: |size, progress| {
+            Outcome::of(claims::freeze::checks(&claims::freeze::measure(size, progress)), None)
         },
     },
 ];
 
 impl Outcome {
+    fn with_table(self, table: String) -> Self {
+        Self { table: Some(table), ..self }
+    }
+
     fn of(checks: Vec<Check>, picture: Option<Drawn<String>>) -> Self {
-        Self { checks, picture }
+        Self { checks, picture, table: None }
     }
 }

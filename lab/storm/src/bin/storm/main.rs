@@ -75,6 +75,9 @@ fn run(options: &Options) -> ExitCode {
         let began = Instant::now();
         let outcome = (claim.run)(options.size, &|share| panel.show(done, share, claim.name));
         panel.table(claim.title, began.elapsed(), &outcome.checks);
+        if let Some(table) = &outcome.table {
+            panel.say(table);
+        }
         if claim.name == "fleet" {
             panel.say(&cost(options.size));
         }
