@@ -20,7 +20,7 @@ pub struct Outcome {
     pub table: Option<String>,
 }
 
-pub const CLAIMS: [Claim; 16] = [
+pub const CLAIMS: [Claim; 17] = [
     Claim {
         name: "jitter",
         title: "1  Jitter while 100 clients change one row (Brooker 2015)",
@@ -141,6 +141,15 @@ pub const CLAIMS: [Claim; 16] = [
         title: "16  A long hint that freezes a limit",
         run: |size, progress| {
             Outcome::of(claims::freeze::checks(&claims::freeze::measure(size, progress)), None)
+        },
+    },
+    Claim {
+        name: "ramp",
+        title: "17  A learned limit on the server that collapses",
+        run: |size, progress| {
+            let measured = claims::ramp::measure(size, progress);
+            Outcome::of(claims::ramp::checks(&measured), None)
+                .with_table(claims::ramp::table(&measured))
         },
     },
 ];

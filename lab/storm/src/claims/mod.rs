@@ -37,6 +37,7 @@ pub mod neighbour;
 mod peers;
 pub mod priority;
 pub mod quota;
+pub mod ramp;
 pub mod sim;
 pub mod slots;
 pub mod storm;
