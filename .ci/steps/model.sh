@@ -2,7 +2,7 @@
 # it must reject. The program exits with 2 on unknown arguments.
 lease_model() {
     local bin="$CARGO_TARGET_DIR/model/lease_model"
-    cargo build --quiet --profile model $LAB -p resile-model
+    linted build --quiet --profile model $LAB -p resile-model
     "$bin" --quick
     ends_with 0 "$bin" --help
     ends_with 2 "$bin" --no-such-argument

@@ -104,7 +104,7 @@ impl<E> GaveUp<E> {
     /// | `Fatal` | the classifier's verdict, which forbids sending the request again | |
     /// | `Unclassified` | `None`. After a cut without an opinion of the classifier: not again | |
     /// | `Attempts`, `Alternatives`, `HintTooLong` | the classifier's verdict | may be sent again, health unknown |
-    /// | `Deadline`, `Budget`, `Open`, `Full` | the classifier's verdict | may be sent again, health unknown |
+    /// | `Deadline`, `Budget`, `Open`, `Throttled`, `Full` | the classifier's verdict | may be sent again, health unknown |
     /// | `TooLarge`, `Partial`, `Cancelled` | the classifier's verdict, but [not again](Verdict::not_again) | not again, health unknown |
     ///
     /// A call that was refused before its first attempt did not reach the upstream. So a breaker of

@@ -269,13 +269,15 @@ pub enum HeldBy {
     Quota,
     /// The upstream's spent budget. No attempt waits for it.
     Budget,
+    /// The upstream's throttle. No attempt waits for it.
+    Throttle,
     /// The upstream's open breaker. No attempt waits for it.
     Breaker,
 }
 
 impl HeldBy {
     /// Returns a stable word for logs and metrics: `cooldown`, `bulkhead`, `quota`, `budget`,
-    /// `breaker`.
+    /// `throttle`, `breaker`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -283,6 +285,7 @@ impl HeldBy {
             Self::Bulkhead => "bulkhead",
             Self::Quota => "quota",
             Self::Budget => "budget",
+            Self::Throttle => "throttle",
             Self::Breaker => "breaker",
         }
     }

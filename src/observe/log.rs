@@ -8,8 +8,8 @@ use super::{Event, Observe};
 ///
 /// | level | event |
 /// |---|---|
-/// | WARN | a retry; giving up after a retry, unless a part of the upstream, or of that of a call within, refused it; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, once at its start; a limit of the provider below that of the quota; a breaker that opens or is isolated; a fleet in safe mode; nested calls, once for each pair of call sites |
-/// | INFO | the end of such a budget, bulkhead, quota or cooldown, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes; a fleet whose store answers |
+/// | WARN | a retry; giving up after a retry, unless a part of the upstream, or of that of a call within, refused it; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens or is isolated; a fleet in safe mode; nested calls, once for each pair of call sites |
+/// | INFO | the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes; a fleet whose store answers |
 /// | DEBUG | a call that recovered; a final error of a first attempt, because the caller gets it; each refusal and each wait between these lines; cancellation; hedges |
 ///
 /// Fields, if known:

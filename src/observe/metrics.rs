@@ -42,6 +42,7 @@ use crate::verdict::{Cut, Health};
 /// | `resile_quota_in_flight` | gauge | | attempts in flight, with a limit of concurrency |
 /// | `resile_quota_waiting` | gauge | | calls in the quota's queue |
 /// | `resile_quota_tokens_total` | counter | `event`: `reserved`, `returned`, `overdrawn` | tokens; used are reserved − returned + overdrawn |
+/// | `resile_throttle_refused_share` | gauge | | chance of an attempt to be refused by the throttle, from 0 to 0.9 |
 /// | `resile_fleet_members` | gauge | | processes that share the upstream, as last known |
 /// | `resile_fleet_shared` | gauge | | 1 while the store of the fleet answers; 0 while it does not |
 /// | `resile_fleet_age_seconds` | gauge | | time since the store last answered |
@@ -221,6 +222,10 @@ fn gauges(event: &Event<'_>, name: &SharedString) {
     set("resile_bulkhead_limit", gauges.limit);
     set("resile_bulkhead_in_flight", gauges.in_flight);
     set("resile_bulkhead_waiting", gauges.waiting);
+    if let Some(percent) = gauges.throttled {
+        gauge!("resile_throttle_refused_share", "upstream" => name.clone())
+            .set(f64::from(percent) / 100.0);
+    }
     #[cfg(feature = "fleet")]
     if let Some(status) = gauges.fleet {
         let is_shared = matches!(status.state, fleet::State::Shared | fleet::State::Learning);
@@ -299,6 +304,10 @@ fn describe() {
     describe_gauge!("resile_bulkhead_limit", "Limit of the bulkhead.");
     describe_gauge!("resile_bulkhead_in_flight", "Attempts in the bulkhead.");
     describe_gauge!("resile_bulkhead_waiting", "Attempts in the bulkhead's queue.");
+    describe_gauge!(
+        "resile_throttle_refused_share",
+        "Chance of an attempt to be refused by the throttle."
+    );
     describe_counter!(
         "resile_quota_tokens_total",
         "Tokens reserved, returned after a smaller usage, and overdrawn by a larger usage."

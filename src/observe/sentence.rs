@@ -51,6 +51,7 @@ impl fmt::Display for Event<'_> {
                     Some(HeldBy::Bulkhead) => "the bulkhead is full",
                     Some(HeldBy::Quota) => "the quota is used up",
                     Some(HeldBy::Cooldown) => "a cooldown holds calls",
+                    Some(HeldBy::Throttle) => "the throttle refuses",
                     Some(HeldBy::Breaker) => "the circuit breaker is open",
                     None => "the call is about to end",
                 })
@@ -150,6 +151,14 @@ impl Event<'_> {
                 hold.map_or(Ok(()), |hold| write!(f, " {hold:.1?}"))?;
                 f.write_str(", the upstream asked for fewer requests")
             }
+            HeldBy::Throttle => {
+                write!(
+                    f,
+                    "throttle: {} % of the attempts are refused, ",
+                    gauges.throttled.unwrap_or(0)
+                )?;
+                f.write_str("the upstream refuses more than half")
+            }
             HeldBy::Breaker => f.write_str("the circuit breaker is open"),
         }
     }
@@ -208,6 +217,7 @@ fn write_relieved(
         HeldBy::Bulkhead => ("bulkhead has room again", "wait or refusal", "waits or refusals"),
         HeldBy::Quota => ("quota has units again", "wait or refusal", "waits or refusals"),
         HeldBy::Cooldown => ("cooldown over", "wait", "waits"),
+        HeldBy::Throttle => ("throttle admits all again", "refusal", "refusals"),
         HeldBy::Breaker => ("breaker admits again", "refusal", "refusals"),
     };
     write!(f, "{words}: {times} {}", if times == 1 { one } else { many })?;

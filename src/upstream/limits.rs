@@ -9,7 +9,8 @@ use crate::observe::{Event, EventKind, HeldBy};
 use crate::quota::Findings;
 use crate::time::{Timer, nanos};
 
-const PARTS: [HeldBy; 4] = [HeldBy::Budget, HeldBy::Bulkhead, HeldBy::Quota, HeldBy::Cooldown];
+const PARTS: [HeldBy; 5] =
+    [HeldBy::Budget, HeldBy::Bulkhead, HeldBy::Quota, HeldBy::Cooldown, HeldBy::Throttle];
 
 impl Parts {
     /// Returns whether a part has room for a call at `now`.
@@ -22,6 +23,7 @@ impl Parts {
                 .cooldown
                 .as_ref()
                 .is_none_or(|cooldown| cooldown.is_free() || cooldown.remaining(now).is_none()),
+            HeldBy::Throttle => self.throttle.as_ref().is_none_or(|it| it.percent(now) == 0),
             HeldBy::Breaker => false,
         }
     }
@@ -31,7 +33,7 @@ impl Parts {
         match by {
             HeldBy::Budget => self.budget.as_ref().map(Budget::capacity),
             HeldBy::Bulkhead => self.bulkhead.as_ref().map(Bulkhead::limit),
-            HeldBy::Quota | HeldBy::Cooldown | HeldBy::Breaker => None,
+            HeldBy::Quota | HeldBy::Cooldown | HeldBy::Throttle | HeldBy::Breaker => None,
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
 use crate::observe::{HeldBy, Observe};
 use crate::quota::{Cost, Dimension, Quota, Rate};
+use crate::throttle::Throttle;
 use crate::time::{DEFAULT_TIMER, DefaultTimer, Seeded, Timer, nanos};
 use std::fmt;
 use std::mem;
@@ -98,6 +99,12 @@ impl<M> Upstream<M> {
     /// Sets the quota. Attempts reserve their cost and wait until it fits.
     pub const fn with_quota(mut self, quota: Quota) -> Self {
         mem::forget(self.parts.quota.replace(quota));
+        self
+    }
+
+    /// Sets the throttle. It refuses a share of the attempts while the upstream refuses too many.
+    pub const fn with_throttle(mut self, throttle: Throttle) -> Self {
+        self.parts.throttle = Some(throttle);
         self
     }
 
@@ -200,6 +207,12 @@ impl<M> Upstream<M> {
         self.parts.quota.as_ref()
     }
 
+    /// Returns the throttle if the upstream has one.
+    #[must_use]
+    pub const fn throttle(&self) -> Option<&Throttle> {
+        self.parts.throttle.as_ref()
+    }
+
     /// Returns the adaptive timeout if the upstream has one.
     #[must_use]
     pub const fn adaptive_timeout(&self) -> Option<&AdaptiveTimeout> {
@@ -278,6 +291,13 @@ impl<M: Timer> Upstream<M> {
     #[must_use]
     pub fn quota_rate(&self, dimension: Dimension) -> Option<Rate> {
         self.quota()?.used_rate(dimension)
+    }
+
+    /// Returns the chance of an attempt to be refused by the throttle now, from 0 to 0.9. `None` without
+    /// a throttle.
+    #[must_use]
+    pub fn throttled(&self) -> Option<f64> {
+        Some(f64::from(self.throttle()?.percent(self.now())) / 100.0)
     }
 
     /// Returns the state of the breaker. `None` without a breaker.

@@ -27,5 +27,6 @@ mod shared_upstream;
 mod shared_waiting;
 mod single_calls;
 mod streams_and_hedges_on_upstream;
+mod throttle;
 mod through;
 mod upstream_hints;
