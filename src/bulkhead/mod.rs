@@ -6,6 +6,7 @@ mod law;
 mod learner;
 mod learning;
 mod queue;
+mod round;
 mod waiting;
 
 pub use self::bulkhead::Bulkhead;

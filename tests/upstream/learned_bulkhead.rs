@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use resile::call::Admission;
 use resile::classify::Always;
 use resile::time::{ManualTimer, Timer};
-use resile::{Bulkhead, Health, Never, Upstream, Verdict};
+use resile::{Bulkhead, Health, Never, RetryPolicy, Upstream, Verdict, retry};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -236,6 +236,44 @@ async fn a_call_on_a_learned_bulkhead_teaches_it() {
     }
     assert!(limit(&SERVER) >= 40, "{}", limit(&SERVER));
     assert_eq!(SERVER.bulkhead().unwrap().in_flight(), 0);
+}
+
+/// If an attempt that its call cuts taught nothing, a limit at which each attempt is cut would stay for
+/// ever.
+#[tokio::test(start_paused = true)]
+async fn a_limit_falls_to_the_first_one_while_attempts_are_cut() {
+    let server = Upstream::new("server").with_bulkhead(Bulkhead::learned(500)).with_observer(&());
+    let policy = RetryPolicy::none().with_attempt_timeout(Duration::from_secs(1));
+    let fill = async |hangs: bool| {
+        let ask = async |_| {
+            match hangs {
+                true => std::future::pending().await,
+                false => tokio::time::sleep(10 * MS).await,
+            }
+            Ok::<_, std::io::Error>(())
+        };
+        let calls = (0..2 * limit(&server)).map(|_| retry(ask, policy, Never).on(&server));
+        futures_util::future::join_all(calls).await;
+    };
+    for _ in 0..100 {
+        fill(false).await;
+    }
+    let before = limit(&server);
+    assert!(before > 300, "{before}");
+    for _ in 0..10 {
+        fill(true).await;
+    }
+    let soon = limit(&server);
+    assert!(soon < before * 9 / 10 && soon > before / 5, "{soon} of {before}");
+    for _ in 0..100 {
+        fill(true).await;
+    }
+    // A limit alternates by 12 %.
+    assert!((17..=23).contains(&limit(&server)), "{}", limit(&server));
+    for _ in 0..100 {
+        fill(false).await;
+    }
+    assert!(limit(&server) > 100, "{}", limit(&server));
 }
 
 #[test]
