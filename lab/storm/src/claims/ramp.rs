@@ -1,9 +1,10 @@
-//! A learned limit on the server that collapses: the ramp of the claim `collapse`.
+//! A learned limit on the server that collapses, which is that of the claim `collapse`.
 //!
 //! A request takes the server 1 s, and 10 ms more for each request in flight at its start. Each hop
 //! takes an exponential 0.1 s. The client waits 3 s, and the server also finishes requests after
-//! their timeout. 40 calls a second arrive for two minutes. The arrivals then rise to 80 calls a second
-//! within 25 s, and fall to none within 50 s. The best fixed limit shows the capacity.
+//! their timeout. 40 calls a second arrive for two minutes. In the ramp the arrivals then rise to 80
+//! calls a second within 25 s, and fall to none within 50 s. In the plateau 80 calls a second arrive for
+//! ten minutes. The best fixed limit shows the capacity.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -18,23 +19,36 @@ use resile::classify::Always;
 use resile::time::{ManualTimer, Timer};
 use resile::{Breaker, Budget, Bulkhead, Never, RetryPolicy, Upstream, retry};
 
-use super::Published::{AtLeast, AtMost};
+use super::Published::{AtLeast, Below};
 use super::sim::{Series, drive_arrivals, exponential, mean, on_all_cores, seconds, seeded};
 use super::{Check, Progress, Size};
 
 const TIMEOUT: Duration = Duration::from_secs(3);
 const HOP: f64 = 0.1;
 const PEAK: f64 = 80.0;
-/// The second at which the ramp begins.
+/// The second at which the overload begins.
 const WARM: f64 = 120.0;
-const END: u64 = 200;
-/// The seconds in which more calls arrive than the server can bear.
-const OVERLOAD: Range<usize> = 130..162;
 
-/// Returns the arrivals in a second.
-fn rate(at: f64) -> f64 {
-    if at < WARM { 40.0 } else { (PEAK - 1.6 * (at - WARM - 25.0).abs()).max(0.0) }
+/// An overload.
+#[derive(Clone, Copy, Debug)]
+struct Overload {
+    name: &'static str,
+    /// The arrivals in a second.
+    rate: fn(f64) -> f64,
+    /// The seconds in which more calls arrive than the server can bear.
+    lasts: (usize, usize),
 }
+
+const RAMP: Overload = Overload {
+    name: "ramp",
+    rate: |at| if at < WARM { 40.0 } else { (PEAK - 1.6 * (at - WARM - 25.0).abs()).max(0.0) },
+    lasts: (130, 162),
+};
+const PLATEAU: Overload = Overload {
+    name: "plateau",
+    rate: |at| if at < WARM { 40.0 } else { PEAK },
+    lasts: (140, 720),
+};
 
 /// The parts of a client.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,15 +67,20 @@ struct Client {
 }
 
 const ONCE: RetryPolicy = RetryPolicy::none();
-const CLIENTS: [Client; 5] = [
-    Client { name: "no retry", policy: ONCE, limit: Limit::None, has_defaults: false },
-    Client { name: "retry, budget, breaker", policy: RetryPolicy::new(), limit: Limit::None, has_defaults: true },
-    Client { name: "no retry, learned", policy: ONCE, limit: Limit::Learned, has_defaults: false },
-    Client { name: "retry, learned", policy: RetryPolicy::new(), limit: Limit::Learned, has_defaults: false },
-    Client { name: "retry, learned, budget, breaker", policy: RetryPolicy::new(), limit: Limit::Learned, has_defaults: true },
+const DEFAULTS: Client = Client {
+    name: "retry, budget, breaker",
+    policy: RetryPolicy::new(),
+    limit: Limit::None,
+    has_defaults: true,
+};
+const CLIENTS: [Client; 4] = [
+    Client { name: "no retry", policy: ONCE, has_defaults: false, ..DEFAULTS },
+    DEFAULTS,
+    Client { name: "retry, learned", limit: Limit::Learned, has_defaults: false, ..DEFAULTS },
+    Client { name: "retry, budget, breaker, learned", limit: Limit::Learned, ..DEFAULTS },
 ];
 /// The fixed limits of which the best one shows the capacity.
-const FIXED: [u32; 6] = [60, 80, 100, 120, 140, 160];
+const FIXED: [u32; 5] = [120, 140, 150, 160, 170];
 
 /// A server that gets slower with each request in flight.
 #[derive(Default)]
@@ -86,7 +105,6 @@ struct Scene {
     server: RefCell<Server>,
     rng: RefCell<ChaCha8Rng>,
     good: RefCell<Series>,
-    limits: RefCell<Vec<u32>>,
 }
 
 impl Scene {
@@ -99,10 +117,6 @@ impl Scene {
     }
 
     async fn call(&self, client: &Client, upstream: &Upstream<ManualTimer>) {
-        if let Some(bulkhead) = upstream.bulkhead() {
-            let second = self.timer.now().as_secs() as usize;
-            self.limits.borrow_mut().resize(second + 1, bulkhead.limit());
-        }
         let policy = client.policy.with_attempt_timeout(TIMEOUT).with_classifier(Always);
         if retry(|_| self.ask(), &policy, Never).on(upstream).await.is_ok() {
             self.good.borrow_mut().count(self.timer.now());
@@ -110,14 +124,7 @@ impl Scene {
     }
 }
 
-/// The answers and the limit in each second.
-#[derive(Clone, Debug)]
-struct Run {
-    good: Series,
-    limit: Vec<u32>,
-}
-
-fn run(client: &Client, seed: u64) -> Run {
+fn run(client: &Client, overload: Overload, end: u64, seed: u64) -> Series {
     let timer = ManualTimer::with_seed(seed);
     let upstream = Upstream::new("server").with_timer(timer.clone()).with_observer(&());
     let upstream = match client.limit {
@@ -134,41 +141,46 @@ fn run(client: &Client, seed: u64) -> Run {
         timer: timer.clone(),
         server: RefCell::default(),
         rng: RefCell::new(seeded(!seed)),
-        good: RefCell::new(Series::new(END)),
-        limits: RefCell::default(),
+        good: RefCell::new(Series::new(end)),
     };
     let (mut arrivals, mut at) = (seeded(seed), Duration::ZERO);
     let calls = std::iter::from_fn(|| loop {
         at += exponential(1.0 / PEAK, &mut arrivals);
-        if at >= Duration::from_secs(END) {
+        if at >= Duration::from_secs(end) {
             return None;
         }
-        if arrivals.random::<f64>() * PEAK < rate(at.as_secs_f64()) {
+        if arrivals.random::<f64>() * PEAK < (overload.rate)(at.as_secs_f64()) {
             return Some((at, scene.call(client, &upstream)));
         }
     });
-    drive_arrivals(&timer, Duration::from_secs(END), calls);
-    Run { good: scene.good.into_inner(), limit: scene.limits.into_inner() }
+    drive_arrivals(&timer, Duration::from_secs(end), calls);
+    scene.good.into_inner()
 }
 
-/// The runs of one client.
+/// The goodput of one client.
 #[derive(Debug)]
 pub struct Line {
-    pub name: String,
+    name: &'static str,
+    limit: Limit,
     /// The mean of all seeds for each second.
-    pub good: Vec<f64>,
-    limit: Vec<f64>,
+    good: Vec<f64>,
 }
 
+/// The clients under one overload.
 #[derive(Debug)]
 pub struct Measured {
-    pub lines: Vec<Line>,
-    fixed: Vec<Line>,
+    name: &'static str,
+    lasts: Range<usize>,
+    lines: Vec<Line>,
+    /// The goodput under the best fixed limit in a second.
+    capacity: f64,
 }
 
-pub fn measure(size: Size, progress: Progress<'_>) -> Measured {
-    let seeds = size.pick(2, 20);
-    let fixed = FIXED.map(|limit| Client {
+fn under(overload: Overload, size: Size, progress: Progress<'_>) -> Measured {
+    let seeds = size.pick(1, 10);
+    let lasts = overload.lasts.0..overload.lasts.1.min(size.pick(300, usize::MAX));
+    let fixed: &[u32] = size.pick(&[160], &FIXED);
+    let fixed = fixed.iter().map(|&limit| Client {
         name: "fixed",
         policy: ONCE,
         limit: Limit::Fixed(limit),
@@ -176,51 +188,51 @@ pub fn measure(size: Size, progress: Progress<'_>) -> Measured {
     });
     let clients: Vec<_> = CLIENTS.into_iter().chain(fixed).collect();
     let runs = on_all_cores(clients.len() * seeds, progress, |job| {
-        run(&clients[job / seeds], (job % seeds) as u64)
+        run(&clients[job / seeds], overload, lasts.end as u64, (job % seeds) as u64)
     });
-    let line = |(client, runs): (&Client, &[Run])| Line {
-        name: match client.limit {
-            Limit::Fixed(limit) => format!("fixed {limit}"),
-            _ => client.name.to_owned(),
-        },
-        good: Series::average(runs.iter().map(|run| &run.good)),
-        limit: (0..END as usize)
-            .map(|at| mean(runs.iter().map(|run| f64::from(run.limit.get(at).copied().unwrap_or(0)))))
-            .collect(),
+    let line = |(client, runs): (&Client, &[Series])| Line {
+        name: client.name,
+        limit: client.limit,
+        good: Series::average(runs),
     };
     let mut lines: Vec<_> = clients.iter().zip(runs.chunks(seeds)).map(line).collect();
     let fixed = lines.split_off(CLIENTS.len());
-    Measured { lines, fixed }
+    let capacity = fixed.iter().map(|line| line.over(lasts.clone())).fold(0.0, f64::max);
+    Measured { name: overload.name, lasts, lines, capacity }
+}
+
+pub fn measure(size: Size, progress: Progress<'_>) -> [Measured; 2] {
+    [
+        under(RAMP, size, &|done| progress(0.3 * done)),
+        under(PLATEAU, size, &|done| progress(0.3 + 0.7 * done)),
+    ]
 }
 
 impl Line {
     fn over(&self, over: Range<usize>) -> f64 {
         mean(self.good[over].iter().copied())
     }
+
+    /// Returns the least mean of ten seconds.
+    fn worst(&self, over: Range<usize>) -> f64 {
+        self.good[over].chunks_exact(10).map(|ten| mean(ten.iter().copied())).fold(f64::MAX, f64::min)
+    }
 }
 
-pub fn table(measured: &Measured) -> String {
-    measured
-        .lines
-        .iter()
-        .chain(&measured.fixed)
-        .map(|line| {
-            let tens: Vec<_> = (100..200).step_by(10).map(|at| format!("{:.0}({:.0})", line.over(at..at + 10), line.limit[at + 5])).collect();
-            format!("  {:<34} {}", line.name, tens.join(" "))
-        })
-        .collect::<Vec<_>>()
-        .join("\n")
-}
-
-pub fn checks(measured: &Measured) -> Vec<Check> {
-    let _ = (AtLeast(0.0, 0.0), AtMost(0.0, 0.0), OVERLOAD);
-    let capacity = measured.fixed.iter().map(|line| line.over(OVERLOAD)).fold(0.0, f64::max);
-    measured
-        .lines
-        .iter()
-        .map(|line| {
-            let share = 100.0 * line.over(OVERLOAD) / capacity;
-            Check::new(&line.name, AtLeast(90.0, 0.0), (share, 1, " %")).ours()
-        })
-        .collect()
+pub fn checks(measured: &[Measured; 2], size: Size) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for Measured { name, lasts, lines, capacity } in measured {
+        for line in lines {
+            let share = (100.0 * line.over(lasts.clone()) / capacity, 1, " %");
+            let what = format!("{name}, {}: goodput", line.name);
+            let bound = if line.limit == Limit::Learned { AtLeast(90.0, 0.0) } else { Below(90.0) };
+            checks.push(Check::new(what, bound, share).ours());
+            if line.limit == Limit::Learned {
+                let worst = (100.0 * line.worst(lasts.clone()) / capacity, 1, " %");
+                let bound = AtLeast(size.pick(75.0, 85.0), 0.0);
+                checks.push(Check::new("  in its worst ten seconds", bound, worst).ours());
+            }
+        }
+    }
+    checks
 }
