@@ -150,7 +150,12 @@ impl Law {
         if is_pressed && round.is_cut() {
             self.set_centre((self.centre * CUT).max(self.centre.min(f64::from(FIRST))));
             self.error = 0.0;
-            return self.begin(starts_high);
+            if self.stage != Stage::Refused {
+                return self.begin(starts_high);
+            }
+            // Also after a cut to 1, from where the slope would rise slowly.
+            self.limit = whole(self.centre, self.most);
+            return;
         }
         match self.stage {
             Stage::Refused if is_pressed => {
