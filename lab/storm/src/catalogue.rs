@@ -20,7 +20,7 @@ pub struct Outcome {
     pub table: Option<String>,
 }
 
-pub const CLAIMS: [Claim; 17] = [
+pub const CLAIMS: [Claim; 18] = [
     Claim {
         name: "jitter",
         title: "1  Jitter while 100 clients change one row (Brooker 2015)",
@@ -149,6 +149,15 @@ pub const CLAIMS: [Claim; 17] = [
         run: |size, progress| {
             let measured = claims::ramp::measure(size, progress);
             Outcome::of(claims::ramp::checks(&measured, size), None)
+        },
+    },
+    Claim {
+        name: "pairs",
+        title: "18  Pairs of parts after a shock",
+        run: |size, progress| {
+            let pairs = claims::pairs::measure(size, progress);
+            Outcome::of(claims::pairs::checks(&pairs), None)
+                .with_table(claims::pairs::table(&pairs))
         },
     },
 ];

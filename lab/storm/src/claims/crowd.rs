@@ -96,7 +96,8 @@ impl Line {
         mean(self.runs.iter().map(|run| {
             let all = || run.by_client.iter().copied().map(f64::from);
             let square = all().sum::<f64>().powi(2);
-            100.0 * square / (run.by_client.len() as f64 * all().map(|some| some * some).sum::<f64>())
+            100.0 * square
+                / (run.by_client.len() as f64 * all().map(|some| some * some).sum::<f64>())
         }))
     }
 }

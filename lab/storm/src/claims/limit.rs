@@ -69,9 +69,9 @@ pub(super) const PEERS: [Way; 5] =
 const EASY: f64 = 0.8;
 
 fn models(lasts: usize, size: Size) -> Vec<Model> {
-    let all = [2.0, 1.2].into_iter().flat_map(|load| {
-        [Way::Learned].into_iter().chain(PEERS).map(move |way| (way, load))
-    });
+    let all = [2.0, 1.2]
+        .into_iter()
+        .flat_map(|load| [Way::Learned].into_iter().chain(PEERS).map(move |way| (way, load)));
     let easy = [(Way::Learned, EASY), (Way::Envoy, EASY)];
     let model = |(way, load)| Service::ALL.map(|service| Model { way, service, load, lasts });
     // In a reduced run the others meet one distribution only.
@@ -126,7 +126,8 @@ impl Line {
     fn refused(&self) -> f64 {
         mean(self.each(|run| {
             let over = WARM..run.limit.len();
-            60.0 * run.sum(over.clone(), |second| f64::from(second.refused_here)) / over.len() as f64
+            60.0 * run.sum(over.clone(), |second| f64::from(second.refused_here))
+                / over.len() as f64
         }))
     }
 }
@@ -222,11 +223,7 @@ fn peers(measured: &Measured, size: Size) -> Vec<Check> {
             AtLeast(size.pick(60.0, 100.0), 0.0),
             (guarded, 0, ""),
         ),
-        row(
-            "Cinnamon, 2 x: limit drifts to",
-            AtLeast(size.pick(55.0, 100.0), 0.0),
-            (reset, 0, ""),
-        ),
+        row("Cinnamon, 2 x: limit drifts to", AtLeast(size.pick(55.0, 100.0), 0.0), (reset, 0, "")),
     ]);
     if size == Size::Full {
         let idles = measured.least(Way::Guard, 2.0, Line::goodput);

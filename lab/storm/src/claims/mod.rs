@@ -34,6 +34,7 @@ pub mod jitter;
 pub mod limit;
 pub mod moving;
 pub mod neighbour;
+pub mod pairs;
 mod peers;
 pub mod priority;
 pub mod quota;
@@ -41,6 +42,7 @@ pub mod ramp;
 pub mod sim;
 pub mod slots;
 pub mod storm;
+pub mod throttle;
 mod ways;
 
 pub use check::{Check, Published, Verdict};

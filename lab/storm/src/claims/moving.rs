@@ -135,19 +135,21 @@ impl Line {
 }
 
 pub fn checks(lines: &[Line]) -> Vec<Check> {
-    lines.iter().flat_map(|line| match line.change {
-        Change::Bursts => bursts(line),
-        Change::Mix => vec![
-            Check::new(
-                format!("{}: limit moves by", line.name()),
-                AtMost(20.0, 0.0),
-                (line.shift(), 0, " %"),
-            )
-            .ours(),
-        ],
-        Change::Capacity => capacity(line),
-    })
-    .collect()
+    lines
+        .iter()
+        .flat_map(|line| match line.change {
+            Change::Bursts => bursts(line),
+            Change::Mix => vec![
+                Check::new(
+                    format!("{}: limit moves by", line.name()),
+                    AtMost(20.0, 0.0),
+                    (line.shift(), 0, " %"),
+                )
+                .ours(),
+            ],
+            Change::Capacity => capacity(line),
+        })
+        .collect()
 }
 
 fn bursts(line: &Line) -> Vec<Check> {

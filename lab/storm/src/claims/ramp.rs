@@ -44,11 +44,8 @@ const RAMP: Overload = Overload {
     rate: |at| if at < WARM { 40.0 } else { (PEAK - 1.6 * (at - WARM - 25.0).abs()).max(0.0) },
     lasts: (130, 162),
 };
-const PLATEAU: Overload = Overload {
-    name: "plateau",
-    rate: |at| if at < WARM { 40.0 } else { PEAK },
-    lasts: (140, 720),
-};
+const PLATEAU: Overload =
+    Overload { name: "plateau", rate: |at| if at < WARM { 40.0 } else { PEAK }, lasts: (140, 720) };
 
 /// The parts of a client.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -144,13 +141,15 @@ fn run(client: &Client, overload: Overload, end: u64, seed: u64) -> Series {
         good: RefCell::new(Series::new(end)),
     };
     let (mut arrivals, mut at) = (seeded(seed), Duration::ZERO);
-    let calls = std::iter::from_fn(|| loop {
-        at += exponential(1.0 / PEAK, &mut arrivals);
-        if at >= Duration::from_secs(end) {
-            return None;
-        }
-        if arrivals.random::<f64>() * PEAK < (overload.rate)(at.as_secs_f64()) {
-            return Some((at, scene.call(client, &upstream)));
+    let calls = std::iter::from_fn(|| {
+        loop {
+            at += exponential(1.0 / PEAK, &mut arrivals);
+            if at >= Duration::from_secs(end) {
+                return None;
+            }
+            if arrivals.random::<f64>() * PEAK < (overload.rate)(at.as_secs_f64()) {
+                return Some((at, scene.call(client, &upstream)));
+            }
         }
     });
     drive_arrivals(&timer, Duration::from_secs(end), calls);
@@ -215,7 +214,10 @@ impl Line {
 
     /// Returns the least mean of ten seconds.
     fn worst(&self, over: Range<usize>) -> f64 {
-        self.good[over].chunks_exact(10).map(|ten| mean(ten.iter().copied())).fold(f64::MAX, f64::min)
+        self.good[over]
+            .chunks_exact(10)
+            .map(|ten| mean(ten.iter().copied()))
+            .fold(f64::MAX, f64::min)
     }
 }
 

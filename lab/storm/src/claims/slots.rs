@@ -121,7 +121,8 @@ pub(super) fn run(scene: &Scene<'_>, seed: u64) -> Run {
                     continue;
                 }
                 second.arrived += 1;
-                let client = if scene.clients == 1 { 0 } else { rng.random_range(0..scene.clients) };
+                let client =
+                    if scene.clients == 1 { 0 } else { rng.random_range(0..scene.clients) };
                 let Some(entered) = gates[client].enter(now) else {
                     second.refused_here += 1;
                     continue;
