@@ -51,7 +51,7 @@ const IN_ALL: Duration = Duration::from_secs(5);
 const SHOCK: Range<usize> = 20..30;
 /// The seconds within which a pair must recover.
 const SOON: f64 = 20.0;
-/// The same with a quota.
+/// The time is longer with a quota, whose line empties slowly.
 const IN_LINE: f64 = 60.0;
 
 /// A shock.
@@ -270,7 +270,7 @@ pub fn table(pairs: &[Pair]) -> String {
     lines.join("\n")
 }
 
-/// What a pair promises.
+/// The promise about a pair.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Promise {
     /// It recovers soon.
