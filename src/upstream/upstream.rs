@@ -225,6 +225,12 @@ impl<M> Upstream<M> {
         AtCost::new(self, cost)
     }
 
+    /// Sets the priority of one call in the queues of the bulkhead and of the quota:
+    /// `.on(UPSTREAM.at_priority(7))`. See [`AtCost::with_priority`].
+    pub const fn at_priority(&self, priority: u8) -> AtCost<'static, &Self> {
+        AtCost::new(self, Cost::new()).with_priority(priority)
+    }
+
     /// Adds an observer for one call: `.on(UPSTREAM.observed_by(&progress))`.
     pub fn observed_by<'a, O: Observe + ?Sized>(
         &'a self,
