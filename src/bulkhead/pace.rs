@@ -5,9 +5,9 @@
 /// began: permits that were taken at once are also released at once, so a first turn says little.
 ///
 /// A line moves if its oldest waiter has waited for less than a permit is held. Otherwise the newest
-/// waiter goes first: its caller still waits, and that of the oldest has often given up. Nichols and
-/// Jacobson (CoDel, 2012) also take the wait of the oldest for the sign of a standing queue, and the
-/// adaptive LIFO of Maurer ("Fail at Scale", 2015) turns the order.
+/// waiter goes first: its caller still waits, and that of the oldest has often given up. "Controlling
+/// Queue Delay" (Nichols and Jacobson 2012) also takes the wait of the oldest for the sign of a standing
+/// queue, and the adaptive LIFO of "Fail at Scale" (Maurer 2015) turns the order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     began: u64,

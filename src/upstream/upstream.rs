@@ -366,7 +366,7 @@ impl<M: Timer> Upstream<M> {
 impl<M> fmt::Debug for Upstream<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Parts { name, observer, budget, breaker, cooldown, bulkhead, quota, .. } = &self.parts;
-        let adaptive = &self.parts.adaptive;
+        let Parts { throttle, adaptive, .. } = &self.parts;
         let mut debug = f.debug_struct("Upstream");
         debug
             .field("name", name)
@@ -376,6 +376,7 @@ impl<M> fmt::Debug for Upstream<M> {
             .field("cooldown", cooldown)
             .field("bulkhead", bulkhead)
             .field("quota", quota)
+            .field("throttle", throttle)
             .field("adaptive_timeout", adaptive);
         #[cfg(feature = "fleet")]
         debug.field("fleet", &self.parts.fleet);
