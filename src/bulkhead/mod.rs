@@ -5,9 +5,10 @@ mod bulkhead;
 mod law;
 mod learner;
 mod learning;
+mod pace;
 mod queue;
 mod round;
 mod waiting;
 
 pub use self::bulkhead::Bulkhead;
-pub(crate) use waiting::Entry;
+pub(crate) use waiting::{Entry, Newcomer, Turn};

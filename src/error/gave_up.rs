@@ -180,8 +180,8 @@ impl<E> GaveUp<E> {
     ///   hint cap or the time left, or no attempt or budget was left, or the token was cancelled
     ///   before the wait. A call cancelled during the wait has no such value.
     /// * The reason is [`StopReason::Open`]. The breaker will let calls through after the wait.
-    /// * The reason is [`StopReason::Deadline`] and a cooldown or a quota holds the next attempt for
-    ///   longer than the time left.
+    /// * The reason is [`StopReason::Deadline`] and a cooldown, a quota or the queue of a bulkhead holds
+    ///   the next attempt for longer than the time left. For the queue it is an estimate.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         self.0.facts.retry_after

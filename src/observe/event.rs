@@ -219,6 +219,14 @@ pub enum EventKind<'a> {
         /// The number of waits and refusals, at most 1,048,575.
         times: u64,
     },
+    /// A refusal has lowered the learned limit of the bulkhead. Once for all attempts that began before.
+    #[non_exhaustive]
+    Lowered {
+        /// The limit before.
+        before: u32,
+        /// The limit now.
+        after: u32,
+    },
     /// The quota has found that a limit of the provider is not the configured one.
     Learned(Finding),
     /// The upstream's breaker made a transition.
@@ -368,6 +376,7 @@ impl EventKind<'_> {
             Self::GaveUp { .. } => "gave_up",
             Self::Limiting { .. } => "limiting",
             Self::Relieved { .. } => "relieved",
+            Self::Lowered { .. } => "lowered",
             Self::Learned(_) => "learned",
             Self::Breaker(_) => "breaker",
             #[cfg(feature = "fleet")]

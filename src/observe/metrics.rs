@@ -35,6 +35,7 @@ use crate::verdict::{Cut, Health};
 /// | `resile_breaker_open` | gauge | | 0 while the breaker is closed; 1 while it is open, half-open or isolated |
 /// | `resile_budget_tokens` | gauge | | retries that the budget can pay for |
 /// | `resile_bulkhead_limit` | gauge | | limit of the bulkhead, the one of now if it is learned |
+/// | `resile_bulkhead_cuts_total` | counter | | refusals that lowered the learned limit, once for all attempts that began before |
 /// | `resile_bulkhead_in_flight` | gauge | | attempts in the bulkhead |
 /// | `resile_bulkhead_waiting` | gauge | | attempts in the bulkhead's queue |
 /// | `resile_quota_level` | gauge | `dimension`: `requests`, `input`, `output`, `tokens` | units left of the quota; a debt is negative |
@@ -198,6 +199,9 @@ fn publish(event: &Event<'_>, name: &SharedString) {
         EventKind::Fleet(status) => {
             count("resile_fleet_transitions_total", "to", status.state.as_str());
         }
+        EventKind::Lowered { .. } => {
+            counter!("resile_bulkhead_cuts_total", "upstream" => name.clone()).increment(1);
+        }
         EventKind::Learned(finding) => found(name, &finding),
         EventKind::Lost { .. } => {}
     }
@@ -302,6 +306,10 @@ fn describe() {
     );
     describe_gauge!("resile_budget_tokens", "Retries that the budget can pay for.");
     describe_gauge!("resile_bulkhead_limit", "Limit of the bulkhead.");
+    describe_counter!(
+        "resile_bulkhead_cuts_total",
+        "Refusals that lowered the learned limit of the bulkhead."
+    );
     describe_gauge!("resile_bulkhead_in_flight", "Attempts in the bulkhead.");
     describe_gauge!("resile_bulkhead_waiting", "Attempts in the bulkhead's queue.");
     describe_gauge!(

@@ -46,15 +46,7 @@ impl fmt::Display for Event<'_> {
             }
             EventKind::Denied { attempts, by } => {
                 write!(f, "hedge not started after attempt {attempts} of {allowed}: ")?;
-                f.write_str(match by {
-                    Some(HeldBy::Budget) => "the retry budget is spent",
-                    Some(HeldBy::Bulkhead) => "the bulkhead is full",
-                    Some(HeldBy::Quota) => "the quota is used up",
-                    Some(HeldBy::Cooldown) => "a cooldown holds calls",
-                    Some(HeldBy::Throttle) => "the throttle refuses",
-                    Some(HeldBy::Breaker) => "the circuit breaker is open",
-                    None => "the call is about to end",
-                })
+                f.write_str(denial(by))
             }
             EventKind::Lost { attempt: lost } => {
                 write!(f, "attempt {lost} of {allowed} dropped: another attempt ended the call")
@@ -104,6 +96,10 @@ impl fmt::Display for Event<'_> {
             EventKind::Limiting { by, limit, hold } => self.write_limiting(f, by, limit, hold),
             EventKind::Relieved { by, lasted, times } => {
                 write_relieved(f, by, lasted, times, self.shadow_of(by))
+            }
+            EventKind::Lowered { before, after } => {
+                write!(f, "bulkhead limit lowered from {before} to {after}: ")?;
+                f.write_str("the upstream refused an attempt")
             }
             EventKind::Learned(finding) => write_finding(f, &finding),
             EventKind::Breaker(transition) => transition.fmt(f),
@@ -161,6 +157,19 @@ impl Event<'_> {
             }
             HeldBy::Breaker => f.write_str("the circuit breaker is open"),
         }
+    }
+}
+
+/// Returns why a hedge was not started.
+const fn denial(by: Option<HeldBy>) -> &'static str {
+    match by {
+        Some(HeldBy::Budget) => "the retry budget is spent",
+        Some(HeldBy::Bulkhead) => "the bulkhead is full",
+        Some(HeldBy::Quota) => "the quota is used up",
+        Some(HeldBy::Cooldown) => "a cooldown holds calls",
+        Some(HeldBy::Throttle) => "the throttle refuses",
+        Some(HeldBy::Breaker) => "the circuit breaker is open",
+        None => "the call is about to end",
     }
 }
 

@@ -32,8 +32,8 @@ pub enum StopReason {
     Open,
     /// The throttle refused the attempt by chance, because the upstream refuses too many.
     Throttled,
-    /// The queue of the bulkhead or of the quota was full, or the wait in the bulkhead's queue took
-    /// too long.
+    /// The queue of the bulkhead or of the quota was full, the wait in the bulkhead's queue took too
+    /// long, or a call that goes first took the place in it.
     Full,
     /// The cost was larger than the burst of the quota. No wait helps. The numbers are in
     /// [`GaveUp::too_large`](crate::GaveUp::too_large).

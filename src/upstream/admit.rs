@@ -48,9 +48,16 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     }
 
     /// Asks the cooldown, the throttle, the bulkhead, the quota and the breaker to admit an attempt. `now` is the
-    /// clock reading if known. Without a `waker` the attempt does not queue.
+    /// clock reading if known. Without a `waker` the attempt does not queue. The call ends at
+    /// `ends_at`.
     #[inline]
-    pub(crate) fn admit(&mut self, slot: usize, now: Option<u64>, waker: Option<&Waker>) -> Admit {
+    pub(crate) fn admit(
+        &mut self,
+        slot: usize,
+        now: Option<u64>,
+        waker: Option<&Waker>,
+        ends_at: u64,
+    ) -> Admit {
         if !X::ALONE && lending::is_within_any() && self.take_inward(slot) {
             return Admit::Moved;
         }
@@ -83,7 +90,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             }
         }
         if parts.bulkhead.is_some() && !held.is_some() {
-            if let Some(admission) = enter(held, parts, waker, &owned) {
+            if let Some(admission) =
+                enter(held, parts, &self.target.demand(), waker, &owned, ends_at)
+            {
                 return admission;
             }
         }

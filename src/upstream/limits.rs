@@ -87,6 +87,15 @@ fn tell_all<X: Endpoint<Timer: Timer>>(target: &X, findings: &Findings) {
     }
 }
 
+/// Tells the observer that a refusal has lowered the learned limit of the bulkhead.
+#[cold]
+#[inline(never)]
+pub(super) fn tell_lowered<X: Endpoint>(target: &X, now: u64, before: u32, after: u32) {
+    if let Some(parts) = target.parts().filter(|_| target.listens()) {
+        emit(target, parts, now, EventKind::Lowered { before, after });
+    }
+}
+
 const MS: u64 = 1_000_000;
 
 fn emit<X: Endpoint>(target: &X, parts: &Parts, now: u64, kind: EventKind<'_>) {

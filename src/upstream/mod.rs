@@ -68,6 +68,7 @@ mod nested;
 mod parts;
 mod pay;
 mod payment;
+mod priority;
 mod progress;
 mod report;
 mod reservation;
@@ -86,6 +87,7 @@ pub use explain::{Explained, markers};
 pub(crate) use guard::Guard;
 pub(crate) use held::Admit;
 pub(crate) use parts::{Name, Parts};
+pub(crate) use priority::Around;
 pub(crate) use progress::Refuser;
 #[cfg(feature = "fleet")]
 pub use shared::{Resource, Shared};

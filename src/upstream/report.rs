@@ -135,10 +135,11 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             Some(throttle) => throttle.note_accepted(reads.then_some(now)),
             None => {}
         }
+        let mut lowered = None;
         if let (Some(bulkhead), Some(began)) = (learning, began.known()) {
             let draw = || owned.draw_within(0..=1) == 1;
             match outcome.health {
-                Health::Throttling => bulkhead.learn_refused(began, now),
+                Health::Throttling => lowered = bulkhead.learn_refused(began, now),
                 Health::Healthy => bulkhead.learn(began, now, draw),
                 Health::Failing if is_cut => bulkhead.learn_cut(began, now, draw),
                 Health::Failing => bulkhead.learn_failed(began, now, draw),
@@ -148,6 +149,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         drop(permit); // an end of a strain asks for room
         if new_hold.is_some() {
             limits::note(&self.target, HeldBy::Cooldown, new_hold);
+        }
+        if let Some((before, after)) = lowered {
+            limits::tell_lowered(&self.target, now, before, after);
         }
         if let Some(findings) = &findings {
             limits::tell(&self.target, findings);

@@ -225,6 +225,12 @@ impl<M> Upstream<M> {
         AtCost::new(self, cost)
     }
 
+    /// Sets the priority of one call in the queues of the bulkhead and of the quota:
+    /// `.on(UPSTREAM.at_priority(7))`. See [`AtCost::with_priority`].
+    pub const fn at_priority(&self, priority: u8) -> AtCost<'static, &Self> {
+        AtCost::new(self, Cost::new()).with_priority(priority)
+    }
+
     /// Adds an observer for one call: `.on(UPSTREAM.observed_by(&progress))`.
     pub fn observed_by<'a, O: Observe + ?Sized>(
         &'a self,
@@ -360,7 +366,7 @@ impl<M: Timer> Upstream<M> {
 impl<M> fmt::Debug for Upstream<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Parts { name, observer, budget, breaker, cooldown, bulkhead, quota, .. } = &self.parts;
-        let adaptive = &self.parts.adaptive;
+        let Parts { throttle, adaptive, .. } = &self.parts;
         let mut debug = f.debug_struct("Upstream");
         debug
             .field("name", name)
@@ -370,6 +376,7 @@ impl<M> fmt::Debug for Upstream<M> {
             .field("cooldown", cooldown)
             .field("bulkhead", bulkhead)
             .field("quota", quota)
+            .field("throttle", throttle)
             .field("adaptive_timeout", adaptive);
         #[cfg(feature = "fleet")]
         debug.field("fleet", &self.parts.fleet);

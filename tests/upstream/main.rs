@@ -9,6 +9,7 @@ mod breaker;
 mod budget;
 mod bulkhead;
 mod bulkhead_calls;
+mod bulkhead_line;
 mod call_waits;
 mod calls_at_limits;
 mod calls_within_calls;
