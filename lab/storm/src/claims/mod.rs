@@ -35,6 +35,7 @@ pub mod limit;
 pub mod moving;
 pub mod neighbour;
 pub mod pairs;
+pub mod partition;
 mod peers;
 pub mod priority;
 pub mod quota;
