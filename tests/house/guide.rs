@@ -155,7 +155,9 @@ fn each_chapter_leads_to_the_next() {
 /// rustdoc ends raw HTML at the first blank line.
 #[test]
 fn pictures_of_the_guide_are_whole() {
-    for picture in ["parts", "limit", "collapse", "storm", "fleet", "quota", "priority", "fleet-redis"] {
+    for picture in
+        ["parts", "limit", "collapse", "storm", "fleet", "quota", "priority", "fleet-redis"]
+    {
         let svg = read(&format!("docs/{picture}.svg"));
         assert!(svg.starts_with("<svg "), "{picture}");
         assert!(svg.lines().all(|line| !line.trim().is_empty()), "{picture}: a blank line");

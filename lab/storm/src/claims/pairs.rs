@@ -1,18 +1,19 @@
 //! Pairs of parts are stable too: after a shock the goodput comes back.
 //!
 //! Two parts that are stable alone can keep each other from recovering ("Ghosted", arXiv 2606.00942). So
-//! each pair of nine parts meets two shocks. A server has 10 slots, a call takes it 100 ms, and 70 calls
-//! a second come. It queues 200 requests and refuses more. It also works on requests whose client has
-//! gone. A client waits 1 s for an answer and 5 s in all, so a full queue answers nobody in time. From 20 s to
-//! 30 s the server stands still, or takes ten times as long.
+//! each pair of nine parts meets two shocks. A server has 10 slots, and a call takes it 100 ms. It gets
+//! 70 % or 85 % of the calls that it can do. It queues 200 requests and refuses more, and it also works
+//! on requests whose client has gone. A client waits 1 s for an answer and 5 s in all, so a full queue
+//! answers nobody in time. From 20 s to 30 s the server stands still, or takes ten times as long.
 //!
-//! A pair has recovered when the goodput of five seconds is 95 % of that before the shock, and stays so.
+//! A pair has recovered when the goodput of five seconds is 95 % of that before the shock, and its mean
+//! stays so.
 //!
 //! A retry or a hedge alone does not recover: the requests that it adds fill the queue again, and each
-//! of them waits longer than its client. What sends less of them is a brake: a budget, a breaker or a
-//! learned limit. A quota is one because it learns a lower limit from the refusals. That takes it a
-//! minute, and a quota without it that has the rate of the server does not recover with retries. A cooldown delays
-//! them, a throttle counts refusals but no timeouts, and an adaptive timeout sends them sooner.
+//! of them waits longer than its client. A brake is what makes them fewer: a budget or a learned limit,
+//! and for a retry also a breaker. A quota is one because it learns a lower limit from the refusals. That
+//! takes a minute, and without it a quota with the rate of the server is no brake. A cooldown delays the
+//! requests, a throttle counts refusals but no timeouts, and an adaptive timeout sends them sooner.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -43,16 +44,16 @@ const HEDGE: usize = 1;
 const SLOTS: usize = 10;
 const QUEUE: usize = 200;
 const TAKES: f64 = 0.1;
-/// The calls in a second.
-const RATE: f64 = 70.0;
+/// The calls in a second: 70 % and 85 % of what the server can do.
+const RATES: [f64; 2] = [70.0, 85.0];
 const TIMEOUT: Duration = Duration::from_secs(1);
 const IN_ALL: Duration = Duration::from_secs(5);
 /// The seconds of the shock.
 const SHOCK: Range<usize> = 20..30;
 /// The seconds within which a pair must recover.
-const SOON: f64 = 20.0;
+const SOON: f64 = 30.0;
 /// The time is longer with a quota, whose line empties slowly.
-const IN_LINE: f64 = 60.0;
+const IN_LINE: f64 = 90.0;
 
 /// A shock.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -184,7 +185,7 @@ fn upstream(parts: [bool; PARTS.len()], timer: &ManualTimer) -> Upstream<ManualT
     upstream
 }
 
-fn run(parts: [bool; PARTS.len()], shock: Shock, end: usize, seed: u64) -> Series {
+fn run(parts: [bool; PARTS.len()], rate: f64, shock: Shock, end: usize, seed: u64) -> Series {
     let timer = ManualTimer::with_seed(seed);
     let scene = Scene {
         parts,
@@ -200,59 +201,55 @@ fn run(parts: [bool; PARTS.len()], shock: Shock, end: usize, seed: u64) -> Serie
     };
     // Each call comes at random in a slice of its own, so a second has the same number of calls.
     let mut arrivals = seeded(seed);
-    let calls = (0..(end as f64 * RATE) as u32).map(|number| {
-        (seconds((f64::from(number) + arrivals.random::<f64>()) / RATE), scene.call())
+    let calls = (0..(end as f64 * rate) as u32).map(|number| {
+        (seconds((f64::from(number) + arrivals.random::<f64>()) / rate), scene.call())
     });
     drive_arrivals(&scene.timer, Duration::from_secs(end as u64), calls);
     scene.good.into_inner()
 }
 
-/// Returns the seconds from the end of the shock to the recovery. `None` if there is none.
+/// Returns the seconds from the end of the shock to the recovery. `None` if there is none. Beyond the first
+/// five seconds the mean counts, because the goodput of a busy server varies by chance.
 fn recovery(good: &Series) -> Option<usize> {
     const WINDOW: usize = 5;
-    let before = good.mean(SHOCK.start - 10..SHOCK.start);
-    let last = good.len() - WINDOW - 1;
-    let is_good = |from: &usize| good.mean(*from..*from + WINDOW) >= 0.95 * before;
-    let bad = (SHOCK.end..=last).rev().find(|from| !is_good(from));
-    match bad {
-        None => Some(0),
-        Some(from) if from == last => None,
-        Some(from) => Some(from + 1 - SHOCK.end),
-    }
+    let enough = 0.95 * good.mean(SHOCK.start - 10..SHOCK.start);
+    let end = good.len() - 1;
+    let recovered = |from: &usize| {
+        good.mean(*from..*from + WINDOW) >= enough && good.mean(*from..end) >= enough
+    };
+    (SHOCK.end..end - 2 * WINDOW).find(recovered).map(|at| at - SHOCK.end)
 }
 
 /// A pair of parts, or one part alone.
 #[derive(Debug)]
 pub struct Pair {
     parts: (usize, usize),
-    /// The latest recovery of all seeds after each shock, in seconds.
-    recovers: [Option<usize>; SHOCKS.len()],
+    /// The latest recovery of all runs in seconds, whatever the load and the shock.
+    recovers: Option<usize>,
 }
 
 pub fn measure(size: Size, progress: Progress<'_>) -> Vec<Pair> {
-    let (seeds, end) = size.pick((1, 80), (5, 180));
+    let (seeds, end) = size.pick((1, 100), (5, 180));
+    let rates: &[f64] = size.pick(&RATES[..1], &RATES);
     let all = PARTS.len();
     let pairs: Vec<_> = (0..all).flat_map(|one| (one..all).map(move |two| (one, two))).collect();
-    let runs = on_all_cores(pairs.len() * SHOCKS.len() * seeds, progress, |job| {
-        let (one, two) = pairs[job / seeds / SHOCKS.len()];
+    let each = seeds * SHOCKS.len() * rates.len();
+    let runs = on_all_cores(pairs.len() * each, progress, |job| {
+        let (one, two) = pairs[job / each];
         let mut parts = [false; PARTS.len()];
         (parts[one], parts[two]) = (true, true);
-        recovery(&run(parts, SHOCKS[job / seeds % SHOCKS.len()], end, (job % seeds) as u64))
+        let scene = job % each / seeds;
+        let (rate, shock) = (rates[scene / SHOCKS.len()], SHOCKS[scene % SHOCKS.len()]);
+        recovery(&run(parts, rate, shock, end, (job % seeds) as u64))
     });
     let latest = |runs: &[Option<usize>]| {
         runs.iter().copied().try_fold(0, |latest, run| Some(run?.max(latest)))
     };
-    let of_pair = |(&parts, runs): (&(usize, usize), &[Option<usize>])| Pair {
+    let pair = |(&parts, runs): (&(usize, usize), &[Option<usize>])| Pair {
         parts,
-        recovers: [latest(&runs[..seeds]), latest(&runs[seeds..])],
+        recovers: latest(runs),
     };
-    pairs.iter().zip(runs.chunks(seeds * SHOCKS.len())).map(of_pair).collect()
-}
-
-impl Pair {
-    fn recovers(&self) -> Option<usize> {
-        Some(self.recovers[0]?.max(self.recovers[1]?))
-    }
+    pairs.iter().zip(runs.chunks(each)).map(pair).collect()
 }
 
 /// Returns the recovery of each pair in seconds, whatever the shock. On the diagonal a part is alone.
@@ -262,7 +259,7 @@ pub fn table(pairs: &[Pair]) -> String {
     for (one, name) in PARTS.iter().enumerate() {
         let mut line = format!("  {} {name:<10}{}", one + 1, " ".repeat(7 * one));
         for pair in pairs.iter().filter(|pair| pair.parts.0 == one) {
-            let cell = pair.recovers().map_or("never".to_owned(), |at| at.to_string());
+            let cell = pair.recovers.map_or("never".to_owned(), |at| at.to_string());
             line += &format!("{cell:>7}");
         }
         lines.push(line);
@@ -277,7 +274,7 @@ enum Promise {
     Soon,
     /// A quota makes calls wait in line, and learns a lower limit from the refusals of the shock.
     InLine,
-    /// A retry or a hedge without a part that limits it. It may never recover.
+    /// A retry or a hedge without a part that brakes it. It may never recover.
     Forbidden,
 }
 
@@ -287,12 +284,13 @@ impl Pair {
     }
 
     fn promise(&self) -> Promise {
-        let any = |names: &[&str]| names.iter().any(|name| self.has(name));
-        if any(&["budget", "breaker", "learned"]) && !self.has("quota") {
-            Promise::Soon
-        } else if self.has("quota") {
+        let adds = self.has("retry") || self.has("hedge");
+        // A breaker closes after its pause, and the hedges of the first slow calls open it again.
+        let has_brake =
+            self.has("budget") || self.has("learned") || self.has("breaker") && !self.has("hedge");
+        if self.has("quota") {
             Promise::InLine
-        } else if any(&["retry", "hedge"]) {
+        } else if adds && !has_brake {
             Promise::Forbidden
         } else {
             Promise::Soon
@@ -312,18 +310,18 @@ pub fn checks(pairs: &[Pair]) -> Vec<Check> {
         .iter()
         .map(|pair| {
             let within = if pair.promise() == Promise::InLine { IN_LINE } else { SOON };
-            let at = pair.recovers().map_or(f64::INFINITY, |at| at as f64);
+            let at = pair.recovers.map_or(f64::INFINITY, |at| at as f64);
             Check::new(pair.name(), AtMost(within, 0.0), (at, 0, " s")).ours()
         })
         .collect();
     // Each of them keeps the server busy with requests that nobody waits for. If none did, the shocks
     // would prove nothing.
-    let stay = forbidden.iter().filter(|pair| pair.recovers().is_none()).count();
+    let stay = forbidden.iter().filter(|pair| pair.recovers.is_none()).count();
     let named = forbidden.len() as f64;
     checks.push(
         Check::new(
             "retry or hedge without a brake: pairs that stay down",
-            AtLeast(named - 2.0, 0.0),
+            AtLeast(named - 3.0, 0.0),
             (stay as f64, 0, &format!(" of {named}")),
         )
         .ours(),

@@ -114,9 +114,8 @@ pub struct Measured {
 
 pub fn measure(size: Size, progress: Progress<'_>) -> Measured {
     let (seeds, lasts) = size.pick((1, 30), (5, 180));
-    let runs = on_all_cores(2 * seeds, progress, |job| {
-        run(job >= seeds, lasts, (job % seeds) as u64)
-    });
+    let runs =
+        on_all_cores(2 * seeds, progress, |job| run(job >= seeds, lasts, (job % seeds) as u64));
     let (alike, prioritised) = runs.split_at(seeds);
     Measured {
         alike: [0, 1].map(|level| mean(alike.iter().map(|run| run[level]))),

@@ -108,7 +108,7 @@ claim!(
     |size| { claims::moving::checks(&claims::moving::measure(size, NO_PROGRESS)) }
 );
 claim!(many_clients_learn_their_shares, many_clients_learn_their_shares_in_full, |size| {
-    claims::crowd::checks(&claims::crowd::measure(size, NO_PROGRESS))
+    claims::crowd::checks(&claims::crowd::measure(size, NO_PROGRESS), size)
 });
 claim!(a_hint_freezes_no_limit, a_hint_freezes_no_limit_in_full, |size| {
     claims::freeze::checks(&claims::freeze::measure(size, NO_PROGRESS))
