@@ -48,6 +48,8 @@ const TAKES: f64 = 0.1;
 const RATES: [f64; 2] = [70.0, 85.0];
 const TIMEOUT: Duration = Duration::from_secs(1);
 const IN_ALL: Duration = Duration::from_secs(5);
+/// The time until a refusal arrives.
+const REFUSES: Duration = Duration::from_millis(1);
 /// The seconds of the shock.
 const SHOCK: Range<usize> = 20..30;
 /// The seconds within which a pair must recover.
@@ -116,15 +118,9 @@ struct Scene {
 
 impl Scene {
     async fn ask(&self) -> Result<(), Overloaded> {
-        let taken = self.server.borrow_mut().take(self.timer.now(), &mut self.rng.borrow_mut());
-        match taken {
-            Some(takes) => self.timer.sleep(takes).await,
-            None => {
-                self.timer.sleep(Duration::from_millis(1)).await;
-                return Err(Overloaded);
-            }
-        }
-        Ok(())
+        let until = self.server.borrow_mut().take(self.timer.now(), &mut self.rng.borrow_mut());
+        self.timer.sleep(until.unwrap_or(REFUSES)).await;
+        until.map(drop).ok_or(Overloaded)
     }
 
     async fn hedged(&self) -> Result<(), GaveUp<Overloaded>> {
@@ -254,17 +250,18 @@ pub fn measure(size: Size, progress: Progress<'_>) -> Vec<Pair> {
 
 /// Returns the recovery of each pair in seconds, whatever the shock. On the diagonal a part is alone.
 pub fn table(pairs: &[Pair]) -> String {
-    let numbers: String = (1..=PARTS.len()).map(|number| format!("{number:>7}")).collect();
-    let mut lines = vec![format!("  {:<12}{numbers}", "recovery, s")];
-    for (one, name) in PARTS.iter().enumerate() {
-        let mut line = format!("  {} {name:<10}{}", one + 1, " ".repeat(7 * one));
-        for pair in pairs.iter().filter(|pair| pair.parts.0 == one) {
-            let cell = pair.recovers.map_or("never".to_owned(), |at| at.to_string());
-            line += &format!("{cell:>7}");
-        }
-        lines.push(line);
-    }
-    lines.join("\n")
+    let numbers = (1..=PARTS.len()).map(|number| number.to_string());
+    let row = |name: &str, empty: usize, cells: Vec<String>| {
+        let cells = cells.into_iter().map(|cell| format!("{cell:>7}"));
+        format!("  {name:<12}{}{}", " ".repeat(7 * empty), cells.collect::<Vec<_>>().concat())
+    };
+    let of = |(one, name): (usize, &&str)| {
+        let cell = |pair: &Pair| pair.recovers.map_or("never".to_owned(), |at| at.to_string());
+        let cells = pairs.iter().filter(|pair| pair.parts.0 == one).map(cell).collect();
+        row(&format!("{} {name}", one + 1), one, cells)
+    };
+    let head = row("recovery, s", 0, numbers.collect());
+    std::iter::once(head).chain(PARTS.iter().enumerate().map(of)).collect::<Vec<_>>().join("\n")
 }
 
 /// The promise about a pair.
