@@ -3,16 +3,16 @@
 //! The guide has a chapter on [testing](crate::guide::testing).
 //!
 //! A retry is only tested when a call fails. Put [`chaos`](crate::ResilienceExt::chaos) innermost
-//! on a call, beneath its timeouts and breakers. The call then fails, hangs, slows down or panics
-//! at the rates that you set. With a seed, the fault of the nth call depends only on the seed and n.
-//! A failed test therefore fails again in the same way.
+//! on a call, beneath its timeouts and breakers, and the call fails, hangs, slows down or panics at
+//! the rates that you set. With a seed, the fault of the nth call depends only on the seed and n,
+//! so a failed test fails again in the same way.
 //!
 //! # When not
 //!
-//! * In production, unless you intend an outage. The rates become real failures. The feature
+//! * In production, unless you intend an outage. The rates become real failures, so the feature
 //!   `chaos` is for dev-dependencies. No other part of the crate needs it.
 //! * For a fixed sequence such as two failures and then a success. Faults are drawn from the seed
-//!   and do not depend on the content of a call. A closure with a counter is clearer.
+//!   and do not depend on the content of a call, so a closure with a counter is clearer.
 
 use std::fmt;
 use std::pin::Pin;
@@ -32,11 +32,12 @@ use crate::upstream::{Endpoint, NoUpstream, Target};
 /// counts as 0. A rate above 1 counts as 1. If the rates add up to more than 1, panics come first
 /// and hangs second. Latency is drawn separately and delays the call or its fault.
 ///
-/// With a seed, the nth draw is the nth output of `SplitMix64` from the seed (Steele, Lea and Flood,
-/// "Fast splittable pseudorandom number generators", OOPSLA 2014). The draws therefore do not depend
-/// on the version of a random number crate. They do not depend on the delays of retries either: the
-/// faults of the nth call stay the same when a policy changes. Calls are numbered in the order of
-/// their first polls. Concurrent calls get the same faults again only if this order is the same.
+/// With a seed, the nth draw is the nth output of `SplitMix64` from the seed (Steele, Lea and
+/// Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). The draws therefore do
+/// not depend on the version of a random number crate. They do not depend on the delays of retries
+/// either: the faults of the nth call stay the same when a policy changes. Calls are numbered in
+/// the order of their first polls, so concurrent calls get the same faults again only if this order
+/// is the same.
 ///
 /// Without a seed, the draws come from the [timer](crate::time::Timer::draw) of the call.
 ///
