@@ -132,7 +132,7 @@ impl Backoff {
         self
     }
 
-    /// Returns the longest delay, jitter included. [`Duration::MAX`] is no cap.
+    /// Returns the longest delay, jitter included. [`Duration::MAX`] means no cap.
     #[must_use]
     pub const fn cap(&self) -> Duration {
         self.cap

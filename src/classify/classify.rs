@@ -11,7 +11,7 @@ use crate::verdict::{Cut, Verdict};
 ///
 /// A closure such as `|e: &MyError| e.is_transient()` is a classifier. It may return a `bool` (true
 /// is [`Verdict::transient`], false is [`Verdict::fatal`]), a [`Verdict`] or an `Option<Verdict>`
-/// (`None` is no opinion). A pair of classifiers asks the second one if the first one has no
+/// (`None` means no opinion). A pair of classifiers asks the second one if the first one has no
 /// opinion. A classifier can be passed by value, in an `Arc` or as `&dyn Classify<E>`.
 ///
 /// # Cut attempts

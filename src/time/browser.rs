@@ -13,8 +13,8 @@ use super::script::{SCRIPT, Script};
 /// whole second or to a whole minute. Some browsers stop the clock while the machine sleeps. The
 /// drop of a sleep clears its timeout.
 ///
-/// Nothing can block a page, so [`park`](Timer::park) returns at once. A blocking run thus keeps
-/// its thread busy until the wait is over. Await [`Run::next`](crate::Run::next) instead.
+/// Nothing can block a page, so [`park`](Timer::park) returns at once and a blocking run keeps its
+/// thread busy until the wait is over. Await [`Run::next`](crate::Run::next) instead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BrowserTimer;
