@@ -44,7 +44,7 @@ where
         }
     }
 
-    /// Does the work of [`begin`](Self::begin) for any attempt. `elapsed` is the time since the start
+    /// Begins any attempt as [`begin`](Self::begin) begins one. `elapsed` is the time since the start
     /// if an attempt of this poll has just finished, as [`finish`](Self::finish) returns it.
     #[inline]
     pub(super) fn begin_next(
@@ -138,7 +138,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         begins
     }
 
-    /// Does the work of [`CallState::begin_next`] with the answer of the token.
+    /// Begins as [`CallState::begin_next`] does, with the answer of the token.
     #[inline(never)] // compiled once for all call sites
     fn begin(
         &mut self,

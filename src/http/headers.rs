@@ -128,7 +128,7 @@ pub fn now() -> SystemTime {
     }
 }
 
-/// Does the work of [`retry_after`]. Calls `now` only if the result depends on the wall clock.
+/// Returns what [`retry_after`] returns. Calls `now` only if the result depends on the wall clock.
 pub(super) fn hint(headers: &HeaderMap, now: impl Fn() -> SystemTime) -> Option<Duration> {
     let answered =
         |until| sent(headers).filter(|sent| is_set(*sent) || !is_set(until)).unwrap_or_else(&now);
