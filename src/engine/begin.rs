@@ -44,7 +44,7 @@ where
         }
     }
 
-    /// Begins any attempt as [`begin`](Self::begin) begins one. `elapsed` is the time since the start
+    /// Begins any attempt as [`begin`](Self::begin) does. `elapsed` is the time since the start
     /// if an attempt of this poll has just finished, as [`finish`](Self::finish) returns it.
     #[inline]
     pub(super) fn begin_next(
