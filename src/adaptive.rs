@@ -36,7 +36,7 @@ use crate::time::nanos;
 /// least doubles until calls are fast enough or the limit is at the ceiling. TCP doubles its
 /// timeout for the same reason (Karn and Partridge 1987; RFC 6298 §5.5).
 ///
-/// A latency is forgotten after the window. It counts for at least half of the window.
+/// A latency is forgotten after the window but counts for at least half of it.
 ///
 /// # Defaults
 ///
@@ -54,7 +54,8 @@ use crate::time::nanos;
 /// * Few calls. With fewer than 30 a minute you only ever get the ceiling.
 /// * Latencies that depend on the request: a model may write one line or a book. Limit the time
 ///   between items instead.
-/// * Calls that do harm if repeated. A limit near the usual latency times out some healthy calls.
+/// * Calls that do harm if repeated, because a limit near the usual latency times out some healthy
+///   calls.
 ///
 /// # Cost
 ///

@@ -28,9 +28,9 @@ use crate::upstream::{Endpoint, NoUpstream, Target};
 /// The rates of injected faults and the number of calls so far.
 ///
 /// Each call meets at most one of the faults *panic*, *hang* and *error*. The fault replaces the
-/// call: the call is not made at all. The rates are shares of all calls. A rate below 0 or NaN
-/// counts as 0. A rate above 1 counts as 1. If the rates add up to more than 1, panics come first
-/// and hangs second. Latency is drawn separately and delays the call or its fault.
+/// call: the call is not made at all. The rates are shares of all calls, so a rate below 0 or NaN
+/// counts as 0, and a rate above 1 counts as 1. If the rates add up to more than 1, panics come
+/// first and hangs second. Latency is drawn separately and delays the call or its fault.
 ///
 /// With a seed, the nth draw is the nth output of `SplitMix64` from the seed (Steele, Lea and
 /// Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). The draws therefore do
@@ -154,8 +154,8 @@ impl Chaos {
     ///
     /// A rate below 0 or NaN counts as 0. A rate above 1 counts as 1.
     ///
-    /// In a `static Chaos<fn() -> MyError>`, call this method last. The compiler then converts the
-    /// closure to a function pointer.
+    /// In a `static Chaos<fn() -> MyError>`, call this method last, because the compiler then
+    /// converts the closure to a function pointer.
     #[must_use]
     pub const fn with_errors<F>(self, rate: f64, error: F) -> Chaos<F> {
         let Self { seed, panics, hangs, latency, shortest, longest, .. } = self;
@@ -252,7 +252,7 @@ const fn share(rate: f64) -> f64 {
     }
 }
 
-/// Maps `bits` to [0, 1) by the upper 53 bits. An `f64` holds these bits exactly.
+/// Maps `bits` to [0, 1) by the upper 53 bits, which an `f64` holds exactly.
 #[expect(clippy::cast_precision_loss)]
 fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1_u64 << 53) as f64

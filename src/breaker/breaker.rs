@@ -35,7 +35,7 @@ use std::time::Duration;
 /// # Fairness
 ///
 /// A half-open breaker admits probes in the order of their requests. The closed path is lock-free
-/// and allocates nothing. A success reads the clock only if a rate is counted.
+/// and allocates nothing, and a success reads the clock only if a rate is counted.
 ///
 /// # Examples
 ///

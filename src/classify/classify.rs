@@ -42,7 +42,7 @@ use crate::verdict::{Cut, Verdict};
 /// So a request under `http::Classifier::non_idempotent()` is not repeated after a cut, even if
 /// other classifiers or a closure with a `Verdict` stand around it. A closure that returns `bool`
 /// is the exception, because its answer is about one error and cannot show which classifier gave
-/// it. So do not ask a classifier in such a closure. Return its verdict instead.
+/// it. So never ask a classifier in such a closure, but return its verdict.
 ///
 /// # Examples
 ///

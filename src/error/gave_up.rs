@@ -20,7 +20,7 @@ use crate::verdict::{Cut, Verdict};
 /// # With `anyhow` and `Box<dyn Error>`
 ///
 /// `?` converts a `GaveUp<E>` if `E` is an `Error`. An `anyhow::Error`, a `Box<dyn Error>` and a
-/// `String` are not. For these, call [`into_boxed`](Self::into_boxed) first:
+/// `String` are not, so call [`into_boxed`](Self::into_boxed) first:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -12,7 +12,7 @@ use crate::policy::AsPolicy;
 ///
 /// * If the request may be [sent again](crate::Verdict::is_again), the next alternative is tried at
 ///   once. The future of the failed alternative is dropped before.
-/// * Otherwise the call ends. It also ends without a verdict.
+/// * Otherwise, and without a verdict, the call ends.
 ///
 /// An outcome that is ready takes precedence over the token and the deadline, and these take
 /// precedence over the start of the next alternative.

@@ -17,10 +17,10 @@
 //!
 //! * The alternative is not good enough to be used without asking. A smaller model or an older
 //!   answer may be worse than an error, so fail instead.
-//! * The alternatives share the broken part (one region, one account). Each of them then only adds
+//! * The alternatives share the broken part (one region, one account), so each of them only adds
 //!   load and delay.
 //!
-//! A fallback hides an outage of the first choice. Watch the events of the fallback.
+//! A fallback hides an outage of the first choice, so watch its events.
 //!
 //! # The budget
 //!

@@ -5,7 +5,8 @@ use crate::classify::Classify;
 use crate::policy::{AsPolicy, Attempt};
 
 /// Calls `op`, and calls it again after each delay without an accepted outcome. The first
-/// [accepted](mod@crate::hedge#which-outcome-wins) outcome wins. The other attempts are dropped.
+/// [accepted](mod@crate::hedge#which-outcome-wins) outcome wins, and the other attempts are
+/// dropped.
 ///
 /// The first call of `op` happens at the first poll of the returned future. A hedge never starts
 /// before its delay is over. Its [`Attempt::delay`] is the time since the previous attempt started.

@@ -16,10 +16,11 @@
 //!
 //! * The call must not run twice at once: it books, pays or sends something. The upstream does not
 //!   learn that a losing attempt was dropped, so it may finish the work.
-//! * All calls are slow because the upstream is overloaded. Hedges then double the load. Never
-//!   hedge without a [`Budget`](crate::Budget): with its default deposit at most one call in ten
-//!   is hedged in the long run, for any delay.
-//! * Calls are long and billed, such as completions of a model. Each hedge costs the full price.
+//! * All calls are slow because the upstream is overloaded. Hedges then double the load, so never
+//!   hedge without a [`Budget`](crate::Budget): with its default deposit at most one call in ten is
+//!   hedged in the long run, for any delay.
+//! * Calls are long and billed, such as completions of a model, and each hedge costs the full
+//!   price.
 //! * The slowness is in your own process: a lock, a full connection pool. The second attempt queues
 //!   behind the first.
 //! * Calls fail instead of being slow. Use [`retry`](crate::retry()). A hedge can run inside a

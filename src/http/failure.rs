@@ -144,8 +144,8 @@ impl Failure {
 
     /// Returns the first KiB of the answer's body, or an empty text without an answer.
     ///
-    /// Bytes that are not UTF-8 are replaced by U+FFFD. A character that the limit cuts is left out.
-    /// The text may have control characters.
+    /// Bytes that are not UTF-8 are replaced by U+FFFD, and a character that the limit cuts is left
+    /// out. The text may have control characters.
     #[must_use]
     pub fn body(&self) -> &str {
         &self.0.body

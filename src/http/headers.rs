@@ -20,7 +20,7 @@ use super::service_limit::ServiceLimit;
 ///   `Date` only counts if the `Retry-After` date is outside these years too, because both then
 ///   come from the same clock. Otherwise `now` counts.
 /// * `None`: the wait is zero, negative, in the past or unreadable.
-/// * Several fields: a proxy may add its own field. The longest wait counts.
+/// * Several fields: a proxy may add its own field, so the longest wait counts.
 ///
 /// Source: RFC 9110 §10.2.3 and §5.6.7.
 ///
@@ -64,7 +64,7 @@ pub const fn retry_after_secs(wait: Duration) -> u64 {
 /// Returns the time of the answer by its sender's clock: its `Date`. `None` if that is absent,
 /// unreadable, before 1990 or after 2999, as of a clock that is not set.
 ///
-/// Measure other moments of the same answer from it. Then a wrong clock on either side does not
+/// Measure other moments of the same answer from it, so a wrong clock on either side does not
 /// matter.
 ///
 /// # Examples

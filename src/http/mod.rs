@@ -45,8 +45,8 @@
 //!   `(mine, Classifier::idempotent())`.
 //! * The service answers 429 or 409 half-way through its work and the request is not idempotent.
 //!   Classify these answers yourself.
-//! * A client or proxy underneath already retries. The attempts multiply. Switch off one of the
-//!   two.
+//! * A client or proxy underneath already retries. Switch off one of the two, because the attempts
+//!   multiply.
 //!
 //! # Examples
 //!

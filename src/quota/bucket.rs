@@ -275,7 +275,7 @@ impl Bucket {
 /// The operations for the owner of the lease.
 #[cfg(feature = "fleet")]
 impl Bucket {
-    /// Begins a lease without units. A debt stays. The lease ends at once until
+    /// Begins a lease without units, but a debt stays. The lease ends at once until
     /// [`lease_until`](Self::lease_until).
     pub(super) fn begin_lease(&self, now: u64) {
         self.lease.reset();
@@ -286,7 +286,7 @@ impl Bucket {
         });
     }
 
-    /// Ends the lease. The bucket refills by time, from its level on. Units of a lease that has
+    /// Ends the lease. The bucket refills by time, from its level on, but units of a lease that has
     /// ended before are lost.
     pub(super) fn end_lease(&self, now: u64) {
         let has_ended = now >= self.lease.end();

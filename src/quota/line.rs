@@ -61,7 +61,7 @@ pub struct Place {
     ticket: u64,
 }
 
-/// The bits of a tag. A tag is reset when the line is empty. It saturates after two years.
+/// The bits of a tag. A tag is reset when the line is empty and saturates after two years.
 const TAG: u64 = (1 << 56) - 1;
 
 struct Waiter {
@@ -311,8 +311,9 @@ impl Waiters {
         self.places.first_key_value().map(|(place, _)| *place)
     }
 
-    /// Returns whether another waiter has become the first by its age. Nothing has woken it then.
-    /// It is woken once: the waiters of one task would otherwise wake each other for ever.
+    /// Returns whether another waiter has become the first by its age. Nothing has woken it then,
+    /// so it is woken, but only once: the waiters of one task would otherwise wake each other for
+    /// ever.
     fn newly_aged(&mut self) -> bool {
         let first = self.first();
         let aged = first.filter(|_| first != self.first_by_order());

@@ -30,7 +30,7 @@
 //!
 //! # Learning
 //!
-//! Two counts of one limit drift apart. So the quota lowers its level to the provider's count:
+//! Two counts of one limit drift apart, so the quota lowers its level to the provider's count:
 //!
 //! * A verdict of [`Verdict::throttled`](crate::Verdict::throttled) sets the level to 0, less the
 //!   output that attempts in flight have reserved and the provider has not charged yet. A verdict

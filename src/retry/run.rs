@@ -175,7 +175,7 @@ where
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves the queue. The delay continues to run. The run may go on.
+    /// Dropping the future leaves the queue, but the delay continues to run and the run may go on.
     pub async fn next(&mut self) -> Result<Attempt, GaveUp<E>> {
         self.has_succeeded = false;
         let mut wait =

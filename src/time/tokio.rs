@@ -9,8 +9,8 @@ use super::Timer;
 
 /// The clock of tokio, including the paused clock of tokio's tests.
 ///
-/// Reading the clock and parking work on any thread. Sleeping requires a tokio runtime with time
-/// enabled. tokio rounds sleeps up to the next millisecond. On a thread without a runtime use
+/// Reading the clock and parking work on any thread, but sleeping requires a tokio runtime with
+/// time enabled. tokio rounds sleeps up to the next millisecond. On a thread without a runtime use
 /// [`ThreadTimer`](crate::time::ThreadTimer) with
 /// [`Upstream::with_timer`](crate::Upstream::with_timer).
 ///
