@@ -64,7 +64,7 @@ pub const fn retry_after_secs(wait: Duration) -> u64 {
 /// Returns the time of the answer by its sender's clock: its `Date`. `None` if that is absent,
 /// unreadable, before 1990 or after 2999, as of a clock that is not set.
 ///
-/// Measure other moments of the same answer from it, so a wrong clock on either side does not
+/// Measure other moments of the same answer from it, so that a wrong clock on either side does not
 /// matter.
 ///
 /// # Examples

@@ -67,9 +67,9 @@ impl RetryPolicy {
     /// | hint | cut to the backoff's delay and 5 s more. No hint is too long |
     ///
     /// The SDKs read the hint from the header `x-amz-retry-after`. `DynamoDB` has four attempts and
-    /// a backoff from 25 ms. Unlike the SDKs, a budget smaller than the cost of a retry still pays
-    /// for one retry, and a long poll, such as `ReceiveMessage` of SQS, does not wait before it
-    /// ends because the budget is spent. So let the loop around such polls sleep after
+    /// a backoff from 25 ms. Two details differ from the SDKs: a budget smaller than the cost of a
+    /// retry still pays for one retry, and a long poll, such as `ReceiveMessage` of SQS, ends at
+    /// once when the budget is spent. So let the loop around such polls sleep after
     /// [`StopReason::Budget`](crate::StopReason::Budget). The limit on the hint has no setting: it
     /// is neither read from a configuration nor written to one.
     ///
