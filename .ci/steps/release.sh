@@ -80,8 +80,9 @@ rehearsal() {
         git add --all
         ends_with 2 .ci/announce "$address"
         .ci/announce "$address" 2026-01-01
-        if left="$(git grep -nE '^ *#: |ADDRESS|<!-- (until|from) the release|path = "\.\./resile|unreleased\)|not published yet' \
-            -- ':!.ci' ':!tests' ':!CONTRIBUTING.md')"; then
+        if left="$(git grep -nE '^ *#: |\<ADDRESS\>|<!-- (until|from) the release|unreleased\)|not published yet' \
+            -- '*.md' '*Cargo.toml' .github llms.txt ':!CONTRIBUTING.md' &&
+            git grep -nF 'path = "../resile' -- '*.md')"; then
             printf 'this still waits for the release:\n%s\n' "$left" >&2
             return 1
         fi
