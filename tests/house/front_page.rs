@@ -16,7 +16,9 @@ const README: &str = include_str!("../../README.md");
 fn the_front_page_has_the_program() {
     let program = include_str!("front_page/program.rs");
     assert!(README.contains(&format!("```rust,no_run\n{program}```\n")), "{program}");
-    let lines = program.lines().filter(|line| !line.trim().is_empty()).count();
+    assert!(program.lines().all(|line| line.chars().count() <= 80), "{program}");
+    let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with("//");
+    let lines = program.lines().filter(is_code).count();
     assert!(lines <= 20, "{lines} lines");
 }
 

@@ -3,7 +3,8 @@ use std::time::Duration;
 use resile::http::{Classifier, Failure, error_for_status};
 use resile::{Budget, Never, RetryPolicy, Upstream, retry};
 
-static SITE: Upstream = Upstream::new("site").with_budget(Budget::new()); // all calls share it
+// All calls to the site share it, and with it one budget of retries.
+static SITE: Upstream = Upstream::new("site").with_budget(Budget::new());
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -12,10 +13,11 @@ async fn main() -> anyhow::Result<()> {
         .with_attempts(4)
         .with_attempt_timeout(Duration::from_secs(5))
         .with_total_timeout(Duration::from_secs(30))
-        .with_classifier(Classifier::idempotent()); // a GET may be sent again, after `Retry-After`
+        .with_classifier(Classifier::idempotent()); // a GET may be repeated
     let get = async |_| -> Result<String, Failure> {
-        let answer = error_for_status(reqwest::get("http://example.com/").await?).await?;
-        Ok(answer.text().await?)
+        let answer = reqwest::get("http://example.com/").await?;
+        // An error keeps `Retry-After`, and the next attempt waits for it.
+        Ok(error_for_status(answer).await?.text().await?)
     };
     println!("{}", retry(get, policy, Never).on(&SITE).await?);
     Ok(())
