@@ -1,0 +1,5 @@
+//! What the guide shows is so: its wrong and mended programs, its lines of the log and its settings.
+
+mod log;
+mod page;
+mod wrong;
