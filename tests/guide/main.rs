@@ -3,5 +3,6 @@
 mod log;
 mod operating;
 mod page;
+mod settings;
 mod warnings;
 mod wrong;
