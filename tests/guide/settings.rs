@@ -148,7 +148,8 @@ fn each_default_of_the_file_is_that_of_the_code() {
         if default.starts_with("not there") || default.starts_with("required") {
             continue;
         }
-        let value = |text: &str| toml::from_str::<Table>(&format!("x = {text}")).unwrap()["x"].clone();
+        let value =
+            |text: &str| toml::from_str::<Table>(&format!("x = {text}")).unwrap()["x"].clone();
         let with = |value: Value| seen(&with_map(&map, Table::from_iter([(name.clone(), value)])));
         let without = seen(&with_map(&map, Table::new())).unwrap();
         assert_eq!(with(value(&default)).unwrap(), without, "{map:?} {name}");

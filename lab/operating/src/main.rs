@@ -4,13 +4,11 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use resile::observe::{Log, Metrics};
 use resile::{Attempt, Budget, Never, RetryPolicy, Upstream, retry};
 
-static WEATHER: Upstream = Upstream::new("weather")
-    .with_observer(&(Log, Metrics))
-    .with_budget(Budget::new());
+static WEATHER: Upstream =
+    Upstream::new("weather").with_observer(&(Log, Metrics)).with_budget(Budget::new());
 
 /// In seconds. Without them the exporter would make summaries.
-const BUCKETS: [f64; 12] =
-    [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
+const BUCKETS: [f64; 12] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
 
 /// The first attempt fails.
 async fn fetch(attempt: Attempt) -> io::Result<&'static str> {

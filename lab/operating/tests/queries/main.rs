@@ -89,7 +89,8 @@ fn each_panel_asks_for_what_is_published() {
         }
     }
     // Nothing that is published is missing.
-    let missing: Vec<_> = published.families().filter(|it| !shown.iter().any(|name| name == it)).collect();
+    let missing: Vec<_> =
+        published.families().filter(|it| !shown.iter().any(|name| name == it)).collect();
     assert!(missing.is_empty(), "no panel shows {missing:?}");
 }
 
