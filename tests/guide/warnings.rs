@@ -32,7 +32,7 @@ pub(crate) fn all() -> Vec<String> {
             .unwrap();
         runtime.block_on(async {
             ends_of_calls().await;
-            parts().await;
+            Box::pin(parts()).await;
             limits_and_fleet().await;
         });
     })

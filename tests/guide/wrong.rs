@@ -6,6 +6,7 @@ use crate::page::{Block, blocks, read};
 /// A program of the folder `wrong`.
 macro_rules! program {
     ($name:ident) => {
+        #[allow(clippy::unused_async, reason = "a stand-in waits for nothing")]
         mod $name {
             include!(concat!("wrong/", stringify!($name), ".rs"));
             pub(super) fn run() {
@@ -26,8 +27,11 @@ program!(transaction);
 program!(truncated);
 program!(unauthorized);
 
+/// A program with its name.
+type Program = (&'static str, fn());
+
 /// The pages, each with its programs in their order.
-const PAGES: [(&str, [(&str, fn()); 5]); 2] = [
+const PAGES: [(&str, [Program; 5]); 2] = [
     (
         "wrong_retries",
         [

@@ -22,10 +22,13 @@ impl Database {
             self.open.set(None);
             return Err("deadlock found, transaction rolled back");
         }
-        let is_open = self.open.get().is_some();
-        let mut all = self.open.get().unwrap_or(self.stored.get());
+        let open = self.open.get();
+        let mut all = open.unwrap_or(self.stored.get());
         all[account] += amount;
-        if is_open { self.open.set(Some(all)) } else { self.stored.set(all) }
+        match open {
+            Some(_) => self.open.set(Some(all)),
+            None => self.stored.set(all),
+        }
         Ok(())
     }
 

@@ -8,9 +8,10 @@ use resile::{Attempt, Never, RetryPolicy, retry_stream};
 async fn open(
     attempt: Attempt,
 ) -> io::Result<impl Stream<Item = io::Result<&'static str>>> {
-    let words: &[_] = match attempt.is_first() {
-        true => &["Take"],
-        false => &["Take", "a", "scarf.", "[DONE]"],
+    let words: &[_] = if attempt.is_first() {
+        &["Take"]
+    } else {
+        &["Take", "a", "scarf.", "[DONE]"]
     };
     Ok(stream::iter(words.iter().map(|word| Ok(*word))))
 }

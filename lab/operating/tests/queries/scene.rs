@@ -31,7 +31,7 @@ pub(crate) fn text() -> String {
             calls().await;
             strains().await;
             hedges().await;
-            limits().await;
+            Box::pin(limits()).await;
             breaker_and_fleet().await;
         });
     });
