@@ -61,6 +61,6 @@ fn the_items_and_files_of_the_overview_exist() {
     for link in links {
         assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(link).is_file(), "{link}");
     }
-    let lines = text.lines().count();
-    assert!((40..=80).contains(&lines), "{lines} lines");
+    let length = text.lines().count();
+    assert!((40..=80).contains(&length), "{length} lines");
 }
