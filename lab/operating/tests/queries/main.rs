@@ -94,6 +94,20 @@ fn each_panel_asks_for_what_is_published() {
     assert!(missing.is_empty(), "no panel shows {missing:?}");
 }
 
+/// The scene leaves out no series of the observer's table.
+#[test]
+fn each_series_of_the_crate_is_published() {
+    let source = read("src/observe/metrics.rs");
+    let rows =
+        source.lines().filter_map(|line| line.strip_prefix("/// | `resile_")?.split('`').next());
+    let published = published();
+    let missing: Vec<_> = rows
+        .map(|name| format!("resile_{name}"))
+        .filter(|name| published.families().all(|family| family != name))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 #[test]
 fn each_alert_asks_for_what_is_published() {
     let published = published();
