@@ -165,6 +165,12 @@ function lesson(word, sentence) {
     return make("p", { className: "lesson" }, make("b", { textContent: `${word}: ` }), ...parts);
 }
 
+/** Makes a part that scrolls sideways if the screen is too narrow. */
+function region(ariaLabel, properties, ...children) {
+    const scrolls = { className: "scroll", tabIndex: 0, role: "region", ariaLabel };
+    return make("div", { ...properties, ...scrolls }, ...children);
+}
+
 /** Makes a claim, which runs when it is opened first. */
 function addClaim(title, number) {
     const body = make("div", { textContent: "The models are running." });
@@ -177,12 +183,11 @@ function addClaim(title, number) {
             make("p", { className: "faint", textContent: `${tally}.` }),
         ];
         if (picture) {
-            const region = { className: "scroll", tabIndex: 0, role: "region", innerHTML: picture };
             const hint = "The picture scrolls sideways.";
             parts.push(make("p", { className: "hint", textContent: hint }));
-            parts.push(make("div", { ...region, ariaLabel: "Picture" }));
+            parts.push(region("Picture", { innerHTML: picture }));
         }
-        body.replaceChildren(...parts, table(columns, rows));
+        body.replaceChildren(...parts, region("Figures", {}, table(columns, rows)));
     }), { once: true });
     get("claims").append(details);
 }
