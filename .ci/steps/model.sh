@@ -2,8 +2,8 @@
 # it must reject. Then random walks, of which the script answers each exchange on a server as the model does,
 # and broken scripts that the walks must find. The program exits with 2 on unknown arguments.
 lease_model() {
-    local bin="$CARGO_TARGET_DIR/model/lease_model"
-    cargo build --quiet --profile model $LAB -p resile-model
+    local bin="$CARGO_TARGET_DIR/debug/lease_model"
+    cargo build --quiet $LAB -p resile-model
     "$bin" --quick
     "$bin" --walks 100
     ends_with 0 "$bin" --help

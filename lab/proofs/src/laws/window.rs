@@ -92,7 +92,10 @@ fn fresh(prover: &mut Prover<'_>) {
         let (_, before) = placed(it, &last.minus(number(SLOTS)), &generation);
         let (index, tag) = placed(it, &tick, &generation);
         let read = tag.is(index.le(newest).choose(lap, before));
-        vec![("a tick counts if and only if it is one of the last 16", read.is(age.lt(number(SLOTS))))]
+        vec![(
+            "a tick counts if and only if it is one of the last 16",
+            read.is(age.lt(number(SLOTS))),
+        )]
     });
 }
 
@@ -169,9 +172,7 @@ fn count(prover: &mut Prover<'_>) {
         let args = [word.clone(), Value::u64(tag.clone()), live, begin];
         let told = it.call("add_one", &args).term();
         let after = word.term();
-        let had = is_tagged
-            .clone()
-            .choose(before.clone().remainder(number(TAG)), number(0));
+        let had = is_tagged.clone().choose(before.clone().remainder(number(TAG)), number(0));
         let more = had.plus(number(1)).min(number(TAG - 1));
         let counts = is_live.and(is_tagged.or(begins));
         vec![
