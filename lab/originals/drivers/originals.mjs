@@ -96,7 +96,7 @@ function delays() {
     found.push(backoff.duration / 1e3);
     backoff = backoff.next();
   }
-  say({ kind: 'delays', original: 'cockatiel', base, factor: 2, cap, retries, delays: found });
+  say({ kind: 'delays', original: 'cockatiel', base, factor: 2, cap, retries, longest: found });
 }
 
 // The time of opossum: the timers that it sets, and their clock.

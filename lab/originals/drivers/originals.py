@@ -67,7 +67,7 @@ def tenacious():
     wait = tenacity.wait_exponential(multiplier=base / 1e9, exp_base=factor, max=cap / 1e9)
     retries = sorted(draw.sample(range(1, 60), 6))
     delays = [wait(SimpleNamespace(attempt_number=number)) for number in retries]
-    say("delays", original="tenacity", base=base, factor=factor, cap=cap, retries=retries, delays=delays)
+    say("delays", original="tenacity", base=base, factor=factor, cap=cap, retries=retries, longest=delays)
 
 
 def googled():
@@ -81,7 +81,7 @@ def googled():
     finally:
         google.random.uniform = uniform
     retries = list(range(1, 13))
-    say("delays", original="google-api-core", base=base, factor=factor, cap=cap, retries=retries, delays=delays)
+    say("delays", original="google-api-core", base=base, factor=factor, cap=cap, retries=retries, longest=delays)
 
 
 OVERLOADED = ["SystemOverloadedError", "RetryableError"]

@@ -13,7 +13,7 @@ pub(crate) struct Delays {
     factor: f64,
     cap: u64,
     retries: Vec<u32>,
-    delays: Vec<f64>,
+    longest: Vec<f64>,
 }
 
 /// The share by which a delay may differ, because both sides round each step of floating point.
@@ -30,7 +30,7 @@ impl Delays {
             .with_cap(Duration::from_nanos(cap))
             .with_jitter(Jitter::Full);
         let ours: Vec<_> = self.retries.iter().map(|retry| longest(&backoff, *retry)).collect();
-        same(&near(&ours, &self.delays), &self.delays, &(base, factor, cap, &self.retries))
+        same(&near(&ours, &self.longest), &self.longest, &(base, factor, cap, &self.retries))
     }
 }
 
