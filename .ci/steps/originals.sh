@@ -22,6 +22,7 @@ originals() {
     {
         "$python" "$drivers/originals.py" 1000 1
         (cd "$node" && node "$drivers/originals.mjs" 1000 1)
+        cat lab/originals/vectors/*.jsonl
     } | "$bin" 1000 1
     ends_with 2 "$bin" --no-such-argument
 }

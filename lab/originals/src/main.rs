@@ -10,6 +10,7 @@ mod mongo;
 mod script;
 mod smithy;
 mod table;
+mod vector;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
@@ -26,7 +27,7 @@ const PRINTED: u64 = 3;
 #[derive(Default)]
 struct Count {
     scripts: u64,
-    explained: BTreeMap<&'static str, u64>,
+    explained: BTreeMap<String, u64>,
     unexplained: u64,
 }
 
@@ -66,7 +67,7 @@ fn count(counts: &mut BTreeMap<String, Count>, script: &Script) {
     count.scripts += 1;
     let Err(difference) = script.compare() else { return };
     if let Some(why) = table::explain(script, &difference) {
-        *count.explained.entry(why).or_default() += 1;
+        *count.explained.entry(why.to_owned()).or_default() += 1;
         return;
     }
     count.unexplained += 1;

@@ -10,6 +10,7 @@ use crate::call::call;
 use crate::delay::Delays;
 use crate::mongo::Mongo;
 use crate::smithy::Smithy;
+use crate::vector::Vector;
 
 /// A script, and what the original said to it.
 #[derive(Deserialize)]
@@ -48,6 +49,7 @@ pub(crate) enum Script {
     },
     Delays(Delays),
     Mongo(Mongo),
+    Vector(Vector),
     /// The value of a header.
     Urllib3 {
         value: String,
@@ -75,6 +77,7 @@ impl Script {
             Self::Opossum { .. } => "opossum",
             Self::Delays(delays) => &delays.original,
             Self::Mongo(_) => "pymongo",
+            Self::Vector(vector) => &vector.original,
             Self::Urllib3 { .. } => "urllib3",
         }
     }
@@ -109,6 +112,7 @@ impl Script {
             }
             Self::Delays(delays) => delays.compare(),
             Self::Mongo(mongo) => mongo.compare(),
+            Self::Vector(vector) => vector.compare(),
             Self::Urllib3 { value, now, wait } => {
                 let now = SystemTime::UNIX_EPOCH + Duration::from_secs(*now);
                 let mut headers = http::HeaderMap::new();

@@ -1,7 +1,7 @@
 use crate::script::{Difference, Script};
 
 /// Returns why the crate differs from the original on purpose.
-pub(crate) fn explain(script: &Script, difference: &Difference) -> Option<&'static str> {
+pub(crate) fn explain<'s>(script: &'s Script, difference: &Difference) -> Option<&'s str> {
     match script {
         Script::Urllib3 { value, wait, .. } => {
             let value = value.trim();
@@ -32,6 +32,7 @@ pub(crate) fn explain(script: &Script, difference: &Difference) -> Option<&'stat
         Script::Mongo(mongo) if mongo.has_other_failures() => Some(
             "a failure without an overload has the attempts and delays of the policy, and pymongo repeats it once, at once",
         ),
+        Script::Vector(vector) => vector.why.as_deref(),
         _ => None,
     }
 }
