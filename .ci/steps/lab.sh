@@ -1,5 +1,5 @@
 # What one build makes of the laboratory. `rivals` is checked and `sdks` is linted while they are built.
-PROGRAMS=($LAB -p storm -p soak -p proofs -p originals -p linear -p operating)
+PROGRAMS=($LAB -p storm -p soak -p proofs -p originals -p linear -p operating -p resile-model)
 
 lab_programs() {
     linted build --quiet "${PROGRAMS[@]}" --bins --tests

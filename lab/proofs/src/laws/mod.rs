@@ -5,6 +5,7 @@ mod budget;
 mod draw;
 mod gate;
 mod rate;
+mod window;
 mod words;
 
 use crate::law::Law;
@@ -16,6 +17,7 @@ pub fn all() -> Vec<Law> {
     all.extend(bucket::laws());
     all.extend(budget::laws());
     all.extend(gate::laws());
+    all.extend(window::laws());
     all.extend(words::laws());
     all.extend(draw::laws());
     all
