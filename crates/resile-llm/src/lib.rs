@@ -81,3 +81,8 @@ pub use reply::Reply;
 pub use rule::Rule;
 pub use tokens::Tokens;
 pub use usage::{record_usage, usage};
+
+#[cfg(test)]
+mod left_out;
+#[cfg(test)]
+mod trial;

@@ -12,7 +12,7 @@ const LIMITED: Statuses =
 pub(super) static STEMS: &[Group] = &[
     group(
         Kind::QuotaExhausted,
-        "insufficientquota insufficientbalance insufficientcredit usagelimit billing outofcredit spendlimit \
+        "insufficientquota insufficientbalance insufficientcredit outofcredit creditsbalance usagelimit billing spendlimit \
          spendinglimit quotaexhausted insufficientfund overdue nobalance notenoughbalance setlimit",
     ),
     group(Kind::QuotaExhausted, "daily perday").over(Scope::Day).at(LIMITED),
@@ -21,11 +21,11 @@ pub(super) static STEMS: &[Group] = &[
     group(Kind::ContextLength, "contextlength contextwindow contextsize prompttoolong inputtoolong characterstoolong tokenstoolong outofcontext maxprompttokens"),
     group(
         Kind::ContentFilter,
-        "contentfilter contentpolicy policyviolation biopolicy moderation safety sensitivecontent guardrail \
-         datainspection unsafe censor riskdetect",
+        "contentfilter contentpolicy policyviolation biopolicy moderation safety guardrail \
+         datainspection unsafe censor sensitive risk",
     ),
     group(Kind::RateLimit, "concurrency").over(Scope::Concurrency),
-    group(Kind::RateLimit, "ratelimit throttl toomanyrequest ratequota limitrequest qpsover qpslimit"),
+    group(Kind::RateLimit, "ratelimit throttl toomanyrequest ratequota limitrequest qps"),
     // At a 429 this may be the quota of a minute.
     group(Kind::QuotaExhausted, "quotaexceeded quotareached")
         .at(Statuses::ALL.but(Statuses::RATE).but(Statuses::LARGE)),

@@ -147,7 +147,7 @@ pub(super) static GROUPS: &[Group] = &[
     group(
         Kind::Server,
         NONE.and(WIRE),
-        "has crashed\nunexpectedly stopped\nprocess has terminated\nprocess no longer running\nout of memory\ncuda error\nhas errored\nerror occurred while processing\nan error occurred during\nserver had an error\nserver had an issue",
+        "crashed\nunexpectedly stopped\nprocess has terminated\nprocess no longer running\nout of memory\ncuda error\nhas errored\nerror occurred while processing\nan error occurred during\nserver had an error\nserver had an issue",
     ),
     group(Kind::Network, WIRE.and(NONE), include_str!("network.txt")),
     // The words of validators.
