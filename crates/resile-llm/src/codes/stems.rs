@@ -30,8 +30,8 @@ pub(super) static STEMS: &[Group] = &[
     group(Kind::QuotaExhausted, "quotaexceeded quotareached")
         .at(Statuses::ALL.but(Statuses::RATE).but(Statuses::LARGE)),
     group(Kind::RateLimit, "exhausted quotaexceeded").at(Statuses::RATE),
-    group(Kind::Auth, "apikey unauthorized authentication accesstoken credential authfail noauth signature tokenexpired"),
-    group(Kind::Permission, "permission accessdenied forbidden").yields_to_words(),
+    group(Kind::Auth, "apikey unauthorized authentication accesstoken credential authfail signature tokenexpired"),
+    group(Kind::Permission, "permission accessdenied forbidden noauth").yields_to_words(),
     group(Kind::NotFound, "modelnotfound invalidmodel unknownmodel unsupportedmodel modelnotexist"),
     // At a 400 the request refers to something missing, such as an earlier answer. The model
     // exists. At a 401 or 403 a key is missing.
