@@ -76,7 +76,7 @@ pub use explain::{Certainty, Explanation, Reason};
 pub use failure::Failure;
 pub use kind::{Kind, Phase, Recovery, Scope};
 pub use limits::{learn_limits, limits};
-pub use policy::{batch, interactive};
+pub use policy::{another_model, batch, interactive, upstream};
 pub use reply::Reply;
 pub use rule::Rule;
 pub use tokens::Tokens;
