@@ -30,7 +30,7 @@ pub struct Event {
 
 impl Event {
     /// Creates an event, for a test or as the marker of
-    /// [`Resumption::Restart`](resile::stream::Resumption::Restart). An empty name is none.
+    /// [`Resumption::Restart`](resile::stream::Resumption::Restart). An empty name means no name.
     pub fn new(name: impl Into<String>, data: impl Into<String>) -> Self {
         let (name, data) = (name.into(), data.into());
         let part = part(&name, &data);

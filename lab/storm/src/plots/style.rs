@@ -18,11 +18,13 @@ pub const GREEN: RGBColor = RGBColor(0, 158, 115);
 pub const PURPLE: RGBColor = RGBColor(204, 121, 167);
 
 const FONT: &str = "sans-serif";
+/// A panel below this height has smaller margins and fewer labels.
+const LOW: u32 = 180;
 
 pub type Drawn<T = ()> = Result<T, Box<dyn Error>>;
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// The title, axes and legend of a panel.
+/// The title, axes and legend of a panel. An axis without words leaves more room for the curves.
 pub struct Frame<'a> {
     pub title: &'a str,
     pub x: &'a str,
@@ -69,11 +71,13 @@ where
     X::CoordDescType: ValueFormatter<f64>,
     Y::CoordDescType: ValueFormatter<f64>,
 {
+    let is_low = area.dim_in_pixel().1 < LOW;
+    let (title, margin, axis, labels) = if is_low { (15, 2, 34, 4) } else { (17, 6, 40, 7) };
     let mut chart = ChartBuilder::on(area)
-        .caption(frame.title, (FONT, 17).into_font().color(&BLACK_INK))
-        .margin(6)
-        .x_label_area_size(40)
-        .y_label_area_size(58)
+        .caption(frame.title, (FONT, title).into_font().color(&BLACK_INK))
+        .margin(margin)
+        .x_label_area_size(if frame.x.is_empty() { 20 } else { axis })
+        .y_label_area_size(if frame.y.is_empty() { 40 } else { 58 })
         .build_cartesian_2d(x, y)?;
     chart
         .configure_mesh()
@@ -85,7 +89,7 @@ where
         .x_desc(frame.x)
         .y_desc(frame.y)
         .x_labels(8)
-        .y_labels(7)
+        .y_labels(labels)
         .x_label_formatter(&|value| short(*value))
         .y_label_formatter(&|value| short(*value))
         .draw()?;
