@@ -25,6 +25,9 @@ struct Setting {
     default: Option<String>,
 }
 
+/// Defaults that no value stands for.
+const WORDS: [&str; 3] = ["not there", "required", "as many as `count`"];
+
 /// Settings that no method and no `Debug` shows, with their map and their default.
 const UNSEEN: [(&str, &str, &str); 4] = [
     ("bulkhead", "max_wait", "\"none\""),
@@ -145,7 +148,7 @@ fn each_default_of_the_file_is_that_of_the_code() {
     let mut compared = 0;
     for Setting { map, name, default } in settings(&file) {
         let Some(default) = default else { continue };
-        if default.starts_with("not there") || default.starts_with("required") {
+        if WORDS.iter().any(|words| default.starts_with(words)) {
             continue;
         }
         let value =
@@ -169,7 +172,7 @@ fn each_default_of_the_file_is_that_of_the_code() {
             assert!(changed.is_err() || changed.unwrap() != without, "{name} is not seen");
         }
     }
-    assert!(compared >= 40, "{compared}");
+    assert!(compared > 35, "{compared}");
 }
 
 /// The picture and the list ask the same questions.
