@@ -177,6 +177,8 @@ pub fn collapse(measured: &collapse::Collapse) -> Drawn<String> {
 }
 
 pub fn storm(lines: &[storm::Line]) -> Drawn<String> {
+    // The legend has room above the curves.
+    const TOP: f64 = 1_200.0;
     let picked = [
         ("one retry", VERMILION),
         ("one retry, budget filled by requests", ORANGE),
@@ -185,8 +187,6 @@ pub fn storm(lines: &[storm::Line]) -> Drawn<String> {
         ("one retry, breaker", PURPLE),
         ("one retry, default breaker and budget", BLUE),
     ];
-    // The legend has room above the curves.
-    const TOP: f64 = 1_200.0;
     let of = |(name, colour): (&'static str, RGBColor), series: fn(&storm::Line) -> &[f64]| {
         let line = lines.iter().find(|line| line.name == name && line.rate > 200.0)?;
         Some(curve(name, colour, over_time(&series(line)[..260], 2)))
