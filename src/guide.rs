@@ -84,7 +84,7 @@ chapter! {
     "",
     "<figure id=\"storm\" class=\"picture\">",
     include_str!("../docs/storm.svg"),
-    "<figcaption>A standstill of ten seconds: answers in time, and load.</figcaption>",
+    "<figcaption>A standstill of ten seconds: answers in time, and load, as means of 20 runs.</figcaption>",
     "</figure>",
     "",
     "<figure id=\"fleet\" class=\"picture\">",
@@ -92,7 +92,8 @@ chapter! {
     "<figcaption>A fleet at a rate limit of 500 a second: requests a second.</figcaption>",
     "</figure>",
     "",
-    "<style>.picture { margin: 1em 0 } .picture svg { max-width: 100%; height: auto }</style>",
+    "<style>.picture { margin: 1em 0; overflow-x: auto } .picture svg { max-width: 100%; height: auto }",
+    "@media (max-width: 700px) { .picture svg { min-width: 45rem } }</style>",
     "",
     "Next: [`configuration`]."
 }
@@ -145,7 +146,8 @@ chapter! {
     "<figcaption>512 agents at a limit of 10 calls a second: finished agents.</figcaption>",
     "</figure>",
     "",
-    "<style>.picture { margin: 1em 0 } .picture svg { max-width: 100%; height: auto }</style>",
+    "<style>.picture { margin: 1em 0; overflow-x: auto } .picture svg { max-width: 100%; height: auto }",
+    "@media (max-width: 700px) { .picture svg { min-width: 45rem } }</style>",
     "",
     "Next: [`fleet`]."
 }
@@ -161,7 +163,8 @@ chapter! {
     "<figcaption>Eight processes with one limit of 200 a second: what the provider got.</figcaption>",
     "</figure>",
     "",
-    "<style>.picture { margin: 1em 0 } .picture svg { max-width: 100%; height: auto }</style>",
+    "<style>.picture { margin: 1em 0; overflow-x: auto } .picture svg { max-width: 100%; height: auto }",
+    "@media (max-width: 700px) { .picture svg { min-width: 45rem } }</style>",
     "",
     "Next: [`testing`]."
 }
@@ -263,7 +266,8 @@ chapter! {
 #[doc = "</figure>"]
 #[doc = ""]
 #[doc = "<style>img[src='docs/fleet.svg'] { display: none }</style>"]
-#[doc = "<style>.picture svg { max-width: 100%; height: auto }</style>"]
+#[doc = "<style>.picture { overflow-x: auto } .picture svg { max-width: 100%; height: auto }"]
+#[doc = "@media (max-width: 700px) { .picture svg { min-width: 45rem } }</style>"]
 pub mod design {}
 
 #[doc = include_str!("../COMPARE.md")]

@@ -8,7 +8,7 @@ use crate::plots::{self, Drawn};
 pub struct Claim {
     pub name: &'static str,
     pub title: &'static str,
-    /// The lesson of the models, with figures of a reduced run.
+    /// The lesson of the models.
     pub shows: &'static str,
     /// The action for a reader who makes such calls.
     pub advice: &'static str,
