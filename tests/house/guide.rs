@@ -126,6 +126,9 @@ fn a_program_that_is_not_compiled_here_is_compiled_elsewhere() {
         ("sdks", "lab/sdks/programs/rig.rs"),
         ("sdks", "lab/sdks/programs/bedrock.rs"),
         ("sdks", "lab/sdks/programs/ollama.rs"),
+        ("sdks", "lab/sdks/programs/misanthropic.rs"),
+        ("sdks", "lab/sdks/programs/gemini.rs"),
+        ("sdks", "lab/sdks/programs/rmcp.rs"),
         ("sdks", "lab/sdks/programs/reqwest_0_12.rs"),
         ("sdks", "lab/sdks/programs/dyn_error.rs"),
     ];
