@@ -71,6 +71,24 @@ strictly() {
     cargo clippy --quiet "$@" -- -D warnings
 }
 
+# linted COMMAND…: runs cargo with clippy as the compiler of the members, so that the build is the lint too and
+# no dependency is checked beside it. Warnings are errors, as `strictly` makes them.
+linted() {
+    RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS="-Dwarnings__CLIPPY_HACKERY__" cargo "$@"
+}
+
+# turn K N COMMAND…: runs the command in one of N commits: when their number leaves the rest K. The last line of
+# the run names it otherwise.
+turn() {
+    local rest="$1" of="$2"
+    shift 2
+    if [ "$(($(git rev-list --count HEAD) % of))" -eq "$rest" ]; then
+        "$@"
+    else
+        omit "all of it, because it runs in one commit of $of"
+    fi
+}
+
 # answers TEXT PART…: fails unless the text has every part.
 answers() {
     local text="$1" part

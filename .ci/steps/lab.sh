@@ -1,13 +1,22 @@
-# The lints of the laboratory. `rivals` and `sdks` are linted while they are built.
-lab_lints() {
-    cargo clippy --quiet --all-targets $LAB -p storm -p soak -- -D warnings
-    cargo clippy --quiet $LAB -p resile-model -- -D warnings # without the tests of the crate's files
+# What one build makes of the laboratory. `rivals` is checked and `sdks` is linted while they are built.
+PROGRAMS=($LAB -p storm -p soak -p proofs -p originals -p linear -p operating -p resile-model)
+
+lab_programs() {
+    linted build --quiet "${PROGRAMS[@]}" --bins --tests
 }
 
-# The claims in their reduced form, and the programs.
+# The claims in their reduced form.
 lab_tests() {
-    cargo test $LAB -p storm
-    cargo build --quiet $LAB --bin storm --bin soak
+    linted test "${PROGRAMS[@]}" --test claims --test short --test queries
+}
+
+# The alerts fire in a bad hour and stay silent in a calm one, if Prometheus is there to say so.
+alerts() {
+    if command -v promtool >/dev/null; then
+        promtool test rules lab/operating/alerts_test.yml
+    else
+        omit "the alerts, because promtool is not installed"
+    fi
 }
 
 # `storm` draws the published claims in their reduced form. It exits with 2 on unknown arguments,

@@ -2,8 +2,6 @@
 # that is found. The program exits with 2 on unknown arguments.
 linear() {
     local bin="$CARGO_TARGET_DIR/debug/linear"
-    cargo clippy --quiet --all-targets $LAB -p linear -- -D warnings
-    cargo build --quiet $LAB -p linear
     "$bin" --runs 500
     ends_with 0 "$bin" --help
     ends_with 2 "$bin" --no-such-argument

@@ -19,8 +19,7 @@ fuzz() {
     (cd crates/resile-llm/fuzz && cargo run --quiet --profile fuzz -- 10 1)
 }
 
-# Holds the guide's programs with SDKs against the real SDKs and a local server. Clippy compiles the
-# package, so the SDKs are built once, and not also for the lints. Its manifest makes warnings errors.
+# Holds the guide's programs with SDKs against the real SDKs and a local server.
 sdks() {
-    RUSTC_WORKSPACE_WRAPPER=clippy-driver cargo test $LAB -p resile-sdks
+    linted test $LAB -p resile-sdks
 }

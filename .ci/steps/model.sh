@@ -3,7 +3,6 @@
 # and broken scripts that the walks must find. The program exits with 2 on unknown arguments.
 lease_model() {
     local bin="$CARGO_TARGET_DIR/debug/lease_model"
-    cargo build --quiet $LAB -p resile-model
     "$bin" --quick
     "$bin" --walks 100
     ends_with 0 "$bin" --help

@@ -17,8 +17,6 @@ originals() {
         skip "the originals for Python and Node are not installed"
         return
     fi
-    cargo clippy --quiet --all-targets $LAB -p originals -- -D warnings
-    cargo build --quiet $LAB -p originals
     {
         "$python" "$drivers/originals.py" 1000 1
         (cd "$node" && node "$drivers/originals.mjs" 1000 1)

@@ -8,7 +8,7 @@ packed() {
     cargo publish --workspace --dry-run --quiet --allow-dirty
     cargo package --quiet --allow-dirty --no-verify # leaves the package for the minimum Rust
     contains resile LICENSE-{APACHE,MIT} {CHANGELOG,COMPARE,CONTRIBUTING,DESIGN,README,SECURITY}.md \
-        docs/guide/{fleet,guide,load,quotas}.md docs/{collapse,fleet,fleet-redis,priority,quota,storm}.svg
+        docs/guide/{fleet,guide,load,quotas}.md docs/{collapse,fleet,fleet-redis,priority,quota,storm}.svg llms.txt
     contains resile-llm LICENSE-{APACHE,MIT} {CHANGELOG,README}.md docs/agent.md docs/guide/failures.md
     contains resile-clients LICENSE-{APACHE,MIT} {CHANGELOG,README}.md data/errors.csv
     contains resile-tower LICENSE-{APACHE,MIT} {CHANGELOG,DESIGN,README}.md examples/{client,server}.rs
@@ -26,7 +26,7 @@ contains() {
             return 1
         fi
     done
-    if grep -E '^(target|\.cargo|\.ci|crates|fuzz|lab)/' <<<"$list"; then
+    if grep -E '^(target|\.cargo|\.ci|\.github|crates|fuzz|lab|tests/house)/' <<<"$list"; then
         echo "the package $package has the files above, which it must not have" >&2
         return 1
     fi
@@ -54,12 +54,23 @@ prebuilt() {
     done
 }
 
-# Runs the tests on the minimum Rust of Cargo.toml, in the package that would be published, with the
-# lowest versions that it declares. Indirect dependencies have the newest versions that fit. The member
-# is beside it. The build has its own directory, because it cannot use files of another Rust. It uses the
-# C library of the other build. Warnings are off, because the lints of the newer Rust count.
+# Runs the tests of the core on the minimum Rust.
 minimums() {
-    local version copy="$CARGO_TARGET_DIR/minimums" run test
+    on_minimum core_on_minimum
+}
+
+# Runs the tests of the members on the minimum Rust.
+member_minimums() {
+    on_minimum members_on_minimum
+}
+
+# on_minimum COMMAND: calls the command with cargo on the minimum Rust of Cargo.toml, in the package that would
+# be published, with the lowest versions that it declares. Indirect dependencies have the newest versions
+# that fit. The members are beside it. The build has its own directory, because it cannot use files of
+# another Rust. It uses the C library of the other build. Warnings are off, because the lints of the newer
+# Rust count.
+on_minimum() {
+    local version copy="$CARGO_TARGET_DIR/minimums" run
     version="$(sed -n 's/^rust-version = "\([0-9.]*\)".*/\1/p' Cargo.toml)"
     if [ -z "$version" ]; then
         echo "no rust-version found in Cargo.toml" >&2
@@ -92,17 +103,24 @@ minimums() {
         RUSTC_BOOTSTRAP=1 "${run[@]}" update --quiet -Z direct-minimal-versions
         "${run[@]}" tree --locked --all-features --edges normal --depth 1 --workspace
         export CARGO_TARGET_DIR="$CARGO_TARGET_DIR/minimum-rust" RUSTFLAGS="--cap-lints allow"
-        test=("${run[@]}" test --quiet --locked --all-features --lib)
-        # Left out: what reads the repository, the sizes of futures, which have tokio's timer in them, and
-        # the long simulations.
         export PROPTEST_CASES=16 # the inputs are searched on the other Rust
-        "${test[@]}" --test calls --test upstream -- --skip keep_their_sizes --skip learning::
-        "${test[@]}" -p resile-llm --test llm
-        # Not with the clients that need a newer Rust.
-        "${run[@]}" test --quiet --locked -p resile-clients --test clients
-        "${test[@]}" -p resile-redis
-        "${test[@]}" -p resile-tower --test tower
+        "$1" "${run[@]}"
     )
+}
+
+# Left out: what reads the repository, the sizes of futures, which have tokio's timer in them, and the long
+# simulations.
+core_on_minimum() {
+    "$@" test --quiet --locked --all-features --lib --test calls --test upstream \
+        -- --skip keep_their_sizes --skip learning::
+}
+
+# Not with the clients that need a newer Rust.
+members_on_minimum() {
+    "$@" test --quiet --locked --all-features --lib -p resile-llm --test llm
+    "$@" test --quiet --locked -p resile-clients --test clients
+    "$@" test --quiet --locked --all-features --lib -p resile-redis
+    "$@" test --quiet --locked --all-features --lib -p resile-tower --test tower
 }
 
 # Leaves out what these tests do not need: pictures, progress bars, benches and TLS. Leaves out what

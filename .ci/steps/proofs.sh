@@ -10,9 +10,7 @@ proofs() {
         skip "z3 is not installed"
         return
     fi
-    cargo clippy --quiet --all-targets $LAB -p proofs -- -D warnings
-    cargo test $LAB -p proofs
-    cargo build --quiet $LAB -p proofs
+    linted test "${PROGRAMS[@]}" --test real
     "$CARGO_TARGET_DIR/debug/proofs"
     "$CARGO_TARGET_DIR/debug/proofs" --mutants | tail -n 1
     ends_with 0 "$CARGO_TARGET_DIR/debug/proofs" --help

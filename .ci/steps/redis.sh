@@ -15,7 +15,6 @@ server() {
 # unknown arguments, without a server, and if it cannot write to its folder.
 fleet() {
     local bin="$CARGO_TARGET_DIR/debug/examples/fleet" out="$CARGO_TARGET_DIR/fleet"
-    cargo build --quiet -p resile-redis --examples
     ends_with 0 "$bin" --help
     ends_with 2 "$bin" --no-such-argument
     ends_with 2 "$bin" --out Cargo.toml
@@ -33,7 +32,6 @@ fleet() {
 # `top` reads a server of its own. It exits with 2 on wrong arguments, and with 3 without an answer.
 top() {
     local bin="$CARGO_TARGET_DIR/debug/examples/top"
-    cargo build --quiet -p resile-redis --examples
     ends_with 0 "$bin" --help
     ends_with 2 "$bin"
     ends_with 2 "$bin" redis://127.0.0.1:1 resile more

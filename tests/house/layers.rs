@@ -74,6 +74,7 @@ const FOREIGN: &[Foreign] = &[
 ];
 
 const LLM_TABLE: &[Row] = &[
+    ("trial", 0, &[]),
     ("kind", 0, &[]),
     ("rule", 0, &[]),
     ("statuses", 0, &[]),
@@ -94,7 +95,6 @@ const LLM_TABLE: &[Row] = &[
     ("spoken", 1, &[]),
     ("wait", 1, &[]),
     ("limits", 1, &[]),
-    ("event", 2, &[]),
     ("display", 2, &[]),
     ("explain", 2, &[]),
     ("google", 2, &[]),
@@ -104,6 +104,7 @@ const LLM_TABLE: &[Row] = &[
     ("vocabulary", 3, &[]),
     ("evidence", 4, &[]),
     ("usage", 4, &[]),
+    ("event", 5, &[]),
     ("reply", 5, &[]),
     ("reqwest", 6, &[]),
     ("in_band", 6, &[]),
@@ -113,6 +114,7 @@ const LLM_TABLE: &[Row] = &[
     ("report", 7, &["known"]),
     ("classifier", 8, &[]),
     ("policy", 8, &["classifier"]),
+    ("left_out", 8, &[]),
     ("guide", 9, &[]),
     ("lib", 9, &[]),
 ];
@@ -138,7 +140,7 @@ const LLM_FOREIGN: &[Foreign] = &[
         ],
     ),
     (&["reqwest::"], &["reqwest.rs", "transport.rs"]),
-    (&["jiff::"], &["wait.rs"]),
+    (&["jiff::"], &["wait.rs", "left_out.rs"]),
     (&["Instant", "tokio::"], &[]),
 ];
 
