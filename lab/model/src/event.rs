@@ -1,4 +1,4 @@
-/// What may happen. A number is that of a member or of a request.
+/// An event of a run. A number is that of a member or of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// Calls have used all units of a member or none, and it asks for more.

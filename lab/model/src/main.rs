@@ -131,10 +131,10 @@ fn walk(walks: u64, seed: u64) -> bool {
     let mut connection = client.get_connection().expect("a server that answers");
     let began = Instant::now();
     let mut walker = Walk::new(&mut connection);
-    let walked: Result<u64, _> = (seed..seed + walks).map(|seed| walker.run(seed)).sum();
-    let mut is_right = walked.is_ok();
+    let run: Result<u64, _> = (seed..seed + walks).map(|seed| walker.run(seed)).sum();
+    let mut is_right = run.is_ok();
     let seconds = began.elapsed().as_secs_f64();
-    match walked {
+    match run {
         Ok(exchanges) => println!("ok     {walks} walks, {exchanges} exchanges, {seconds:.1} s"),
         Err(why) => println!("WRONG  {why}"),
     }

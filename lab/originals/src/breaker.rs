@@ -35,7 +35,7 @@ impl Setting {
 
 /// The calls of a script on a breaker.
 pub(crate) struct Ran {
-    /// Whether the breaker let each call run.
+    /// True for each call that the breaker let run.
     pub(crate) ran: Vec<bool>,
     /// The place of the first call that closed the breaker.
     pub(crate) first_closing: Option<usize>,

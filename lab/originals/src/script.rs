@@ -38,7 +38,7 @@ pub(crate) enum Script {
         steps: Vec<(u64, bool)>,
         ran: Vec<bool>,
     },
-    /// The same on a breaker of a failure rate, in a window of sixteen slots of so many milliseconds.
+    /// Such calls on a breaker of a failure rate. A slot of its window has so many milliseconds.
     Opossum {
         slot: u64,
         percent: u32,

@@ -104,7 +104,7 @@ impl Smithy {
     }
 }
 
-/// What the classifier of the client says to the next failure.
+/// The answer of the classifier of the client to the next failure.
 #[derive(Clone, Debug)]
 struct Said(Arc<Mutex<RetryAction>>);
 

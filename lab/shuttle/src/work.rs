@@ -17,7 +17,7 @@ const PERMITS: u32 = 1;
 const TOKENS: u32 = 3;
 const OPEN: Duration = Duration::from_secs(1);
 
-/// What the operations of all calls have counted. It is outside of the schedules.
+/// The counts of the operations of all calls. They are outside of the schedules.
 #[derive(Default)]
 struct Count {
     retries: AtomicU32,

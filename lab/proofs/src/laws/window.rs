@@ -43,6 +43,12 @@ pub(super) fn laws() -> Vec<Law> {
             generations,
         ),
         law(
+            "window: tick",
+            "a reading of up to 146 years has the number of past slots, or one more; a small one is exact",
+            &["Slot::of", "Slot::tick"],
+            tick,
+        ),
+        law(
             "window: count",
             "a call counts once under its tag or not at all, and a full count stays full",
             &["add_one", "retag", "tag_of"],
@@ -140,6 +146,31 @@ fn generations(prover: &mut Prover<'_>) {
         it.assume(number(0).le(other.clone()));
         let [(_, tag), (_, old)] = [live, other].map(|generation| placed(it, &tick, &generation));
         vec![("an earlier generation has another tag", tag.is(old).negated())]
+    });
+}
+
+fn tick(prover: &mut Prover<'_>) {
+    let nanos = |_: &mut Machine<'_>, _: &[Value]| Value::u64(Term::unknown("nanos"));
+    let mut given: Givens<'_> = BTreeMap::new();
+    given.insert("nanos", &nanos);
+    prover.check(&given, |it| {
+        let number = Term::Int;
+        let window = Term::unknown("nanos");
+        it.assume(window.clone().within(0, Kind::U64.most()));
+        let slot = it.call("Slot::of", &[Value::Number(window.clone(), Kind::Duration)]);
+        let now = it.unknown("now", Kind::U64).term();
+        it.assume(now.clone().lt(number(1 << 62)));
+        let tick = it.call("Slot::tick", &[slot, Value::u64(now.clone())]).term();
+        let length = window.quotient(number(SLOTS)).max(number(2));
+        let past = now.clone().quotient(length.clone());
+        let is_small = now.lt(number(Kind::U64.most()).quotient(length));
+        vec![
+            (
+                "the number of past slots, or one more",
+                past.clone().le(tick.clone()).and(tick.clone().le(past.clone().plus(number(1)))),
+            ),
+            ("a small reading is exact", is_small.implies(tick.is(past))),
+        ]
     });
 }
 
