@@ -71,11 +71,16 @@ chapter! {
     #[cfg_attr(not(feature = "http"), doc = "[crate::http::Failure]: crate#features")]
     load [] [
         "crate::Upstream" "crate::Budget" "crate::Breaker" "crate::Cooldown" "crate::Bulkhead"
-        "crate::Quota" "crate::GaveUp" "crate::GaveUp::reason" "crate::RetryPolicy::aws"
-        "crate::Budget::aws" "crate::StopReason::Budget" "crate::http::Failure"
-        "crate::Keyed" "crate::Upstream::call" "#collapse" "#storm" "#fleet"
+"crate::Quota" "crate::Throttle" "crate::Health::Throttling" "crate::GaveUp" "crate::GaveUp::reason"
+        "crate::RetryPolicy::aws" "crate::Budget::aws" "crate::StopReason::Budget" "crate::http::Failure"
+        "crate::Keyed" "crate::Upstream::call" "#parts" "#collapse" "#storm" "#fleet"
     ]
     include_str!("../docs/guide/load.md"),
+    "",
+    "<figure id=\"parts\" class=\"picture\">",
+    include_str!("../docs/parts.svg"),
+    "<figcaption>The parts of an upstream, in the order in which an attempt asks them.</figcaption>",
+    "</figure>",
     "",
     "<figure id=\"collapse\" class=\"picture\">",
     include_str!("../docs/collapse.svg"),

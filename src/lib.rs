@@ -55,6 +55,7 @@ mod signal;
 #[cfg(feature = "stream")]
 pub mod stream;
 mod sync;
+mod throttle;
 pub mod time;
 pub mod timeout;
 pub mod upstream;
@@ -86,5 +87,6 @@ pub use retry::retry::retry;
 pub use retry::run::Run;
 #[cfg(feature = "stream")]
 pub use stream::retry::retry_stream;
+pub use throttle::Throttle;
 pub use upstream::upstream::Upstream;
 pub use verdict::{Health, Verdict};

@@ -89,15 +89,25 @@ use std::time::Duration;
 ///
 /// `src/bulkhead/law.rs` has the formulas and their sources.
 ///
-/// # Fairness
+/// # The line
 ///
-/// First come, first served. A released permit goes to the longest waiter. A new call never
-/// overtakes a waiter.
+/// * The highest [priority](crate::upstream::AtCost::with_priority) goes first. It is the same setting as
+///   in the queue of a [`Quota`](crate::Quota).
+/// * Within a priority the longest waiter goes first while the line moves. If it has waited for longer
+///   than the mean time for which a permit is held, the line stands. Then the newest waiter goes first,
+///   because its caller still waits for the answer.
+/// * A full queue refuses a new call, unless the call goes before another waiter. It then takes the place
+///   of the one that goes last, and that one is refused.
+/// * A call that cannot begin before its deadline or within the longest wait is refused at once. The
+///   estimate is the number of waiters ahead times the time for each turn, as far as this line shows.
+///   [`retry_after`](crate::GaveUp::retry_after) returns it.
+///
+/// Without a queue there is no line, so priorities have no effect.
 ///
 /// # Cost
 ///
 /// While permits are free, acquiring and releasing are one atomic exchange each: no lock, no
-/// allocation. Only waiting takes a lock and allocates. A learned limit adds two readings of the clock
+/// allocation. Only waiting takes a lock, reads the clock and allocates. A learned limit adds two readings of the clock
 /// and an atomic addition for each attempt, and a lock at the end of each round.
 ///
 /// # Examples
@@ -251,7 +261,7 @@ impl Bulkhead {
         }
     }
 
-    /// Releases a permit, or hands it to the longest waiter.
+    /// Releases a permit, or hands it to the first waiter.
     #[inline]
     pub(crate) fn release(&self) {
         let mut state = self.state.load(Ordering::Relaxed);

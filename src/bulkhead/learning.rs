@@ -34,12 +34,18 @@ impl Bulkhead {
         }
     }
 
-    /// Learns from a refusal of an attempt that began at `began`.
+    /// Learns from a refusal of an attempt that began at `began`. Returns the limits before and after if
+    /// it lowers the limit.
     #[cold]
-    pub(crate) fn learn_refused(&self, began: u64, now: u64) {
-        if let Some(learner) = &self.learner {
-            self.change(learner, now, |state| state.law.cut(began, now));
-        }
+    pub(crate) fn learn_refused(&self, began: u64, now: u64) -> Option<(u32, u32)> {
+        let mut lowered = None;
+        self.change(self.learner.as_ref()?, now, |state| {
+            let before = state.law.limit();
+            let is_cut = state.law.cut(began, now);
+            lowered = Some((before, state.law.limit())).filter(|(before, after)| after < before);
+            is_cut
+        });
+        lowered
     }
 
     #[cold]

@@ -5,8 +5,9 @@ mod bulkhead;
 mod law;
 mod learner;
 mod learning;
+mod pace;
 mod queue;
 mod waiting;
 
 pub use self::bulkhead::Bulkhead;
-pub(crate) use waiting::Entry;
+pub(crate) use waiting::{Entry, Newcomer, Turn};

@@ -1,30 +1,68 @@
 use std::sync::atomic::Ordering;
-use std::task::{Poll, Waker};
+use std::task::Waker;
 
 use super::Bulkhead;
 use super::bulkhead::{IN_FLIGHT, ONE_WAITING};
 use super::queue::Waiters;
 
-/// The result of [`Bulkhead::enqueue`]: a permit or a ticket.
+/// A call that wants to join the line.
+pub(crate) struct Newcomer<'a> {
+    pub(crate) waker: &'a Waker,
+    pub(crate) priority: u8,
+    pub(crate) now: u64,
+    /// The time at which it gives up.
+    pub(crate) until: u64,
+}
+
+/// The result of [`Bulkhead::enqueue`].
 pub(crate) enum Entry {
     In,
+    /// It waits with this ticket.
     Pending(u64),
+    Full,
+    /// It cannot begin in time, but in this time at the earliest.
+    TooLate(u64),
+}
+
+/// The result of [`Bulkhead::poll_ticket`].
+pub(crate) enum Turn {
+    Waits,
+    /// The holder of the ticket has a permit.
+    Comes,
+    /// Another call took the place of the holder.
+    Lost,
 }
 
 impl Bulkhead {
-    /// Joins the queue, or takes a permit if one was released meanwhile. `None` if the queue is full.
+    /// Joins the queue, or takes a permit if one was released meanwhile.
     #[cold]
-    pub(crate) fn enqueue(&self, waker: &Waker) -> Option<Entry> {
-        let waker = waker.clone();
+    pub(crate) fn enqueue(&self, newcomer: &Newcomer<'_>) -> Entry {
+        let Newcomer { priority, now, until, .. } = *newcomer;
+        let waker = newcomer.waker.clone();
         let mut queue = self.waiters.lock();
+        queue.pace.note(now);
+        let limit = self.limit();
         let mut state = self.state.load(Ordering::Relaxed);
-        loop {
+        let evicted = loop {
             let room = state & IN_FLIGHT < u64::from(self.limit);
-            if !room && state >> u32::BITS >= u64::from(self.queue()) {
-                drop(queue);
-                return None;
+            let mut changed = state + 1;
+            if !room {
+                let wait = queue.wait(priority, limit);
+                if now.saturating_add(wait) >= until && wait > 0 {
+                    drop(queue);
+                    return Entry::TooLate(wait);
+                }
+                // With waiters the state changes only under the lock of the queue.
+                if state >> u32::BITS >= u64::from(self.queue()) {
+                    let evicted = queue.evict(priority, limit);
+                    if evicted.is_none() {
+                        drop(queue);
+                        return Entry::Full;
+                    }
+                    break evicted;
+                }
+                changed = state + ONE_WAITING;
             }
-            let changed = if room { state + 1 } else { state + ONE_WAITING };
             match self.state.compare_exchange_weak(
                 state,
                 changed,
@@ -33,26 +71,33 @@ impl Bulkhead {
             ) {
                 Ok(_) if room => {
                     drop(queue);
-                    return Some(Entry::In);
+                    return Entry::In;
                 }
-                Ok(_) => break,
+                Ok(_) => break None,
                 Err(seen) => state = seen,
             }
-        }
-        let ticket = queue.next;
-        queue.next = queue.next.wrapping_add(1);
-        queue.tickets.insert(ticket, waker);
-        Some(Entry::Pending(ticket))
+        };
+        let ticket = queue.join(priority, waker, now);
+        drop(queue);
+        evicted.into_iter().for_each(Waker::wake);
+        Entry::Pending(ticket)
     }
 
-    /// Returns `Ready` if a permit was handed to the holder of `ticket`.
-    pub(crate) fn poll_ticket(&self, ticket: u64, waker: &Waker) -> Poll<()> {
+    /// Asks whether a permit was handed to the holder of `ticket`.
+    pub(crate) fn poll_ticket(&self, ticket: u64, waker: &Waker, now: u64) -> Turn {
         let mut waker = waker.clone();
         let mut queue = self.waiters.lock();
-        let pending =
-            queue.tickets.get_mut(&ticket).map(|kept| std::mem::swap(kept, &mut waker)).is_some();
-        drop(queue);
-        if pending { Poll::Pending } else { Poll::Ready(()) }
+        queue.pace.note(now);
+        if let Some(waiter) = queue.tickets.get_mut(&ticket) {
+            std::mem::swap(&mut waiter.waker, &mut waker);
+            drop(queue);
+            return Turn::Waits;
+        }
+        if queue.lost.remove(&ticket) {
+            return Turn::Lost;
+        }
+        queue.pace.turn(now, self.limit());
+        Turn::Comes
     }
 
     /// Leaves the queue, or releases the permit if one was already handed to the holder of
@@ -60,12 +105,13 @@ impl Bulkhead {
     #[cold]
     pub(crate) fn give_up(&self, ticket: u64) {
         let mut queue = self.waiters.lock();
-        let waker = queue.tickets.remove(&ticket);
-        if waker.is_some() {
+        let left = queue.tickets.remove(&ticket);
+        if left.is_some() {
             self.state.fetch_sub(ONE_WAITING, Ordering::Relaxed);
         }
+        let has_permit = left.is_none() && !queue.lost.remove(&ticket);
         drop(queue);
-        if waker.is_none() {
+        if has_permit {
             self.release();
         }
     }
@@ -89,12 +135,12 @@ impl Bulkhead {
     fn give_one(&self, queue: &mut Waiters) -> Option<Waker> {
         // While a call waits, the permits in use change only under the lock of the queue.
         let is_above = self.state.load(Ordering::Relaxed) & IN_FLIGHT > u64::from(self.limit);
-        let called = if is_above { None } else { queue.tickets.pop_first() };
+        let called = if is_above { None } else { queue.pop(self.limit()) };
         // The waiter may have given up since `release` read the state. With an empty queue no call
         // waits (invariant 1), and none can join before the lock is free.
         let change = if called.is_some() { ONE_WAITING } else { 1 };
         self.state.fetch_sub(change, Ordering::Release);
-        called.map(|(_, waker)| waker)
+        called
     }
 
     /// Lowers the learned limit by `permits`. They are in use until it rises again, also if this puts

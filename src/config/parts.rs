@@ -11,6 +11,7 @@ use crate::adaptive::AdaptiveTimeout;
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
+use crate::throttle::Throttle;
 
 settings! {
     /// Reads `capacity` and `deposit`. A missing setting keeps its value from [`Budget::new`].
@@ -28,6 +29,9 @@ settings! {
         "cap": DurationVisitor::required
             => |cooldown, cap| cooldown.with_cap(cap.unwrap_or_default()),
     }
+
+    /// Reads an empty map: there is nothing to set.
+    Throttle, "a throttle", Throttle::new(), {}
 
     /// Reads `quantile` and `ceiling`. A missing setting keeps its value from
     /// [`AdaptiveTimeout::new`].

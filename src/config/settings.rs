@@ -121,7 +121,10 @@ impl<'de, T: Settings> Visitor<'de> for Reader<'_, T> {
             None => f.write_str(T::WHAT)?,
             Some(place) => write!(f, "{place}")?,
         }
-        write!(f, " to be a map of `{}`", T::NAMES.join("`, `"))
+        match T::NAMES {
+            [] => f.write_str(" to be an empty map"),
+            names => write!(f, " to be a map of `{}`", names.join("`, `")),
+        }
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T::Made, A::Error> {
@@ -131,8 +134,11 @@ impl<'de, T: Settings> Visitor<'de> for Reader<'_, T> {
                 if self.around.is_none() {
                     return Err(A::Error::unknown_field(&name, T::NAMES));
                 }
-                let one_of = if T::NAMES.len() > 1 { "one of " } else { "" };
-                let right = format!(", expected {one_of}`{}`", T::NAMES.join("`, `"));
+                let right = match T::NAMES {
+                    [] => ", expected none".to_owned(),
+                    [name] => format!(", expected `{name}`"),
+                    names => format!(", expected one of `{}`", names.join("`, `")),
+                };
                 return Err(self.fault("unknown field", &name, &right));
             };
             if names.contains(&known) {
@@ -178,6 +184,7 @@ macro_rules! settings {
                 at: $crate::config::place::Place<'_>,
                 map: &mut A,
             ) -> Result<(), A::Error> {
+                let _ = &map; // unused by a part with nothing to set
                 match at.name {
                     $($name => {
                         let $value = map.next_value_seed($seed(at))?;

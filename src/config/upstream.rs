@@ -11,10 +11,11 @@ use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
 use crate::quota::Quota;
+use crate::throttle::Throttle;
 use crate::upstream::Upstream;
 
-/// Reads `name` and optionally `budget`, `breaker`, `cooldown`, `bulkhead`, `quota` and
-/// `adaptive_timeout`.
+/// Reads `name` and optionally `budget`, `breaker`, `cooldown`, `bulkhead`, `quota`,
+/// `throttle` and `adaptive_timeout`.
 ///
 /// Each part is a map of its own settings, and an empty map is a part with its defaults. The
 /// observer and the timer are set in code.
@@ -52,14 +53,23 @@ struct UpstreamSettings {
     cooldown: Option<Cooldown>,
     bulkhead: Option<Bulkhead>,
     quota: Option<Quota>,
+    throttle: Option<Throttle>,
     adaptive: Option<AdaptiveTimeout>,
 }
 
 impl Settings for UpstreamSettings {
     type Made = Upstream;
     const WHAT: &'static str = "an upstream";
-    const NAMES: &'static [&'static str] =
-        &["name", "budget", "breaker", "cooldown", "bulkhead", "quota", "adaptive_timeout"];
+    const NAMES: &'static [&'static str] = &[
+        "name",
+        "budget",
+        "breaker",
+        "cooldown",
+        "bulkhead",
+        "quota",
+        "throttle",
+        "adaptive_timeout",
+    ];
 
     fn start() -> Self {
         Self::default()
@@ -79,6 +89,9 @@ impl Settings for UpstreamSettings {
                 self.bulkhead = Some(map.next_value_seed(Reader::<BulkheadSettings>::at(at))?);
             }
             "quota" => self.quota = Some(map.next_value_seed(Reader::<Changed<Quota>>::at(at))?),
+            "throttle" => {
+                self.throttle = Some(map.next_value_seed(Reader::<Changed<Throttle>>::at(at))?);
+            }
             _ => {
                 self.adaptive =
                     Some(map.next_value_seed(Reader::<Changed<AdaptiveTimeout>>::at(at))?);
@@ -103,6 +116,9 @@ impl Settings for UpstreamSettings {
         }
         if let Some(quota) = self.quota {
             upstream = upstream.with_quota(quota);
+        }
+        if let Some(throttle) = self.throttle {
+            upstream = upstream.with_throttle(throttle);
         }
         if let Some(adaptive) = self.adaptive {
             upstream = upstream.with_adaptive_timeout(adaptive);

@@ -12,7 +12,7 @@ use crate::classify::Classify;
 use crate::policy::Rules;
 use crate::quota::Collecting;
 use crate::time::Timer;
-use crate::upstream::{Endpoint, TargetFor};
+use crate::upstream::{Around, Endpoint, TargetFor};
 
 /// The attempt in flight, and the limits that may cut it.
 impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
@@ -58,6 +58,7 @@ where
     fn poll_lending<R>(&mut self, slot: usize, poll: impl FnOnce() -> R) -> R {
         let collecting = self.engine.guard.has_quota().then(Collecting::start);
         let polled = {
+            let _around = Around::enter(self.engine.guard.target.demand().standing.priority);
             let _lending = self.engine.guard.lend(slot);
             poll()
         };

@@ -183,7 +183,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     fn admit(&mut self, slot: usize, waker: Option<&Waker>, elapsed: u64, limits: Limits) -> Begin {
         let now = self.clock_runs().then(|| self.started.saturating_add(elapsed));
         let mut has_moved = false;
-        match self.guard.admit(slot, now, waker) {
+        match self.guard.admit(slot, now, waker, self.ends_at(limits.total)) {
             Admit::Go => self.guard.progress.set_refuser(None),
             Admit::Moved => has_moved = true,
             Admit::Hold(delay) => return self.hold(delay, waker.is_some(), limits),

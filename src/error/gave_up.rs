@@ -104,7 +104,7 @@ impl<E> GaveUp<E> {
     /// | `Fatal` | the classifier's verdict, which forbids sending the request again | |
     /// | `Unclassified` | `None`. After a cut without an opinion of the classifier: not again | |
     /// | `Attempts`, `Alternatives`, `HintTooLong` | the classifier's verdict | may be sent again, health unknown |
-    /// | `Deadline`, `Budget`, `Open`, `Full` | the classifier's verdict | may be sent again, health unknown |
+    /// | `Deadline`, `Budget`, `Open`, `Throttled`, `Full` | the classifier's verdict | may be sent again, health unknown |
     /// | `TooLarge`, `Partial`, `Cancelled` | the classifier's verdict, but [not again](Verdict::not_again) | not again, health unknown |
     ///
     /// A call that was refused before its first attempt did not reach the upstream, so a breaker of
@@ -180,8 +180,8 @@ impl<E> GaveUp<E> {
     ///   hint cap or the time left, or no attempt or budget was left, or the token was cancelled
     ///   before the wait. A call cancelled during the wait has no such value.
     /// * The reason is [`StopReason::Open`]. The breaker will let calls through after the wait.
-    /// * The reason is [`StopReason::Deadline`] and a cooldown or a quota holds the next attempt for
-    ///   longer than the time left.
+    /// * The reason is [`StopReason::Deadline`] and a cooldown, a quota or the queue of a bulkhead holds
+    ///   the next attempt for longer than the time left. For the queue it is an estimate.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         self.0.facts.retry_after

@@ -220,6 +220,14 @@ pub enum EventKind<'a> {
         /// The number of waits and refusals, at most 1,048,575.
         times: u64,
     },
+    /// A refusal has lowered the learned limit of the bulkhead. Once for all attempts that began before.
+    #[non_exhaustive]
+    Lowered {
+        /// The limit before.
+        before: u32,
+        /// The limit now.
+        after: u32,
+    },
     /// The quota has found that a limit of the provider is not the configured one.
     Learned(Finding),
     /// The upstream's breaker made a transition.
@@ -270,13 +278,15 @@ pub enum HeldBy {
     Quota,
     /// The upstream's spent budget. No attempt waits for it.
     Budget,
+    /// The upstream's throttle. No attempt waits for it.
+    Throttle,
     /// The upstream's open breaker. No attempt waits for it.
     Breaker,
 }
 
 impl HeldBy {
     /// Returns a stable word for logs and metrics: `cooldown`, `bulkhead`, `quota`, `budget`,
-    /// `breaker`.
+    /// `throttle`, `breaker`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -284,6 +294,7 @@ impl HeldBy {
             Self::Bulkhead => "bulkhead",
             Self::Quota => "quota",
             Self::Budget => "budget",
+            Self::Throttle => "throttle",
             Self::Breaker => "breaker",
         }
     }
@@ -366,6 +377,7 @@ impl EventKind<'_> {
             Self::GaveUp { .. } => "gave_up",
             Self::Limiting { .. } => "limiting",
             Self::Relieved { .. } => "relieved",
+            Self::Lowered { .. } => "lowered",
             Self::Learned(_) => "learned",
             Self::Breaker(_) => "breaker",
             #[cfg(feature = "fleet")]

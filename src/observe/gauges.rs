@@ -19,6 +19,8 @@ pub struct Gauges {
     pub waiting: Option<u32>,
     /// The state of the quota.
     pub quota: Option<Levels>,
+    /// The chance of an attempt to be refused by the throttle, in percent. At most 90.
+    pub throttled: Option<u32>,
     /// The status of an upstream that many processes share.
     #[cfg(feature = "fleet")]
     pub fleet: Option<Status>,

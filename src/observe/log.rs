@@ -8,9 +8,9 @@ use super::{Event, Observe};
 ///
 /// | level | event |
 /// |---|---|
-/// | WARN | a retry; giving up after a retry, unless a part of the upstream, or of that of a call within, refused it; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, once at its start; a limit of the provider below that of the quota; a breaker that opens or is isolated; a fleet in safe mode; nested calls, once for each pair of call sites |
-/// | INFO | the end of such a budget, bulkhead, quota or cooldown, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes; a fleet whose store answers |
-/// | DEBUG | a call that recovered; a final error of a first attempt, because the caller gets it; each refusal and each wait between these lines; cancellation; hedges |
+/// | WARN | a retry; giving up after a retry, unless a part of the upstream, or of that of a call within, refused it; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens or is isolated; a fleet in safe mode; nested calls, once for each pair of call sites |
+/// | INFO | the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes; a fleet whose store answers |
+/// | DEBUG | a call that recovered; a final error of a first attempt, because the caller gets it; each refusal and each wait between these lines; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges |
 ///
 /// Fields, if known:
 ///
@@ -222,6 +222,7 @@ mod write {
                     times: Some(times),
                     ..fields
                 },
+                EventKind::Lowered { .. } => Self { by: Some("bulkhead"), ..fields },
                 EventKind::Learned(finding) => {
                     Self { reason: Some(finding.by.as_str()), by: Some("quota"), ..fields }
                 }
@@ -296,9 +297,10 @@ mod write {
                 is_hedge.then_some(Level::DEBUG)?
             }
             EventKind::Succeeded { attempts, .. } => (attempts > 1).then_some(Level::DEBUG)?,
-            EventKind::Held { .. } | EventKind::Denied { .. } | EventKind::Breaker(_) => {
-                Level::DEBUG
-            }
+            EventKind::Held { .. }
+            | EventKind::Denied { .. }
+            | EventKind::Lowered { .. }
+            | EventKind::Breaker(_) => Level::DEBUG,
             EventKind::Settled { .. } | EventKind::Failed { .. } | EventKind::Lost { .. } => {
                 return None;
             }

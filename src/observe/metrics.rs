@@ -35,6 +35,7 @@ use crate::verdict::{Cut, Health};
 /// | `resile_breaker_open` | gauge | | 0 while the breaker is closed; 1 while it is open, half-open or isolated |
 /// | `resile_budget_tokens` | gauge | | retries that the budget can pay for |
 /// | `resile_bulkhead_limit` | gauge | | limit of the bulkhead, the one of now if it is learned |
+/// | `resile_bulkhead_cuts_total` | counter | | refusals that lowered the learned limit, once for all attempts that began before |
 /// | `resile_bulkhead_in_flight` | gauge | | attempts in the bulkhead |
 /// | `resile_bulkhead_waiting` | gauge | | attempts in the bulkhead's queue |
 /// | `resile_quota_level` | gauge | `dimension`: `requests`, `input`, `output`, `tokens` | units left of the quota; a debt is negative |
@@ -42,6 +43,7 @@ use crate::verdict::{Cut, Health};
 /// | `resile_quota_in_flight` | gauge | | attempts in flight, with a limit of concurrency |
 /// | `resile_quota_waiting` | gauge | | calls in the quota's queue |
 /// | `resile_quota_tokens_total` | counter | `event`: `reserved`, `returned`, `overdrawn` | tokens; used are reserved − returned + overdrawn |
+/// | `resile_throttle_refused_share` | gauge | | chance of an attempt to be refused by the throttle, from 0 to 0.9 |
 /// | `resile_fleet_members` | gauge | | processes that share the upstream, as last known |
 /// | `resile_fleet_shared` | gauge | | 1 while the store of the fleet answers; 0 while it does not |
 /// | `resile_fleet_age_seconds` | gauge | | time since the store last answered |
@@ -197,6 +199,9 @@ fn publish(event: &Event<'_>, name: &SharedString) {
         EventKind::Fleet(status) => {
             count("resile_fleet_transitions_total", "to", status.state.as_str());
         }
+        EventKind::Lowered { .. } => {
+            counter!("resile_bulkhead_cuts_total", "upstream" => name.clone()).increment(1);
+        }
         EventKind::Learned(finding) => found(name, &finding),
         EventKind::Lost { .. } => {}
     }
@@ -221,6 +226,10 @@ fn gauges(event: &Event<'_>, name: &SharedString) {
     set("resile_bulkhead_limit", gauges.limit);
     set("resile_bulkhead_in_flight", gauges.in_flight);
     set("resile_bulkhead_waiting", gauges.waiting);
+    if let Some(percent) = gauges.throttled {
+        gauge!("resile_throttle_refused_share", "upstream" => name.clone())
+            .set(f64::from(percent) / 100.0);
+    }
     #[cfg(feature = "fleet")]
     if let Some(status) = gauges.fleet {
         let is_shared = matches!(status.state, fleet::State::Shared | fleet::State::Learning);
@@ -297,8 +306,16 @@ fn describe() {
     );
     describe_gauge!("resile_budget_tokens", "Retries that the budget can pay for.");
     describe_gauge!("resile_bulkhead_limit", "Limit of the bulkhead.");
+    describe_counter!(
+        "resile_bulkhead_cuts_total",
+        "Refusals that lowered the learned limit of the bulkhead."
+    );
     describe_gauge!("resile_bulkhead_in_flight", "Attempts in the bulkhead.");
     describe_gauge!("resile_bulkhead_waiting", "Attempts in the bulkhead's queue.");
+    describe_gauge!(
+        "resile_throttle_refused_share",
+        "Chance of an attempt to be refused by the throttle."
+    );
     describe_counter!(
         "resile_quota_tokens_total",
         "Tokens reserved, returned after a smaller usage, and overdrawn by a larger usage."

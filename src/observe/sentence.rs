@@ -46,14 +46,7 @@ impl fmt::Display for Event<'_> {
             }
             EventKind::Denied { attempts, by } => {
                 write!(f, "hedge not started after attempt {attempts} of {allowed}: ")?;
-                f.write_str(match by {
-                    Some(HeldBy::Budget) => "the retry budget is spent",
-                    Some(HeldBy::Bulkhead) => "the bulkhead is full",
-                    Some(HeldBy::Quota) => "the quota is used up",
-                    Some(HeldBy::Cooldown) => "a cooldown holds calls",
-                    Some(HeldBy::Breaker) => "the circuit breaker is open",
-                    None => "the call is about to end",
-                })
+                f.write_str(denial(by))
             }
             EventKind::Lost { attempt: lost } => {
                 write!(f, "attempt {lost} of {allowed} dropped: another attempt ended the call")
@@ -104,6 +97,10 @@ impl fmt::Display for Event<'_> {
             EventKind::Relieved { by, lasted, times } => {
                 write_relieved(f, by, lasted, times, self.shadow_of(by))
             }
+            EventKind::Lowered { before, after } => {
+                write!(f, "bulkhead limit lowered from {before} to {after}: ")?;
+                f.write_str("the upstream refused an attempt")
+            }
             EventKind::Learned(finding) => write_finding(f, &finding),
             EventKind::Breaker(transition) => transition.fmt(f),
             #[cfg(feature = "fleet")]
@@ -150,8 +147,29 @@ impl Event<'_> {
                 hold.map_or(Ok(()), |hold| write!(f, " {hold:.1?}"))?;
                 f.write_str(", the upstream asked for fewer requests")
             }
+            HeldBy::Throttle => {
+                write!(
+                    f,
+                    "throttle: {} % of the attempts are refused, ",
+                    gauges.throttled.unwrap_or(0)
+                )?;
+                f.write_str("the upstream refuses more than half")
+            }
             HeldBy::Breaker => f.write_str("the circuit breaker is open"),
         }
+    }
+}
+
+/// Returns why a hedge was not started.
+const fn denial(by: Option<HeldBy>) -> &'static str {
+    match by {
+        Some(HeldBy::Budget) => "the retry budget is spent",
+        Some(HeldBy::Bulkhead) => "the bulkhead is full",
+        Some(HeldBy::Quota) => "the quota is used up",
+        Some(HeldBy::Cooldown) => "a cooldown holds calls",
+        Some(HeldBy::Throttle) => "the throttle refuses",
+        Some(HeldBy::Breaker) => "the circuit breaker is open",
+        None => "the call is about to end",
     }
 }
 
@@ -208,6 +226,7 @@ fn write_relieved(
         HeldBy::Bulkhead => ("bulkhead has room again", "wait or refusal", "waits or refusals"),
         HeldBy::Quota => ("quota has units again", "wait or refusal", "waits or refusals"),
         HeldBy::Cooldown => ("cooldown over", "wait", "waits"),
+        HeldBy::Throttle => ("throttle admits all again", "refusal", "refusals"),
         HeldBy::Breaker => ("breaker admits again", "refusal", "refusals"),
     };
     write!(f, "{words}: {times} {}", if times == 1 { one } else { many })?;

@@ -31,8 +31,10 @@ pub enum StopReason {
     Budget,
     /// The circuit breaker was open.
     Open,
-    /// The queue of the bulkhead or of the quota was full, or the wait in the bulkhead's queue took
-    /// too long.
+    /// The throttle refused the attempt by chance, because the upstream refuses too many.
+    Throttled,
+    /// The queue of the bulkhead or of the quota was full, the wait in the bulkhead's queue took too
+    /// long, or a call that goes first took the place in it.
     Full,
     /// The cost was larger than the burst of the quota, so no wait helps. The numbers are in
     /// [`GaveUp::too_large`](crate::GaveUp::too_large).
@@ -54,14 +56,14 @@ impl StopReason {
     /// could begin before it.
     pub(crate) const fn is_refusal(self, attempts: u32, is_cut: bool) -> bool {
         match self {
-            Self::Open | Self::Full | Self::Budget => true,
+            Self::Open | Self::Throttled | Self::Full | Self::Budget => true,
             Self::Deadline => attempts == 0 && !is_cut,
             _ => false,
         }
     }
 
     /// Returns a stable word for logs and metrics: `fatal`, `unclassified`, `attempts`, `deadline`,
-    /// `budget`, `open`, `full`, `too_large`, `hint_too_long`, `alternatives`, `partial`, `cancelled`.
+    /// `budget`, `open`, `throttled`, `full`, `too_large`, `hint_too_long`, `alternatives`, `partial`, `cancelled`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -71,6 +73,7 @@ impl StopReason {
             Self::Deadline => "deadline",
             Self::Budget => "budget",
             Self::Open => "open",
+            Self::Throttled => "throttled",
             Self::Full => "full",
             Self::TooLarge => "too_large",
             Self::HintTooLong => "hint_too_long",
@@ -130,6 +133,7 @@ impl StopReason {
             Self::Deadline => "not enough time left",
             Self::Budget => "the retry budget is spent",
             Self::Open => "the circuit breaker is open",
+            Self::Throttled => "the throttle refuses while the upstream refuses too many attempts",
             Self::Full => "the bulkhead or the queue is full",
             Self::TooLarge => "the cost is above the quota's burst",
             Self::HintTooLong => "the wait is above the policy's hint cap",

@@ -69,7 +69,8 @@
 //! full queue the reason is [`StopReason::Full`](crate::StopReason::Full).
 //!
 //! On an upstream with a bulkhead too, a waiter of the quota holds a permit of the bulkhead. The
-//! bulkhead's queue knows no priority: use [`with_concurrency`](Quota::with_concurrency) instead.
+//! bulkhead's queue has the same priorities, but no groups, and none of its waiters is served for its
+//! age. [`with_concurrency`](Quota::with_concurrency) is a limit in the quota's own queue.
 //!
 //! The order of the queue:
 //!

@@ -12,12 +12,13 @@ use crate::cooldown::Cooldown;
 use crate::observe::HeldBy;
 use crate::policy::StopReason;
 use crate::quota::Reserved;
+use crate::throttle::Throttle;
 use crate::time::Timer;
 
 /// The admission of an attempt. [`admit`](Guard::admit) has the order of the parts.
 impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
-    /// Admits an attempt if the cooldown is free, the breaker closed, and no bulkhead and no quota
-    /// set. Otherwise returns false and leaves the decision to [`admit`](Self::admit).
+    /// Admits an attempt if the cooldown is free, the throttle idle, the breaker closed, and no bulkhead
+    /// and no quota set. Otherwise returns false and leaves the decision to [`admit`](Self::admit).
     #[inline(never)] // compiled once for all call sites
     pub(crate) fn admit_at_once(&mut self, slot: usize, now: Option<u64>) -> bool {
         let Some(parts) = self.target.parts() else { return true };
@@ -27,6 +28,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             || parts.bulkhead.is_some()
             || parts.quota.is_some()
             || !is_free
+            || !parts.throttle.as_ref().is_none_or(Throttle::is_idle)
             || lending::is_within_any()
         {
             return false;
@@ -45,10 +47,17 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         true
     }
 
-    /// Asks the cooldown, the bulkhead, the quota and the breaker to admit an attempt. `now` is the
-    /// clock reading if known. Without a `waker` the attempt does not queue.
+    /// Asks the cooldown, the throttle, the bulkhead, the quota and the breaker to admit an attempt. `now` is the
+    /// clock reading if known. Without a `waker` the attempt does not queue. The call ends at
+    /// `ends_at`.
     #[inline]
-    pub(crate) fn admit(&mut self, slot: usize, now: Option<u64>, waker: Option<&Waker>) -> Admit {
+    pub(crate) fn admit(
+        &mut self,
+        slot: usize,
+        now: Option<u64>,
+        waker: Option<&Waker>,
+        ends_at: u64,
+    ) -> Admit {
         if !X::ALONE && lending::is_within_any() && self.take_inward(slot) {
             return Admit::Moved;
         }
@@ -69,8 +78,21 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                 return Admit::Hold(delay);
             }
         }
+        let throttle = parts.throttle.as_ref().filter(|it| !held.is_some() && !it.is_idle());
+        if let Some(throttle) = throttle {
+            let now = now.unwrap_or_else(|| owned.now());
+            if throttle.refuses(now, |range| owned.draw_within(range)) {
+                return Admit::Refused {
+                    by: Refuser::Throttle,
+                    reason: StopReason::Throttled,
+                    retry_after: None,
+                };
+            }
+        }
         if parts.bulkhead.is_some() && !held.is_some() {
-            if let Some(admission) = enter(held, parts, waker, &owned) {
+            if let Some(admission) =
+                enter(held, parts, &self.target.demand(), waker, &owned, ends_at)
+            {
                 return admission;
             }
         }

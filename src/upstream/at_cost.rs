@@ -5,8 +5,9 @@ use super::{Endpoint, Name, Observed, Parts, Target};
 use crate::observe::{Event, Observe};
 use crate::quota::{Cost, Demand, Standing};
 
-/// An upstream with the cost of one call. Created by
-/// [`Upstream::at_cost`](crate::Upstream::at_cost).
+/// An upstream with the cost and the priority of one call. Created by
+/// [`Upstream::at_cost`](crate::Upstream::at_cost) and
+/// [`Upstream::at_priority`](crate::Upstream::at_priority).
 ///
 /// # Examples
 ///
@@ -38,9 +39,12 @@ impl<'c, X> AtCost<'c, X> {
         Self { target, demand: Demand { cost, standing: Standing { priority: 0, group: 0 } } }
     }
 
-    /// Sets the priority of the call in the queue of the quota. The default 0 is the lowest.
+    /// Sets the priority of the call in the queues of the bulkhead and of the quota. The default 0 is
+    /// the lowest.
     ///
-    /// Use the progress of the work, such as the number of steps done.
+    /// Use the progress of the work, such as the number of steps done. A call of priority 0 within an
+    /// attempt of another call has the priority of that attempt, on any upstream. The attempt knows only
+    /// the calls that its own polls drive.
     pub const fn with_priority(mut self, priority: u8) -> Self {
         self.demand.standing.priority = priority;
         self

@@ -2,11 +2,11 @@ use std::mem;
 use std::task::Waker;
 use std::time::Duration;
 
-use super::Parts;
 use super::began::Began;
 use super::progress::Refuser;
+use super::{Parts, priority};
 use crate::breaker::{Owner, Ticket};
-use crate::bulkhead::{self, Bulkhead};
+use crate::bulkhead::{self, Bulkhead, Newcomer, Turn};
 use crate::policy::StopReason;
 use crate::quota::{Ask, Demand, Entry, Place, Quota, Reserved};
 use crate::time::nanos;
@@ -40,7 +40,7 @@ impl Admit {
 pub enum Held {
     #[default]
     Nothing,
-    /// A ticket in the bulkhead's queue. `since` is its start, or 0 if waits have no limit.
+    /// A ticket in the bulkhead's queue, and the time of its start.
     Queued { ticket: u64, since: u64 },
     /// A permit of the bulkhead if the upstream has one.
     Entered,
@@ -104,11 +104,19 @@ pub(super) fn resume(
         return None;
     };
     let until = since.saturating_add(bulkhead.max_wait());
-    if bulkhead.poll_ticket(*ticket, waker).is_ready() {
-        *held = Held::Entered;
-        return None;
+    let now = owner.now();
+    match bulkhead.poll_ticket(*ticket, waker, now) {
+        Turn::Comes => {
+            *held = Held::Entered;
+            return None;
+        }
+        Turn::Lost => {
+            *held = Held::Nothing;
+            return Some(Admit::full(Refuser::Bulkhead));
+        }
+        Turn::Waits => {}
     }
-    if bulkhead.max_wait() != u64::MAX && owner.now() >= until {
+    if bulkhead.max_wait() != u64::MAX && now >= until {
         bulkhead.give_up(*ticket);
         *held = Held::Nothing;
         return Some(Admit::full(Refuser::BulkheadWait));
@@ -121,8 +129,10 @@ pub(super) fn resume(
 pub(super) fn enter(
     held: &mut Held,
     parts: &Parts,
+    demand: &Demand<'_>,
     waker: Option<&Waker>,
     owner: &impl Owner,
+    ends_at: u64,
 ) -> Option<Admit> {
     let bulkhead = parts.bulkhead.as_ref()?;
     if bulkhead.enter() {
@@ -139,17 +149,25 @@ pub(super) fn enter(
             retry_after: open.retry_after(),
         });
     }
-    match waker.and_then(|waker| bulkhead.enqueue(waker)) {
-        Some(bulkhead::Entry::In) => {
+    let Some(waker) = waker else { return Some(Admit::full(Refuser::Bulkhead)) };
+    let (now, priority) = (owner.now(), priority::inherited(demand).standing.priority);
+    let until = now.saturating_add(bulkhead.max_wait());
+    match bulkhead.enqueue(&Newcomer { waker, priority, now, until: until.min(ends_at) }) {
+        bulkhead::Entry::In => {
             *held = Held::Entered;
             None
         }
-        Some(bulkhead::Entry::Pending(ticket)) => {
-            let since = if bulkhead.max_wait() == u64::MAX { 0 } else { owner.now() };
-            *held = Held::Queued { ticket, since };
-            Some(Admit::Queued { until: since.saturating_add(bulkhead.max_wait()), is_new: true })
+        bulkhead::Entry::Pending(ticket) => {
+            *held = Held::Queued { ticket, since: now };
+            Some(Admit::Queued { until, is_new: true })
         }
-        None => Some(Admit::full(Refuser::Bulkhead)),
+        bulkhead::Entry::Full => Some(Admit::full(Refuser::Bulkhead)),
+        bulkhead::Entry::TooLate(_) if until < ends_at => Some(Admit::full(Refuser::BulkheadWait)),
+        bulkhead::Entry::TooLate(wait) => Some(Admit::Refused {
+            by: Refuser::Bulkhead,
+            reason: StopReason::Deadline,
+            retry_after: Some(Duration::from_nanos(wait)),
+        }),
     }
 }
 
@@ -189,7 +207,7 @@ pub(super) fn reserve(
                     });
                 }
                 if let Some(waker) = waker {
-                    quota.ask(demand, Entry::Joining(waker), now, 0)
+                    quota.ask(&priority::inherited(demand), Entry::Joining(waker), now, 0)
                 } else {
                     quota.note_refusal(&demand.cost);
                     Ask::NotBefore(at)

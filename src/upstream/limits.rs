@@ -9,7 +9,8 @@ use crate::observe::{Event, EventKind, HeldBy};
 use crate::quota::Findings;
 use crate::time::{Timer, nanos};
 
-const PARTS: [HeldBy; 4] = [HeldBy::Budget, HeldBy::Bulkhead, HeldBy::Quota, HeldBy::Cooldown];
+const PARTS: [HeldBy; 5] =
+    [HeldBy::Budget, HeldBy::Bulkhead, HeldBy::Quota, HeldBy::Cooldown, HeldBy::Throttle];
 
 impl Parts {
     /// Returns whether a part has room for a call at `now`.
@@ -22,6 +23,7 @@ impl Parts {
                 .cooldown
                 .as_ref()
                 .is_none_or(|cooldown| cooldown.is_free() || cooldown.remaining(now).is_none()),
+            HeldBy::Throttle => self.throttle.as_ref().is_none_or(|it| it.percent(now) == 0),
             HeldBy::Breaker => false,
         }
     }
@@ -31,7 +33,7 @@ impl Parts {
         match by {
             HeldBy::Budget => self.budget.as_ref().map(Budget::capacity),
             HeldBy::Bulkhead => self.bulkhead.as_ref().map(Bulkhead::limit),
-            HeldBy::Quota | HeldBy::Cooldown | HeldBy::Breaker => None,
+            HeldBy::Quota | HeldBy::Cooldown | HeldBy::Throttle | HeldBy::Breaker => None,
         }
     }
 }
@@ -82,6 +84,15 @@ fn tell_all<X: Endpoint<Timer: Timer>>(target: &X, findings: &Findings) {
     let now = nanos(target.timer().now());
     for finding in findings.iter().flatten() {
         emit(target, parts, now, EventKind::Learned(*finding));
+    }
+}
+
+/// Tells the observer that a refusal has lowered the learned limit of the bulkhead.
+#[cold]
+#[inline(never)]
+pub(super) fn tell_lowered<X: Endpoint>(target: &X, now: u64, before: u32, after: u32) {
+    if let Some(parts) = target.parts().filter(|_| target.listens()) {
+        emit(target, parts, now, EventKind::Lowered { before, after });
     }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! The guide has a chapter on [load](crate::guide::load).
 //!
-//! This state is a name, a budget, a breaker, a cooldown, a bulkhead, a quota, an adaptive timeout,
-//! an observer and a timer.
+//! This state is a name, a budget, a breaker, a cooldown, a bulkhead, a quota, a throttle, an
+//! adaptive timeout, an observer and a timer.
 //!
 //! Each attempt on an [`Upstream`] begins with one admission and ends with one report. The
-//! admission asks the token, the cooldown, the bulkhead, the quota and the breaker, in this order.
+//! admission asks the token, the cooldown, the throttle, the bulkhead, the quota and the breaker, in
+//! this order.
 //! The attempt then begins, waits or is refused. A refusal has a reason, and a wait if known. The
-//! report gives the verdict and the latency to the breaker, the cooldown and the quota. An attempt
+//! report gives the verdict and the latency to the breaker, the cooldown, the throttle and the quota. An attempt
 //! dropped without a report is neutral and gives back everything it held.
 //!
 //! | call on an upstream | code |
@@ -67,6 +68,7 @@ mod nested;
 mod parts;
 mod pay;
 mod payment;
+mod priority;
 mod progress;
 mod report;
 mod reservation;
@@ -85,6 +87,7 @@ pub use explain::{Explained, markers};
 pub(crate) use guard::Guard;
 pub(crate) use held::Admit;
 pub(crate) use parts::{Name, Parts};
+pub(crate) use priority::Around;
 pub(crate) use progress::Refuser;
 #[cfg(feature = "fleet")]
 pub use shared::{Resource, Shared};

@@ -14,6 +14,7 @@ use crate::cooldown::Cooldown;
 use crate::fleet;
 use crate::observe::{Gauges, Log, Observe};
 use crate::quota::Quota;
+use crate::throttle::Throttle;
 
 /// The parts of an upstream, without its timer.
 // `CONTRIBUTING.md` says what else a new part needs: "… a part of `Upstream`".
@@ -26,6 +27,7 @@ pub struct Parts {
     pub(crate) cooldown: Option<Cooldown>,
     pub(crate) bulkhead: Option<Bulkhead>,
     pub(crate) quota: Option<Quota>,
+    pub(crate) throttle: Option<Throttle>,
     pub(crate) adaptive: Option<AdaptiveTimeout>,
     #[cfg(feature = "fleet")]
     pub(crate) fleet: fleet::Cell,
@@ -44,6 +46,7 @@ impl Parts {
             cooldown: None,
             bulkhead: None,
             quota: None,
+            throttle: None,
             adaptive: None,
             #[cfg(feature = "fleet")]
             fleet: fleet::Cell::new(),
@@ -57,9 +60,11 @@ impl Parts {
         mem::replace(this, Self::new(Name::Static("")))
     }
 
-    /// Returns the state of all parts. Reads the clock by `now` only for a quota and a fleet.
+    /// Returns the state of all parts. Reads the clock by `now` only for a quota, a fleet and a throttle
+    /// that may refuse.
     pub(crate) fn gauges(&self, now: impl FnOnce() -> u64) -> Gauges {
-        let reads = self.quota.is_some();
+        let throttle = self.throttle.as_ref();
+        let reads = self.quota.is_some() || throttle.is_some_and(|throttle| !throttle.is_idle());
         #[cfg(feature = "fleet")]
         let reads = reads || self.fleet.is_shared();
         let now = if reads { now() } else { 0 };
@@ -70,6 +75,7 @@ impl Parts {
             in_flight: self.bulkhead.as_ref().map(Bulkhead::in_flight),
             waiting: self.bulkhead.as_ref().map(Bulkhead::waiting),
             quota: self.quota.as_ref().map(|quota| quota.levels(now)),
+            throttled: throttle.map(|throttle| throttle.percent(now)),
             #[cfg(feature = "fleet")]
             fleet: self.fleet.status(|| now),
         }

@@ -38,16 +38,18 @@ pub(crate) enum Refuser {
     BulkheadWait,
     Quota,
     Cooldown,
+    Throttle,
     Breaker,
 }
 
 impl Refuser {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Budget,
         Self::Bulkhead,
         Self::BulkheadWait,
         Self::Quota,
         Self::Cooldown,
+        Self::Throttle,
         Self::Breaker,
     ];
 
@@ -57,6 +59,7 @@ impl Refuser {
             Self::Bulkhead | Self::BulkheadWait => HeldBy::Bulkhead,
             Self::Quota => HeldBy::Quota,
             Self::Cooldown => HeldBy::Cooldown,
+            Self::Throttle => HeldBy::Throttle,
             Self::Breaker => HeldBy::Breaker,
         }
     }

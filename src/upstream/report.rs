@@ -4,6 +4,7 @@ use super::{Endpoint, Guard, Slot, limits};
 use crate::breaker::{Outcome, Owner};
 use crate::observe::HeldBy;
 use crate::quota::{CostKey, Demand};
+use crate::throttle::Throttle;
 use crate::time::{Timer, nanos};
 use crate::verdict::{Health, Verdict};
 
@@ -39,8 +40,11 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let Held::Admitted { began, ticket, reserved } = *held else { return true };
         let learning = parts.bulkhead.as_ref().filter(|bulkhead| bulkhead.learns());
         // The timer may panic. `held` is then still set, and the guard's drop gives it back.
-        let ended = match (learning, end) {
-            (Some(_), End::At(at)) => Some(at.unwrap_or_else(|| Owned(&self.target).now())),
+        let reads = parts.throttle.as_ref().is_some_and(Throttle::needs_time);
+        let reading = || Some(Owned(&self.target).now());
+        let ended = match end {
+            End::At(at) if reads || learning.is_some() => at.or_else(reading),
+            End::AtStart if reads => began.known().or_else(reading),
             _ => None,
         };
         *held = Held::Nothing;
@@ -61,6 +65,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                 End::At(at) => ended.or(at),
             };
             breaker.settle(ticket, began.known(), Outcome::HEALTHY, at, &Owned(&self.target));
+        }
+        if let Some(throttle) = &parts.throttle {
+            throttle.note_accepted(ended);
         }
         if let (Some(bulkhead), Some(began), Some(ended)) = (learning, began.known(), ended) {
             bulkhead.learn(began, ended, || Owned(&self.target).draw_within(0..=1) == 1);
@@ -84,7 +91,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let is_refused = outcome.health == Health::Throttling;
         // The timer may panic. `held` is then still set, and the guard's drop gives it back.
         let learning = parts.bulkhead.as_ref().filter(|bulkhead| bulkhead.learns());
-        let reads = is_refused && (parts.cooldown.is_some() || parts.quota.is_some());
+        let throttle = parts.throttle.as_ref();
+        let reads = is_refused
+            && (parts.cooldown.is_some() || parts.quota.is_some() || throttle.is_some())
+            || throttle.is_some_and(Throttle::needs_time);
         let now = if reads || learning.is_some() { owned.now() } else { 0 };
         if let Some(cooldown) = parts.cooldown.as_ref().filter(|_| is_refused) {
             cooldown.hold(now, outcome.hint);
@@ -113,10 +123,16 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if let Some(budget) = parts.budget.as_ref().filter(|_| is_failure) {
             budget.note_failure();
         }
+        match throttle {
+            Some(throttle) if is_refused => throttle.note_refused(now),
+            Some(throttle) => throttle.note_accepted(reads.then_some(now)),
+            None => {}
+        }
+        let mut lowered = None;
         if let (Some(bulkhead), Some(began)) = (learning, began.known()) {
             let draw = || owned.draw_within(0..=1) == 1;
             match outcome.health {
-                Health::Throttling => bulkhead.learn_refused(began, now),
+                Health::Throttling => lowered = bulkhead.learn_refused(began, now),
                 Health::Healthy => bulkhead.learn(began, now, draw),
                 Health::Failing => bulkhead.learn_unanswered(began, now, draw),
                 Health::Unknown => {}
@@ -125,6 +141,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         drop(permit); // an end of a strain asks for room
         if new_hold.is_some() {
             limits::note(&self.target, HeldBy::Cooldown, new_hold);
+        }
+        if let Some((before, after)) = lowered {
+            limits::tell_lowered(&self.target, now, before, after);
         }
         if let Some(findings) = &findings {
             limits::tell(&self.target, findings);

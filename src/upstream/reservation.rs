@@ -46,7 +46,9 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
                 NoRoom::BulkheadWait { limit: Duration::from_nanos(bulkhead.as_ref()?.max_wait()) }
             }
             Refuser::Quota => NoRoom::Quota { queued: quota.as_ref()?.waiting() },
-            Refuser::Budget | Refuser::Cooldown | Refuser::Breaker => return None,
+            Refuser::Budget | Refuser::Cooldown | Refuser::Throttle | Refuser::Breaker => {
+                return None;
+            }
         })
     }
 

@@ -14,7 +14,7 @@ pub(crate) struct Strains {
     /// The number of strains. Modulo 2^64, as an end may be counted before its start. Each report reads
     /// it as a hint, so it is not a subject of a model and is always the standard library's.
     active: atomic::AtomicU64,
-    strains: [Strain; 4],
+    strains: [Strain; 5],
 }
 
 /// The time without a wait or a refusal after which a strain has ended.
@@ -78,7 +78,7 @@ impl Strain {
 
 impl Strains {
     pub(super) const fn new() -> Self {
-        let strains = [const { Strain::new() }; 4];
+        let strains = [const { Strain::new() }; 5];
         Self { active: atomic::AtomicU64::new(0), strains }
     }
 
@@ -110,6 +110,7 @@ impl Strains {
             HeldBy::Bulkhead => 1,
             HeldBy::Quota => 2,
             HeldBy::Cooldown => 3,
+            HeldBy::Throttle => 4,
             HeldBy::Breaker => return None,
         };
         self.strains.get(index)

@@ -12,6 +12,7 @@ use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
 use crate::observe::{HeldBy, Observe};
 use crate::quota::{Cost, Dimension, Quota, Rate};
+use crate::throttle::Throttle;
 use crate::time::{DEFAULT_TIMER, DefaultTimer, Seeded, Timer, nanos};
 use std::fmt;
 use std::mem;
@@ -98,6 +99,12 @@ impl<M> Upstream<M> {
     /// Sets the quota. Attempts reserve their cost and wait until it fits.
     pub const fn with_quota(mut self, quota: Quota) -> Self {
         mem::forget(self.parts.quota.replace(quota));
+        self
+    }
+
+    /// Sets the throttle. It refuses a share of the attempts while the upstream refuses too many.
+    pub const fn with_throttle(mut self, throttle: Throttle) -> Self {
+        self.parts.throttle = Some(throttle);
         self
     }
 
@@ -200,6 +207,12 @@ impl<M> Upstream<M> {
         self.parts.quota.as_ref()
     }
 
+    /// Returns the throttle if the upstream has one.
+    #[must_use]
+    pub const fn throttle(&self) -> Option<&Throttle> {
+        self.parts.throttle.as_ref()
+    }
+
     /// Returns the adaptive timeout if the upstream has one.
     #[must_use]
     pub const fn adaptive_timeout(&self) -> Option<&AdaptiveTimeout> {
@@ -210,6 +223,12 @@ impl<M> Upstream<M> {
     /// cost has no effect.
     pub const fn at_cost<'c>(&self, cost: Cost<'c>) -> AtCost<'c, &Self> {
         AtCost::new(self, cost)
+    }
+
+    /// Sets the priority of one call in the queues of the bulkhead and of the quota:
+    /// `.on(UPSTREAM.at_priority(7))`. See [`AtCost::with_priority`].
+    pub const fn at_priority(&self, priority: u8) -> AtCost<'static, &Self> {
+        AtCost::new(self, Cost::new()).with_priority(priority)
     }
 
     /// Adds an observer for one call: `.on(UPSTREAM.observed_by(&progress))`.
@@ -280,6 +299,13 @@ impl<M: Timer> Upstream<M> {
         self.quota()?.used_rate(dimension)
     }
 
+    /// Returns the chance of an attempt to be refused by the throttle now, from 0 to 0.9. `None` without
+    /// a throttle.
+    #[must_use]
+    pub fn throttled(&self) -> Option<f64> {
+        Some(f64::from(self.throttle()?.percent(self.now())) / 100.0)
+    }
+
     /// Returns the state of the breaker. `None` without a breaker.
     ///
     /// An open breaker becomes half-open only when a call arrives after its open time.
@@ -340,7 +366,7 @@ impl<M: Timer> Upstream<M> {
 impl<M> fmt::Debug for Upstream<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Parts { name, observer, budget, breaker, cooldown, bulkhead, quota, .. } = &self.parts;
-        let adaptive = &self.parts.adaptive;
+        let Parts { throttle, adaptive, .. } = &self.parts;
         let mut debug = f.debug_struct("Upstream");
         debug
             .field("name", name)
@@ -350,6 +376,7 @@ impl<M> fmt::Debug for Upstream<M> {
             .field("cooldown", cooldown)
             .field("bulkhead", bulkhead)
             .field("quota", quota)
+            .field("throttle", throttle)
             .field("adaptive_timeout", adaptive);
         #[cfg(feature = "fleet")]
         debug.field("fleet", &self.parts.fleet);

@@ -34,12 +34,14 @@ fn a_whole_upstream_is_read() {
         },
         "cooldown": { "jitter": 0.0, "cap": "4s" },
         "bulkhead": { "limit": 2, "queue": 0 },
+        "throttle": {},
         "adaptive_timeout": { "quantile": 0.5, "ceiling": "7s" }
     }"#;
     let (timer, upstream) = (ManualTimer::new(), from_str::<Upstream>(text).unwrap());
     let upstream = upstream.with_timer(timer.clone());
     assert_eq!((upstream.name(), upstream.budget().unwrap().capacity()), ("openai", 3));
     assert_eq!(upstream.adaptive_timeout().unwrap().limit(), SECOND * 7);
+    assert_eq!(upstream.throttled(), Some(0.0));
     upstream.hold(SECOND * 100);
     assert_eq!(upstream.held(), Some(SECOND * 4), "the hold is cut to the cap");
     timer.advance(SECOND * 4);
@@ -102,9 +104,9 @@ fn an_error_names_the_setting_its_value_and_the_accepted_values() {
     let share = "expected `share` of `failure_rate` of `breaker` to be a number from 0 to 1";
     let table = [
         ("{}", "missing field `name`".to_owned()),
-        (r#"{ "name": "x", "limit": 1 }"#, "unknown field `limit`, expected one of `name`, `budget`, `breaker`, `cooldown`, `bulkhead`, `quota`, `adaptive_timeout`".to_owned()),
+        (r#"{ "name": "x", "limit": 1 }"#, "unknown field `limit`, expected one of `name`, `budget`, `breaker`, `cooldown`, `bulkhead`, `quota`, `throttle`, `adaptive_timeout`".to_owned()),
         (r#"{ "name": "x", "name": "y" }"#, "duplicate field `name`".to_owned()),
-        ("[]", "invalid type: sequence, expected an upstream to be a map of `name`, `budget`, `breaker`, `cooldown`, `bulkhead`, `quota`, `adaptive_timeout`".to_owned()),
+        ("[]", "invalid type: sequence, expected an upstream to be a map of `name`, `budget`, `breaker`, `cooldown`, `bulkhead`, `quota`, `throttle`, `adaptive_timeout`".to_owned()),
         (r#"{ "name": "x", "budget": { "capacity": -1 } }"#, format!("invalid value: integer `-1`, {}", whole("capacity", "`budget`", 0))),
         (r#"{ "name": "x", "budget": { "deposit": -1 } }"#, "invalid value: floating point `-1.0`, expected `deposit` of `budget` to be a number from 0 to 4294967295".to_owned()),
         (r#"{ "name": "x", "breaker": { "consecutive": 0 } }"#, format!("invalid value: integer `0`, {}, or \"none\"", whole("consecutive", "`breaker`", 1))),
@@ -117,6 +119,8 @@ fn an_error_names_the_setting_its_value_and_the_accepted_values() {
         (r#"{ "name": 5 }"#, r#"invalid type: integer `5`, expected `name` to be text, such as "search""#.to_owned()),
         (r#"{ "name": "x", "budget": { "cost": 14 } }"#, "unknown field `cost` of `budget`, expected one of `capacity`, `deposit`".to_owned()),
         (r#"{ "name": "x", "breaker": { "open_time": "5s" } }"#, r#"invalid type: string "5s", expected `open_time` of `breaker` to be a map of `curve`, `base`, `factor`, `cap`, `jitter`"#.to_owned()),
+        (r#"{ "name": "x", "throttle": { "ratio": 2 } }"#, "unknown field `ratio` of `throttle`, expected none".to_owned()),
+        (r#"{ "name": "x", "throttle": true }"#, "invalid type: boolean `true`, expected `throttle` to be an empty map".to_owned()),
         (r#"{ "name": "x", "cooldown": { "cap": 5 } }"#, r#"invalid type: integer `5`, expected `cap` of `cooldown` to be a duration of 0 or more in h, m, s, ms, us or ns, such as "1.5s", "500ms" or "2m 30s""#.to_owned()),
     ];
     for (text, message) in table {

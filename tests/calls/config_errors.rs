@@ -51,7 +51,7 @@ fn documents() -> Vec<(Read, Value)> {
     let adaptive = json!({ "quantile": 0.5, "ceiling": "7s" });
     let upstream = json!({
         "name": "model", "budget": budget, "breaker": breaker, "cooldown": cooldown,
-        "bulkhead": bulkhead, "quota": quota, "adaptive_timeout": adaptive
+        "bulkhead": bulkhead, "quota": quota, "throttle": {}, "adaptive_timeout": adaptive
     });
     vec![
         (read::<Jitter>, jitter),
@@ -118,6 +118,7 @@ fn is_right(setting: &str, value: &Value) -> bool {
                     "cooldown",
                     "quota",
                     "charge",
+                    "throttle",
                     "adaptive_timeout",
                 ])
         }

@@ -10,7 +10,8 @@ use resile::quota::{self, Cost, Dimension, Limit, Limits, Rate, Usage};
 use resile::stream::Resumption;
 use resile::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy, Jitter,
-    Never, Quota, RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry, retry_stream,
+    Never, Quota, RetryPolicy, Run, Throttle, Upstream, Verdict, fallback, hedge, retry,
+    retry_stream,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -185,6 +186,24 @@ fn holds_are_published() {
     assert_eq!(published["resile_call_duration_seconds{outcome=ok}"], "[2.0, 0.0]");
     assert_eq!(published["resile_bulkhead_in_flight{}"], "0");
     assert_eq!(published["resile_bulkhead_waiting{}"], "0");
+}
+
+#[test]
+fn a_throttle_and_a_cut_are_published() {
+    let weather =
+        published_as("weather").with_throttle(Throttle::new()).with_bulkhead(Bulkhead::learned(50));
+    let recorder = recorded(async {
+        let busy = |_: &Down| Verdict::throttled();
+        for _ in 0..200 {
+            tokio::time::sleep(SECOND / 100).await;
+            let _ = weather.call(async { Err::<(), _>(Down(1)) }, busy).await;
+        }
+    });
+    let published = published(&recorder);
+    let share: f64 = published["resile_throttle_refused_share{}"].parse().unwrap();
+    assert!((0.85..=0.9).contains(&share), "{share}");
+    assert_eq!(published["resile_limiting{by=throttle}"], "1");
+    assert!(published["resile_calls_total{health=unknown,outcome=throttled}"].len() == 3);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use resile::observe::{Event, EventKind, HeldBy};
 use resile::quota::{Cost, Rate};
 use resile::time::ManualTimer;
 use resile::{
-    Backoff, Budget, Bulkhead, Cooldown, Jitter, Never, Quota, RetryPolicy, Upstream, Verdict,
-    retry,
+    Backoff, Budget, Bulkhead, Cooldown, Jitter, Never, Quota, RetryPolicy, Throttle, Upstream,
+    Verdict, retry,
 };
 
 use super::script::{Down, drive};
@@ -91,6 +91,39 @@ fn a_cooldown_is_two_lines_for_all_calls_that_wait() {
     let over = lines();
     let over_in = format!("INFO feed: cooldown over: {held} waits within 2");
     assert!(over.len() == 1 && over[0].starts_with(&over_in), "{over:?} for {held}");
+}
+
+#[test]
+fn a_throttle_is_two_lines_for_all_attempts_that_it_refuses() {
+    capture();
+    let timer = ManualTimer::new();
+    let feed = Upstream::new("feed").with_throttle(Throttle::new()).with_timer(&timer).with_seed(1);
+    let is_refused = |is_overloaded: bool| {
+        timer.advance(SECOND / 10);
+        match feed.try_admit() {
+            Ok(sent) if is_overloaded => sent.settle(&Verdict::throttled()),
+            Ok(sent) => sent.succeeded(),
+            Err(_) => return true,
+        }
+        false
+    };
+    let refused = (0..100).filter(|_| is_refused(true)).count();
+    let mut all = refused;
+    while feed.throttled() > Some(0.0) {
+        all += usize::from(is_refused(false));
+    }
+    for _ in 0..110 {
+        assert!(!is_refused(false));
+    }
+    let lines: Vec<_> = lines().into_iter().filter(|line| line.contains("throttle")).collect();
+    assert!(lines.len() == 2 && refused > 70, "{lines:?}");
+    let words = " % of the attempts are refused, the upstream refuses more than half";
+    assert!(
+        lines[0].starts_with("WARN feed: throttle: ") && lines[0].ends_with(words),
+        "{lines:?}"
+    );
+    let over = format!("INFO feed: throttle admits all again: {all} refusals within ");
+    assert!(lines[1].starts_with(&over), "{lines:?} for {all}");
 }
 
 #[test]

@@ -163,8 +163,9 @@ fn each_chapter_leads_to_the_next() {
 /// rustdoc ends raw HTML at the first blank line.
 #[test]
 fn pictures_of_the_guide_are_whole() {
-    for picture in ["collapse", "storm", "fleet", "quota", "priority", "fleet-redis", "which-part"]
-    {
+    let pictures =
+        ["parts", "collapse", "storm", "fleet", "quota", "priority", "fleet-redis", "which-part"];
+    for picture in pictures {
         let svg = read(&format!("docs/{picture}.svg"));
         assert!(svg.starts_with("<svg "), "{picture}");
         assert!(svg.lines().all(|line| !line.trim().is_empty()), "{picture}: a blank line");

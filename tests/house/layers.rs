@@ -38,6 +38,7 @@ const TABLE: &[Row] = &[
     ("bulkhead", 1, &[]),
     ("adaptive", 1, &[]),
     ("cooldown", 1, &[]),
+    ("throttle", 1, &[]),
     ("quota", 1, &[]),
     ("policy", 2, &[]),
     ("breaker", 2, &[]),

@@ -230,3 +230,32 @@ fn an_epoch_has_one_cut() {
         assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0));
     });
 }
+
+/// Two steps race: a permit is handed to the waiter of a full line, and a newcomer of a higher priority
+/// takes the place of this waiter. One of both gets the permit, and the other one is refused or waits.
+#[test]
+fn a_waiter_that_loses_its_place_loses_no_permit() {
+    loom::model(|| {
+        let bulkhead = Bulkhead::new(1).with_queue(1);
+        let upstream = Upstream::new("limited").with_bulkhead(bulkhead).with_observer(&());
+        let upstream: &'static Upstream<ManualTimer> =
+            Box::leak(Box::new(upstream.with_timer(ManualTimer::new())));
+        let bulkhead = upstream.bulkhead().unwrap();
+        let permit = upstream.try_admit().unwrap();
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut low = Box::pin(upstream.at_priority(1).admit(Never));
+        assert!(low.as_mut().poll(&mut cx).is_pending());
+
+        let thread = thread::spawn(move || drop(permit));
+        let mut high = Box::pin(upstream.at_priority(2).admit(Never));
+        let first = high.as_mut().poll(&mut cx);
+        thread.join().unwrap();
+        let second = low.as_mut().poll(&mut cx);
+        let third = if first.is_pending() { high.as_mut().poll(&mut cx) } else { Poll::Pending };
+        let granted = [&first, &second, &third].map(|it| matches!(it, Poll::Ready(Ok(_))));
+        assert_eq!(granted.iter().filter(|it| **it).count(), 1);
+        assert_eq!(bulkhead.in_flight(), 1);
+        drop((first, second, third, low, high));
+        assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0));
+    });
+}

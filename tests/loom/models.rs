@@ -10,3 +10,4 @@ mod cooldown;
 mod lease;
 mod quota;
 mod signal;
+mod throttle;

@@ -2,12 +2,14 @@
 //! `lab/storm` has the figures on models of servers.
 
 use std::pin::Pin;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::call::Admission;
 use resile::classify::Always;
+use resile::observe::{Event, EventKind};
 use resile::time::{ManualTimer, Timer};
 use resile::{Bulkhead, Health, Never, Upstream, Verdict};
 
@@ -284,4 +286,36 @@ proptest! {
         drop(attempts);
         prop_assert_eq!((bulkhead.in_flight(), bulkhead.waiting()), (0, 0));
     }
+}
+
+/// Each cut is one event, with the limits before and after. A second refusal of the same epoch is none.
+#[test]
+fn a_cut_is_one_event() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&seen);
+    let observer = move |event: &Event<'_>| {
+        if let EventKind::Lowered { before, after, .. } = event.kind {
+            assert_eq!((event.gauges.limit, event.call.is_none()), (Some(after), true));
+            sink.lock().unwrap().push((before, after, event.to_string()));
+        }
+    };
+    let timer = ManualTimer::with_seed(1);
+    let upstream = Upstream::new("server").with_bulkhead(Bulkhead::learned(100));
+    let upstream = upstream.with_shared_observer(observer).with_timer(timer.clone());
+    for _ in 0..40 {
+        let attempts = fill(&upstream);
+        timer.advance(MS);
+        for attempt in attempts {
+            attempt.settle(&Verdict::throttled());
+        }
+        timer.advance(MS);
+    }
+    let seen = seen.lock().unwrap();
+    assert_eq!(
+        seen[0].2,
+        "server: bulkhead limit lowered from 20 to 18: the upstream refused an attempt"
+    );
+    // From 20 down to 1, and at 1 there is nothing to lower.
+    assert!(seen.windows(2).all(|pair| pair[0].1 == pair[1].0) && seen.last().unwrap().1 == 1);
+    assert!(seen.len() < 20);
 }

@@ -14,8 +14,8 @@ use resile::quota::{Cost, Rate};
 use resile::stream::{Part, Resumption};
 use resile::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, GaveUp,
-    Health, Jitter, Never, Quota, ResilienceExt, RetryPolicy, Run, StopReason, Upstream, Verdict,
-    fallback, retry, retry_stream,
+    Health, Jitter, Never, Quota, ResilienceExt, RetryPolicy, Run, StopReason, Throttle, Upstream,
+    Verdict, fallback, retry, retry_stream,
 };
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -113,6 +113,21 @@ async fn the_reason_decides_the_verdict() {
     // A failure opens the breaker. The error has its own health, and a shorter wait.
     let told = Verdict::transient().after(SECOND * 3);
     rows.push((fails(told, &fragile()).await, StopReason::Open, Some(minute)));
+
+    let throttled = plain().with_throttle(Throttle::new()).with_seed(0);
+    for _ in 0..100 {
+        if let Ok(sent) = throttled.try_admit() {
+            sent.settle(&busy);
+        }
+    }
+    let refusal = loop {
+        match throttled.call(ready(Answer::Err("busy")), |_: &&str| Some(busy)).await {
+            Err(gave_up) if gave_up.attempts() == 0 => break gave_up,
+            _ => {}
+        }
+    };
+    assert_eq!(refusal.retry_after(), None);
+    rows.push((refusal, StopReason::Throttled, Some(UNASKED)));
 
     let full = plain().with_bulkhead(Bulkhead::new(1).with_queue(0));
     let place = full.try_admit().unwrap();

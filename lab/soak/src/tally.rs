@@ -6,13 +6,14 @@ use resile::StopReason;
 
 use crate::call::End;
 
-const REASONS: [StopReason; 12] = [
+const REASONS: [StopReason; 13] = [
     StopReason::Fatal,
     StopReason::Unclassified,
     StopReason::Attempts,
     StopReason::Deadline,
     StopReason::Budget,
     StopReason::Open,
+    StopReason::Throttled,
     StopReason::Full,
     StopReason::TooLarge,
     StopReason::HintTooLong,

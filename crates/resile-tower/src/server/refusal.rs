@@ -56,6 +56,7 @@ impl Refusal {
         let is_throttled = verdict.is_some_and(|verdict| verdict.health() == Health::Throttling);
         let is_refusal = match gave_up.reason() {
             StopReason::Open
+            | StopReason::Throttled
             | StopReason::Full
             | StopReason::TooLarge
             | StopReason::HintTooLong
