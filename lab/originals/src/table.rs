@@ -17,6 +17,9 @@ pub(crate) fn explain<'s>(script: &'s Script, difference: &Difference) -> Option
             }
             None
         }
+        Script::Opossum { percent, .. } if rounds_up(*percent) => Some(
+            "opossum opens above its percentage, and rounds a share of exactly 28, 55 or 56 % up",
+        ),
         Script::Opossum { .. } => {
             let closing = script.first_closing()?;
             (closing < difference.at).then_some(
@@ -35,4 +38,13 @@ pub(crate) fn explain<'s>(script: &'s Script, difference: &Difference) -> Option
         Script::Vector(vector) => vector.why.as_deref(),
         _ => None,
     }
+}
+
+/// Returns whether a share of calls that is exactly this percentage is more in floating point.
+fn rounds_up(percent: u32) -> bool {
+    (1..=100_u32).any(|calls| {
+        let failed = f64::from(percent * calls / 100);
+        (percent * calls).is_multiple_of(100)
+            && failed / f64::from(calls) * 100.0 > f64::from(percent)
+    })
 }
