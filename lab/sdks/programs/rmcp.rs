@@ -2,7 +2,7 @@ use std::error::Error;
 use std::time::SystemTime;
 
 use http::header::{HeaderMap, RETRY_AFTER};
-use resile::{Never, Verdict, retry};
+use resile::{GaveUp, Never, Verdict, retry};
 use resile_llm::{Classifier, Failure, Reply};
 use rmcp::ServiceExt;
 use rmcp::service::ClientInitializeError;
@@ -34,6 +34,7 @@ fn failure(error: &anyhow::Error) -> Option<Failure> {
                 .with_headers(&headers);
             Some(reply.classify(SystemTime::now()))
         }
+        Some(HttpError::Client(error)) => Some(Failure::from_transport(error)),
         Some(HttpError::AuthRequired(_)) => Some(Failure::from_text(401, "")),
         Some(HttpError::InsufficientScope(_)) => {
             Some(Failure::from_text(403, ""))
@@ -58,6 +59,7 @@ async fn main() -> anyhow::Result<()> {
     let url = std::env::var("MCP_URL")?;
     let classifier = Classifier::new().over(classify);
     let policy = resile_llm::interactive().with_classifier(classifier);
-    println!("{:?}", retry(|_| tools(&url), policy, Never).await?);
+    let tools = retry(|_| tools(&url), policy, Never).await;
+    println!("{:?}", tools.map_err(GaveUp::into_boxed)?);
     Ok(())
 }

@@ -1,9 +1,7 @@
 //! The program of the guide with `gemini-rust`, against a local server.
 
 use resile_llm::Kind;
-use resile_sdks::{
-    Answer, TIMEOUT, answer, case, cases, check_all, check_refused, check_unknown,
-};
+use resile_sdks::{Answer, TIMEOUT, answer, case, cases, check_all, check_refused, check_unknown};
 
 include!("../programs/gemini.rs");
 

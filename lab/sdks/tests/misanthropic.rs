@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use misanthropic::client::AnthropicError;
 use resile_llm::Kind;
-use resile_sdks::{
-    Answer, TIMEOUT, answer, case, cases, check_all, check_refused, check_unknown,
-};
+use resile_sdks::{Answer, TIMEOUT, answer, case, cases, check_all, check_refused, check_unknown};
 
 include!("../programs/misanthropic.rs");
 

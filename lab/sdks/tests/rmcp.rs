@@ -20,7 +20,12 @@ async fn a_refusal_keeps_its_status_and_its_hint() {
         ("503 X", &["retry-after: 3"], Kind::Overloaded, Some(Duration::from_secs(3))),
         ("500 X", &[], Kind::Server, None),
         ("401 X", &["www-authenticate: Bearer"], Kind::Auth, None),
-        ("403 X", &["www-authenticate: Bearer error=\"insufficient_scope\""], Kind::Permission, None),
+        (
+            "403 X",
+            &["www-authenticate: Bearer error=\"insufficient_scope\""],
+            Kind::Permission,
+            None,
+        ),
     ] {
         let failure = failure_at(&start_with(answer(status, headers, "no")).await).await;
         assert_eq!((failure.kind(), failure.wait()), (kind, wait), "{status}: {failure:?}");

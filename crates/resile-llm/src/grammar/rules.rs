@@ -13,6 +13,7 @@ use crate::statuses::Statuses;
 const NONE: Statuses = Statuses::NONE;
 const BAD: Statuses = Statuses::BAD;
 const DENIED: Statuses = Statuses::DENIED;
+const LARGE: Statuses = Statuses::LARGE;
 
 /// The statuses at which a high load may be the reason.
 const CROWDED: Statuses =
@@ -114,14 +115,14 @@ fn request<'m>(
     status: Statuses,
     text: impl FnOnce() -> &'m str,
 ) -> Option<(Kind, &'static str)> {
-    let is_length = said & (PART | UNPARSED) == 0
-        && all & (RATE | LOAD) == 0
-        && (has(said, PROMPT | LONGER | MEASURE)
-            || has(said, PROMPT | MEASURE)
-                && all & (MINUTE | PERIODS) == 0
-                && numbers::are_two(text()));
+    let is_length = said & (PART | UNPARSED) == 0 && all & (RATE | LOAD) == 0;
     if is_length && !DENIED.meets(status) {
-        return Some((Kind::ContextLength, "the prompt is too long"));
+        // A refused prompt comes with its length and the limit.
+        let are_numbers = || BAD.and(LARGE).meets(status) && numbers::are_two(text());
+        let is_long = said & LONGER != 0 || all & (MINUTE | PERIODS) == 0 && are_numbers();
+        if has(said, PROMPT | MEASURE) && is_long {
+            return Some((Kind::ContextLength, "the prompt is too long"));
+        }
     }
     if has(said, BYTES | LONGER) && said & LINK == 0 && !DENIED.meets(status) {
         return Some((Kind::TooLarge, "too many bytes"));
@@ -129,7 +130,7 @@ fn request<'m>(
     if said & UNSAFE != 0 && said & (MATTER | BLOCKED) != 0 || has(said, MATTER | BLOCKED) {
         return Some((Kind::ContentFilter, "unsafe content"));
     }
-    if has(said, CREDENTIAL | REFUSED) && !Statuses::LARGE.meets(status) {
+    if has(said, CREDENTIAL | REFUSED) && !LARGE.meets(status) {
         return Some((Kind::Auth, "a credential is refused"));
     }
     if has(said, REGION | BARRED) && BAD.and(DENIED).and(NONE).meets(status) {

@@ -76,7 +76,10 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         "per min|per-min|/min|/ min|per second|per-second|/sec|a minute|each minute|every minute|minute limit|in one minute|within one minute\
          |per 1 minute|1-minute|one-minute|rpm|tpm|qps|每分钟|分钟|每秒|毎分|毎秒|分あたり|秒あたり|분당|초당",
     ),
-    (HOURS, "hourly|per hour|/hour|/ hour|hour|24h|每小时|小时|時間あたり|시간당"),
+    (
+        HOURS,
+        "hourly|per hour|/hour|/ hour|an hour|the hour|this hour|hour |hour.|hour,|-hour|5 hour|five hour|24h|每小时|小时|時間あたり|시간당",
+    ),
     (HOURS | ALLOWANCE, "5h limit|hour limit"),
     (DAY | ALLOWANCE, "day limit"),
     (LONG | ALLOWANCE, "week limit|month limit"),
@@ -180,7 +183,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (MODEL, "model|engine|deployment|模型|モデル|모델"),
     (
         ABSENT,
-        "not exist|t exist|not found|no such|unknown|unrecogni|not a valid|is not valid|no longer|deprecat|retired|decommission\
+        "not exist|t exist|not found|no such|unrecogni|not a valid|is not valid|no longer available|no longer support|deprecat|retired|decommission\
          |不存在|找不到|見つかりません|존재하지",
     ),
     (BARRED, "unavailable|not offered|restricted|prohibited"),
