@@ -5,6 +5,7 @@
 
 mod together;
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::hint::black_box;
 use std::pin::pin;
@@ -19,7 +20,8 @@ use resile::quota::{Cost, Dimension, Rate, Usage};
 use resile::time::Timer;
 use resile::timeout::Elapsed;
 use resile::upstream::Resource;
-use resile::{AdaptiveTimeout, Backoff, Budget, Jitter, Quota, ResilienceExt, Upstream};
+use resile::{AdaptiveTimeout, Backoff, Budget, Bulkhead, Jitter, Quota, ResilienceExt, Throttle};
+use resile::{Upstream, Verdict};
 use together::together;
 
 fn delays(c: &mut Criterion) {
@@ -119,6 +121,53 @@ fn limits(c: &mut Criterion) {
     group.finish();
 }
 
+/// A timer whose clock costs next to nothing: a microsecond for each reading of a thread.
+struct Ticking;
+
+impl Timer for Ticking {
+    type Sleep = std::future::Pending<()>;
+
+    fn now(&self) -> Duration {
+        thread_local!(static NOW: Cell<u64> = const { Cell::new(1) });
+        NOW.set(NOW.get() + 1_000);
+        Duration::from_nanos(NOW.get())
+    }
+
+    fn sleep(&self, _: Duration) -> Self::Sleep {
+        std::future::pending()
+    }
+}
+
+/// Compares an attempt on an upstream without parts with one on a bulkhead and on a throttle: the
+/// difference is the cost to acquire and to release. The clock is not in it.
+fn admissions(c: &mut Criterion) {
+    let mut group = c.benchmark_group("admit and release");
+    group.warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(2));
+    let plain = || Upstream::new("plain").with_timer(Ticking);
+    let refused = plain().with_throttle(Throttle::new());
+    (0..1_000).for_each(|_| refused.try_admit().expect("no refusal").succeeded());
+    refused.try_admit().expect("no refusal").settle(&Verdict::throttled());
+    let upstreams = [
+        ("no part", plain()),
+        ("a fixed bulkhead", plain().with_bulkhead(Bulkhead::new(1_000))),
+        ("a learned bulkhead", plain().with_bulkhead(Bulkhead::learned(1_000))),
+        ("a throttle", plain().with_throttle(Throttle::new())),
+        ("a throttle after a refusal", refused),
+    ];
+    for threads in [1, 2] {
+        for (name, upstream) in &upstreams {
+            group.bench_function(format!("{name}, {threads} threads"), |b| {
+                b.iter_custom(|calls| {
+                    together(threads, calls, || {
+                        black_box(upstream).try_admit().expect("there is room").succeeded();
+                    })
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
 /// Compares a reservation and its settlement on a process's own quota and under a lease. The usage
 /// is zero, so each settlement gives everything back and no run uses the units up.
 fn quotas(c: &mut Criterion) {
@@ -169,5 +218,5 @@ fn drive<F: Future>(future: F) -> F::Output {
     }
 }
 
-criterion_group!(benches, delays, budgets, quotas, limits);
+criterion_group!(benches, delays, budgets, admissions, quotas, limits);
 criterion_main!(benches);

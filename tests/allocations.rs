@@ -13,7 +13,7 @@ use resile::time::ManualTimer;
 use resile::upstream::Resource;
 use resile::{
     AdaptiveTimeout, Backoff, Breaker, Budget, Bulkhead, Cooldown, HedgePolicy, Never, Quota,
-    ResilienceExt, RetryPolicy, Run, Upstream, hedge, retry,
+    ResilienceExt, RetryPolicy, Run, Throttle, Upstream, Verdict, hedge, retry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +29,7 @@ const fn upstream() -> Upstream {
         .with_budget(Budget::new().with_deposit(10.0))
         .with_breaker(Breaker::new().without_consecutive().without_failure_rate())
         .with_cooldown(Cooldown::new())
+        .with_throttle(Throttle::new())
         .with_bulkhead(Bulkhead::new(10))
         .with_adaptive_timeout(AdaptiveTimeout::new())
 }
@@ -127,6 +128,30 @@ fn a_reservation_and_its_settlement_allocate_nothing() {
     assert_eq!(allocations(|| assert!(call().is_ok())), 0, "a call");
     let admit = || drive(LIMITED.admit(Never)).unwrap().succeeded();
     assert_eq!(allocations(admit), 0, "an admission");
+}
+
+/// An attempt on a bulkhead that learns its limit and on a throttle, with a refusal now and then.
+#[test]
+fn a_learned_limit_and_a_throttle_allocate_only_errors() {
+    let timer = ManualTimer::new();
+    let upstream = Upstream::new("learned")
+        .with_bulkhead(Bulkhead::learned(50))
+        .with_throttle(Throttle::new())
+        .with_timer(timer.clone());
+    let attempts = || {
+        for number in 0..2_000 {
+            let attempt = upstream.try_admit().unwrap();
+            timer.advance(Duration::from_millis(1));
+            if number % 100 == 1 {
+                attempt.settle(&Verdict::throttled());
+            } else {
+                attempt.succeeded();
+            }
+        }
+    };
+    // Each refused attempt gives up, so it has an error.
+    assert_eq!(allocations(attempts), 20);
+    assert_eq!(upstream.throttled(), Some(0.0));
 }
 
 #[test]

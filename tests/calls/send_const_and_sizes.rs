@@ -22,8 +22,8 @@ use resile::timeout::Elapsed;
 use resile::upstream::{AtCost, Displayed, Observed};
 use resile::{
     AdaptiveTimeout, Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Drain, GaveUp, Health,
-    HedgePolicy, Jitter, Keyed, Never, ResilienceExt, RetryPolicy, Run, StopReason, Upstream,
-    Verdict, hedge, retry,
+    HedgePolicy, Jitter, Keyed, Never, ResilienceExt, RetryPolicy, Run, StopReason, Throttle,
+    Upstream, Verdict, hedge, retry,
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use tokio_util::sync::CancellationToken;
@@ -82,6 +82,7 @@ fn is_timeout(error: &io::Error) -> bool {
 static UPSTREAM: Upstream = Upstream::new("static")
     .with_adaptive_timeout(AdaptiveTimeout::new())
     .with_cooldown(Cooldown::new())
+    .with_throttle(Throttle::new())
     .with_observer(&(Log, observe as fn(&Event<'_>)))
     .with_breaker(Breaker::new().with_consecutive(3))
     .with_bulkhead(Bulkhead::new(7))
@@ -104,6 +105,7 @@ fn consts_and_statics_have_their_settings() {
     assert!(
         UPSTREAM.adaptive_timeout().is_some()
             && UPSTREAM.cooldown().is_some()
+            && UPSTREAM.throttle().is_some()
             && UPSTREAM.budget().is_some()
     );
     assert!(UPSTREAM.breaker().is_some() && HOSTS.get("a").breaker().is_none());
