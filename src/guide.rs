@@ -73,13 +73,18 @@ chapter! {
         "crate::Upstream" "crate::Budget" "crate::Breaker" "crate::Cooldown" "crate::Bulkhead"
 "crate::Quota" "crate::Throttle" "crate::Health::Throttling" "crate::GaveUp" "crate::GaveUp::reason"
         "crate::RetryPolicy::aws" "crate::Budget::aws" "crate::StopReason::Budget" "crate::http::Failure"
-        "crate::Keyed" "crate::Upstream::call" "#parts" "#collapse" "#storm" "#fleet"
+        "crate::Keyed" "crate::Upstream::call" "#parts" "#limit" "#collapse" "#storm" "#fleet"
     ]
     include_str!("../docs/guide/load.md"),
     "",
     "<figure id=\"parts\" class=\"picture\">",
     include_str!("../docs/parts.svg"),
     "<figcaption>The parts of an upstream, in the order in which an attempt asks them.</figcaption>",
+    "</figure>",
+    "",
+    "<figure id=\"limit\" class=\"picture\">",
+    include_str!("../docs/limit.svg"),
+    "<figcaption>Limits that six algorithms learn on a server with 50 slots that queues.</figcaption>",
     "</figure>",
     "",
     "<figure id=\"collapse\" class=\"picture\">",

@@ -80,6 +80,8 @@ use std::time::Duration;
 ///
 /// * An attempt that was ready at its first poll, was dropped or has no verdict teaches nothing. Nor
 ///   does a failure that is faster than the usual answer. A slower one counts with its age.
+/// * An attempt that a limit of its call cut counts with twice its age, because its latency is unknown.
+///   If most attempts of a round are cut, the limit falls by a tenth, but not below 20.
 /// * The latency of a stream is the time to its first content.
 /// * The latency needs about 200 attempts for a step. Below some 3 attempts a second only verdicts
 ///   count, and without a refusal the limit grows as long as it is reached.

@@ -1,3 +1,5 @@
+use super::round::Round;
+
 /// The rule by which a bulkhead learns its limit: pure, without locks and clocks.
 ///
 /// Two signals move the limit, and each is right where the other one is blind.
@@ -12,6 +14,10 @@
 ///   and a twelfth less than its centre. `s = Δ ln(latency) / Δ ln(limit)` is 0 without a queue,
 ///   and 1 if all added work queues. The centre moves until `s` is [`TARGET`]. Heiss and Wagner
 ///   (VLDB 1991) move a limit by small steps for the same reason.
+///
+/// An attempt that its call cut counts with twice its age, because its latency would have been longer.
+/// If most attempts of a round are cut, the slope is unknown: the limit falls by a tenth, but not below
+/// the first one, because timeouts do not tell an overload from an outage.
 ///
 /// The slope needs many attempts, so it is off for rounds longer than [`SPARSE`] and for [`CALM`] rounds
 /// after a cut. A round in which the limit was not reached teaches nothing, and the limit falls slowly
@@ -52,27 +58,6 @@ enum Stage {
     Second,
     /// The upstream has refused lately.
     Refused,
-}
-
-/// The measurements of a round.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Round {
-    /// The attempts that ended.
-    pub(super) samples: u32,
-    /// Their mean latency in nanoseconds. Not 0.
-    pub(super) mean: u64,
-    /// The number of attempts that found the limit reached.
-    pub(super) pressed: u64,
-    /// The length in nanoseconds.
-    pub(super) lasted: u64,
-}
-
-impl Round {
-    /// Returns the mean number in flight (Little 1961).
-    #[expect(clippy::cast_precision_loss, reason = "a mean needs few digits")]
-    fn used(self) -> f64 {
-        self.mean as f64 * f64::from(self.samples) / self.lasted.max(1) as f64
-    }
 }
 
 /// The first limit.
@@ -161,6 +146,16 @@ impl Law {
             self.used = 0.0;
         } else {
             self.decay();
+        }
+        if is_pressed && round.is_cut() {
+            self.set_centre((self.centre * CUT).max(self.centre.min(f64::from(FIRST))));
+            self.error = 0.0;
+            if self.stage != Stage::Refused {
+                return self.begin(starts_high);
+            }
+            // Also after a cut to 1, from where the slope would rise slowly.
+            self.limit = whole(self.centre, self.most);
+            return;
         }
         match self.stage {
             Stage::Refused if is_pressed => {

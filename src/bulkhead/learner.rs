@@ -15,6 +15,10 @@ pub(super) struct Learner {
     pub(super) samples: AtomicU64,
     /// The number of attempts that end the round.
     pub(super) wanted: AtomicU64,
+    /// The same of the attempts that a limit of their call cut.
+    pub(super) cut: AtomicU64,
+    /// The mean latency of the answers of the latest round with one, in nanoseconds. 0 before.
+    usual: AtomicU64,
     /// The attempts that found the limit reached.
     pub(super) pressed: AtomicU64,
     state: Mutex<State>,
@@ -35,6 +39,11 @@ const UNIT_BITS: u32 = 8;
 /// The longest latency in units, nearly five hours: the sum of a round then fits.
 const LONGEST: u64 = (1 << (SUM_BITS - 14)) - 1;
 
+/// Returns one attempt with its latency.
+fn sample(latency: u64) -> u64 {
+    1 << SUM_BITS | (latency >> UNIT_BITS).clamp(1, LONGEST)
+}
+
 impl Learner {
     pub(super) const fn new(most: u32) -> Self {
         let law = Law::new(most);
@@ -42,6 +51,8 @@ impl Learner {
             limit: AtomicU64::new(law.limit() as u64),
             since: AtomicU64::new(0),
             samples: AtomicU64::new(0),
+            cut: AtomicU64::new(0),
+            usual: AtomicU64::new(0),
             wanted: AtomicU64::new(law.limit() as u64),
             pressed: AtomicU64::new(0),
             state: Mutex::new(State { law, began: 0 }),
@@ -69,9 +80,28 @@ impl Learner {
         if began < self.since.load(Ordering::Relaxed) {
             return false;
         }
-        let latency = (now.saturating_sub(began) >> UNIT_BITS).clamp(1, LONGEST);
-        let before = self.samples.fetch_add(1 << SUM_BITS | latency, Ordering::Relaxed);
+        let before = self.samples.fetch_add(sample(now.saturating_sub(began)), Ordering::Relaxed);
         (before >> SUM_BITS) + 1 >= self.wanted.load(Ordering::Relaxed)
+    }
+
+    /// Counts an attempt that its call cut, with twice its age. Returns true if it ends the round.
+    pub(super) fn count_cut(&self, began: u64, now: u64) -> bool {
+        if began < self.since.load(Ordering::Relaxed) {
+            return false;
+        }
+        let latency = now.saturating_sub(began).saturating_mul(2);
+        let cut = self.cut.fetch_add(sample(latency), Ordering::Relaxed);
+        let answered = self.samples.load(Ordering::Relaxed);
+        (cut >> SUM_BITS) + (answered >> SUM_BITS) + 1 >= self.wanted.load(Ordering::Relaxed)
+    }
+
+    /// Returns the mean latency of the answers of this round, or of the latest one with answers. 0 if
+    /// there was none.
+    pub(super) fn usual(&self) -> u64 {
+        match Self::mean(self.samples.load(Ordering::Relaxed)) {
+            0 => self.usual.load(Ordering::Relaxed),
+            mean => mean,
+        }
     }
 
     /// Returns the mean latency of the round so far in nanoseconds, or 0 without one.
@@ -83,8 +113,10 @@ impl Learner {
     pub(super) fn begin(&self, state: &mut State, now: u64) {
         let since = if state.law.is_measuring() { now } else { 0 };
         state.began = now;
+        self.usual.store(self.usual(), Ordering::Relaxed);
         self.since.store(since, Ordering::Relaxed);
         self.samples.store(0, Ordering::Relaxed);
+        self.cut.store(0, Ordering::Relaxed);
         self.pressed.store(0, Ordering::Relaxed);
         self.wanted.store(u64::from(state.law.samples()), Ordering::Relaxed);
     }

@@ -2,8 +2,9 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use super::Bulkhead;
-use super::law::{Law, Round};
+use super::law::Law;
 use super::learner::{Learner, SUM_BITS, State};
+use super::round::Round;
 
 /// The lessons of a bulkhead with a learned limit, one from each attempt.
 impl Bulkhead {
@@ -24,9 +25,19 @@ impl Bulkhead {
         }
     }
 
-    /// Learns from an attempt without an answer. Its age is less than its latency would have been, so
-    /// only an age above the mean of the round shows something.
-    pub(crate) fn learn_unanswered(&self, began: u64, now: u64, draw: impl FnOnce() -> bool) {
+    /// Learns from an attempt that a limit of its call cut. An age below the usual latency shows nothing:
+    /// the limit was that of a call which was nearly over.
+    pub(crate) fn learn_cut(&self, began: u64, now: u64, draw: impl FnOnce() -> bool) {
+        let Some(learner) = &self.learner else { return };
+        let usual = learner.usual();
+        if usual > 0 && now.saturating_sub(began) > usual && learner.count_cut(began, now) {
+            self.end_round(learner, now, draw());
+        }
+    }
+
+    /// Learns from an attempt that failed by itself. A refused connection fails in no time, so only an
+    /// age above the mean of the round shows something.
+    pub(crate) fn learn_failed(&self, began: u64, now: u64, draw: impl FnOnce() -> bool) {
         let Some(learner) = &self.learner else { return };
         let mean = Learner::mean(learner.samples.load(Ordering::Relaxed));
         if mean > 0 && now.saturating_sub(began) > mean {
@@ -51,13 +62,15 @@ impl Bulkhead {
     #[cold]
     fn end_round(&self, learner: &Learner, now: u64, starts_high: bool) {
         self.change(learner, now, |state| {
-            let samples = learner.samples.load(Ordering::Relaxed);
+            let cut = learner.cut.load(Ordering::Relaxed);
+            let samples = learner.samples.load(Ordering::Relaxed).saturating_add(cut);
             let count = samples >> SUM_BITS;
             if count < learner.wanted.load(Ordering::Relaxed) {
                 return false; // another attempt has ended the round
             }
             let round = Round {
                 samples: u32::try_from(count).unwrap_or(u32::MAX),
+                cut: u32::try_from(cut >> SUM_BITS).unwrap_or(u32::MAX),
                 mean: Learner::mean(samples).max(1),
                 pressed: learner.pressed.load(Ordering::Relaxed),
                 lasted: now.saturating_sub(state.began),

@@ -7,6 +7,7 @@ mod learner;
 mod learning;
 mod pace;
 mod queue;
+mod round;
 mod waiting;
 
 pub use self::bulkhead::Bulkhead;

@@ -143,7 +143,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     #[cold]
     fn report_deadline(&mut self, slot: usize, verdict: Verdict, now: u64, enough: u64) {
         if self.guard.began(slot).is_some_and(|began| now.saturating_sub(began) >= enough) {
-            self.guard.report(slot, Some(verdict), Some(now));
+            self.guard.report(slot, Some(verdict), Some(now), true);
         }
     }
 

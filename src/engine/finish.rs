@@ -102,7 +102,7 @@ where
         let verdict = verdict.map(Verdict::as_fact);
         let flows_since = self.policy.flows_since();
         let Reported { elapsed, latency, is_counted } =
-            self.engine.report(slot, verdict, flows_since);
+            self.engine.report(slot, verdict, flows_since, cut.is_some());
         if self.engine.guard.target.listens() {
             self.emit_failure(verdict, cut, number, elapsed, latency, is_counted);
         }
@@ -204,7 +204,7 @@ where
     #[cold]
     pub(crate) fn finish_by_hand(&mut self, slot: usize, verdict: Verdict) {
         let Reported { elapsed, latency, is_counted } =
-            self.engine.report(slot, Some(verdict), None);
+            self.engine.report(slot, Some(verdict), None, false);
         let attempt = Attempt::of_call(self.attempts(), elapsed, self.engine.delay, NO_LIMIT);
         let verdict = Some(verdict);
         self.emit_with_failure(None, verdict, &|failure| EventKind::Failed {
@@ -255,6 +255,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         slot: usize,
         verdict: Option<Verdict>,
         flows_since: Option<u64>,
+        is_cut: bool,
     ) -> Reported {
         let now = self.clock_runs().then(|| self.now());
         self.until.set(Until::Nothing);
@@ -265,7 +266,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             if let Some(since) = flows_since {
                 self.guard.leave_out(slot, since);
             }
-            self.guard.report(slot, verdict, now);
+            self.guard.report(slot, verdict, now, is_cut);
         }
         let took = |began: u64| Some(Duration::from_nanos(now?.saturating_sub(began)));
         Reported { elapsed, latency: began.and_then(took), is_counted }

@@ -76,7 +76,14 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     }
 
     /// Reports a failed attempt. `at` is the end of the attempt if known.
-    pub(crate) fn report(&mut self, slot: usize, verdict: Option<Verdict>, at: Option<u64>) {
+    /// `is_cut` tells that a limit of the call ended it.
+    pub(crate) fn report(
+        &mut self,
+        slot: usize,
+        verdict: Option<Verdict>,
+        at: Option<u64>,
+        is_cut: bool,
+    ) {
         let Some(parts) = self.target.parts() else { return };
         let Some(held) = self.slots[slot].held() else { return };
         let Held::Admitted { began, ticket, reserved } = *held else { return };
@@ -134,7 +141,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             match outcome.health {
                 Health::Throttling => lowered = bulkhead.learn_refused(began, now),
                 Health::Healthy => bulkhead.learn(began, now, draw),
-                Health::Failing => bulkhead.learn_unanswered(began, now, draw),
+                Health::Failing if is_cut => bulkhead.learn_cut(began, now, draw),
+                Health::Failing => bulkhead.learn_failed(began, now, draw),
                 Health::Unknown => {}
             }
         }

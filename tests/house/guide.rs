@@ -163,8 +163,17 @@ fn each_chapter_leads_to_the_next() {
 /// rustdoc ends raw HTML at the first blank line.
 #[test]
 fn pictures_of_the_guide_are_whole() {
-    let pictures =
-        ["parts", "collapse", "storm", "fleet", "quota", "priority", "fleet-redis", "which-part"];
+    let pictures = [
+        "parts",
+        "collapse",
+        "storm",
+        "fleet",
+        "quota",
+        "priority",
+        "fleet-redis",
+        "limit",
+        "which-part",
+    ];
     for picture in pictures {
         let svg = read(&format!("docs/{picture}.svg"));
         assert!(svg.starts_with("<svg "), "{picture}");

@@ -11,7 +11,7 @@ use resile::call::Admission;
 use resile::classify::Always;
 use resile::observe::{Event, EventKind};
 use resile::time::{ManualTimer, Timer};
-use resile::{Bulkhead, Health, Never, Upstream, Verdict};
+use resile::{Bulkhead, Health, Never, RetryPolicy, Upstream, Verdict, retry};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -238,6 +238,68 @@ async fn a_call_on_a_learned_bulkhead_teaches_it() {
     }
     assert!(limit(&SERVER) >= 40, "{}", limit(&SERVER));
     assert_eq!(SERVER.bulkhead().unwrap().in_flight(), 0);
+}
+
+const ONCE: RetryPolicy = RetryPolicy::none().with_attempt_timeout(Duration::from_secs(1));
+
+/// Makes twice as many calls as the limit at once, on a server that answers in 10 ms or hangs.
+async fn fill_with_calls(server: &Upstream, hangs: bool) {
+    let ask = async |_| {
+        if hangs {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(10 * MS).await;
+        Ok::<_, std::io::Error>(())
+    };
+    let calls = (0..2 * limit(server)).map(|_| retry(ask, ONCE, Never).on(server));
+    futures_util::future::join_all(calls).await;
+}
+
+/// If an attempt that its call cuts taught nothing, a limit at which each attempt is cut would stay for
+/// ever.
+#[tokio::test(start_paused = true)]
+async fn a_limit_falls_to_the_first_one_while_attempts_are_cut() {
+    let server = Upstream::new("server").with_bulkhead(Bulkhead::learned(500)).with_observer(&());
+    for _ in 0..100 {
+        fill_with_calls(&server, false).await;
+    }
+    let before = limit(&server);
+    assert!(before > 300, "{before}");
+    for _ in 0..10 {
+        fill_with_calls(&server, true).await;
+    }
+    let soon = limit(&server);
+    assert!(soon < before * 9 / 10 && soon > before / 5, "{soon} of {before}");
+    for _ in 0..100 {
+        fill_with_calls(&server, true).await;
+    }
+    // A limit alternates by 12 %.
+    assert!((17..=23).contains(&limit(&server)), "{}", limit(&server));
+    for _ in 0..100 {
+        fill_with_calls(&server, false).await;
+    }
+    assert!(limit(&server) > 100, "{}", limit(&server));
+}
+
+/// The slope needs hundreds of attempts for a step, and a low limit has few.
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_was_refused_rises_by_rounds_also_after_cut_attempts() {
+    let server = Upstream::new("server").with_bulkhead(Bulkhead::learned(500)).with_observer(&());
+    fill_with_calls(&server, false).await;
+    while limit(&server) > 1 {
+        tokio::time::advance(MS).await;
+        let attempt = server.try_admit().unwrap();
+        tokio::time::advance(MS).await;
+        attempt.settle(&Verdict::throttled());
+    }
+    for _ in 0..3 {
+        fill_with_calls(&server, true).await;
+    }
+    assert_eq!(limit(&server), 1);
+    for _ in 0..40 {
+        fill_with_calls(&server, false).await;
+    }
+    assert!(limit(&server) > 20, "{}", limit(&server));
 }
 
 #[test]

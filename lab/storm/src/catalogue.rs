@@ -20,9 +20,11 @@ pub struct Outcome {
     pub checks: Vec<Check>,
     /// The picture as SVG.
     pub picture: Option<Drawn<String>>,
+    /// Lines of further figures.
+    pub table: Option<String>,
 }
 
-pub const CLAIMS: [Claim; 13] = [
+pub const CLAIMS: [Claim; 20] = [
     Claim {
         name: "jitter",
         title: "1  Jitter while 100 clients change one row (Brooker 2015)",
@@ -163,13 +165,87 @@ pub const CLAIMS: [Claim; 13] = [
         advice: "Use a learned limit if you do not know how many calls at once the server bears.",
         run: |size, progress| {
             let measured = claims::limit::measure(size, progress);
-            Outcome::of(claims::limit::checks(&measured, size), None)
+            Outcome::of(claims::limit::checks(&measured, size), Some(plots::limit(&measured)))
+                .with_table(claims::limit::table(&measured))
+        },
+    },
+    Claim {
+        name: "moving",
+        title: "14  A learned limit while the server changes",
+        shows: "A learned limit follows a server that loses machines within a minute, and neither bursts nor another mix of calls mislead it.",
+        advice: "Leave a learned limit alone while the upstream changes.",
+        run: |size, progress| {
+            Outcome::of(claims::moving::checks(&claims::moving::measure(size, progress)), None)
+        },
+    },
+    Claim {
+        name: "crowd",
+        title: "15  Fifty clients that learn the limit of one server",
+        shows: "Fifty clients share a server that refuses fairly, but on a server that only queues their limits grow far beyond its slots.",
+        advice: "Set fixed limits if many clients load a server that never refuses, or let that server refuse.",
+        run: |size, progress| {
+            let lines = claims::crowd::measure(size, progress);
+            Outcome::of(claims::crowd::checks(&lines), None)
+                .with_table(claims::crowd::table(&lines))
+        },
+    },
+    Claim {
+        name: "freeze",
+        title: "16  A long hint that freezes a limit",
+        shows: "A rule whose cuts wait for the hint cuts once in half an hour, and the refusals go on all that time.",
+        advice: "Take a hint as the wait of one call, and never as a pause of what learns.",
+        run: |size, progress| {
+            Outcome::of(claims::freeze::checks(&claims::freeze::measure(size, progress)), None)
+        },
+    },
+    Claim {
+        name: "ramp",
+        title: "17  A learned limit on the server that collapses",
+        shows: "A server that collapses beyond its limit keeps nine tenths of its capacity under a learned limit, and falls to nothing without one.",
+        advice: "Put a learned bulkhead in front of a server that gets slower with each request.",
+        run: |size, progress| {
+            let measured = claims::ramp::measure(size, progress);
+            Outcome::of(claims::ramp::checks(&measured, size), None)
+        },
+    },
+    Claim {
+        name: "throttle",
+        title: "18  The throttle of a client (Beyer et al. 2016)",
+        shows: "A client that refuses itself by chance sends twice what the server accepts, whatever the demand is.",
+        advice: "Add a throttle if many clients call a server that tells of its overload.",
+        run: |size, progress| {
+            Outcome::of(claims::throttle::checks(&claims::throttle::measure(size, progress)), None)
+        },
+    },
+    Claim {
+        name: "partition",
+        title: "19  Priorities while low calls come twelvefold (Netflix 2024)",
+        shows: "Calls of high priority pass while twelve times as many low ones come, and without priorities they fail like all others.",
+        advice: "Set a priority where the work comes in.",
+        run: |size, progress| {
+            let measured = claims::partition::measure(size, progress);
+            Outcome::of(claims::partition::checks(&measured), None)
+        },
+    },
+    Claim {
+        name: "pairs",
+        title: "20  Pairs of parts after a shock",
+        shows: "Each pair with a budget, a breaker or a learned limit recovers from a shock, and a retry or a hedge without one may stay down for ever.",
+        advice: "Never retry or hedge without one of these three.",
+        run: |size, progress| {
+            let pairs = claims::pairs::measure(size, progress);
+            Outcome::of(claims::pairs::checks(&pairs), None)
+                .with_table(claims::pairs::table(&pairs))
         },
     },
 ];
 
 impl Outcome {
+    fn with_table(self, table: String) -> Self {
+        Self { table: Some(table), ..self }
+    }
+
     fn of(checks: Vec<Check>, picture: Option<Drawn<String>>) -> Self {
-        Self { checks, picture }
+        Self { checks, picture, table: None }
     }
 }

@@ -191,7 +191,11 @@ impl Check {
         let accepted = outcome.accepts.text(&self.unit);
         Some(match verdict {
             Verdict::Fails => format!("The outcome, {accepted}, does not hold either."),
-            _ => format!("{}: {accepted} holds. {}", verdict.name(), outcome.reason),
+            _ => format!(
+                "{}: the figure differs, but its conclusion, {accepted}, holds. {}",
+                verdict.name(),
+                outcome.reason
+            ),
         })
     }
 

@@ -2,12 +2,14 @@
 
 #![expect(clippy::cast_precision_loss, reason = "pixels")]
 
+mod limit;
 mod quota;
 pub mod style;
 
 use plotters::prelude::{IntoLogRange, RGBColor, SeriesLabelPosition as At};
 
 use crate::claims::{bucket, cap, collapse, fleet, hedge, jitter, storm};
+pub use limit::limit;
 pub use quota::{priority, quota};
 pub use style::Drawn;
 use style::{

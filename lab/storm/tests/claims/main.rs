@@ -8,7 +8,23 @@
 
 mod verdicts;
 
+use storm::catalogue::CLAIMS;
 use storm::claims::{self, Check, Size, Verdict};
+
+/// A reader learns from each claim what it shows and what to do: one sentence each, and no sentence
+/// twice.
+#[test]
+fn each_claim_has_two_sentences() {
+    let mut seen = std::collections::BTreeSet::new();
+    for claim in &CLAIMS {
+        for sentence in [claim.shows, claim.advice] {
+            let words = sentence.split(' ').count();
+            let is_one = sentence.find(". ").is_none() && sentence.ends_with('.');
+            assert!((4..=32).contains(&words) && is_one, "{}: {sentence}", claim.name);
+            assert!(seen.insert(sentence), "{}: {sentence}", claim.name);
+        }
+    }
+}
 
 /// Checks that every row is within its printed tolerance. A row whose figure differs must still
 /// have its outcome.
@@ -85,6 +101,29 @@ claim!(progress_first_lets_agents_finish, progress_first_lets_agents_finish_in_f
 });
 claim!(a_limit_is_learned, a_limit_is_learned_in_full, |size| {
     claims::limit::checks(&claims::limit::measure(size, NO_PROGRESS), size)
+});
+claim!(
+    a_learned_limit_follows_what_changes,
+    a_learned_limit_follows_what_changes_in_full,
+    |size| { claims::moving::checks(&claims::moving::measure(size, NO_PROGRESS)) }
+);
+claim!(many_clients_learn_their_shares, many_clients_learn_their_shares_in_full, |size| {
+    claims::crowd::checks(&claims::crowd::measure(size, NO_PROGRESS))
+});
+claim!(a_hint_freezes_no_limit, a_hint_freezes_no_limit_in_full, |size| {
+    claims::freeze::checks(&claims::freeze::measure(size, NO_PROGRESS))
+});
+claim!(a_learned_limit_prevents_a_collapse, a_learned_limit_prevents_a_collapse_in_full, |size| {
+    claims::ramp::checks(&claims::ramp::measure(size, NO_PROGRESS), size)
+});
+claim!(a_throttle_follows_its_law, a_throttle_follows_its_law_in_full, |size| {
+    claims::throttle::checks(&claims::throttle::measure(size, NO_PROGRESS))
+});
+claim!(a_priority_outlives_a_spike, a_priority_outlives_a_spike_in_full, |size| {
+    claims::partition::checks(&claims::partition::measure(size, NO_PROGRESS))
+});
+claim!(pairs_of_parts_recover, pairs_of_parts_recover_in_full, |size| {
+    claims::pairs::checks(&claims::pairs::measure(size, NO_PROGRESS))
 });
 claim!(groups_share_a_quota_equally, groups_share_a_quota_equally_in_full, |size| {
     claims::neighbour::checks(claims::neighbour::measure(size, NO_PROGRESS), size)

@@ -13,7 +13,7 @@ usage: storm [options]
   --out DIR     the directory for the pictures (target/storm)
   --only CLAIM  runs this claim only; may be repeated
   --quick       fewer seeds and shorter runs, as in `cargo test`
-  --list        prints the names of the claims
+  --list        prints the claims and what each of them shows
 
 A row holds if the measured figure is within the tolerance of the published
 figure. A row says \"outcome only\" if the figure differs, but the conclusion of

@@ -52,7 +52,9 @@ fn main() -> ExitCode {
     };
     match options.print {
         Some(Print::Help) => panel::print(cli::HELP),
-        Some(Print::List) => panel::print(&names.join("\n")),
+        Some(Print::List) => CLAIMS.iter().for_each(|claim| {
+            panel::print(&terminal::wrap(&format!("{:<12}{}", claim.name, claim.shows), 12));
+        }),
         None => {
             if let Err(wrong) = options.make_out() {
                 return wrong_with(USAGE, &wrong);
@@ -75,6 +77,10 @@ fn run(options: &Options) -> ExitCode {
         let began = Instant::now();
         let outcome = (claim.run)(options.size, &|share| panel.show(done, share, claim.name));
         panel.table(claim.title, began.elapsed(), &outcome.checks);
+        if let Some(table) = &outcome.table {
+            panel.say(table);
+        }
+        panel.say(&format!("  Shows: {}\n  Do: {}", claim.shows, claim.advice));
         if claim.name == "fleet" {
             panel.say(&cost(options.size));
         }
